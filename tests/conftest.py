@@ -1,0 +1,141 @@
+"""Test bench: a sealed environment around every test, real repositories, and the command run three ways.
+
+Nothing of the machine reaches a test: not its home, its git configuration, its dates, its editor, nor its network.
+Nobody has an identity until a test asks for one: `person`, or any fixture that holds a repository.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import hypothesis
+import pygit2
+import pytest
+from pygit2.enums import ConfigLevel
+from testbed.command import Command
+from testbed.repositories import Clone, make_bare, make_clone, run_git
+from testbed.seal import LoopbackSocket, environment, write_global_config
+from testbed.terminal import Terminal
+
+# The same examples in every run, so that a failure is repeated by running the test again, on whichever machine.
+hypothesis.settings.register_profile(
+    "repeatable", derandomize=True, database=None, deadline=None, print_blob=True
+)
+hypothesis.settings.register_profile(
+    "thorough", max_examples=2000, database=None, deadline=None, print_blob=True
+)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+
+LEVELS = (ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.GLOBAL, ConfigLevel.PROGRAMDATA)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _loopback_only() -> Iterator[None]:
+    """Within this process nothing leaves the machine either."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket, "socket", LoopbackSocket)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The seal: a fresh home, and no other variable, directory or configuration than a test was given."""
+    home = tmp_path_factory.mktemp("home")
+    sealed = environment(home)
+    for name in set(os.environ) - set(sealed):
+        monkeypatch.delenv(name)
+    for name, value in sealed.items():
+        monkeypatch.setenv(name, value)
+    write_global_config(home)
+    empty = home / "empty"
+    empty.mkdir()
+    monkeypatch.chdir(empty)
+    for level in LEVELS:  # libgit2 remembers where it looked first, and would go on reading the real home.
+        pygit2.settings.search_path[level] = str(home if level == ConfigLevel.GLOBAL else empty)
+    return home
+
+
+@dataclass(frozen=True)
+class Person:
+    """Who is at the keyboard."""
+
+    name: str = "Ada Lovelace"
+    email: str = "ada@example.org"
+
+    def sit_down(self, home: Path) -> None:
+        """Become the one that git on this machine takes everything to be from."""
+        write_global_config(home, f"[user]\n\tname = {self.name}\n\temail = {self.email}\n")
+
+
+@pytest.fixture
+def person(home: Path) -> Person:
+    """Somebody with a name and an address in git's configuration."""
+    ada = Person()
+    ada.sit_down(home)
+    return ada
+
+
+@pytest.fixture
+def nobody(person: Person, home: Path) -> None:
+    """Take the identity away again, after the repositories that a test asked for before were made."""
+    write_global_config(home)
+
+
+@pytest.fixture
+def git() -> Callable[..., str]:
+    """Run plain git where the test stands (or in `cwd`); standard output without its last newline."""
+
+    def run(*args: str, cwd: Path | None = None, input: str | bytes = b"", check: bool = True) -> str:
+        return Clone(cwd or Path.cwd()).git(*args, input=input, check=check)
+
+    return run
+
+
+@pytest.fixture
+def repo(person: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Clone:
+    """A repository with one commit on `main` and no remote; the test stands in it."""
+    clone = make_clone(tmp_path / "repo")
+    monkeypatch.chdir(clone.path)
+    return clone
+
+
+@pytest.fixture
+def bare(person: Person, tmp_path: Path) -> Clone:
+    """A bare server repository that has one commit on `main`."""
+    server = make_bare(tmp_path / "server.git")
+    seed = make_clone(tmp_path / "seed")
+    seed.git("push", "-q", str(server.path), "main")
+    return server
+
+
+@pytest.fixture
+def clone_of(tmp_path: Path) -> Callable[..., Clone]:
+    """Clone a repository under a name: `clone_of(bare, "bob")`; further arguments go to `git clone`."""
+
+    def clone(source: Clone, name: str = "clone", *args: str) -> Clone:
+        run_git("clone", "-q", *args, "--", str(source.path), str(tmp_path / name), cwd=tmp_path)
+        return Clone(tmp_path / name)
+
+    return clone
+
+
+@pytest.fixture
+def cli() -> Command:
+    """The command: `cli("list", "--json")` as a process, `cli.quick(…)` within this one."""
+    return Command()
+
+
+@pytest.fixture
+def pty_cli() -> Iterator[Callable[..., Terminal]]:
+    """The command in front of a terminal: `with`-less, `pty_cli("respond", id).expect("Which?")`."""
+    with ExitStack() as open_terminals:
+
+        def start(*args: str, **how: object) -> Terminal:
+            return open_terminals.enter_context(Terminal(*args, **how))  # type: ignore[arg-type]
+
+        yield start

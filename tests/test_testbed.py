@@ -1,0 +1,111 @@
+"""Test bed: the seal holds, and what stands on it works."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pygit2
+import pytest
+from conftest import Person
+from hypothesis import given
+from hypothesis import strategies as st
+from testbed.repositories import Clone, GitError
+from testbed.terminal import Terminal
+
+MARKERS = ("CLAUDE", "ANTHROPIC", "GITGATE", "GITHUB_", "GH_", "CI", "GIT_DIR", "GIT_WORK_TREE", "SSH_")
+
+
+def test_nothing_of_the_machine_is_left_in_the_environment(home: Path) -> None:
+    """No agent's marker, no CI, no repository of the caller; home is a fresh directory."""
+    assert [name for name in os.environ if name.startswith(MARKERS)] == []
+    assert Path.home() == home
+
+
+def test_nobody_is_known_until_a_test_asks(git: Callable[..., str], home: Path) -> None:
+    """Git has no identity and does not invent one from the host's name."""
+    git("init", "-q")
+    with pytest.raises(GitError, match="identity|user.email|ident"):
+        git("commit", "--allow-empty", "-m", "from nobody")
+
+
+def test_a_person_is_the_author(repo: Clone, person: Person) -> None:
+    """Whoever holds a repository has a name; libgit2 reads the same one as git does."""
+    assert repo.git("log", "-1", "--format=%an <%ae> %ad", "--date=unix") == (
+        f"{person.name} <{person.email}> 1767323045"
+    )
+    assert pygit2.Repository(repo.path).config["user.email"] == person.email
+
+
+def test_a_person_can_leave(repo: Clone, nobody: None) -> None:
+    """`nobody` takes the identity away and leaves the repository."""
+    assert repo.git("config", "user.email", check=False) == ""
+    assert repo.git("rev-list", "--count", "HEAD") == "1"
+
+
+def test_a_clone_starts_where_its_server_is(bare: Clone, clone_of: Callable[..., Clone]) -> None:
+    """A server, two clones, one push: the second clone sees it."""
+    first, second = clone_of(bare, "first"), clone_of(bare, "second")
+    made = first.commit("more", note="x\n")
+    first.git("push", "-q")
+    second.git("pull", "-q")
+    assert second.refs("refs/heads")["refs/heads/main"] == made
+    assert second.repository.top == second.path
+
+
+@pytest.mark.parametrize("address", [("192.0.2.1", 80), ("example.org", 443), ("2001:db8::1", 80, 0, 0)])
+def test_no_socket_leaves_the_machine(address: tuple[str, int]) -> None:
+    """A connection to anywhere but loopback is refused before it is tried."""
+    family = socket.AF_INET6 if len(address) > 2 else socket.AF_INET
+    with socket.socket(family) as tried, pytest.raises(PermissionError, match="only loopback"):
+        tried.connect(address)
+
+
+def test_loopback_works() -> None:
+    """A server on loopback is reached: tests start their own."""
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as client:
+        client.connect(server.getsockname())
+        assert client.getpeername() == server.getsockname()
+
+
+@pytest.mark.parametrize("url", ["https://192.0.2.1/x.git", "ssh://git@192.0.2.1/x.git"])
+def test_no_process_leaves_the_machine(git: Callable[..., str], url: str) -> None:
+    """Git over https and ssh fails at once, without waiting for a network."""
+    with pytest.raises(GitError):
+        git("ls-remote", url)
+
+
+@given(st.integers())
+def test_properties_may_stand_on_the_seal(number: int) -> None:
+    """A property test runs under the seal without a complaint about it."""
+    assert int(str(number)) == number
+
+
+def test_a_terminal_is_a_terminal() -> None:
+    """A program in it sees a terminal of the size asked for, reads lines, and its exit status arrives."""
+    script = "import os; print(os.get_terminal_size().columns); print('got', input('name? ')); raise SystemExit(3)"
+    with Terminal("-c", script, program=sys.executable, columns=77) as terminal:
+        assert terminal.expect("name? ").strip() == "77"
+        terminal.line("ada")
+        terminal.expect("got ada")
+        terminal.finish(code=3)
+
+
+def test_a_terminal_notices_silence() -> None:
+    """Words that never come fail the test within its time."""
+    with Terminal("-c", "input()", program=sys.executable) as terminal:
+        with pytest.raises(pytest.fail.Exception, match="no 'never'"):
+            terminal.expect("never", timeout=0.2)
+        terminal.line()
+        terminal.finish(code=0)
+
+
+def test_a_child_is_sealed_too(home: Path) -> None:
+    """A process that a test starts sees the same home and git configuration."""
+    asked = "import os, pathlib; print(pathlib.Path.home(), os.environ['GIT_CONFIG_GLOBAL'])"
+    said = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout
+    assert said.split() == [str(home), str(home / ".gitconfig")]

@@ -1,0 +1,127 @@
+"""Test bed: the command, as its users start it (a process) or within this one (quicker, same entry)."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+COMMAND = Path(sys.executable).parent / "git-gate"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Standard output as the one JSON document that it has to be."""
+        return json.loads(self.out)
+
+    @property
+    def line(self) -> str:
+        """Standard output as the one line that it has to be."""
+        (only,) = self.out.splitlines()
+        return only
+
+
+class Command:
+    """`cli(…)` starts the installed command; `cli.quick(…)` calls the same entry in this process."""
+
+    def __call__(
+        self,
+        *args: str,
+        cwd: Path | None = None,
+        input: str | bytes = b"",
+        env: Mapping[str, str] | None = None,
+        code: int | None = None,
+        timeout: float = 30,
+    ) -> Outcome:
+        """Run to the end; with `code`, any other exit fails the test and shows what was said."""
+        done = subprocess.run(
+            [str(COMMAND), *args],
+            cwd=cwd,
+            input=input.encode() if isinstance(input, str) else input,
+            env={**os.environ, **(env or {})},
+            capture_output=True,
+            timeout=timeout,
+            check=False,
+        )
+        return checked(args, Outcome(done.returncode, *map(decoded, (done.stdout, done.stderr))), code)
+
+    def start(
+        self, *args: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[str]:
+        """Start without waiting, for what blocks or races; the caller ends it."""
+        return subprocess.Popen(
+            [str(COMMAND), *args],
+            cwd=cwd,
+            env={**os.environ, **(env or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def quick(
+        self,
+        *args: str,
+        cwd: Path | None = None,
+        input: str | bytes = b"",
+        env: Mapping[str, str] | None = None,
+        code: int | None = None,
+    ) -> Outcome:
+        """The same without a new process: no start-up, no terminal, not for what forks or takes signals."""
+        fed = input.encode() if isinstance(input, str) else input
+        out, err = io.BytesIO(), io.BytesIO()
+        with (
+            mock.patch.dict(os.environ, env or {}),
+            mock.patch.object(sys, "argv", [str(COMMAND), *args]),
+            mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(fed), encoding="utf-8")),
+            chdir(cwd or Path.cwd()),
+            redirect_stdout(io.TextIOWrapper(out, encoding="utf-8", write_through=True)),
+            redirect_stderr(io.TextIOWrapper(err, encoding="utf-8", write_through=True)),
+        ):
+            status = call_main()
+            said = Outcome(status, decoded(out.getvalue()), decoded(err.getvalue()))
+        return checked(args, said, code)
+
+
+def call_main() -> int:
+    """The console entry's exit status, found as the console script finds it."""
+    from gitgate.cli.main import main
+
+    try:
+        status: object = main()
+    except SystemExit as leaving:
+        status = leaving.code
+    if status is None:
+        return 0
+    return status if isinstance(status, int) else 1
+
+
+def checked(args: tuple[str, ...], outcome: Outcome, code: int | None) -> Outcome:
+    if code is not None and outcome.code != code:
+        pytest.fail(
+            f"git-gate {' '.join(args)}: exit {outcome.code}, expected {code}\n"
+            f"--- stdout\n{outcome.out}\n--- stderr\n{outcome.err}"
+        )
+    return outcome
+
+
+def decoded(raw: bytes) -> str:
+    return raw.decode("utf-8", "surrogateescape")
