@@ -1,0 +1,193 @@
+"""Core: one value of a document, with the place where it was read.
+
+Whoever reads a document asks its fields for what they should be; a field that is something else raises an error that
+names the file, the line and the path, so that no reader has to carry places around.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NoReturn
+
+from ..errors import BadDocument
+from .text import one_line
+
+Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
+"""What a document can hold; the same values that JSON has."""
+
+MOST_TEXT = 1 << 20
+MOST_SHOWN = 40
+
+
+class Field:
+    """A value with its place. `value` holds Fields where it is a mapping or a sequence; `plain()` has no places.
+
+    The path is put together only when somebody asks: kept in every field, long keys times deep nesting times many
+    leaves would take a gigabyte for a document of one megabyte.
+    """
+
+    __slots__ = ("line", "name", "parent", "source", "value")
+
+    def __init__(
+        self, value: object, source: str, path: str = "", line: int = 0, parent: Field | None = None
+    ) -> None:
+        """`path` is the whole path, or with a `parent` the last step of it."""
+        self.value = value
+        self.source = source
+        self.name = path
+        self.line = line
+        self.parent = parent
+
+    def __repr__(self) -> str:
+        return f"Field({self.plain()!r}, {self.source!r}, {self.path!r}, {self.line})"
+
+    @property
+    def path(self) -> str:
+        """Where in the document, as in `questions[0].type`; safe to print."""
+        steps = [self.name]
+        above = self.parent
+        while above is not None:
+            steps.append(above.name)
+            above = above.parent
+        return "".join(reversed(steps)).removeprefix(".")
+
+    def fail(self, expected: str, *, hint: str = "") -> NoReturn:
+        """Raise BadDocument. `expected` is the whole clause: `expected a duration such as 2h; found "soon"`."""
+        raise BadDocument(one_line(self.source), self.line, self.path, expected, hint=hint)
+
+    def refuse(self, expected: str) -> NoReturn:
+        """Fail with `expected …; found …`, where the second half is this value."""
+        self.fail(f"expected {expected}; found {found(self.value)}")
+
+    # Mappings and sequences
+
+    def mapping(self) -> dict[str, Field]:
+        if isinstance(self.value, dict):
+            return self.value
+        self.refuse("a mapping (lines of `key: value`)")
+
+    def keys(self) -> list[str]:
+        return list(self.mapping())
+
+    def items(self) -> list[Field]:
+        if isinstance(self.value, list):
+            return self.value
+        self.refuse("a list (lines that begin with `- `)")
+
+    def get(self, key: str) -> Field | None:
+        """The field `key`; None where it is missing or null, which mean the same in every document of ours."""
+        field = self.mapping().get(key)
+        return None if field is None or field.value is None else field
+
+    def need(self, key: str) -> Field:
+        field = self.mapping().get(key)
+        if field is None:
+            absent = Field(None, self.source, step(key), self.line, self)
+            absent.fail("expected a value; it is missing")
+        if field.value is None:
+            field.fail("expected a value; it is empty")
+        return field
+
+    # Scalars
+
+    def text(self, *, most: int = MOST_TEXT, least: int = 0) -> str:
+        """A string of `least` to `most` characters; one of blanks alone counts as empty."""
+        value = self.value
+        if not isinstance(value, str):
+            if isinstance(value, (bool, int, float)):
+                self.fail(f'expected text; found {found(value)} (in quotes it is text: "{scalar(value)}")')
+            self.refuse("text")
+        if len(value) > most:
+            self.fail(f"expected at most {most:,} characters; found {len(value):,}")
+        if least and not value.strip():
+            self.fail("expected some text; it is empty")
+        if len(value) < least:
+            self.fail(f"expected at least {least:,} characters; found {len(value):,}")
+        return value
+
+    def integer(self, low: int, high: int) -> int:
+        value = self.value
+        if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
+            return value
+        self.refuse(f"a whole number from {low} to {high}")
+
+    def number(self, low: float, high: float) -> float:
+        value = self.value
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high:
+            return float(value)
+        self.refuse(f"a number from {low:g} to {high:g}")
+
+    def boolean(self) -> bool:
+        if isinstance(self.value, bool):
+            return self.value
+        self.refuse("true or false")
+
+    def one_of(self, names: Iterable[str]) -> str:
+        """One of `names`, exactly; a near miss is named in the error."""
+        allowed = list(names)
+        value = self.value
+        if isinstance(value, str) and value in allowed:
+            return value
+        self.fail(f"expected one of {', '.join(allowed)}; found {found(value)}{near(value, allowed)}")
+
+    def plain(self) -> Plain:
+        """The value without places: dict, list, str, int, float, bool or None."""
+        value = self.value
+        if isinstance(value, dict):
+            return {key: field.plain() for key, field in value.items()}
+        if isinstance(value, list):
+            return [field.plain() for field in value]
+        assert value is None or isinstance(value, (str, int, float))
+        return value
+
+
+def field_of(value: object, source: str, path: str = "") -> Field:
+    """Fields around a plain value that came from no file (flags, a call): checked alike, without lines."""
+    return _around(value, source, path, None)
+
+
+def _around(value: object, source: str, name: str, parent: Field | None) -> Field:
+    field = Field(value, source, name, 0, parent)
+    if isinstance(value, Mapping):
+        field.value = {key: _around(child, source, step(key), field) for key, child in value.items()}
+    elif isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        field.value = [_around(child, source, f"[{index}]", field) for index, child in enumerate(value)]
+    return field
+
+
+def step(key: str) -> str:
+    """The part of a path that `key` adds; a key that is no plain word is shown in brackets, short and harmless."""
+    if key.isascii() and len(key) <= MOST_SHOWN and key.replace("_", "a").replace("-", "a").isalnum():
+        return f".{key}"
+    return f'["{one_line(key[: 4 * MOST_SHOWN], MOST_SHOWN)}"]'
+
+
+def scalar(value: object) -> str:
+    """A scalar as a document spells it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "null" if value is None else str(value)
+
+
+def found(value: object) -> str:
+    """What a value is, for the second half of an error; a long text is cut."""
+    if isinstance(value, str):
+        return f'"{one_line(value[: 4 * MOST_SHOWN], MOST_SHOWN)}"' if value else "an empty text"
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    if value is None:
+        return "nothing"
+    return scalar(value) if isinstance(value, bool) else f"the number {scalar(value)}"
+
+
+def near(value: object, names: Sequence[str]) -> str:
+    """` (did you mean choice?)` where one of `names` is close to `value`, else nothing."""
+    if not isinstance(value, str) or not 0 < len(value) <= 64:
+        return ""
+    from difflib import get_close_matches  # 1 ms to import, and only a wrong document needs it
+
+    lowered = {name.lower(): name for name in names}
+    close = get_close_matches(value.lower(), lowered, 1, 0.6)
+    return f" (did you mean {lowered[close[0]]}?)" if close else ""

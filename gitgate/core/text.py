@@ -1,0 +1,165 @@
+r"""Core: text as it may be shown.
+
+What comes out of a gate was written by somebody else. Shown as it is, it could move the cursor, recolour the screen,
+reverse what is read or hide words. `neutral` spells such characters out (`\x1b`, `\u202e`) and leaves every other one
+as it is. Spelt in ASCII, so that it is seen on every terminal and neutralising twice changes nothing.
+
+Kept although invisible, because they change what is seen and cannot hide a word: a joiner between two emoji, a single
+presentation selector after an emoji or a keycap's base, and a joiner or non-joiner between letters of the Arabic and
+Indic scripts, whose spelling needs it. Everywhere else the same characters are spelt out.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+# Format, bidirectional, zero-width, filler, selector and tag characters, line separators, private use,
+# noncharacters and surrogates; a fixed list, so that the result does not depend on Python's Unicode version.
+HIDDEN = (
+    "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
+    "\ud800-\udfff\ue000-\uf8ff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U0010ffff"
+)
+CONTROL = "\x00-\x08\x0b-\x1f\x7f-\x9f"
+EMOJI = (
+    "\xa9\xae\u203c\u2049\u2122\u2139\u2194-\u21aa\u231a-\u23ff\u24c2\u25aa-\u25fe\u2600-\u27bf\u2934\u2935"
+    "\u2b05-\u2b55\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
+)
+JOINING = "\u0600-\u06ff\u0700-\u08ff\u0900-\u0dff\u1000-\u109f\u1780-\u17b3\u1800-\u180a\u1810-\u18af"
+MARKS = "\u0300-\u034e\u0350-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
+
+ASCII_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), 127)}
+ASCII_CONTROLS[13] = "\\r"
+ELLIPSIS = "…"
+
+
+@cache
+def _suspect() -> re.Pattern[str]:
+    """Compiled at the first text that is not ASCII: start-up should not pay for it."""
+    kept = (
+        f"(?<=[{EMOJI}])\u200d(?=[{EMOJI}])|(?<=[{EMOJI}]\ufe0f)\u200d(?=[{EMOJI}])"
+        f"|(?<=[{EMOJI}0-9#*])[\ufe0e\ufe0f]|(?<=[{JOINING}])[\u200c\u200d](?=[{JOINING}])"
+    )
+    # More than four marks on one letter draw over the neighbouring lines.
+    return re.compile(f"({kept})|[{CONTROL}{HIDDEN}]|(?<=[{MARKS}]{{4}})[{MARKS}]")
+
+
+def _spelt(found: re.Match[str]) -> str:
+    if found.group(1):
+        return found.group(1)
+    code = ord(found.group())
+    if code < 0x100:
+        return "\\r" if code == 13 else f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def neutral(text: str) -> str:
+    """`text` with newline and tab kept, CRLF made a newline, and every other character that acts or hides spelt out."""
+    if text.isascii():
+        if text.isprintable():
+            return text
+        return text.replace("\r\n", "\n").translate(ASCII_CONTROLS)
+    return _suspect().sub(_spelt, text.replace("\r\n", "\n"))
+
+
+def one_line(text: str, most: int | None = None) -> str:
+    """`text` neutral and on one line, each run of blanks a single space, clipped to `most` cells."""
+    if not (text.isascii() and text.isprintable()):
+        text = neutral(text)
+    text = " ".join(text.split())
+    return text if most is None else clip(text, most)
+
+
+def width(text: str) -> int:
+    """How many terminal cells one line of neutral text takes."""
+    return len(text) if text.isascii() else sum(_cells(text))
+
+
+def clip(text: str, cells: int) -> str:
+    """`text` if it fits into `cells`, else its beginning and an ellipsis, never cut inside a composed character."""
+    if text.isascii() and len(text) <= cells:
+        return text
+    if cells <= 0:
+        return ""
+    taken = _fitting(text, cells)
+    if taken == len(text):
+        return text
+    return text[: _fitting(text, cells - 1)].rstrip() + ELLIPSIS
+
+
+def _fitting(text: str, cells: int) -> int:
+    """How many characters of `text` fit into `cells`."""
+    if text.isascii():
+        return min(len(text), cells)
+    used = 0
+    cut = 0
+    for index, each in enumerate(_cells(text)):
+        if each and used + each > cells:
+            return cut if text[index - 1 : index] == "\u200d" else index
+        if each:
+            cut = index
+        used += each
+    return len(text)
+
+
+def _cells(text: str) -> list[int]:
+    """The cells of each character; those that join, mark or select take none of their own."""
+    from unicodedata import category, east_asian_width  # not loaded for ASCII
+
+    cells: list[int] = []
+    before = ""
+    for character in text:
+        if character < "\u0300":
+            each = 0 if character == "\xad" else 1
+        elif character == "\ufe0f":
+            each = 0
+            if cells and cells[-1] == 1 and before >= "\xa9":
+                cells[-1] = 2
+        elif before == "\u200d" and east_asian_width(character) == "W":
+            each = 0
+        elif "\U0001f3fb" <= character <= "\U0001f3ff" and before and east_asian_width(before) == "W":
+            each = 0
+        elif category(character) in ("Mn", "Me", "Cf") or "\u1160" <= character <= "\u11ff":
+            each = 0
+        else:
+            each = 2 if east_asian_width(character) in "WF" else 1
+        cells.append(each)
+        before = character
+    return cells
+
+
+def indent(text: str, prefix: str) -> str:
+    """`prefix` before every line that is not blank."""
+    return "\n".join(f"{prefix}{line}" if line.strip() else "" for line in text.split("\n"))
+
+
+def wrap(text: str, cells: int, prefix: str = "") -> str:
+    """Neutral `text` in lines of at most `cells`, prefix included; line breaks and leading blanks are kept."""
+    room = max(cells - width(prefix), 8)
+    lines: list[str] = []
+    for line in text.split("\n"):
+        lines += _wrapped(line.expandtabs(4).rstrip(), room)
+    return indent("\n".join(lines), prefix)
+
+
+def _wrapped(line: str, room: int) -> list[str]:
+    if width(line) <= room:
+        return [line]
+    body = line.lstrip(" ")
+    lead = " " * min(len(line) - len(body), room // 2)
+    lines: list[str] = []
+    current, used = lead, len(lead)
+    for word in body.split(" "):
+        size = width(word)
+        if used + size > room and current.strip():
+            lines.append(current.rstrip())
+            current, used = lead, len(lead)
+        while size > room - len(lead):
+            taken = max(_fitting(word, room - len(lead)), 1)
+            lines.append(lead + word[:taken])
+            word = word[taken:]
+            size = width(word)
+        current += f"{word} "
+        used += size + 1
+    return [*lines, current.rstrip()] if current.strip() else lines
