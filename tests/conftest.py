@@ -17,6 +17,7 @@ import hypothesis
 import pygit2
 import pytest
 from pygit2.enums import ConfigLevel
+
 from testbed.command import Command
 from testbed.repositories import Clone, make_bare, make_clone, run_git
 from testbed.seal import LoopbackSocket, environment, write_global_config

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pygit2
 import pytest
-from conftest import Person
 from hypothesis import given
 from hypothesis import strategies as st
+
+from conftest import Person
 from testbed.repositories import Clone, GitError
 from testbed.terminal import Terminal
 
@@ -29,7 +30,7 @@ def test_nothing_of_the_machine_is_left_in_the_environment(home: Path) -> None:
 def test_nobody_is_known_until_a_test_asks(git: Callable[..., str], home: Path) -> None:
     """Git has no identity and does not invent one from the host's name."""
     git("init", "-q")
-    with pytest.raises(GitError, match="identity|user.email|ident"):
+    with pytest.raises(GitError, match="no email was given"):
         git("commit", "--allow-empty", "-m", "from nobody")
 
 
@@ -57,12 +58,11 @@ def test_a_clone_starts_where_its_server_is(bare: Clone, clone_of: Callable[...,
     assert second.repository.top == second.path
 
 
-@pytest.mark.parametrize("address", [("192.0.2.1", 80), ("example.org", 443), ("2001:db8::1", 80, 0, 0)])
-def test_no_socket_leaves_the_machine(address: tuple[str, int]) -> None:
+@pytest.mark.parametrize("host", ["192.0.2.1", "example.org", "2001:db8::1"])
+def test_no_socket_leaves_the_machine(host: str) -> None:
     """A connection to anywhere but loopback is refused before it is tried."""
-    family = socket.AF_INET6 if len(address) > 2 else socket.AF_INET
-    with socket.socket(family) as tried, pytest.raises(PermissionError, match="only loopback"):
-        tried.connect(address)
+    with socket.socket() as tried, pytest.raises(PermissionError, match="only loopback"):
+        tried.connect((host, 443))
 
 
 def test_loopback_works() -> None:
@@ -87,7 +87,7 @@ def test_properties_may_stand_on_the_seal(number: int) -> None:
 
 def test_a_terminal_is_a_terminal() -> None:
     """A program in it sees a terminal of the size asked for, reads lines, and its exit status arrives."""
-    script = "import os; print(os.get_terminal_size().columns); print('got', input('name? ')); raise SystemExit(3)"
+    script = "import os; print(os.get_terminal_size().columns); print('got', input('name? ')); exit(3)"
     with Terminal("-c", script, program=sys.executable, columns=77) as terminal:
         assert terminal.expect("name? ").strip() == "77"
         terminal.line("ada")

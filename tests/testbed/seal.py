@@ -72,9 +72,12 @@ def git_environment(home: Path) -> dict[str, str]:
 
 def no_network() -> dict[str, str]:
     """Processes reach loopback only: a proxy that nobody serves, an ssh that connects to nothing."""
-    proxies = {name: NO_ROUTE for plain in ("http_proxy", "https_proxy", "all_proxy") for name in (plain, plain.upper())}
+    variables = {
+        **dict.fromkeys(("http_proxy", "https_proxy", "all_proxy"), NO_ROUTE),
+        "no_proxy": ",".join(LOCAL[:3]),
+    }
     ssh = "ssh -F /dev/null -o BatchMode=yes -o ProxyCommand=false"
-    return {**proxies, "no_proxy": ",".join(LOCAL[:3]), "NO_PROXY": ",".join(LOCAL[:3]), "GIT_SSH_COMMAND": ssh}
+    return {**variables, **{name.upper(): value for name, value in variables.items()}, "GIT_SSH_COMMAND": ssh}
 
 
 def write_global_config(home: Path, more: str = "") -> None:

@@ -1,0 +1,125 @@
+"""The house: imports point downward, and each power (git, processes, talk, environment) has its one room."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from testbed.rooms import ROOMS, Finding, Module, findings, modules
+
+MODULES = modules()
+
+# A line that may stay although a rule forbids it: (module, rule) and the reason.
+ALLOWED: dict[tuple[str, str], str] = {}
+
+# Loaded when they are used, never to list gates or to print help: each costs as much as all of the start-up.
+HEAVY = (
+    *("yaml", "pygit2", "git", "gitdb", "jsonschema", "asyncio", "http", "urllib.request", "ssl", "email"),
+    *("rich", "textual", "importlib.metadata", "multiprocessing", "tempfile", "unittest", "logging"),
+)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.path)
+def test_every_module_keeps_the_rules_of_its_room(module: Module) -> None:
+    """No import points upward, no surface knows another, and no power is used outside its room."""
+    broken = [finding for finding in findings(module) if (finding.path, finding.rule) not in ALLOWED]
+    assert not broken, "\n".join(map(str, broken))
+
+
+def test_every_allowance_is_still_needed() -> None:
+    """An exception that nothing uses any more is taken off the list."""
+    used = {(finding.path, finding.rule) for module in MODULES for finding in findings(module)}
+    assert set(ALLOWED) <= used
+
+
+def test_the_whole_house_is_read() -> None:
+    """The rules are held over the real package: its lowest and its highest rooms are among what was read."""
+    assert {"errors", "core", "store", "cli"} <= {module.room for module in MODULES} <= set(ROOMS)
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "rule"),
+    [
+        ("core/fold.py", "from ..store import git", "direction"),
+        ("core/fold.py", "from gitgate.service import asking", "direction"),
+        ("core/fold.py", "import gitgate.cli.main", "direction"),
+        ("core/fold.py", "from gitgate import ask", "direction"),
+        ("core/fold.py", "def late():\n    from ..store.git import Git", "direction"),
+        ("core/fold.py", "import importlib\nimportlib.import_module('gitgate.store.git')", "direction"),
+        ("errors.py", "from .core import states", "direction"),
+        ("errors.py", "from . import core", "direction"),
+        ("store/git.py", "if TYPE_CHECKING:\n    from gitgate.service.asking import Ask", "direction"),
+        ("service/asking.py", "from .. import ask", "direction"),
+        ("surfaces/tui.py", "from . import mcp", "neighbour"),
+        ("surfaces/tui/screen.py", "from ..mcp import server", "neighbour"),
+        ("surfaces/tui.py", "from ..cli import main", "direction"),
+        ("service/asking.py", "import pygit2", "owner"),
+        ("service/asking.py", "from git import Repo", "owner"),
+        ("service/asking.py", "def late():\n    __import__('git')", "owner"),
+        ("store/records.py", "import yaml", "owner"),
+        ("render/text.py", "import click", "owner"),
+        ("service/asking.py", "import subprocess", "owner"),
+        ("service/asking.py", "import os\nos.system('ls')", "process"),
+        ("resume/start.py", "from os import execvp as go\ngo('a', ['a'])", "process"),
+        ("cli/ask.py", "import asyncio\nasyncio.create_subprocess_exec('a')", "process"),
+        ("service/asking.py", "print('hello')", "talk"),
+        ("render/text.py", "import sys\nsys.stdout.write('a')", "talk"),
+        ("store/git.py", "from sys import exit as leave\nleave(1)", "talk"),
+        ("store/git.py", "raise SystemExit(2)", "talk"),
+        ("store/git.py", "import os\nos.environ['HOME']", "environment"),
+        ("cli/main.py", "from os import environ as e\ne.get('A')", "environment"),
+        ("cli/main.py", "import os as o\no.getenv('A')", "environment"),
+        ("render/text.py", "from pathlib import Path\nPath.home()", "environment"),
+        ("core/codec.py", "import time", "pure"),
+        ("core/codec.py", "import os.path", "pure"),
+        ("core/codec.py", "from datetime import datetime\ndatetime.now()", "pure"),
+        ("core/codec.py", "open('a')", "pure"),
+        ("core/codec.py", "import urllib.request", "pure"),
+        ("utils.py", "x = 1", "room"),
+        ("helpers/text.py", "x = 1", "room"),
+    ],
+)
+def test_a_broken_rule_is_seen(path: str, line: str, rule: str) -> None:
+    """Each rule notices the line that breaks it, also inside a function, behind an alias, or under a condition."""
+    assert rule in {finding.rule for finding in findings(Module(path, line))}
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("store/git.py", "import subprocess\nfrom ..errors import Failure\nfrom ..core import states"),
+        ("store/records.py", "import pygit2\nimport git"),
+        ("core/codec.py", "import yaml\nfrom ..errors import BadDocument\nfrom .text import clip"),
+        ("config.py", "import os\nos.environ"),
+        ("cli/main.py", "import click, sys\nprint('a')\nsys.exit(1)"),
+        (
+            "surfaces/tui/screen.py",
+            "from . import colours\nfrom ..tui import keys\nfrom ...service import asking",
+        ),
+        ("__init__.py", "from .service import asking"),
+        ("__main__.py", "from .cli.main import main\nraise SystemExit(main())"),
+        ("service/asking.py", "def feed(input):\n    self.print(input)\nrecord.exit\nimportant.sys.exit"),
+    ],
+)
+def test_a_kept_rule_is_left_alone(path: str, line: str) -> None:
+    """What a room may do is not reported."""
+    assert findings(Module(path, line)) == []
+
+
+def test_a_finding_says_where() -> None:
+    """A report names file, line, rule and what was found."""
+    (found,) = findings(Module("core/fold.py", "\nimport time"))
+    assert found == Finding("core/fold.py", 2, "pure", "time")
+    assert str(found) == "gitgate/core/fold.py:2: pure: time"
+
+
+def test_starting_up_loads_nothing_heavy() -> None:
+    """`git gate`, before it knows the verb, has loaded neither YAML nor any git library nor an event loop."""
+    asked = f"import gitgate.cli.main, sys; print(*[name for name in {HEAVY!r} if name in sys.modules])"
+    said = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout
+    # Some are loaded by click itself; they are in the yardstick too.
+    click = f"import click, sys; print(*[name for name in {HEAVY!r} if name in sys.modules])"
+    base = subprocess.run([sys.executable, "-c", click], capture_output=True, text=True, check=True).stdout
+    assert set(said.split()) <= set(base.split())
