@@ -1,1 +1,1 @@
-
+"""Agents: one adapter for each program that asks and is resumed."""

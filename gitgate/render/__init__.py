@@ -1,1 +1,1 @@
-
+"""Render: outcomes as text or JSON."""

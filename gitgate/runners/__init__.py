@@ -1,1 +1,1 @@
-
+"""Runners: one for each place where a resumed agent is started."""

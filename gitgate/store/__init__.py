@@ -1,1 +1,1 @@
-
+"""Store: git objects and refs, the partial work, the remotes, the archive."""
