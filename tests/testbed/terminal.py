@@ -9,6 +9,7 @@ import re
 import select
 import struct
 import subprocess
+import sys
 import termios
 import time
 from collections.abc import Mapping
@@ -21,6 +22,9 @@ from .command import COMMAND
 
 # Colours, cursor moves, titles: what a terminal acts on and a reader does not see.
 ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+
+# The child makes the terminal its own (Ctrl-C and hanging up then reach it) and becomes the program.
+TAKE_TERMINAL = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"
 
 
 class Terminal:
@@ -41,8 +45,8 @@ class Terminal:
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.process = subprocess.Popen(
-            # The child makes this terminal its own by itself: no code runs between fork and exec.
-            ["setsid", "--ctty", "--wait", program, *args],
+            [sys.executable, "-c", TAKE_TERMINAL, program, *args],
+            start_new_session=True,
             cwd=cwd,
             env={**os.environ, "TERM": "xterm-256color", **(env or {})},
             stdin=slave,

@@ -1,0 +1,143 @@
+"""The house: sizes, names, and what must not stand in a repository that others read."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).parents[1]
+
+FILE_LINES, FUNCTION_LINES = 300, 40
+# A tenth more is "about"; beyond that a file or function is split, or is here with its reason.
+LONG_FILES: dict[str, str] = {}
+LONG_FUNCTIONS: dict[str, str] = {}
+
+VAGUE = {"utils", "util", "helpers", "helper", "manager", "data", "misc", "common", "stuff"}
+
+# What stands in nobody's repository: a path of one machine, an unfinished thought, a merge that was not, a test switched off.
+UNWANTED = {
+    "path of a machine": re.compile(
+        r"(?<![\w.}\]>*/-])/(?:work|root|tmp/v|(?:home|Users)/(?!somebody|ada\b|bob\b)\w+)/\w"
+    ),
+    "unfinished": re.compile(r"\b(?:TODO|FIXME|XXX|HACK|WIP)\b"),
+    "left from a merge": re.compile(r"^(?:<{7}|>{7}|={7})(?: |$)", re.MULTILINE),
+    "private address": re.compile(r"\b(?:10\.\d+|192\.168|172\.(?:1[6-9]|2\d|3[01]))\.\d+\.\d+\b"),
+    "switched-off check": re.compile(
+        r"mark\.(?:skip|xfail)|pytest\.(?:skip|xfail|importorskip)\(|@unittest\.skip|# type: ignore(?!\[)|# noqa(?!:)"
+    ),
+    "shell": re.compile(r"shell=True|os\.system\("),
+}
+# The two files that name what they forbid.
+NAMES_THEM = {"tests/test_house_rules.py", "tests/test_layers.py"}
+
+
+def listed() -> list[str]:
+    """Every file that belongs to the project: tracked, or new and not ignored."""
+    said = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=TOP, capture_output=True, check=True
+    ).stdout
+    return sorted(name for name in said.decode().split("\0") if name and (TOP / name).is_file())
+
+
+FILES = listed()
+PYTHON = [name for name in FILES if name.endswith(".py")]
+
+
+def unwanted(text: str) -> list[str]:
+    """What of `UNWANTED` a text contains, with its line."""
+    return [
+        f"line {text.count(chr(10), 0, found.start()) + 1}: {rule}: {found.group()!r}"
+        for rule, pattern in UNWANTED.items()
+        for found in pattern.finditer(text)
+    ]
+
+
+def long_functions(source: str) -> list[tuple[str, int]]:
+    """Every function that is longer than about `FUNCTION_LINES`, without its docstring and its signature."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            body = node.body[1:] if ast.get_docstring(node) and len(node.body) > 1 else node.body
+            lines = (body[-1].end_lineno or 0) - body[0].lineno + 1
+            if lines > FUNCTION_LINES * 1.1:
+                found.append((node.name, lines))
+    return found
+
+
+def test_the_project_is_read() -> None:
+    """The rules are held over the real files."""
+    assert {"pyproject.toml", "gitgate/errors.py", "tests/conftest.py"} <= set(FILES)
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name not in NAMES_THEM])
+def test_no_file_has_what_nobody_wants_to_read(name: str) -> None:
+    """No machine's paths, no unfinished thoughts, no checks switched off."""
+    assert unwanted((TOP / name).read_bytes().decode("utf-8", "replace")) == []
+
+
+@pytest.mark.parametrize("name", PYTHON)
+def test_a_module_says_which_room_it_is(name: str) -> None:
+    """Every module, of the tests too, begins with a docstring."""
+    source = (TOP / name).read_text(encoding="utf-8")
+    assert ast.get_docstring(ast.parse(source)), f"{name} has no docstring"
+
+
+@pytest.mark.parametrize("name", PYTHON)
+def test_names_say_something(name: str) -> None:
+    """No module or folder has a name that would fit anything."""
+    assert VAGUE.isdisjoint(name.removesuffix(".py").removeprefix("tests/").replace("test_", "").split("/"))
+
+
+@pytest.mark.parametrize("name", [name for name in PYTHON if name not in LONG_FILES])
+def test_files_are_short(name: str) -> None:
+    """About 300 lines at most; a longer one is on the list with its reason."""
+    lines = (TOP / name).read_text(encoding="utf-8").count("\n")
+    assert lines <= FILE_LINES * 1.1, f"{name} has {lines} lines"
+
+
+@pytest.mark.parametrize("name", [name for name in PYTHON if name.startswith("gitgate/")])
+def test_functions_are_short(name: str) -> None:
+    """About 40 lines at most; a longer one is on the list with its reason."""
+    long = long_functions((TOP / name).read_text(encoding="utf-8"))
+    assert [(found, lines) for found, lines in long if f"{name}:{found}" not in LONG_FUNCTIONS] == []
+
+
+def test_exceptions_name_files_that_exist() -> None:
+    """An exception that nothing needs any more is taken off the list."""
+    assert {*LONG_FILES, *(key.partition(":")[0] for key in LONG_FUNCTIONS)} <= set(FILES)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "see /work/thing", 'open("/root/.x")', "cd /home/me/project", "`/Users/me/x`", "# TODO later", "<<<<<<< HEAD",
+        "=======\n", "http://192.168.1.4/", "@pytest.mark.skip", "pytest.importorskip('x')", "x = 1  # type: ignore",
+        "import a  # noqa", "run(c, shell=True)",
+    ],
+)  # fmt: skip
+def test_unwanted_things_are_seen(text: str) -> None:
+    """The patterns find what they are for."""
+    assert unwanted(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "refs/hitl/work/7k2f", "{home}/work/x", "https://example.org/home/page", "x = 1  # type: ignore[attr-defined]",
+        "import a  # noqa: F401", "127.0.0.1", "=========== results", "$HOME/root/x", "/home/ada/x", "<id>/work/x", "../work/x",
+    ],
+)  # fmt: skip
+def test_harmless_things_are_left_alone(text: str) -> None:
+    """The patterns do not find what only looks alike."""
+    assert unwanted(text) == []
+
+
+def test_long_functions_are_seen() -> None:
+    """A function is measured by its body, not by its docstring."""
+    long = "def long():\n" + "    a = 1\n" * 50
+    told = 'def told():\n    """' + "word\n" * 50 + '    """\n    a = 1\n'
+    assert long_functions(long + told) == [("long", 50)]
