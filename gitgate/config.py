@@ -1,0 +1,189 @@
+"""Config: what is set, from where, as one frozen value. The only room that reads the environment.
+
+flags > `GITGATE_*` > `git config gitgate.*` > `.gitgate.yml` > the user's own file > defaults. What grants power is read
+from the machine's git config or the protected branch alone, never from the branch that an agent works on.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from .errors import Usage
+
+FILE = ".gitgate.yml"
+
+
+class Setting(NamedTuple):
+    """One setting. `power`: it grants something, so neither the environment nor the working tree may set it."""
+
+    name: str
+    kind: str
+    default: str
+    meaning: str
+    power: bool = False
+
+    @property
+    def variable(self) -> str:
+        words = "".join(f"_{c}" if c.isupper() else c.upper() for c in self.name)
+        return f"GITGATE_{words}"
+
+
+SETTINGS = (
+    Setting("remote", "text", "", "the remote that gates go to; else the branch's push remote, else origin"),
+    Setting("push", "flag", "true", "push after each verb that writes"),
+    Setting("publishWork", "flag", "", "push the partial work too; `git gate init` sets it", power=True),
+    Setting("initialised", "flag", "false", "`git gate init` was run in this clone", power=True),
+    Setting("resumeHere", "flag", "false", "an answer given in this clone resumes the agent here", power=True),
+    Setting("session", "word:local,push,off", "local", "what becomes of the agent's saved session"),
+    Setting("maxAgents", "number", "2", "how many agents are resumed at once on this machine"),
+    Setting("maxAttempts", "number", "3", "how often a resume is tried before the gate is failed"),
+    Setting("runner", "word:local,github", "local", "what starts a resumed agent"),
+    Setting("agentTimeout", "duration", "2h", "how long a resumed agent may run"),
+    Setting("timeout", "duration", "", "the deadline of a gate that names none"),
+    Setting("onTimeout", "word:stuck,default,remind,fail", "stuck", "what happens at that deadline"),
+    Setting("priority", "word:urgent,high,normal,low", "normal", "the priority of a gate that names none"),
+    Setting("sign", "flag", "false", "sign answers with git's signing key"),
+    Setting("maxFileSize", "number", "10000000", "untracked files over so many bytes stay out of the work"),
+    Setting("networkTimeout", "duration", "60s", "how long a push or fetch may take"),
+    Setting("archiveAfter", "duration", "7d", "how long a closed gate stays before `git gate archive` folds it"),
+    Setting("color", "word:auto,always,never", "auto", "colour on the terminal"),
+    Setting("pager", "flag", "true", "show long output through git's pager"),
+)
+BY_NAME = {setting.name: setting for setting in SETTINGS}
+AGENT_MARKERS = ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CODEX_SANDBOX", "CODEX_SESSION_ID", "GITGATE_AGENT")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All layers, read once. The two files are parsed only when a setting is not found before them."""
+
+    env: Mapping[str, str]
+    git: Mapping[str, str]
+    flags: Mapping[str, str] = field(default_factory=dict)
+    files: tuple[Callable[[], Mapping[str, str]], ...] = ()
+
+    def text(self, name: str) -> str:
+        setting = BY_NAME[name]
+        for layer in self.layers(setting):
+            value = layer()
+            if value is not None:
+                return checked(setting, value)
+        return setting.default
+
+    def layers(self, setting: Setting) -> list[Callable[[], str | None]]:
+        key = setting.name.lower()
+        from_git: Callable[[], str | None] = lambda: self.git.get(f"gitgate.{key}")
+        if setting.power:
+            return [lambda: self.flags.get(setting.name), from_git]
+        files = [lambda read=read: read().get(setting.name) for read in self.files]
+        return [lambda: self.flags.get(setting.name), lambda: self.env.get(setting.variable), from_git, *files]
+
+    def flag(self, name: str) -> bool:
+        return self.text(name).lower() in TRUE
+
+    def number(self, name: str) -> int:
+        return int(self.text(name))
+
+    def seconds(self, name: str) -> int | None:
+        from .core.times import parse_duration
+
+        text = self.text(name)
+        return parse_duration(text) if text else None
+
+    @property
+    def inside_agent(self) -> str:
+        """The marker of an agent's process tree, if this is one: agents never answer."""
+        return next((marker for marker in AGENT_MARKERS if self.env.get(marker)), "")
+
+    @property
+    def in_ci(self) -> bool:
+        return self.env.get("CI", "").lower() in TRUE
+
+    def identity(self, role: str = "AUTHOR") -> str:
+        """`Name <email>` of the person at this machine as git would record it; empty when git does not know."""
+        lower = role.lower()
+        name = self.env.get(f"GIT_{role}_NAME") or self.git.get(f"{lower}.name") or self.git.get("user.name", "")
+        email = self.env.get(f"GIT_{role}_EMAIL") or self.git.get(f"{lower}.email") or self.git.get("user.email", "")
+        name = name or email.partition("@")[0]
+        return f"{clean(name)} <{clean(email)}>" if email or name else ""
+
+
+TRUE = frozenset(("1", "true", "yes", "on"))
+FALSE = frozenset(("0", "false", "no", "off", ""))
+
+
+def clean(text: str) -> str:
+    """As git writes names: without the characters that end them."""
+    return "".join(c for c in text if c not in "<>\n\r\0").strip()
+
+
+def checked(setting: Setting, value: str) -> str:
+    """`value`, or an error that names the setting and what was expected."""
+    kind, _, words = setting.kind.partition(":")
+    if kind == "flag" and value.lower() not in TRUE | FALSE:
+        raise wrong(setting, value, "true or false")
+    if kind == "number" and not value.isdecimal():
+        raise wrong(setting, value, "a whole number")
+    if kind == "word" and value not in words.split(","):
+        raise wrong(setting, value, f"one of {words.replace(',', ', ')}")
+    return value
+
+
+def wrong(setting: Setting, value: str, expected: str) -> Usage:
+    return Usage(
+        f"the setting gitgate.{setting.name} is {value!r}; expected {expected}",
+        hint=f"git config gitgate.{setting.name} {setting.default or '…'}",
+    )
+
+
+def environment() -> dict[str, str]:
+    """The process environment, read here and handed on."""
+    return dict(os.environ)
+
+
+def load(
+    env: Mapping[str, str], git: Mapping[str, str], top: Path | None, flags: Mapping[str, str] | None = None
+) -> Settings:
+    paths = [] if top is None else [top / FILE]
+    home = env.get("XDG_CONFIG_HOME") or (f"{env['HOME']}/.config" if env.get("HOME") else "")
+    if home:
+        paths.append(Path(home) / "gitgate" / "config.yml")
+    return Settings(env, git, flags or {}, tuple(lazily(path) for path in paths))
+
+
+def lazily(path: Path) -> Callable[[], Mapping[str, str]]:
+    """The settings in a file, parsed at first need: most commands never need it, and YAML is dear to import."""
+    known: list[Mapping[str, str]] = []
+
+    def read() -> Mapping[str, str]:
+        if not known:
+            known.append(read_file(path))
+        return known[0]
+
+    return read
+
+
+def read_file(path: Path) -> Mapping[str, str]:
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return {}
+    except OSError as unreadable:
+        raise Usage(f"{path} cannot be read: {unreadable.strerror}") from unreadable
+    from .core import codec
+
+    root = codec.parse(data, str(path))
+    section = root.get("settings")
+    if section is None:
+        return {}
+    found: dict[str, str] = {}
+    for name, item in section.mapping().items():
+        if name not in BY_NAME:
+            item.fail(f"there is no setting of that name; the settings are {', '.join(BY_NAME)}")
+        value = item.value
+        found[name] = ("true" if value else "false") if isinstance(value, bool) else str(value)
+    return found

@@ -1,0 +1,190 @@
+"""Core: the grammar of an answer. What was typed becomes values and a verdict, or an error that says what was expected."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..errors import BadAnswer
+from .model import Answer, Question, Value
+from .questions import expected, listed, match_option, read_other, read_value
+
+APPROVING = ("approve", "approved", "yes", "accept", "continue", "ok", "proceed")
+REJECTING = ("reject", "rejected", "no", "deny", "decline", "stop", "cancel")
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a person gave, on whichever surface. `approve` is None when neither word was said."""
+
+    text: str | None = None
+    approve: bool | None = None
+    pairs: tuple[tuple[str, str], ...] = ()
+    other: str | None = None
+    values: Mapping[str, object] | None = None
+
+    @property
+    def nothing(self) -> bool:
+        return (
+            self.text is None
+            and self.approve is None
+            and not self.pairs
+            and self.other is None
+            and self.values is None
+        )
+
+
+def read_answer(questions: Sequence[Question], given: Given) -> tuple[dict[str, Value], str]:
+    """The values by question key, and the verdict."""
+    if given.values is not None:
+        values = read_mapping(questions, given.values)
+    elif len(questions) == 1:
+        values = {questions[0].key: read_single(questions[0], given)}
+    else:
+        values = read_several(questions, given)
+    return values, verdict_of(questions, values)
+
+
+def verdict_of(questions: Sequence[Question], values: Mapping[str, Value]) -> str:
+    said = [values[q.key] for q in questions if q.type == "approval" and q.key in values]
+    if not said:
+        return "answered"
+    return "approved" if all(word is True for word in said) else "rejected"
+
+
+def read_single(question: Question, given: Given) -> Value:
+    ways = [given.text is not None, given.approve is not None, bool(given.pairs), given.other is not None]
+    if sum(ways) > 1:
+        raise BadAnswer("give the answer once: as words, with -a, with --other, or with --approve/--reject")
+    if given.approve is not None:
+        return read_yes_no(question, approve=given.approve)
+    if given.other is not None:
+        return read_other(question, given.other)
+    if given.pairs:
+        return read_pairs(question, given.pairs)
+    if given.text is None:
+        raise BadAnswer("no answer given", hint=expected(question))
+    return read_value(question, given.text)
+
+
+def read_yes_no(question: Question, *, approve: bool) -> Value:
+    """--approve and --reject are for approvals; on a choice that has such an option they name it."""
+    if question.type == "approval":
+        return approve
+    if question.type == "choice":
+        words = APPROVING if approve else REJECTING
+        found = [label for label in question.labels if label.casefold() in words]
+        if len(found) == 1:
+            return found[0]
+    flag = "--approve" if approve else "--reject"
+    raise BadAnswer(
+        f"{question.key}: {flag} answers an approval; this is a {question.type} question", hint=expected(question)
+    )
+
+
+def read_pairs(question: Question, pairs: Sequence[tuple[str, str]]) -> Value:
+    if question.type == "form" and not (len(pairs) == 1 and pairs[0][0] == question.key):
+        from . import forms
+
+        return read_value(question, forms.coerce(question.schema or {}, unique(pairs)))
+    named = unique(pairs)
+    strange = [key for key in named if key != question.key]
+    if strange:
+        raise BadAnswer(f"there is no question {strange[0]!r}; the question is {question.key}")
+    return read_value(question, named[question.key])
+
+
+def read_several(questions: Sequence[Question], given: Given) -> dict[str, Value]:
+    if given.other is not None:
+        raise BadAnswer(
+            f"--other answers one question; this gate has {len(questions)}", hint="use -a KEY=VALUE for each"
+        )
+    named = unique(given.pairs)
+    approvals = [q for q in questions if q.type == "approval"]
+    if given.approve is not None:
+        if len(approvals) != 1:
+            raise BadAnswer("--approve and --reject need exactly one approval among the questions", hint=each(questions))
+        named.setdefault(approvals[0].key, "yes" if given.approve else "no")
+    if given.text is not None:
+        named = {**lines_of(questions, given.text), **named}
+    return read_mapping(questions, named)
+
+
+def read_mapping(questions: Sequence[Question], named: Mapping[str, object]) -> dict[str, Value]:
+    by_key = {q.key: q for q in questions}
+    strange = [key for key in named if key not in by_key]
+    if strange:
+        raise BadAnswer(f"there is no question {strange[0]!r}; the questions are {', '.join(by_key)}")
+    missing = [key for key in by_key if key not in named]
+    if missing:
+        raise BadAnswer(f"no answer for {', '.join(missing)}", hint=each(questions))
+    return {key: read_free(by_key[key], named[key]) for key in by_key}
+
+
+def read_free(question: Question, given: object) -> Value:
+    """Among several questions `other:TEXT` is how free text is told from a mistyped label."""
+    if isinstance(given, str) and given.startswith("other:") and question.type in ("choice", "choices"):
+        if match_option(question, given) is None:
+            return read_other(question, given.removeprefix("other:"))
+    return read_value(question, given)
+
+
+def lines_of(questions: Sequence[Question], text: str) -> dict[str, str]:
+    """`key: value` lines, as they are written in a comment; a line without a key goes on with the one before."""
+    keys = {q.key for q in questions}
+    named: dict[str, str] = {}
+    current = ""
+    for line in text.strip().splitlines():
+        key, colon, rest = line.partition(":")
+        if colon and key.strip() in keys:
+            current = key.strip()
+            if current in named:
+                raise BadAnswer(f"{current} is answered twice")
+            named[current] = rest.strip()
+        elif current:
+            named[current] = f"{named[current]}\n{line}".strip()
+        else:
+            raise BadAnswer(f"this gate has {len(questions)} questions", hint=each(questions))
+    return named
+
+
+def unique(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
+    named: dict[str, str] = {}
+    for key, value in pairs:
+        if key in named:
+            raise BadAnswer(f"{key} is answered twice")
+        named[key] = value
+    return named
+
+
+def each(questions: Sequence[Question]) -> str:
+    return "git gate respond ID " + " ".join(f"-a {q.key}=…" for q in questions)
+
+
+def printed(questions: Sequence[Question], answer: Answer) -> str:
+    """What an answer prints as: the contract with scripts and agents that read it."""
+    if len(questions) > 1:
+        lines = [f"{q.key}: {shown(answer.values.get(q.key))}" for q in questions]
+    else:
+        lines = [shown(answer.values.get(questions[0].key))]
+    if answer.note:
+        lines.append(answer.note)
+    return "\n".join(lines)
+
+
+def shown(value: Value | None) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "approved" if value else "rejected"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return ", ".join(value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def summary(question: Question) -> str:
+    """The options in one line, for lists and hints."""
+    return listed(question) if question.options else question.type

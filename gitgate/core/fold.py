@@ -1,0 +1,139 @@
+"""Core: a gate is the fold of its record's commits, along first parents, from what each of them adds.
+
+No clock, no commit dates, never the tip's tree: the same tip gives the same gate everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..errors import BrokenRecord
+from . import states
+from .model import Answer, Claim, Counted, Edit, Entry, Gate, Opened, Outcome, Remark
+
+_RESULTS = {"resumed": "resumed", "released": "released", "failed": "failed"}
+
+
+def fold(gate_id: str, entries: Sequence[Entry]) -> Gate:
+    """The gate that these events make, oldest first."""
+    if not entries or not isinstance(entries[0].event, Opened):
+        raise BrokenRecord(f"gate {gate_id}: the record does not begin with a question")
+    gate = begin(gate_id, entries[0], entries[0].event)
+    for entry in entries[1:]:
+        gate = apply(gate, entry)
+    return gate
+
+
+def begin(gate_id: str, entry: Entry, opened: Opened) -> Gate:
+    return Gate(
+        id=gate_id,
+        tip=entry.commit,
+        opened=opened,
+        state=states.after(None, "opened"),
+        priority=opened.priority,
+        to=opened.to,
+        deadline=opened.deadline,
+        timeout=opened.timeout,
+        history=(entry,),
+    )
+
+
+def apply(gate: Gate, entry: Entry) -> Gate:
+    """The gate after one more event. An event that the table does not have raises and changes nothing."""
+    name = effective(gate, entry)
+    after = states.after(gate.state, name)
+    moved = replace(gate, tip=entry.commit, state=after, history=(*gate.history, replace(entry, name=name)))
+    event = entry.event
+    if isinstance(event, Answer):
+        return with_answer(moved, entry, event, name)
+    if isinstance(event, Edit):
+        return with_edit(moved, event)
+    if isinstance(event, Claim):
+        return with_claim(gate, moved, entry, event)
+    if isinstance(event, Outcome):
+        return with_outcome(gate, moved, event)
+    if isinstance(event, Remark):
+        return moved if name == "commented" else replace(moved, closing=event, expired=name == "expired")
+    raise BrokenRecord(f"gate {gate.id}: {entry.name} cannot follow an opened gate")
+
+
+def effective(gate: Gate, entry: Entry) -> str:
+    """What the event amounts to at this point of the record; its file only says what somebody wanted."""
+    event = entry.event
+    if isinstance(event, Answer):
+        return effective_answer(gate, entry, event)
+    if isinstance(event, Outcome):
+        name = _RESULTS.get(event.result, "")
+        return "returned" if name == "released" and gate.expired else name
+    return entry.name
+
+
+def effective_answer(gate: Gate, entry: Entry, answer: Answer) -> str:
+    if answer.gate != gate.id:
+        raise BrokenRecord(f"gate {gate.id}: an answer in its record is for gate {answer.gate}")
+    if not any(answer.seen in (known.commit, *known.parents[1:]) for known in gate.history):
+        raise BrokenRecord(f"gate {gate.id}: an answer names a commit as seen that is not in the record")
+    if answer.amends is not None:
+        return amendment(gate, entry, answer)
+    if gate.state != states.AWAITING:
+        # Only an answer recorded again after a race carries its original as second parent. Any other one that comes
+        # after the decision has no row in the table.
+        return "late" if len(entry.parents) > 1 else "answered"
+    if answer.verdict == "defaulted":
+        return "defaulted"
+    return "answered" if decisive(gate, answer) else "voted"
+
+
+def amendment(gate: Gate, entry: Entry, answer: Answer) -> str:
+    current = gate.answer
+    own = current is not None and answer.amends in (current.commit, current.signed_commit)
+    if current is None or not own or current.answer.by != answer.by:
+        if len(entry.parents) > 1 and gate.state != states.AWAITING:
+            return "late"
+        raise BrokenRecord(f"gate {gate.id}: an amendment does not follow its author's own answer")
+    return "amended" if gate.state == states.ANSWERED or len(entry.parents) < 2 else "late"
+
+
+def decisive(gate: Gate, answer: Answer) -> bool:
+    """Whether this answer is enough: one refusal always is; otherwise as many alike, by different people, as needed."""
+    if gate.opened.quorum <= 1 or answer.verdict == "rejected":
+        return True
+    alike = {vote.answer.by for vote in gate.votes if vote.answer.values == answer.values}
+    return len(alike | {answer.by}) >= gate.opened.quorum
+
+
+def with_answer(gate: Gate, entry: Entry, answer: Answer, name: str) -> Gate:
+    counted = Counted(entry.commit, answer, entry.parents[1] if len(entry.parents) > 1 else entry.commit)
+    if name == "late":
+        return replace(gate, late=(*gate.late, counted))
+    others = tuple(vote for vote in gate.votes if vote.answer.by != answer.by)
+    votes = (*others, counted)
+    return replace(gate, votes=votes, answer=counted if name != "voted" else None)
+
+
+def with_edit(gate: Gate, edit: Edit) -> Gate:
+    return replace(
+        gate,
+        to=gate.to if edit.to is None else edit.to,
+        priority=edit.priority or gate.priority,
+        deadline=gate.deadline if edit.deadline is None else edit.deadline or None,
+        timeout=gate.timeout if edit.timeout is None else edit.timeout or None,
+    )
+
+
+def with_claim(before: Gate, moved: Gate, entry: Entry, claim: Claim) -> Gate:
+    told = before.answer.commit if before.answer else expiry_commit(before)
+    if claim.answer != told:
+        raise BrokenRecord(f"gate {before.id}: a claim is for an answer that does not count")
+    return replace(moved, claim=entry, outcome=None, attempts=before.attempts + 1)
+
+
+def expiry_commit(gate: Gate) -> str:
+    return next((entry.commit for entry in reversed(gate.history) if entry.name == "expired"), "")
+
+
+def with_outcome(before: Gate, moved: Gate, outcome: Outcome) -> Gate:
+    if before.claim is None or outcome.claim != before.claim.commit:
+        raise BrokenRecord(f"gate {before.id}: an outcome is for a claim that is not the current one")
+    return replace(moved, claim=before.claim if outcome.result == "resumed" else None, outcome=outcome)

@@ -1,0 +1,233 @@
+"""Core: the values that everything else is about. Each event of a record is one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+Value = str | bool | list[str] | dict[str, object]
+
+QUESTION_FILE = "question.yaml"
+ATTACHMENTS = "attachments"
+PRIORITIES = ("urgent", "high", "normal", "low")  # most pressing first
+DELIVERIES = ("resume", "wait", "none")
+ON_TIMEOUT = ("stuck", "default", "remind", "fail")
+VERDICTS = ("answered", "approved", "rejected", "defaulted")
+OUTCOMES = ("resumed", "released", "failed")
+
+
+@dataclass(frozen=True)
+class Option:
+    label: str
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class Question:
+    key: str
+    prompt: str
+    type: str
+    options: tuple[Option, ...] = ()
+    default: Value | None = None
+    other: bool = False
+    schema: Mapping[str, object] | None = None
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(option.label for option in self.options)
+
+
+@dataclass(frozen=True)
+class Asker:
+    """Who asks. `by` is the person whose agent it is, as git knows them; it may be empty."""
+
+    agent: str
+    at: str
+    by: str = ""
+    host: str = ""
+    directory: str = ""
+
+
+@dataclass(frozen=True)
+class Work:
+    """The partial work by full commit ids, so that an answer binds to exactly these trees."""
+
+    base: str | None
+    staged: str | None
+    commit: str | None
+    branch: str | None = None
+    dirty: bool = False
+    files: int = 0
+    insertions: int = 0
+    deletions: int = 0
+    left_out: tuple[tuple[str, str], ...] = ()
+    intent_to_add: tuple[str, ...] = ()
+    operation: str | None = None
+
+
+@dataclass(frozen=True)
+class Session:
+    """The agent's saved conversation. The record holds a salted digest of its id, never the id."""
+
+    agent: str
+    digest: str
+    salt: str
+    saved: bool = False
+
+
+@dataclass(frozen=True)
+class Opened:
+    title: str
+    questions: tuple[Question, ...]
+    asked: Asker
+    work: Work
+    nonce: str
+    context: str = ""
+    session: Session | None = None
+    delivery: str = "none"
+    priority: str = "normal"
+    confidence: float | None = None
+    deadline: str | None = None
+    timeout: int | None = None
+    on_timeout: str = "stuck"
+    to: tuple[str, ...] = ()
+    quorum: int = 1
+    key: str | None = None
+    follows: str | None = None
+    attachments: tuple[str, ...] = ()
+    config: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What somebody said. `seen` is the commit of the record that they had before them."""
+
+    gate: str
+    values: Mapping[str, Value]
+    verdict: str
+    at: str
+    seen: str
+    by: str = ""
+    via: str = "cli"
+    note: str = ""
+    amends: str | None = None
+    evidence: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Remark:
+    """An event that is only words: a comment, a withdrawal, a stop, an expiry."""
+
+    at: str
+    by: str = ""
+    text: str = ""
+    via: str = "cli"
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Changed terms: whom it is for, how pressing, until when. None leaves a term as it was."""
+
+    at: str
+    by: str = ""
+    to: tuple[str, ...] | None = None
+    priority: str | None = None
+    deadline: str | None = None
+    timeout: int | None = None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The right to act on the answer, taken by one runner or waiter."""
+
+    at: str
+    answer: str
+    nonce: str
+    runner: str
+    host: str
+    attempt: int
+    term: int
+    by: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a claim."""
+
+    at: str
+    claim: str
+    result: str
+    by: str = ""
+    reason: str = ""
+    log: str = ""
+    branch: str = ""
+    commits: tuple[str, ...] = ()
+
+
+Event = Opened | Answer | Remark | Edit | Claim | Outcome
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One commit of a record, with what it adds."""
+
+    commit: str
+    name: str
+    event: Event
+    parents: tuple[str, ...] = ()
+    path: str = ""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """An answer and the commit that recorded it; `signed_commit` is where its author's signature is."""
+
+    commit: str
+    answer: Answer
+    signed_commit: str
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A record folded: all that can be said of a gate without a clock."""
+
+    id: str
+    tip: str
+    opened: Opened
+    state: str
+    priority: str
+    to: tuple[str, ...]
+    deadline: str | None
+    timeout: int | None
+    history: tuple[Entry, ...]
+    answer: Counted | None = None
+    votes: tuple[Counted, ...] = ()
+    late: tuple[Counted, ...] = ()
+    claim: Entry | None = None
+    outcome: Outcome | None = None
+    attempts: int = 0
+    expired: bool = False
+    closing: Remark | None = None
+
+    @property
+    def defaulted(self) -> bool:
+        return self.answer is not None and self.answer.answer.verdict == "defaulted"
+
+    @property
+    def closed(self) -> bool:
+        """Nothing more will happen: the gate may be archived."""
+        if self.state == "answered":
+            return self.opened.delivery == "none"
+        if self.state == "expired":
+            return not self.tells_of_expiry
+        return self.state in ("resumed", "withdrawn", "stopped")
+
+    @property
+    def tells_of_expiry(self) -> bool:
+        """The asker is still to hear that nobody answered."""
+        return self.state == "expired" and self.opened.on_timeout == "fail" and self.opened.delivery != "none"
+
+    @property
+    def actionable(self) -> bool:
+        """Somebody may claim it now: there is something to tell the asker."""
+        return (self.state == "answered" and self.opened.delivery != "none") or self.tells_of_expiry

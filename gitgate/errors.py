@@ -1,0 +1,134 @@
+"""Errors: one tree, lowest room of the house.
+
+Each class has a stable `code` that scripts may rely on, and a `hint` that says what to do next. Which exit code a
+failure has is the command line's business: its table is keyed by `kind`.
+"""
+
+from __future__ import annotations
+
+
+class GateError(Exception):
+    """A failure that a user may meet. `hint` is what to do next, with the command to type."""
+
+    code = "failed"
+    kind = "failure"
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class Failure(GateError):
+    """Something did not work: the machine, the network, the repository."""
+
+
+class NotARepository(Failure):
+    code = "not_a_repository"
+
+
+class UnknownGate(Failure):
+    code = "unknown_gate"
+
+
+class AmbiguousGate(Failure):
+    code = "ambiguous_gate"
+
+
+class GitFailed(Failure):
+    """A git command failed; its own words are in the message."""
+
+    code = "git_failed"
+
+    def __init__(self, message: str, *, hint: str = "", status: int = 1, stderr: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
+        self.stderr = stderr
+
+
+class RemoteUnreachable(Failure):
+    code = "remote_unreachable"
+
+
+class PushRefused(Failure):
+    code = "push_refused"
+
+
+class UnsafeRemote(Failure):
+    """The remote is set up in a way that would overwrite or delete gates, or its address could run a program."""
+
+    code = "unsafe_remote"
+
+
+class BrokenRecord(Failure):
+    """A gate's record breaks the protocol; nothing is decided from it."""
+
+    code = "broken_record"
+
+
+class MissingExtra(Failure):
+    """A part of the product needs an extra that is not installed."""
+
+    code = "missing_extra"
+
+
+class WorkFailed(Failure):
+    """The partial work could not be saved or restored; nothing was changed."""
+
+    code = "work_failed"
+
+
+class Usage(GateError):
+    """What was asked for does not fit; nothing was written."""
+
+    code = "usage"
+    kind = "usage"
+
+
+class BadAnswer(Usage):
+    code = "bad_answer"
+
+
+class BadDocument(Usage):
+    """A file does not say what it should: names the file, the line and the field."""
+
+    code = "bad_document"
+
+    def __init__(self, source: str, line: int, field: str, expected: str, *, hint: str = "") -> None:
+        place = f"{source}, line {line}" if line else source
+        super().__init__(f"{place}: {field}: {expected}" if field else f"{place}: {expected}", hint=hint)
+        self.source = source
+        self.line = line
+        self.field = field
+        self.expected = expected
+
+
+class NotAllowed(GateError):
+    code = "not_allowed"
+    kind = "not_allowed"
+
+
+class Conflict(GateError):
+    """Somebody was first: already answered, closed, or a race that was lost."""
+
+    code = "conflict"
+    kind = "conflict"
+
+
+class LostRace(Conflict):
+    """A ref was not where it was expected: another process moved it."""
+
+    code = "lost_race"
+
+
+class IllegalEvent(Conflict):
+    """The state table has no row for this event in this state; nothing changed."""
+
+    code = "illegal_event"
+
+
+class Stale(GateError):
+    """The gate or its work changed since it was read."""
+
+    code = "stale"
+    kind = "stale"

@@ -1,0 +1,125 @@
+"""Store: the one place that starts git.
+
+Everything that git inherits is decided here, so that no hook, alias, replace ref or foreign `GIT_INDEX_FILE` of the
+caller changes what a command means.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import Failure, GitFailed
+
+# Variables that name a repository or change how objects are read; inherited from a hook or an outer git command they
+# would point our commands at the wrong place.
+KEPT_GIT_VARIABLES = frozenset(
+    """GIT_SSH GIT_SSH_COMMAND GIT_SSH_VARIANT GIT_ASKPASS GIT_TERMINAL_PROMPT GIT_EXEC_PATH GIT_TEMPLATE_DIR
+    GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM GIT_CONFIG_NOSYSTEM GIT_CEILING_DIRECTORIES GIT_DISCOVERY_ACROSS_FILESYSTEM
+    GIT_PROXY_COMMAND GIT_SSL_CAINFO GIT_SSL_CAPATH GIT_SSL_NO_VERIFY GIT_SSL_CERT GIT_SSL_KEY GIT_HTTP_USER_AGENT
+    GIT_ALLOW_PROTOCOL GIT_PROTOCOL_FROM_USER GIT_DEFAULT_HASH GIT_DEFAULT_REF_FORMAT
+    GIT_AUTHOR_NAME GIT_AUTHOR_EMAIL GIT_AUTHOR_DATE GIT_COMMITTER_NAME GIT_COMMITTER_EMAIL GIT_COMMITTER_DATE
+    GIT_CONFIG_PARAMETERS GIT_CONFIG_COUNT GIT_QUARANTINE_PATH GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES""".split()
+)
+
+KEPT_PREFIXES = ("GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_", "GIT_TRACE")
+
+SEALED = {
+    "LC_ALL": "C",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_LITERAL_PATHSPECS": "1",
+    "GIT_PAGER": "cat",
+}
+HOOKS_OFF = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
+
+
+@dataclass(frozen=True)
+class Result:
+    code: int
+    out: bytes
+    err: str
+
+
+def sealed_environment(env: Mapping[str, str]) -> dict[str, str]:
+    """`env` without the variables that would redirect git, and with the ones that make it predictable."""
+    kept = {k: v for k, v in env.items() if not k.startswith("GIT_") or k in KEPT_GIT_VARIABLES or k.startswith(KEPT_PREFIXES)}
+    return {**kept, **SEALED}
+
+
+class Git:
+    """Runs git in one directory, sealed from what surrounds the caller."""
+
+    def __init__(self, directory: Path, env: Mapping[str, str], *, config: Sequence[str] = ()) -> None:
+        self.directory = directory
+        self.env = sealed_environment(env)
+        self.prefix = ["git", *HOOKS_OFF, *(part for item in config for part in ("-c", item))]
+
+    def run(
+        self,
+        *args: str,
+        input: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        check: bool = True,
+        timeout: float | None = None,
+    ) -> Result:
+        """Run `git *args`; a failure raises GitFailed with git's own words unless `check` is off."""
+        try:
+            done = subprocess.run(
+                [*self.prefix, *args],
+                input=input,
+                capture_output=True,
+                cwd=self.directory,
+                env={**self.env, **env} if env else self.env,
+                timeout=timeout,
+                check=False,
+            )
+        except FileNotFoundError as missing:
+            raise no_git(self.directory) from missing
+        except subprocess.TimeoutExpired as late:
+            raise GitFailed(f"git {args[0]} did not finish within {timeout:g} s", status=124) from late
+        result = Result(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace").strip())
+        if check and result.code:
+            raise GitFailed(
+                f"git {args[0]} failed: {result.err or f'exit {result.code}'}", status=result.code, stderr=result.err
+            )
+        return result
+
+    def out(self, *args: str, input: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
+        return self.run(*args, input=input, env=env).out
+
+    def text(self, *args: str, input: bytes = b"", env: Mapping[str, str] | None = None) -> str:
+        """Standard output as text, without its one trailing newline."""
+        return self.out(*args, input=input, env=env).decode("utf-8", "surrogateescape").removesuffix("\n")
+
+    def ok(self, *args: str) -> bool:
+        return self.run(*args, check=False).code == 0
+
+    def pipe(self, *args: str) -> subprocess.Popen[bytes]:
+        """A git process that is talked to over its pipes; the caller closes it."""
+        return subprocess.Popen(
+            [*self.prefix, *args],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=self.directory,
+            env=self.env,
+        )
+
+    def records(self, *args: str) -> Iterator[str]:
+        """What git prints, split at `NUL` and a newline, without ever holding all of it."""
+        with self.pipe(*args) as running:
+            rest = b""
+            while chunk := running.stdout.read(1 << 18) if running.stdout else b"":
+                *whole, rest = (rest + chunk).split(b"\0\n")
+                yield from (part.decode("utf-8", "replace") for part in whole)
+        if running.returncode:
+            raise GitFailed(f"git {args[0]} failed with exit {running.returncode}", status=running.returncode)
+
+
+def no_git(directory: Path) -> Failure:
+    if directory.is_dir():
+        return Failure("git is not on PATH", hint="install git 2.39 or later")
+    return Failure(f"{directory} is not a directory")

@@ -1,0 +1,158 @@
+"""Store: git objects, read and written raw, by whichever way is cheaper here.
+
+Importing pygit2 costs forty times a git process, so a verb about one gate goes through git's plumbing; a walk over
+thousands, and a process that lives long, goes through pygit2. Both meet the same contract suite.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable
+from typing import IO, NamedTuple, Protocol
+
+from ..errors import BrokenRecord, Failure
+from .git import Git
+from .repository import Repository
+
+BLOB, TREE, COMMIT = "blob", "tree", "commit"
+REGULAR, FOLDER, EXECUTABLE = "100644", "40000", "100755"
+
+
+class TreeEntry(NamedTuple):
+    mode: str
+    name: bytes
+    oid: str
+
+
+class Commit(NamedTuple):
+    tree: str
+    parents: tuple[str, ...]
+    message: str
+    signed: bool
+
+
+class Objects(Protocol):
+    """What a store of objects does. `read` raises BrokenRecord for an object that is not there."""
+
+    def read(self, oid: str) -> tuple[str, bytes]: ...
+
+    def write(self, kind: str, payload: bytes) -> str: ...
+
+    def close(self) -> None: ...
+
+
+class PlumbingObjects:
+    """Objects through `git cat-file --batch` and `git hash-object`: nothing to import."""
+
+    def __init__(self, git: Git) -> None:
+        self.git = git
+        self.reader: subprocess.Popen[bytes] | None = None
+
+    def read(self, oid: str) -> tuple[str, bytes]:
+        into, out = self.pipes()
+        into.write(f"{oid}\n".encode())
+        into.flush()
+        head = out.readline().split()
+        if len(head) != 3:
+            raise missing(oid)
+        payload = out.read(int(head[2]))
+        out.read(1)
+        return head[1].decode(), payload
+
+    def write(self, kind: str, payload: bytes) -> str:
+        return self.git.text("hash-object", "-t", kind, "-w", "--stdin", input=payload)
+
+    def pipes(self) -> tuple[IO[bytes], IO[bytes]]:
+        if self.reader is None:
+            self.reader = self.git.pipe("cat-file", "--batch")
+        if self.reader.stdin is None or self.reader.stdout is None:
+            raise Failure("git cat-file has no pipes")
+        return self.reader.stdin, self.reader.stdout
+
+    def close(self) -> None:
+        if self.reader is not None:
+            self.reader.communicate()
+            self.reader = None
+
+
+class LibraryObjects:
+    """Objects through pygit2, in this process."""
+
+    def __init__(self, repo: Repository) -> None:
+        import pygit2
+        from pygit2.enums import ObjectType
+
+        self.kinds = {
+            BLOB: int(ObjectType.BLOB),
+            TREE: int(ObjectType.TREE),
+            COMMIT: int(ObjectType.COMMIT),
+        }
+        self.names = {number: name for name, number in self.kinds.items()}
+        self.odb = pygit2.Repository(str(repo.git_dir)).odb
+
+    def read(self, oid: str) -> tuple[str, bytes]:
+        try:
+            kind, payload = self.odb.read(oid)
+        except (KeyError, ValueError) as absent:
+            raise missing(oid) from absent
+        return self.names.get(int(kind), "tag"), payload
+
+    def write(self, kind: str, payload: bytes) -> str:
+        return str(self.odb.write(self.kinds[kind], payload))
+
+    def close(self) -> None:
+        return None
+
+
+def open_objects(repo: Repository, *, bulk: bool) -> Objects:
+    """The cheaper way for what is to come. A format that libgit2 cannot read falls back to git itself."""
+    if bulk and len(repo.zero) == 40:
+        try:
+            return LibraryObjects(repo)
+        except Exception as refused:  # pygit2 raises its own error for every repository extension that it lacks
+            if type(refused).__name__ != "GitError":
+                raise
+    return PlumbingObjects(repo.git)
+
+
+def missing(oid: str) -> BrokenRecord:
+    return BrokenRecord(f"object {oid[:12]} is not in this repository", hint="git gate sync, then: git gate verify")
+
+
+def parse_tree(payload: bytes, width: int = 20) -> list[TreeEntry]:
+    """The entries of a raw tree; `width` is the length of a binary object id."""
+    entries = []
+    start = 0
+    while start < len(payload):
+        space = payload.index(b" ", start)
+        end = payload.index(b"\0", space)
+        oid = payload[end + 1 : end + 1 + width].hex()
+        entries.append(TreeEntry(payload[start:space].decode(), payload[space + 1 : end], oid))
+        start = end + 1 + width
+    return entries
+
+
+def dump_tree(entries: Iterable[TreeEntry]) -> bytes:
+    """A raw tree, in git's own order: a folder sorts as if its name ended with a slash."""
+    ordered = sorted(entries, key=lambda e: e.name + b"/" if e.mode == FOLDER else e.name)
+    return b"".join(e.mode.encode() + b" " + e.name + b"\0" + bytes.fromhex(e.oid) for e in ordered)
+
+
+def parse_commit(payload: bytes) -> Commit:
+    head, _, message = payload.partition(b"\n\n")
+    tree, parents, signed = "", [], False
+    for line in head.split(b"\n"):
+        if line.startswith(b"tree "):
+            tree = line[5:].decode("ascii", "replace")
+        elif line.startswith(b"parent "):
+            parents.append(line[7:].decode("ascii", "replace"))
+        elif line.startswith(b"gpgsig"):
+            signed = True
+    return Commit(tree, tuple(parents), message.decode("utf-8", "replace"), signed)
+
+
+def dump_commit(tree: str, parents: Iterable[str], author: str, at: int, message: str) -> bytes:
+    """A raw commit by `author` (`Name <email>`), who is its committer too."""
+    lines = [f"tree {tree}", *(f"parent {parent}" for parent in parents)]
+    lines += [f"author {author} {at} +0000", f"committer {author} {at} +0000"]
+    return ("\n".join(lines) + "\n\n" + message).encode("utf-8", "replace")

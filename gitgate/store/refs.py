@@ -1,0 +1,82 @@
+"""Store: where refs are and how they move: one transaction, each ref with the value that it is expected to have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ..errors import GitFailed, LostRace
+from .git import Git
+from .repository import Repository
+
+OPEN = "refs/hitl/open/"
+WORK = "refs/hitl/work/"
+SESSIONS = "refs/hitl/sessions/"
+LEASES = "refs/hitl/leases/"
+ARCHIVE = "refs/hitl/archive/"
+EVIDENCE = "refs/hitl/evidence/"
+TRACKING = "refs/gitgate/"
+
+# Words of git, in the C locale, for a ref that is not where it was expected to be or is being moved by somebody else.
+_RACES = ("but expected", "reference already exists", "unable to resolve reference", "Unable to create", "is at ")
+
+
+@dataclass(frozen=True)
+class RefMove:
+    """One ref from `old` to `new`: no `old` means that it must not exist, no `new` that it goes away."""
+
+    ref: str
+    new: str | None
+    old: str | None
+
+
+class Refs:
+    def __init__(self, repo: Repository) -> None:
+        self.git: Git = repo.git
+        self.zero = repo.zero
+
+    def get(self, ref: str) -> str | None:
+        found = self.git.run("rev-parse", "--verify", "--quiet", "--end-of-options", ref, check=False)
+        return found.out.decode().strip() or None if found.code == 0 else None
+
+    def under(self, *prefixes: str) -> dict[str, str]:
+        """Every ref below the prefixes, or matching them, with what it points at."""
+        listed = self.git.text("for-each-ref", "--format=%(refname) %(objectname)", *prefixes)
+        pairs = (line.split(" ") for line in listed.splitlines())
+        return {ref: oid for ref, oid in pairs}
+
+    def update(self, moves: Sequence[RefMove]) -> None:
+        """All of them or none; LostRace when one is not where it was expected."""
+        if not moves:
+            return
+        said = b"".join(self.command(move) for move in moves)
+        try:
+            self.git.run(
+                "-c",
+                "core.filesRefLockTimeout=2000",
+                "-c",
+                "core.packedRefsTimeout=10000",
+                "update-ref",
+                "--stdin",
+                "-z",
+                input=b"start\0" + said + b"prepare\0commit\0",
+            )
+        except GitFailed as failed:
+            if any(word in failed.stderr for word in _RACES):
+                raise LostRace(
+                    f"somebody else moved {moves[0].ref} first", hint="run the command again to act on what is there now"
+                ) from failed
+            raise
+
+    def command(self, move: RefMove) -> bytes:
+        if move.new is None:
+            return f"delete {move.ref}\0{move.old or ''}\0".encode()
+        return f"update {move.ref}\0{move.new}\0{move.old or self.zero}\0".encode()
+
+    def contents(self, *patterns: str) -> Iterator[tuple[str, str, str]]:
+        """(ref, commit, message) of every ref below the patterns, streamed by one git process."""
+        form = "--format=%(refname)%09%(objectname)%0a%(contents)%00"
+        for record in self.git.records("for-each-ref", form, *patterns):
+            head, _, message = record.partition("\n")
+            ref, _, oid = head.partition("\t")
+            yield ref, oid, message

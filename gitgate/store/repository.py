@@ -1,0 +1,76 @@
+"""Store: where the repository is. One `rev-parse` finds it; everything else is handed this value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import NotARepository
+from .git import Git
+
+
+@dataclass(frozen=True)
+class Repository:
+    """One repository as seen from one working tree (or from none, when bare)."""
+
+    git: Git
+    git_dir: Path
+    common_dir: Path
+    top: Path | None
+    zero: str
+    shallow: bool
+
+    @property
+    def bare(self) -> bool:
+        return self.top is None
+
+    @property
+    def place(self) -> Path:
+        """Where a person would say that this repository is."""
+        return self.top or self.git_dir
+
+    @property
+    def state_dir(self) -> Path:
+        """What this clone keeps for itself (logs, locks, caches); shared by its worktrees, never pushed."""
+        return self.common_dir / "gitgate"
+
+
+def discover(start: Path, env: Mapping[str, str]) -> Repository:
+    """The repository that `start` is in, honouring GIT_DIR as git itself would (hooks and `git --git-dir` set it)."""
+    pointers = {name: env[name] for name in ("GIT_DIR", "GIT_WORK_TREE") if name in env}
+    # One process for all of it. `--show-toplevel` comes last because it is an error where there is no working tree
+    # (a bare repository, a hook inside one): by then the other lines have been printed.
+    asked = Git(start, env).run(
+        "rev-parse",
+        "--absolute-git-dir",
+        "--path-format=absolute",
+        "--git-common-dir",
+        "--show-object-format=storage",
+        "--is-shallow-repository",
+        "--show-toplevel",
+        env=pointers,
+        check=False,
+    )
+    said = asked.out.decode("utf-8", "surrogateescape").splitlines()
+    if len(said) < 4:
+        raise not_a_repository(start, asked.err)
+    git_dir, common_dir = Path(said[0]), Path(said[1])
+    top = Path(said[4]) if len(said) > 4 else None
+    git = Git(top or git_dir, env)
+    git.env["GIT_DIR"] = str(git_dir)
+    if top is not None:
+        git.env["GIT_WORK_TREE"] = str(top)
+    zero = "0" * (64 if said[2] == "sha256" else 40)
+    return Repository(git, git_dir, common_dir, top, zero, said[3] == "true")
+
+
+def not_a_repository(start: Path, said: str) -> NotARepository:
+    if "dubious ownership" in said:
+        return NotARepository(
+            f"git does not trust {start}: it belongs to somebody else",
+            hint=f"git config --global --add safe.directory {start}",
+        )
+    return NotARepository(
+        f"{start} is not in a git repository", hint="cd into one, or start one with: git init"
+    )
