@@ -9,12 +9,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from urllib.parse import quote
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
 
 MARK = "[redacted: {}]"
 SHORTEST_VALUE = 6

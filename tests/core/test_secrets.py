@@ -86,7 +86,10 @@ def test_no_line_of_a_private_key_survives(text: str) -> None:
         ("postgres://app:pa55word@db.internal/x", "pa55word"),
         ("Authorization: Bearer abcdef0123456789abcdef", "abcdef0123456789abcdef"),
         ("authorization: basic dXNlcjpwYXNz", "dXNlcjpwYXNz"),
-        ("aws_secret_access_key = wJa1rXUtnF/EMI7MDENGbPxRfiCYzQKEYab\n", "wJa1rXUtnF/EMI7MDENGbPxRfiCYzQKEYab"),
+        (
+            "aws_secret_access_key = wJa1rXUtnF/EMI7MDENGbPxRfiCYzQKEYab\n",
+            "wJa1rXUtnF/EMI7MDENGbPxRfiCYzQKEYab",
+        ),
         ("AccountKey=" + "aB3/" * 20 + "==;", "aB3/" * 20),
     ],
 )

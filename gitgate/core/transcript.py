@@ -1,0 +1,201 @@
+"""Core: a Claude Code transcript made small and clean enough to be kept and taken up on another machine. Pure.
+
+A transcript is a tree of records, one JSON object a line, linked by `parentUuid`. Only what the model was told and said
+is kept; everything else (snapshots of prompts, requests, costs, and `worktree-state`, which would send a resumed agent
+back into the old directory) goes, and each kept record is linked to its nearest kept ancestor, so that the tree keeps
+its shape: parallel tool calls and abandoned branches are forks in it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .secrets import redact
+
+Record = dict[str, Any]
+
+MOST = 4_000_000
+# Written by the program for itself: links, ids and labels that it must find again as they were.
+STRUCTURE = frozenset(
+    """uuid parentUuid logicalParentUuid sessionId agentId promptId requestId sourceToolAssistantUUID toolUseID type subtype
+    timestamp version userType entrypoint isSidechain isMeta isCompactSummary isVisibleInTranscriptOnly permissionMode level
+    isApiErrorMessage compactMetadata""".split()
+)
+MESSAGE_STRUCTURE = frozenset(
+    "id type role model usage stop_reason stop_sequence container context_management".split()
+)
+# Attachments that carry a call to take up again, or words that the model was told.
+ATTACHMENTS = frozenset(("hook_deferred_tool", "queued_command", "hook_additional_context"))
+# The program's own copy of a tool's result, for its screen: kept while it is small.
+COPY_MOST = 8_000
+PICTURE_MOST = 250_000
+# How long one text may be, tried in turn until the whole fits.
+CUTS = (None, 20_000, 4_000, 1_000)
+
+
+def slim(transcript: bytes, values: Collection[str] = (), most: int = MOST) -> bytes | None:
+    """The conversation without secrets and ballast, at most `most` bytes; None if it cannot be made that small.
+
+    Doing it twice changes nothing.
+    """
+    records = _after_last_summary([record for line in transcript.splitlines() if (record := _record(line))])
+    parents = {
+        record["uuid"]: record.get("parentUuid") for record in records if isinstance(record.get("uuid"), str)
+    }
+    told = [record for record in records if _is_told(record)]
+    for longest in CUTS:
+        kept = [
+            clean for record in told if (clean := _clean(record, Cleaner(values, longest), longest is None))
+        ]
+        out = b"".join(
+            json.dumps(record, separators=(",", ":")).encode() + b"\n" for record in _relink(kept, parents)
+        )
+        if len(out) <= most:
+            return out
+    return None
+
+
+def _record(line: bytes) -> Record | None:
+    """One line, or None when it is none: the last one may have been cut short."""
+    try:
+        found = json.loads(line.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _after_last_summary(records: list[Record]) -> list[Record]:
+    """What came after the conversation was last summed up; earlier records are no longer told to the model."""
+    for index in range(len(records) - 1, -1, -1):
+        if _is_summary(records[index]):
+            metadata = records[index].get("compactMetadata") or {}
+            # A summary may name earlier records that stay part of the conversation.
+            keeps_earlier = not isinstance(metadata, dict) or any(
+                "preserved" in key.lower() for key in metadata
+            )
+            return records if keeps_earlier else records[index:]
+    return records
+
+
+def _is_summary(record: Record) -> bool:
+    return record.get("type") == "system" and record.get("subtype") == "compact_boundary"
+
+
+def _is_told(record: Record) -> bool:
+    if record.get("isSidechain") or not isinstance(record.get("uuid"), str):
+        return False
+    if record.get("type") in ("user", "assistant"):
+        return isinstance(record.get("message"), dict)
+    attachment = record.get("attachment")
+    if record.get("type") == "attachment" and isinstance(attachment, dict):
+        return str(attachment.get("type")) in ATTACHMENTS
+    return _is_summary(record)
+
+
+def _relink(kept: Iterable[Record], parents: Mapping[str, object]) -> list[Record]:
+    """Each record with its nearest kept ancestor as parent."""
+    kept = list(kept)
+    names = {record["uuid"] for record in kept}
+    for record in kept:
+        seen: set[str] = {record["uuid"]}
+        parent = record.get("parentUuid")
+        while isinstance(parent, str) and parent not in names and parent not in seen:
+            seen.add(parent)
+            parent = parents.get(parent)
+        record["parentUuid"] = parent if parent != record["uuid"] and str(parent) in names else None
+    return kept
+
+
+@dataclass(frozen=True)
+class Cleaner:
+    """Redacts a text, and cuts it where `longest` says so."""
+
+    values: Collection[str]
+    longest: int | None
+
+    def redact(self, text: str) -> str:
+        return redact(text, self.values)
+
+    def __call__(self, text: str) -> str:
+        text = self.redact(text)
+        if self.longest is None or len(text) <= self.longest:
+            return text
+        return (
+            f"{text[: self.longest]}\n[{len(text) - self.longest} more characters are not in the saved copy]"
+        )
+
+
+def _clean(record: Record, text: Cleaner, with_copies: bool) -> Record | None:
+    """A copy of the record without secrets; None when nothing of its message is left."""
+    try:
+        clean: Record = {}
+        for key, value in record.items():
+            if key == "message":
+                clean[key] = _clean_message(value, text)
+            elif key == "toolUseResult":
+                copy = _deep(value, text)
+                if with_copies and len(json.dumps(copy)) <= COPY_MOST:
+                    clean[key] = copy
+            else:
+                clean[key] = value if key in STRUCTURE else _deep(value, text)
+    except RecursionError:
+        return None
+    return None if "message" in clean and clean["message"].get("content") == [] else clean
+
+
+def _clean_message(message: Record, text: Cleaner) -> Record:
+    clean = {
+        key: value if key in MESSAGE_STRUCTURE else _deep(value, text)
+        for key, value in message.items()
+        if key != "content"
+    }
+    return {**clean, "content": _clean_content(message.get("content"), text)}
+
+
+def _clean_content(content: object, text: Cleaner) -> object:
+    if isinstance(content, list):
+        return [clean for block in content if (clean := _clean_block(block, text)) is not None]
+    return _deep(content, text)
+
+
+def _clean_block(block: object, text: Cleaner) -> object:
+    if not isinstance(block, dict):
+        return _deep(block, text)
+    kind = block.get("type")
+    if kind in ("thinking", "redacted_thinking"):
+        # It is signed: changed it would be refused, so it stays whole or goes.
+        thought = str(block.get("thinking", ""))
+        return block if text.redact(thought) == thought else None
+    if kind in ("image", "document"):
+        return _clean_picture(block, text)
+    kept = {key: block[key] for key in ("type", "id", "tool_use_id") if key in block}
+    rest = {key: value for key, value in block.items() if key not in kept}
+    content = {"content": _clean_content(rest.pop("content"), text)} if "content" in rest else {}
+    return {**kept, **{key: _deep(value, text) for key, value in rest.items()}, **content}
+
+
+def _clean_picture(block: Record, text: Cleaner) -> Record:
+    source = block.get("source")
+    if (
+        isinstance(source, dict)
+        and len(str(source.get("data", ""))) <= PICTURE_MOST
+        and source.get("type") == "base64"
+    ):
+        return block
+    if isinstance(source, dict) and source.get("type") == "text":
+        return {**block, "source": _deep(source, text)}
+    return {"type": "text", "text": f"[{block['type']}: not in the saved copy]"}
+
+
+def _deep(value: object, text: Cleaner) -> object:
+    """Every string inside, the keys of mappings included."""
+    if isinstance(value, str):
+        return text(value)
+    if isinstance(value, list):
+        return [_deep(item, text) for item in value]
+    if isinstance(value, dict):
+        return {text(key): _deep(item, text) for key, item in value.items()}
+    return value
