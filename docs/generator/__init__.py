@@ -1,0 +1,1 @@
+"""Documentation: what is rendered from the code, so that it cannot say anything else."""

@@ -1,0 +1,143 @@
+"""Documentation: what is generated says what the code says, and reads as a page."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from generator import manual, markdown, tree
+
+from gitgate.config import SETTINGS
+from gitgate.core.states import STATES, TABLE
+
+DOCS = Path(__file__).parents[1] / "docs"
+EXITS = ((0, "done"), (8, "still waiting"))
+
+
+@click.group()
+def gate() -> None:
+    """All of it."""
+
+
+@gate.command()
+@click.argument("prompt", required=False)
+@click.option(
+    "-t", "--type", "kind", default="text", show_default=True, help="What kind of answer; it's checked."
+)
+@click.option("--json", is_flag=True, help="As JSON.")
+def ask(prompt: str | None, kind: str, json: bool) -> None:
+    """Open a gate. Prints its id.
+
+    \b
+    .first:  one
+    'second: two
+    """
+
+
+@gate.group()
+def policy() -> None:
+    """Who may answer."""
+
+
+@policy.command()
+@click.option("--json", is_flag=True, help="As JSON.")
+def check(json: bool) -> None:
+    """Explain it."""
+
+
+@gate.command(hidden=True)
+def hook() -> None:
+    """Called by shims."""
+
+
+VERBS = tree.read(gate, {"ask": "For the agent"})
+
+
+def test_generated_documentation_is_up_to_date() -> None:
+    """Every page in `docs/` has what the code says now."""
+    said = subprocess.run(
+        [sys.executable, DOCS / "generate.py", "--check"], capture_output=True, text=True, check=False
+    )
+    assert said.returncode == 0, said.stdout + said.stderr
+
+
+def test_a_tree_is_read_whole() -> None:
+    """A group's commands have their full names; hidden ones stay hidden; usage and options are click's own."""
+    assert [(verb.name, verb.usage) for verb in VERBS] == [
+        ("ask", "git gate ask [OPTIONS] [PROMPT]"),
+        ("policy check", "git gate policy check [OPTIONS]"),
+    ]
+    assert VERBS[0].summary == "Open a gate"
+    assert [entry.written for entry in VERBS[0].entries] == ["-t, --type TEXT", "--json", "--help"]
+
+
+def test_what_every_command_has_is_told_once() -> None:
+    """A shared option stands in front, not under each command."""
+    text = markdown.reference(VERBS)
+    assert [entry.written for entry in tree.shared(VERBS)] == ["--json", "--help"]
+    assert text.count("`--json`") == 1
+    assert "## For the agent\n\n### git gate ask" in text
+    assert "```\n.first:  one\n'second: two\n```" in text
+
+
+def test_the_diagram_has_every_state() -> None:
+    """Each state is in it, and those that nothing leaves lead to the end."""
+    drawn = markdown.diagram(TABLE)
+    assert all(re.search(rf"\b{state}\b", drawn) for state in STATES)
+    assert "[*] --> awaiting: opened" in drawn
+    assert [line.split()[0] for line in drawn.splitlines() if line.endswith("--> [*]")] == markdown.finals(
+        TABLE
+    )
+
+
+def test_every_row_of_the_table_is_told() -> None:
+    """As many lines as rows, each with its own words."""
+    lines = markdown.events(TABLE).splitlines()[2:]
+    assert len(lines) == len(TABLE)
+    assert all(row.why in line for row, line in zip(TABLE, lines, strict=True))
+
+
+def test_a_setting_of_power_names_no_variable() -> None:
+    """The table of settings shows where each may be set."""
+    lines = markdown.settings(SETTINGS).splitlines()[2:]
+    assert [("| – |" in line.split("`", 2)[2][:8]) for line in lines] == [one.power for one in SETTINGS]
+
+
+def test_a_bar_stays_in_its_cell() -> None:
+    """A cell that holds a bar does not become two."""
+    assert markdown.table(["a"], [["x|y"]]).splitlines()[-1] == "| x\\|y |"
+
+
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [
+        ("a-b", "a\\-b"),
+        ("it's", "it\\(aqs"),
+        ("C:\\x", "C:\\ex"),
+        ("2 × 3", "2 \\[u00D7] 3"),
+        ("`x`", "\\(gax\\(ga"),
+    ],
+)
+def test_roff_takes_text_literally(text: str, escaped: str) -> None:
+    """Hyphens, quotes, backslashes and letters beyond ASCII come out as written."""
+    assert manual.plain(text) == escaped
+
+
+def test_no_line_of_text_is_taken_for_a_request() -> None:
+    """A line that begins with a dot or a quote is text; every other line that does is a request of ours."""
+    page = manual.page(VERBS, SETTINGS, EXITS, "1.0")
+    assert "\\&.first:" in page
+    assert "\\(aqsecond:" in page
+    requests = {line.split(" ")[0] for line in page.splitlines() if line.startswith((".", "'"))}
+    assert requests <= {'.\\"', ".TH", ".SH", ".SS", ".PP", ".TP", ".B", ".BR", ".nf", ".fi", ".RS", ".RE"}
+
+
+def test_the_manual_page_has_its_sections() -> None:
+    """What a reader of manual pages looks for is there, in the order they know."""
+    sections = re.findall(r"^\.SH (.*)", manual.page(VERBS, SETTINGS, EXITS, "1.0"), re.MULTILINE)
+    known = ["NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS", "CONFIGURATION", "EXAMPLES", "SEE ALSO"]
+    assert [section for section in sections if section in known] == known
