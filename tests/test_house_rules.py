@@ -21,7 +21,7 @@ VAGUE = {"utils", "util", "helpers", "helper", "manager", "data", "misc", "commo
 # What stands in nobody's repository: a path of one machine, an unfinished thought, a merge that was not, a test switched off.
 UNWANTED = {
     "path of a machine": re.compile(
-        r"(?<![\w.}\]>*/-])/(?:work|root|tmp/v|(?:home|Users)/(?!somebody|ada\b|bob\b)\w+)/[\w.]"
+        r"(?<![\w.}\]>*/-])/(?:work|root|tmp/v|(?:home|Users)/(?!some(?:body|one)|ada\b|bob\b)\w+)/[\w.]"
     ),
     "unfinished": re.compile(r"\b(?:TODO|FIXME|XXX|HACK|WIP)\b"),
     "left from a merge": re.compile(r"^(?:<{7}|>{7}|={7})(?: |$)", re.MULTILINE),
