@@ -1,0 +1,179 @@
+"""Store: what others have done, brought into a namespace of our own where it overwrites nothing.
+
+Asking costs under a kilobyte when nothing is open, whatever is closed; git's own report says what changed, so that
+ten thousand refs need not be read twice to find out.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from ..errors import Usage
+from .push import Progress, listener
+from .refs import Refs
+from .remote import HITL, Fetched, Remote, ids_of, read_remote, tracking, tracking_base
+from .repository import Repository
+from .trouble import explain
+from .wire import Spoken, converse
+
+# A record is a complete history of its own, of a few small objects: to tell the server what we have would mean
+# sending it every commit of the project, looking for a common one that does not exist.
+NO_HAVES = "fetch.negotiationAlgorithm=noop"
+SETTINGS = ("fetch.writeCommitGraph=false", "fetch.output=full", "fetch.showForcedUpdates=true")
+OPTIONS = (
+    "--no-tags",
+    "--no-prune-tags",
+    "--prune",
+    "--no-write-fetch-head",
+    "--no-auto-maintenance",
+    "--no-recurse-submodules",
+    "--no-filter",  # A partial clone would leave out the questions, and fetch them one by one later.
+    "--no-set-upstream",
+    "--no-update-shallow",
+    "--refmap=",  # Only what is named, whatever else is configured for this remote.
+)
+_REPORT = re.compile(r"^ ([ +\-*!t=]) .* -> (refs/gitgate/\S+)")
+_LOCKED = re.compile(r"cannot lock ref|unable to create .*\.lock|shallow file has changed", re.IGNORECASE)
+ATTEMPTS = 6
+
+# How a kind of ref is asked for: those that stand for themselves, and those that build on the project's history.
+BUILDS_ON_HISTORY = ("work", "evidence")
+FOLDED = ("archive",)
+# work, staged and base: what a shallow clone needs of the work, without growing the history that it chose not to have.
+WORK_DEPTH = 3
+
+
+def fetch(
+    repo: Repository,
+    remote: str,
+    *,
+    timeout: float = 60,
+    progress: Progress | None = None,
+    prompts: bool | None = None,
+) -> Fetched:
+    """Bring refs/hitl/open/* of `remote` up to date in refs/gitgate/<remote>/open/, and say what changed."""
+    place = read_remote(repo, remote)
+    specs = [f"+{HITL}open/*:{tracking_base(remote)}open/*"]
+    ask = Ask(specs, (NO_HAVES,))
+    seen = Listening(repo, place, timeout, progress, prompts).run(ask)
+    return Fetched(
+        updated=ids_of([ref for flag, ref in seen if flag in " +*"]),
+        rewritten=ids_of([ref for flag, ref in seen if flag == "+"]),
+        vanished=ids_of([ref for flag, ref in seen if flag == "-"]),
+    )
+
+
+def fetch_refs(
+    repo: Repository,
+    remote: str,
+    refs: Sequence[str],
+    *,
+    timeout: float = 60,
+    progress: Progress | None = None,
+    prompts: bool | None = None,
+) -> dict[str, str]:
+    """Bring single refs (`work/<id>`, `archive/<month>`, …) and answer which of them the remote has, and where.
+
+    One that the remote does not have is no error, and is forgotten here as well.
+    """
+    full = [ref if ref.startswith(HITL) else f"{HITL}{ref}" for ref in refs]
+    for ref in full:
+        if not re.fullmatch(r"refs/hitl/[a-z]+/[A-Za-z0-9-]+", ref):
+            raise Usage(f"not a gate's ref: {ref!r}")
+    if not full:
+        return {}
+    place = read_remote(repo, remote)
+    listening = Listening(repo, place, timeout, progress, prompts)
+    for ask in asks(repo, remote, full):
+        listening.run(ask)
+    return have(repo, remote, full)
+
+
+@dataclass(frozen=True)
+class Ask:
+    specs: Sequence[str]
+    config: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+
+
+def asks(repo: Repository, remote: str, refs: Iterable[str]) -> list[Ask]:
+    """The fewest conversations in which each kind of ref is asked for in its own way."""
+    kinds: dict[str, list[str]] = {"alone": [], "folded": [], "history": []}
+    for ref in refs:
+        kind = ref.split("/")[2]
+        sort = "history" if kind in BUILDS_ON_HISTORY else "folded" if kind in FOLDED else "alone"
+        # With a pattern, a ref that is not there is no failure; `*` is empty in every name that we ask for.
+        kinds[sort].append(f"+{ref}*:{tracking(remote, ref)}*")
+    found = []
+    if kinds["alone"]:
+        found.append(Ask(kinds["alone"], (NO_HAVES,)))
+    if kinds["folded"]:
+        tips = [*have(repo, remote, [spec[1:].partition("*")[0] for spec in kinds["folded"]]).values()]
+        haves = tuple(f"--negotiation-tip={tip}" for tip in tips)
+        found.append(Ask(kinds["folded"], () if tips else (NO_HAVES,), haves))
+    if kinds["history"]:
+        found.append(Ask(kinds["history"], (), (f"--depth={WORK_DEPTH}",) if repo.shallow else ()))
+    return found
+
+
+def have(repo: Repository, remote: str, refs: Iterable[str]) -> dict[str, str]:
+    """What of these refs `remote` had when it was last asked."""
+    names = {tracking(remote, ref): ref for ref in refs}
+    found = Refs(repo).under(*names) if names else {}
+    return {names[ref]: oid for ref, oid in found.items() if ref in names}
+
+
+@dataclass(frozen=True)
+class Listening:
+    """Runs fetches from one remote; each answers what git reported, as flag and tracking ref."""
+
+    repo: Repository
+    remote: Remote
+    timeout: float
+    progress: Progress | None
+    prompts: bool | None
+
+    def run(self, ask: Ask) -> list[tuple[str, str]]:
+        seen: list[tuple[str, str]] = []
+        for attempt in range(ATTEMPTS):
+            said = self._once(ask)
+            seen += reported(said)
+            if not said.code:
+                return seen
+            if attempt == ATTEMPTS - 1 or not any(_LOCKED.search(line) for line in said.err):
+                raise explain(self.remote.name, said, timeout=self.timeout)
+            time.sleep(0.02 * 2**attempt)  # Another fetch of this clone is at the same refs.
+        raise AssertionError("unreachable")
+
+    def _once(self, ask: Ask) -> Spoken:
+        return converse(
+            self.repo,
+            self.remote,
+            (*SETTINGS, *ask.config),
+            ["fetch", *OPTIONS, "--progress", *ask.options, "--", self.remote.name, *ask.specs],
+            timeout=self.timeout,
+            prompts=self.prompts,
+            on_line=late_listener(self.progress) if self.progress else None,
+        )
+
+
+def late_listener(progress: Progress) -> Callable[[str], None]:
+    """GitPython reads the progress; it is loaded when there is some, which an idle fetch never has."""
+    handlers: list[Callable[[str], None]] = []
+
+    def on_line(line: str) -> None:
+        if "objects: " in line or "deltas: " in line:
+            if not handlers:
+                handlers.append(listener(progress))
+            handlers[0](line)
+
+    return on_line
+
+
+def reported(said: Spoken) -> list[tuple[str, str]]:
+    """The refs that git says it changed. What the server says comes behind `remote:` and cannot look like it."""
+    matches = (_REPORT.match(line) for line in said.err)
+    return [(found[1], found[2]) for found in matches if found and found[1] != "!"]

@@ -1,0 +1,282 @@
+"""Store: refs on their way out. Each move says from where to where; the server's compare-and-swap decides.
+
+GitPython guards against addresses and options that run programs, and reads git's progress. Its reader of results
+drops every line whose source is an object's name instead of a ref, and ours all are, so results are read here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from ..errors import Failure, GateError, GitFailed, LostRace, Usage
+from .refs import Refs
+from .remote import (
+    HITL,
+    NOT_SENT,
+    OK,
+    REFUSED,
+    STALE,
+    UNKNOWN,
+    Fate,
+    RefMove,
+    Remote,
+    gate_of,
+    read_remote,
+    tracking,
+    validate_move,
+)
+from .repository import Repository
+from .trouble import explain, server_words, without_secret
+from .wire import Spoken, converse
+
+Progress = Callable[[str, int, int | None], None]
+
+MOST_REFS = 25  # Hosts refuse or time out on hundreds of refs at once.
+SETTINGS = ("push.negotiate=false", "push.gpgSign=false", "pack.writeReverseIndex=false")
+OPTIONS = (
+    "--porcelain",
+    "--progress",  # Signs of life, whether anybody watches or not.
+    "--no-follow-tags",
+    "--recurse-submodules=no",
+    "--no-verify",
+    "--no-signed",
+    "--no-force-if-includes",
+)
+# What a server says when somebody moved the ref between its advertisement and our command.
+_RACED = re.compile(
+    r"stale info|fetch first|incorrect old value|failed to update ref|cannot lock ref|failed to lock|already exists"
+    r"|reference already exists|is at [0-9a-f]+ but expected|unable to resolve reference|failed to delete"
+)
+_COLLATERAL = re.compile(r"atomic push fail|atomic transaction failed|transaction aborted")
+
+
+def push(
+    repo: Repository,
+    remote: str,
+    moves: Sequence[RefMove],
+    *,
+    atomic: bool = True,
+    timeout: float = 60,
+    progress: Progress | None = None,
+    prompts: bool | None = None,
+) -> list[Fate]:
+    """Move refs on `remote`; one fate for each move, in their order.
+
+    At most 25 refs go at once; the refs of one gate are never split. With `atomic` all moves of one such batch
+    happen or none does. `timeout` is how long the server may be silent. Raises when the server cannot be reached or
+    takes nothing at all; once it has taken something, the rest is reported as fates.
+    """
+    for move in moves:
+        validate_move(move)
+    if len({move.ref for move in moves}) != len(moves):
+        raise Usage("a push names the same ref twice")
+    if not moves:
+        return []
+    place = read_remote(repo, remote)
+    guard(place)
+    sender = Sender(repo, place, atomic=atomic, timeout=timeout, progress=progress, prompts=prompts)
+    known = tracked(repo, remote, moves)
+    fates: dict[str, Fate] = {}
+    for batch in batches(moves):
+        try:
+            told = sender.send(batch)
+        except GateError:
+            if not fates:
+                raise
+            break
+        fates |= {fate.ref: fate for fate in told}
+        remember(repo, remote, [move for move in batch if fates[move.ref].ok], known)
+    return [fates.get(move.ref, Fate(move.ref, ok=False, reason=NOT_SENT)) for move in moves]
+
+
+def batches(moves: Iterable[RefMove], most: int = MOST_REFS) -> list[list[RefMove]]:
+    """Batches of at most `most` refs in the order given; what belongs to one gate stays together."""
+    groups: dict[str, list[RefMove]] = {}
+    for move in moves:
+        groups.setdefault(gate_of(move.ref), []).append(move)
+    found: list[list[RefMove]] = []
+    for group in groups.values():
+        if found and len(found[-1]) + len(group) <= most:
+            found[-1] += group
+        else:
+            found.append(list(group))
+    return found
+
+
+def guard(remote: Remote) -> None:
+    """GitPython's own checks of addresses and options, beside ours: it follows what is found unsafe in git."""
+    from git.cmd import Git
+    from git.exc import UnsafeOptionError, UnsafeProtocolError
+    from git.remote import Remote as PythonRemote
+
+    try:
+        for url in {*remote.targets, *remote.push_urls}:
+            if "[" in url:  # An IPv6 address, in which older releases took `::` for a program's name.
+                continue
+            Git.check_unsafe_protocols(url)
+        Git.check_unsafe_options([*OPTIONS], PythonRemote.unsafe_git_push_options)
+    except (UnsafeProtocolError, UnsafeOptionError) as unsafe:
+        raise Usage(
+            f"{without_secret(remote.name)}: {unsafe}", hint="use an ssh, https or file address"
+        ) from unsafe
+
+
+class Sender:
+    """Sends one batch after another to one remote, and finds out what became of each ref."""
+
+    def __init__(
+        self,
+        repo: Repository,
+        remote: Remote,
+        *,
+        atomic: bool,
+        timeout: float,
+        progress: Progress | None,
+        prompts: bool | None,
+    ) -> None:
+        self.repo = repo
+        self.remote = remote
+        self.atomic = atomic
+        self.timeout = timeout
+        self.prompts = prompts
+        self.on_line = listener(progress) if progress else None
+
+    def send(self, batch: Sequence[RefMove]) -> list[Fate]:
+        """The first address decides; further ones get a copy, and a fate says where one is missing."""
+        first, *others = self.remote.targets
+        fates = self._settle(first, batch)
+        taken = [move for move, fate in zip(batch, fates, strict=True) if fate.ok]
+        for url in others if taken else ():
+            missing = self._copy(url, taken)
+            fates = [
+                replace(fate, missing_at=(*fate.missing_at, without_secret(url)))
+                if fate.ref in missing
+                else fate
+                for fate in fates
+            ]
+        return fates
+
+    def _copy(self, url: str, moves: Sequence[RefMove]) -> frozenset[str]:
+        try:
+            return frozenset(fate.ref for fate in self._settle(url, moves) if not fate.ok)
+        except Failure:
+            return frozenset(move.ref for move in moves)
+
+    def _settle(self, target: str, batch: Sequence[RefMove]) -> list[Fate]:
+        """Push; if the connection broke before the report came, push again: that reads the refs anew."""
+        fates, said = self._push(target, batch)
+        if any(fate.reason == UNKNOWN for fate in fates):
+            again, said = self._push(target, batch)
+            fates = [second_word(*pair) for pair in zip(batch, fates, again, strict=True)]
+        if all(fate.reason in (UNKNOWN, NOT_SENT) for fate in fates) and said.code:
+            raise explain(target, said, timeout=self.timeout)
+        return fates
+
+    def _push(self, target: str, batch: Sequence[RefMove]) -> tuple[list[Fate], Spoken]:
+        leases = (f"--force-with-lease={move.ref}:{move.old or ''}" for move in batch)
+        specs = (f"{move.new or ''}:{move.ref}" for move in batch)
+        said = converse(
+            self.repo,
+            self.remote,
+            SETTINGS,
+            ["push", *OPTIONS, *(["--atomic"] if self.atomic else []), *leases, "--", target, *specs],
+            timeout=self.timeout,
+            prompts=self.prompts,
+            on_line=self.on_line,
+        )
+        told = parse_results(said)
+        if not told:
+            raise explain(target, said, timeout=self.timeout)
+        # git leaves a ref out of its report only when it never came to sending it.
+        return [told.get(move.ref, Fate(move.ref, ok=False, reason=NOT_SENT)) for move in batch], said
+
+
+def second_word(move: RefMove, first: Fate, again: Fate) -> Fate:
+    """What two attempts together say: a deletion that was cut off and now finds nothing has happened."""
+    if first.reason != UNKNOWN:
+        return first
+    if move.new is None and again.reason == STALE:
+        return Fate(move.ref, ok=True, reason=OK)
+    return again
+
+
+def parse_results(said: Spoken) -> dict[str, Fate]:
+    """The fate of each ref in `git push --porcelain`'s report: flag, `from:to` and summary between tabs."""
+    words = server_words(said.err)
+    fates: dict[str, Fate] = {}
+    for line in said.out:
+        flag, tab, rest = line.partition("\t")
+        route, tab, summary = rest.partition("\t")
+        if len(flag) <= 1 and tab:
+            ref = route.rpartition(":")[2]
+            fates[ref] = parse_fate(ref, flag, summary, words)
+    return fates
+
+
+def parse_fate(ref: str, flag: str, summary: str, words: str) -> Fate:
+    if flag != "!":
+        return Fate(ref, ok=True, reason=OK)
+    reason = summary.rpartition("] (")[2].removesuffix(")")
+    if _COLLATERAL.search(reason):
+        return Fate(ref, ok=False, reason=NOT_SENT)
+    if "[remote failure]" in summary:
+        return Fate(ref, ok=False, reason=UNKNOWN)
+    if _RACED.search(reason):
+        return Fate(ref, ok=False, reason=STALE)
+    return Fate(ref, ok=False, reason=f"{REFUSED}{': '.join(part for part in (reason, words) if part)}")
+
+
+def listener(progress: Progress) -> Callable[[str], None]:
+    """Git's progress lines, told to `progress` as a stage, how many are done, and of how many."""
+    from git.util import RemoteProgress
+
+    stages = {
+        RemoteProgress.COUNTING: "counting",
+        RemoteProgress.COMPRESSING: "compressing",
+        RemoteProgress.WRITING: "sending",
+        RemoteProgress.RECEIVING: "receiving",
+        RemoteProgress.RESOLVING: "checking",
+        RemoteProgress.FINDING_SOURCES: "looking",
+    }
+
+    class Listener(RemoteProgress):
+        def update(
+            self,
+            op_code: int,
+            cur_count: str | float,
+            max_count: str | float | None = None,
+            message: str = "",
+        ) -> None:
+            del message
+            stage = stages.get(op_code & self.OP_MASK, "working")
+            progress(stage, int(float(cur_count or 0)), int(float(max_count)) if max_count else None)
+
+    return Listener().new_message_handler()
+
+
+def tracked(repo: Repository, remote: str, moves: Iterable[RefMove]) -> dict[str, str]:
+    """What we believe that the remote has at the refs of these moves, by tracking ref."""
+    names = [tracking(remote, move.ref) for move in moves if move.ref.startswith(HITL)]
+    return Refs(repo).under(*names) if names else {}
+
+
+def remember(repo: Repository, remote: str, moves: Sequence[RefMove], known: Mapping[str, str]) -> None:
+    """Note what the remote has now: git itself does so only for refs of a configured refspec.
+
+    A fetch that saw more than we know wins; then the note is left to it.
+    """
+    notes = [
+        RefMove(ref, move.new, known.get(ref))
+        for move in moves
+        if move.ref.startswith(HITL) and known.get(ref := tracking(remote, move.ref)) != move.new
+    ]
+    refs = Refs(repo)
+    try:
+        refs.update(notes)
+    except (LostRace, GitFailed):
+        for note in notes if len(notes) > 1 else ():
+            with suppress(LostRace, GitFailed):
+                refs.update([note])

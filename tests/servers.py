@@ -1,0 +1,209 @@
+"""Test bed: real git servers on loopback. A bare repository by path, by `file://`, by ssh and by http.
+
+Each is started for as long as a `with` lasts, with keys and configuration of its own in a folder of its own.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass(frozen=True)
+class SshServer:
+    """A real sshd of our own; `command` is the `GIT_SSH_COMMAND` of somebody who may log in."""
+
+    port: int
+    command: str
+    stranger: str
+    """The same for somebody without a key."""
+
+    def url(self, path: Path) -> str:
+        return f"ssh://{pwd.getpwuid(os.geteuid()).pw_name}@127.0.0.1:{self.port}{path}"
+
+
+@contextmanager
+def ssh_server(folder: Path) -> Iterator[SshServer]:
+    """Run sshd with keys made for the occasion."""
+    if SSHD is None:
+        raise AssertionError("sshd is missing: apt-get install openssh-server")
+    folder.mkdir(parents=True, exist_ok=True)
+    for key in ("host", "user", "other"):
+        make = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key)]
+        subprocess.run(make, check=True, timeout=30)
+    shutil.copy(folder / "user.pub", folder / "authorized")
+    port = free_port()
+    (folder / "config").write_text(sshd_config(folder, port), encoding="utf-8")
+    if os.geteuid() == 0:  # Where sshd gives up its rights; it insists.
+        Path("/run/sshd").mkdir(parents=True, exist_ok=True)
+    host_key = " ".join((folder / "host.pub").read_text(encoding="utf-8").split()[:2])
+    (folder / "known").write_text(f"[127.0.0.1]:{port} {host_key}\n", encoding="utf-8")
+    with (folder / "log").open("wb") as log:
+        running = subprocess.Popen(
+            [SSHD, "-D", "-e", "-f", str(folder / "config")], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+        )
+    try:
+        wait_for(port, running, folder / "log")
+        yield SshServer(port, ssh_command(folder, "user"), ssh_command(folder, "other"))
+    finally:
+        running.terminate()
+        running.wait(10)
+
+
+def sshd_config(folder: Path, port: int) -> str:
+    return f"""Port {port}
+ListenAddress 127.0.0.1
+HostKey {folder}/host
+AuthorizedKeysFile {folder}/authorized
+PidFile {folder}/pid
+StrictModes no
+UsePAM no
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+PermitRootLogin prohibit-password
+AcceptEnv GIT_PROTOCOL
+"""
+
+
+def ssh_command(folder: Path, key: str) -> str:
+    options = {"UserKnownHostsFile": folder / "known", "IdentitiesOnly": "yes", "LogLevel": "ERROR"}
+    return f"ssh -F /dev/null -i {folder / key} " + " ".join(f"-o {k}={v}" for k, v in options.items())
+
+
+def wait_for(port: int, running: subprocess.Popen[bytes], log: Path) -> None:
+    for _ in range(200):
+        if running.poll() is not None:
+            raise AssertionError(f"the server ended: {log.read_text(encoding='utf-8')}")
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.02)
+    raise AssertionError(f"nobody listens on {port}")
+
+
+@dataclass
+class HttpServer:
+    """`git http-backend` behind a small web server, which counts what it sends."""
+
+    root: Path
+    port: int
+    secret: str = ""
+    """`name:password` that is asked of everybody, if any."""
+    read_only: bool = False
+    sent: int = 0
+    requests: list[str] = field(default_factory=list)
+
+    def url(self, path: Path, *, login: str = "") -> str:
+        return f"http://{login}{'@' if login else ''}127.0.0.1:{self.port}/{path.relative_to(self.root)}"
+
+
+class Backend(BaseHTTPRequestHandler):
+    """One request as CGI to `git http-backend`."""
+
+    place: HttpServer
+
+    def do_GET(self) -> None:
+        self.answer(b"")
+
+    def do_POST(self) -> None:
+        self.answer(self.body())
+
+    def body(self) -> bytes:
+        if self.headers.get("Transfer-Encoding") != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        parts = []
+        while size := int(self.rfile.readline().split(b";")[0], 16):
+            parts.append(self.rfile.read(size))
+            self.rfile.readline()
+        self.rfile.readline()
+        return b"".join(parts)
+
+    def answer(self, body: bytes) -> None:
+        path, _, query = self.path.partition("?")
+        self.place.requests.append(f"{self.command} {self.path}")
+        login = base64.b64encode(self.place.secret.encode()).decode()
+        if self.place.secret and self.headers.get("Authorization") != f"Basic {login}":
+            self.say(b"401 Unauthorized", b'WWW-Authenticate: Basic realm="git"\r\n', b"who are you?\n")
+        elif self.place.read_only and "git-receive-pack" in self.path:
+            self.say(b"403 Forbidden", b"", b"read only\n")
+        else:
+            self.run(path, query, body)
+
+    def run(self, path: str, query: str, body: bytes) -> None:
+        env = {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": os.environ.get("HOME", "/"),
+            "GIT_CONFIG_GLOBAL": os.environ.get("GIT_CONFIG_GLOBAL", "/dev/null"),
+            "GIT_PROJECT_ROOT": str(self.place.root),
+            "GIT_HTTP_EXPORT_ALL": "1",
+            "REQUEST_METHOD": self.command,
+            "PATH_INFO": path,
+            "QUERY_STRING": query,
+            "CONTENT_TYPE": self.headers.get("Content-Type", ""),
+            "CONTENT_LENGTH": str(len(body)),
+            "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
+            "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
+            "REMOTE_USER": "somebody",
+            "REMOTE_ADDR": "127.0.0.1",
+        }
+        done = subprocess.run(
+            ["git", "http-backend"], input=body, env=env, capture_output=True, timeout=60, check=False
+        )
+        head, _, content = done.stdout.partition(b"\r\n\r\n")
+        lines = head.split(b"\r\n")
+        status = next((line[8:] for line in lines if line.startswith(b"Status: ")), b"200 OK")
+        kept = b"".join(line + b"\r\n" for line in lines if line and not line.startswith(b"Status: "))
+        self.say(status, kept, content)
+
+    def say(self, status: bytes, head: bytes, content: bytes) -> None:
+        length = b"Content-Length: %d\r\n" % len(content)
+        whole = b"HTTP/1.0 " + status + b"\r\n" + head + length + b"\r\n" + content
+        self.place.sent += len(whole)
+        self.wfile.write(whole)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Tests are quiet."""
+
+
+@contextmanager
+def http_server(root: Path, *, secret: str = "") -> Iterator[HttpServer]:
+    """Serve every repository below `root`; with `secret`, only to who knows it."""
+    handler = type("Handler", (Backend,), {})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as listening:
+        listening.daemon_threads = True
+        handler.place = place = HttpServer(root, listening.server_port, secret)  # type: ignore[attr-defined]
+        thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        thread.start()
+        try:
+            yield place
+        finally:
+            listening.shutdown()
+            thread.join(10)
+
+
+@contextmanager
+def silent_server() -> Iterator[int]:
+    """A port that takes connections and never says a word."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(16)
+        yield int(listening.getsockname()[1])

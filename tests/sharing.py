@@ -1,0 +1,60 @@
+"""Test bed: a server, two people's clones of it, and records to move between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gitgate.core.ids import gate_id
+from gitgate.store.remote import Fate, RefMove
+from testbed.repositories import Clone
+
+OPEN = "refs/hitl/open/"
+NOBODY = "1" * 40
+
+
+def name(number: int) -> str:
+    return gate_id(b"%d" % number)
+
+
+def record(clone: Clone, *words: str) -> str:
+    """A record of one event for each word, written as objects only; its tip."""
+    tip = ""
+    tree = clone.git("hash-object", "-t", "tree", "-w", "--stdin")
+    for word in words:
+        parents = ("-p", tip) if tip else ()
+        tip = clone.git("commit-tree", *parents, "-m", word, tree)
+    return tip
+
+
+def opening(clone: Clone, number: int, *words: str) -> RefMove:
+    return RefMove(f"{OPEN}{name(number)}", record(clone, *(words or (f"gate {number}",))), None)
+
+
+def reasons(fates: list[Fate]) -> list[str]:
+    return [fate.reason for fate in fates]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A server and two people's clones of it."""
+
+    server: Clone
+    url: str
+    ann: Clone
+    bob: Clone
+
+    def tracked(self, clone: Clone) -> dict[str, str]:
+        base = "refs/gitgate/origin/"
+        return {ref.removeprefix(base): oid for ref, oid in clone.refs(base).items()}
+
+
+def make_place(server: Clone, clone_of: Callable[..., Clone], url: str) -> Place:
+    ann, bob = clone_of(server, "ann"), clone_of(server, "bob")
+    for clone in (ann, bob):
+        clone.git("remote", "set-url", "origin", url)
+    return Place(server, url, ann, bob)
+
+
+def hook(server: Clone, which: str, script: str) -> None:
+    server.write(f"hooks/{which}", f"#!/bin/sh\n{script}\n", executable=True)

@@ -1,0 +1,61 @@
+"""Servers, and clones of them, for tests of what moves between repositories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from servers import HttpServer, SshServer, http_server, ssh_server
+from sharing import Place, make_place
+from testbed.repositories import Clone
+
+
+@pytest.fixture(scope="session")
+def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshServer]:
+    with ssh_server(tmp_path_factory.mktemp("sshd")) as server:
+        yield server
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> Iterator[HttpServer]:
+    with http_server(tmp_path) as server:
+        yield server
+
+
+SERVED = pytest.mark.server
+KINDS = ["path", "file", pytest.param("ssh", marks=SERVED), pytest.param("http", marks=SERVED)]
+
+
+@pytest.fixture
+def address(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Clone], str]:
+    def of(kind: str, server: Clone) -> str:
+        server.git("config", "http.receivepack", "true")
+        if kind == "ssh":
+            sshd: SshServer = request.getfixturevalue("sshd")
+            monkeypatch.setenv("GIT_SSH_COMMAND", sshd.command)
+            return sshd.url(server.path)
+        if kind == "http":
+            web: HttpServer = request.getfixturevalue("web")
+            return web.url(server.path)
+        return f"file://{server.path}" if kind == "file" else str(server.path)
+
+    return of
+
+
+@pytest.fixture(params=KINDS)
+def place(
+    request: pytest.FixtureRequest,
+    bare: Clone,
+    clone_of: Callable[..., Clone],
+    address: Callable[[str, Clone], str],
+) -> Place:
+    """The same server, reached in each of the four ways."""
+    return make_place(bare, clone_of, address(request.param, bare))
+
+
+@pytest.fixture
+def near(bare: Clone, clone_of: Callable[..., Clone]) -> Place:
+    """A server by path: for what does not depend on the way there."""
+    return make_place(bare, clone_of, str(bare.path))

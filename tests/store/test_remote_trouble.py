@@ -1,0 +1,167 @@
+"""Servers that are down, silent, closed to us, full or cut off: what is said, and that a repeat mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gitgate.errors import GateError, PushRefused, RemoteUnreachable
+from gitgate.store.fetch import fetch
+from gitgate.store.push import push
+from gitgate.store.remote import RefMove
+from servers import SshServer, free_port, http_server, silent_server
+from sharing import OPEN, Place, hook, opening, reasons
+from testbed.repositories import Clone
+
+
+class TestTrouble:
+    def test_a_repository_that_is_not_there(self, near: Place) -> None:
+        """The address is wrong: said as such, with what to look at; nothing local is lost."""
+        near.server.path.rename(near.server.path.with_name("away"))
+        move = opening(near.ann, 1)
+        near.ann.git("update-ref", move.ref, move.new or "")
+        for action in (
+            lambda: fetch(near.ann.repository, "origin"),
+            lambda: push(near.ann.repository, "origin", [move]),
+        ):
+            with pytest.raises(RemoteUnreachable, match="no repository at its address") as told:
+                action()
+            assert "git gate sync" in told.value.hint
+        assert near.ann.refs(OPEN) == {move.ref: move.new}
+
+    @pytest.mark.parametrize("scheme", ["http", "ssh", "git"])
+    def test_a_closed_port(self, near: Place, scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A server that is down cannot be reached, whatever the protocol."""
+        monkeypatch.setenv("GIT_SSH_COMMAND", "ssh -F /dev/null")
+        near.ann.git("remote", "set-url", "origin", f"{scheme}://127.0.0.1:{free_port()}/x.git")
+        with pytest.raises(RemoteUnreachable, match="cannot be reached"):
+            fetch(near.ann.repository, "origin")
+        with pytest.raises(RemoteUnreachable, match="cannot be reached"):
+            push(near.ann.repository, "origin", [opening(near.ann, 1)])
+
+    @pytest.mark.parametrize("scheme", ["http", "git"])
+    def test_an_unknown_host(self, near: Place, scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A name that resolves to nothing is told apart from a server that is down."""
+        monkeypatch.setenv("no_proxy", "*")
+        monkeypatch.setenv("NO_PROXY", "*")
+        near.ann.git("remote", "set-url", "origin", f"{scheme}://no-such-host.invalid/x.git")
+        with pytest.raises(RemoteUnreachable, match="host is unknown"):
+            fetch(near.ann.repository, "origin")
+
+    @pytest.mark.parametrize("scheme", ["http", "git"])
+    def test_silence_is_ended(self, near: Place, scheme: str) -> None:
+        """A server that takes the connection and says nothing is given up, and nothing is claimed about it."""
+        with silent_server() as port:
+            near.ann.git("remote", "set-url", "origin", f"{scheme}://127.0.0.1:{port}/x.git")
+            for action in (
+                lambda: fetch(near.ann.repository, "origin", timeout=0.3),
+                lambda: push(near.ann.repository, "origin", [opening(near.ann, 1)], timeout=0.3),
+            ):
+                with pytest.raises(RemoteUnreachable, match=r"said nothing for 0\.3 s"):
+                    action()
+
+    def test_a_slow_hook_is_waited_for_only_so_long(self, near: Place) -> None:
+        """A hook that hangs ends in an error, not in a hang; a repeat after it was mended succeeds."""
+        hook(near.server, "pre-receive", "exec sleep 20")
+        move = opening(near.ann, 1)
+        with pytest.raises(RemoteUnreachable, match="said nothing"):
+            push(near.ann.repository, "origin", [move], timeout=0.5)
+        hook(near.server, "pre-receive", "true")
+        assert push(near.ann.repository, "origin", [move])[0].ok
+
+    def test_a_connection_cut_after_the_work_was_done_is_asked_again(self, near: Place) -> None:
+        """The server took the refs and died before it said so: the repeat finds them there."""
+        hook(near.server, "post-update", "test -e once && exit; touch once; kill -9 $PPID")
+        moves = [opening(near.ann, n) for n in range(2)]
+        assert reasons(push(near.ann.repository, "origin", moves)) == ["ok", "ok"]
+        assert near.server.refs(OPEN) == {move.ref: move.new for move in moves}
+
+        (near.server.path / "once").unlink()
+        gone = [RefMove(move.ref, None, move.new) for move in moves]
+        assert reasons(push(near.ann.repository, "origin", gone)) == ["ok", "ok"]
+        assert near.server.refs(OPEN) == {}
+
+    def test_a_server_that_cannot_store_it_refuses(self, near: Place) -> None:
+        """A full disk over there (here: an object store that cannot be written) is the server's trouble, told as such."""
+        hook(near.server, "pre-receive", "echo 'fatal: No space left on device' >&2; exit 1")
+        (fate,) = push(near.ann.repository, "origin", [opening(near.ann, 1)])
+        assert not fate.ok
+        assert "No space left on device" in fate.reason
+
+        near.server.git("config", "receive.maxInputSize", "1")
+        (fate,) = push(near.ann.repository, "origin", [opening(near.ann, 2)])
+        assert fate.reason.startswith("refused: ")
+
+    def test_a_server_without_atomic_pushes_is_refused(self, near: Place) -> None:
+        """Without all-or-nothing a claim could be half made."""
+        near.server.git("config", "receive.advertiseAtomic", "false")
+        with pytest.raises(PushRefused, match="atomic"):
+            push(near.ann.repository, "origin", [opening(near.ann, 1), opening(near.ann, 2)])
+
+    def test_a_prefixed_address_shows_no_password(self, near: Place) -> None:
+        """What is told of a failure holds no secret of the address."""
+        near.ann.git("remote", "set-url", "origin", f"http://me:hunter2@127.0.0.1:{free_port()}/x.git")
+        with pytest.raises(GateError) as told:
+            fetch(near.ann.repository, "origin")
+        assert "hunter2" not in str(told.value) + told.value.hint
+
+
+@pytest.mark.server
+class TestServers:
+    def test_http_with_a_password(self, bare: Clone, clone_of: Callable[..., Clone], tmp_path: Path) -> None:
+        """With the right one it works; with none, or a wrong one, it is said that we were not accepted."""
+        bare.git("config", "http.receivepack", "true")
+        ann = clone_of(bare, "ann")
+        with http_server(tmp_path, secret="ann:right") as web:
+            ann.git("remote", "set-url", "origin", web.url(bare.path, login="ann:right"))
+            assert push(ann.repository, "origin", [opening(ann, 1)])[0].ok
+            for login in ("", "ann:wrong"):
+                ann.git("remote", "set-url", "origin", web.url(bare.path, login=login))
+                with pytest.raises(RemoteUnreachable, match="did not accept our identity"):
+                    push(ann.repository, "origin", [opening(ann, 2)])
+                with pytest.raises(RemoteUnreachable, match="did not accept our identity"):
+                    fetch(ann.repository, "origin")
+
+    def test_http_that_lets_us_read_only(
+        self, bare: Clone, clone_of: Callable[..., Clone], tmp_path: Path
+    ) -> None:
+        """Forbidden to write is a refusal; reading goes on."""
+        ann = clone_of(bare, "ann")
+        with http_server(tmp_path) as web:
+            web.read_only = True
+            ann.git("remote", "set-url", "origin", web.url(bare.path))
+            with pytest.raises(PushRefused, match="does not let us write"):
+                push(ann.repository, "origin", [opening(ann, 1)])
+            assert not fetch(ann.repository, "origin").changed
+
+    def test_ssh_without_a_key(
+        self, bare: Clone, clone_of: Callable[..., Clone], sshd: SshServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """No key, no host key, no waiting for a password that nobody can type."""
+        ann = clone_of(bare, "ann")
+        ann.git("remote", "set-url", "origin", sshd.url(bare.path))
+        monkeypatch.setenv("GIT_SSH_COMMAND", sshd.stranger)
+        with pytest.raises(RemoteUnreachable, match="did not accept our identity"):
+            push(ann.repository, "origin", [opening(ann, 1)])
+        monkeypatch.setenv("GIT_SSH_COMMAND", "ssh -F /dev/null -o UserKnownHostsFile=/dev/null")
+        with pytest.raises(RemoteUnreachable, match="ssh key is not known"):
+            fetch(ann.repository, "origin")
+
+    def test_an_idle_poll_costs_under_a_kilobyte_whatever_is_closed(
+        self, bare: Clone, clone_of: Callable[..., Clone], tmp_path: Path
+    ) -> None:
+        """A thousand branches and folded months on the server: what it sends when asked for open gates is small."""
+        ann = clone_of(bare, "ann")
+        tip = bare.git("rev-parse", "main")
+        refs = [f"refs/heads/b{n}" for n in range(1000)] + [
+            f"refs/hitl/archive/{2000 + n}-01" for n in range(99)
+        ]
+        bare.git("update-ref", "--stdin", input="".join(f"create {ref} {tip}\n" for ref in refs))
+        with http_server(tmp_path) as web:
+            ann.git("remote", "set-url", "origin", web.url(bare.path))
+            fetch(ann.repository, "origin")
+            before = web.sent
+            assert not fetch(ann.repository, "origin").changed
+            assert web.sent - before < 1000
