@@ -9,11 +9,10 @@ such a document as it is. Plain words mean what YAML 1.2 says: `no`, `on` and da
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from ..errors import BadDocument
-from .field import Field, Plain, field_of, found, step
+from .field import LIMITS, Field, Limits, Plain, field_of, found, step
 from .scalars import resolve
 from .text import one_line
 from .yamlwrite import dump
@@ -21,20 +20,11 @@ from .yamlwrite import dump
 __all__ = ["LIMITS", "Field", "Limits", "Plain", "dump", "field_of", "parse"]
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What a document may cost; beyond it nothing is read."""
-
-    size: int = 1 << 20
-    depth: int = 32
-    nodes: int = 20_000
-
-
-LIMITS = Limits()
-
 # What YAML calls printable, without the line breaks on which YAML 1.1 and 1.2 disagree (NEL, LS, PS), without a byte
 # order mark inside, and without a carriage return that is not the first half of CRLF.
-REFUSED = re.compile("[^\t\n\r -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]|\r(?!\n)")
+REFUSED = re.compile(
+    "[^\t\n\r -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]|\r(?!\n)"
+)
 PAIR = re.compile(r"(?<!\\)((?:\\\\)*)\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
 QUOTE = "put text that holds `: ` or ` #`, or starts with one of []{}&*!|>'\"%@`?-#, in double quotes"
 
@@ -54,7 +44,9 @@ def parse(data: bytes, source: str, *, limits: Limits = LIMITS) -> Field:
         said = one_line(f"{wrong.problem or wrong.context or 'it is not YAML'}", 160)
         raise BadDocument(one_line(source), line, "", f"expected YAML or JSON; {said}", hint=QUOTE) from wrong
     except yaml.YAMLError as wrong:
-        raise BadDocument(one_line(source), 0, "", f"expected YAML or JSON; {one_line(str(wrong), 160)}") from wrong
+        raise BadDocument(
+            one_line(source), 0, "", f"expected YAML or JSON; {one_line(str(wrong), 160)}"
+        ) from wrong
     finally:
         loader.dispose()
 
@@ -75,7 +67,8 @@ def _text(data: bytes, source: str, limits: Limits) -> str:
     if bad:
         line = text.count("\n", 0, bad.start()) + 1
         code = ord(bad.group())
-        _refuse(source, line, f'expected text; found the character U+{code:04X} (write it as "\\u{code:04x}" in quotes)')
+        hint = f' (write it as "\\u{code:04x}" in quotes)' if code else ""
+        _refuse(source, line, f"expected text; found the character U+{code:04X}{hint}")
     return text
 
 
@@ -118,7 +111,9 @@ class _Builder:
         if type(start) is yaml.StreamEndEvent:
             _refuse(self.source, 1, "expected a mapping (lines of `key: value`); the document is empty")
         if start.version or start.tags:
-            _refuse(self.source, start.start_mark.line + 1, "expected no directive (a line that starts with %)")
+            _refuse(
+                self.source, start.start_mark.line + 1, "expected no directive (a line that starts with %)"
+            )
         first = self.next()
         top = Field(None, self.source, "", first.start_mark.line + 1)
         self.fill(top, first, 1)
@@ -187,5 +182,7 @@ class _Builder:
     def refuse_anchor(self, field: Field, event: Any) -> NoReturn:
         name = one_line(event.anchor, 40)
         if type(event) is self.yaml.AliasEvent:
-            field.fail(f"expected no alias; found *{name} (write the value out; text that starts with * needs quotes)")
+            field.fail(
+                f"expected no alias; found *{name} (write the value out; text that starts with * needs quotes)"
+            )
         field.fail(f"expected no anchor; found &{name} (text that starts with & needs quotes)")

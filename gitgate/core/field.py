@@ -7,6 +7,7 @@ names the file, the line and the path, so that no reader has to carry places aro
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NoReturn
 
 from ..errors import BadDocument
@@ -15,7 +16,18 @@ from .text import one_line
 Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
 """What a document can hold; the same values that JSON has."""
 
-MOST_TEXT = 1 << 20
+
+@dataclass(frozen=True)
+class Limits:
+    """What a document may cost; beyond it nothing is read, and nothing written."""
+
+    size: int = 1 << 20
+    depth: int = 32
+    nodes: int = 20_000
+
+
+LIMITS = Limits()
+MOST_TEXT = LIMITS.size
 MOST_SHOWN = 40
 
 
@@ -64,7 +76,7 @@ class Field:
     def mapping(self) -> dict[str, Field]:
         if isinstance(self.value, dict):
             return self.value
-        self.refuse("a mapping (lines of `key: value`)")
+        return self.refuse("a mapping (lines of `key: value`)")
 
     def keys(self) -> list[str]:
         return list(self.mapping())
@@ -72,7 +84,7 @@ class Field:
     def items(self) -> list[Field]:
         if isinstance(self.value, list):
             return self.value
-        self.refuse("a list (lines that begin with `- `)")
+        return self.refuse("a list (lines that begin with `- `)")
 
     def get(self, key: str) -> Field | None:
         """The field `key`; None where it is missing or null, which mean the same in every document of ours."""
@@ -109,18 +121,18 @@ class Field:
         value = self.value
         if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
             return value
-        self.refuse(f"a whole number from {low} to {high}")
+        return self.refuse(f"a whole number from {low} to {high}")
 
     def number(self, low: float, high: float) -> float:
         value = self.value
         if isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high:
             return float(value)
-        self.refuse(f"a number from {low:g} to {high:g}")
+        return self.refuse(f"a number from {low:g} to {high:g}")
 
     def boolean(self) -> bool:
         if isinstance(self.value, bool):
             return self.value
-        self.refuse("true or false")
+        return self.refuse("true or false")
 
     def one_of(self, names: Iterable[str]) -> str:
         """One of `names`, exactly; a near miss is named in the error."""
@@ -128,7 +140,7 @@ class Field:
         value = self.value
         if isinstance(value, str) and value in allowed:
             return value
-        self.fail(f"expected one of {', '.join(allowed)}; found {found(value)}{near(value, allowed)}")
+        return self.fail(f"expected one of {', '.join(allowed)}; found {found(value)}{near(value, allowed)}")
 
     def plain(self) -> Plain:
         """The value without places: dict, list, str, int, float, bool or None."""
@@ -137,22 +149,37 @@ class Field:
             return {key: field.plain() for key, field in value.items()}
         if isinstance(value, list):
             return [field.plain() for field in value]
-        assert value is None or isinstance(value, (str, int, float))
-        return value
+        return value if value is None or isinstance(value, (str, int, float)) else str(value)
 
 
 def field_of(value: object, source: str, path: str = "") -> Field:
     """Fields around a plain value that came from no file (flags, a call): checked alike, without lines."""
-    return _around(value, source, path, None)
+    top = Field(value, source, path)
+    level, nodes = [top], 1
+    for _ in range(LIMITS.depth + 1):
+        level = [inner for field in level for inner in _opened(field)]
+        nodes += len(level)
+        if nodes > LIMITS.nodes:
+            top.fail(f"expected at most {LIMITS.nodes:,} values; found more")
+    if level:
+        top.fail(f"expected at most {LIMITS.depth} levels; found more")
+    return top
 
 
-def _around(value: object, source: str, name: str, parent: Field | None) -> Field:
-    field = Field(value, source, name, 0, parent)
+def _opened(field: Field) -> list[Field]:
+    """The fields directly within `field`, put into it."""
+    value = field.value
     if isinstance(value, Mapping):
-        field.value = {key: _around(child, source, step(key), field) for key, child in value.items()}
-    elif isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
-        field.value = [_around(child, source, f"[{index}]", field) for index, child in enumerate(value)]
-    return field
+        if not all(isinstance(key, str) for key in value):
+            field.fail("expected keys that are text; found another")
+        named = {key: Field(child, field.source, step(key), 0, field) for key, child in value.items()}
+        field.value = named
+        return list(named.values())
+    if isinstance(value, (list, tuple)):
+        listed = [Field(child, field.source, f"[{index}]", 0, field) for index, child in enumerate(value)]
+        field.value = listed
+        return listed
+    return []
 
 
 def step(key: str) -> str:

@@ -16,7 +16,9 @@ INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
-MOST_DIGITS = 400  # the longest form that Python gives a finite number is shorter; reading digits costs their square
+MOST_DIGITS = (
+    400  # the longest form that Python gives a finite number is shorter; reading digits costs their square
+)
 
 
 def resolve(word: str, field: Field) -> str | int | float | bool | None:
@@ -30,7 +32,9 @@ def resolve(word: str, field: Field) -> str | int | float | bool | None:
     if FLOAT.fullmatch(word):
         number = float(word) if len(word) <= MOST_DIGITS else float("inf")
         if not isfinite(number):
-            field.fail("expected a number that a double holds; found a larger or longer one (in quotes it is text)")
+            field.fail(
+                "expected a number that a double holds; found a larger or longer one (in quotes it is text)"
+            )
         return number
     if NOT_FINITE.fullmatch(word):
         field.fail(f"expected a finite number; found {word} (in quotes it is text)")

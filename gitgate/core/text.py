@@ -12,7 +12,7 @@ Indic scripts, whose spelling needs it. Everywhere else the same characters are 
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 
 # Format, bidirectional, zero-width, filler, selector and tag characters, line separators, private use,
 # noncharacters and surrogates; a fixed list, so that the result does not depend on Python's Unicode version.
@@ -78,55 +78,51 @@ def width(text: str) -> int:
 
 def clip(text: str, cells: int) -> str:
     """`text` if it fits into `cells`, else its beginning and an ellipsis, never cut inside a composed character."""
-    if text.isascii() and len(text) <= cells:
-        return text
-    if cells <= 0:
-        return ""
-    taken = _fitting(text, cells)
-    if taken == len(text):
-        return text
-    return text[: _fitting(text, cells - 1)].rstrip() + ELLIPSIS
-
-
-def _fitting(text: str, cells: int) -> int:
-    """How many characters of `text` fit into `cells`."""
     if text.isascii():
-        return min(len(text), cells)
+        if len(text) <= cells:
+            return text
+        return text[: cells - 1].rstrip() + ELLIPSIS if cells > 0 else ""
+    sizes = _cells(text)
+    if sum(sizes) <= cells:
+        return text
+    return text[: _fitting(text, sizes, cells - 1)].rstrip() + ELLIPSIS if cells > 0 else ""
+
+
+def _fitting(text: str, sizes: list[int], cells: int) -> int:
+    """How many characters of `text` fit into `cells`; `sizes` are their cells."""
     used = 0
-    cut = 0
-    for index, each in enumerate(_cells(text)):
+    start = 0
+    for index, each in enumerate(sizes):
         if each and used + each > cells:
-            return cut if text[index - 1 : index] == "\u200d" else index
+            return start if text[index - 1 : index] == "\u200d" else index
         if each:
-            cut = index
+            start = index
         used += each
     return len(text)
 
 
 def _cells(text: str) -> list[int]:
     """The cells of each character; those that join, mark or select take none of their own."""
-    from unicodedata import category, east_asian_width  # not loaded for ASCII
-
     cells: list[int] = []
     before = ""
     for character in text:
-        if character < "\u0300":
-            each = 0 if character == "\xad" else 1
-        elif character == "\ufe0f":
-            each = 0
-            if cells and cells[-1] == 1 and before >= "\xa9":
-                cells[-1] = 2
-        elif before == "\u200d" and east_asian_width(character) == "W":
-            each = 0
-        elif "\U0001f3fb" <= character <= "\U0001f3ff" and before and east_asian_width(before) == "W":
-            each = 0
-        elif category(character) in ("Mn", "Me", "Cf") or "\u1160" <= character <= "\u11ff":
-            each = 0
-        else:
-            each = 2 if east_asian_width(character) in "WF" else 1
+        each = _cell(character)
+        if character == "\ufe0f" and before >= "\xa9" and cells[-1] == 1:
+            cells[-1] = 2  # shown as a picture
+        elif each == 2 and (before == "\u200d" or (before and "\U0001f3fb" <= character <= "\U0001f3ff")):
+            each = 0  # one picture with what stands before it
         cells.append(each)
         before = character
     return cells
+
+
+@lru_cache(maxsize=4096)
+def _cell(character: str) -> int:
+    from unicodedata import category, east_asian_width  # not loaded for ASCII
+
+    if category(character) in ("Mn", "Me", "Cf") or "\u1160" <= character <= "\u11ff":
+        return 0
+    return 2 if east_asian_width(character) in "WF" else 1
 
 
 def indent(text: str, prefix: str) -> str:
@@ -151,15 +147,28 @@ def _wrapped(line: str, room: int) -> list[str]:
     lines: list[str] = []
     current, used = lead, len(lead)
     for word in body.split(" "):
-        size = width(word)
-        if used + size > room and current.strip():
-            lines.append(current.rstrip())
-            current, used = lead, len(lead)
-        while size > room - len(lead):
-            taken = max(_fitting(word, room - len(lead)), 1)
-            lines.append(lead + word[:taken])
-            word = word[taken:]
-            size = width(word)
-        current += f"{word} "
-        used += size + 1
-    return [*lines, current.rstrip()] if current.strip() else lines
+        for piece in _pieces(word, room - len(lead)):
+            size = width(piece)
+            if used + size > room and current.strip():
+                lines.append(current.rstrip())
+                current, used = lead, len(lead)
+            current += piece
+            used += size
+        current += " "
+        used += 1
+    return [*lines, current.rstrip()]
+
+
+def _pieces(word: str, room: int) -> list[str]:
+    """`word`, cut where it is longer than a line."""
+    if width(word) <= room:
+        return [word]
+    pieces: list[str] = []
+    sizes = [1] * len(word) if word.isascii() else _cells(word)
+    at = 0
+    while at < len(word):
+        # At most `room` characters with cells are looked at, however long the word is.
+        taken = max(_fitting(word[at : at + 8 * room], sizes[at : at + 8 * room], room), 1)
+        pieces.append(word[at : at + taken])
+        at += taken
+    return pieces

@@ -10,56 +10,72 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from math import isfinite
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from ..errors import BadDocument
+from .field import LIMITS
+from .scalars import HIGHEST, LOWEST
 from .text import HIDDEN, one_line
 
 # Words that some reader takes for something else than text.
 MISREAD = frozenset("y n yes no on off true false null nan inf".split())
 SHORT = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
-MOST_DEPTH = 32
+CONTROL = "\\x00-\\x1f\\x7f-\\x9f"
+SPACES = "\xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
+NEVER = re.compile("[\\x00\\ud800-\\udfff]")
 LONGEST_KEY = 120  # readers look at most 1024 characters ahead for the colon
 
 
 def dump(value: Mapping[str, object], *, source: str = "document") -> bytes:
     """The document for `value`: block style, keys in the order given, ending with a newline."""
     lines: list[str] = []
+    top = _Place(source, "", 1, [1])
     if value:
-        _mapping(value, "", lines, _Place(source, "", 1))
+        _mapping(value, "", lines, top)
     else:
         lines.append("{}")
     lines.append("")
-    return "\n".join(lines).encode("utf-8")
+    written = "\n".join(lines).encode("utf-8")
+    if top.count[0] > LIMITS.nodes:
+        top.fail(f"expected at most {LIMITS.nodes:,} values and keys in a document; found {top.count[0]:,}")
+    if len(written) > LIMITS.size:
+        top.fail(f"expected at most {LIMITS.size:,} bytes; found {len(written):,}")
+    return written
 
 
 class _Place:
-    """Where the writer is, for errors only."""
+    """Where the writer is, for errors and limits: what is written must be readable again."""
 
-    __slots__ = ("depth", "path", "source")
+    __slots__ = ("count", "depth", "path", "source")
 
-    def __init__(self, source: str, path: str, depth: int) -> None:
+    def __init__(self, source: str, path: str, depth: int, count: list[int]) -> None:
         self.source = source
         self.path = path
         self.depth = depth
+        self.count = count
 
-    def at(self, name: str) -> _Place:
-        place = _Place(self.source, f"{self.path}{name}", self.depth + 1)
-        if place.depth > MOST_DEPTH + 1:
-            place.fail(f"expected at most {MOST_DEPTH} levels; found more")
-        return place
+    def at(self, name: str, nodes: int) -> _Place:
+        self.count[0] += nodes
+        return _Place(self.source, f"{self.path}{name}", self.depth + 1, self.count)
+
+    def enter(self) -> None:
+        if self.depth > LIMITS.depth:
+            self.fail(f"expected at most {LIMITS.depth} levels; found more")
 
     def fail(self, words: str) -> NoReturn:
         raise BadDocument(one_line(self.source), 0, one_line(self.path.removeprefix("."), 200), words)
 
 
-def _mapping(value: Mapping[str, object], indent: str, lines: list[str], place: _Place, first: str = "") -> None:
+def _mapping(
+    value: Mapping[str, object], indent: str, lines: list[str], place: _Place, first: str = ""
+) -> None:
     """Append `value`; `first` is what stands before its first key (`- ` in a list) instead of `indent`."""
+    place.enter()
     lead = first or indent
     for key, child in value.items():
         if not isinstance(key, str):
             raise TypeError(f"a document's keys are text, not {type(key).__name__}")
-        inner = place.at(f".{key[:100]}")
+        inner = place.at(f".{key[:100]}", 2)
         name = _inline(key, inner)
         if len(name) > LONGEST_KEY:
             lines.append(f"{lead}? {name}")
@@ -85,10 +101,11 @@ def _value(child: object, lead: str, indent: str, lines: list[str], place: _Plac
 
 
 def _sequence(value: Sequence[object], indent: str, lines: list[str], place: _Place, first: str = "") -> None:
+    place.enter()
     lead = f"{first or indent}- "
     deeper = f"{indent}  "
     for index, child in enumerate(value):
-        inner = place.at(f"[{index}]")
+        inner = place.at(f"[{index}]", 1)
         if isinstance(child, str):
             lines.append(f"{lead}{_text(child, deeper, inner)}")
         elif isinstance(child, Mapping) and child:
@@ -106,7 +123,7 @@ def _scalar(value: object, place: _Place) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
-        if not -(1 << 63) <= value < 1 << 63:
+        if not LOWEST <= value <= HIGHEST:
             place.fail("expected a whole number of at most 64 bits; found a larger one")
         return int.__repr__(value)
     if isinstance(value, float):
@@ -114,16 +131,15 @@ def _scalar(value: object, place: _Place) -> str:
             place.fail(f"expected a finite number; found {value}")
         digits = float.__repr__(value)
         return digits if "." in digits else digits.replace("e", ".0e")  # YAML 1.1 wants the dot
-    if isinstance(value, Mapping):
-        return "{}"
-    if isinstance(value, (list, tuple)):
-        return "[]"
+    if isinstance(value, (Mapping, list, tuple)):  # an empty one: the others take lines of their own
+        place.enter()
+        return "{}" if isinstance(value, Mapping) else "[]"
     raise TypeError(f"a document cannot hold {type(value).__name__}")
 
 
 def _text(value: str, indent: str, place: _Place) -> str:
     """A text after a key or a dash: as a block where it has lines and a block is exact, else on one line."""
-    if "\n" in value and _forms().block.fullmatch(value):
+    if "\n" in value and _forms(value).block.fullmatch(value):
         body = value.rstrip("\n")
         chomp = ("-", "", "+")[min(len(value) - len(body), 2)]
         shift = "2" if value[0] == " " else ""
@@ -133,13 +149,14 @@ def _text(value: str, indent: str, place: _Place) -> str:
 
 
 def _inline(value: str, place: _Place) -> str:
-    forms = _forms()
+    forms = _forms(value)
     if forms.plain.fullmatch(value) and value.lower() not in MISREAD:
         return str.__str__(value)
-    if forms.never.search(value):
-        character = forms.never.search(value)
-        assert character
-        place.fail(f"expected text; found the character U+{ord(character.group()):04X}, which UTF-8 text cannot hold")
+    never = NEVER.search(value)
+    if never:
+        place.fail(
+            f"expected text; found the character U+{ord(never.group()):04X}, which no document can hold"
+        )
     return f'"{forms.escape.sub(_escaped, value)}"'
 
 
@@ -149,24 +166,24 @@ def _escaped(found: re.Match[str]) -> str:
     return SHORT.get(character) or (f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
 
 
-class _Forms:
-    """The expressions, compiled once when first needed."""
+class _Forms(NamedTuple):
+    plain: re.Pattern[str]
+    block: re.Pattern[str]
+    escape: re.Pattern[str]
 
-    def __init__(self) -> None:
-        control = "\\x00-\\x1f\\x7f-\\x9f"
-        odd = f"{control}{HIDDEN}"
-        spaces = "\xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
-        shy = f"[^{odd}{spaces}]"  # any character that neither hides nor counts as a blank somewhere
-        # A letter first; no `: ` nor ` #` within; no colon nor blank last.
-        self.plain = re.compile(f"(?![\\x00-\\x40\\x5b-\\x5e\\x60\\x7b-\\x7f]){shy}(?:(?!: | #){shy})*(?<![: ])")
-        # A first and a last line that are not blank; in between anything that is seen, and tabs.
-        seen = f"[^{odd}]"
-        line = f"(?:{seen}|\\t)*"
-        self.block = re.compile(f" *[^ {odd}{spaces}]{line}(?:\\n{line})*(?<![ \\t\\n{spaces}])\\n*")
-        self.escape = re.compile(f'[\\\\"{odd}]')
-        self.never = re.compile("[\\x00\\ud800-\\udfff]")
+
+def _forms(value: str) -> _Forms:
+    """The ones for ASCII cost a tenth to compile, and most documents need no others."""
+    return _compiled(CONTROL, "") if value.isascii() else _compiled(f"{CONTROL}{HIDDEN}", SPACES)
 
 
 @cache
-def _forms() -> _Forms:
-    return _Forms()
+def _compiled(odd: str, spaces: str) -> _Forms:
+    """`odd` is what must be escaped, `spaces` what some reader may trim from the end of a plain word."""
+    shown = f"[^{odd}{spaces}]"
+    # A letter first; no `: ` nor ` #` within; no colon nor blank last.
+    plain = f"(?![\\x00-\\x40\\x5b-\\x5e\\x60\\x7b-\\x7f]){shown}(?:(?!: | #){shown})*(?<![: ])"
+    # A first and a last line that are not blank; in between anything that is seen, and tabs.
+    line = f"(?:[^{odd}]|\\t)*"
+    block = f" *[^ {odd}{spaces}]{line}(?:\\n{line})*(?<![ \\t\\n{spaces}])\\n*"
+    return _Forms(re.compile(plain), re.compile(block), re.compile(f'[\\\\"{odd}]'))
