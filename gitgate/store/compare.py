@@ -1,0 +1,83 @@
+"""Store: saved work compared: with the directory it was taken from, and with its base, as a person reads it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from ..errors import GateError, GitFailed, WorkFailed
+from .git import Git
+from .leftout import printable
+from .repository import Repository
+from .saved import EMPTY_TREE, Saved, is_id, load_saved, load_unverified, missing_or_failed
+from .snapshot import Wanted, take_wanted
+
+
+def matches(repo_of_directory: Repository, work: str, staged: str, *, untracked: bool | None = None) -> bool:
+    """Whether a directory is still as the agent left it: the same HEAD, and a snapshot of it would be the same."""
+    repo = repo_of_directory
+    saved = load_unverified(repo.git, staged=staged, work=work)
+    # What was forced into the snapshot (`--include`) has to be looked at again, and looks no different from here.
+    forced = frozenset(_changed_new(repo.git, saved))
+    wanted = Wanted(
+        at=0,
+        author=("gitgate", "gitgate@localhost"),
+        untracked=saved.aside.untracked if untracked is None else untracked,
+        forced=forced,
+        included=tuple(sorted(forced)),
+    )
+    try:
+        now = take_wanted(repo, wanted)
+        again = load_saved(repo.git, base=now.base, staged=now.staged, work=now.work)
+        return _shape(repo.git, saved) == _shape(repo.git, again)
+    except GateError:
+        return False
+
+
+def _changed_new(git: Git, saved: Saved) -> list[bytes]:
+    start = saved.base or EMPTY_TREE[len(saved.work)]
+    asked = git.out(
+        "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=A", start, saved.work
+    )
+    return [path for path in asked.split(b"\0") if path]
+
+
+def _shape(git: Git, saved: Saved) -> tuple[object, ...]:
+    aside = saved.aside
+    conflict = git.text("rev-parse", f"{aside.unmerged}^{{tree}}") if aside.unmerged else None
+    trees = (saved.base, saved.staged_tree, saved.work_tree, saved.merge_heads, conflict)
+    return (*trees, aside.operation, frozenset(aside.intent_to_add))
+
+
+def diff(
+    repo: Repository,
+    base: str | None,
+    work: str,
+    *,
+    stat: bool = False,
+    color: bool = False,
+    paths: Sequence[str] = (),
+) -> bytes:
+    """The partial work as a patch or a summary. No program that attributes or configuration name is run."""
+    start = base or EMPTY_TREE.get(len(work), "")
+    for name in (start, work):
+        if not is_id(name):
+            raise WorkFailed(f"not the full id of a commit: {printable(os.fsencode(name))}")
+    try:
+        return repo.git.out(
+            "diff-tree",
+            "-r",
+            "-M",
+            "--stat" if stat else "--patch",
+            f"--color={'always' if color else 'never'}",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--submodule=short",
+            "--ignore-submodules=none",
+            start,
+            work,
+            "--",
+            *paths,
+        )
+    except GitFailed as failed:
+        raise missing_or_failed(failed) from failed

@@ -1,0 +1,194 @@
+"""Store: which of the changes a snapshot takes, and how git is told of each.
+
+The index of the snapshot is a copy of the agent's. It is brought to the staged tree by `reset`, and from there to the
+working tree by `remove` and `feed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from stat import S_ISDIR
+
+from .changes import ABSENT, Change, Changes, Unmerged
+from .leftout import (
+    GATES_OWN,
+    NESTED,
+    NOT_A_FILE,
+    LeftOut,
+    Parents,
+    is_gates_own,
+    is_storable,
+    lstat,
+    printable,
+    refuse_new,
+    refuse_secret,
+)
+
+DIRTY_SUBMODULE = "a submodule: changes inside it stay there"
+MOVED_SUBMODULE = "a submodule: the commit it stands on is named, but only its own repository has it"
+
+
+@dataclass
+class Plan:
+    """What to do with the copied index, collected path by path."""
+
+    reset: list[bytes] = field(default_factory=list)  # `--index-info` lines that make the staged tree
+    remove: list[bytes] = field(
+        default_factory=list
+    )  # `--index-info` lines for what `--stdin` would stumble over
+    gone: list[bytes] = field(default_factory=list)  # paths for `--stdin` that are no longer there
+    feed: list[bytes] = field(default_factory=list)  # paths for `--stdin` that are
+    staged: bool = False
+    tracked: int = 0
+    untracked: list[bytes] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+    intent_to_add: list[bytes] = field(default_factory=list)
+    unmerged: list[Unmerged] = field(default_factory=list)
+
+    @property
+    def dirty(self) -> bool:
+        return bool(
+            self.staged or self.feed or self.gone or self.remove or self.intent_to_add or self.unmerged
+        )
+
+    def leave(self, path: bytes, reason: str) -> None:
+        self.left_out.append(LeftOut(printable(path), reason))
+
+
+@dataclass(frozen=True)
+class Planner:
+    """Decides path by path.
+
+    `forced` are untracked files that go although they look secret, are large or ignored; `included` are the paths that
+    a person named, which settles it for what is newly staged beneath them, too.
+    """
+
+    top: Path
+    zero: str
+    forced: frozenset[bytes]
+    included: tuple[bytes, ...]
+    staged_secrets: Mapping[bytes, str]
+    most_bytes: int
+    # In the middle of a merge or a rebase the index holds files that are in somebody's history already.
+    operation: str | None
+    plan: Plan = field(default_factory=Plan)
+
+    def decide(self, changes: Changes) -> Plan:
+        parents = Parents(self.top)
+        # A file that was moved is new to git but not to history.
+        moved = {change.head for change in changes.changed} - {self.zero.encode()}
+        for change in changes.changed:
+            self._tracked(change, parents, moved)
+        for conflict in changes.unmerged:
+            self._conflict(conflict, parents)
+        for path in self._all_untracked(changes):
+            self._untracked(path)
+        for directory in changes.unreadable:
+            self.plan.left_out.append(LeftOut(directory, "a directory that cannot be read"))
+        return self.plan
+
+    def _all_untracked(self, changes: Changes) -> list[bytes]:
+        """The untracked files that git lists, and those that were asked for although git ignores them."""
+        known = {change.path for change in changes.changed} | set(changes.untracked)
+        return [*changes.untracked, *sorted(self.forced - known)]
+
+    def _tracked(self, change: Change, parents: Parents, moved: set[bytes]) -> None:
+        if reason := self._refuse_tracked(change, moved):
+            self.plan.leave(change.path, reason)
+            if change.staged != "." or change.intent_to_add:
+                self._reset(change.path, change.mode_head, change.head)
+            return
+        unstaged = self._work(change, parents)
+        self.plan.staged |= change.staged != "."
+        self.plan.tracked += unstaged or change.staged != "."
+        if change.intent_to_add:
+            self.plan.intent_to_add.append(change.path)
+
+    def _refuse_tracked(self, change: Change, moved: set[bytes]) -> str | None:
+        if is_gates_own(change.path):
+            return GATES_OWN
+        if not change.is_new or change.is_gitlink or self.operation or self._is_forced(change.path):
+            return None
+        # What is newly staged is as unpublished as what is untracked: `git add -A` takes an .env too.
+        if change.index in moved:
+            return None
+        return self.staged_secrets.get(change.path) or refuse_secret(self.top, change.path)
+
+    def _is_forced(self, path: bytes) -> bool:
+        return path in self.forced or any(
+            path == name or path.startswith(name + b"/") or name == b"." for name in self.included
+        )
+
+    def _reset(self, path: bytes, mode: bytes, oid: bytes) -> None:
+        if int(mode, 8):
+            self.plan.reset.append(b"%s %s 0\t%s" % (mode, oid, path))
+        else:
+            self.plan.reset.append(self._removal(path))
+
+    def _removal(self, path: bytes) -> bytes:
+        return b"%s %s 0\t%s" % (ABSENT, self.zero.encode(), path)
+
+    def _work(self, change: Change, parents: Parents) -> bool:
+        """Plan the unstaged half; tell whether there is anything to it."""
+        if change.unstaged == ".":
+            return False
+        if change.is_gitlink and change.mode_work == b"160000":
+            return self._submodule(change)
+        return self._file(change.path, parents)
+
+    def _submodule(self, change: Change) -> bool:
+        moved = change.submodule[1] == "C" or change.unstaged != "M"
+        if moved:
+            self.plan.leave(change.path, MOVED_SUBMODULE)
+            self.plan.feed.append(change.path)
+        if change.submodule[2:] != "..":
+            self.plan.leave(change.path, DIRTY_SUBMODULE)
+        return moved
+
+    def _file(self, path: bytes, parents: Parents) -> bool:
+        """Plan a tracked path as it is in the working tree now."""
+        beyond = parents.beyond_link(path)
+        found = None if beyond else lstat(self.top, path)
+        if beyond or (found and S_ISDIR(found.st_mode)):
+            self.plan.remove.append(self._removal(path))
+        elif found is None:
+            self.plan.gone.append(path)
+        elif not is_storable(found):
+            self.plan.leave(path, NOT_A_FILE)
+            return False
+        else:
+            self.plan.feed.append(path)
+        return True
+
+    def _conflict(self, conflict: Unmerged, parents: Parents) -> None:
+        """A path in conflict is staged as ours; its three sides are kept apart."""
+        mode, oid = conflict.ours
+        self.plan.reset.append(self._removal(conflict.path))
+        if int(mode, 8):
+            self._reset(conflict.path, mode, oid)
+        if is_gates_own(conflict.path):
+            self.plan.leave(conflict.path, GATES_OWN)
+            return
+        self.plan.tracked += 1
+        self.plan.unmerged.append(conflict)
+        if b"160000" not in {side[0] for side in conflict.stages}:
+            self._file(conflict.path, parents)
+
+    def _untracked(self, path: bytes) -> None:
+        if reason := self._refuse_untracked(path):
+            self.plan.leave(path, reason)
+        elif lstat(self.top, path) is not None:
+            self.plan.feed.append(path)
+            self.plan.untracked.append(path)
+
+    def _refuse_untracked(self, path: bytes) -> str | None:
+        if is_gates_own(path):
+            return GATES_OWN
+        if path not in self.forced:
+            return refuse_new(self.top, path, self.most_bytes)
+        if path.endswith(b"/"):
+            return NESTED
+        found = lstat(self.top, path)
+        return NOT_A_FILE if found and not is_storable(found) else None

@@ -1,0 +1,200 @@
+"""Store: partial work is put back: staged, unstaged and untracked as they were, on a branch that nobody else holds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import GitFailed, WorkFailed
+from .filters import list_drivers, refused_names, switched_off
+from .git import Git
+from .leftout import lstat, printable
+from .repository import Repository, discover
+from .saved import Saved, load_saved, missing_or_failed
+from .worktrees import Choice, choose_branch, list_worktrees, outside, without_place
+
+# Nothing that a person configured for their own checkouts may change what is put back.
+PINNED = ("-c", "submodule.recurse=false", "-c", "core.safecrlf=false")
+RESUMES_ELSEWHERE = "a {} was in progress where this work was saved; it can be finished only there"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A working tree that holds saved work. `notes` are for whoever goes on in it."""
+
+    directory: Path
+    branch: str | None
+    new_branch: bool
+    notes: tuple[str, ...]
+
+
+def open_worktree(
+    repo: Repository,
+    *,
+    base: str | None,
+    staged: str,
+    work: str,
+    directory: Path,
+    branch: str | None,
+    fallback_branch: str,
+    detach: bool = False,
+    trusted: bool = False,
+) -> Place:
+    """Make a working tree at `directory` with the saved work in it, uncommitted.
+
+    Work is `trusted` when it was saved on this machine: then the filters of the machine's own configuration run.
+    Otherwise none does, and filtered files are there as they are stored.
+    """
+    saved = load_saved(repo.git, base=base, staged=staged, work=work)
+    directory = directory.absolute()
+    _refuse_occupied(directory)
+    try:
+        choice = choose_branch(repo, base, None if detach else branch, fallback_branch)
+        _forget_missing(repo, directory)
+        _add(repo, directory, base or staged)
+        return _fill_or_remove(repo, saved, directory, choice, trusted=trusted)
+    except GitFailed as failed:
+        raise missing_or_failed(failed) from failed
+    except OSError as failed:
+        raise WorkFailed(
+            f"the work cannot be put into {directory}: {failed}", hint="name another directory"
+        ) from failed
+
+
+def _refuse_occupied(directory: Path) -> None:
+    occupied = os.path.lexists(directory) and not (
+        directory.is_dir() and not directory.is_symlink() and not any(directory.iterdir())
+    )
+    if occupied:
+        raise WorkFailed(f"{directory} is already there", hint="name another directory, or remove it")
+
+
+def _forget_missing(repo: Repository, directory: Path) -> None:
+    """A working tree that somebody deleted by hand is still registered, and would be in the way."""
+    known = {tree.path for tree in list_worktrees(repo)}
+    if directory.resolve() in known and not (directory / ".git").exists():
+        outside(repo).run("worktree", "remove", "--force", "--", str(directory.resolve()))
+
+
+def _add(repo: Repository, directory: Path, start: str) -> None:
+    repo.git.run(*PINNED, "worktree", "add", "--no-checkout", "--detach", "--", str(directory), start)
+
+
+def _fill_or_remove(
+    repo: Repository, saved: Saved, directory: Path, choice: Choice, *, trusted: bool
+) -> Place:
+    there = discover(directory, without_place(repo.git.env))
+    made = False
+    try:
+        if choice.branch is not None:
+            made = _stand_on(there.git, saved.base, choice)
+        notes = [*choice.notes, *_fill(repo, there, saved, trusted=trusted)]
+    except BaseException:
+        outside(repo).run("worktree", "remove", "--force", "--", str(directory), check=False)
+        if made and choice.branch is not None:
+            repo.git.run("update-ref", "-d", f"refs/heads/{choice.branch}", saved.base or "", check=False)
+        raise
+    return Place(directory, choice.branch, choice.create, tuple(notes))
+
+
+def _stand_on(git: Git, base: str | None, choice: Choice) -> bool:
+    """Put HEAD on the branch; tell whether a ref was made for it. Without a base the branch is unborn, as it was."""
+    ref = f"refs/heads/{choice.branch}"
+    made = choice.create and base is not None and not git.ok("rev-parse", "--verify", "-q", ref)
+    if made and base is not None:
+        git.run("update-ref", "-m", "gitgate: restored work", ref, base, "0" * len(base))
+    git.run("symbolic-ref", "-m", "gitgate: restored work", "HEAD", ref)
+    return made
+
+
+def _fill(repo: Repository, there: Repository, saved: Saved, *, trusted: bool) -> list[str]:
+    notes: list[str] = []
+    tops = [tree.path for tree in list_worktrees(repo)]
+    git_dirs = [repo.common_dir, there.git_dir]
+    refused = refused_names(there.git, list_drivers(there.git), trusted=trusted, tops=tops, git_dirs=git_dirs)
+    quiet = switched_off(refused, there.git.env)
+    there.git.run(*PINNED, "read-tree", "--reset", "-u", saved.work, env=quiet)
+    if saved.staged != saved.work:
+        changed = _changed(there.git, saved)
+        _bring_out(there, changed, quiet)
+        there.git.run(*PINNED, "read-tree", "--reset", saved.staged, env=quiet)
+    _restore_aside(there, saved, quiet)
+    if refused and _mentions_filter(there):
+        notes.append(
+            f"filters were off ({', '.join(refused)}): files that need one are here as they are stored"
+        )
+    if lstat(there.place, b".gitmodules"):
+        notes.append("submodules are not checked out here: git submodule update --init")
+    operation = saved.aside.operation
+    if operation and not (operation == "merge" and saved.merge_heads):
+        notes.append(RESUMES_ELSEWHERE.format(printable(operation.encode("utf-8", "surrogateescape"))))
+    return notes
+
+
+def _changed(git: Git, saved: Saved) -> list[bytes]:
+    """The paths of work that staged has otherwise, or not at all."""
+    asked = git.out(
+        "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=d", saved.staged, saved.work
+    )
+    return [path for path in asked.split(b"\0") if path]
+
+
+def _bring_out(there: Repository, changed: Sequence[bytes], quiet: dict[str, str]) -> None:
+    """Write what a sparse checkout held back: the agent had changed it, so the agent had it."""
+    missing = [path for path in changed if lstat(there.place, path) is None]
+    if missing:
+        fed = b"".join(path + b"\0" for path in missing)
+        how = ("-z", "--ignore-skip-worktree-bits", "--stdin")
+        there.git.run(*PINNED, "checkout-index", *how, input=fed, env=quiet)
+
+
+def _restore_aside(there: Repository, saved: Saved, quiet: dict[str, str]) -> None:
+    if saved.aside.unmerged:
+        lines = _conflict_lines(there, saved.aside.unmerged)
+        there.git.run("update-index", "-z", "--index-info", input=lines)
+    wanted = [path for path in saved.aside.intent_to_add if lstat(there.place, path)]
+    if wanted:
+        known = set(_changed(there.git, saved))
+        fed = b"".join(path + b"\0" for path in wanted if path in known)
+        how = ("--intent-to-add", "--force", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul")
+        there.git.run(*PINNED, "add", *how, input=fed, env=quiet)
+    if saved.aside.operation == "merge" and saved.merge_heads:
+        heads = "".join(f"{head}\n" for head in saved.merge_heads)
+        (there.git_dir / "MERGE_HEAD").write_text(heads, "ascii")
+        (there.git_dir / "MERGE_MODE").write_text("", "ascii")
+        sides = ", ".join(f"'{head[:10]}'" for head in saved.merge_heads)
+        (there.git_dir / "MERGE_MSG").write_text(f"Merge commit {sides}\n", "ascii")
+
+
+def _conflict_lines(there: Repository, conflict: str) -> bytes:
+    """The entries in conflict as the index has them; stage 0 goes first, a path has either."""
+    listed = there.git.out("ls-tree", "-r", "-z", "--full-tree", conflict).split(b"\0")
+    staged, cleared = [], {}
+    for entry in listed:
+        if not entry:
+            continue
+        about, _, name = entry.partition(b"\t")
+        mode, _, oid = about.split(b" ")
+        stage, _, path = name.partition(b"/")
+        if stage not in (b"1", b"2", b"3") or not path:
+            raise WorkFailed(f"the conflict {conflict[:10]} does not hold together", hint="git gate verify")
+        cleared[path] = b"000000 %s 0\t%s\0" % (there.zero.encode(), path)
+        staged.append(b"%s %s %s\t%s\0" % (mode, oid, stage, path))
+    return b"".join([*cleared.values(), *staged])
+
+
+def _mentions_filter(there: Repository) -> bool:
+    """Whether files here are asked to pass a filter. From the index: the file itself could be a link to anywhere."""
+    return there.git.ok("grep", "--cached", "-q", "-e", "filter=", "--", ".gitattributes")
+
+
+def remove_worktree(repo: Repository, directory: Path, *, force: bool = False) -> None:
+    """Remove a working tree; its branch stays. Without `force` only where nothing would be lost."""
+    args = ("worktree", "remove", *(["--force"] if force else []), "--", str(directory.absolute()))
+    try:
+        outside(repo).run(*args)
+    except GitFailed as failed:
+        hint = f"git worktree remove --force {directory}" if not force else "see: git worktree list"
+        raise WorkFailed(f"{directory} cannot be removed: {failed.stderr}", hint=hint) from failed
