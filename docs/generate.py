@@ -13,8 +13,8 @@ from pathlib import Path
 
 from generator import manual, markdown, tree
 
-from gitgate.cli.exits import EXITS
-from gitgate.cli.main import cli
+from gitgate.cli.exits import MEANINGS
+from gitgate.cli.main import SECTIONS, cli
 from gitgate.config import SETTINGS
 from gitgate.core.states import TABLE
 from gitgate.version import VERSION
@@ -26,11 +26,11 @@ BLOCK = re.compile(r"(<!-- generated: ([\w-]+) -->\n).*?(\n<!-- end -->)", re.DO
 def blocks() -> dict[str, str]:
     """Every piece that a page may hold, by name."""
     return {
-        "reference": markdown.reference(tree.read(cli, {})),
+        "reference": markdown.reference(tree.root(cli), tree.read(cli, SECTIONS)),
         "states": markdown.diagram(TABLE),
         "events": markdown.events(TABLE),
         "settings": markdown.settings(SETTINGS),
-        "exits": markdown.exits(EXITS),
+        "exits": markdown.exits(MEANINGS),
     }
 
 
@@ -42,7 +42,9 @@ def rendered() -> dict[Path, str]:
         page: BLOCK.sub(lambda block: block[1] + pieces[block[2]] + block[3], text)
         for page, text in pages.items()
     }
-    found[DOCS / "git-gate.1"] = manual.page(tree.read(cli, {}), SETTINGS, EXITS, VERSION)
+    found[DOCS / "git-gate.1"] = manual.page(
+        tree.root(cli), tree.read(cli, SECTIONS), SETTINGS, MEANINGS, VERSION
+    )
     return found
 
 

@@ -54,7 +54,8 @@ def hook() -> None:
     """Called by shims."""
 
 
-VERBS = tree.read(gate, {"ask": "For the agent"})
+VERBS = tree.read(gate, {"For the agent": ["ask"]})
+ROOT = tree.root(gate)
 
 
 def test_generated_documentation_is_up_to_date() -> None:
@@ -71,13 +72,13 @@ def test_a_tree_is_read_whole() -> None:
         ("ask", "git gate ask [OPTIONS] [PROMPT]"),
         ("policy check", "git gate policy check [OPTIONS]"),
     ]
-    assert VERBS[0].summary == "Open a gate"
+    assert (ROOT.usage, ROOT.text) == ("git gate [OPTIONS] COMMAND [ARGS]...", "All of it.")
     assert [entry.written for entry in VERBS[0].entries] == ["-t, --type TEXT", "--json", "--help"]
 
 
 def test_what_every_command_has_is_told_once() -> None:
     """A shared option stands in front, not under each command."""
-    text = markdown.reference(VERBS)
+    text = markdown.reference(ROOT, VERBS)
     assert [entry.written for entry in tree.shared(VERBS)] == ["--json", "--help"]
     assert text.count("`--json`") == 1
     assert "## For the agent\n\n### git gate ask" in text
@@ -129,7 +130,7 @@ def test_roff_takes_text_literally(text: str, escaped: str) -> None:
 
 def test_no_line_of_text_is_taken_for_a_request() -> None:
     """A line that begins with a dot or a quote is text; every other line that does is a request of ours."""
-    page = manual.page(VERBS, SETTINGS, EXITS, "1.0")
+    page = manual.page(ROOT, VERBS, SETTINGS, EXITS, "1.0")
     assert "\\&.first:" in page
     assert "\\(aqsecond:" in page
     requests = {line.split(" ")[0] for line in page.splitlines() if line.startswith((".", "'"))}
@@ -138,6 +139,6 @@ def test_no_line_of_text_is_taken_for_a_request() -> None:
 
 def test_the_manual_page_has_its_sections() -> None:
     """What a reader of manual pages looks for is there, in the order they know."""
-    sections = re.findall(r"^\.SH (.*)", manual.page(VERBS, SETTINGS, EXITS, "1.0"), re.MULTILINE)
+    sections = re.findall(r"^\.SH (.*)", manual.page(ROOT, VERBS, SETTINGS, EXITS, "1.0"), re.MULTILINE)
     known = ["NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS", "CONFIGURATION", "EXAMPLES", "SEE ALSO"]
     assert [section for section in sections if section in known] == known

@@ -15,6 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import Person
+from gitgate.version import VERSION
+from testbed.command import Command, Outcome
 from testbed.repositories import Clone, GitError
 from testbed.terminal import Terminal
 
@@ -109,3 +111,37 @@ def test_a_child_is_sealed_too(home: Path) -> None:
     asked = "import os, pathlib; print(pathlib.Path.home(), os.environ['GIT_CONFIG_GLOBAL'])"
     said = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout
     assert said.split() == [str(home), str(home / ".gitconfig")]
+
+
+def test_the_command_runs_three_ways(cli: Command, pty_cli: Callable[..., Terminal]) -> None:
+    """As a process, within this one, and in front of a terminal: the same words and the same status."""
+    said = f"git-gate {VERSION}\n"
+    assert cli("--version") == cli.quick("--version") == Outcome(0, said, "")
+    assert pty_cli("--version").finish(code=0) == said
+
+
+def test_a_wrong_command_fails_alike(cli: Command) -> None:
+    """The console script passes the exit code on; so does the quick way."""
+    process, within = cli("--no-such-option"), cli.quick("--no-such-option")
+    assert process == within
+    assert (process.code, process.out) == (2, "")
+
+
+def test_an_unexpected_exit_shows_what_was_said(cli: Command) -> None:
+    """A test that expects another exit fails with both outputs in its message."""
+    with pytest.raises(pytest.fail.Exception, match=r"(?s)exit 2, expected 0.*--- stderr\n.*no-such"):
+        cli.quick("--no-such-option", code=0)
+
+
+def test_git_finds_the_command(git: Callable[..., str]) -> None:
+    """`git gate` is `git-gate`: it is on the PATH that a test sees."""
+    assert git("gate", "--version") == f"git-gate {VERSION}"
+
+
+def test_the_quick_way_takes_input_and_puts_everything_back(
+    cli: Command, repo: Clone, tmp_path: Path
+) -> None:
+    """Standard streams, directory, arguments and environment are as they were."""
+    before = (sys.stdin, sys.stdout, sys.stderr, sys.argv, Path.cwd(), dict(os.environ))
+    cli.quick("--version", cwd=tmp_path, input="text", env={"GITGATE_COLOR": "never"})
+    assert before == (sys.stdin, sys.stdout, sys.stderr, sys.argv, Path.cwd(), dict(os.environ))

@@ -34,7 +34,11 @@ EXAMPLES = (
 
 
 def page(
-    found: list[Verb], settings: Sequence[Setting], exits: Sequence[tuple[int, str]], version: str
+    root: Verb,
+    found: list[Verb],
+    settings: Sequence[Setting],
+    exits: Sequence[tuple[int, str]],
+    version: str,
 ) -> str:
     """The whole page; no date, so that the same code gives the same page."""
     parts = [
@@ -42,6 +46,7 @@ def page(
         ".SH NAME\ngit\\-gate \\- questions from AI agents, answers from people, kept in Git",
         ".SH SYNOPSIS\n.B git gate\n[\\fICOMMAND\\fR] [\\fIARGUMENTS\\fR]",
         f".SH DESCRIPTION\n{DESCRIPTION}",
+        ".SH OPTIONS\n" + options(root.entries),
         *commands(found),
         ".SH EXIT STATUS\n" + tagged((str(code), meaning) for code, meaning in exits),
         ".SH CONFIGURATION\n" + tagged((f"gitgate.{one.name}", setting_text(one)) for one in settings),

@@ -69,10 +69,11 @@ def exits(every: Sequence[tuple[int, str]]) -> str:
     return table(["code", "meaning"], ([str(code), meaning] for code, meaning in every))
 
 
-def reference(found: list[Verb]) -> str:
+def reference(root: Verb, found: list[Verb]) -> str:
     """Every command: how it is written, what it does, its options."""
     common = shared(found)
-    parts = ["## Options of every command", entry_list(common)] if common else []
+    parts = ["## git gate", f"```\n{root.usage}\n```", *told(root.text), entry_list(root.entries)]
+    parts += ["## Options of every command", entry_list(common)] if common else []
     for family, verbs in itertools.groupby(found, lambda verb: verb.family):
         if family:
             parts.append(f"## {family}")

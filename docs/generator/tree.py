@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import click
@@ -27,22 +27,22 @@ class Verb:
     entries: tuple[Entry, ...]
     family: str
 
-    @property
-    def summary(self) -> str:
-        """The first sentence, for lists."""
-        return re.split(r"(?<=[.:;])\s", self.text.split("\n\n")[0].replace("\n", " "), maxsplit=1)[0].rstrip(
-            ".:;"
-        )
 
-
-def read(group: click.Group, families: dict[str, str]) -> list[Verb]:
-    """Every visible command under `group`, in its own order; `families` maps a first word to its heading."""
+def root(group: click.Group) -> Verb:
+    """The command without a verb: what it does, and the options that come before a verb."""
     context = click.Context(group, info_name="git gate")
+    return Verb("", usage(group, context), text_of(group), entries(group, context), "")
+
+
+def read(group: click.Group, families: Mapping[str, Iterable[str]]) -> list[Verb]:
+    """Every visible command under `group`, in its own order; `families` has the first words under each heading."""
+    context = click.Context(group, info_name="git gate")
+    family = {name: heading for heading, names in families.items() for name in names}
     found: list[Verb] = []
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         if command is not None and not command.hidden:
-            found += verbs(command, context, name, families.get(name, ""))
+            found += verbs(command, context, name, family.get(name, ""))
     return found
 
 
