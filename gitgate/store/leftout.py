@@ -109,7 +109,9 @@ def refuse_secret(top: Path, path: bytes) -> str | None:
 def secret_name_reason(path: bytes) -> str | None:
     from ..core.secrets import secret_name
 
-    return TELLING_NAME if secret_name(path.decode("utf-8", "replace")) else None
+    # A line end within a name must not hide the name from a pattern.
+    name = path.replace(b"\n", b" ").decode("utf-8", "replace")
+    return TELLING_NAME if secret_name(name) else None
 
 
 def _secret_content_reason(place: Path) -> str | None:

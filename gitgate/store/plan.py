@@ -6,12 +6,12 @@ working tree by `remove` and `feed`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from stat import S_ISDIR
 
-from .changes import ABSENT, Change, Changes, Unmerged
+from .changes import ABSENT, GITLINK, Change, Changes, Unmerged
 from .leftout import (
     GATES_OWN,
     NESTED,
@@ -71,8 +71,8 @@ class Planner:
     included: tuple[bytes, ...]
     staged_secrets: Mapping[bytes, str]
     most_bytes: int
-    # In the middle of a merge or a rebase the index holds files that are in somebody's history already.
-    operation: str | None
+    # Whether the other side of a merge brought a staged file: then it is in somebody's history already.
+    is_known: Callable[[Change], bool]
     plan: Plan = field(default_factory=Plan)
 
     def decide(self, changes: Changes) -> Plan:
@@ -109,12 +109,11 @@ class Planner:
     def _refuse_tracked(self, change: Change, moved: set[bytes]) -> str | None:
         if is_gates_own(change.path):
             return GATES_OWN
-        if not change.is_new or change.is_gitlink or self.operation or self._is_forced(change.path):
+        if not change.is_new or change.is_gitlink or self._is_forced(change.path) or change.index in moved:
             return None
         # What is newly staged is as unpublished as what is untracked: `git add -A` takes an .env too.
-        if change.index in moved:
-            return None
-        return self.staged_secrets.get(change.path) or refuse_secret(self.top, change.path)
+        reason = self.staged_secrets.get(change.path) or refuse_secret(self.top, change.path)
+        return None if reason and self.is_known(change) else reason
 
     def _is_forced(self, path: bytes) -> bool:
         return path in self.forced or any(
@@ -134,7 +133,7 @@ class Planner:
         """Plan the unstaged half; tell whether there is anything to it."""
         if change.unstaged == ".":
             return False
-        if change.is_gitlink and change.mode_work == b"160000":
+        if change.mode_work == GITLINK == change.mode_index:
             return self._submodule(change)
         return self._file(change.path, parents)
 
@@ -153,6 +152,9 @@ class Planner:
         found = None if beyond else lstat(self.top, path)
         if beyond or (found and S_ISDIR(found.st_mode)):
             self.plan.remove.append(self._removal(path))
+            if found and lstat(self.top, path + b"/.git"):
+                # Git would take it for a submodule, which nobody declared.
+                self.plan.leave(path + b"/", NESTED)
         elif found is None:
             self.plan.gone.append(path)
         elif not is_storable(found):
@@ -173,7 +175,7 @@ class Planner:
             return
         self.plan.tracked += 1
         self.plan.unmerged.append(conflict)
-        if b"160000" not in {side[0] for side in conflict.stages}:
+        if GITLINK not in {side[0] for side in conflict.stages}:
             self._file(conflict.path, parents)
 
     def _untracked(self, path: bytes) -> None:

@@ -116,7 +116,7 @@ def _take(repo: Repository, wanted: Wanted, changes: Changes) -> Snapshot:
     nothing = not (changes.changed or changes.unmerged or changes.untracked or changes.unreadable)
     if nothing and not merging and not wanted.forced and changes.head:
         return _clean(changes, operation)
-    plan = _plan(repo, wanted, changes, operation)
+    plan = _plan(repo, wanted, changes)
     if not plan.dirty and not merging and changes.head:
         return replace(_clean(changes, operation), left_out=tuple(plan.left_out))
     staged, work = _commit(repo, wanted, changes, plan, operation)
@@ -151,7 +151,14 @@ def operation_in(git_dir: Path) -> str | None:
     return None
 
 
-def _plan(repo: Repository, wanted: Wanted, changes: Changes, operation: str | None) -> Plan:
+def _plan(repo: Repository, wanted: Wanted, changes: Changes) -> Plan:
+    heads = _other_heads(repo.git_dir)
+
+    def is_known(change: Change) -> bool:
+        at = (f"{head}:{os.fsdecode(change.path)}" for head in heads)
+        known = (repo.git.run("rev-parse", "--verify", "-q", name, check=False).out for name in at)
+        return change.index in (found.strip() for found in known)
+
     planner = Planner(
         top=_top(repo),
         zero=repo.zero,
@@ -159,7 +166,7 @@ def _plan(repo: Repository, wanted: Wanted, changes: Changes, operation: str | N
         included=wanted.included,
         staged_secrets=_staged_secrets(repo.git, changes.changed),
         most_bytes=wanted.most_bytes,
-        operation=operation,
+        is_known=is_known,
     )
     return planner.decide(changes)
 
@@ -230,6 +237,17 @@ def _write_commit(git: Git, wanted: Wanted, tree: str, parents: Sequence[str], m
 
 def _merge_heads(git_dir: Path) -> list[str]:
     return (git_dir / "MERGE_HEAD").read_text("ascii").split()
+
+
+def _other_heads(git_dir: Path) -> list[str]:
+    """The commits whose changes git is bringing in."""
+    names = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REBASE_HEAD")
+    return [
+        head
+        for name in names
+        if (git_dir / name).is_file()
+        for head in (git_dir / name).read_text("ascii").split()
+    ]
 
 
 def _count(git: Git, base: str | None, work: str) -> tuple[int, int, int]:
