@@ -36,16 +36,18 @@ PICTURE_MOST = 250_000
 CUTS = (None, 20_000, 4_000, 1_000)
 
 
-def slim(transcript: bytes, values: Collection[str] = (), most: int = MOST) -> bytes | None:
+def slim(
+    transcript: bytes, values: Collection[str] = (), most: int = MOST, *, asides: bool = False
+) -> bytes | None:
     """The conversation without secrets and ballast, at most `most` bytes; None if it cannot be made that small.
 
-    Doing it twice changes nothing.
+    Doing it twice changes nothing. With `asides` it is a subagent's, whose every record is marked as an aside.
     """
     records = _after_last_summary([record for line in transcript.splitlines() if (record := _record(line))])
     parents = {
         record["uuid"]: record.get("parentUuid") for record in records if isinstance(record.get("uuid"), str)
     }
-    told = [record for record in records if _is_told(record)]
+    told = [record for record in records if _is_told(record, asides=asides)]
     for longest in CUTS:
         kept = [
             clean for record in told if (clean := _clean(record, Cleaner(values, longest), longest is None))
@@ -84,8 +86,8 @@ def _is_summary(record: Record) -> bool:
     return record.get("type") == "system" and record.get("subtype") == "compact_boundary"
 
 
-def _is_told(record: Record) -> bool:
-    if record.get("isSidechain") or not isinstance(record.get("uuid"), str):
+def _is_told(record: Record, *, asides: bool) -> bool:
+    if (record.get("isSidechain") and not asides) or not isinstance(record.get("uuid"), str):
         return False
     if record.get("type") in ("user", "assistant"):
         return isinstance(record.get("message"), dict)

@@ -1,0 +1,123 @@
+"""Agents: Claude Code, headless.
+
+Nothing of how it was started is restored when it is resumed, so every flag is passed each time. It would run hooks of
+the worktree's `.claude/settings.json` and start servers of its `.mcp.json` in a directory that nobody trusted, so both
+are off unless the machine's settings say otherwise. What is said to it goes through stdin: an argument would be seen by
+everybody on the machine, is bounded, and could begin with a dash.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..core.session import SavedSession, SessionRef
+from . import claude_files
+from .agent import (
+    SESSION_ID,
+    SESSION_MOST,
+    Ending,
+    Finished,
+    Launch,
+    Outcome,
+    Result,
+    Start,
+    killed,
+    last_words,
+    need_session_id,
+    scrubbed,
+)
+
+# AskUserQuestion is offered only where somebody could be asked for a permission; its calls are deferred by our hook.
+ALWAYS = ("-p", "--output-format", "stream-json", "--verbose", "--permission-prompt-tool", "stdio")
+NO_CONVERSATION = "No conversation found with session ID"
+# Ways to end that another attempt may better: the network, a limit, a kill. Others would end the same.
+PASSING = frozenset((408, 409, 429))
+
+
+class Claude:
+    name = "claude"
+
+    def detect(self, env: Mapping[str, str]) -> SessionRef | None:
+        session = env.get("CLAUDE_CODE_SESSION_ID", "")
+        return SessionRef(self.name, session, env.get("PWD", "")) if SESSION_ID.fullmatch(session) else None
+
+    def collect(self, session: SessionRef, env: Mapping[str, str], most: int = SESSION_MOST) -> SavedSession:
+        return claude_files.collect(session, env, most)
+
+    def place(self, saved: SavedSession, cwd: Path, env: Mapping[str, str]) -> None:
+        claude_files.place(saved, cwd, env)
+
+    def start(self, request: Start) -> Launch:
+        settings = request.settings
+        sources = "user,project" if settings.project_settings else "user"
+        argv = [*(settings.program or ("claude",)), *ALWAYS, "--setting-sources", sources]
+        argv += () if settings.project_servers else ("--strict-mcp-config",)
+        argv += settings.arguments
+        argv += ("--resume", need_session_id(request.session.id)) if request.session else ()
+        prompt = b"" if request.deferred else request.prompt.encode("utf-8", "replace")
+        env = {**scrubbed(request.env), **request.extra_env}
+        return Launch(tuple(argv), request.cwd, env, request.folder, prompt, timeout=settings.timeout)
+
+    def read_outcome(self, finished: Finished) -> Outcome:
+        said = last_result(finished.out)
+        if said is None or finished.ending is not Ending.EXITED:
+            return without_result(finished)
+        session = str(said.get("session_id") or "")
+        text = said["result"] if isinstance(said.get("result"), str) else ""
+        # An API error says `subtype: success`; an interruption says exit 0. Only `is_error` tells.
+        if said.get("is_error") or finished.code:
+            return Outcome(Result.FAILED, session, text, failure(said, finished), may_pass(said, finished))
+        call = said.get("deferred_tool_use")
+        if said.get("stop_reason") == "tool_deferred" or isinstance(call, dict):
+            return Outcome(Result.DEFERRED, session, text, call=call if isinstance(call, dict) else None)
+        if said.get("terminal_reason") == "hook_stopped":
+            return Outcome(Result.ASKED, session, text)
+        return Outcome(Result.DONE, session, text)
+
+
+def last_result(out: bytes) -> dict[str, Any] | None:
+    """The result that ends the output, whether it stands alone or ends a stream of events."""
+    for line in reversed(out.splitlines()):
+        try:
+            found = json.loads(line.decode("utf-8", "replace"))
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(found, dict) and found.get("type") == "result":
+            return found
+    return None
+
+
+def without_result(finished: Finished) -> Outcome:
+    """It was killed, ran out of time, or never came to speak."""
+    reason = last_words(finished)
+    if NO_CONVERSATION.encode() in finished.err:
+        return Outcome(Result.FAILED, reason=reason)
+    return Outcome(Result.FAILED, reason=reason, retry=killed(finished))
+
+
+def failure(said: Mapping[str, Any], finished: Finished) -> str:
+    """Why, in a line: its own words, else the kind of ending."""
+    errors = said.get("errors")
+    words = [str(error) for error in errors] if isinstance(errors, list) else []
+    kind = said.get("terminal_reason") or said.get("stop_reason") or said.get("subtype")
+    text = next(
+        (text for text in (*words, said.get("result")) if isinstance(text, str) and text.strip()),
+        last_words(finished),
+    )
+    return (
+        f"{kind}: {text.strip().splitlines()[0][:300]}"
+        if kind not in (None, "success", "completed")
+        else text[:300]
+    )
+
+
+def may_pass(said: Mapping[str, Any], finished: Finished) -> bool:
+    if killed(finished) or said.get("terminal_reason") == "api_error":
+        return True
+    status = said.get("api_error_status")
+    if isinstance(status, int):
+        return status in PASSING or status >= 500
+    return str(said.get("result") or "").startswith("API Error: Unable to connect")

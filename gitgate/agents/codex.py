@@ -1,0 +1,171 @@
+"""Agents: Codex, headless: `codex exec resume <id> -`, the prompt through stdin, its last words in a file.
+
+A conversation is one file, `<home>/sessions/<yyyy>/<mm>/<dd>/rollout-<time>-<id>.jsonl`, found by its name from any
+directory. It has no deferred calls: an answer is always the next thing that is said.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..core.secrets import redact, secret_values
+from ..core.session import SavedSession, SessionRef
+from ..errors import Failure
+from .agent import (
+    SESSION_ID,
+    SESSION_MOST,
+    Ending,
+    Finished,
+    Launch,
+    Outcome,
+    Result,
+    Start,
+    home_of,
+    killed,
+    last_words,
+    need_session_id,
+    scrubbed,
+)
+
+ANSWER = "last-message.txt"
+ANSWER_MOST = 1_000_000
+ROLLOUT = re.compile(r"sessions/\d{4}/\d{2}/\d{2}/rollout-[\w.-]{1,80}-([A-Za-z0-9-]{4,128})\.jsonl")
+# Signed by the service: changed it would be refused.
+SEALED = ("encrypted_content",)
+
+
+class Codex:
+    name = "codex"
+
+    def detect(self, env: Mapping[str, str]) -> SessionRef | None:
+        session = env.get("CODEX_THREAD_ID", "")
+        return SessionRef(self.name, session, env.get("PWD", "")) if SESSION_ID.fullmatch(session) else None
+
+    def collect(self, session: SessionRef, env: Mapping[str, str], most: int = SESSION_MOST) -> SavedSession:
+        home = codex_home(env)
+        rollout = find_rollout(session, home)
+        if rollout is None:
+            return SavedSession(
+                self.name, session.id, session.directory, left_out=(("rollout", "it was not found"),)
+            )
+        name = rollout.relative_to(home).as_posix()
+        if rollout.stat().st_size > most:
+            why = f"it is larger than {most / 1e6:g} MB"
+            return SavedSession(self.name, session.id, session.directory, left_out=((name, why),))
+        clean = clean_rollout(rollout.read_bytes(), secret_values(env))
+        return SavedSession(self.name, session.id, session.directory, str(rollout.parent), {name: clean})
+
+    def place(
+        self,
+        saved: SavedSession,
+        cwd: Path,  # noqa: ARG002  the Protocol's: a rollout is found from anywhere
+        env: Mapping[str, str],
+    ) -> None:
+        """The same place below this machine's home, whatever the directory; one that is there already stays."""
+        home = codex_home(env)
+        names = [
+            name
+            for name in saved.files
+            if (found := ROLLOUT.fullmatch(name)) and found[1].endswith(need_session_id(saved.id))
+        ]
+        if not names:
+            raise Failure(
+                f"the saved session {saved.id[:8]} holds no conversation",
+                hint="read the answer yourself: git gate list --all",
+            )
+        if find_rollout(SessionRef(self.name, saved.id), home) is None:
+            target = home / names[0]
+            target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+                out.write(saved.files[names[0]])
+
+    def start(self, request: Start) -> Launch:
+        settings = request.settings
+        resume = ("resume",) if request.session else ()
+        session = (need_session_id(request.session.id),) if request.session else ()
+        argv = (
+            *(settings.program or ("codex",)),
+            *("exec", *resume, "--json", "-o", str(request.folder / ANSWER)),
+            *(*settings.arguments, *session, "-"),
+        )
+        env = {**scrubbed(request.env), **request.extra_env}
+        return Launch(
+            argv,
+            request.cwd,
+            env,
+            request.folder,
+            request.prompt.encode("utf-8", "replace"),
+            timeout=settings.timeout,
+        )
+
+    def read_outcome(self, finished: Finished) -> Outcome:
+        session, reason = "", ""
+        for event in events(finished.out):
+            if event.get("type") == "thread.started":
+                session = str(event.get("thread_id") or "")
+            elif event.get("type") in ("error", "turn.failed"):
+                error = event.get("error")
+                reason = str(error.get("message") if isinstance(error, dict) else event.get("message"))[:300]
+        if finished.code or finished.ending is not Ending.EXITED:
+            return Outcome(
+                Result.FAILED,
+                session,
+                reason=reason or last_words(finished),
+                retry=killed(finished) or bool(reason),
+            )
+        return Outcome(Result.DONE, session, last_message(finished.folder))
+
+
+def codex_home(env: Mapping[str, str]) -> Path:
+    return Path(env["CODEX_HOME"]) if env.get("CODEX_HOME") else home_of(env) / ".codex"
+
+
+def find_rollout(session: SessionRef, home: Path) -> Path | None:
+    found = (home / "sessions").glob(f"*/*/*/rollout-*-{need_session_id(session.id)}.jsonl")
+    return max((path for path in found if path.is_file()), key=lambda path: path.name, default=None)
+
+
+def clean_rollout(content: bytes, values: frozenset[str]) -> bytes:
+    """Every text of every line redacted; a line that is no JSON is left out."""
+    out = []
+    for line in content.splitlines():
+        try:
+            record = json.loads(line.decode("utf-8", "replace"))
+            out.append(json.dumps(_clean(record, values), separators=(",", ":")).encode() + b"\n")
+        except (ValueError, RecursionError):
+            continue
+    return b"".join(out)
+
+
+def _clean(value: object, values: frozenset[str]) -> object:
+    if isinstance(value, str):
+        return redact(value, values)
+    if isinstance(value, list):
+        return [_clean(item, values) for item in value]
+    if isinstance(value, dict):
+        return {key: item if key in SEALED else _clean(item, values) for key, item in value.items()}
+    return value
+
+
+def events(out: bytes) -> list[dict[str, object]]:
+    found = []
+    for line in out.splitlines():
+        try:
+            event = json.loads(line.decode("utf-8", "replace"))
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(event, dict):
+            found.append(event)
+    return found
+
+
+def last_message(folder: Path) -> str:
+    try:
+        with (folder / ANSWER).open("rb") as source:
+            return source.read(ANSWER_MOST).decode("utf-8", "replace").strip()
+    except FileNotFoundError:
+        return ""

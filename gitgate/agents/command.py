@@ -1,0 +1,147 @@
+"""Agents: any program. How it is started comes from the machine's settings, as lists of arguments, never as a line for a
+shell; the answer reaches it as a file, on stdin and in the environment.
+
+In the lists, `{id}`, `{session}`, `{verdict}`, `{cwd}`, `{answer_file}` and `{prompt_file}` stand for what they say, and
+`{prompt}` for the whole text that is told. A text that somebody wrote is only ever an argument of its own; the others may
+stand inside one, where each must be made of harmless characters, since the argument may be a script.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..core.session import SavedSession, SessionRef
+from ..errors import Usage
+from .agent import (
+    SESSION_ID,
+    SESSION_MOST,
+    Ending,
+    Finished,
+    Launch,
+    Outcome,
+    Result,
+    Start,
+    killed,
+    last_words,
+    scrubbed,
+)
+
+ANSWER_FILE, PROMPT_FILE = "answer.json", "prompt.md"
+PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+HARMLESS = re.compile(r"[A-Za-z0-9_@%+=:,./-]*")
+# What follows one of these is a program's text, not an argument of it.
+SCRIPT_FLAG = re.compile(r"-[A-Za-z]*[cCeE]|--?(?:command|eval|exec|print|run)|/[cCkK]")
+# These make one line for a shell of their arguments, here or on another machine.
+REJOINS = frozenset(("ssh", "mosh", "su", "eval", "watch", "parallel", "tmux", "screen"))
+ARGUMENT_MOST = 100_000
+WAITING = 8  # the exit code by which `git gate wrap` and its like say that a question waits
+
+
+class Command:
+    name = "command"
+
+    def detect(self, env: Mapping[str, str]) -> SessionRef | None:
+        session = env.get("GITGATE_SESSION", "")
+        return SessionRef(self.name, session, env.get("PWD", "")) if SESSION_ID.fullmatch(session) else None
+
+    def collect(
+        self,
+        session: SessionRef,
+        env: Mapping[str, str],  # noqa: ARG002  the Protocol's
+        most: int = SESSION_MOST,  # noqa: ARG002  the Protocol's
+    ) -> SavedSession:
+        """Only its id is known: what the program keeps is its own business."""
+        return SavedSession(self.name, session.id, session.directory)
+
+    def place(self, saved: SavedSession, cwd: Path, env: Mapping[str, str]) -> None:
+        """Nothing was kept, so nothing is put anywhere."""
+
+    def start(self, request: Start) -> Launch:
+        settings = request.settings
+        template = settings.resume_template if request.session else settings.start_template
+        template = template or settings.start_template
+        if not template:
+            raise Usage(
+                "no command is set that starts this agent again",
+                hint="git config gitgate.agent.command.resume 'PROGRAM --session {session} {prompt_file}'",
+            )
+        files = {ANSWER_FILE: request.answer, PROMPT_FILE: request.prompt.encode("utf-8", "replace")}
+        stdin = {"answer": request.answer, "prompt": files[PROMPT_FILE], "none": b""}[settings.stdin]
+        argv = (*substitute(template, placeholders(request)), *settings.arguments)
+        env = {**scrubbed(request.env), **told(request), **request.extra_env}
+        return Launch(argv, request.cwd, env, request.folder, stdin, files, settings.timeout)
+
+    def read_outcome(self, finished: Finished) -> Outcome:
+        text = finished.out.decode("utf-8", "replace").strip()
+        if finished.ending is Ending.EXITED and finished.code in (0, WAITING):
+            return Outcome(Result.ASKED if finished.code else Result.DONE, text=text)
+        return Outcome(Result.FAILED, text=text, reason=last_words(finished), retry=killed(finished))
+
+
+def placeholders(request: Start) -> dict[str, str]:
+    return {
+        "id": request.gate,
+        "session": request.session.id if request.session else "",
+        "verdict": request.told.get("verdict", ""),
+        "cwd": str(request.cwd),
+        "answer_file": str(request.folder / ANSWER_FILE),
+        "prompt_file": str(request.folder / PROMPT_FILE),
+        "prompt": request.prompt,
+    }
+
+
+def substitute(template: tuple[str, ...], values: Mapping[str, str]) -> list[str]:
+    """The template's arguments with its placeholders filled in."""
+    return [_argument(argument, values, template[:index]) for index, argument in enumerate(template)]
+
+
+def _argument(argument: str, values: Mapping[str, str], before: tuple[str, ...]) -> str:
+    names = PLACEHOLDER.findall(argument)
+    if unknown := [name for name in names if name not in values]:
+        raise Usage(
+            f"{argument!r}: {{{unknown[0]}}} is not known",
+            hint=f"known are {', '.join(map('{{{}}}'.format, values))}",
+        )
+    if not names:
+        return argument
+    is_script = any(SCRIPT_FLAG.fullmatch(each) for each in before[-1:]) or any(
+        Path(each).name in REJOINS for each in before
+    )
+    if argument == f"{{{names[0]}}}" and not is_script:
+        return _whole(values[names[0]], names[0])
+    for name in names:
+        if name == "prompt" or not HARMLESS.fullmatch(values[name]):
+            raise Usage(
+                f"{argument!r}: what {{{name}}} stands for may not stand inside an argument or a script",
+                hint="give it as an argument of its own, or read it from {prompt_file}, {answer_file} or the environment",
+            )
+    return PLACEHOLDER.sub(lambda found: values[found[1]], argument)
+
+
+def _whole(value: str, name: str) -> str:
+    if "\0" in value or len(value.encode("utf-8", "replace")) > ARGUMENT_MOST:
+        raise Usage(f"{{{name}}} does not fit into an argument", hint="use {prompt_file} or stdin")
+    if value.startswith("-"):
+        raise Usage(
+            f"{{{name}}} begins with a dash and would be taken for a flag", hint="use {prompt_file} or stdin"
+        )
+    return value
+
+
+def told(request: Start) -> dict[str, str]:
+    """The environment's share: short texts, without what no environment can hold."""
+    texts = {
+        "ID": request.gate,
+        "SESSION": request.session.id if request.session else "",
+        **{name.upper(): request.told.get(name, "") for name in ("verdict", "answer", "note", "by")},
+        "ANSWER_FILE": str(request.folder / ANSWER_FILE),
+        "PROMPT_FILE": str(request.folder / PROMPT_FILE),
+    }
+    short = {name: text.replace("\0", "") for name, text in texts.items()}
+    return {
+        f"GITGATE_{name}": text
+        for name, text in short.items()
+        if len(text.encode("utf-8", "replace")) <= ARGUMENT_MOST
+    }
