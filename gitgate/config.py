@@ -45,6 +45,7 @@ SETTINGS = (
     Setting("agentTimeout", "duration", "2h", "how long a resumed agent may run"),
     Setting("timeout", "duration", "", "the deadline of a gate that names none"),
     Setting("onTimeout", "word:stuck,default,remind,fail", "stuck", "what happens at that deadline"),
+    Setting("approvalDefaults", "flag", "false", "a declared default may answer an approval too", power=True),
     Setting("priority", "word:urgent,high,normal,low", "normal", "the priority of a gate that names none"),
     Setting("sign", "flag", "false", "sign answers with git's signing key"),
     Setting("maxFileSize", "number", "10000000", "untracked files over so many bytes stay out of the work"),
@@ -98,6 +99,12 @@ class Settings:
     def inside_agent(self) -> str:
         """The marker of an agent's process tree, if this is one: agents never answer."""
         return next((marker for marker in AGENT_MARKERS if self.env.get(marker)), "")
+
+    @property
+    def pull_request(self) -> int | None:
+        """The pull request that this CI job is about, where the forge says so."""
+        parts = self.env.get("GITHUB_REF", "").split("/")
+        return int(parts[2]) if parts[:2] == ["refs", "pull"] and len(parts) > 2 and parts[2].isdecimal() else None
 
     @property
     def in_ci(self) -> bool:

@@ -54,7 +54,7 @@ def apply(gate: Gate, entry: Entry) -> Gate:
     if isinstance(event, Outcome):
         return with_outcome(gate, moved, event)
     if isinstance(event, Remark):
-        return moved if name == "commented" else replace(moved, closing=event, expired=name == "expired")
+        return moved if name in ("commented", "late") else replace(moved, closing=event, expired=name == "expired")
     raise BrokenRecord(f"gate {gate.id}: {entry.name} cannot follow an opened gate")
 
 
@@ -66,6 +66,8 @@ def effective(gate: Gate, entry: Entry) -> str:
     if isinstance(event, Outcome):
         name = _RESULTS.get(event.result, "")
         return "returned" if name == "released" and gate.expired else name
+    if entry.name == "commented" and len(entry.parents) > 1 and not states.allows(gate.state, "commented"):
+        return "late"
     return entry.name
 
 

@@ -72,6 +72,7 @@ def trailers(name: str, gate: Gate) -> list[tuple[str, str]]:
         ("On-Timeout", opened.on_timeout),
         ("To", ", ".join(gate.to)),
         ("Key", opened.key or ""),
+        ("Pull-Request", str(opened.config.get("pull_request") or "")),
         ("Verdict", gate.answer.answer.verdict if gate.answer else ""),
         ("Closed", "yes" if gate.closed else ""),
     ]

@@ -1,1 +1,1 @@
-"""Render: outcomes as text or JSON."""
+"""Render: outcomes as text for people and as JSON for programs. Values in, text out; nothing is printed here."""

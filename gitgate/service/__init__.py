@@ -1,1 +1,1 @@
-"""Service: the only door to gates; what every surface and verb goes through."""
+"""Service: the only door to gates. Every surface and the command line come through here, and decide nothing themselves."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from ..errors import GitFailed, LostRace
 from .git import Git
+from .remote import RefMove
 from .repository import Repository
 
 OPEN = "refs/hitl/open/"
@@ -19,15 +19,6 @@ TRACKING = "refs/gitgate/"
 
 # Words of git, in the C locale, for a ref that is not where it was expected to be or is being moved by somebody else.
 _RACES = ("but expected", "reference already exists", "unable to resolve reference", "Unable to create", "is at ")
-
-
-@dataclass(frozen=True)
-class RefMove:
-    """One ref from `old` to `new`: no `old` means that it must not exist, no `new` that it goes away."""
-
-    ref: str
-    new: str | None
-    old: str | None
 
 
 class Refs:

@@ -1,0 +1,194 @@
+"""Command line: `git gate ask`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..core.model import ON_TIMEOUT, PRIORITIES
+from ..errors import Usage
+from .screen import Screen, read_file, read_text, verb
+
+if TYPE_CHECKING:
+    from ..core.drafts import Draft
+    from ..service.asking import Asked
+    from ..service.desk import Desk
+
+
+@click.command("ask")
+@click.argument("prompt", required=False)
+@click.option("--type", "type_", metavar="T", help="text, approval, choice, choices, form or session.")
+@click.option("-o", "--option", "option", multiple=True, metavar="LABEL[=TEXT]", help="An option; repeatable.")
+@click.option("--options", metavar="A,B,C", help="The options in one list.")
+@click.option("--no-other", is_flag=True, help="Only the options; no free text.")
+@click.option("--default", metavar="V", help="The answer if nobody gives one (with --on-timeout default).")
+@click.option("--schema", metavar="FILE", help="JSON Schema of a form.")
+@click.option("--title", help="A short title; otherwise the question's beginning.")
+@click.option("--context", metavar="TEXT|@FILE|-", help="What the person needs to know.")
+@click.option("--attach", multiple=True, metavar="PATH", help="A file to show with the question; repeatable.")
+@click.option("--priority", type=click.Choice(list(reversed(PRIORITIES))), help="How pressing it is.")
+@click.option("--confidence", type=click.FloatRange(0, 1), help="How sure you are of your own view, 0 to 1.")
+@click.option("--timeout", metavar="2h", help="The deadline; none unless set.")
+@click.option("--on-timeout", type=click.Choice(ON_TIMEOUT), help="What happens at the deadline.")
+@click.option("--to", multiple=True, metavar="WHO", help="Whom it is for; repeatable.")
+@click.option("--quorum", type=click.IntRange(1, 100), help="How many people must agree.")
+@click.option("--agent", metavar="NAME", help="The asking agent's name.")
+@click.option("--session", metavar="ID", help="The agent's session, to be resumed with the answer.")
+@click.option("--key", metavar="K", help="The same key while its gate is open returns the same gate.")
+@click.option("--file", "file", metavar="F|-", help="Read the question from a YAML or JSON file.")
+@click.option("--no-work", is_flag=True, help="Leave the partial work out.")
+@click.option("--no-untracked", is_flag=True, help="Leave untracked files out.")
+@click.option("--include", multiple=True, metavar="PATH", help="Take this file although it looks secret or is large.")
+@click.option("--push/--no-push", default=None, help="Insist on pushing, or stay local.")
+@click.option("--wait", "wait", is_flag=True, help="Block, and print only the answer.")
+@click.option("--wait-for", metavar="30m", help="The same, for so long at most.")
+@verb
+def ask_command(screen: Screen, **flags: Any) -> int:
+    """Open a gate: ask a person, print the gate's id, and exit.
+
+    The uncommitted work goes with the question; nothing in the working tree or the index changes. With --wait it
+    blocks until there is an answer, and prints only that.
+
+    \b
+    git gate ask "Which database?" -o Postgres -o "SQLite=one file, no server"
+    git gate ask "Deploy to production?" --type approval --timeout 2h
+    """
+    draft = draft_of(flags)
+    desk = screen.desk()
+    from ..service.asking import Wishes, ask
+
+    waits = flags["wait"] or flags["wait_for"] is not None
+    wishes = Wishes(
+        work=not flags["no_work"],
+        untracked=not flags["no_untracked"],
+        include=flags["include"],
+        push=flags["push"],
+        wait=waits,
+    )
+    asked = ask(desk, draft, wishes, attachments_of((*draft.attach, *flags["attach"]), desk))
+    tell(screen, desk, asked)
+    if waits:
+        from .wait import wait_for
+
+        return wait_for(screen, desk, asked.gate, flags["wait_for"])
+    from ..render import shapes
+
+    gate = asked.gate
+    screen.emit("gate", shapes.gate(gate, pushed=asked.published.pushed), gate.id)
+    return 0
+
+
+def draft_of(flags: Mapping[str, Any]) -> Draft:
+    """The question as the flags say it, on top of a file if there is one."""
+    from dataclasses import replace
+
+    from ..core import drafts
+    from ..core.times import parse_duration
+
+    if flags["file"]:
+        draft = draft_from_file(flags)
+    else:
+        draft = drafts.Draft((question_of(flags),))
+    timeout = flags["timeout"]
+    changes: dict[str, Any] = {
+        "title": flags["title"],
+        "context": read_text(flags["context"], "--context") if flags["context"] else None,
+        "priority": flags["priority"],
+        "confidence": flags["confidence"],
+        "timeout": parse_duration(timeout) if timeout else None,
+        "on_timeout": flags["on_timeout"],
+        "to": flags["to"] or None,
+        "quorum": flags["quorum"],
+        "agent": flags["agent"],
+        "session": flags["session"],
+        "key": flags["key"],
+    }
+    if changes["timeout"] == 0:
+        raise Usage("a deadline has to be in the future", hint="--timeout 2h")
+    return replace(draft, **{name: value for name, value in changes.items() if value is not None})
+
+
+def draft_from_file(flags: Mapping[str, Any]) -> Draft:
+    from ..core import codec, drafts
+
+    beside = [f"--{name}" for name in ("option", "options", "default", "schema") if flags[name]]
+    beside += ["the prompt"] if flags["prompt"] else []
+    if beside:
+        raise Usage(f"--file brings the question; {beside[0]} cannot stand beside it")
+    name = flags["file"]
+    return drafts.read_draft(codec.parse(read_file(name, "--file"), "standard input" if name == "-" else name))
+
+
+def question_of(flags: Mapping[str, Any]) -> Any:
+    from ..core import drafts
+
+    if flags["prompt"] is None:
+        raise Usage("what is the question?", hint='git gate ask "Which database?" -o Postgres -o SQLite')
+    options = [drafts.option(text) for text in flags["option"]]
+    options += drafts.option_list(flags["options"]) if flags["options"] else ()
+    schema = read_schema(flags["schema"]) if flags["schema"] else None
+    return drafts.question(
+        flags["prompt"],
+        type=flags["type_"],
+        options=options,
+        default=flags["default"],
+        other=not flags["no_other"],
+        schema=schema,
+    )
+
+
+def read_schema(name: str) -> Mapping[str, object]:
+    from ..core import codec, forms
+
+    plain = codec.parse(read_file(name, "--schema"), name).plain()
+    schema = plain if isinstance(plain, dict) else {}
+    forms.check_schema(schema, name)
+    return schema
+
+
+def attachments_of(paths: tuple[str, ...], desk: Desk) -> dict[str, bytes]:
+    from ..store.attach import read
+
+    root = desk.repo.place
+    found: dict[str, bytes] = {}
+    for path in paths:
+        name, body = read(Path(path), root)
+        if name in found:
+            raise Usage(f"--attach: {name} is there twice")
+        found[name] = body
+    return found
+
+
+def tell(screen: Screen, desk: Desk, asked: Asked) -> None:
+    """Where the question went, what was published with it, and what happens next."""
+    gate, published = asked.gate, asked.published
+    if not asked.new:
+        screen.say(f"gate {gate.id} already asks this (--key {gate.opened.key}); it is {gate.state}")
+        return
+    screen.say(f"gate {gate.id} {'→ ' + str(published.remote) if published.pushed else 'is here'}; {work_words(asked)}")
+    for path, reason in gate.opened.work.left_out:
+        screen.say(f"left out of the work: {path} ({reason}); --include {path} takes it")
+    if published.remote and not published.pushed and published.reason != "not asked to push":
+        screen.warn(f"not pushed, but safe here: {published.reason}; push it with: git gate sync")
+    if published.pushed and published.reason:
+        screen.warn(published.reason)
+    if not desk.settings.flag("initialised"):
+        screen.say("nothing resumes by itself in this clone yet: git gate init")
+
+
+def work_words(asked: Asked) -> str:
+    """`work: 3 changed, 2 untracked → origin`: what was published, in a line."""
+    work = asked.gate.opened.work
+    if work.commit is None or not work.dirty:
+        return "no uncommitted work"
+    words = f"work: {asked.changed} changed, {asked.untracked} untracked"
+    published = asked.published
+    if published.work:
+        return f"{words} → {published.remote}"
+    if published.pushed:
+        return f"{words}, kept here (git gate init publishes work)"
+    return f"{words}, kept here"
+

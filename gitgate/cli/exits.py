@@ -1,0 +1,57 @@
+"""Command line: the exit codes, all of them. Scripts rely on each."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+DONE = 0
+FAILURE = 1
+USAGE = 2
+SAID_NO = 3
+NOT_ALLOWED = 4
+CONFLICT = 5
+STALE = 6
+WAITING = 8
+CLOSED = 9
+BUG = 70
+DEADLINE = 124
+INTERRUPTED = 130
+
+
+class Meaning(NamedTuple):
+    code: int
+    words: str
+
+
+MEANINGS = (
+    Meaning(DONE, "done; answered or approved, also while the agent is being resumed or after that failed"),
+    Meaning(FAILURE, "failure: unknown or ambiguous id, no repository, network"),
+    Meaning(USAGE, "usage, or an answer that does not fit"),
+    Meaning(SAID_NO, "a person said no"),
+    Meaning(NOT_ALLOWED, "not allowed"),
+    Meaning(CONFLICT, "somebody was first: already answered, closed, or a race was lost"),
+    Meaning(STALE, "stale: the work or the gate changed since it was read"),
+    Meaning(WAITING, "still waiting, also when a bounded wait ran out"),
+    Meaning(CLOSED, "closed without an answer: stopped or withdrawn"),
+    Meaning(BUG, "a bug in gitgate; it says where the report is"),
+    Meaning(DEADLINE, "the gate's deadline passed: expired, or a default applied"),
+    Meaning(INTERRUPTED, "interrupted"),
+)
+BY_KIND = {
+    "failure": FAILURE,
+    "usage": USAGE,
+    "not_allowed": NOT_ALLOWED,
+    "conflict": CONFLICT,
+    "stale": STALE,
+}
+
+
+def of_gate(state: str, verdict: str | None, *, expired: bool = False) -> int:
+    """What `check` and `wait` exit with. A default or a passed deadline never looks like a person's answer."""
+    if state == "awaiting":
+        return WAITING
+    if state in ("withdrawn", "stopped") and verdict is None:
+        return CLOSED
+    if expired or state == "expired" or verdict == "defaulted":
+        return DEADLINE
+    return SAID_NO if verdict == "rejected" else DONE

@@ -1,0 +1,198 @@
+"""Command line: where it begins, and the only boundary where an error becomes words and an exit code.
+
+A verb's module is imported when the verb is used: start-up is what most commands cost.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from ..errors import GateError
+from . import exits
+
+# verb: (module, what it does in a few words). The order is the order of `--help`.
+SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
+    "For the agent": {
+        "ask": ("ask", "Open a gate: ask a person, and exit."),
+        "wait": ("wait", "Block until a gate is answered; print the answer."),
+        "check": ("wait", "Print the answer, or exit 8 while there is none."),
+        "withdraw": ("remarks", "Take a question back."),
+    },
+    "For the person": {
+        "list": ("lists", "What waits, most pressing first."),
+        "show": ("show", "One gate as a letter: question, context, work, how to answer."),
+        "diff": ("show", "The partial work as a diff."),
+        "worktree": ("show", "The partial work as a worktree to look around in."),
+        "respond": ("respond", "Answer a gate."),
+        "comment": ("remarks", "Ask back or add a remark, without deciding."),
+        "edit": ("remarks", "Reassign, reprioritise, or move the deadline."),
+        "stop": ("remarks", "End a gate; the agent does not go on."),
+        "signal": ("remarks", "For scripts: CONTINUE, STOP or another status."),
+        "status": ("status", "Where things stand: gates and agents."),
+        "tree": ("status", "Gates by branch."),
+        "log": ("status", "The audit trail."),
+        "watch": ("status", "What happens, live and read-only."),
+    },
+    "For the machinery": {
+        "init": ("init", "Set up this clone."),
+        "sync": ("sync", "Fetch and push gates; never loses a local one."),
+        "archive": ("sync", "Fold closed gates away."),
+        "verify": ("verify", "Check every gate's chain and bindings."),
+        "doctor": ("doctor", "What is set up, what is missing, what mends it."),
+        "demo": ("demo", "The whole loop, in a scratch repository."),
+        "help": ("help", "Explain a verb."),
+    },
+}
+VERBS = {verb: place for section in SECTIONS.values() for verb, place in section.items()}
+
+
+class Verbs(click.Group):
+    """A group that imports a verb's module when it is asked for it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        from importlib import import_module
+
+        module = import_module(f".{VERBS[cmd_name][0]}", __package__)
+        command = getattr(module, f"{cmd_name}_command")
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{cmd_name} is not a command")
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in VERBS:
+            raise click.UsageError(unknown_verb(args[0]))
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for section, verbs in SECTIONS.items():
+            with formatter.section(section):
+                formatter.write_dl([(verb, words) for verb, (_, words) in verbs.items()])
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("First steps"):
+            formatter.write_dl(
+                [
+                    ("git gate init", "once in a clone"),
+                    ('git gate ask "Which database?" -o Postgres -o SQLite', "what an agent types"),
+                    ("git gate list", "what waits for you"),
+                    ("git gate respond ID Postgres", "answer it"),
+                ]
+            )
+
+
+def unknown_verb(word: str) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(word, list(VERBS), 1)
+    meant = f"; did you mean `git gate {close[0]}`?" if close else ""
+    return f"there is no verb {word!r}{meant} See: git gate -h"
+
+
+@click.group(
+    cls=Verbs,
+    name="git-gate",
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.option("-C", "directory", metavar="DIR", help="Work as if started in DIR.")
+@click.option("--version", is_flag=True, help="Print the version.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+@click.option("-q", "--quiet", is_flag=True, help="Say less on standard error.")
+@click.option("--color", type=click.Choice(["auto", "always", "never"]), help="Colour the output.")
+@click.pass_context
+def cli(
+    ctx: click.Context, directory: str | None, version: bool, as_json: bool, quiet: bool, color: str | None
+) -> None:
+    """A gate in Git between AI agents and the people who decide.
+
+    An agent asks, commits its question with its partial work, and exits. A person answers, here or in another clone.
+    The answer is a commit too, and starts the agent again. Without a verb: what waits for you.
+    """
+    from .screen import Screen
+
+    ctx.obj = Screen(directory=directory, as_json=as_json, quiet=quiet, color=color)
+    if version:
+        from ..version import VERSION
+
+        ctx.obj.emit("version", {"version": VERSION}, f"git-gate {VERSION}")
+    elif ctx.invoked_subcommand is None:
+        from .lists import overview
+
+        overview(ctx.obj)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command line and give back its exit code."""
+    args = list(sys.argv[1:] if argv is None else argv)
+    try:
+        result = cli.main(args, prog_name="git gate", standalone_mode=False)
+    except GateError as failed:
+        return complain(args, failed.code, failed.message, failed.hint, exits.BY_KIND[failed.kind])
+    except click.UsageError as wrong:
+        return complain(args, "usage", wrong.format_message(), usage_hint(wrong), exits.USAGE)
+    except (KeyboardInterrupt, click.Abort):
+        return complain(args, "interrupted", "interrupted", "nothing was left half done", exits.INTERRUPTED)
+    except BrokenPipeError:
+        quiet_stdout()
+        return exits.DONE
+    except Exception as bug:  # noqa: BLE001 - the one place where a bug becomes a report instead of a traceback
+        return report(args, bug)
+    return result if isinstance(result, int) else exits.DONE
+
+
+def usage_hint(wrong: click.UsageError) -> str:
+    return f"{wrong.ctx.command_path} -h" if wrong.ctx else "git gate -h"
+
+
+def complain(args: Sequence[str], code: str, message: str, hint: str, status: int) -> int:
+    """An error in the form that was asked for, and its exit code."""
+    if wants_json(args):
+        import json
+
+        from ..render.shapes import error
+
+        print(json.dumps(error(code, message, hint), ensure_ascii=False))
+        return status
+    from ..core.text import neutral
+
+    print(f"git gate: {neutral(message)}", file=sys.stderr)
+    if hint:
+        print(f"  {neutral(hint)}", file=sys.stderr)
+    return status
+
+
+def wants_json(args: Sequence[str]) -> bool:
+    flags = args[: args.index("--")] if "--" in args else args
+    return "--json" in flags
+
+
+def report(args: Sequence[str], bug: BaseException) -> int:
+    """Write down a bug of ours where the person finds it. Arguments may hold secrets: only the verb is written."""
+    import tempfile
+    import traceback
+
+    with tempfile.NamedTemporaryFile("w", prefix="gitgate-bug-", suffix=".txt", delete=False, encoding="utf-8") as file:
+        from ..version import VERSION
+
+        verb = next((arg for arg in args if arg in VERBS), "")
+        file.write(f"git-gate {VERSION}, Python {sys.version.split()[0]}, {sys.platform}, verb: {verb}\n\n")
+        file.write("".join(traceback.format_exception(bug)))
+    message = f"this is a bug in gitgate: {type(bug).__name__}"
+    return complain(args, "bug", message, f"the report is in {file.name}", exits.BUG)
+
+
+def quiet_stdout() -> None:
+    """Whoever read our output went away; do not complain about it once more at exit."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,108 @@
+"""Command line: verbs that say something about a gate without answering it, and `signal`, which does so for scripts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ..core.model import PRIORITIES
+from .screen import Screen, gate_argument, verb
+
+if TYPE_CHECKING:
+    from ..service.publishing import Published
+
+push_option = click.option("--push/--no-push", default=None, help="Insist on pushing, or stay local.")
+
+
+@click.command("comment")
+@gate_argument()
+@click.argument("text")
+@push_option
+@verb
+def comment_command(screen: Screen, gate_id: str, text: str, push: bool | None) -> None:
+    """Ask back or add a remark, without deciding."""
+    from ..service import reading, remarks
+
+    desk = screen.desk()
+    tell(screen, remarks.comment(desk, reading.open_gate(desk, gate_id), text, push=push), "commented on")
+
+
+@click.command("withdraw")
+@gate_argument()
+@click.option("--reason", required=True, help="Why it is no longer needed.")
+@push_option
+@verb
+def withdraw_command(screen: Screen, gate_id: str, reason: str, push: bool | None) -> None:
+    """Take a question back. An agent withdraws only its own."""
+    from ..service import reading, remarks
+
+    desk = screen.desk()
+    tell(screen, remarks.withdraw(desk, reading.open_gate(desk, gate_id), reason, push=push), "withdrew")
+
+
+@click.command("stop")
+@gate_argument()
+@click.option("--reason", required=True, help="Why it ends.")
+@push_option
+@verb
+def stop_command(screen: Screen, gate_id: str, reason: str, push: bool | None) -> None:
+    """End a gate; the agent does not go on. To say no and let it go on, reject instead."""
+    from ..service import reading, remarks
+
+    desk = screen.desk()
+    tell(screen, remarks.stop(desk, reading.open_gate(desk, gate_id), reason, push=push), "stopped")
+
+
+@click.command("edit")
+@gate_argument()
+@click.option("--to", multiple=True, metavar="WHO", help="Whom it is for now; repeatable; `anyone` for everybody.")
+@click.option("--priority", type=click.Choice(list(reversed(PRIORITIES))), help="How pressing it is.")
+@click.option("--timeout", metavar="2h|never", help="A new deadline, counted from now.")
+@push_option
+@verb
+def edit_command(
+    screen: Screen, gate_id: str, to: tuple[str, ...], priority: str | None, timeout: str | None, push: bool | None
+) -> None:
+    """Reassign, reprioritise, or move the deadline."""
+    from ..service import reading, remarks
+
+    named = None if not to else () if to == ("anyone",) else to
+    desk = screen.desk()
+    gate = reading.open_gate(desk, gate_id)
+    tell(screen, remarks.edit(desk, gate, to=named, priority=priority, timeout=timeout, push=push), "edited")
+
+
+@click.command("signal")
+@gate_argument()
+@click.option("--status", required=True, metavar="S", help="CONTINUE approves, STOP rejects; others pass through.")
+@click.option("--message", metavar="M", default="", help="A word with it.")
+@push_option
+@verb
+def signal_command(screen: Screen, gate_id: str, status: str, message: str, push: bool | None) -> int:
+    """Answer from a script: CONTINUE approves and STOP rejects; other statuses reach a waiting workflow as they are."""
+    from ..service import answering, reading
+    from .respond import tell_answered
+
+    desk = screen.desk()
+    desk.refuse_agents("signal")
+    gate = reading.open_gate(desk, gate_id)
+    manner = answering.Manner(note=message, via="signal", push=push)
+    return tell_answered(screen, desk, answering.respond(desk, gate, answering.signal_given(gate, status), manner))
+
+
+def tell(screen: Screen, published: Published, did: str) -> None:
+    """The gate as it is now, and where the word went."""
+    from ..render import shapes
+
+    gate = published.gate
+    screen.emit("gate", shapes.gate(gate, pushed=published.pushed), "")
+    screen.say(f"{did} gate {gate.id}: {where(published)}")
+
+
+def where(published: Published) -> str:
+    if published.pushed:
+        return f"pushed to {published.remote}"
+    if published.remote is None:
+        return "saved here" if published.reason != "not asked to push" else "saved, not pushed: git gate sync"
+    return f"saved, not pushed ({published.reason}): git gate sync"

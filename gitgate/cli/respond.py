@@ -1,0 +1,160 @@
+"""Command line: `git gate respond`, with the whole grammar of an answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..core.answers import Given
+from ..core.model import Gate
+from ..errors import Usage
+from . import exits
+from .remarks import where
+from .screen import Screen, complete_ids, verb
+
+if TYPE_CHECKING:
+    from ..service.answering import Responded
+    from ..service.desk import Desk
+
+
+@click.command("respond")
+@click.argument("gate_id", metavar="[ID]", required=False, shell_complete=complete_ids)
+@click.argument("answer", required=False)
+@click.option("-m", "--message", "message", metavar="TEXT", help="The answer, when no id is given.")
+@click.option("--approve", "approve", is_flag=True, help="Yes.")
+@click.option("--reject", "reject", is_flag=True, help="No; the agent goes on, knowing it.")
+@click.option("-a", "--answer", "pairs", multiple=True, metavar="KEY=VALUE", help="One of several answers, or of a form.")
+@click.option("--other", metavar="TEXT", help="Your own words in place of an option.")
+@click.option("--note", default="", help="A word to go with the answer.")
+@click.option("--edit", "-e", "edit", is_flag=True, help="Write the answer in your editor.")
+@click.option("--each", is_flag=True, help="Every waiting gate in turn.")
+@click.option("--match", metavar="TEXT", help="With --each: only gates whose title or question holds TEXT.")
+@click.option("--template", metavar="NAME", help="Answer with a prepared text from the settings.")
+@click.option("--sign/--no-sign", default=None, help="Sign the answer with your key.")
+@click.option("--amend", is_flag=True, help="Correct your answer, until an agent takes it.")
+@click.option("--seen", metavar="COMMIT", help="The commit of the gate that you read; refused if it has changed since.")
+@click.option("--no-resume", is_flag=True, help="Do not resume the agent from here.")
+@click.option("--push/--no-push", default=None, help="Insist on pushing, or stay local.")
+@verb
+def respond_command(screen: Screen, gate_id: str | None, answer: str | None, **flags: Any) -> int:
+    """Answer a gate.
+
+    One word alone is always an id. With one gate waiting, no id is needed: use -m, --approve, --reject or -a.
+    Without an answer, and on a terminal, it asks.
+
+    \b
+    git gate respond 7k2f Postgres        a label, a unique beginning of one, or '#2'
+    git gate respond 7k2f --other "MySQL, we have it already"
+    git gate respond 7k2f --approve --note "after 18:00 only"
+    git gate respond 7k2f -a db=Postgres -a region=eu
+    """
+    given = given_of(answer, flags)
+    desk = screen.desk()
+    desk.refuse_agents("respond")
+    if flags["each"] or flags["match"]:
+        from .each import respond_each
+
+        return respond_each(screen, desk, gate_id, given, flags)
+    from ..service.reading import open_gate
+
+    gate = open_gate(desk, gate_id)
+    if gate_id is None and not screen.interactive:
+        screen.say(f"gate {gate.id}: {gate.opened.title}")
+    return tell_answered(screen, desk, answer_one(screen, desk, gate, given, flags))
+
+
+def given_of(answer: str | None, flags: dict[str, Any]) -> Given:
+    """What was typed, before it is known which question it answers."""
+    if flags["approve"] and flags["reject"]:
+        raise Usage("--approve or --reject, not both")
+    if answer is not None and flags["message"] is not None:
+        raise Usage("give the answer once: as a word, or with -m")
+    text = flags["message"] if answer is None else answer
+    approve = True if flags["approve"] else False if flags["reject"] else None
+    return Given(text=text, approve=approve, pairs=tuple(pair(word) for word in flags["pairs"]), other=flags["other"])
+
+
+def pair(word: str) -> tuple[str, str]:
+    key, mark, value = word.partition("=")
+    if not mark or not key.strip():
+        raise Usage(f"-a takes KEY=VALUE; found {word!r}")
+    return key.strip(), value
+
+
+def answer_one(screen: Screen, desk: Desk, gate: Gate, given: Given, flags: dict[str, Any]) -> Responded:
+    from ..service.answering import Manner, check_open, respond
+
+    check_open(gate, desk.person(), amend=flags["amend"])
+    note = flags["note"]
+    if flags["template"]:
+        given = from_template(desk, given, flags["template"])
+    if flags["edit"]:
+        from .editor import write_answer
+
+        given = write_answer(screen, desk, gate, given)
+    elif given.nothing:
+        given, note = ask_person(screen, desk, gate, note)
+    manner = Manner(
+        note=note,
+        seen=flags["seen"] or gate.tip,
+        amend=flags["amend"],
+        sign=flags["sign"],
+        push=flags["push"],
+    )
+    return respond(desk, gate, given, manner)
+
+
+def from_template(desk: Desk, given: Given, name: str) -> Given:
+    """A prepared answer: `git config gitgate.template.NAME TEXT`, from this machine's configuration alone."""
+    if not given.nothing:
+        raise Usage("--template is the answer; nothing else can stand beside it")
+    prefix = "gitgate.template."
+    text = desk.settings.git.get(prefix + name)
+    if text is None:
+        known = ", ".join(k.removeprefix(prefix) for k in desk.settings.git if k.startswith(prefix)) or "none"
+        raise Usage(
+            f"there is no template {name!r}; prepared here: {known}",
+            hint=f"git config gitgate.template.{name} 'Use the staging database.'",
+        )
+    return Given(text=text)
+
+
+def ask_person(screen: Screen, desk: Desk, gate: Gate, note: str) -> tuple[Given, str]:
+    """Nothing was given: show the question and ask, if somebody is there."""
+    if not screen.interactive:
+        from ..core.answers import each
+        from ..core.questions import expected
+
+        questions = gate.opened.questions
+        hint = each(questions) if len(questions) > 1 else f"{expected(questions[0])}; git gate show {gate.id[:6]}"
+        raise Usage(f"no answer given to gate {gate.id}", hint=hint)
+    from .prompts import ask_in_terminal
+
+    return ask_in_terminal(screen, desk, gate, note)
+
+
+def tell_answered(screen: Screen, desk: Desk, done: Responded) -> int:
+    """What was recorded, where it went, and what happens next."""
+    from ..render import shapes
+
+    gate = done.gate
+    screen.emit("gate", shapes.gate(gate, pushed=done.published.pushed), "")
+    if not done.counted:
+        screen.say(f"gate {gate.id}: your answer is one of {gate.opened.quorum} that are needed; {where(done.published)}")
+    else:
+        screen.say(f"gate {gate.id} {done.answer.verdict}: {what_next(desk, done)}")
+    return exits.DONE
+
+
+def what_next(desk: Desk, done: Responded) -> str:
+    gate, published = done.gate, done.published
+    if published.remote is not None and not published.pushed:
+        return where(published)
+    if gate.opened.delivery == "none":
+        return f"{where(published)}; the asker reads it when it wants"
+    if gate.opened.delivery == "wait":
+        return f"{where(published)}; somebody waits for it"
+    if published.pushed:
+        return f"pushed to {published.remote}; its hook resumes it"
+    return f"nothing will resume this by itself: git gate resume {gate.id[:4]}"

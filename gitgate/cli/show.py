@@ -1,0 +1,113 @@
+"""Command line: `git gate show`, `diff` and `worktree`: one gate and its partial work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..core.model import Gate
+from ..errors import Failure
+from .screen import Screen, gate_argument, verb
+
+if TYPE_CHECKING:
+    from ..service.desk import Desk
+
+
+@click.command("show")
+@gate_argument(required=False)
+@click.option("--diff", "diff_", is_flag=True, help="With the whole diff of the partial work.")
+@click.option("--format", "format_", type=click.Choice(["text", "json", "xml"]), help="How to print it.")
+@verb
+def show_command(screen: Screen, gate_id: str | None, diff_: bool, format_: str | None) -> None:
+    """One gate as a letter: the question, its context, what the agent did so far, and how to answer."""
+    from ..render import shapes
+    from ..service.reading import find_gate
+    from ..service.work import diff_of, signatures
+
+    desk = screen.desk()
+    found = find_gate(desk, gate_id)
+    gate = found.gate
+    signed = signatures(desk, gate)
+    shape = {
+        **shapes.gate(gate, pushed=found.pushed, signed=signed, archived=found.archived),
+        "history": shapes.history(gate.history),
+    }
+    if screen.as_json or format_ == "json":
+        from dataclasses import replace
+
+        if diff_:
+            shape["diff"] = diff_of(desk, gate)
+        replace(screen, as_json=True).emit("gate", shape, "")
+        return
+    if format_ == "xml":
+        from ..render.xml import document
+
+        click.echo(document(shape))
+        return
+    from ..render.letter import letter
+
+    stat = diff_of(desk, gate, stat=True) if gate.opened.work.dirty else ""
+    text = letter(
+        gate,
+        desk.clock(),
+        min(screen.width, 100),
+        stat=stat,
+        signed=signed,
+        archived=found.archived,
+        color=screen.colored,
+    )
+    if diff_:
+        text += "\n\n" + diff_of(desk, gate, color=screen.colored)
+    screen.page(text)
+
+
+@click.command("diff")
+@gate_argument(required=False)
+@click.option("--stat", is_flag=True, help="Only how much of which file.")
+@verb
+def diff_command(screen: Screen, gate_id: str | None, stat: bool) -> None:
+    """The partial work as a diff against the commit that it stands on."""
+    from ..service.reading import find_gate
+    from ..service.work import diff_of
+
+    desk = screen.desk()
+    gate = find_gate(desk, gate_id).gate
+    text = diff_of(desk, gate, stat=stat, color=screen.colored)
+    if screen.as_json:
+        screen.emit("diff", {"id": gate.id, "diff": text}, "")
+    elif text:
+        screen.page(text.rstrip("\n"))
+    else:
+        screen.say(f"gate {gate.id} has no uncommitted work")
+
+
+@click.command("worktree")
+@gate_argument()
+@click.argument("directory", required=False, type=click.Path(path_type=Path))
+@verb
+def worktree_command(screen: Screen, gate_id: str, directory: Path | None) -> None:
+    """The partial work as a worktree, to look around and try things in; prints where it is."""
+    from ..service.reading import find_gate
+    from ..service.work import open_place
+
+    desk = screen.desk()
+    gate = find_gate(desk, gate_id).gate
+    place = open_place(desk, gate, chosen_directory(screen, desk, gate, directory))
+    screen.emit(
+        "worktree", {"id": gate.id, "directory": str(place.directory), "branch": place.branch}, str(place.directory)
+    )
+    for note in place.notes:
+        screen.say(note)
+    screen.say(f"when you are done: git worktree remove --force {place.directory}")
+
+
+def chosen_directory(screen: Screen, desk: Desk, gate: Gate, given: Path | None) -> Path:
+    start = Path(screen.directory) if screen.directory else Path.cwd()
+    if given is not None:
+        return start / given
+    beside = desk.repo.place.parent / f"{desk.repo.place.name}-{gate.id[:6]}"
+    if beside.exists():
+        raise Failure(f"{beside} is already there", hint=f"git gate worktree {gate.id[:6]} DIR")
+    return beside

@@ -1,0 +1,88 @@
+"""Command line: `git gate status`, `tree`, `log` and `watch`: where things stand. Agents may read them too."""
+
+from __future__ import annotations
+
+import click
+
+from .screen import Screen, gate_argument, verb
+
+
+@click.command("status")
+@gate_argument(required=False)
+@verb
+def status_command(screen: Screen, gate_id: str | None) -> None:
+    """Where things stand: one gate in a few lines, or all of them counted, and who asked."""
+    from ..service.reporting import gate_status, overall_status
+
+    desk = screen.desk()
+    if gate_id is not None:
+        fields, text = gate_status(desk, gate_id)
+        screen.emit("status", fields, text)
+        return
+    fields, text = overall_status(desk)
+    screen.emit("status", fields, text)
+
+
+@click.command("tree")
+@click.option("--all", "all_", is_flag=True, help="Closed gates too.")
+@verb
+def tree_command(screen: Screen, all_: bool) -> None:
+    """Gates under the branch that their work is on; a gate that follows another stands below it."""
+    from ..render.tree import tree
+    from ..service.listing import Filter, by_branch, listed
+
+    desk = screen.desk()
+    states = () if all_ else ("awaiting", "answered", "resuming", "failed")
+    branches = by_branch(listed(desk, Filter(all=all_, states=states)))
+    shape = {
+        name: [{"id": s.id, "state": s.state, "title": s.title, "question": s.question} for s in found]
+        for name, found in branches.items()
+    }
+    if branches:
+        screen.emit("tree", {"branches": shape}, "\n".join(tree(branches, screen.width, color=screen.colored)))
+    else:
+        screen.emit("tree", {"branches": {}}, "")
+        screen.say("no gates; every gate here: git gate tree --all")
+
+
+@click.command("log")
+@gate_argument(required=False)
+@click.option("-n", "most", type=click.IntRange(1), help="At most so many events.")
+@verb
+def log_command(screen: Screen, gate_id: str | None, most: int | None) -> None:
+    """The audit trail: who asked, who answered, on what evidence, and what came of it. Newest first."""
+    from ..render.trail import trail
+    from ..service.reporting import events_of_all, events_of_one
+
+    desk = screen.desk(bulk=gate_id is None)
+    events = events_of_one(desk, gate_id) if gate_id else events_of_all(desk)
+    events = events[:most] if most else events
+    if events:
+        screen.emit("log", {"events": events}, "" if screen.as_json else "")
+        if not screen.as_json:
+            screen.page("\n".join(trail(events, color=screen.colored)))
+    else:
+        screen.emit("log", {"events": []}, "")
+        screen.say("no gate was ever opened here; git gate sync fetches those of the remote")
+
+
+@click.command("watch")
+@gate_argument(required=False)
+@click.option("--for", "for_", metavar="30m", help="Stop after so long.")
+@verb
+def watch_command(screen: Screen, gate_id: str | None, for_: str | None) -> None:
+    """What happens to gates, as it happens, one line each; read-only. Ends with the gate when one is named."""
+    import json
+
+    from ..core.times import parse_duration
+    from ..render.shapes import thing
+    from ..render.trail import line
+    from ..service.watching import watch
+
+    desk = screen.desk()
+    seconds = parse_duration(for_) if for_ is not None else None
+    for event in watch(desk, gate_id, seconds):
+        if screen.as_json:
+            click.echo(json.dumps(thing("event", event), ensure_ascii=False))
+        else:
+            click.echo(line(event, color=screen.colored))

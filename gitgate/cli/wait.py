@@ -1,0 +1,79 @@
+"""Command line: `git gate wait` and `git gate check`, which print only the answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ..core.answers import printed
+from . import exits
+from .screen import Screen, gate_argument, verb
+
+if TYPE_CHECKING:
+    from ..core.model import Gate
+    from ..service.desk import Desk
+
+
+@click.command("wait")
+@gate_argument()
+@click.option("--for", "for_", metavar="30m", help="How long at most; then exit 8, and the gate still waits.")
+@verb
+def wait_command(screen: Screen, gate_id: str, for_: str | None) -> int:
+    """Block until a gate is answered, and print only the answer.
+
+    Killing the waiter leaves the gate open; type the same again to go on waiting.
+    """
+    desk = screen.desk()
+    from ..service.reading import find_gate
+
+    return wait_for(screen, desk, find_gate(desk, gate_id).gate, for_)
+
+
+@click.command("check")
+@gate_argument()
+@verb
+def check_command(screen: Screen, gate_id: str) -> int:
+    """Print the answer; exit 8 while there is none."""
+    desk = screen.desk()
+    from ..service.reading import find_gate
+
+    return tell_answer(screen, find_gate(desk, gate_id).gate)
+
+
+def wait_for(screen: Screen, desk: Desk, gate: Gate, most: str | None) -> int:
+    from ..core.times import parse_duration
+    from ..service.waiting import Patience, wait
+
+    seconds = parse_duration(most) if most is not None else None
+    if gate.state == "awaiting":
+        screen.say(f"waiting for an answer to {gate.id}; if this is interrupted: git gate wait {gate.id}")
+    return tell_answer(screen, wait(desk, gate, Patience(seconds)))
+
+
+def tell_answer(screen: Screen, gate: Gate) -> int:
+    """The answer on stdout, the circumstances on stderr, the verdict as the exit code."""
+    from ..render import shapes
+
+    answer = gate.answer.answer if gate.answer else None
+    code = exits.of_gate(gate.state, answer.verdict if answer else None, expired=gate.expired)
+    text = printed(gate.opened.questions, answer) if answer else ""
+    if answer is not None and gate.opened.questions[0].type == "approval" and len(gate.opened.questions) == 1:
+        text = text if answer.verdict != "defaulted" else text.partition("\n")[0]
+    screen.emit("answer", {**shapes.gate(gate), "verdict": answer.verdict if answer else None}, text)
+    screen.say(circumstances(gate))
+    return code
+
+
+def circumstances(gate: Gate) -> str:
+    """What a reader of the bare answer must not miss."""
+    if gate.state == "awaiting":
+        return f"gate {gate.id} still waits for an answer; look again with: git gate check {gate.id}"
+    if gate.defaulted:
+        return "nobody answered before the deadline; this is the declared default"
+    if gate.expired:
+        return "nobody answered before the deadline"
+    if gate.closing is not None:
+        by = gate.closing.by.partition(" <")[0]
+        return f"gate {gate.id} was {gate.state} by {by}: {gate.closing.text}"
+    return ""

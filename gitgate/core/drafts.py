@@ -1,0 +1,167 @@
+"""Core: a question on its way to becoming a gate, from flags, from a file or from another system's words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..errors import BadAnswer, Usage
+from .documents import KEY, parse_questions, texts
+from .field import Field
+from .model import ON_TIMEOUT, PRIORITIES, Option, Question
+from .questions import ALIASES, TYPES, read_value, type_name
+from .times import parse_duration
+
+# Words that other systems use for our fields, in files that ask.
+FIELD_ALIASES = {
+    "prompt": ("question", "content", "message"),
+    "context": ("questionContext", "question_context"),
+    "title": ("summary",),
+}
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What somebody wants to ask. None: not said, so that settings may decide."""
+
+    questions: tuple[Question, ...]
+    title: str = ""
+    context: str = ""
+    priority: str | None = None
+    confidence: float | None = None
+    timeout: int | None = None
+    on_timeout: str | None = None
+    to: tuple[str, ...] = ()
+    quorum: int = 1
+    key: str | None = None
+    agent: str | None = None
+    session: str | None = None
+    attach: tuple[str, ...] = ()
+    config: Mapping[str, object] | None = None
+
+
+def question(
+    prompt: str,
+    *,
+    key: str = "answer",
+    type: str | None = None,
+    options: Sequence[Option] = (),
+    default: object = None,
+    other: bool = True,
+    schema: Mapping[str, object] | None = None,
+) -> Question:
+    """One question from flags or keyword arguments."""
+    if not prompt.strip():
+        raise Usage("a question needs words", hint='git gate ask "Which database?" -o Postgres -o SQLite')
+    name = "choice" if type is None and options else "form" if type is None and schema else type or "text"
+    kind = type_name(name)
+    if kind is None:
+        raise Usage(f"{name!r} is not a type of question; expected one of {', '.join(TYPES)}", hint=other_words())
+    check_options(kind, options, schema)
+    plain = Question(
+        key=key,
+        prompt=prompt.strip(),
+        type=kind,
+        options=tuple(options),
+        other=other and kind in ("choice", "choices"),
+        schema=schema if kind == "form" else None,
+    )
+    return plain if default is None else replace(plain, default=default_of(plain, default))
+
+
+def check_options(kind: str, options: Sequence[Option], schema: Mapping[str, object] | None) -> None:
+    choosing = kind in ("choice", "choices")
+    if choosing and not options:
+        raise Usage(f"a {kind} question needs options", hint="add them: -o LABEL -o 'LABEL=what it means'")
+    if options and not choosing:
+        raise Usage(f"a {kind} question has no options", hint="use --type choice, or leave the options out")
+    if kind == "form" and schema is None:
+        raise Usage("a form question needs a schema", hint="add it: --schema FILE")
+    if schema is not None and kind != "form":
+        raise Usage(f"a {kind} question has no schema", hint="use --type form")
+    folded = [option.label.strip().casefold() for option in options]
+    for label in folded:
+        if not label:
+            raise Usage("an option needs a label")
+        if folded.count(label) > 1:
+            raise Usage(f"the option {label!r} is there twice")
+
+
+def default_of(plain: Question, given: object) -> object:
+    try:
+        return read_value(plain, given)
+    except BadAnswer as wrong:
+        raise Usage(f"the default does not fit the question: {wrong.message}", hint=wrong.hint) from None
+
+
+def other_words() -> str:
+    return "also understood: " + ", ".join(f"{word} (= {ours})" for word, ours in ALIASES.items())
+
+
+def option(text: str) -> Option:
+    """`LABEL` or `LABEL=TEXT`; the first `=` splits, `\\=` is literal."""
+    label, mark, description = re.sub(r"\\=", "\0", text).partition("=")
+    return Option(label.replace("\0", "=").strip(), description.replace("\0", "=").strip() if mark else "")
+
+
+def option_list(text: str) -> tuple[Option, ...]:
+    """`A,B,C`."""
+    return tuple(Option(part.strip()) for part in text.split(",") if part.strip())
+
+
+def read_draft(root: Field) -> Draft:
+    """A question file: our own form, or one question written flat, in our words or in other systems'."""
+    listed = root.get("questions")
+    questions = tuple(parse_questions(listed)) if listed else (read_flat(root),)
+    confidence, quorum, timeout = root.get("confidence"), root.get("quorum"), root.get("timeout")
+    config = root.get("config")
+    return Draft(
+        questions=questions,
+        title=said(root, "title"),
+        context=said(root, "context"),
+        priority=f.one_of(PRIORITIES) if (f := root.get("priority")) else None,
+        confidence=confidence.number(0, 1) if confidence else None,
+        timeout=read_timeout(timeout) if timeout else None,
+        on_timeout=f.one_of(ON_TIMEOUT) if (f := root.get("on_timeout")) else None,
+        to=texts(root, "to"),
+        quorum=quorum.integer(1, 100) if quorum else 1,
+        key=said(root, "gate_key") or None,
+        agent=said(root, "agent") or said(root, "agent_name") or None,
+        session=said(root, "session") or None,
+        attach=texts(root, "attach", 4096),
+        config={str(k): f.plain() for k, f in config.mapping().items()} if config else None,
+    )
+
+
+def read_flat(root: Field) -> Question:
+    prompt = named(root, "prompt")
+    if prompt is None:
+        root.fail("expected a prompt, or a list of questions")
+    key = root.get("key")
+    if key is not None and not KEY.fullmatch(key.text(most=64)):
+        key.fail("expected letters, digits, dot, dash or underscore")
+    value = dict(root.mapping())
+    value["key"] = Field(key.text() if key else "answer", root.source, root.path, root.line)
+    value["prompt"] = prompt
+    (only,) = parse_questions(Field([Field(value, root.source, root.path, root.line)], root.source, root.path, root.line))
+    return only
+
+
+def read_timeout(field: Field) -> int:
+    if isinstance(field.value, int) and not isinstance(field.value, bool):
+        return field.integer(1, 10**9)
+    try:
+        return parse_duration(field.text(most=40))
+    except Usage as wrong:
+        field.fail(wrong.message)
+
+
+def named(root: Field, name: str) -> Field | None:
+    found = [f for word in (name, *FIELD_ALIASES.get(name, ())) if (f := root.get(word)) is not None]
+    return found[0] if found else None
+
+
+def said(root: Field, name: str) -> str:
+    found = named(root, name)
+    return "" if found is None or found.value is None else found.text(most=256 * 1024)

@@ -1,0 +1,163 @@
+"""Render: the JSON shapes that scripts rely on. They are apart from the domain, so that either may change alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..core.model import Answer, Claim, Counted, Entry, Gate, Outcome, Question
+
+Json = dict[str, object]
+
+
+def gate(
+    given: Gate,
+    *,
+    pushed: bool = False,
+    session_id: str | None = None,
+    signed: Mapping[str, bool] | None = None,
+    archived: bool = False,
+) -> Json:
+    """Everything about a gate but its history. `signed`: by commit, whether it carries a signature."""
+    opened, work, session = given.opened, given.opened.work, given.opened.session
+    marks = signed or {}
+    return {
+        "id": given.id,
+        "state": given.state,
+        "title": opened.title,
+        "questions": [question(item) for item in opened.questions],
+        "context": opened.context,
+        "asked": {
+            "by": opened.asked.by,
+            "agent": opened.asked.agent,
+            "at": opened.asked.at,
+            "host": opened.asked.host,
+            "directory": opened.asked.directory,
+        },
+        "work": {
+            "branch": work.branch,
+            "base": work.base,
+            "commit": work.commit,
+            "dirty": work.dirty,
+            "files": work.files,
+            "insertions": work.insertions,
+            "deletions": work.deletions,
+            "left_out": [{"path": path, "reason": reason} for path, reason in work.left_out],
+        },
+        "session": {"agent": session.agent if session else None, "id": session_id, "saved": saved(given)},
+        "delivery": opened.delivery,
+        "priority": given.priority,
+        "confidence": opened.confidence,
+        "to": list(given.to),
+        "deadline": given.deadline,
+        "on_timeout": opened.on_timeout,
+        "answer": answer(given.answer, marks) if given.answer else None,
+        "answers": [answer(vote, marks) for vote in given.votes],
+        "late": [answer(vote, marks) for vote in given.late],
+        "needed": opened.quorum,
+        "claim": claim(given),
+        "resume": resume(given),
+        "closing": {"by": given.closing.by, "at": given.closing.at, "reason": given.closing.text} if given.closing else None,
+        "key": opened.key,
+        "attachments": list(opened.attachments),
+        "pushed": pushed,
+        "archived": archived,
+        "follows": opened.follows,
+        "tip": given.tip,
+    }
+
+
+def saved(given: Gate) -> bool:
+    return given.opened.session is not None and given.opened.session.saved
+
+
+def question(given: Question) -> Json:
+    shape: Json = {
+        "key": given.key,
+        "prompt": given.prompt,
+        "type": given.type,
+        "options": [{"label": option.label, "description": option.description} for option in given.options],
+        "default": given.default,
+    }
+    if given.type in ("choice", "choices"):
+        shape["other"] = given.other
+    if given.schema is not None:
+        shape["schema"] = dict(given.schema)
+    return shape
+
+
+def answer(counted: Counted, signed: Mapping[str, bool]) -> Json:
+    said: Answer = counted.answer
+    return {
+        "values": dict(said.values),
+        "verdict": said.verdict,
+        "note": said.note,
+        "by": said.by or None,
+        "via": said.via,
+        "at": said.at,
+        "seen": said.seen,
+        "signed": signed.get(counted.signed_commit, False),
+        "commit": counted.commit,
+    }
+
+
+def claim(given: Gate) -> Json | None:
+    if given.claim is None or not isinstance(given.claim.event, Claim) or given.state != "resuming":
+        return None
+    event = given.claim.event
+    return {
+        "runner": event.runner,
+        "host": event.host,
+        "attempt": event.attempt,
+        "at": event.at,
+        "term": event.term,
+        "by": event.by,
+        "commit": given.claim.commit,
+    }
+
+
+def resume(given: Gate) -> Json | None:
+    """What came of acting on the answer: the last claim, with its outcome."""
+    claims = [entry for entry in given.history if isinstance(entry.event, Claim)]
+    if not claims or not isinstance(claims[-1].event, Claim):
+        return None
+    last = claims[-1].event
+    outcomes = [e.event for e in given.history if isinstance(e.event, Outcome) and e.event.claim == claims[-1].commit]
+    ended = outcomes[-1] if outcomes else None
+    return {
+        "runner": last.runner,
+        "host": last.host,
+        "attempt": last.attempt,
+        "log": ended.log if ended else "",
+        "outcome": ended.result if ended else None,
+        "reason": ended.reason if ended else "",
+        "branch": ended.branch if ended else "",
+        "commits": list(ended.commits) if ended else [],
+    }
+
+
+def history(entries: tuple[Entry, ...]) -> list[Json]:
+    return [event(entry) for entry in entries]
+
+
+def event(entry: Entry) -> Json:
+    given = entry.event
+    asked = getattr(given, "asked", None)
+    shape: Json = {
+        "event": entry.name,
+        "at": asked.at if asked else getattr(given, "at", ""),
+        "by": (asked.by or asked.agent) if asked else getattr(given, "by", "") or None,
+        "commit": entry.commit,
+    }
+    words = getattr(given, "text", "") or getattr(given, "reason", "") or getattr(given, "note", "")
+    if words:
+        shape["text"] = words
+    return shape
+
+
+def error(code: str, message: str, hint: str) -> Json:
+    return {"schema": "gitgate.error/v1", "error": {"code": code, "message": message, "hint": hint}}
+
+
+def thing(name: str, fields: Mapping[str, object]) -> Json:
+    """One object of the contract: `{"schema": "gitgate.<thing>/v1", …}`."""
+    return {"schema": f"gitgate.{name}/v1", **fields}

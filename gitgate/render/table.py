@@ -1,0 +1,106 @@
+"""Render: gates as a list, aligned to the terminal's width. What came out of a gate is neutralised here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from ..core.text import clip, one_line, width
+from ..core.times import ago, parse_time
+from ..errors import Usage
+from .paint import PRIORITY_COLORS, STATE_COLORS, paint
+
+MOST_ASKER = 24
+MOST_BRANCH = 28
+LEAST_QUESTION = 20
+
+
+class Row(Protocol):
+    """What a row needs of a gate's summary."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def question(self) -> str: ...
+    @property
+    def questions(self) -> str: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def agent(self) -> str: ...
+    @property
+    def at(self) -> str: ...
+    @property
+    def branch(self) -> str: ...
+    @property
+    def priority(self) -> str: ...
+    @property
+    def deadline(self) -> str: ...
+
+
+HEADS = ("ID", "AGE", "PRIORITY", "STATE", "ASKED BY", "BRANCH", "QUESTION")
+
+
+def age(at: str, now: float) -> str:
+    try:
+        return ago(now - parse_time(at))
+    except Usage:
+        return "?"
+
+
+def due(deadline: str, now: float) -> str:
+    try:
+        left = parse_time(deadline) - now
+    except Usage:
+        return ""
+    return f"due in {ago(left)}" if left > 0 else "overdue"
+
+
+def cells(row: Row, now: float) -> tuple[str, ...]:
+    question = one_line(row.question or row.title)
+    more = f" (+{int(row.questions) - 1} more)" if row.questions.isdecimal() and int(row.questions) > 1 else ""
+    late = f" · {due(row.deadline, now)}" if row.deadline and row.state == "awaiting" else ""
+    return (
+        row.id,
+        age(row.at, now),
+        row.priority,
+        row.state,
+        clip(one_line(row.agent), MOST_ASKER),
+        clip(one_line(row.branch), MOST_BRANCH) or "-",
+        f"{question}{more}{late}",
+    )
+
+
+def table(rows: Sequence[Row], now: float, cells_wide: int, *, color: bool = False) -> list[str]:
+    """A line a gate. Columns that say the same in every row are left out; the question gets what is left."""
+    body = [cells(row, now) for row in rows]
+    shown = [0, 1, *(column for column in (2, 3) if differs(body, column)), 4, 5, 6]
+    widths = {c: max(width(HEADS[c]), max((width(line[c]) for line in body), default=0)) for c in shown[:-1]}
+    left = max(LEAST_QUESTION, cells_wide - sum(widths.values()) - 2 * len(widths))
+    lines = [paint(joined(HEADS, shown, widths, left), "dim", on=color)]
+    for row, line in zip(rows, body, strict=True):
+        lines.append(colored(joined(line, shown, widths, left), row) if color else joined(line, shown, widths, left))
+    return lines
+
+
+def differs(body: Sequence[tuple[str, ...]], column: int) -> bool:
+    usual = "normal" if column == 2 else "awaiting"
+    return any(line[column] != usual for line in body)
+
+
+def joined(line: Sequence[str], shown: Sequence[int], widths: dict[int, int], left: int) -> str:
+    parts = [line[c] + " " * (widths[c] - width(line[c])) for c in shown[:-1]]
+    return "  ".join([*parts, clip(line[shown[-1]], left)]).rstrip()
+
+
+def colored(text: str, row: Row) -> str:
+    text = text.replace(row.id, paint(row.id, "bold", on=True), 1)
+    if row.priority in PRIORITY_COLORS:
+        text = text.replace(row.priority, paint(row.priority, PRIORITY_COLORS[row.priority], on=True), 1)
+    if row.state in STATE_COLORS:
+        text = text.replace(f" {row.state} ", f" {paint(row.state, STATE_COLORS[row.state], on=True)} ", 1)
+    return text

@@ -1,0 +1,141 @@
+"""Service: a person answers. The answer binds to the commit that was seen, and is checked before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..core.answers import Given, read_answer
+from ..core.model import Answer, Event, Gate
+from ..core.states import ANSWERED, AWAITING, refusal
+from ..errors import BadAnswer, Conflict, IllegalEvent, NotAllowed, Stale
+from .deadlines import act
+from .desk import Desk, split_person
+from .publishing import Published, publish
+from .recording import record
+
+# What may happen to a gate between reading and answering without changing what was read.
+HARMLESS = frozenset(("voted", "commented", "reminded"))
+
+
+@dataclass(frozen=True)
+class Responded:
+    """An answer that was written. `counted` is False while a quorum needs more."""
+
+    gate: Gate
+    answer: Answer
+    published: Published
+    counted: bool = True
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How an answer is given, apart from what it is."""
+
+    note: str = ""
+    via: str = "cli"
+    seen: str | None = None
+    amend: bool = False
+    sign: bool | None = None
+    push: bool | None = None
+    who: str | None = None
+    evidence: Mapping[str, object] = field(default_factory=dict)
+
+
+def respond(desk: Desk, gate: Gate, given: Given, manner: Manner = Manner()) -> Responded:
+    """Answer `gate` as the person at this machine (or as `manner.who`, whom the surface has vouched for)."""
+    if manner.who is None:
+        desk.refuse_agents("respond")
+    who = manner.who or desk.person()
+    gate = act(desk, gate)
+    seen = manner.seen or gate.tip
+    check_open(gate, who, amend=manner.amend)
+    values, verdict = read_answer(gate.opened.questions, given)
+
+    def decide(current: Gate) -> tuple[str, Event]:
+        check_open(current, who, amend=manner.amend)
+        check_seen(current, seen)
+        amends = current.answer.commit if manner.amend and current.answer else None
+        return "answered", Answer(
+            gate=current.id,
+            values=values,
+            verdict=verdict,
+            at=desk.now,
+            seen=seen,
+            by=who,
+            via=manner.via,
+            note=manner.note.strip(),
+            amends=amends,
+            evidence=manner.evidence,
+        )
+
+    sign = desk.settings.flag("sign") if manner.sign is None else manner.sign
+    after = record(desk, gate, decide, who=who, sign=sign)
+    said = after.history[-1].event
+    published = publish(desk, after, push=manner.push)
+    if not isinstance(said, Answer):
+        raise TypeError("an answer was recorded as something else")
+    refuse_late(published.gate, said)
+    return Responded(published.gate, said, published, counted=published.gate.state != AWAITING)
+
+
+def check_open(gate: Gate, who: str, *, amend: bool) -> None:
+    if amend:
+        check_amendable(gate, who)
+    elif gate.state != AWAITING:
+        raise closed_error(gate)
+
+
+def check_amendable(gate: Gate, who: str) -> None:
+    if gate.state == AWAITING:
+        raise BadAnswer(f"gate {gate.id} has no answer to amend yet", hint=f"git gate respond {gate.id} ANSWER")
+    if gate.state != ANSWERED or gate.answer is None:
+        raise closed_error(gate, "amended")
+    if gate.answer.answer.by != who:
+        raise NotAllowed(f"the answer is {split_person(gate.answer.answer.by) or 'nobody'}'s; only its author amends it")
+
+
+def closed_error(gate: Gate, event: str = "answered") -> Conflict:
+    words = refusal(gate.state, event)
+    if gate.answer is not None:
+        by = split_person(gate.answer.answer.by) or "nobody (a default)"
+        words += f"; by {by} at {gate.answer.answer.at}"
+    elif gate.closing is not None and gate.closing.text:
+        words = f"the gate is {gate.state}: {gate.closing.text}"
+    return IllegalEvent(words, hint=f"git gate show {gate.id}")
+
+
+def check_seen(gate: Gate, seen: str) -> None:
+    """Whether what the person had before them is still what the gate says."""
+    places = [place for place, entry in enumerate(gate.history) if seen in (entry.commit, *entry.parents[1:])]
+    if not places:
+        raise Stale(f"what you saw of gate {gate.id} is not part of it", hint=f"git gate show {gate.id}")
+    since = [entry.name for entry in gate.history[places[0] + 1 :] if entry.name not in HARMLESS]
+    if since and gate.state == AWAITING:
+        raise Stale(f"gate {gate.id} was {', '.join(since)} after you read it", hint=f"git gate show {gate.id}")
+
+
+def refuse_late(gate: Gate, said: Answer) -> None:
+    """After a race over the network the answer may be there, and not count: its author is told."""
+    if any(late.answer == said for late in gate.late) and gate.answer is not None:
+        first = gate.answer.answer
+        raise Conflict(
+            f"{split_person(first.by) or 'a default'} was first, at {first.at}; your answer is kept as late, with no effect",
+            hint=f"git gate show {gate.id}",
+        )
+
+
+def signal_given(gate: Gate, status: str) -> Given:
+    """What a script's status means as an answer to this gate."""
+    word = status.strip().upper()
+    types = {question.type for question in gate.opened.questions}
+    if not word:
+        raise BadAnswer("a signal needs a status", hint="git gate signal ID --status CONTINUE")
+    if "approval" in types:
+        if word not in ("CONTINUE", "STOP"):
+            raise BadAnswer(
+                f"{status!r} decides nothing here: this gate asks for an approval",
+                hint="--status CONTINUE approves, --status STOP rejects",
+            )
+        return Given(approve=word == "CONTINUE")
+    return Given(text=status.strip())

@@ -1,0 +1,224 @@
+"""Service: an agent asks. Its question and its partial work become commits; then, in one transaction, a gate."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..core import times, trailers
+from ..core.drafts import Draft
+from ..core.model import Asker, Gate, Opened, Session, Work
+from ..errors import LostRace, NotAllowed, Usage
+from ..store.records import Signature
+from ..store.refs import OPEN, WORK
+from ..store.remote import RefMove
+from .desk import Desk
+from .publishing import Published, may_publish_work, publish
+from .recording import NOBODY
+
+KEYS = "refs/gitgate/+keys/"  # `+` is in no remote's folder there
+TRIES = 5
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A gate that now waits. `new` is False when the same key already had one."""
+
+    gate: Gate
+    published: Published
+    new: bool = True
+    changed: int = 0
+    untracked: int = 0
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """How to ask, apart from what."""
+
+    work: bool = True
+    untracked: bool = True
+    include: tuple[str, ...] = ()
+    push: bool | None = None
+    wait: bool = False
+
+
+def ask(desk: Desk, draft: Draft, wishes: Wishes = Wishes(), attachments: Mapping[str, bytes] | None = None) -> Asked:
+    """Open a gate. Nothing is written unless all of it can be."""
+    check(desk, draft)
+    for _ in range(TRIES):
+        existing = held_by_key(desk, draft.key)
+        if isinstance(existing, Gate):
+            return Asked(existing, Published(existing, reason="it was already there"), new=False)
+        asked = compose(desk, draft, wishes, attachments or {})
+        try:
+            desk.refs.update(moves(desk, asked.gate, draft.key, existing))
+        except LostRace:
+            if draft.key is None:
+                raise
+            continue  # another process asked with the same key: what it opened is now ours too
+        published = publish(desk, asked.gate, push=wishes.push, work=may_publish_work(desk))
+        return replace(asked, gate=published.gate, published=published)
+    raise LostRace(f"the key {draft.key!r} is being used by several processes at once", hint="ask again")
+
+
+def check(desk: Desk, draft: Draft) -> None:
+    """What the question asks for has to be possible before anything is written."""
+    how = draft.on_timeout or desk.settings.text("onTimeout")
+    has_deadline = draft.timeout is not None or desk.settings.seconds("timeout") is not None
+    if draft.on_timeout and not has_deadline:
+        raise Usage("--on-timeout says what happens at a deadline, and there is none", hint="add --timeout 2h")
+    if how != "default" or not has_deadline:
+        return
+    without = [q.key for q in draft.questions if q.default is None]
+    if without:
+        raise Usage(
+            f"--on-timeout default needs a default, and {', '.join(without)} has none", hint="add --default VALUE"
+        )
+    if any(q.type == "approval" for q in draft.questions) and not desk.settings.flag("approvalDefaults"):
+        raise NotAllowed(
+            "an approval is not given by default: nobody would have said yes",
+            hint="a person may allow it on this machine: git config gitgate.approvalDefaults true",
+        )
+
+
+def compose(desk: Desk, draft: Draft, wishes: Wishes, attachments: Mapping[str, bytes]) -> Asked:
+    work, changed, untracked = snapshot(desk, wishes)
+    session_name, session_id = session_of(desk, draft)
+    salt = desk.entropy(8)
+    timeout = draft.timeout if draft.timeout is not None else desk.settings.seconds("timeout")
+    pull_request = desk.settings.pull_request
+    config = {**(draft.config or {}), **({"pull_request": pull_request} if pull_request else {})}
+    opened = Opened(
+        title=draft.title or title_of(draft.questions[0].prompt),
+        questions=draft.questions,
+        context=draft.context,
+        asked=Asker(
+            agent=agent_name(desk, draft, session_id),
+            at=desk.now,
+            by=desk.settings.identity(),
+            host=socket.gethostname(),
+            directory=str(desk.repo.place),
+        ),
+        work=work,
+        nonce=desk.entropy(12),
+        session=Session(session_name, digest_of(salt, session_id), salt) if session_id else None,
+        delivery="wait" if wishes.wait else "resume" if session_id else "none",
+        priority=draft.priority or desk.settings.text("priority"),
+        confidence=draft.confidence,
+        deadline=times.format_time(desk.clock() + timeout) if timeout else None,
+        timeout=timeout,
+        on_timeout=draft.on_timeout or desk.settings.text("onTimeout"),
+        to=draft.to,
+        quorum=draft.quorum,
+        key=draft.key,
+        follows=desk.settings.env.get("GITGATE_GATE") or None,
+        attachments=tuple(attachments),
+        config=config,
+    )
+    gate = desk.records.write_opened(opened, attachments, Signature(opened.asked.by or NOBODY, desk.at))
+    return Asked(gate, Published(gate), changed=changed, untracked=untracked)
+
+
+def moves(desk: Desk, gate: Gate, key: str | None, key_before: str | None) -> list[RefMove]:
+    """The gate, its work and its key: all of them or none."""
+    listed = [RefMove(OPEN + gate.id, gate.tip, None)]
+    if gate.opened.work.commit:
+        listed.append(RefMove(WORK + gate.id, gate.opened.work.commit, None))
+    if key is not None:
+        listed.append(RefMove(key_ref(key), gate.tip, key_before))
+    return listed
+
+
+def key_ref(key: str) -> str:
+    return KEYS + hashlib.sha256(key.encode()).hexdigest()[:20]
+
+
+def held_by_key(desk: Desk, key: str | None) -> Gate | str | None:
+    """The open gate with this key; or where the key's ref points when that gate is over; or None."""
+    if key is None:
+        return None
+    opened = desk.refs.get(key_ref(key))
+    if opened is None:
+        return None
+    said = trailers.parse(desk.records.commit(opened).message) or {}
+    gate = said.get("Gate", "")
+    tip = desk.refs.get(OPEN + gate) if gate else None
+    if tip is None:
+        return opened
+    loaded = desk.records.load(gate, tip)
+    return opened if loaded.closed else loaded
+
+
+def snapshot(desk: Desk, wishes: Wishes) -> tuple[Work, int, int]:
+    """The partial work as commits, and how many files it changes and adds."""
+    if desk.repo.top is None:
+        head = desk.refs.get("HEAD^{commit}")
+        return Work(head, head, head), 0, 0
+    if not wishes.work:
+        head = desk.refs.get("HEAD^{commit}")
+        branch = desk.repo.git.run("symbolic-ref", "-q", "--short", "HEAD", check=False).out.decode().strip()
+        return Work(head, head, head, branch or None), 0, 0
+    from ..store.snapshot import take
+
+    author = desk.settings.identity() or NOBODY
+    name, _, email = author.rpartition(" <")
+    taken = take(
+        desk.repo,
+        at=desk.at,
+        untracked=wishes.untracked,
+        include=wishes.include,
+        author=(name, email.removesuffix(">")),
+        most_bytes=desk.settings.number("maxFileSize"),
+    )
+    work = Work(
+        base=taken.base,
+        staged=taken.staged or None,
+        commit=taken.work or None,
+        branch=taken.branch,
+        dirty=taken.dirty,
+        files=taken.files,
+        insertions=taken.insertions,
+        deletions=taken.deletions,
+        left_out=tuple((item.path, item.reason) for item in taken.left_out),
+        intent_to_add=taken.intent_to_add,
+        operation=taken.operation,
+    )
+    return work, taken.changed, taken.untracked
+
+
+def session_of(desk: Desk, draft: Draft) -> tuple[str, str]:
+    """Which agent's conversation this is: given, or found by itself inside Claude Code."""
+    if draft.session:
+        return "claude", draft.session
+    found = desk.settings.env.get("CLAUDE_CODE_SESSION_ID", "")
+    return ("claude", found) if found else ("", "")
+
+
+def agent_name(desk: Desk, draft: Draft, session_id: str) -> str:
+    if draft.agent:
+        return draft.agent
+    if session_id:
+        return f"{desk.repo.place.name}/{session_id[:4]}"
+    parent = os.getppid()
+    try:
+        program = Path(f"/proc/{parent}/comm").read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        program = "process"
+    return f"agent-{program or 'process'}-{parent}"
+
+
+def digest_of(salt: str, session_id: str) -> str:
+    return hashlib.sha256(f"{salt}:{session_id}".encode()).hexdigest()[:32]
+
+
+def title_of(prompt: str) -> str:
+    line = prompt.strip().splitlines()[0].strip()
+    return line if len(line) <= 72 else line[:71].rstrip() + "…"
+
+
+def left_out_words(gate: Gate) -> Sequence[str]:
+    return [f"{path}: {reason}" for path, reason in gate.opened.work.left_out]

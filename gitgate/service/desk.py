@@ -1,0 +1,160 @@
+"""Service: the desk that every verb works at. Repository, settings, person and clock are handed in, once."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .. import config
+from ..config import Settings
+from ..core import ids, times
+from ..errors import AmbiguousGate, Failure, NotAllowed, UnknownGate, Usage
+from ..store.refs import OPEN, Refs
+from ..store.remote import tracking_base
+from ..store.repository import Repository, discover
+
+if TYPE_CHECKING:
+    from ..store.records import Records
+
+
+@dataclass
+class Desk:
+    """One repository, one person, one clock."""
+
+    repo: Repository
+    settings: Settings
+    refs: Refs
+    clock: Callable[[], float]
+    bulk: bool
+    entropy: Callable[[int], str] = lambda size: os.urandom(size).hex()
+    progress: Callable[[str], None] = lambda _words: None
+    _records: Records | None = field(default=None, repr=False)
+
+    @property
+    def records(self) -> Records:
+        """Imported at first need: a list needs none of them."""
+        if self._records is None:
+            from ..store.objects import open_objects
+            from ..store.records import Records
+
+            self._records = Records(self.repo, open_objects(self.repo, bulk=self.bulk))
+        return self._records
+
+    def close(self) -> None:
+        if self._records is not None:
+            self._records.objects.close()
+
+    @property
+    def now(self) -> str:
+        return times.format_time(self.clock())
+
+    @property
+    def at(self) -> int:
+        return int(self.clock())
+
+    def person(self) -> str:
+        """Who is at this machine; an answer in nobody's name is none."""
+        who = self.settings.identity()
+        if not who:
+            raise Failure(
+                "git does not know who you are, and an answer needs a name",
+                hint='git config --global user.name "Your Name" && git config --global user.email you@example.com',
+            )
+        return who
+
+    def refuse_agents(self, verb: str) -> None:
+        """An agent never answers, stops or joins a gate: its shell has the person's git identity, not their judgement."""
+        marker = self.settings.inside_agent
+        if marker:
+            raise NotAllowed(
+                f"`git gate {verb}` is for people, and this is an agent's process ({marker} is set)",
+                hint="leave it to the person; an agent asks with: git gate ask, and reads with: git gate check ID",
+            )
+
+    # finding
+
+    def find(self, given: str | None, *, waiting: str = "waits for an answer") -> tuple[str, str]:
+        """(id, tip) of the open gate that `given` names, or of the only one that waits."""
+        if given is None:
+            return self.only_waiting(waiting)
+        word = given.strip().lower()
+        if ids.is_id(word):
+            tip = self.refs.get(OPEN + word)
+            if tip is None:
+                raise self.unknown(given)
+            return word, tip
+        if not ids.is_prefix(word):
+            raise UnknownGate(f"{given!r} is not a gate's id: they have 10 letters and digits, 4 are enough", hint=LISTING)
+        return self.one_of(given, self.refs.under(f"{OPEN}{word}*"))
+
+    def one_of(self, given: str, found: Mapping[str, str]) -> tuple[str, str]:
+        if not found:
+            raise self.unknown(given)
+        if len(found) > 1:
+            names = ", ".join(sorted(ref.removeprefix(OPEN) for ref in found)[:8])
+            raise AmbiguousGate(f"{given} could be {names}", hint="type more of the id")
+        ((ref, tip),) = found.items()
+        return ref.removeprefix(OPEN), tip
+
+    def unknown(self, given: str) -> UnknownGate:
+        hint = "git gate list --all shows every gate here; git gate sync fetches those of the remote"
+        return UnknownGate(f"there is no open gate {given} here", hint=hint)
+
+    def only_waiting(self, what: str) -> tuple[str, str]:
+        from .listing import summaries
+
+        waiting = [summary for summary in summaries(self) if summary.state == "awaiting"]
+        if not waiting:
+            raise UnknownGate(f"no gate {what}", hint=LISTING)
+        if len(waiting) > 1:
+            names = ", ".join(summary.id[:6] for summary in waiting[:8])
+            raise AmbiguousGate(f"{len(waiting)} gates wait: {names}", hint="name one: git gate respond ID ANSWER")
+        return waiting[0].id, waiting[0].tip
+
+    def tracked(self, remote: str, gate: str) -> str | None:
+        return self.refs.get(f"{tracking_base(remote)}open/{gate}")
+
+
+LISTING = "git gate list"
+
+
+def open_desk(
+    start: Path,
+    env: Mapping[str, str],
+    *,
+    flags: Mapping[str, str] | None = None,
+    bulk: bool = False,
+    clock: Callable[[], float] = time.time,
+    progress: Callable[[str], None] | None = None,
+) -> Desk:
+    repo = discover(start, env)
+    settings = config.load(env, read_git_config(repo), repo.top, flags)
+    desk = Desk(repo, settings, Refs(repo), clock, bulk)
+    if progress is not None:
+        desk.progress = progress
+    return desk
+
+
+def read_git_config(repo: Repository) -> dict[str, str]:
+    """Every setting of git's, the last one winning, as git itself reads them."""
+    listed = repo.git.run("config", "--list", "-z", check=False).out.decode("utf-8", "surrogateescape")
+    found: dict[str, str] = {}
+    for item in listed.split("\0"):
+        key, newline, value = item.partition("\n")
+        if key:
+            found[key] = value if newline else "true"
+    return found
+
+
+def split_person(who: str) -> str:
+    return who.partition(" <")[0]
+
+
+def check_choice(name: str, value: str, allowed: Sequence[str]) -> str:
+    if value not in allowed:
+        raise Usage(f"{name} is {value!r}; expected one of {', '.join(allowed)}")
+    return value

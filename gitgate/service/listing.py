@@ -1,0 +1,147 @@
+"""Service: many gates at once, from what their tips' trailers say. One git process, no record is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..core import trailers
+from ..core.model import PRIORITIES
+from ..store.refs import OPEN
+from .desk import Desk, split_person
+
+NEEDS_A_PERSON = ("awaiting", "failed")
+_RANK = {name: str(place) for place, name in enumerate(PRIORITIES)}
+
+
+class Summary(NamedTuple):
+    """What a list shows of one gate."""
+
+    id: str
+    tip: str
+    state: str
+    title: str
+    question: str
+    type: str
+    agent: str
+    by: str
+    at: str
+    branch: str
+    priority: str
+    deadline: str
+    on_timeout: str
+    to: str
+    delivery: str
+    verdict: str
+    key: str
+    pull_request: str
+    closed: bool
+    questions: str
+
+    @property
+    def pressing(self) -> tuple[str, str, str]:
+        """Sorts the most pressing first: by priority, then the one that waits longest."""
+        return (_RANK.get(self.priority, "9"), self.at, self.id)
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which gates a list is about; nothing set means those that need a person."""
+
+    all: bool = False
+    states: tuple[str, ...] = ()
+    type: str | None = None
+    branch: str | None = None
+    pull_request: int | None = None
+    mine: str | None = None
+    asked_by: str | None = None
+
+    def keeps(self, summary: Summary) -> bool:
+        return (
+            (self.all or summary.state in (self.states or NEEDS_A_PERSON))
+            and (self.type is None or self.type in summary.type.split(","))
+            and (self.branch is None or summary.branch == self.branch)
+            and (self.pull_request is None or summary.pull_request == str(self.pull_request))
+            and (self.mine is None or may_answer(summary, self.mine))
+            and (self.asked_by is None or self.asked_by.lower() in f"{summary.agent} {summary.by}".lower())
+        )
+
+
+def may_answer(summary: Summary, person: str) -> bool:
+    """Whether the gate is for anybody, or names this person by name, address or `@login`."""
+    if not summary.to:
+        return True
+    name, _, rest = person.partition(" <")
+    known = {name.lower(), rest.rstrip(">").lower(), rest.partition("@")[0].lower()}
+    return any(word.strip().lstrip("@").lower() in known for word in summary.to.split(","))
+
+
+def summaries(desk: Desk, pattern: str = OPEN) -> Iterator[Summary]:
+    """Every open gate. One whose trailers break the rules still appears, as `broken`."""
+    start = len(OPEN)
+    for ref, tip, message in desk.refs.contents(pattern.rstrip("/") if pattern == OPEN else pattern):
+        yield summary_of(ref[start:], tip, message)
+
+
+def summary_of(gate: str, tip: str, message: str) -> Summary:
+    said = trailers.parse(message)
+    if said is None or said.get("Gate") != gate:
+        said = {"State": "broken", "Title": "(its record breaks the protocol: git gate verify)"}
+    get = said.get
+    return Summary(
+        gate,
+        tip,
+        get("State", ""),
+        get("Title", ""),
+        get("Question", ""),
+        get("Type", ""),
+        get("Agent", ""),
+        get("Asked-By", ""),
+        get("Asked-At", ""),
+        get("Branch", ""),
+        get("Priority", "normal"),
+        get("Deadline", ""),
+        get("On-Timeout", ""),
+        get("To", ""),
+        get("Delivery", ""),
+        get("Verdict", ""),
+        get("Key", ""),
+        get("Pull-Request", ""),
+        "Closed" in said,
+        get("Questions", "1"),
+    )
+
+
+def listed(desk: Desk, chosen: Filter) -> list[Summary]:
+    """The gates that a list shows, most pressing first; a deadline that has passed is acted on first."""
+    from .deadlines import overdue, settle
+
+    now = desk.now
+    found = []
+    for summary in summaries(desk):
+        current = settle(desk, summary) if overdue(summary, now) else summary
+        if chosen.keeps(current) or (current.state == "broken" and not chosen.states):
+            found.append(current)
+    found.sort(key=lambda summary: summary.pressing)
+    return found
+
+
+def counts(desk: Desk) -> dict[str, int]:
+    """How many gates are in each state."""
+    found: dict[str, int] = {}
+    for summary in listed(desk, Filter(all=True)):
+        found[summary.state] = found.get(summary.state, 0) + 1
+    return found
+
+
+def asker(summary: Summary) -> str:
+    return summary.agent or split_person(summary.by)
+
+
+def by_branch(found: Sequence[Summary]) -> dict[str, list[Summary]]:
+    """For the tree: gates under the branch that their work is on."""
+    tree: dict[str, list[Summary]] = {}
+    for summary in found:
+        tree.setdefault(summary.branch, []).append(summary)
+    return tree

@@ -1,0 +1,115 @@
+"""Service: a gate on its way to the shared repository. The first answer to reach it counts; nothing local is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..core.model import Gate
+from ..errors import Failure, GateError, PushRefused
+from ..store.refs import OPEN, SESSIONS, WORK
+from ..store.remote import Fate, RefMove
+from .desk import Desk
+from .recording import reload
+
+TRIES = 6
+
+
+@dataclass(frozen=True)
+class Published:
+    """Where a gate went. `pushed` is False with a `reason` when it stayed here."""
+
+    gate: Gate
+    remote: str | None = None
+    pushed: bool = False
+    reason: str = ""
+    work: bool = False
+    session: bool = False
+
+
+def remote_of(desk: Desk) -> str | None:
+    """The remote that gates go to; git is not asked where nothing is configured."""
+    named = desk.settings.text("remote")
+    if not named and not any(key.startswith("remote.") and key.endswith("url") for key in desk.settings.git):
+        return None
+    from ..store.remote import choose_remote
+
+    return choose_remote(named or None, desk.repo)
+
+
+def publish(desk: Desk, gate: Gate, *, push: bool | None = None, work: bool = False) -> Published:
+    """Send a gate's record, with its work when `work` is wanted and permitted, in one atomic push.
+
+    `push`: True insists (a failure is an error), False stays local, None does what the settings say.
+    """
+    if push is False or (push is None and not desk.settings.flag("push")):
+        return Published(gate, reason="not asked to push")
+    remote = remote_of(desk)
+    if remote is None:
+        if push:
+            raise Failure("there is no remote to push to", hint="git remote add origin URL")
+        return Published(gate, reason="there is no remote")
+    try:
+        return send(desk, gate, remote, work=work)
+    except GateError as failed:
+        if push or desk.settings.in_ci:
+            raise type(failed)(f"gate {gate.id} is safe here, but not pushed: {failed.message}", hint=failed.hint) from failed
+        return Published(gate, remote, reason=failed.message)
+
+
+def send(desk: Desk, gate: Gate, remote: str, *, work: bool) -> Published:
+    desk.progress(f"pushing gate {gate.id} to {remote}")
+    extra = work_moves(desk, gate, remote) if work else []
+    reason = ""
+    for _ in range(TRIES):
+        known = desk.tracked(remote, gate.id)
+        record = RefMove(OPEN + gate.id, gate.tip, known)
+        if known == gate.tip and not extra:
+            return Published(gate, remote, pushed=True)
+        fates = push_moves(desk, remote, [record, *extra])
+        if all(fate.ok for fate in fates):
+            session = any(move.ref.startswith(SESSIONS) for move in extra)
+            return Published(gate, remote, True, reason, work=bool(extra), session=session)
+        refused = next((fate for fate in fates if fate.reason.startswith("refused")), None)
+        if refused is not None and extra:
+            reason, extra = f"the work was not taken: {refused.reason}", []
+        elif refused is not None:
+            raise PushRefused(f"{remote} {refused.reason}", hint=f"git gate sync {remote}")
+        else:
+            gate, extra = catch_up(desk, gate, remote), [] if known else extra
+    raise Failure(f"{remote} keeps changing gate {gate.id}", hint=f"git gate sync {remote}")
+
+
+def catch_up(desk: Desk, gate: Gate, remote: str) -> Gate:
+    """After a lost race: what the remote has now, with what was said here recorded again on top of it."""
+    from .syncing import bring_home
+
+    bring_home(desk, remote)
+    return reload(desk, gate.id)
+
+
+def push_moves(desk: Desk, remote: str, moves: Sequence[RefMove]) -> list[Fate]:
+    from ..store.push import push
+
+    timeout = desk.settings.seconds("networkTimeout") or 60
+    return push(desk.repo, remote, moves, timeout=timeout)
+
+
+def work_moves(desk: Desk, gate: Gate, remote: str) -> list[RefMove]:
+    """The refs that go with the record, where they exist here and the remote does not have them."""
+    from ..store.remote import tracking_base
+
+    prefixes = [WORK] + ([SESSIONS] if desk.settings.text("session") == "push" else [])
+    moves = []
+    for prefix in prefixes:
+        here = desk.refs.get(prefix + gate.id)
+        folder = prefix.removeprefix("refs/hitl/")
+        there = desk.refs.get(f"{tracking_base(remote)}{folder}{gate.id}")
+        if here is not None and here != there:
+            moves.append(RefMove(prefix + gate.id, here, there))
+    return moves
+
+
+def may_publish_work(desk: Desk) -> bool:
+    """Consent: pushing the work publishes unpublished commits and untracked files. `git gate init` is where it is given."""
+    return desk.settings.flag("publishWork")

@@ -1,0 +1,58 @@
+"""Service: one gate, wherever it is: open here, or folded into the archive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..core import ids
+from ..core.model import Gate
+from ..errors import GateError, UnknownGate
+from ..store.refs import SESSIONS
+from .deadlines import act
+from .desk import Desk
+from .publishing import remote_of
+
+
+@dataclass(frozen=True)
+class Found:
+    """A gate and where it was found. `pushed`: the remote is known to have exactly this."""
+
+    gate: Gate
+    archived: bool = False
+    pushed: bool = False
+    session_here: bool = False
+    remote: str | None = None
+
+
+def open_gate(desk: Desk, given: str | None) -> Gate:
+    """The open gate that `given` names, for a verb that changes it. Its deadline is acted on first."""
+    gate, tip = desk.find(given)
+    return desk.records.load(gate, tip)
+
+
+def find_gate(desk: Desk, given: str | None) -> Found:
+    """The gate that `given` names, open or archived, for a verb that reads it."""
+    try:
+        gate, tip = desk.find(given)
+    except UnknownGate:
+        archived = find_archived(desk, given)
+        if archived is None:
+            raise
+        return Found(archived, archived=True, pushed=True)
+    loaded = desk.records.load(gate, tip)
+    try:
+        loaded = act(desk, loaded)
+    except GateError as unwritable:
+        desk.progress(f"the deadline of {gate} has passed, but that cannot be recorded here: {unwritable.message}")
+    remote = remote_of(desk)
+    pushed = remote is not None and desk.tracked(remote, gate) == loaded.tip
+    here = loaded.opened.session is not None and desk.refs.get(SESSIONS + gate) is not None
+    return Found(loaded, pushed=pushed, session_here=here, remote=remote)
+
+
+def find_archived(desk: Desk, given: str | None) -> Gate | None:
+    if given is None or not ids.is_prefix(given.strip().lower()):
+        return None
+    from .archiving import load_archived
+
+    return load_archived(desk, given.strip().lower())

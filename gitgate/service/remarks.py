@@ -1,0 +1,95 @@
+"""Service: what is said about a gate without answering it: a comment, an end, other terms."""
+
+from __future__ import annotations
+
+from ..core import times
+from ..core.model import PRIORITIES, Edit, Event, Gate, Remark
+from ..errors import NotAllowed, Usage
+from .asking import digest_of
+from .deadlines import act
+from .desk import Desk, check_choice
+from .publishing import Published, publish
+from .recording import record
+
+
+def comment(desk: Desk, gate: Gate, text: str, *, push: bool | None = None) -> Published:
+    words = needed(text, "a comment needs words", 'git gate comment ID "which region?"')
+    who = desk.settings.identity() or gate.opened.asked.agent
+    event = Remark(at=desk.now, by=who, text=words)
+    return publish(desk, record(desk, gate, lambda _now: ("commented", event), who=signer(desk)), push=push)
+
+
+def stop(desk: Desk, gate: Gate, reason: str, *, push: bool | None = None) -> Published:
+    """A person ends it; the agent does not go on."""
+    desk.refuse_agents("stop")
+    words = needed(reason, "say why it is stopped", "git gate stop ID --reason 'we do it differently'")
+    event = Remark(at=desk.now, by=desk.person(), text=words)
+    gate = act(desk, gate)
+    return publish(desk, record(desk, gate, lambda _now: ("stopped", event), who=signer(desk)), push=push)
+
+
+def withdraw(desk: Desk, gate: Gate, reason: str, *, push: bool | None = None) -> Published:
+    """The asker takes the question back; an agent only its own."""
+    words = needed(reason, "say why it is withdrawn", "git gate withdraw ID --reason 'found it in the docs'")
+    marker = desk.settings.inside_agent
+    if marker and not is_own(desk, gate):
+        raise NotAllowed(
+            f"gate {gate.id} is {gate.opened.asked.agent}'s: an agent withdraws only its own",
+            hint="leave it to its asker, or to a person",
+        )
+    event = Remark(at=desk.now, by=desk.settings.identity() or gate.opened.asked.agent, text=words)
+    gate = act(desk, gate)
+    return publish(desk, record(desk, gate, lambda _now: ("withdrawn", event), who=signer(desk)), push=push)
+
+
+def is_own(desk: Desk, gate: Gate) -> bool:
+    """Whether the agent at this desk asked it: by the session's digest, or by the agent's name where it has none."""
+    env = desk.settings.env
+    session = gate.opened.session
+    if session is not None:
+        return digest_of(session.salt, env.get("CLAUDE_CODE_SESSION_ID", "")) == session.digest
+    return bool(env.get("GITGATE_AGENT")) and env.get("GITGATE_AGENT") == gate.opened.asked.agent
+
+
+def edit(
+    desk: Desk,
+    gate: Gate,
+    *,
+    to: tuple[str, ...] | None = None,
+    priority: str | None = None,
+    timeout: str | None = None,
+    push: bool | None = None,
+) -> Published:
+    """Reassign, reprioritise, or give another deadline (`never` takes it away)."""
+    if to is None and priority is None and timeout is None:
+        raise Usage("nothing to change", hint="git gate edit ID --priority high, --to WHO, --timeout 2h")
+    if priority is not None:
+        check_choice("--priority", priority, PRIORITIES)
+    deadline, seconds = new_deadline(desk, timeout)
+    event: Event = Edit(
+        at=desk.now, by=desk.settings.identity(), to=to, priority=priority, deadline=deadline, timeout=seconds
+    )
+    gate = act(desk, gate)
+    return publish(desk, record(desk, gate, lambda _now: ("edited", event), who=signer(desk)), push=push)
+
+
+def new_deadline(desk: Desk, timeout: str | None) -> tuple[str | None, int | None]:
+    if timeout is None:
+        return None, None
+    if timeout.strip().lower() in ("never", "none"):
+        return "", 0
+    seconds = times.parse_duration(timeout)
+    if seconds <= 0:
+        raise Usage("a deadline has to be in the future", hint="--timeout 2h, or --timeout never")
+    return times.format_time(desk.clock() + seconds), seconds
+
+
+def needed(text: str, complaint: str, hint: str) -> str:
+    words = text.strip()
+    if not words:
+        raise Usage(complaint, hint=hint)
+    return words
+
+
+def signer(desk: Desk) -> str:
+    return desk.settings.identity()

@@ -1,0 +1,110 @@
+"""Service: where things stand and how they came about, for `status` and `log`."""
+
+from __future__ import annotations
+
+from ..core import times
+from ..core.model import Answer, Claim, Gate, Opened
+from ..core.text import one_line
+from ..errors import GateError
+from .desk import Desk
+from .listing import Filter, listed, summaries
+from .reading import find_gate
+
+Json = dict[str, object]
+
+
+def gate_status(desk: Desk, given: str) -> tuple[Json, str]:
+    """One gate in a few lines."""
+    gate = find_gate(desk, given).gate
+    asked = gate.opened.asked
+    waiting = times.ago(desk.clock() - times.parse_time(asked.at))
+    lines = [
+        f"gate {gate.id}: {gate.state}",
+        f"agent: {one_line(asked.agent)}",
+        f"question: {one_line(gate.opened.questions[0].prompt)}",
+        f"asked: {waiting} ago",
+    ]
+    if gate.opened.session is not None:
+        lines.append(f"session: {one_line(gate.opened.session.agent)}")
+    if gate.deadline and gate.state == "awaiting":
+        lines.append(f"deadline: {gate.deadline} ({gate.opened.on_timeout})")
+    lines.append(f"next: {next_command(gate)}")
+    fields: Json = {
+        "id": gate.id,
+        "state": gate.state,
+        "agent": asked.agent,
+        "asked_at": asked.at,
+        "deadline": gate.deadline,
+        "next": next_command(gate),
+    }
+    return fields, "\n".join(lines)
+
+
+def next_command(gate: Gate) -> str:
+    short = gate.id[:6]
+    return {
+        "awaiting": f"git gate respond {short} ANSWER",
+        "answered": f"git gate resume {short}" if gate.actionable else f"git gate check {short}",
+        "failed": f"git gate resume {short}",
+    }.get(gate.state, f"git gate show {short}")
+
+
+def overall_status(desk: Desk) -> tuple[Json, str]:
+    """All gates counted, and each agent with what it waits for."""
+    counts: dict[str, int] = {}
+    agents: dict[str, dict[str, object]] = {}
+    for summary in listed(desk, Filter(all=True)):
+        counts[summary.state] = counts.get(summary.state, 0) + 1
+        known = agents.setdefault(summary.agent, {"agent": summary.agent, "questions": 0, "waiting": [], "last_seen": ""})
+        known["questions"] = int(str(known["questions"])) + 1
+        known["last_seen"] = max(str(known["last_seen"]), summary.at)
+        waiting = known["waiting"]
+        if summary.state == "awaiting" and isinstance(waiting, list):
+            waiting.append(summary.id)
+    words = " · ".join(f"{number} {state}" for state, number in counts.items()) or "no gates"
+    lines = [words]
+    for known in agents.values():
+        waiting = known["waiting"]
+        state = f"waiting ({', '.join(str(g)[:6] for g in waiting)})" if isinstance(waiting, list) and waiting else "idle"
+        lines.append(f"  {one_line(str(known['agent']))}: {state}, {known['questions']} asked, last at {known['last_seen']}")
+    return {"counts": counts, "agents": list(agents.values())}, "\n".join(lines)
+
+
+def events_of_one(desk: Desk, given: str) -> list[Json]:
+    return list(reversed(events_of(find_gate(desk, given).gate)))
+
+
+def events_of_all(desk: Desk) -> list[Json]:
+    """Every event of every gate, open and archived, newest first. A broken record is said to be broken."""
+    found: list[Json] = []
+    for summary in summaries(desk):
+        try:
+            found.extend(events_of(desk.records.load(summary.id, summary.tip)))
+        except GateError as broken:
+            desk.progress(f"{summary.id}: {broken.message}")
+    from .archiving import archived_gates
+
+    for gate in archived_gates(desk):
+        found.extend(events_of(gate))
+    found.sort(key=lambda event: str(event["at"]), reverse=True)
+    return found
+
+
+def events_of(gate: Gate) -> list[Json]:
+    from ..core.answers import printed
+    from ..render.shapes import event
+
+    found = []
+    for entry in gate.history:
+        shape: Json = {"gate": gate.id, **event(entry)}
+        given = entry.event
+        if isinstance(given, Opened):
+            shape["text"] = given.title
+            shape["work"] = given.work.commit
+        elif isinstance(given, Answer):
+            shape["text"] = printed(gate.opened.questions, given)
+            shape.update(verdict=given.verdict, via=given.via, seen=given.seen)
+        elif isinstance(given, Claim):
+            shape["text"] = f"attempt {given.attempt} by {given.runner} on {given.host}"
+        found.append(shape)
+    return found

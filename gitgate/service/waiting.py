@@ -1,0 +1,110 @@
+"""Service: somebody blocks on a gate. A killed waiter leaves the gate open; nothing but this process was running."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..core.model import Claim, Gate, Outcome
+from ..core.states import AWAITING
+from ..errors import Failure, GateError, LostRace
+from ..store.records import Signature
+from ..store.refs import OPEN
+from ..store.remote import RefMove
+from .deadlines import act
+from .desk import Desk
+from .publishing import publish, remote_of
+from .recording import NOBODY, reload
+
+POLL = 0.25
+SLOWEST_POLL = 1.0
+FETCH_EVERY = 5.0
+SLOWEST_FETCH = 30.0
+WORD_EVERY = 60.0
+TERM = 300
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a waiter waits (None: without end), and the clock and the bed it uses."""
+
+    seconds: float | None = None
+    monotonic: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+
+def wait(desk: Desk, gate: Gate, patience: Patience = Patience()) -> Gate:
+    """The gate once it is decided, or still waiting when the patience ran out. Delivers the answer to this waiter."""
+    start = patience.monotonic()
+    pause, next_fetch, next_word = POLL, start, start + WORD_EVERY
+    every = FETCH_EVERY
+    remote = remote_of(desk)
+    while True:
+        gate = act(desk, gate)
+        if gate.state != AWAITING:
+            return deliver(desk, gate)
+        now = patience.monotonic()
+        if patience.seconds is not None and now - start >= patience.seconds:
+            return gate
+        if remote is not None and now >= next_fetch:
+            listen(desk, remote)
+            next_fetch, every = now + every, min(every * 1.5, SLOWEST_FETCH)
+        elif now >= next_word:
+            desk.progress(f"still waiting for an answer to {gate.id} ({int((now - start) / 60)} min)")
+            next_word += WORD_EVERY
+        left = None if patience.seconds is None else patience.seconds - (now - start)
+        patience.sleep(pause if left is None else max(0.0, min(pause, left)))
+        pause = min(pause * 1.2, SLOWEST_POLL)
+        gate = refreshed(desk, gate)
+
+
+def listen(desk: Desk, remote: str) -> None:
+    """Hear what the remote has; a network that is down is no reason to stop waiting."""
+    from .syncing import bring_home
+
+    try:
+        bring_home(desk, remote)
+    except GateError as silent:
+        desk.progress(f"{remote} does not answer: {silent.message}")
+
+
+def refreshed(desk: Desk, gate: Gate) -> Gate:
+    tip = desk.refs.get(OPEN + gate.id)
+    if tip is None:
+        from .archiving import load_archived
+
+        archived = load_archived(desk, gate.id)
+        if archived is None:
+            raise Failure(f"gate {gate.id} is gone from this clone", hint="git gate sync")
+        return archived
+    return gate if tip == gate.tip else desk.records.load(gate.id, tip)
+
+
+def deliver(desk: Desk, gate: Gate) -> Gate:
+    """With delivery `wait`, hearing the answer is acting on it: the claim and its outcome are one move of the ref."""
+    if gate.opened.delivery != "wait" or not gate.actionable:
+        return gate
+    while gate.actionable:
+        told = gate.answer.commit if gate.answer else gate.history[-1].commit
+        claim = Claim(
+            at=desk.now,
+            answer=told,
+            nonce=desk.entropy(8),
+            runner="waiter",
+            host=gate.opened.asked.host,
+            attempt=gate.attempts + 1,
+            term=TERM,
+            by=gate.opened.asked.agent,
+        )
+        by = Signature(desk.settings.identity() or NOBODY, desk.at)
+        claimed = desk.records.write_event(gate, "claimed", claim, by)
+        outcome = Outcome(at=desk.now, claim=claimed.tip, result="resumed", by=claim.by)
+        heard = desk.records.write_event(claimed, "outcome", outcome, by)
+        try:
+            desk.refs.update([RefMove(OPEN + gate.id, heard.tip, gate.tip)])
+        except LostRace:
+            gate = reload(desk, gate.id)
+        else:
+            return publish(desk, heard).gate
+    return gate

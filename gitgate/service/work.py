@@ -1,0 +1,88 @@
+"""Service: the partial work of a gate, looked at: fetched when it is not here yet, as a diff, as a worktree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..core.model import Gate
+from ..errors import Failure, GateError
+from ..store.refs import WORK
+from .desk import Desk
+from .publishing import remote_of
+
+if TYPE_CHECKING:
+    from ..store.restore import Place
+
+
+def bring_work(desk: Desk, gate: Gate) -> str:
+    """The work's commit, fetched if this clone does not have it."""
+    commit = gate.opened.work.commit
+    if commit is None:
+        raise Failure(f"gate {gate.id} has no work", hint=f"git gate show {gate.id[:6]}")
+    if desk.repo.git.ok("cat-file", "-e", f"{commit}^{{commit}}"):
+        return commit
+    remote = remote_of(desk)
+    if remote is not None:
+        from ..store.fetch import fetch_refs
+
+        fetch_refs(desk.repo, remote, [WORK + gate.id])
+        if desk.repo.git.ok("cat-file", "-e", f"{commit}^{{commit}}"):
+            return commit
+    raise Failure(
+        f"the work of gate {gate.id} is not here: it stayed in the clone of {gate.opened.asked.agent}",
+        hint="publish it there: git gate init, then git gate sync",
+    )
+
+
+def diff_of(desk: Desk, gate: Gate, *, stat: bool = False, color: bool = False) -> str:
+    """The partial work against its base. A stat is a courtesy: without the work it is empty."""
+    work = gate.opened.work
+    if work.commit is None or not work.dirty:
+        return ""
+    from ..core.text import neutral
+    from ..store.compare import diff
+
+    try:
+        commit = bring_work(desk, gate)
+    except GateError:
+        if stat:
+            return ""
+        raise
+    text = diff(desk.repo, work.base, commit, stat=stat, color=False).decode("utf-8", "replace")
+    return painted(neutral(text)) if color and not stat else neutral(text)
+
+
+def painted(text: str) -> str:
+    """Colour by line, after neutralising: git's own colours could not be told from planted ones."""
+    from ..render.paint import paint
+
+    colors = {"+": "green", "-": "red", "@": "cyan"}
+    lines = text.split("\n")
+    return "\n".join(paint(line, colors.get(line[:1], ""), on=line[:1] in colors and bool(line)) for line in lines)
+
+
+def open_place(desk: Desk, gate: Gate, directory: Path) -> Place:
+    """A worktree with the work uncommitted in it, on a branch of its own, for a person to look around in."""
+    from ..store.restore import open_worktree
+
+    commit = bring_work(desk, gate)
+    work = gate.opened.work
+    return open_worktree(
+        desk.repo,
+        base=work.base,
+        staged=work.staged or commit,
+        work=commit,
+        directory=directory,
+        branch=None,
+        fallback_branch=f"gate/{gate.id}",
+        detach=True,
+    )
+
+
+def signatures(desk: Desk, gate: Gate) -> dict[str, bool]:
+    """By commit, whether an answer carries a signature. Whose it is, and whether it is good, `verify` says."""
+    commits = {counted.signed_commit for counted in (*gate.votes, *gate.late)}
+    if gate.answer is not None:
+        commits.add(gate.answer.signed_commit)
+    return {oid: desk.records.commit(oid).signed for oid in commits}
