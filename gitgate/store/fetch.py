@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Self
 
-from ..errors import Usage
-from .push import Progress, listener
+from ..errors import Failure, Usage
+from .progress import late_listener
 from .refs import Refs
 from .remote import HITL, Fetched, Remote, ids_of, read_remote, tracking, tracking_base
 from .repository import Repository
-from .trouble import explain
-from .wire import Spoken, converse
+from .wire import Conversation, Progress, Spoken
 
 # A record is a complete history of its own, of a few small objects: to tell the server what we have would mean
 # sending it every commit of the project, looking for a common one that does not exist.
@@ -55,15 +55,21 @@ def fetch(
     prompts: bool | None = None,
 ) -> Fetched:
     """Bring refs/hitl/open/* of `remote` up to date in refs/gitgate/<remote>/open/, and say what changed."""
-    place = read_remote(repo, remote)
-    specs = [f"+{HITL}open/*:{tracking_base(remote)}open/*"]
-    ask = Ask(specs, (NO_HAVES,))
-    seen = Listening(repo, place, timeout, progress, prompts).run(ask)
-    return Fetched(
-        updated=ids_of([ref for flag, ref in seen if flag in " +*"]),
-        rewritten=ids_of([ref for flag, ref in seen if flag == "+"]),
-        vanished=ids_of([ref for flag, ref in seen if flag == "-"]),
-    )
+    with begin_fetch(repo, remote, timeout=timeout, progress=progress, prompts=prompts) as polling:
+        return polling.wait()
+
+
+def begin_fetch(
+    repo: Repository,
+    remote: str,
+    *,
+    timeout: float = 60,
+    progress: Progress | None = None,
+    prompts: bool | None = None,
+) -> Polling:
+    """The same, begun: git talks to the server while the caller reads what is here, then asks what changed."""
+    listening = Listening(repo, read_remote(repo, remote), timeout, progress, prompts)
+    return Polling(listening, Ask([f"+{HITL}open/*:{tracking_base(remote)}open/*"], (NO_HAVES,)))
 
 
 def fetch_refs(
@@ -119,6 +125,23 @@ def asks(repo: Repository, remote: str, refs: Iterable[str]) -> list[Ask]:
     return found
 
 
+def fetch_folder(
+    repo: Repository,
+    remote: str,
+    folder: str,
+    *,
+    timeout: float = 60,
+    progress: Progress | None = None,
+    prompts: bool | None = None,
+) -> dict[str, str]:
+    """Bring every ref of one kind (`archive`): what the remote has of it, by ref."""
+    listening = Listening(repo, read_remote(repo, remote), timeout, progress, prompts)
+    base = f"{tracking_base(remote)}{folder}/"
+    tips = tuple(f"--negotiation-tip={tip}" for tip in Refs(repo).under(base).values())
+    listening.run(Ask([f"+{HITL}{folder}/*:{base}*"], () if tips else (NO_HAVES,), tips))
+    return {f"{HITL}{folder}/{ref.removeprefix(base)}": oid for ref, oid in Refs(repo).under(base).items()}
+
+
 def have(repo: Repository, remote: str, refs: Iterable[str]) -> dict[str, str]:
     """What of these refs `remote` had when it was last asked."""
     names = {tracking(remote, ref): ref for ref in refs}
@@ -136,20 +159,20 @@ class Listening:
     progress: Progress | None
     prompts: bool | None
 
-    def run(self, ask: Ask) -> list[tuple[str, str]]:
+    def run(self, ask: Ask, begun: Conversation | None = None) -> list[tuple[str, str]]:
         seen: list[tuple[str, str]] = []
         for attempt in range(ATTEMPTS):
-            said = self._once(ask)
+            said = (begun if begun and not attempt else self.begin(ask)).end()
             seen += reported(said)
             if not said.code:
-                return seen
+                break
             if attempt == ATTEMPTS - 1 or not any(_LOCKED.search(line) for line in said.err):
-                raise explain(self.remote.name, said, timeout=self.timeout)
+                raise self.trouble(said)
             time.sleep(0.02 * 2**attempt)  # Another fetch of this clone is at the same refs.
-        raise AssertionError("unreachable")
+        return seen
 
-    def _once(self, ask: Ask) -> Spoken:
-        return converse(
+    def begin(self, ask: Ask) -> Conversation:
+        return Conversation(
             self.repo,
             self.remote,
             (*SETTINGS, *ask.config),
@@ -159,18 +182,33 @@ class Listening:
             on_line=late_listener(self.progress) if self.progress else None,
         )
 
+    def trouble(self, said: Spoken) -> Failure:
+        from .trouble import explain
 
-def late_listener(progress: Progress) -> Callable[[str], None]:
-    """GitPython reads the progress; it is loaded when there is some, which an idle fetch never has."""
-    handlers: list[Callable[[str], None]] = []
+        return explain(self.remote.name, said, timeout=self.timeout)
 
-    def on_line(line: str) -> None:
-        if "objects: " in line or "deltas: " in line:
-            if not handlers:
-                handlers.append(listener(progress))
-            handlers[0](line)
 
-    return on_line
+class Polling:
+    """A fetch of the open gates that is under way."""
+
+    def __init__(self, listening: Listening, ask: Ask) -> None:
+        self.listening = listening
+        self.ask = ask
+        self.conversation = listening.begin(ask)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.conversation.leave()
+
+    def wait(self) -> Fetched:
+        seen = self.listening.run(self.ask, self.conversation)
+        return Fetched(
+            updated=ids_of([ref for flag, ref in seen if flag in " +*"]),
+            rewritten=ids_of([ref for flag, ref in seen if flag == "+"]),
+            vanished=ids_of([ref for flag, ref in seen if flag == "-"]),
+        )
 
 
 def reported(said: Spoken) -> list[tuple[str, str]]:

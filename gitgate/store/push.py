@@ -7,11 +7,12 @@ drops every line whose source is an object's name instead of a ref, and ours all
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 from ..errors import Failure, GateError, GitFailed, LostRace, Usage
+from .progress import late_listener
 from .refs import Refs
 from .remote import (
     HITL,
@@ -30,9 +31,7 @@ from .remote import (
 )
 from .repository import Repository
 from .trouble import explain, server_words, without_secret
-from .wire import Spoken, converse
-
-Progress = Callable[[str, int, int | None], None]
+from .wire import Progress, Spoken, converse
 
 MOST_REFS = 25  # Hosts refuse or time out on hundreds of refs at once.
 SETTINGS = ("push.negotiate=false", "push.gpgSign=false", "pack.writeReverseIndex=false")
@@ -142,7 +141,7 @@ class Sender:
         self.atomic = atomic
         self.timeout = timeout
         self.prompts = prompts
-        self.on_line = listener(progress) if progress else None
+        self.on_line = late_listener(progress) if progress else None
 
     def send(self, batch: Sequence[RefMove]) -> list[Fate]:
         """The first address decides; further ones get a copy, and a fate says where one is missing."""
@@ -227,34 +226,6 @@ def parse_fate(ref: str, flag: str, summary: str, words: str) -> Fate:
     if _RACED.search(reason):
         return Fate(ref, ok=False, reason=STALE)
     return Fate(ref, ok=False, reason=f"{REFUSED}{': '.join(part for part in (reason, words) if part)}")
-
-
-def listener(progress: Progress) -> Callable[[str], None]:
-    """Git's progress lines, told to `progress` as a stage, how many are done, and of how many."""
-    from git.util import RemoteProgress
-
-    stages = {
-        RemoteProgress.COUNTING: "counting",
-        RemoteProgress.COMPRESSING: "compressing",
-        RemoteProgress.WRITING: "sending",
-        RemoteProgress.RECEIVING: "receiving",
-        RemoteProgress.RESOLVING: "checking",
-        RemoteProgress.FINDING_SOURCES: "looking",
-    }
-
-    class Listener(RemoteProgress):
-        def update(
-            self,
-            op_code: int,
-            cur_count: str | float,
-            max_count: str | float | None = None,
-            message: str = "",
-        ) -> None:
-            del message
-            stage = stages.get(op_code & self.OP_MASK, "working")
-            progress(stage, int(float(cur_count or 0)), int(float(max_count)) if max_count else None)
-
-    return Listener().new_message_handler()
 
 
 def tracked(repo: Repository, remote: str, moves: Iterable[RefMove]) -> dict[str, str]:

@@ -5,12 +5,10 @@ Values and configuration only; `push` and `fetch` do the moving, `wire` talks.
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..core.ids import is_id
 from ..errors import RemoteUnreachable, UnsafeRemote, Usage
 from .repository import Repository
 
@@ -18,11 +16,12 @@ HITL = "refs/hitl/"
 TRACKING = "refs/gitgate/"
 SAMPLE = "refs/hitl/open/2222222222"
 
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
-_HELPER = re.compile(r"[A-Za-z0-9][A-Za-z0-9+.-]*::|(ext|fd)://", re.IGNORECASE)
-_DASHED_HOST = re.compile(r"([a-z+]+://)?([^/@]*@)?-", re.IGNORECASE)
-_REF = re.compile(r"refs(/(?!\.)[^\x00-\x20\x7f~^:?*\[\\/]+)+")
-_OID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+# Compiled at first use: most runs of the command need one of them.
+_PLAIN_NAME = r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*"
+_HELPER = r"(?i)[A-Za-z0-9][A-Za-z0-9+.-]*::|(ext|fd)://"
+_DASHED_HOST = r"(?i)([a-z+]+://)?([^/@]*@)?-"
+_REF = r"refs(/(?!\.)[^\x00-\x20\x7f~^:?*\[\\/]+)+"
+_OID = r"[0-9a-f]{40}|[0-9a-f]{64}"
 
 
 @dataclass(frozen=True)
@@ -86,9 +85,9 @@ def validate_remote(name_or_url: str) -> str:
     text = name_or_url
     if not text or text != text.strip() or not text.isprintable():
         raise Usage(f"not a remote: {text!r}", hint="git remote -v")
-    if text.startswith("-") or _DASHED_HOST.match(text):
+    if text.startswith("-") or re.match(_DASHED_HOST, text):
         raise Usage(f"a remote cannot begin with a dash: {text}", hint="git remote -v")
-    if _HELPER.match(text):
+    if re.match(_HELPER, text):
         raise Usage(
             f"{text.partition(':')[0]}: is not a way to reach gates: such an address can run any program",
             hint="use an ssh, https or file address",
@@ -98,14 +97,14 @@ def validate_remote(name_or_url: str) -> str:
 
 def validate_move(move: RefMove) -> None:
     if (
-        not _REF.fullmatch(move.ref)
+        not re.fullmatch(_REF, move.ref)
         or ".." in move.ref
         or "@{" in move.ref
         or move.ref.endswith((".lock", "."))
     ):
         raise Usage(f"not a ref: {move.ref!r}")
     for oid in (move.new, move.old):
-        if oid is not None and not _OID.fullmatch(oid):
+        if oid is not None and not re.fullmatch(_OID, oid):
             raise Usage(f"not an object's full name: {oid!r}")
     if move.new is None and move.old is None:
         raise Usage(f"{move.ref} is to be deleted, but its expected value is missing")
@@ -128,9 +127,11 @@ def tracking_base(remote: str) -> str:
     A name is one path component: were `a/open` two, pruning what `a` no longer has would prune it as well. An
     address may hold a password, so its digest stands for it.
     """
-    if _PLAIN_NAME.fullmatch(remote) and not remote.endswith(".lock"):
+    if re.fullmatch(_PLAIN_NAME, remote) and not remote.endswith(".lock"):
         return f"{TRACKING}{remote}/"
     if ":" in remote or remote.startswith(("/", ".")):
+        import hashlib
+
         return f"{TRACKING}%{hashlib.sha256(remote.encode('utf-8', 'surrogateescape')).hexdigest()[:16]}/"
     quoted = (
         chr(b) if (chr(b).isalnum() and b < 128) or b in b"_-" else f"%{b:02X}" for b in remote.encode()
@@ -148,21 +149,34 @@ def read_config(repo: Repository, pattern: str) -> dict[str, list[str]]:
     return found
 
 
-def choose_remote(settings_remote: str | None, repo: Repository) -> str | None:
-    """`gitgate.remote`, else the branch's push remote, else `origin`, else none."""
+def choose_remote(
+    settings_remote: str | None, repo: Repository, config: Mapping[str, str] | None = None
+) -> str | None:
+    """`gitgate.remote`, else the branch's push remote, else `origin`, else none.
+
+    `config` is git's configuration where the caller has read it already (last value of each key).
+    """
     if settings_remote:
         return validate_remote(settings_remote)
-    config = read_config(repo, r"^branch\..*\.(push)?remote$|^remote\.(pushdefault$|.*\.(url|pushurl)$)")
-    branch = repo.git.run("symbolic-ref", "-q", "--short", "HEAD", check=False).out.decode(
-        "utf-8", "surrogateescape"
-    )
-    branch = branch.removesuffix("\n")
-    for key in (f"branch.{branch}.pushremote", "remote.pushdefault", f"branch.{branch}.remote"):
-        name = config.get(key, [""])[-1]
+    if config is None:
+        read = read_config(repo, r"^branch\..*\.(push)?remote$|^remote\.(pushdefault$|.*\.(url|pushurl)$)")
+        config = {key: values[-1] for key, values in read.items()}
+    for name in push_remotes(repo, config):
         if name and name != ".":  # "." is this very repository: a branch that follows a local one.
             return validate_remote(name)
     known = "remote.origin.url" in config or "remote.origin.pushurl" in config
     return "origin" if known else None
+
+
+def push_remotes(repo: Repository, config: Mapping[str, str]) -> list[str]:
+    """Where the current branch goes, first choice first; git is not asked for the branch when all go to one place."""
+    named = {value for key, value in config.items() if key.startswith("branch.") and key.endswith("remote")}
+    default = config.get("remote.pushdefault", "")
+    if not default and named <= {"origin"}:
+        return []
+    said = repo.git.run("symbolic-ref", "-q", "--short", "HEAD", check=False).out
+    branch = said.decode("utf-8", "surrogateescape").removesuffix("\n")
+    return [config.get(f"branch.{branch}.pushremote", ""), default, config.get(f"branch.{branch}.remote", "")]
 
 
 def read_remote(repo: Repository, name: str) -> Remote:
@@ -222,4 +236,8 @@ def overwrites_gates(spec: str) -> bool:
 
 
 def ids_of(refs: Sequence[str]) -> frozenset[str]:
+    if not refs:
+        return frozenset()
+    from ..core.ids import is_id
+
     return frozenset(name for name in (ref.rpartition("/")[2] for ref in refs) if is_id(name))

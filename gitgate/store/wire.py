@@ -21,6 +21,9 @@ from .repository import Repository
 LONGEST = 3600.0  # A server that trickles for ever is cut off, too.
 GRACE = 2.0
 
+Progress = Callable[[str, int, int | None], None]
+"""Told a stage, how many are done, and of how many."""
+
 # Command-line settings win over the user's and the repository's.
 PINNED = (
     "protocol.ext.allow=never",
@@ -86,13 +89,13 @@ class Patience:
         self.heard = self.started = time.monotonic()
         self.ended = threading.Event()
         self.silenced = False
+        threading.Thread(target=self._reap, daemon=True).start()
 
     def sign_of_life(self) -> None:
         self.heard = time.monotonic()
 
     def wait(self) -> None:
         """Until the process has ended, by itself or by us."""
-        threading.Thread(target=self._reap, daemon=True).start()
         while not self.ended.wait(max(0.0, self._left())):
             if self._left() <= 0:
                 self.silenced = True
@@ -125,6 +128,62 @@ class Patience:
             pass
 
 
+class Conversation:
+    """A git command that talks to `remote`; `on_line` is told each line of its talk, progress included.
+
+    It has begun when this is made, and other things can be done until `end` waits for it. Left before its end, it is
+    stopped.
+    """
+
+    def __init__(
+        self,
+        repo: Repository,
+        remote: Remote,
+        config: Sequence[str],
+        args: Sequence[str],
+        *,
+        timeout: float,
+        prompts: bool | None = None,
+        on_line: Callable[[str], None] | None = None,
+    ) -> None:
+        asks = terminal() if prompts is None else prompts
+        # A session of its own has no terminal to ask on and can be ended as a whole.
+        own_session = not asks and os.name == "posix"
+        settings = [part for item in (*PINNED, *config) for part in ("-c", item)]
+        try:
+            self.process = subprocess.Popen(
+                [*repo.git.prefix, *settings, *args],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=repo.git.directory,
+                env=surroundings(repo, remote, prompts=asks),
+                start_new_session=own_session,
+            )
+        except FileNotFoundError as missing:
+            raise no_git(repo.git.directory) from missing
+        self.patience = Patience(self.process, timeout, own_session=own_session)
+        self.out = Ear(self.process.stdout, self.patience, None)
+        self.err = Ear(self.process.stderr, self.patience, on_line)
+
+    def end(self) -> Spoken:
+        """Wait until git is done, or has been silent for too long."""
+        try:
+            self.patience.wait()
+        except BaseException:
+            self.patience.stop()
+            raise
+        # A connection that ssh keeps for later holds our pipe open: what git had to say has been said.
+        self.out.join(GRACE)
+        self.err.join(GRACE)
+        return Spoken(self.process.returncode, self.out.lines, self.err.lines, self.patience.silenced)
+
+    def leave(self) -> None:
+        """Stop what has not ended yet."""
+        if not self.patience.ended.is_set():
+            self.patience.stop()
+
+
 def converse(
     repo: Repository,
     remote: Remote,
@@ -135,34 +194,8 @@ def converse(
     prompts: bool | None = None,
     on_line: Callable[[str], None] | None = None,
 ) -> Spoken:
-    """Run a git command that talks to `remote`; `on_line` is told each line of its talk, progress included."""
-    asks = terminal() if prompts is None else prompts
-    # A session of its own has no terminal to ask on and can be ended as a whole.
-    own_session = not asks and os.name == "posix"
-    settings = [part for item in (*PINNED, *config) for part in ("-c", item)]
-    try:
-        process = subprocess.Popen(
-            [*repo.git.prefix, *settings, *args],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=repo.git.directory,
-            env=surroundings(repo, remote, prompts=asks),
-            start_new_session=own_session,
-        )
-    except FileNotFoundError as missing:
-        raise no_git(repo.git.directory) from missing
-    patience = Patience(process, timeout, own_session=own_session)
-    out, err = Ear(process.stdout, patience, None), Ear(process.stderr, patience, on_line)
-    try:
-        patience.wait()
-    except BaseException:
-        patience.stop()
-        raise
-    # A connection that ssh keeps for later holds our pipe open: what git had to say has been said.
-    out.join(GRACE)
-    err.join(GRACE)
-    return Spoken(process.returncode, out.lines, err.lines, patience.silenced)
+    """A conversation from beginning to end."""
+    return Conversation(repo, remote, config, args, timeout=timeout, prompts=prompts, on_line=on_line).end()
 
 
 class Ear(threading.Thread):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.errors import Usage
-from gitgate.store.fetch import fetch, fetch_refs
+from gitgate.store.fetch import begin_fetch, fetch, fetch_refs
 from gitgate.store.push import push
 from gitgate.store.remote import Fate, Fetched, RefMove
 from sharing import NOBODY, OPEN, Place, hook, name, opening, reasons, record
@@ -168,3 +168,16 @@ def test_progress_is_told_when_somebody_wants_it(near: Place) -> None:
     seen.clear()
     fetch(near.bob.repository, "origin", progress=lambda *told: seen.append(told))
     assert ("receiving", 21, 21) in seen
+
+
+def test_a_fetch_that_has_begun_can_be_waited_for_or_left(near: Place) -> None:
+    """What is here can be read meanwhile; one that is left ends, and the next finds everything."""
+    push(near.ann.repository, "origin", [opening(near.ann, 1)])
+    with begin_fetch(near.bob.repository, "origin") as polling:
+        assert near.bob.refs(OPEN) == {}
+        assert polling.wait().updated == {name(1)}
+    hook(near.server, "slow", "sleep 20")
+    near.ann.git("config", "remote.origin.uploadpack", str(near.server.path / "hooks" / "slow"))
+    with begin_fetch(near.ann.repository, "origin") as polling:
+        process = polling.conversation.process
+    assert process.poll() is not None
