@@ -15,7 +15,7 @@ from ..errors import BadDocument
 from .field import LIMITS, Field, Limits, Plain, field_of, found, step
 from .scalars import resolve
 from .text import one_line
-from .yamlwrite import dump
+from .yamlwrite import NEVER, dump
 
 __all__ = ["LIMITS", "Field", "Limits", "Plain", "dump", "field_of", "parse"]
 
@@ -26,6 +26,11 @@ REFUSED = re.compile(
     "[^\t\n\r -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]|\r(?!\n)"
 )
 PAIR = re.compile(r"(?<!\\)((?:\\\\)*)\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
+KEY = re.compile(r"""(?:^|(?<=[\s{,]))["']?([A-Za-z][\w.-]{0,39})["']?:(?=\s|$)""")
+SAID = {
+    "mapping values are not allowed": "found a second `: ` on this line (text that holds one needs double quotes)",
+    "found character that cannot start any token": "found a tab, or text that starts with @, ` or %",
+}
 QUOTE = "put text that holds `: ` or ` #`, or starts with one of []{}&*!|>'\"%@`?-#, in double quotes"
 
 
@@ -35,18 +40,11 @@ def parse(data: bytes, source: str, *, limits: Limits = LIMITS) -> Field:
     import yaml  # 15 ms to import: whoever only lists gates does without
 
     loader_class: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    loader = loader_class(_joined_pairs(text))
+    loader = loader_class(_json_as_yaml(text))
     try:
         return _Builder(loader, yaml, source, limits).document()
-    except yaml.MarkedYAMLError as wrong:
-        mark = wrong.problem_mark or wrong.context_mark
-        line = mark.line + 1 if mark else 0
-        said = one_line(f"{wrong.problem or wrong.context or 'it is not YAML'}", 160)
-        raise BadDocument(one_line(source), line, "", f"expected YAML or JSON; {said}", hint=QUOTE) from wrong
     except yaml.YAMLError as wrong:
-        raise BadDocument(
-            one_line(source), 0, "", f"expected YAML or JSON; {one_line(str(wrong), 160)}"
-        ) from wrong
+        raise _misspelt(wrong, text, source) from wrong
     finally:
         loader.dispose()
 
@@ -60,29 +58,63 @@ def _text(data: bytes, source: str, limits: Limits) -> str:
     except UnicodeDecodeError as wrong:
         if data.startswith((b"\xff\xfe", b"\xfe\xff")):
             _refuse(source, 1, "expected UTF-8; found UTF-16")
-        line = data.count(b"\n", 0, wrong.start) + 1
-        _refuse(source, line, f"expected UTF-8; found the byte 0x{data[wrong.start]:02x}")
+        before = data[: wrong.start].decode("utf-8")
+        words = f"expected UTF-8; found the byte 0x{data[wrong.start]:02x}"
+        _refuse(source, before.count("\n") + 1, words, _nearest(before))
     text = text.removeprefix("\ufeff")  # some editors on Windows write one; anywhere else it hides
     bad = REFUSED.search(text)
     if bad:
-        line = text.count("\n", 0, bad.start()) + 1
+        before = text[: bad.start()]
         code = ord(bad.group())
-        hint = f' (write it as "\\u{code:04x}" in quotes)' if code else ""
-        _refuse(source, line, f"expected text; found the character U+{code:04X}{hint}")
+        escape = f' (write it as "\\u{code:04x}" in quotes)' if code else ""
+        words = f"expected text; found the character U+{code:04X}{escape}"
+        _refuse(source, before.count("\n") + 1, words, _nearest(before))
     return text
 
 
-def _joined_pairs(text: str) -> str:
-    r"""JSON writes emoji as two escapes, `"\ud83d\ude00"`, which YAML does not know: joined, if this is JSON."""
-    if not text.lstrip().startswith("{") or not PAIR.search(text):
+def _misspelt(wrong: Any, text: str, source: str) -> BadDocument:
+    """The parser's error in our words: it does not know fields, and speaks of tokens."""
+    problem = str(getattr(wrong, "problem", None) or "this is neither")
+    said = next((ours for start, ours in SAID.items() if problem.startswith(start)), one_line(problem, 160))
+    mark = getattr(wrong, "problem_mark", None)
+    if mark is None:
+        return BadDocument(one_line(source), 0, "", f"expected YAML or JSON; {said}", hint=QUOTE)
+    lines = text.split("\n")
+    before = "\n".join(
+        [*lines[: mark.line], *(line[: mark.column] for line in lines[mark.line : mark.line + 1])]
+    )
+    return BadDocument(
+        one_line(source), mark.line + 1, _nearest(before), f"expected YAML or JSON; {said}", hint=QUOTE
+    )
+
+
+def _nearest(before: str) -> str:
+    """The key under which a place stands where nothing could be parsed: on its line, or above and further left."""
+    here, *above = reversed(before.rsplit("\n", 200))
+    keys = KEY.findall(here)
+    if keys:
+        return step(keys[-1]).removeprefix(".")
+    left = len(here) - len(here.lstrip())
+    for line in above:
+        found = KEY.search(line)
+        if found and found.start(1) < left:
+            return step(found[1]).removeprefix(".")
+    return ""
+
+
+def _json_as_yaml(text: str) -> str:
+    r"""Two things that JSON may do and YAML, or PyYAML's own parser, may not: emoji written as two escapes
+    (`"\ud83d\ude00"`), and tabs between values. Mended only if this is JSON: elsewhere both mean something else.
+    """
+    if not text.lstrip().startswith("{") or not ("\t" in text or PAIR.search(text)):
         return text
     import json
 
     try:
         json.loads(text)
     except (ValueError, RecursionError):
-        return text  # in YAML the same letters may be no escape at all
-    return PAIR.sub(_joined, text)
+        return text
+    return PAIR.sub(_joined, text.replace("\t", " "))  # within a string JSON has no raw tab
 
 
 def _joined(pair: re.Match[str]) -> str:
@@ -137,8 +169,9 @@ class _Builder:
         kind = type(event)
         if kind is self.yaml.ScalarEvent:
             field.value = resolve(event.value, field) if event.implicit[0] else event.value
-            if "\0" in event.value:
-                field.fail("expected text; found the character U+0000")
+            never = NEVER.search(event.value)
+            if never:
+                field.fail(f"expected text; found the character U+{ord(never.group()):04X}")
         elif depth > self.limits.depth:
             field.fail(f"expected at most {self.limits.depth} levels; found more")
         elif kind is self.yaml.MappingStartEvent:
