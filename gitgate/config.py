@@ -37,7 +37,9 @@ SETTINGS = (
     Setting("push", "flag", "true", "push after each verb that writes"),
     Setting("publishWork", "flag", "", "push the partial work too; `git gate init` sets it", power=True),
     Setting("initialised", "flag", "false", "`git gate init` was run in this clone", power=True),
-    Setting("resumeHere", "flag", "false", "an answer given in this clone resumes the agent here", power=True),
+    Setting(
+        "resumeHere", "flag", "false", "an answer given in this clone resumes the agent here", power=True
+    ),
     Setting("session", "word:local,push,off", "local", "what becomes of the agent's saved session"),
     Setting("maxAgents", "number", "2", "how many agents are resumed at once on this machine"),
     Setting("maxAttempts", "number", "3", "how often a resume is tried before the gate is failed"),
@@ -50,7 +52,9 @@ SETTINGS = (
     Setting("sign", "flag", "false", "sign answers with git's signing key"),
     Setting("maxFileSize", "number", "10000000", "untracked files over so many bytes stay out of the work"),
     Setting("networkTimeout", "duration", "60s", "how long a push or fetch may take"),
-    Setting("archiveAfter", "duration", "7d", "how long a closed gate stays before `git gate archive` folds it"),
+    Setting(
+        "archiveAfter", "duration", "7d", "how long a closed gate stays before `git gate archive` folds it"
+    ),
     Setting("color", "word:auto,always,never", "auto", "colour on the terminal"),
     Setting("pager", "flag", "true", "show long output through git's pager"),
 )
@@ -77,11 +81,19 @@ class Settings:
 
     def layers(self, setting: Setting) -> list[Callable[[], str | None]]:
         key = setting.name.lower()
-        from_git: Callable[[], str | None] = lambda: self.git.get(f"gitgate.{key}")
+
+        def from_git() -> str | None:
+            return self.git.get(f"gitgate.{key}")
+
         if setting.power:
             return [lambda: self.flags.get(setting.name), from_git]
         files = [lambda read=read: read().get(setting.name) for read in self.files]
-        return [lambda: self.flags.get(setting.name), lambda: self.env.get(setting.variable), from_git, *files]
+        return [
+            lambda: self.flags.get(setting.name),
+            lambda: self.env.get(setting.variable),
+            from_git,
+            *files,
+        ]
 
     def flag(self, name: str) -> bool:
         return self.text(name).lower() in TRUE
@@ -104,7 +116,11 @@ class Settings:
     def pull_request(self) -> int | None:
         """The pull request that this CI job is about, where the forge says so."""
         parts = self.env.get("GITHUB_REF", "").split("/")
-        return int(parts[2]) if parts[:2] == ["refs", "pull"] and len(parts) > 2 and parts[2].isdecimal() else None
+        return (
+            int(parts[2])
+            if parts[:2] == ["refs", "pull"] and len(parts) > 2 and parts[2].isdecimal()
+            else None
+        )
 
     @property
     def in_ci(self) -> bool:
@@ -113,8 +129,14 @@ class Settings:
     def identity(self, role: str = "AUTHOR") -> str:
         """`Name <email>` of the person at this machine as git would record it; empty when git does not know."""
         lower = role.lower()
-        name = self.env.get(f"GIT_{role}_NAME") or self.git.get(f"{lower}.name") or self.git.get("user.name", "")
-        email = self.env.get(f"GIT_{role}_EMAIL") or self.git.get(f"{lower}.email") or self.git.get("user.email", "")
+        name = (
+            self.env.get(f"GIT_{role}_NAME") or self.git.get(f"{lower}.name") or self.git.get("user.name", "")
+        )
+        email = (
+            self.env.get(f"GIT_{role}_EMAIL")
+            or self.git.get(f"{lower}.email")
+            or self.git.get("user.email", "")
+        )
         name = name or email.partition("@")[0]
         return f"{clean(name)} <{clean(email)}>" if email or name else ""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..core.model import ON_TIMEOUT, PRIORITIES
+from ..core.words import ON_TIMEOUT, PRIORITIES
 from ..errors import Usage
 from .screen import Screen, read_file, read_text, verb
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..core.model import PRIORITIES
+from ..core.words import PRIORITIES
 from .screen import Screen, gate_argument, verb
 
 if TYPE_CHECKING:

@@ -79,7 +79,8 @@ def read_yes_no(question: Question, *, approve: bool) -> Value:
             return found[0]
     flag = "--approve" if approve else "--reject"
     raise BadAnswer(
-        f"{question.key}: {flag} answers an approval; this is a {question.type} question", hint=expected(question)
+        f"{question.key}: {flag} answers an approval; this is a {question.type} question",
+        hint=expected(question),
     )
 
 
@@ -104,7 +105,9 @@ def read_several(questions: Sequence[Question], given: Given) -> dict[str, Value
     approvals = [q for q in questions if q.type == "approval"]
     if given.approve is not None:
         if len(approvals) != 1:
-            raise BadAnswer("--approve and --reject need exactly one approval among the questions", hint=each(questions))
+            raise BadAnswer(
+                "--approve and --reject need exactly one approval among the questions", hint=each(questions)
+            )
         named.setdefault(approvals[0].key, "yes" if given.approve else "no")
     if given.text is not None:
         named = {**lines_of(questions, given.text), **named}
@@ -124,9 +127,14 @@ def read_mapping(questions: Sequence[Question], named: Mapping[str, object]) -> 
 
 def read_free(question: Question, given: object) -> Value:
     """Among several questions `other:TEXT` is how free text is told from a mistyped label."""
-    if isinstance(given, str) and given.startswith("other:") and question.type in ("choice", "choices"):
-        if match_option(question, given) is None:
-            return read_other(question, given.removeprefix("other:"))
+    choosing = question.type in ("choice", "choices")
+    if (
+        choosing
+        and isinstance(given, str)
+        and given.startswith("other:")
+        and not match_option(question, given)
+    ):
+        return read_other(question, given.removeprefix("other:"))
     return read_value(question, given)
 
 

@@ -6,15 +6,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from ..errors import BadDocument, BadAnswer
+from ..errors import BadAnswer, BadDocument
 from . import codec
 from .codec import Field
 from .model import (
-    DELIVERIES,
-    ON_TIMEOUT,
-    OUTCOMES,
-    PRIORITIES,
-    VERDICTS,
     Answer,
     Asker,
     Claim,
@@ -30,6 +25,7 @@ from .model import (
     Work,
 )
 from .questions import ALIASES, TYPES, read_value, type_name
+from .words import DELIVERIES, ON_TIMEOUT, OUTCOMES, PRIORITIES, VERDICTS
 
 VERSION = 1
 MOST_QUESTIONS = 20
@@ -49,7 +45,9 @@ class Kind(NamedTuple):
 
 def dump(event: Event) -> bytes:
     """The file of an event."""
-    return codec.dump({"hitl": VERSION, **{k: v for k, v in plain(event).items() if v not in (None, "", [], {})}})
+    return codec.dump(
+        {"hitl": VERSION, **{k: v for k, v in plain(event).items() if v not in (None, "", [], {})}}
+    )
 
 
 def plain(event: Event) -> dict[str, object]:
@@ -99,7 +97,9 @@ def plain_opened(opened: Opened) -> dict[str, object]:
         "follows": opened.follows,
         "attachments": list(opened.attachments),
         "work": plain_work(opened.work),
-        "session": None if session is None else {n: getattr(session, n) for n in session.__dataclass_fields__},
+        "session": None
+        if session is None
+        else {n: getattr(session, n) for n in session.__dataclass_fields__},
         "config": dict(opened.config),
         "nonce": opened.nonce,
     }
@@ -227,7 +227,9 @@ def parse_options(item: Field) -> tuple[Option, ...]:
         if isinstance(entry.value, str):
             options.append(Option(entry.text(most=1000, least=1)))
         else:
-            options.append(Option(entry.need("label").text(most=1000, least=1), words(entry, "description", MOST_TEXT)))
+            options.append(
+                Option(entry.need("label").text(most=1000, least=1), words(entry, "description", MOST_TEXT))
+            )
         if options[-1].label.strip().casefold() in [o.label.strip().casefold() for o in options[:-1]]:
             entry.fail(f"each label once; {options[-1].label!r} is there twice")
     if len(options) > MOST_OPTIONS:
@@ -250,7 +252,9 @@ def with_default(item: Field, question: Question) -> Question:
 
 def parse_work(item: Field) -> Work:
     left_out = item.get("left_out")
-    numbers = {n: f.integer(0, 10**12) if (f := item.get(n)) else 0 for n in ("files", "insertions", "deletions")}
+    numbers = {
+        n: f.integer(0, 10**12) if (f := item.get(n)) else 0 for n in ("files", "insertions", "deletions")
+    }
     dirty = item.get("dirty")
     return Work(
         base=oid(item, "base"),
@@ -258,7 +262,9 @@ def parse_work(item: Field) -> Work:
         commit=oid(item, "commit"),
         branch=words(item, "branch") or None,
         dirty=dirty.boolean() if dirty else False,
-        left_out=tuple((words(e, "path", 4096), words(e, "reason")) for e in left_out.items()) if left_out else (),
+        left_out=tuple((words(e, "path", 4096), words(e, "reason")) for e in left_out.items())
+        if left_out
+        else (),
         intent_to_add=texts(item, "intent_to_add", 4096),
         operation=words(item, "operation") or None,
         **numbers,
@@ -401,6 +407,8 @@ def as_value(field: Field) -> Value:
     value = field.plain()
     if isinstance(value, (str, bool, dict)):
         return value
-    if isinstance(value, list) and all(isinstance(part, str) for part in value):
-        return value
+    if isinstance(value, list):
+        labels = [part for part in value if isinstance(part, str)]
+        if len(labels) == len(value):
+            return labels
     return field.fail("expected text, true or false, a list of labels, or a form")

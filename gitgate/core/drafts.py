@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from ..errors import BadAnswer, Usage
 from .documents import KEY, parse_questions, texts
 from .field import Field
-from .model import ON_TIMEOUT, PRIORITIES, Option, Question
+from .model import Option, Question, Value
 from .questions import ALIASES, TYPES, read_value, type_name
 from .times import parse_duration
+from .words import ON_TIMEOUT, PRIORITIES
 
 # Words that other systems use for our fields, in files that ask.
 FIELD_ALIASES = {
@@ -57,7 +58,9 @@ def question(
     name = "choice" if type is None and options else "form" if type is None and schema else type or "text"
     kind = type_name(name)
     if kind is None:
-        raise Usage(f"{name!r} is not a type of question; expected one of {', '.join(TYPES)}", hint=other_words())
+        raise Usage(
+            f"{name!r} is not a type of question; expected one of {', '.join(TYPES)}", hint=other_words()
+        )
     check_options(kind, options, schema)
     plain = Question(
         key=key,
@@ -88,7 +91,7 @@ def check_options(kind: str, options: Sequence[Option], schema: Mapping[str, obj
             raise Usage(f"the option {label!r} is there twice")
 
 
-def default_of(plain: Question, given: object) -> object:
+def default_of(plain: Question, given: object) -> Value:
     try:
         return read_value(plain, given)
     except BadAnswer as wrong:
@@ -144,7 +147,9 @@ def read_flat(root: Field) -> Question:
     value = dict(root.mapping())
     value["key"] = Field(key.text() if key else "answer", root.source, root.path, root.line)
     value["prompt"] = prompt
-    (only,) = parse_questions(Field([Field(value, root.source, root.path, root.line)], root.source, root.path, root.line))
+    (only,) = parse_questions(
+        Field([Field(value, root.source, root.path, root.line)], root.source, root.path, root.line)
+    )
     return only
 
 

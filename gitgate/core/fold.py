@@ -54,7 +54,11 @@ def apply(gate: Gate, entry: Entry) -> Gate:
     if isinstance(event, Outcome):
         return with_outcome(gate, moved, event)
     if isinstance(event, Remark):
-        return moved if name in ("commented", "late") else replace(moved, closing=event, expired=name == "expired")
+        return (
+            moved
+            if name in ("commented", "late")
+            else replace(moved, closing=event, expired=name == "expired")
+        )
     raise BrokenRecord(f"gate {gate.id}: {entry.name} cannot follow an opened gate")
 
 

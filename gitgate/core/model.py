@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-Value = str | bool | list[str] | dict[str, object]
+Value = str | bool | list[str] | Mapping[str, object]
 
 QUESTION_FILE = "question.yaml"
 ATTACHMENTS = "attachments"
-PRIORITIES = ("urgent", "high", "normal", "low")  # most pressing first
-DELIVERIES = ("resume", "wait", "none")
-ON_TIMEOUT = ("stuck", "default", "remind", "fail")
-VERDICTS = ("answered", "approved", "rejected", "defaulted")
-OUTCOMES = ("resumed", "released", "failed")
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,9 @@ def read_choices(question: Question, given: object) -> Value:
         raise BadAnswer(f"{question.key}: expected a list of options, found {kind_of(given)}")
     if not parts:
         raise empty(question)
-    picked = [pick(question, part) if isinstance(part, str) else str(read_choice(question, part)) for part in parts]
+    picked = [
+        pick(question, part) if isinstance(part, str) else str(read_choice(question, part)) for part in parts
+    ]
     return list(dict.fromkeys(picked))
 
 
@@ -156,7 +158,9 @@ def wrong_option(question: Question, word: str) -> str:
 
 def option_hint(question: Question, word: str) -> str:
     if question.other:
-        return f"to answer in your own words: git gate respond ID --other {json.dumps(word, ensure_ascii=False)}"
+        return (
+            f"to answer in your own words: git gate respond ID --other {json.dumps(word, ensure_ascii=False)}"
+        )
     return "answer with a label, a unique beginning of one, or its number: '#1'"
 
 
@@ -178,7 +182,14 @@ def listed(question: Question) -> str:
 
 
 def kind_of(given: object) -> str:
-    names = {bool: "a yes/no value", int: "a number", float: "a number", str: "text", dict: "an object", list: "a list"}
+    names = {
+        bool: "a yes/no value",
+        int: "a number",
+        float: "a number",
+        str: "text",
+        dict: "an object",
+        list: "a list",
+    }
     return "nothing" if given is None else names.get(type(given), type(given).__name__)
 
 

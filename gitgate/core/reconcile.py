@@ -25,7 +25,8 @@ class Plan:
 
 def reconcile(local: Sequence[Entry], remote: Sequence[Entry]) -> Plan:
     """Both are first-parent chains, oldest first. Claims and outcomes are never recorded again: a claim names its
-    answer's commit, and two runners must not both believe that they hold it."""
+    answer's commit, and two runners must not both believe that they hold it.
+    """
     ours = [entry.commit for entry in local]
     theirs = [entry.commit for entry in remote]
     if ours == theirs:

@@ -31,7 +31,12 @@ TABLE: tuple[Row, ...] = (
     Row(None, "opened", AWAITING, "an agent asks and exits"),
     Row(AWAITING, "answered", ANSWERED, "a person answers, and no more answers are needed"),
     Row(AWAITING, "voted", AWAITING, "a person answers, and the quorum needs more"),
-    Row(AWAITING, "defaulted", ANSWERED, "the deadline passed and the declared default applies; nobody said it"),
+    Row(
+        AWAITING,
+        "defaulted",
+        ANSWERED,
+        "the deadline passed and the declared default applies; nobody said it",
+    ),
     Row(AWAITING, "expired", EXPIRED, "the deadline passed and nobody answered"),
     Row(AWAITING, "reminded", AWAITING, "the deadline passed; announced again with a new one"),
     Row(AWAITING, "withdrawn", WITHDRAWN, "the asker no longer needs it"),
@@ -80,8 +85,10 @@ def refusal(state: str | None, event: str) -> str:
     if state == ANSWERED and event in ("answered", "voted", "stopped", "withdrawn"):
         return "the gate is already answered"
     if state in (RESUMING, RESUMED) and event in ("answered", "voted", "amended", "stopped", "withdrawn"):
-        return "the gate is already answered, and the agent has been told" if state == RESUMED else (
-            "the gate is already answered, and an agent is acting on it"
+        return (
+            "the gate is already answered, and the agent has been told"
+            if state == RESUMED
+            else ("the gate is already answered, and an agent is acting on it")
         )
     possible = ", ".join(row.event for row in TABLE if row.state == state)
     return f"a gate that is {state or 'not there'} cannot be {event}; what can happen now: {possible}"

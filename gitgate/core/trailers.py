@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .model import Event, Gate, Opened, Remark
-
 PREFIX = "Hitl-"
 MOST_BYTES = 200
 
@@ -36,43 +34,3 @@ def parse(message: str) -> dict[str, str] | None:
             return None
         found[name] = value
     return {name.removeprefix(PREFIX): value for name, value in found.items()}
-
-
-def subject(name: str, event: Event, opened: Opened) -> str:
-    by = getattr(event, "by", "") or opened.asked.agent
-    person = by.partition(" <")[0]
-    if isinstance(event, Opened):
-        return f"{person or 'an agent'} asks: {opened.title}"
-    if isinstance(event, Remark) and event.text:
-        return f"{name} by {person or 'nobody'}: {event.text}"
-    if name in ("expired", "defaulted", "reminded"):
-        return f"{name}: nobody answered in time"
-    return f"{name} by {person}"
-
-
-def trailers(name: str, gate: Gate) -> list[tuple[str, str]]:
-    """All that a list shows of the gate, carried by every event so that its tip alone is enough."""
-    opened = gate.opened
-    return [
-        ("Gate", gate.id),
-        ("Event", name),
-        ("State", gate.state),
-        ("Title", opened.title),
-        ("Question", opened.questions[0].prompt),
-        ("Questions", str(len(opened.questions))),
-        ("Type", ",".join(dict.fromkeys(q.type for q in opened.questions))),
-        ("Agent", opened.asked.agent),
-        ("Asked-By", opened.asked.by),
-        ("Asked-At", opened.asked.at),
-        ("Branch", opened.work.branch or ""),
-        ("Head", opened.work.base or ""),
-        ("Priority", gate.priority),
-        ("Delivery", opened.delivery),
-        ("Deadline", (gate.deadline or "") if gate.state == "awaiting" else ""),
-        ("On-Timeout", opened.on_timeout),
-        ("To", ", ".join(gate.to)),
-        ("Key", opened.key or ""),
-        ("Pull-Request", str(opened.config.get("pull_request") or "")),
-        ("Verdict", gate.answer.answer.verdict if gate.answer else ""),
-        ("Closed", "yes" if gate.closed else ""),
-    ]

@@ -88,11 +88,15 @@ def check_open(gate: Gate, who: str, *, amend: bool) -> None:
 
 def check_amendable(gate: Gate, who: str) -> None:
     if gate.state == AWAITING:
-        raise BadAnswer(f"gate {gate.id} has no answer to amend yet", hint=f"git gate respond {gate.id} ANSWER")
+        raise BadAnswer(
+            f"gate {gate.id} has no answer to amend yet", hint=f"git gate respond {gate.id} ANSWER"
+        )
     if gate.state != ANSWERED or gate.answer is None:
         raise closed_error(gate, "amended")
     if gate.answer.answer.by != who:
-        raise NotAllowed(f"the answer is {split_person(gate.answer.answer.by) or 'nobody'}'s; only its author amends it")
+        raise NotAllowed(
+            f"the answer is {split_person(gate.answer.answer.by) or 'nobody'}'s; only its author amends it"
+        )
 
 
 def closed_error(gate: Gate, event: str = "answered") -> Conflict:
@@ -112,7 +116,9 @@ def check_seen(gate: Gate, seen: str) -> None:
         raise Stale(f"what you saw of gate {gate.id} is not part of it", hint=f"git gate show {gate.id}")
     since = [entry.name for entry in gate.history[places[0] + 1 :] if entry.name not in HARMLESS]
     if since and gate.state == AWAITING:
-        raise Stale(f"gate {gate.id} was {', '.join(since)} after you read it", hint=f"git gate show {gate.id}")
+        raise Stale(
+            f"gate {gate.id} was {', '.join(since)} after you read it", hint=f"git gate show {gate.id}"
+        )
 
 
 def refuse_late(gate: Gate, said: Answer) -> None:

@@ -22,6 +22,7 @@ from .recording import NOBODY
 
 KEYS = "refs/gitgate/+keys/"  # `+` is in no remote's folder there
 TRIES = 5
+MESSENGERS = frozenset(("git", "git-gate", "sh", "bash", "dash", "zsh", "fish", "timeout", "env"))
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,9 @@ class Wishes:
     wait: bool = False
 
 
-def ask(desk: Desk, draft: Draft, wishes: Wishes = Wishes(), attachments: Mapping[str, bytes] | None = None) -> Asked:
+def ask(
+    desk: Desk, draft: Draft, wishes: Wishes = Wishes(), attachments: Mapping[str, bytes] | None = None
+) -> Asked:
     """Open a gate. Nothing is written unless all of it can be."""
     check(desk, draft)
     for _ in range(TRIES):
@@ -55,7 +58,7 @@ def ask(desk: Desk, draft: Draft, wishes: Wishes = Wishes(), attachments: Mappin
             return Asked(existing, Published(existing, reason="it was already there"), new=False)
         asked = compose(desk, draft, wishes, attachments or {})
         try:
-            desk.refs.update(moves(desk, asked.gate, draft.key, existing))
+            desk.refs.update(moves(asked.gate, draft.key, existing))
         except LostRace:
             if draft.key is None:
                 raise
@@ -70,13 +73,16 @@ def check(desk: Desk, draft: Draft) -> None:
     how = draft.on_timeout or desk.settings.text("onTimeout")
     has_deadline = draft.timeout is not None or desk.settings.seconds("timeout") is not None
     if draft.on_timeout and not has_deadline:
-        raise Usage("--on-timeout says what happens at a deadline, and there is none", hint="add --timeout 2h")
+        raise Usage(
+            "--on-timeout says what happens at a deadline, and there is none", hint="add --timeout 2h"
+        )
     if how != "default" or not has_deadline:
         return
     without = [q.key for q in draft.questions if q.default is None]
     if without:
         raise Usage(
-            f"--on-timeout default needs a default, and {', '.join(without)} has none", hint="add --default VALUE"
+            f"--on-timeout default needs a default, and {', '.join(without)} has none",
+            hint="add --default VALUE",
         )
     if any(q.type == "approval" for q in draft.questions) and not desk.settings.flag("approvalDefaults"):
         raise NotAllowed(
@@ -123,7 +129,7 @@ def compose(desk: Desk, draft: Draft, wishes: Wishes, attachments: Mapping[str, 
     return Asked(gate, Published(gate), changed=changed, untracked=untracked)
 
 
-def moves(desk: Desk, gate: Gate, key: str | None, key_before: str | None) -> list[RefMove]:
+def moves(gate: Gate, key: str | None, key_before: str | None) -> list[RefMove]:
     """The gate, its work and its key: all of them or none."""
     listed = [RefMove(OPEN + gate.id, gate.tip, None)]
     if gate.opened.work.commit:
@@ -203,12 +209,25 @@ def agent_name(desk: Desk, draft: Draft, session_id: str) -> str:
         return draft.agent
     if session_id:
         return f"{desk.repo.place.name}/{session_id[:4]}"
-    parent = os.getppid()
-    try:
-        program = Path(f"/proc/{parent}/comm").read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        program = "process"
-    return f"agent-{program or 'process'}-{parent}"
+    program, pid = asking_program()
+    return f"agent-{program}-{pid}"
+
+
+def asking_program() -> tuple[str, int]:
+    """The program that called us: git and shells between it and us are only messengers."""
+    pid = first = os.getppid()
+    for _ in range(8):
+        try:
+            head, _, tail = (
+                Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")
+            )
+        except OSError:
+            break
+        program = head.partition("(")[2].strip() or "process"
+        if program not in MESSENGERS:
+            return program, pid
+        pid = int(tail.split()[1])
+    return "process", first
 
 
 def digest_of(salt: str, session_id: str) -> str:

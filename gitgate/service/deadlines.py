@@ -4,30 +4,14 @@ from __future__ import annotations
 
 from ..core import times
 from ..core.model import Answer, Edit, Event, Gate, Remark
-from ..errors import GateError
 from .desk import Desk
-from .listing import Summary, summary_of
 from .recording import record
 
 VIA = "deadline"
 
 
-def overdue(summary: Summary, now: str) -> bool:
-    """RFC 3339 in UTC compares as text."""
-    return summary.state == "awaiting" and bool(summary.deadline) and summary.deadline <= now
-
-
 def past_due(desk: Desk, gate: Gate) -> bool:
     return gate.state == "awaiting" and gate.deadline is not None and gate.deadline <= desk.now
-
-
-def settle(desk: Desk, summary: Summary) -> Summary:
-    """The summary of a gate whose deadline passed, after acting on it. One that cannot be acted on stays as it is."""
-    try:
-        gate = act(desk, desk.records.load(summary.id, summary.tip))
-    except GateError:
-        return summary
-    return summary_of(gate.id, gate.tip, desk.records.commit(gate.tip).message)
 
 
 def act(desk: Desk, gate: Gate) -> Gate:

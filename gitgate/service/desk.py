@@ -14,7 +14,6 @@ from ..config import Settings
 from ..core import ids, times
 from ..errors import AmbiguousGate, Failure, NotAllowed, UnknownGate, Usage
 from ..store.refs import OPEN, Refs
-from ..store.remote import tracking_base
 from ..store.repository import Repository, discover
 
 if TYPE_CHECKING:
@@ -88,7 +87,9 @@ class Desk:
                 raise self.unknown(given)
             return word, tip
         if not ids.is_prefix(word):
-            raise UnknownGate(f"{given!r} is not a gate's id: they have 10 letters and digits, 4 are enough", hint=LISTING)
+            raise UnknownGate(
+                f"{given!r} is not a gate's id: they have 10 letters and digits, 4 are enough", hint=LISTING
+            )
         return self.one_of(given, self.refs.under(f"{OPEN}{word}*"))
 
     def one_of(self, given: str, found: Mapping[str, str]) -> tuple[str, str]:
@@ -112,10 +113,14 @@ class Desk:
             raise UnknownGate(f"no gate {what}", hint=LISTING)
         if len(waiting) > 1:
             names = ", ".join(summary.id[:6] for summary in waiting[:8])
-            raise AmbiguousGate(f"{len(waiting)} gates wait: {names}", hint="name one: git gate respond ID ANSWER")
+            raise AmbiguousGate(
+                f"{len(waiting)} gates wait: {names}", hint="name one: git gate respond ID ANSWER"
+            )
         return waiting[0].id, waiting[0].tip
 
     def tracked(self, remote: str, gate: str) -> str | None:
+        from ..store.remote import tracking_base
+
         return self.refs.get(f"{tracking_base(remote)}open/{gate}")
 
 

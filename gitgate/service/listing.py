@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..core import trailers
-from ..core.model import PRIORITIES
+from ..core.words import PRIORITIES
+from ..errors import GateError
 from ..store.refs import OPEN
 from .desk import Desk, split_person
 
@@ -115,16 +116,30 @@ def summary_of(gate: str, tip: str, message: str) -> Summary:
 
 def listed(desk: Desk, chosen: Filter) -> list[Summary]:
     """The gates that a list shows, most pressing first; a deadline that has passed is acted on first."""
-    from .deadlines import overdue, settle
-
     now = desk.now
     found = []
     for summary in summaries(desk):
-        current = settle(desk, summary) if overdue(summary, now) else summary
+        current = settled(desk, summary) if overdue(summary, now) else summary
         if chosen.keeps(current) or (current.state == "broken" and not chosen.states):
             found.append(current)
     found.sort(key=lambda summary: summary.pressing)
     return found
+
+
+def overdue(summary: Summary, now: str) -> bool:
+    """RFC 3339 in UTC compares as text."""
+    return summary.state == "awaiting" and bool(summary.deadline) and summary.deadline <= now
+
+
+def settled(desk: Desk, summary: Summary) -> Summary:
+    """The summary of a gate whose deadline passed, after acting on it. One that cannot be acted on stays as it is."""
+    from .deadlines import act
+
+    try:
+        gate = act(desk, desk.records.load(summary.id, summary.tip))
+    except GateError:
+        return summary
+    return summary_of(gate.id, gate.tip, desk.records.commit(gate.tip).message)
 
 
 def counts(desk: Desk) -> dict[str, int]:

@@ -53,7 +53,9 @@ def publish(desk: Desk, gate: Gate, *, push: bool | None = None, work: bool = Fa
         return send(desk, gate, remote, work=work)
     except GateError as failed:
         if push or desk.settings.in_ci:
-            raise type(failed)(f"gate {gate.id} is safe here, but not pushed: {failed.message}", hint=failed.hint) from failed
+            raise type(failed)(
+                f"gate {gate.id} is safe here, but not pushed: {failed.message}", hint=failed.hint
+            ) from failed
         return Published(gate, remote, reason=failed.message)
 
 

@@ -43,7 +43,9 @@ def find_gate(desk: Desk, given: str | None) -> Found:
     try:
         loaded = act(desk, loaded)
     except GateError as unwritable:
-        desk.progress(f"the deadline of {gate} has passed, but that cannot be recorded here: {unwritable.message}")
+        desk.progress(
+            f"the deadline of {gate} has passed, but that cannot be recorded here: {unwritable.message}"
+        )
     remote = remote_of(desk)
     pushed = remote is not None and desk.tracked(remote, gate) == loaded.tip
     here = loaded.opened.session is not None and desk.refs.get(SESSIONS + gate) is not None

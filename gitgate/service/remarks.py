@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..core import times
-from ..core.model import PRIORITIES, Edit, Event, Gate, Remark
+from ..core.model import Edit, Event, Gate, Remark
+from ..core.words import PRIORITIES
 from ..errors import NotAllowed, Usage
 from .asking import digest_of
 from .deadlines import act

@@ -55,7 +55,9 @@ def overall_status(desk: Desk) -> tuple[Json, str]:
     agents: dict[str, dict[str, object]] = {}
     for summary in listed(desk, Filter(all=True)):
         counts[summary.state] = counts.get(summary.state, 0) + 1
-        known = agents.setdefault(summary.agent, {"agent": summary.agent, "questions": 0, "waiting": [], "last_seen": ""})
+        known = agents.setdefault(
+            summary.agent, {"agent": summary.agent, "questions": 0, "waiting": [], "last_seen": ""}
+        )
         known["questions"] = int(str(known["questions"])) + 1
         known["last_seen"] = max(str(known["last_seen"]), summary.at)
         waiting = known["waiting"]
@@ -65,8 +67,14 @@ def overall_status(desk: Desk) -> tuple[Json, str]:
     lines = [words]
     for known in agents.values():
         waiting = known["waiting"]
-        state = f"waiting ({', '.join(str(g)[:6] for g in waiting)})" if isinstance(waiting, list) and waiting else "idle"
-        lines.append(f"  {one_line(str(known['agent']))}: {state}, {known['questions']} asked, last at {known['last_seen']}")
+        state = (
+            f"waiting ({', '.join(str(g)[:6] for g in waiting)})"
+            if isinstance(waiting, list) and waiting
+            else "idle"
+        )
+        lines.append(
+            f"  {one_line(str(known['agent']))}: {state}, {known['questions']} asked, last at {known['last_seen']}"
+        )
     return {"counts": counts, "agents": list(agents.values())}, "\n".join(lines)
 
 

@@ -32,7 +32,9 @@ class Synced:
 
     @property
     def changed(self) -> bool:
-        return any((self.new, self.updated, self.again, self.pushed, self.archived, self.refused, self.broken))
+        return any(
+            (self.new, self.updated, self.again, self.pushed, self.archived, self.refused, self.broken)
+        )
 
 
 def sync(desk: Desk, remote: str | None = None) -> Synced:

@@ -59,7 +59,9 @@ def painted(text: str) -> str:
 
     colors = {"+": "green", "-": "red", "@": "cyan"}
     lines = text.split("\n")
-    return "\n".join(paint(line, colors.get(line[:1], ""), on=line[:1] in colors and bool(line)) for line in lines)
+    return "\n".join(
+        paint(line, colors.get(line[:1], ""), on=line[:1] in colors and bool(line)) for line in lines
+    )
 
 
 def open_place(desk: Desk, gate: Gate, directory: Path) -> Place:

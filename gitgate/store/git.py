@@ -45,7 +45,11 @@ class Result:
 
 def sealed_environment(env: Mapping[str, str]) -> dict[str, str]:
     """`env` without the variables that would redirect git, and with the ones that make it predictable."""
-    kept = {k: v for k, v in env.items() if not k.startswith("GIT_") or k in KEPT_GIT_VARIABLES or k.startswith(KEPT_PREFIXES)}
+    kept = {
+        k: v
+        for k, v in env.items()
+        if not k.startswith("GIT_") or k in KEPT_GIT_VARIABLES or k.startswith(KEPT_PREFIXES)
+    }
     return {**kept, **SEALED}
 
 
@@ -83,7 +87,9 @@ class Git:
         result = Result(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace").strip())
         if check and result.code:
             raise GitFailed(
-                f"git {args[0]} failed: {result.err or f'exit {result.code}'}", status=result.code, stderr=result.err
+                f"git {args[0]} failed: {result.err or f'exit {result.code}'}",
+                status=result.code,
+                stderr=result.err,
             )
         return result
 

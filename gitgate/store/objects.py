@@ -109,14 +109,18 @@ def open_objects(repo: Repository, *, bulk: bool) -> Objects:
     if bulk and len(repo.zero) == 40:
         try:
             return LibraryObjects(repo)
-        except Exception as refused:  # pygit2 raises its own error for every repository extension that it lacks
+        except (
+            Exception
+        ) as refused:  # pygit2 raises its own error for every repository extension that it lacks
             if type(refused).__name__ != "GitError":
                 raise
     return PlumbingObjects(repo.git)
 
 
 def missing(oid: str) -> BrokenRecord:
-    return BrokenRecord(f"object {oid[:12]} is not in this repository", hint="git gate sync, then: git gate verify")
+    return BrokenRecord(
+        f"object {oid[:12]} is not in this repository", hint="git gate sync, then: git gate verify"
+    )
 
 
 def parse_tree(payload: bytes, width: int = 20) -> list[TreeEntry]:

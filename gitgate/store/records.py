@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..core import documents, trailers
+from ..core import documents
 from ..core.fold import apply, begin, fold
+from ..core.headline import message
 from ..core.ids import file_name, gate_id
 from ..core.model import ATTACHMENTS, QUESTION_FILE, Answer, Entry, Event, Gate, Opened
 from ..errors import BrokenRecord
@@ -45,7 +46,9 @@ class Records:
         before: dict[bytes, TreeEntry] = {}
         for oid, commit in chain:
             tree = self.tree(commit.tree)
-            found.append(self.entry(gate, oid, commit, before, tree) if found else self.first(gate, oid, commit, tree))
+            found.append(
+                self.entry(gate, oid, commit, before, tree) if found else self.first(gate, oid, tree)
+            )
             before = tree
         return found
 
@@ -64,11 +67,13 @@ class Records:
         chain.reverse()
         return chain
 
-    def first(self, gate: str, oid: str, commit: raw.Commit, tree: Mapping[bytes, TreeEntry]) -> Entry:
+    def first(self, gate: str, oid: str, tree: Mapping[bytes, TreeEntry]) -> Entry:
         strange = [name for name in tree if name not in (QUESTION_FILE.encode(), ATTACHMENTS.encode())]
         question = tree.get(QUESTION_FILE.encode())
         if strange or question is None or question.mode != REGULAR:
-            raise BrokenRecord(f"gate {gate}: the first commit must hold {QUESTION_FILE} and attachments only")
+            raise BrokenRecord(
+                f"gate {gate}: the first commit must hold {QUESTION_FILE} and attachments only"
+            )
         data = self.blob(question.oid)
         if gate_id(data) != gate:
             raise BrokenRecord(f"gate {gate}: its question was rewritten; it belongs to gate {gate_id(data)}")
@@ -138,8 +143,7 @@ class Records:
         files = {QUESTION_FILE: data, **{f"{ATTACHMENTS}/{name}": body for name, body in attachments.items()}}
         tree = self.write_files(files)
         folded = begin(gate, Entry("", "opened", opened, (), QUESTION_FILE), opened)
-        message = trailers.dump(trailers.subject("opened", opened, opened), trailers.trailers("opened", folded))
-        oid = self.write_commit(tree, (), by, message)
+        oid = self.write_commit(tree, (), by, message("opened", opened, folded))
         return begin(gate, Entry(oid, "opened", opened, (), QUESTION_FILE), opened)
 
     def write_event(
@@ -151,12 +155,8 @@ class Records:
         path = f"{folder}/{file_name(data)}.yaml"
         parents = (gate.tip, original) if original else (gate.tip,)
         after = apply(gate, Entry("", name, event, parents, path))
-        actual = after.history[-1].name
-        message = trailers.dump(
-            trailers.subject(actual, event, gate.opened), trailers.trailers(actual, after)
-        )
         tree = self.with_file(self.commit(gate.tip).tree, path, data)
-        oid = self.write_commit(tree, parents, by, message)
+        oid = self.write_commit(tree, parents, by, message(after.history[-1].name, event, after))
         return apply(gate, Entry(oid, name, event, parents, path))
 
     def repeat(self, gate: Gate, entry: Entry, by: Signature, original: str) -> Gate:
@@ -164,13 +164,8 @@ class Records:
         again = Entry("", entry.name, entry.event, (gate.tip, original), entry.path)
         name = documents.BY_FOLDER[entry.path.partition("/")[0]].name
         after = apply(gate, Entry("", name, entry.event, again.parents, entry.path))
-        actual = after.history[-1].name
-        data = self.file_of(entry)
-        tree = self.with_file(self.commit(gate.tip).tree, entry.path, data)
-        message = trailers.dump(
-            trailers.subject(actual, entry.event, gate.opened), trailers.trailers(actual, after)
-        )
-        oid = self.write_commit(tree, again.parents, by, message)
+        tree = self.with_file(self.commit(gate.tip).tree, entry.path, self.file_of(entry))
+        oid = self.write_commit(tree, again.parents, by, message(after.history[-1].name, entry.event, after))
         return apply(gate, Entry(oid, name, entry.event, again.parents, entry.path))
 
     def file_of(self, entry: Entry) -> bytes:
@@ -197,7 +192,9 @@ class Records:
                 folders.setdefault(folder, {})[rest] = data
             else:
                 entries.append(TreeEntry(REGULAR, path.encode(), self.objects.write(BLOB, data)))
-        entries += [TreeEntry(FOLDER, name.encode(), self.write_files(inner)) for name, inner in folders.items()]
+        entries += [
+            TreeEntry(FOLDER, name.encode(), self.write_files(inner)) for name, inner in folders.items()
+        ]
         return self.write_tree(entries)
 
     def write_tree(self, entries: Iterable[TreeEntry]) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from ..errors import GitFailed, LostRace
 from .git import Git
-from .remote import RefMove
 from .repository import Repository
+
+if TYPE_CHECKING:
+    from .remote import RefMove
 
 OPEN = "refs/hitl/open/"
 WORK = "refs/hitl/work/"
@@ -18,7 +21,13 @@ EVIDENCE = "refs/hitl/evidence/"
 TRACKING = "refs/gitgate/"
 
 # Words of git, in the C locale, for a ref that is not where it was expected to be or is being moved by somebody else.
-_RACES = ("but expected", "reference already exists", "unable to resolve reference", "Unable to create", "is at ")
+_RACES = (
+    "but expected",
+    "reference already exists",
+    "unable to resolve reference",
+    "Unable to create",
+    "is at ",
+)
 
 
 class Refs:
@@ -33,8 +42,7 @@ class Refs:
     def under(self, *prefixes: str) -> dict[str, str]:
         """Every ref below the prefixes, or matching them, with what it points at."""
         listed = self.git.text("for-each-ref", "--format=%(refname) %(objectname)", *prefixes)
-        pairs = (line.split(" ") for line in listed.splitlines())
-        return {ref: oid for ref, oid in pairs}
+        return dict(line.split(" ", 1) for line in listed.splitlines())
 
     def update(self, moves: Sequence[RefMove]) -> None:
         """All of them or none; LostRace when one is not where it was expected."""
@@ -55,7 +63,8 @@ class Refs:
         except GitFailed as failed:
             if any(word in failed.stderr for word in _RACES):
                 raise LostRace(
-                    f"somebody else moved {moves[0].ref} first", hint="run the command again to act on what is there now"
+                    f"somebody else moved {moves[0].ref} first",
+                    hint="run the command again to act on what is there now",
                 ) from failed
             raise
 

@@ -1,0 +1,51 @@
+"""Core: what an event's commit message says: a subject for people, and all that a list shows of the gate."""
+
+from __future__ import annotations
+
+from .model import Event, Gate, Opened, Remark
+from .trailers import dump
+
+
+def message(name: str, event: Event, gate: Gate) -> str:
+    """The message of the commit that records `event`, after which the gate is `gate`."""
+    return dump(subject(name, event, gate.opened), trailers(name, gate))
+
+
+def subject(name: str, event: Event, opened: Opened) -> str:
+    by = getattr(event, "by", "") or opened.asked.agent
+    person = by.partition(" <")[0]
+    if isinstance(event, Opened):
+        return f"{person or 'an agent'} asks: {opened.title}"
+    if isinstance(event, Remark) and event.text:
+        return f"{name} by {person or 'nobody'}: {event.text}"
+    if name in ("expired", "defaulted", "reminded"):
+        return f"{name}: nobody answered in time"
+    return f"{name} by {person}"
+
+
+def trailers(name: str, gate: Gate) -> list[tuple[str, str]]:
+    """All that a list shows of the gate, carried by every event so that its tip alone is enough."""
+    opened = gate.opened
+    return [
+        ("Gate", gate.id),
+        ("Event", name),
+        ("State", gate.state),
+        ("Title", opened.title),
+        ("Question", opened.questions[0].prompt),
+        ("Questions", str(len(opened.questions))),
+        ("Type", ",".join(dict.fromkeys(q.type for q in opened.questions))),
+        ("Agent", opened.asked.agent),
+        ("Asked-By", opened.asked.by),
+        ("Asked-At", opened.asked.at),
+        ("Branch", opened.work.branch or ""),
+        ("Head", opened.work.base or ""),
+        ("Priority", gate.priority),
+        ("Delivery", opened.delivery),
+        ("Deadline", (gate.deadline or "") if gate.state == "awaiting" else ""),
+        ("On-Timeout", opened.on_timeout),
+        ("To", ", ".join(gate.to)),
+        ("Key", opened.key or ""),
+        ("Pull-Request", str(opened.config.get("pull_request") or "")),
+        ("Verdict", gate.answer.answer.verdict if gate.answer else ""),
+        ("Closed", "yes" if gate.closed else ""),
+    ]
