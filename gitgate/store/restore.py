@@ -17,6 +17,7 @@ from .worktrees import Choice, choose_branch, list_worktrees, outside, without_p
 
 # Nothing that a person configured for their own checkouts may change what is put back.
 PINNED = ("-c", "submodule.recurse=false", "-c", "core.safecrlf=false")
+REFLOG = "gitgate: restored work"
 RESUMES_ELSEWHERE = "a {} was in progress where this work was saved; it can be finished only there"
 
 
@@ -64,6 +65,11 @@ def open_worktree(
 
 
 def _refuse_occupied(directory: Path) -> None:
+    if "\n" in str(directory):
+        # Git's own lists of places are lines.
+        raise WorkFailed(
+            "the name of a working tree's directory has to be one line", hint="name another directory"
+        )
     occupied = os.path.lexists(directory) and not (
         directory.is_dir() and not directory.is_symlink() and not any(directory.iterdir())
     )
@@ -85,28 +91,29 @@ def _add(repo: Repository, directory: Path, start: str) -> None:
 def _fill_or_remove(
     repo: Repository, saved: Saved, directory: Path, choice: Choice, *, trusted: bool
 ) -> Place:
-    there = discover(directory, without_place(repo.git.env))
-    made = False
+    made: str | None = None
     try:
+        there = discover(directory, without_place(repo.git.env))
+        made = _make_branch(there.git, saved.base, choice)
         if choice.branch is not None:
-            made = _stand_on(there.git, saved.base, choice)
+            # Without a base the branch is unborn, as it was.
+            there.git.run("symbolic-ref", "-m", REFLOG, "HEAD", f"refs/heads/{choice.branch}")
         notes = [*choice.notes, *_fill(repo, there, saved, trusted=trusted)]
     except BaseException:
         outside(repo).run("worktree", "remove", "--force", "--", str(directory), check=False)
-        if made and choice.branch is not None:
-            repo.git.run("update-ref", "-d", f"refs/heads/{choice.branch}", saved.base or "", check=False)
+        if made:
+            repo.git.run("update-ref", "-d", made, saved.base or "", check=False)
         raise
     return Place(directory, choice.branch, choice.create, tuple(notes))
 
 
-def _stand_on(git: Git, base: str | None, choice: Choice) -> bool:
-    """Put HEAD on the branch; tell whether a ref was made for it. Without a base the branch is unborn, as it was."""
+def _make_branch(git: Git, base: str | None, choice: Choice) -> str | None:
+    """Make the chosen branch's ref; None where there is none to make, or it stands at base already."""
     ref = f"refs/heads/{choice.branch}"
-    made = choice.create and base is not None and not git.ok("rev-parse", "--verify", "-q", ref)
-    if made and base is not None:
-        git.run("update-ref", "-m", "gitgate: restored work", ref, base, "0" * len(base))
-    git.run("symbolic-ref", "-m", "gitgate: restored work", "HEAD", ref)
-    return made
+    if base is None or not choice.create or git.ok("rev-parse", "--verify", "-q", ref):
+        return None
+    git.run("update-ref", "-m", REFLOG, ref, base, "0" * len(base))
+    return ref
 
 
 def _fill(repo: Repository, there: Repository, saved: Saved, *, trusted: bool) -> list[str]:
