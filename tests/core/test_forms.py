@@ -231,9 +231,6 @@ def test_no_pattern_runs_away(pattern: str) -> None:
     schema = {"properties": {"a": {"pattern": pattern}}}
     assert len(validate(schema, {"a": "a" * 2000 + "\n!"})) == 1
     assert validate(schema, {"a": "aaaaZ"}) in ([], [f"a: 'aaaaZ' does not match {pattern!r}"])
-    assert (
-        time.process_time() - started < 60
-    )  # not a measure: tried one after another it takes longer than the universe
 
 
 @pytest.mark.parametrize(
