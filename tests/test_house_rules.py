@@ -47,6 +47,10 @@ FILES = listed()
 PYTHON = [name for name in FILES if name.endswith(".py")]
 
 
+def text_of(name: str) -> str:
+    return (TOP / name).read_bytes().decode("utf-8", "replace")
+
+
 def unwanted(text: str) -> list[str]:
     """What of `UNWANTED` a text contains, with its line."""
     return [
@@ -73,37 +77,38 @@ def test_the_project_is_read() -> None:
     assert {"pyproject.toml", "gitgate/errors.py", "tests/conftest.py"} <= set(FILES)
 
 
-@pytest.mark.parametrize("name", [name for name in FILES if name not in NAMES_THEM])
-def test_no_file_has_what_nobody_wants_to_read(name: str) -> None:
+def test_no_file_has_what_nobody_wants_to_read() -> None:
     """No machine's paths, no unfinished thoughts, no checks switched off."""
-    assert unwanted((TOP / name).read_bytes().decode("utf-8", "replace")) == []
+    found = {name: unwanted(text_of(name)) for name in FILES if name not in NAMES_THEM}
+    assert {name: lines for name, lines in found.items() if lines} == {}
 
 
-@pytest.mark.parametrize("name", PYTHON)
-def test_a_module_says_which_room_it_is(name: str) -> None:
+def test_a_module_says_which_room_it_is() -> None:
     """Every module, of the tests too, begins with a docstring."""
-    source = (TOP / name).read_text(encoding="utf-8")
-    assert ast.get_docstring(ast.parse(source)), f"{name} has no docstring"
+    assert [name for name in PYTHON if not ast.get_docstring(ast.parse(text_of(name)))] == []
 
 
-@pytest.mark.parametrize("name", PYTHON)
-def test_names_say_something(name: str) -> None:
+def test_names_say_something() -> None:
     """No module or folder has a name that would fit anything."""
-    assert VAGUE.isdisjoint(name.removesuffix(".py").removeprefix("tests/").replace("test_", "").split("/"))
+    parts = {name: set(name.removesuffix(".py").replace("test_", "").split("/")) for name in PYTHON}
+    assert [name for name, words in parts.items() if not VAGUE.isdisjoint(words)] == []
 
 
-@pytest.mark.parametrize("name", [name for name in PYTHON if name not in LONG_FILES])
-def test_files_are_short(name: str) -> None:
+def test_files_are_short() -> None:
     """About 300 lines at most; a longer one is on the list with its reason."""
-    lines = (TOP / name).read_text(encoding="utf-8").count("\n")
-    assert lines <= FILE_LINES * 1.1, f"{name} has {lines} lines"
+    lines = {name: text_of(name).count("\n") for name in PYTHON if name not in LONG_FILES}
+    assert {name: count for name, count in lines.items() if count > FILE_LINES * 1.1} == {}
 
 
-@pytest.mark.parametrize("name", [name for name in PYTHON if name.startswith("gitgate/")])
-def test_functions_are_short(name: str) -> None:
+def test_functions_are_short() -> None:
     """About 40 lines at most; a longer one is on the list with its reason."""
-    long = long_functions((TOP / name).read_text(encoding="utf-8"))
-    assert [(found, lines) for found, lines in long if f"{name}:{found}" not in LONG_FUNCTIONS] == []
+    found = {
+        f"{name}:{function}": lines
+        for name in PYTHON
+        if name.startswith("gitgate/")
+        for function, lines in long_functions(text_of(name))
+    }
+    assert {place: lines for place, lines in found.items() if place not in LONG_FUNCTIONS} == {}
 
 
 def test_exceptions_name_files_that_exist() -> None:

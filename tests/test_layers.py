@@ -21,10 +21,10 @@ HEAVY = (
 )
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.path)
-def test_every_module_keeps_the_rules_of_its_room(module: Module) -> None:
+def test_every_module_keeps_the_rules_of_its_room() -> None:
     """No import points upward, no surface knows another, and no power is used outside its room."""
-    broken = [finding for finding in findings(module) if (finding.path, finding.rule) not in ALLOWED]
+    found = [finding for module in MODULES for finding in findings(module)]
+    broken = [finding for finding in found if (finding.path, finding.rule) not in ALLOWED]
     assert not broken, "\n".join(map(str, broken))
 
 
