@@ -12,9 +12,13 @@ import pytest
 TOP = Path(__file__).parents[1]
 
 FILE_LINES, FUNCTION_LINES = 300, 40
+# A file of tests is read by its cases, one at a time, and a table of them grows with what it holds down.
+TEST_LINES = 450
 # A tenth more is "about"; beyond that a file or function is split, or is here with its reason.
 LONG_FILES: dict[str, str] = {}
-LONG_FUNCTIONS: dict[str, str] = {}
+LONG_FUNCTIONS: dict[str, str] = {
+    "gitgate/render/shapes.py:gate": "one literal: the JSON shape of a gate, field by field",
+}
 
 VAGUE = {"utils", "util", "helpers", "helper", "manager", "data", "misc", "common", "stuff"}
 
@@ -95,9 +99,10 @@ def test_names_say_something() -> None:
 
 
 def test_files_are_short() -> None:
-    """About 300 lines at most; a longer one is on the list with its reason."""
+    """About 300 lines at most, 450 for tests; a longer one is on the list with its reason."""
     lines = {name: text_of(name).count("\n") for name in PYTHON if name not in LONG_FILES}
-    assert {name: count for name, count in lines.items() if count > FILE_LINES * 1.1} == {}
+    most = {name: (TEST_LINES if name.startswith("tests/") else FILE_LINES) * 1.1 for name in lines}
+    assert {name: count for name, count in lines.items() if count > most[name]} == {}
 
 
 def test_functions_are_short() -> None:
