@@ -42,7 +42,7 @@ def parse(data: bytes, source: str, *, limits: Limits = LIMITS) -> Field:
     loader_class: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     loader = loader_class(_json_as_yaml(text))
     try:
-        return _Builder(loader, yaml, source, limits).document()
+        return _Builder(loader, yaml, source, limits, _last_line(text)).document()
     except yaml.YAMLError as wrong:
         raise _misspelt(wrong, text, source) from wrong
     finally:
@@ -79,13 +79,17 @@ def _misspelt(wrong: Any, text: str, source: str) -> BadDocument:
     mark = getattr(wrong, "problem_mark", None)
     if mark is None:
         return BadDocument(one_line(source), 0, "", f"expected YAML or JSON; {said}", hint=QUOTE)
-    lines = text.split("\n")
-    before = "\n".join(
-        [*lines[: mark.line], *(line[: mark.column] for line in lines[mark.line : mark.line + 1])]
-    )
-    return BadDocument(
-        one_line(source), mark.line + 1, _nearest(before), f"expected YAML or JSON; {said}", hint=QUOTE
-    )
+    line = min(mark.line + 1, _last_line(text))
+    lines = text.split("\n")[:line]
+    if line == mark.line + 1:
+        lines[-1] = lines[-1][: mark.column]
+    words = f"expected YAML or JSON; {said}"
+    return BadDocument(one_line(source), line, _nearest("\n".join(lines)), words, hint=QUOTE)
+
+
+def _last_line(text: str) -> int:
+    """Parsers place what is missing at the end on a line that is not there."""
+    return max(text.count("\n") + (not text.endswith("\n")), 1)
 
 
 def _nearest(before: str) -> str:
@@ -129,12 +133,16 @@ def _refuse(source: str, line: int, words: str, field: str = "") -> NoReturn:
 class _Builder:
     """Takes a parser's events one by one and stops at the first that the plain subset does not have."""
 
-    def __init__(self, loader: Any, yaml: Any, source: str, limits: Limits) -> None:
+    def __init__(self, loader: Any, yaml: Any, source: str, limits: Limits, last: int) -> None:
         self.next = loader.get_event
         self.yaml = yaml
         self.source = source
         self.limits = limits
+        self.last = last
         self.count = 0
+
+    def line(self, event: Any) -> int:
+        return int(min(event.start_mark.line + 1, self.last))
 
     def document(self) -> Field:
         yaml = self.yaml
@@ -143,18 +151,16 @@ class _Builder:
         if type(start) is yaml.StreamEndEvent:
             _refuse(self.source, 1, "expected a mapping (lines of `key: value`); the document is empty")
         if start.version or start.tags:
-            _refuse(
-                self.source, start.start_mark.line + 1, "expected no directive (a line that starts with %)"
-            )
+            _refuse(self.source, self.line(start), "expected no directive (a line that starts with %)")
         first = self.next()
-        top = Field(None, self.source, "", first.start_mark.line + 1)
+        top = Field(None, self.source, "", self.line(first))
         self.fill(top, first, 1)
         if not isinstance(top.value, dict):
             top.fail(f"expected a mapping (lines of `key: value`); found {found(top.value)}")
         self.next()  # the document's end
         more = self.next()
         if type(more) is not yaml.StreamEndEvent:
-            _refuse(self.source, more.start_mark.line + 1, "expected one document; found another (`---`)")
+            _refuse(self.source, self.line(more), "expected one document; found another (`---`)")
         return top
 
     def fill(self, field: Field, event: Any, depth: int) -> None:
@@ -184,7 +190,7 @@ class _Builder:
         entries: dict[str, Field] = {}
         field.value = entries
         while type(event := self.next()) is not end:
-            key = Field(None, self.source, "", event.start_mark.line + 1, field)
+            key = Field(None, self.source, "", self.line(event), field)
             if type(event) is not scalar:
                 key.name = ".?"
                 if event.anchor is not None:
@@ -208,7 +214,7 @@ class _Builder:
         entries: list[Field] = []
         field.value = entries
         while type(event := self.next()) is not end:
-            item = Field(None, self.source, f"[{len(entries)}]", event.start_mark.line + 1, field)
+            item = Field(None, self.source, f"[{len(entries)}]", self.line(event), field)
             entries.append(item)
             self.fill(item, event, depth + 1)
 
