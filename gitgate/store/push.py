@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from ..errors import Failure, GateError, GitFailed, LostRace, Usage
+from .batches import batches
 from .progress import late_listener
 from .refs import Refs
 from .remote import (
@@ -24,7 +25,6 @@ from .remote import (
     Fate,
     RefMove,
     Remote,
-    gate_of,
     read_remote,
     tracking,
     validate_move,
@@ -33,7 +33,6 @@ from .repository import Repository
 from .trouble import explain, server_words, without_secret
 from .wire import Progress, Spoken, converse
 
-MOST_REFS = 25  # Hosts refuse or time out on hundreds of refs at once.
 SETTINGS = ("push.negotiate=false", "push.gpgSign=false", "pack.writeReverseIndex=false")
 OPTIONS = (
     "--porcelain",
@@ -89,20 +88,6 @@ def push(
         fates |= {fate.ref: fate for fate in told}
         remember(repo, remote, [move for move in batch if fates[move.ref].ok], known)
     return [fates.get(move.ref, Fate(move.ref, ok=False, reason=NOT_SENT)) for move in moves]
-
-
-def batches(moves: Iterable[RefMove], most: int = MOST_REFS) -> list[list[RefMove]]:
-    """Batches of at most `most` refs in the order given; what belongs to one gate stays together."""
-    groups: dict[str, list[RefMove]] = {}
-    for move in moves:
-        groups.setdefault(gate_of(move.ref), []).append(move)
-    found: list[list[RefMove]] = []
-    for group in groups.values():
-        if found and len(found[-1]) + len(group) <= most:
-            found[-1] += group
-        else:
-            found.append(list(group))
-    return found
 
 
 def guard(remote: Remote) -> None:
