@@ -5,6 +5,7 @@ A path is bytes to git and to the file system; it is made printable only where i
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -75,6 +76,10 @@ def lstat(top: Path, path: bytes) -> os.stat_result | None:
         return (top / os.fsdecode(path)).lstat()
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError as failed:
+        if failed.errno == errno.ELOOP:  # beneath a link that leads to itself there is nothing
+            return None
+        raise
 
 
 def is_storable(found: os.stat_result) -> bool:

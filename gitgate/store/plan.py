@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from stat import S_ISDIR
 
@@ -24,6 +25,7 @@ from .leftout import (
     printable,
     refuse_new,
     refuse_secret,
+    secret_name_reason,
 )
 
 DIRTY_SUBMODULE = "a submodule: changes inside it stay there"
@@ -95,7 +97,7 @@ class Planner:
         return [*changes.untracked, *sorted(self.forced - known)]
 
     def _tracked(self, change: Change, parents: Parents, moved: set[bytes]) -> None:
-        if reason := self._refuse_tracked(change, moved):
+        if reason := self._refuse_tracked(change, parents, moved):
             self.plan.leave(change.path, reason)
             if change.staged != "." or change.intent_to_add:
                 self._reset(change.path, change.mode_head, change.head)
@@ -106,13 +108,15 @@ class Planner:
         if change.intent_to_add:
             self.plan.intent_to_add.append(change.path)
 
-    def _refuse_tracked(self, change: Change, moved: set[bytes]) -> str | None:
+    def _refuse_tracked(self, change: Change, parents: Parents, moved: set[bytes]) -> str | None:
         if is_gates_own(change.path):
             return GATES_OWN
         if not change.is_new or change.is_gitlink or self._is_forced(change.path) or change.index in moved:
             return None
         # What is newly staged is as unpublished as what is untracked: `git add -A` takes an .env too.
-        reason = self.staged_secrets.get(change.path) or refuse_secret(self.top, change.path)
+        # Beyond a link stands another file, whatever it holds; of this one only the staged content is left.
+        look = secret_name_reason if parents.beyond_link(change.path) else partial(refuse_secret, self.top)
+        reason = self.staged_secrets.get(change.path) or look(change.path)
         return None if reason and self.is_known(change) else reason
 
     def _is_forced(self, path: bytes) -> bool:

@@ -121,6 +121,18 @@ def _directory_becomes_link(clone: Clone) -> None:
     (clone.path / "d").symlink_to("elsewhere")
 
 
+def _staged_beneath_what_becomes_a_link(clone: Clone) -> None:
+    """One link leads to itself, the other to a file of the same name that holds a secret: neither is the staged file."""
+    for name in ("loop/x", "d/x"):
+        clone.write(name, "staged\n")
+        clone.git("add", name)
+        (clone.path / name).unlink()
+    clone.write("../outside/x", "-----BEGIN RSA PRIVATE " + "KEY-----\n")
+    for name, target in (("loop", "loop"), ("d", "../outside")):
+        (clone.path / name).rmdir()
+        (clone.path / name).symlink_to(target)
+
+
 def _directory_becomes_file(clone: Clone) -> None:
     clone.write("d/x", "x\n")
     clone.write("d/y", "y\n")
