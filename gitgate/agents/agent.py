@@ -43,8 +43,8 @@ class AgentSettings:
 class Start:
     """What is to be started where. Without `session` a new conversation begins.
 
-    `deferred`: the conversation stopped at a tool call that waits for its answer from the agent's hook, so that nothing
-    is said to it. `folder` is private to this start: files for the agent and its output go there.
+    `deferred`: the conversation stopped at a tool call that waits for its answer from our hook, so that nothing is said
+    to it; without that hook the call would simply be made. `folder` is private to this start: files for the agent and its output go there.
     """
 
     gate: str
@@ -53,6 +53,9 @@ class Start:
     prompt: str = ""
     session: SessionRef | None = None
     deferred: bool = False
+    hooks: Mapping[str, object] = field(
+        default_factory=dict
+    )  # ours, in the program's own form: they ask and they answer
     answer: bytes = b""  # the answer as a document, for a program that reads it
     told: Mapping[str, str] = field(
         default_factory=dict

@@ -9,11 +9,13 @@ everybody on the machine, is bounded, and could begin with a dash.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..core.session import SavedSession, SessionRef
+from ..errors import Usage
 from . import claude_files
 from .agent import (
     SESSION_ID,
@@ -32,6 +34,8 @@ from .agent import (
 
 # AskUserQuestion is offered only where somebody could be asked for a permission; its calls are deferred by our hook.
 ALWAYS = ("-p", "--output-format", "stream-json", "--verbose", "--permission-prompt-tool", "stdio")
+DEFERRED = "deferred"  # a file that says that a call waited for its answer
+UNANSWERED = re.compile(r"Tool permission request failed: \w*Error: Stream closed")
 NO_CONVERSATION = "No conversation found with session ID"
 # Ways to end that another attempt may better: the network, a limit, a kill. Others would end the same.
 PASSING = frozenset((408, 409, 429))
@@ -56,10 +60,15 @@ class Claude:
         argv = [*(settings.program or ("claude",)), *ALWAYS, "--setting-sources", sources]
         argv += () if settings.project_servers else ("--strict-mcp-config",)
         argv += settings.arguments
+        argv += ("--settings", json.dumps({"hooks": request.hooks})) if request.hooks else ()
         argv += ("--resume", need_session_id(request.session.id)) if request.session else ()
+        if request.deferred and "PreToolUse" not in request.hooks:
+            # Nobody would answer the call, and one that a person refused would be made.
+            raise Usage("a deferred call needs the hook that answers it", hint="git gate init --claude")
         prompt = b"" if request.deferred else request.prompt.encode("utf-8", "replace")
         env = {**scrubbed(request.env), **request.extra_env}
-        return Launch(tuple(argv), request.cwd, env, request.folder, prompt, timeout=settings.timeout)
+        files = {DEFERRED: b""} if request.deferred else {}
+        return Launch(tuple(argv), request.cwd, env, request.folder, prompt, files, settings.timeout)
 
     def read_outcome(self, finished: Finished) -> Outcome:
         said = last_result(finished.out)
@@ -70,6 +79,13 @@ class Claude:
         # An API error says `subtype: success`; an interruption says exit 0. Only `is_error` tells.
         if said.get("is_error") or finished.code:
             return Outcome(Result.FAILED, session, text, failure(said, finished), may_pass(said, finished))
+        if (finished.folder / DEFERRED).exists() and unanswered(finished.out):
+            return Outcome(
+                Result.FAILED,
+                session,
+                text,
+                "no hook answered the call that waited: the agent went on without it",
+            )
         call = said.get("deferred_tool_use")
         if said.get("stop_reason") == "tool_deferred" or isinstance(call, dict):
             return Outcome(Result.DEFERRED, session, text, call=call if isinstance(call, dict) else None)
@@ -78,24 +94,43 @@ class Claude:
         return Outcome(Result.DONE, session, text)
 
 
-def last_result(out: bytes) -> dict[str, Any] | None:
-    """The result that ends the output, whether it stands alone or ends a stream of events."""
-    for line in reversed(out.splitlines()):
+def events(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """The objects among the lines of an output; a line cut short is passed over."""
+    for line in lines:
         try:
             found = json.loads(line.decode("utf-8", "replace"))
         except (ValueError, RecursionError):
             continue
-        if isinstance(found, dict) and found.get("type") == "result":
-            return found
-    return None
+        if isinstance(found, dict):
+            yield found
+
+
+def last_result(out: bytes) -> dict[str, Any] | None:
+    """The result that ends the output, whether it stands alone or ends a stream of events."""
+    return next(
+        (found for found in events(reversed(out.splitlines())) if found.get("type") == "result"), None
+    )
 
 
 def without_result(finished: Finished) -> Outcome:
-    """It was killed, ran out of time, or never came to speak."""
-    reason = last_words(finished)
-    if NO_CONVERSATION.encode() in finished.err:
-        return Outcome(Result.FAILED, reason=reason)
-    return Outcome(Result.FAILED, reason=reason, retry=killed(finished))
+    """It was killed, ran out of time, or never came to speak; as much as its conversation's name may still be known."""
+    ids = (
+        found["session_id"]
+        for found in events(finished.out.splitlines())
+        if isinstance(found.get("session_id"), str)
+    )
+    lost = NO_CONVERSATION.encode() in finished.err
+    return Outcome(
+        Result.FAILED, next(ids, ""), reason=last_words(finished), retry=killed(finished) and not lost
+    )
+
+
+def unanswered(out: bytes) -> bool:
+    """Whether the first call's result is that nobody could be asked: the hook said nothing."""
+    for event in events(out.splitlines()):
+        if event.get("type") == "user":
+            return bool(UNANSWERED.search(json.dumps(event.get("message"))))
+    return False
 
 
 def failure(said: Mapping[str, Any], finished: Finished) -> str:

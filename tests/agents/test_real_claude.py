@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.agents.agent import Result
+from gitgate.agents import detect
+from gitgate.agents.agent import Result, scrubbed
+from gitgate.agents.claude_files import project_folder
 from lab.fixtures import MakeMachine, MakeModel
 from lab.model import Reply
 
@@ -44,7 +46,7 @@ def test_a_deferred_question_is_answered_on_another_machine(
         tmp_path / "old",
         "TASK-42",
         env={"PASSPHRASE": PASSPHRASE},
-        arguments=(*one.settings.arguments, *ALLOW_BASH),
+        arguments=ALLOW_BASH,
     )
     assert (began.result, began.text) == (Result.DONE, "Ready.")
     assert TOKEN in model.shown()
@@ -86,7 +88,7 @@ def test_a_run_that_a_hook_stopped_goes_on_with_the_answer(
     model = scripted(ask, Reply("Thanks.", when="THE-ANSWER"))
     one, two = machine("one", model), machine("two", model)
     one.say("PostToolUse", {"continue": False, "stopReason": "asked"})
-    asked = one.run(tmp_path / "here", "Work.", arguments=(*one.settings.arguments, *ALLOW_BASH))
+    asked = one.run(tmp_path / "here", "Work.", arguments=ALLOW_BASH)
     assert asked.result is Result.ASKED
     two.place(one.collect(asked.session), tmp_path / "there")
     resumed = two.run(
@@ -219,11 +221,16 @@ def test_a_hostile_worktree_runs_nothing(tmp_path: Path, machine: MakeMachine, s
 
 
 def test_the_hostile_worktree_is_hostile(tmp_path: Path, machine: MakeMachine, scripted: MakeModel) -> None:
-    """The test above proves something: with the project's settings let in, it does run code."""
+    """The test above proves something: let in, the settings and the servers do run code, each by its own leave."""
     here = machine("here", scripted(Reply("Over.", repeat=True)))
-    make_hostile(tmp_path / "hostile", tmp_path / "marks")
-    here.run(tmp_path / "hostile", "hello", project_settings=True, project_servers=True, timeout=8.0)
-    assert list((tmp_path / "marks").iterdir()) != []
+    hostile, marks = tmp_path / "hostile", tmp_path / "marks"
+    make_hostile(hostile, marks)
+    here.run(hostile, "hello", project_settings=True, timeout=5.0)
+    ran = {mark.name for mark in marks.iterdir()}
+    assert "SessionStart" in ran
+    assert "mcp" not in ran
+    here.run(hostile, "hello", project_settings=True, project_servers=True, timeout=5.0)
+    assert (marks / "mcp").exists()
 
 
 def test_the_way_back_to_the_old_directory_is_not_taken(
@@ -250,6 +257,94 @@ def test_the_way_back_to_the_old_directory_is_not_taken(
             + "\n"
         )
     one.place(one.collect(began.session), new)
-    one.run(new, "WHERE", began.session, arguments=(*one.settings.arguments, *ALLOW_BASH))
+    one.run(new, "WHERE", began.session, arguments=ALLOW_BASH)
     assert (new / "here.txt").read_text().strip() == str(new)
     assert not (old / "here.txt").exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["a b.c_d", "ünïcode-日本", "emoji-😀-x", "/".join(["long" * 20] * 4), "🎉" * 60], ids=range(5)
+)
+def test_the_folder_is_spelt_as_the_program_spells_it(
+    name: str, tmp_path: Path, machine: MakeMachine, scripted: MakeModel
+) -> None:
+    """Also beyond ASCII, beyond 200 characters, and through a symbolic link."""
+    here = machine("here", scripted(Reply("One.", repeat=True)))
+    real, link = tmp_path / name, tmp_path / "link"
+    real.mkdir(parents=True)
+    link.symlink_to(real)
+    began = here.run(link, "FIRST")
+    assert project_folder(here.env, link) == project_folder(here.env, real)
+    assert (project_folder(here.env, real) / f"{began.session}.jsonl").is_file()
+
+
+def test_a_call_waiting_for_nobody_is_not_answered_by_itself(
+    tmp_path: Path, machine: MakeMachine, scripted: MakeModel
+) -> None:
+    """A hook that says nothing on resume leaves the model without an answer: that is a failure, whatever it then does."""
+    model = scripted(ASK, Reply("Over.", repeat=True))
+    here = machine("here", model)
+    here.decide("defer")
+    asked = here.run(tmp_path / "place", "ASK-ME")
+    assert asked.result is Result.DEFERRED
+    here.decide(None)
+    outcome = here.run(tmp_path / "place", session=asked.session)
+    assert "have been answered" not in json.dumps(model.requests())
+    assert (outcome.result, outcome.text) == (Result.FAILED, "Over.")
+    assert "no hook answered" in outcome.reason
+
+
+def test_an_agent_knows_its_own_session(tmp_path: Path, machine: MakeMachine, scripted: MakeModel) -> None:
+    """From the environment of a command that it runs; and nothing of it is left in that of a resumed one."""
+    model = scripted(Reply("Look.", [("Bash", {"command": "env -0 > env.bin"})]), Reply("Over.", repeat=True))
+    here = machine("here", model)
+    outcome = here.run(tmp_path / "place", "hello", arguments=ALLOW_BASH)
+    pairs = (tmp_path / "place" / "env.bin").read_text().rstrip("\0").split("\0")
+    inside = dict(pair.split("=", 1) for pair in pairs)
+    found = detect(inside)
+    assert found is not None
+    assert (found.agent, found.id, found.directory) == ("claude", outcome.session, str(tmp_path / "place"))
+    left = set(scrubbed(inside)) - set(here.env)
+    assert not {name for name in left if name.startswith(("CLAUDE", "GIT_", "AI_"))}
+    assert "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC" in scrubbed(inside)
+    assert detect(scrubbed(inside)) is None
+
+
+def test_a_killed_run_is_taken_up_again(tmp_path: Path, machine: MakeMachine, scripted: MakeModel) -> None:
+    """Killed while the model thinks, the conversation so far is there for another attempt."""
+    model = scripted(Reply("Too late.", delay=30, when="FIRST"), Reply("Over.", repeat=True))
+    here = machine("here", model)
+    killed = here.run(tmp_path / "place", "FIRST", timeout=3.0)
+    assert (killed.result, killed.retry) == (Result.FAILED, True)
+    session = killed.session
+    again = here.run(tmp_path / "place", "SECOND", session)
+    assert again.result is Result.DONE
+    assert "FIRST" in model.shown()
+
+
+def test_what_a_subagent_said_travels_too(tmp_path: Path, machine: MakeMachine, scripted: MakeModel) -> None:
+    """Its files are saved with the conversation, redacted, and stand in their place again."""
+    task = {
+        "description": "look",
+        "prompt": "SUB-TASK",
+        "subagent_type": "general-purpose",
+        "run_in_background": False,
+    }
+    model = scripted(
+        Reply("Delegate.", [("Task", task)], when="DELEGATE"),
+        Reply(f"Found {TOKEN} there.", when="SUB-TASK"),
+        Reply("Over.", repeat=True),
+    )
+    one, two = machine("one", model), machine("two", model)
+    began = one.run(tmp_path / "old", "DELEGATE")
+    saved = one.collect(began.session)
+    names = sorted(saved.files)
+    assert [name for name in names if name.startswith("subagents/agent-") and name.endswith(".jsonl")]
+    text = b"".join(saved.files.values()).decode()
+    assert "SUB-TASK" in text
+    assert TOKEN not in text
+    two.place(saved, tmp_path / "new")
+    placed = project_folder(two.env, tmp_path / "new") / began.session
+    assert sorted(str(path.relative_to(placed)) for path in placed.rglob("*.*")) == names[:-1]
+    assert two.run(tmp_path / "new", "ON", began.session).result is Result.DONE
+    assert "there" in model.shown()

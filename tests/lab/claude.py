@@ -67,12 +67,14 @@ class Machine:
         self.say("PreToolUse", {"hookSpecificOutput": said} if decision else None)
 
     @property
-    def settings(self) -> AgentSettings:
+    def hooking(self) -> dict[str, object]:
         command = shlex.join([sys.executable, "-I", str(HOOK), str(self.hooks)])
         entry = [{"hooks": [{"type": "command", "command": command}]}]
-        hooks = dict.fromkeys(("PreToolUse", "PostToolUse", "SessionStart", "Stop"), entry)
-        arguments = ("--settings", json.dumps({"hooks": hooks}))
-        return AgentSettings((*self.model.reach, str(self.binary)), arguments, timeout=RUN_WITHIN)
+        return dict.fromkeys(("PreToolUse", "PostToolUse", "SessionStart", "Stop"), entry)
+
+    @property
+    def settings(self) -> AgentSettings:
+        return AgentSettings((*self.model.reach, str(self.binary)), timeout=RUN_WITHIN)
 
     def run(
         self,
@@ -93,6 +95,7 @@ class Machine:
             prompt=prompt,
             session=SessionRef("claude", session) if session else None,
             deferred=not prompt,
+            hooks=self.hooking,
             settings=replace(self.settings, **changes),  # type: ignore[arg-type]
             env={**self.env, **(env or {})},
         )
