@@ -33,7 +33,7 @@ from .agent import (
 
 ANSWER = "last-message.txt"
 ANSWER_MOST = 1_000_000
-ROLLOUT = re.compile(r"sessions/\d{4}/\d{2}/\d{2}/rollout-[\w.-]{1,80}-([A-Za-z0-9-]{4,128})\.jsonl")
+ROLLOUT = re.compile(r"sessions/\d{4}/\d{2}/\d{2}/rollout-[\w.-]{1,200}\.jsonl")
 # Signed by the service: changed it would be refused.
 SEALED = ("encrypted_content",)
 
@@ -67,11 +67,8 @@ class Codex:
     ) -> None:
         """The same place below this machine's home, whatever the directory; one that is there already stays."""
         home = codex_home(env)
-        names = [
-            name
-            for name in saved.files
-            if (found := ROLLOUT.fullmatch(name)) and found[1].endswith(need_session_id(saved.id))
-        ]
+        ending = f"-{need_session_id(saved.id)}.jsonl"
+        names = [name for name in saved.files if ROLLOUT.fullmatch(name) and name.endswith(ending)]
         if not names:
             raise Failure(
                 f"the saved session {saved.id[:8]} holds no conversation",
