@@ -1,0 +1,87 @@
+"""Benchmarks: how a figure is taken. Ours and the yardstick alternate, so that a busy machine troubles both alike."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+COMMAND = str(Path(sys.executable).parent / "git-gate")
+START_UP = [sys.executable, "-c", "import click"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measured line. `limit` is what `value` has to stay at or below; `ours` and `theirs` are in `unit`."""
+
+    name: str
+    ours: float
+    theirs: float | None
+    unit: str
+    value: float
+    limit: float
+    yardstick: str
+
+    @property
+    def met(self) -> bool:
+        return self.value <= self.limit
+
+    def as_json(self) -> dict[str, object]:
+        return {**self.__dict__, "met": self.met}
+
+
+def ratio(name: str, ours: float, theirs: float, limit: float, yardstick: str) -> Row:
+    """A row whose value is a ratio of two times in milliseconds."""
+    return Row(name, ours, theirs, "ms", ours / theirs, limit, yardstick)
+
+
+def figure(name: str, value: float, unit: str, limit: float, yardstick: str = "") -> Row:
+    """A row whose value stands for itself."""
+    return Row(name, value, None, unit, value, limit, yardstick)
+
+
+def run(command: Sequence[str], cwd: Path, *, input: bytes = b"", code: int | None = 0) -> bytes:
+    done = subprocess.run(command, cwd=cwd, input=input, capture_output=True, check=False, timeout=600)
+    if code is not None and done.returncode != code:
+        raise RuntimeError(f"{' '.join(command)}: exit {done.returncode}\n{done.stderr.decode(errors='replace')}")
+    return done.stdout
+
+
+def timed(action: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    action()
+    return (time.perf_counter() - start) * 1000
+
+
+def side_by_side(actions: Sequence[Callable[[], object]], rounds: int) -> list[float]:
+    """The median time in milliseconds of each action, taken in turns after one round to warm up."""
+    for action in actions:
+        action()
+    times: list[list[float]] = [[] for _ in actions]
+    for _ in range(rounds):
+        for place, action in enumerate(actions):
+            times[place].append(timed(action))
+    return [statistics.median(taken) for taken in times]
+
+
+def peak_memory(command: Sequence[str], cwd: Path) -> float:
+    """The largest resident size, in megabytes, that a command reached."""
+    with subprocess.Popen(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command)}: exit {process.returncode}")
+    return usage.ru_maxrss / 1024
+
+
+def machine() -> str:
+    """What the figures were taken on."""
+    import platform
+
+    git = run(["git", "--version"], Path.cwd()).decode().strip()
+    return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {git}"

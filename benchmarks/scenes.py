@@ -1,0 +1,97 @@
+"""Benchmarks: the repositories that are measured. Gates are composed by the product's own code; git writes them in bulk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from gitgate.core import documents
+from gitgate.core.fold import begin
+from gitgate.core.headline import message
+from gitgate.core.ids import gate_id
+from gitgate.core.model import Asker, Entry, Opened, Option, Question, Work
+
+from .measure import run
+
+PERSON = "Bench Person <bench@example.invalid>"
+AT = 1_800_000_000
+
+
+def seal(home: Path) -> None:
+    """Nothing of the person's own configuration may change a figure."""
+    for name in [name for name in os.environ if name.startswith(("GIT_", "GITGATE_", "CLAUDE", "XDG_"))]:
+        del os.environ[name]
+    os.environ.update(HOME=str(home), GIT_CONFIG_NOSYSTEM="1", LC_ALL="C.UTF-8", NO_COLOR="1")
+    os.environ.pop("CI", None)
+    (home / ".gitconfig").write_text(
+        "[user]\n name = Bench Person\n email = bench@example.invalid\n[init]\n defaultBranch = main\n"
+        "[gc]\n auto = 0\n[maintenance]\n auto = false\n[safe]\n directory = *\n"
+    )
+
+
+def repository(place: Path, *, bare: bool = False) -> Path:
+    run(["git", "init", "-q", *(["--bare"] if bare else []), str(place)], place.parent)
+    if not bare:
+        (place / "file").write_text("one\n")
+        run(["git", "add", "file"], place)
+        run(["git", "commit", "-q", "-m", "start"], place)
+    return place
+
+
+def opened(number: int, base: str | None) -> Opened:
+    return Opened(
+        title=f"Which way for part {number}?",
+        questions=(
+            Question(
+                key="answer",
+                prompt=f"Which way for part {number}? There are two, and both have their price.",
+                type="choice",
+                options=(Option("Left", "shorter"), Option("Right", "prettier")),
+                other=True,
+            ),
+        ),
+        asked=Asker(agent=f"worker/{number % 97:04x}", at=f"2027-01-{1 + number % 28:02d}T08:00:00Z", by=PERSON),
+        work=Work(base, base, base, branch=f"topic-{number % 50}"),
+        nonce=f"bench-{number}",
+        context="The part was split yesterday, and nobody wrote down why.",
+    )
+
+
+def with_gates(place: Path, count: int, *, packed: bool = False) -> list[str]:
+    """Open `count` gates by one `git fast-import`; give back their ids."""
+    base = run(["git", "rev-parse", "--verify", "-q", "HEAD"], place, code=None).decode().strip() or None
+    ids: list[str] = []
+
+    def stream() -> Iterator[bytes]:
+        for number in range(count):
+            question = opened(number, base)
+            data = documents.dump(question)
+            gate = gate_id(data)
+            ids.append(gate)
+            folded = begin(gate, Entry("", "opened", question), question)
+            words = message("opened", question, folded).encode()
+            yield (
+                f"commit refs/hitl/open/{gate}\nauthor {PERSON} {AT} +0000\ncommitter {PERSON} {AT} +0000\n"
+                f"data {len(words)}\n"
+            ).encode() + words + f"M 100644 inline question.yaml\ndata {len(data)}\n".encode() + data + b"\n"
+
+    run(["git", "fast-import", "--quiet"], place, input=b"".join(stream()))
+    if packed:
+        run(["git", "pack-refs", "--all"], place)
+    return ids
+
+
+def with_files(place: Path, count: int) -> None:
+    """A clone with many tracked files, in folders of a thousand."""
+    for number in range(count):
+        folder = place / f"d{number // 1000:03d}"
+        folder.mkdir(exist_ok=True)
+        (folder / f"f{number}").write_text(f"{number}\n")
+    run(["git", "add", "-A"], place)
+    run(["git", "commit", "-q", "-m", "many"], place)
+
+
+def change_files(place: Path, count: int, mark: str) -> None:
+    for number in range(count):
+        (place / f"d{number // 1000:03d}" / f"f{number}").write_text(f"{number} {mark}\n")
