@@ -124,8 +124,11 @@ def _fill(repo: Repository, there: Repository, saved: Saved, *, trusted: bool) -
     quiet = switched_off(refused, there.git.env)
     there.git.run(*PINNED, "read-tree", "--reset", "-u", saved.work, env=quiet)
     if saved.staged != saved.work:
-        changed = _changed(there.git, saved)
-        _bring_out(there, changed, quiet)
+        touched = {
+            *_changed(there.git, saved.base or saved.staged, saved.work),
+            *_changed(there.git, saved.staged, saved.work),
+        }
+        _bring_out(there, sorted(touched), quiet)
         there.git.run(*PINNED, "read-tree", "--reset", saved.staged, env=quiet)
     _restore_aside(there, saved, quiet)
     if refused and _mentions_filter(there):
@@ -140,12 +143,10 @@ def _fill(repo: Repository, there: Repository, saved: Saved, *, trusted: bool) -
     return notes
 
 
-def _changed(git: Git, saved: Saved) -> list[bytes]:
-    """The paths of work that staged has otherwise, or not at all."""
-    asked = git.out(
-        "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=d", saved.staged, saved.work
-    )
-    return [path for path in asked.split(b"\0") if path]
+def _changed(git: Git, start: str, end: str) -> list[bytes]:
+    """The paths that `end` has otherwise than `start`, or that only `end` has."""
+    how = ("-r", "-z", "--name-only", "--no-renames", "--diff-filter=d")
+    return [path for path in git.out("diff-tree", *how, start, end).split(b"\0") if path]
 
 
 def _bring_out(there: Repository, changed: Sequence[bytes], quiet: dict[str, str]) -> None:
@@ -163,7 +164,7 @@ def _restore_aside(there: Repository, saved: Saved, quiet: dict[str, str]) -> No
         there.git.run("update-index", "-z", "--index-info", input=lines)
     wanted = [path for path in saved.aside.intent_to_add if lstat(there.place, path)]
     if wanted:
-        known = set(_changed(there.git, saved))
+        known = set(_changed(there.git, saved.staged, saved.work))
         fed = b"".join(path + b"\0" for path in wanted if path in known)
         how = ("--intent-to-add", "--force", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul")
         there.git.run(*PINNED, "add", *how, input=fed, env=quiet)

@@ -273,10 +273,13 @@ def _sparse(clone: Clone) -> None:
     clone.write("out/b", "edited outside\n")
     clone.write("in/a", "edited inside\n")
     clone.write("in/new", "new\n")
+    clone.write("out/new", "staged outside\n")
+    clone.git("add", "--sparse", "out/new")
 
 
 def _sparse_index(clone: Clone) -> None:
     _sparse(clone)
+    clone.git("rm", "-q", "--sparse", "-f", "out/new")
     (clone.path / "out/b").unlink()
     clone.git("sparse-checkout", "set", "--cone", "--sparse-index", "in")
     clone.write("in/a", "edited again\n")
