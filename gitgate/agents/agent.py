@@ -30,7 +30,7 @@ class AgentSettings:
     program: tuple[str, ...] = ()  # what to run instead of the agent's usual name
     arguments: tuple[
         str, ...
-    ] = ()  # the agent's own flags; a program forgets them, so every start passes them all
+    ] = ()  # the agent's own flags; a program forgets them, so every start passes all
     start_template: tuple[str, ...] = ()  # `command` only
     resume_template: tuple[str, ...] = ()  # `command` only
     stdin: str = "answer"  # `command` only: answer, prompt or none
@@ -44,7 +44,10 @@ class Start:
     """What is to be started where. Without `session` a new conversation begins.
 
     `deferred`: the conversation stopped at a tool call that waits for its answer from our hook, so that nothing is said
-    to it; without that hook the call would simply be made. `folder` is private to this start: files for the agent and its output go there.
+    to it; without that hook the call would simply be made. `hooks` are ours, in the program's own form: they ask and they
+    answer. `folder` is new and private to this start: files for the agent and its output go there. `answer` is the answer
+    as a document, `told` the same as plain texts (verdict, answer, note, by). The environment is made from `env`, scrubbed,
+    and `extra_env`, which is not.
     """
 
     gate: str
@@ -53,16 +56,12 @@ class Start:
     prompt: str = ""
     session: SessionRef | None = None
     deferred: bool = False
-    hooks: Mapping[str, object] = field(
-        default_factory=dict
-    )  # ours, in the program's own form: they ask and they answer
-    answer: bytes = b""  # the answer as a document, for a program that reads it
-    told: Mapping[str, str] = field(
-        default_factory=dict
-    )  # verdict, answer, note, by: the same as plain texts
+    hooks: Mapping[str, object] = field(default_factory=dict)
+    answer: bytes = b""
+    told: Mapping[str, str] = field(default_factory=dict)
     settings: AgentSettings = AgentSettings()
-    env: Mapping[str, str] = field(default_factory=dict)  # what the environment is made from
-    extra_env: Mapping[str, str] = field(default_factory=dict)  # added at the end, nothing scrubbed
+    env: Mapping[str, str] = field(default_factory=dict)
+    extra_env: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
