@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.errors import GateError, Usage, WorkFailed
+from gitgate.store import scratch, worktrees
 from gitgate.store.compare import diff, matches
 from gitgate.store.git import Git, Result
 from gitgate.store.restore import open_worktree, remove_worktree
@@ -406,6 +407,77 @@ def test_a_directory_is_recognised_as_it_was_taken(repo: Clone) -> None:
         assert matches(repo.repository, taken.work, taken.staged)
     (repo.path / "x.log").unlink()
     assert not matches(repo.repository, taken.work, taken.staged)
+
+
+def test_a_directory_that_cannot_be_judged_is_not_taken_for_the_same(
+    repo: Clone, asked: Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another git is at work in it: better a new working tree than half a checkout."""
+    monkeypatch.setattr(scratch, "LONGEST_WAIT", 0.0)
+    repo.write(".git/index.lock")
+    assert not matches(repo.repository, asked.work, asked.staged)
+
+
+def test_a_forged_conflict_is_refused(repo: Clone, asked: Snapshot, tmp_path: Path) -> None:
+    """The conflict has to travel with the work, and to have the three sides that git knows."""
+    tree = repo.git("rev-parse", "HEAD^{tree}")
+    conflict = repo.git("commit-tree", "-m", "no sides in it", tree)
+    assert asked.base
+    for parents in (("-p", conflict), ()):
+        message = f"staged\n\nUnmerged: {conflict}"
+        staged = repo.git("commit-tree", "-p", asked.base, *parents, "-m", message, tree)
+        work = repo.git("commit-tree", "-p", staged, "-m", "work", tree)
+        with pytest.raises(WorkFailed, match="does not hold together"):
+            open_worktree(
+                repo.repository,
+                base=asked.base,
+                staged=staged,
+                work=work,
+                directory=tmp_path / "w",
+                branch=None,
+                fallback_branch="x",
+            )
+        assert not (tmp_path / "w").exists()
+
+
+def test_forged_intentions_reach_nothing(repo: Clone, asked: Snapshot, tmp_path: Path) -> None:
+    """Intended paths count only where the work has them and the staged tree does not."""
+    tree = repo.git("rev-parse", "HEAD^{tree}")
+    message = "staged\n\nIntent-to-add: ../secret\nIntent-to-add: README\nIntent-to-add: .git/config\nOperation: \x1b[31m"
+    (tmp_path / "secret").write_text("s")
+    assert asked.base
+    staged = repo.git("commit-tree", "-p", asked.base, "-m", message, tree)
+    work = repo.git("commit-tree", "-p", staged, "-m", "work", tree)
+    place = open_worktree(
+        repo.repository,
+        base=asked.base,
+        staged=staged,
+        work=work,
+        directory=tmp_path / "w",
+        branch=None,
+        fallback_branch="x",
+    )
+    assert status(place.directory) == []
+    assert all(note.isprintable() for note in place.notes)
+
+
+def test_a_place_that_cannot_be_made_is_an_error(repo: Clone, asked: Snapshot, tmp_path: Path) -> None:
+    """A file where a folder has to be."""
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(WorkFailed):
+        reopen(repo, asked, tmp_path / "file" / "w")
+
+
+def test_when_every_name_is_taken_it_says_so(
+    repo: Clone, asked: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rather than looking for ever."""
+    monkeypatch.setattr(worktrees, "MOST_NAMES", 3)
+    other = repo.git("commit-tree", "-m", "x", "HEAD^{tree}")
+    for name in ("gate/7k2f", "gate/7k2f-2"):
+        repo.git("branch", name, other)
+    with pytest.raises(WorkFailed, match="is taken"):
+        reopen(repo, asked, tmp_path / "w")
 
 
 def test_the_diff_is_the_work(repo: Clone, asked: Snapshot) -> None:

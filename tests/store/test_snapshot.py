@@ -187,10 +187,11 @@ def test_including_what_is_tracked_and_unchanged_changes_nothing(repo: Clone) ->
     assert not snap(repo, include=("README", ".")).dirty
 
 
-@pytest.mark.parametrize("name", ["missing", "../outside", "/etc/passwd"])
+@pytest.mark.parametrize("name", ["missing", "../outside", "/etc/passwd", "loop/x"])
 def test_including_what_is_not_there_is_refused(repo: Clone, name: str) -> None:
     """A typing error must not pass as `nothing to include`; and nothing from elsewhere is ever taken."""
     repo.write("../outside", "o\n")
+    (repo.path / "loop").symlink_to("loop")
     with pytest.raises(Usage):
         snap(repo, include=(name,))
 
@@ -435,3 +436,20 @@ def test_files_that_cannot_be_read(person: object, tmp_path_factory: pytest.Temp
             if as_root:
                 os.seteuid(0)
             (clone.path / "secret-room").chmod(0o700)
+
+
+def test_a_full_or_broken_place_is_an_error_and_not_a_crash(repo: Clone) -> None:
+    """Where the copy of the index cannot be written, nothing else is."""
+    repo.write("README", "changed\n")
+    repo.write(".git/gitgate", "a file in the way\n")
+    before = fingerprint(repo)
+    with pytest.raises(WorkFailed) as failed:
+        snap(repo)
+    assert failed.value.hint
+    assert fingerprint(repo) == before
+
+
+def test_a_branch_that_cannot_be_written_down_counts_as_none(repo: Clone) -> None:
+    """A question is UTF-8; a branch of another encoding is told as no branch rather than as a wrong one."""
+    repo.git("checkout", "-q", "-b", os.fsdecode(b"caf\xe9"))
+    assert snap(repo).branch is None
