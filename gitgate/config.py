@@ -53,7 +53,7 @@ SETTINGS = (
     Setting("maxFileSize", "number", "10000000", "untracked files over so many bytes stay out of the work"),
     Setting("networkTimeout", "duration", "60s", "how long a push or fetch may take"),
     Setting(
-        "archiveAfter", "duration", "7d", "how long a closed gate stays before `git gate archive` folds it"
+        "archiveAfter", "duration", "", "how long a closed gate stays before `git gate archive` folds it"
     ),
     Setting("color", "word:auto,always,never", "auto", "colour on the terminal"),
     Setting("pager", "flag", "true", "show long output through git's pager"),

@@ -80,6 +80,10 @@ def format_time(epoch: float) -> str:
 
 def parse_time(text: str) -> float:
     """The moment that an RFC 3339 time names: an offset is needed, a fraction is kept."""
+    if len(text) == 20 and text[10] == "T" and text[19] == "Z":
+        quick = _parse_own(text)
+        if quick is not None:
+            return quick
     found = TIME.fullmatch(text)
     if not found:
         raise Usage(f"{EXPECTED_TIME}; found {_quoted(text)}")
@@ -99,6 +103,28 @@ def parse_time(text: str) -> float:
     offset = (int(found[10] or 0) * 60 + int(found[11] or 0)) * (-60 if found[9] == "-" else 60)
     whole = (_since_1970(year, month, day) * 24 + hour) * 3600 + minute * 60 + second - offset
     return whole + float(found[7] or 0)
+
+
+def _parse_own(text: str) -> float | None:
+    """The form that we write ourselves, ten thousand times in a list; None leaves the verdict to the full grammar."""
+    hour, minute, second = text[11:13], text[14:16], text[17:19]
+    digits = hour + minute + second
+    if text[13] != ":" or text[16] != ":" or not (digits.isascii() and digits.isdigit()):
+        return None
+    if hour > "23" or minute > "59" or second > "59":
+        return None
+    start = _MIDNIGHTS.get(text[:10])
+    if start is None:
+        found = TIME.fullmatch(f"{text[:10]}T00:00:00Z")
+        if not found:
+            return None
+        start = _MIDNIGHTS[text[:10]] = parse_time(f"{text[:10]}T00:00:00.0Z")
+        if len(_MIDNIGHTS) > 4096:
+            _MIDNIGHTS.clear()
+    return start + int(hour) * 3600 + int(minute) * 60 + int(second)
+
+
+_MIDNIGHTS: dict[str, float] = {}
 
 
 def _days(year: int, month: int) -> int:

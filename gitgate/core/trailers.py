@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 PREFIX = "Hitl-"
 MOST_BYTES = 200
+MOST_NAME = 24
 
 
 def one_line(text: str, most: int = MOST_BYTES) -> str:
@@ -27,10 +28,14 @@ def parse(message: str) -> dict[str, str] | None:
 
     Git's own trailer formats mix values and obey the user's settings, so we read the paragraph ourselves.
     """
-    found: dict[str, str] = {}
-    for line in message.rstrip("\n").rpartition("\n\n")[2].split("\n"):
-        name, colon, value = line.partition(": ")
-        if not colon or not name.startswith(PREFIX) or name in found or len(value) > MOST_BYTES:
-            return None
-        found[name] = value
-    return {name.removeprefix(PREFIX): value for name, value in found.items()}
+    paragraph = message.rstrip("\n").rpartition("\n\n")[2]
+    lines = paragraph.split("\n")
+    # Checked as a whole, then split as a whole: a list does this ten thousand times.
+    ours = paragraph.startswith(PREFIX) and paragraph.count(f"\n{PREFIX}") == len(lines) - 1
+    if not ours or len(max(lines, key=len)) > MOST_BYTES + MOST_NAME:
+        return None
+    try:
+        found = dict([line[len(PREFIX) :].split(": ", 1) for line in lines])
+    except ValueError:
+        return None
+    return found if len(found) == len(lines) else None

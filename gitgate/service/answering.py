@@ -75,6 +75,7 @@ def respond(desk: Desk, gate: Gate, given: Given, manner: Manner = Manner()) -> 
     published = publish(desk, after, push=manner.push)
     if not isinstance(said, Answer):
         raise TypeError("an answer was recorded as something else")
+    refuse_archived(published)
     refuse_late(published.gate, said)
     return Responded(published.gate, said, published, counted=published.gate.state != AWAITING)
 
@@ -118,6 +119,14 @@ def check_seen(gate: Gate, seen: str) -> None:
     if since and gate.state == AWAITING:
         raise Stale(
             f"gate {gate.id} was {', '.join(since)} after you read it", hint=f"git gate show {gate.id}"
+        )
+
+
+def refuse_archived(published: Published) -> None:
+    if published.archived:
+        raise Conflict(
+            f"gate {published.gate.id} was closed and archived before; your answer is kept beside it, with no effect",
+            hint=f"git gate show {published.gate.id}",
         )
 
 

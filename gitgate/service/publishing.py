@@ -25,6 +25,7 @@ class Published:
     reason: str = ""
     work: bool = False
     session: bool = False
+    archived: bool = False
 
 
 def remote_of(desk: Desk) -> str | None:
@@ -65,6 +66,8 @@ def send(desk: Desk, gate: Gate, remote: str, *, work: bool) -> Published:
     reason = ""
     for _ in range(TRIES):
         known = desk.tracked(remote, gate.id)
+        if known is None and len(gate.history) > 1 and (closed := in_archive(desk, gate, remote)):
+            return Published(closed, remote, True, "it was closed and archived there", archived=True)
         record = RefMove(OPEN + gate.id, gate.tip, known)
         if known == gate.tip and not extra:
             return Published(gate, remote, pushed=True)
@@ -88,6 +91,17 @@ def catch_up(desk: Desk, gate: Gate, remote: str) -> Gate:
 
     bring_home(desk, remote)
     return reload(desk, gate.id)
+
+
+def in_archive(desk: Desk, gate: Gate, remote: str) -> Gate | None:
+    """The gate as the remote archived it, if it did: a gate is never opened there a second time."""
+    from .archiving import load_archived, settle_archived
+
+    return (
+        load_archived(desk, gate.id)
+        if gate.id in settle_archived(desk, remote, {gate.id: gate.tip})
+        else None
+    )
 
 
 def push_moves(desk: Desk, remote: str, moves: Sequence[RefMove]) -> list[Fate]:

@@ -147,5 +147,6 @@ def without_archived(
     from .archiving import settle_archived
 
     settled = settle_archived(desk, remote, {gate: ahead[gate] for gate in absent})
-    done.archived.extend(settled)
+    done.archived.extend(gate for gate, kept in settled.items() if not kept)
+    done.broken.update({gate: kept for gate, kept in settled.items() if kept})
     return {gate: tip for gate, tip in ahead.items() if gate not in settled}
