@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.errors import GateError, Usage, WorkFailed
-from gitgate.store import scratch, worktrees
+from gitgate.errors import WorkFailed
+from gitgate.store import worktrees
 from gitgate.store.compare import diff, matches
 from gitgate.store.git import Git, Result
 from gitgate.store.restore import open_worktree, remove_worktree
@@ -24,10 +24,6 @@ def asked(repo: Clone) -> Snapshot:
     """Work saved from `repo`, staged, unstaged and untracked."""
     CASES["plain"](repo)
     return snap(repo)
-
-
-def head(place: Path) -> str:
-    return Path(run_git("rev-parse", "--symbolic-full-name", "HEAD", cwd=place).decode().strip()).name
 
 
 def leave(repo: Clone) -> None:
@@ -256,75 +252,6 @@ def test_work_that_is_not_here_says_how_to_get_it(repo: Clone, asked: Snapshot, 
     assert not (tmp_path / "w").exists()
 
 
-def test_work_that_does_not_stand_on_its_base_is_refused(
-    repo: Clone, asked: Snapshot, tmp_path: Path
-) -> None:
-    """An answer binds to base, staged and work together; any other three commits are not it."""
-    other = repo.git("commit-tree", "-m", "x", "HEAD^{tree}")
-    base, staged, work = asked.base, asked.staged, asked.work
-    for ids in ((other, staged, work), (base, other, work), (base, staged, other), (None, staged, work)):
-        with pytest.raises(WorkFailed, match="does not hold together"):
-            open_worktree(
-                repo.repository,
-                base=ids[0],
-                staged=ids[1],
-                work=ids[2],
-                directory=tmp_path / "w",
-                branch=None,
-                fallback_branch="x",
-            )
-    assert not (tmp_path / "w").exists()
-
-
-@pytest.mark.parametrize("hostile", ["--upload-pack=x", "HEAD", "main", "-", "", "0" * 39])
-def test_names_are_not_taken_for_commits(repo: Clone, asked: Snapshot, tmp_path: Path, hostile: str) -> None:
-    """Only a full id is one: no option, no ref that somebody can move."""
-    with pytest.raises(GateError):
-        diff(repo.repository, asked.base, hostile)
-    with pytest.raises(GateError):
-        matches(repo.repository, hostile, asked.staged)
-    with pytest.raises(GateError):
-        open_worktree(
-            repo.repository,
-            base=asked.base,
-            staged=asked.staged,
-            work=hostile,
-            directory=tmp_path / "w",
-            branch=None,
-            fallback_branch="x",
-        )
-
-
-@pytest.mark.parametrize(
-    "branch", ["-x", "--orphan", "@{-1}", "a..b", "HEAD", "", "nul\0", "x.lock", "refs/../x"]
-)
-def test_a_hostile_branch_name_gets_the_fallback(
-    repo: Clone, asked: Snapshot, tmp_path: Path, branch: str
-) -> None:
-    """The name comes from the question, which anybody may have written."""
-    place = open_worktree(
-        repo.repository,
-        base=asked.base,
-        staged=asked.staged,
-        work=asked.work,
-        directory=tmp_path / "w",
-        branch=branch,
-        fallback_branch="gate/7k2f",
-    )
-    assert place.branch == "gate/7k2f"
-    with pytest.raises(Usage):
-        open_worktree(
-            repo.repository,
-            base=asked.base,
-            staged=asked.staged,
-            work=asked.work,
-            directory=tmp_path / "w2",
-            branch="main",
-            fallback_branch=branch,
-        )
-    assert not (tmp_path / "w2").exists()
-
-
 @pytest.mark.parametrize(
     "step", ["worktree add", "symbolic-ref", "read-tree --reset -u", "read-tree --reset"]
 )
@@ -365,102 +292,6 @@ def test_removing_keeps_what_would_be_lost(repo: Clone, asked: Snapshot, tmp_pat
     assert tmp_path.exists()
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda repo: repo.write("a", "edited\n"),
-        lambda repo: repo.write("deep/er/new", "edited\n"),
-        lambda repo: repo.write("another", "new\n"),
-        lambda repo: repo.git("add", "b"),
-        lambda repo: repo.git("reset", "-q", "a"),
-        lambda repo: repo.git("add", "-N", "deep"),
-        lambda repo: (repo.path / "b").chmod(0o755),
-        lambda repo: (repo.path / "deep/er/new").unlink(),
-        lambda repo: repo.git("commit", "-q", "--allow-empty", "-m", "on", "--only"),
-        lambda repo: repo.git("commit", "-q", "-m", "on"),
-        lambda repo: repo.git("rm", "-q", "-f", "b"),
-    ],
-)
-def test_a_directory_that_has_changed_is_not_the_one_it_was(
-    repo: Clone, asked: Snapshot, change: Callable[[Clone], object]
-) -> None:
-    """Each kind of change: to a file, to the index, to HEAD, to what is untracked."""
-    assert matches(repo.repository, asked.work, asked.staged)
-    change(repo)
-    assert not matches(repo.repository, asked.work, asked.staged)
-
-
-def test_a_directory_is_recognised_as_it_was_taken(repo: Clone) -> None:
-    """Without untracked files, with an ignored one included, with a secret that stayed: all the same directory."""
-    repo.commit(**{".gitignore": "*.log\n"})
-    clean = snap(repo)
-    assert matches(repo.repository, clean.work, clean.staged)
-    for name in ("new", "x.log", ".env", "keys.pem"):
-        repo.write(name, "text\n")
-    tracked_only = snap(repo, untracked=False)
-    assert matches(repo.repository, tracked_only.work, tracked_only.staged, untracked=False)
-    assert not matches(repo.repository, tracked_only.work, tracked_only.staged)
-    repo.write("README", "edited\n")
-    taken = clean
-    for untracked, include in ((False, ()), (True, ("x.log", "keys.pem")), (False, ("x.log",))):
-        taken = snap(repo, untracked=untracked, include=include)
-        assert matches(repo.repository, taken.work, taken.staged)
-    (repo.path / "x.log").unlink()
-    assert not matches(repo.repository, taken.work, taken.staged)
-
-
-def test_a_directory_that_cannot_be_judged_is_not_taken_for_the_same(
-    repo: Clone, asked: Snapshot, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another git is at work in it: better a new working tree than half a checkout."""
-    monkeypatch.setattr(scratch, "LONGEST_WAIT", 0.0)
-    repo.write(".git/index.lock")
-    assert not matches(repo.repository, asked.work, asked.staged)
-
-
-def test_a_forged_conflict_is_refused(repo: Clone, asked: Snapshot, tmp_path: Path) -> None:
-    """The conflict has to travel with the work, and to have the three sides that git knows."""
-    tree = repo.git("rev-parse", "HEAD^{tree}")
-    conflict = repo.git("commit-tree", "-m", "no sides in it", tree)
-    assert asked.base
-    for parents in (("-p", conflict), ()):
-        message = f"staged\n\nUnmerged: {conflict}"
-        staged = repo.git("commit-tree", "-p", asked.base, *parents, "-m", message, tree)
-        work = repo.git("commit-tree", "-p", staged, "-m", "work", tree)
-        with pytest.raises(WorkFailed, match="does not hold together"):
-            open_worktree(
-                repo.repository,
-                base=asked.base,
-                staged=staged,
-                work=work,
-                directory=tmp_path / "w",
-                branch=None,
-                fallback_branch="x",
-            )
-        assert not (tmp_path / "w").exists()
-
-
-def test_forged_intentions_reach_nothing(repo: Clone, asked: Snapshot, tmp_path: Path) -> None:
-    """Intended paths count only where the work has them and the staged tree does not."""
-    tree = repo.git("rev-parse", "HEAD^{tree}")
-    message = "staged\n\nIntent-to-add: ../secret\nIntent-to-add: README\nIntent-to-add: .git/config\nOperation: \x1b[31m"
-    (tmp_path / "secret").write_text("s")
-    assert asked.base
-    staged = repo.git("commit-tree", "-p", asked.base, "-m", message, tree)
-    work = repo.git("commit-tree", "-p", staged, "-m", "work", tree)
-    place = open_worktree(
-        repo.repository,
-        base=asked.base,
-        staged=staged,
-        work=work,
-        directory=tmp_path / "w",
-        branch=None,
-        fallback_branch="x",
-    )
-    assert status(place.directory) == []
-    assert all(note.isprintable() for note in place.notes)
-
-
 def test_a_place_that_cannot_be_made_is_an_error(repo: Clone, asked: Snapshot, tmp_path: Path) -> None:
     """A file where a folder has to be."""
     (tmp_path / "file").write_text("mine")
@@ -478,19 +309,3 @@ def test_when_every_name_is_taken_it_says_so(
         repo.git("branch", name, other)
     with pytest.raises(WorkFailed, match="is taken"):
         reopen(repo, asked, tmp_path / "w")
-
-
-def test_the_diff_is_the_work(repo: Clone, asked: Snapshot) -> None:
-    """From base to work, staged and untracked alike; as a summary, in colour, of some paths."""
-    here = repo.repository
-    assert asked.base
-    patch = diff(here, asked.base, asked.work)
-    assert b"+staged, then edited" in patch
-    assert b"+untracked" in patch
-    assert b"\x1b[" not in patch
-    assert b"\x1b[" in diff(here, asked.base, asked.work, color=True)
-    assert b"deep/er/new" in diff(here, asked.base, asked.work, stat=True)
-    assert diff(here, asked.base, asked.work, paths=("b",)).count(b"diff --git") == 1
-    assert diff(here, asked.base, asked.work, paths=("*",)) == b""
-    assert diff(here, asked.base, asked.base) == b""
-    assert diff(here, None, asked.base).count(b"new file") == 6
