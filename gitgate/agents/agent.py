@@ -14,10 +14,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+from ..core.secrets import redact
 from ..core.session import SavedSession, SessionRef
+from ..core.text import one_line
 from ..errors import Failure, Usage
 
 SESSION_MOST = 4_000_000
+REASON_CELLS = 300
 SIX_HOURS = 6 * 3600.0
 # An id becomes a file's name and an argument: it starts with neither a dot nor a dash, and names no folder.
 SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{3,127}")
@@ -139,6 +142,10 @@ class Agent(Protocol):
         """How to start or resume it."""
         ...
 
+    def join(self, request: Start) -> Launch:
+        """How a person opens the conversation at a terminal; what stdin and the timeout say does not count."""
+        ...
+
     def read_outcome(self, finished: Finished) -> Outcome:
         """What its exit and its output mean."""
         ...
@@ -194,7 +201,12 @@ def last_words(finished: Finished) -> str:
     """Why a process that said nothing readable ended: its last line of talk, or its exit code."""
     lines = [line.strip() for line in finished.err.decode("utf-8", "replace").splitlines() if line.strip()]
     ended = f"exit {finished.code}" if finished.ending is Ending.EXITED else str(finished.ending)
-    return f"{ended}: {lines[-1][:300]}" if lines else ended
+    return brief(f"{ended}: {lines[-1]}") if lines else ended
+
+
+def brief(text: str) -> str:
+    """A reason in one line without secrets: it is recorded, and others read it."""
+    return one_line(redact(text), REASON_CELLS)
 
 
 def killed(finished: Finished) -> bool:

@@ -26,6 +26,7 @@ from .agent import (
     Outcome,
     Result,
     Start,
+    brief,
     killed,
     last_words,
     need_session_id,
@@ -55,20 +56,30 @@ class Claude:
         claude_files.place(saved, cwd, env)
 
     def start(self, request: Start) -> Launch:
-        settings = request.settings
-        sources = "user,project" if settings.project_settings else "user"
-        argv = [*(settings.program or ("claude",)), *ALWAYS, "--setting-sources", sources]
-        argv += () if settings.project_servers else ("--strict-mcp-config",)
-        argv += settings.arguments
-        argv += ("--settings", json.dumps({"hooks": request.hooks})) if request.hooks else ()
-        argv += ("--resume", need_session_id(request.session.id)) if request.session else ()
+        argv = (*self._command(request, *ALWAYS), *self._resuming(request))
         if request.deferred and "PreToolUse" not in request.hooks:
             # Nobody would answer the call, and one that a person refused would be made.
             raise Usage("a deferred call needs the hook that answers it", hint="git gate init --claude")
         prompt = b"" if request.deferred else request.prompt.encode("utf-8", "replace")
         env = {**scrubbed(request.env), **request.extra_env}
         files = {DEFERRED: b""} if request.deferred else {}
-        return Launch(tuple(argv), request.cwd, env, request.folder, prompt, files, settings.timeout)
+        return Launch(argv, request.cwd, env, request.folder, prompt, files, request.settings.timeout)
+
+    def join(self, request: Start) -> Launch:
+        argv = (*self._command(request), *self._resuming(request))
+        return Launch(argv, request.cwd, {**scrubbed(request.env), **request.extra_env}, request.folder)
+
+    def _command(self, request: Start, *flags: str) -> tuple[str, ...]:
+        """The program with every flag that keeps the worktree's own settings out, and with our hooks."""
+        settings = request.settings
+        sources = "user,project" if settings.project_settings else "user"
+        servers = () if settings.project_servers else ("--strict-mcp-config",)
+        hooks = ("--settings", json.dumps({"hooks": request.hooks})) if request.hooks else ()
+        program = settings.program or (self.name,)
+        return (*program, *flags, "--setting-sources", sources, *servers, *settings.arguments, *hooks)
+
+    def _resuming(self, request: Start) -> tuple[str, ...]:
+        return ("--resume", need_session_id(request.session.id)) if request.session else ()
 
     def read_outcome(self, finished: Finished) -> Outcome:
         said = last_result(finished.out)
@@ -138,15 +149,9 @@ def failure(said: Mapping[str, Any], finished: Finished) -> str:
     errors = said.get("errors")
     words = [str(error) for error in errors] if isinstance(errors, list) else []
     kind = said.get("terminal_reason") or said.get("stop_reason") or said.get("subtype")
-    text = next(
-        (text for text in (*words, said.get("result")) if isinstance(text, str) and text.strip()),
-        last_words(finished),
-    )
-    return (
-        f"{kind}: {text.strip().splitlines()[0][:300]}"
-        if kind not in (None, "success", "completed")
-        else text[:300]
-    )
+    words += [text for text in (said.get("result"), last_words(finished)) if isinstance(text, str)]
+    text = next(word.strip().splitlines()[0] for word in words if word.strip())
+    return brief(text if kind in (None, "success", "completed") else f"{kind}: {text}")
 
 
 def may_pass(said: Mapping[str, Any], finished: Finished) -> bool:

@@ -24,6 +24,7 @@ from .agent import (
     Outcome,
     Result,
     Start,
+    brief,
     home_of,
     killed,
     last_words,
@@ -99,6 +100,12 @@ class Codex:
             timeout=settings.timeout,
         )
 
+    def join(self, request: Start) -> Launch:
+        settings = request.settings
+        resume = ("resume", need_session_id(request.session.id)) if request.session else ()
+        argv = (*(settings.program or (self.name,)), *resume, *settings.arguments)
+        return Launch(argv, request.cwd, {**scrubbed(request.env), **request.extra_env}, request.folder)
+
     def read_outcome(self, finished: Finished) -> Outcome:
         session, reason = "", ""
         for event in events(finished.out):
@@ -106,7 +113,7 @@ class Codex:
                 session = str(event.get("thread_id") or "")
             elif event.get("type") in ("error", "turn.failed"):
                 error = event.get("error")
-                reason = str(error.get("message") if isinstance(error, dict) else event.get("message"))[:300]
+                reason = brief(str(error.get("message") if isinstance(error, dict) else event.get("message")))
         if finished.code or finished.ending is not Ending.EXITED:
             return Outcome(
                 Result.FAILED,

@@ -73,6 +73,12 @@ class Command:
         env = {**scrubbed(request.env), **told(request), **request.extra_env}
         return Launch(argv, request.cwd, env, request.folder, stdin, files, settings.timeout)
 
+    def join(self, request: Start) -> Launch:
+        raise Usage(
+            f"how to open a session of this program is not known ({request.gate})",
+            hint=f"open it yourself in git gate worktree {request.gate}, or answer: git gate respond {request.gate}",
+        )
+
     def read_outcome(self, finished: Finished) -> Outcome:
         text = finished.out.decode("utf-8", "replace").strip()
         if finished.ending is Ending.EXITED and finished.code in (0, WAITING):

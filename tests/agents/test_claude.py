@@ -320,3 +320,25 @@ def test_an_agent_is_found_by_name() -> None:
 
 def test_no_agent_is_found_outside_one() -> None:
     assert detect({"PATH": "/bin", "HOME": "/home/ada"}) is None
+
+
+def test_a_reason_holds_no_secret(tmp_path: Path) -> None:
+    """It is recorded and pushed: one line, neutral, redacted."""
+    said = {"is_error": True, "result": f"API Error: bad key {TOKEN}\x1b[2J\nmore"}
+    for outcome in (
+        CLAUDE.read_outcome(finished(tmp_path, said, 1)),
+        CLAUDE.read_outcome(finished(tmp_path, None, 1, f"cannot use {TOKEN}\x1b[2J".encode())),
+    ):
+        assert TOKEN not in outcome.reason
+        assert "[redacted: github token]" in outcome.reason
+        assert "\x1b" not in outcome.reason
+
+
+def test_a_person_opens_it_with_the_same_guard(tmp_path: Path) -> None:
+    """At a terminal too, the worktree's own settings and servers stay out."""
+    launch = CLAUDE.join(request(tmp_path))
+    assert launch.argv == ("claude", "--setting-sources", "user", "--strict-mcp-config", "--resume", ID)
+    assert AGENTS["codex"].join(request(tmp_path)).argv == ("codex", "resume", ID)
+    with pytest.raises(Usage) as error:
+        AGENTS["command"].join(request(tmp_path))
+    assert "git gate respond 7k2fw3x9ab" in error.value.hint
