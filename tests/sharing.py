@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from gitgate.core.ids import gate_id
@@ -58,3 +58,30 @@ def make_place(server: Clone, clone_of: Callable[..., Clone], url: str) -> Place
 
 def hook(server: Clone, which: str, script: str) -> None:
     server.write(f"hooks/{which}", f"#!/bin/sh\n{script}\n", executable=True)
+
+
+def open_gates(clone: Clone, numbers: Iterable[int], *answers: str) -> dict[str, str]:
+    """Open gates with a question and these answers, written by one git process; their tips by id."""
+    stream: list[str] = []
+    for number in numbers:
+        files = [("question.yaml", f"hitl: 1\ntitle: gate {number}\n")]
+        files += [(f"answers/{answer}.yaml", f"note: {answer}\n") for answer in answers]
+        for path, text in files:
+            stream.append(f"commit {OPEN}{name(number)}\ncommitter A <a@example.org> 0 +0000\n")
+            stream.append(f"data {len(path)}\n{path}\nM 100644 inline {path}\ndata {len(text)}\n{text}\n")
+    clone.git("fast-import", "--quiet", "--force", input="".join(stream))
+    tips = clone.refs(OPEN)
+    return {name(number): tips[OPEN + name(number)] for number in numbers}
+
+
+def answered(clone: Clone, gate: str, tip: str, answer: str) -> str:
+    """One more answer on a record, its ref moved; the new tip."""
+    clone.git("update-ref", OPEN + gate, tip)
+    text = f"note: {answer}\n"
+    path = f"answers/{answer}.yaml"
+    stream = (
+        f"commit {OPEN}{gate}\ncommitter A <a@example.org> 0 +0000\ndata {len(path)}\n{path}\n"
+        f"from {tip}\nM 100644 inline {path}\ndata {len(text)}\n{text}\n"
+    )
+    clone.git("fast-import", "--quiet", "--force", input=stream)
+    return clone.git("rev-parse", OPEN + gate)

@@ -1,0 +1,158 @@
+"""Store: closed gates, found again. Each month is a chain of folds; a gate is at `<id[:2]>/<id>/` in its month's tree.
+
+A fold names what it took in its message (`<id> <tip>`) and keeps it alive as a parent; a line counts only if that
+commit is one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ..core.ids import is_id
+from .refs import ARCHIVE, TRACKING, Refs
+from .repository import Repository
+
+LATE = "late"
+_MONTH = r"\d{4}-(0[1-9]|1[0-2])"
+_LINE = re.compile(r"^([2-9a-km-np-z]{10}) (late )?([0-9a-f]{40,64})$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Archived:
+    """A closed gate in the archive of `month`; `late` are tips that came after, kept beside it."""
+
+    id: str
+    month: str
+    tip: str
+    late: tuple[str, ...] = field(default=())
+
+    @property
+    def tips(self) -> tuple[str, ...]:
+        return (self.tip, *self.late)
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """One month's archive as one repository has it: the newest fold."""
+
+    month: str
+    ref: str
+    fold: str
+
+
+def is_month(text: str) -> bool:
+    return re.fullmatch(_MONTH, text) is not None
+
+
+def folder(gate: str) -> str:
+    return f"{gate[:2]}/{gate}"
+
+
+def shelves(repo: Repository, *prefixes: str) -> list[Shelf]:
+    """The months below these prefixes, newest first; by default ours, then what each remote had."""
+    given = prefixes or (ARCHIVE, f"{TRACKING}*/archive/*")
+    found = [
+        Shelf(ref.rpartition("/")[2], ref, fold) for ref, fold in Refs(repo).under(*given).items() if ref
+    ]
+    return sorted(
+        (shelf for shelf in found if is_month(shelf.month)),
+        key=lambda shelf: (shelf.month, shelf.ref.startswith(ARCHIVE)),
+        reverse=True,
+    )
+
+
+def archived(repo: Repository, gate: str) -> str | None:
+    """The record's tip of an archived gate, or None; all months are asked, newest first."""
+    found = find(repo, shelves(repo), [gate]).get(gate)
+    return found.tip if found else None
+
+
+def named(repo: Repository, prefix: str) -> list[str]:
+    """The ids of archived gates that begin with `prefix` (two characters or more)."""
+    found: set[str] = set()
+    for shelf in shelves(repo):
+        said = repo.git.run("ls-tree", "-z", "--name-only", f"{shelf.fold}:{prefix[:2]}", check=False).out
+        found |= {name for name in said.decode("utf-8", "replace").split("\0") if name.startswith(prefix)}
+    return sorted(gate for gate in found if is_id(gate))
+
+
+def find(repo: Repository, months: Sequence[Shelf], gates: Iterable[str]) -> dict[str, Archived]:
+    """Which of these gates are on these shelves. A tree path each: the size of the archive does not matter."""
+    wanted = [(shelf, gate) for shelf in months for gate in dict.fromkeys(gates)]
+    if not wanted:
+        return {}
+    asked = "".join(f"{shelf.fold}:{folder(gate)}\n" for shelf, gate in wanted)
+    said = repo.git.text("cat-file", "--batch-check=%(objecttype)", input=asked.encode()).splitlines()
+    there: dict[Shelf, list[str]] = {}
+    for (shelf, gate), kind in zip(wanted, said, strict=True):
+        if kind == "tree":
+            there.setdefault(shelf, []).append(gate)
+    found: dict[str, Archived] = {}
+    for shelf in months:
+        present = there.get(shelf, [])
+        told = contents(repo, [shelf], present) if present else {}
+        for gate in present:
+            if gate in told:
+                found[gate] = together(found.get(gate), told[gate])
+    return found
+
+
+def together(one: Archived | None, other: Archived) -> Archived:
+    """The same gate as two repositories have it in their archives."""
+    if one is None:
+        return other
+    return replace(one, late=tuple(dict.fromkeys(tip for tip in (*one.late, *other.tips) if tip != one.tip)))
+
+
+def listing(repo: Repository, months: Sequence[Shelf] | None = None) -> list[Archived]:
+    """Every archived gate with its tip, newest month first."""
+    return list(contents(repo, shelves(repo) if months is None else months).values())
+
+
+def contents(repo: Repository, months: Sequence[Shelf], only: Sequence[str] = ()) -> dict[str, Archived]:
+    """What the folds of these shelves took, read from their messages along first parents by one git process."""
+    if not months:
+        return {}
+    month_of = {shelf.ref: shelf.month for shelf in months}
+    # Names, not ids: `%S` then says which month a fold was reached from.
+    narrow = [f"--grep=^{gate} " for gate in only] if len(only) <= 100 else []
+    form = ["--first-parent", "--no-show-signature", "--basic-regexp", "--format=%S%x09%P%n%B%x00"]
+    asked = ["log", *form, *narrow, *month_of, "--"]
+    wanted = frozenset(only)
+    found: dict[str, Archived] = {}
+    for fold in repo.git.records(*asked):
+        head, _, message = fold.partition("\n")
+        ref, _, parents = head.partition("\t")
+        read_fold(found, month_of.get(ref, ""), frozenset(parents.split()), message, wanted)
+    return found
+
+
+def read_fold(
+    found: dict[str, Archived], month: str, parents: frozenset[str], message: str, wanted: frozenset[str]
+) -> None:
+    for gate, late, tip in _LINE.findall(message):
+        if tip in parents and (not wanted or gate in wanted):
+            before = found.get(gate)
+            if before is None:
+                found[gate] = Archived(gate, month, "" if late else tip, (tip,) if late else ())
+            elif late:
+                found[gate] = replace(before, late=(*before.late, tip))
+            else:  # The walk goes back in time: the oldest fold that took a gate is the one that closed it.
+                others = (before.tip,) if before.tip and before.tip != tip else ()
+                found[gate] = replace(before, tip=tip, late=(*before.late, *others))
+
+
+def late_files(repo: Repository, gate: str) -> Mapping[str, bytes]:
+    """What reached this gate after it was archived, by file name."""
+    found: dict[str, bytes] = {}
+    for shelf in shelves(repo):
+        path = f"{shelf.fold}:{folder(gate)}/{LATE}"
+        for line in repo.git.run("ls-tree", "-z", path, check=False).out.split(b"\0"):
+            head, _, name = line.partition(b"\t")
+            if head.startswith(b"100644 blob "):
+                found[name.decode("utf-8", "replace")] = repo.git.out(
+                    "cat-file", "blob", head.split()[2].decode()
+                )
+    return found
