@@ -43,6 +43,11 @@ class Desk:
             self._records = Records(self.repo, open_objects(self.repo, bulk=self.bulk))
         return self._records
 
+    def work_in_bulk(self) -> None:
+        """There is more to read than it costs to import pygit2."""
+        self.close()
+        self.bulk, self._records = True, None
+
     def close(self) -> None:
         if self._records is not None:
             self._records.objects.close()

@@ -15,6 +15,16 @@ from .desk import Desk
 from .publishing import may_publish_work, push_moves, remote_of, work_moves
 from .recording import NOBODY
 
+MANY = 500
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The tips of all open gates, by gate: here, and on the remote."""
+
+    local: Mapping[str, str]
+    theirs: Mapping[str, str]
+
 
 @dataclass
 class Synced:
@@ -42,61 +52,110 @@ def sync(desk: Desk, remote: str | None = None) -> Synced:
     name = remote or remote_of(desk)
     if name is None:
         raise Failure("there is no remote to sync with", hint="git remote add origin URL")
-    done = bring_home(desk, name)
-    push_home(desk, name, done)
+    done, sides = listen(desk, name)
+    push_home(desk, name, done, sides)
     return done
 
 
 def bring_home(desk: Desk, remote: str) -> Synced:
     """Fetch into the tracking namespace, then merge each gate that differs into the local one."""
-    from ..store.fetch import fetch
+    return listen(desk, remote)[0]
+
+
+def listen(desk: Desk, remote: str) -> tuple[Synced, Sides]:
+    """What the remote says, brought together with what is here; and both sides as they are afterwards."""
+    from ..store.fetch import begin_fetch
 
     timeout = desk.settings.seconds("networkTimeout") or 60
-    fetch(desk.repo, remote, timeout=timeout)
+    desk.progress(f"asking {remote}")
+    with begin_fetch(desk.repo, remote, timeout=timeout) as polling:
+        sides = both_sides(
+            desk, remote
+        )  # while git talks: usually nothing is new, and this is all there is to know
+        if polling.wait().changed:
+            sides = both_sides(desk, remote)
     done = Synced(remote)
-    local, theirs = both_sides(desk, remote)
-    for gate, tip in theirs.items():
-        if local.get(gate) != tip:
-            merge_safely(desk, done, gate, local.get(gate), tip)
-    return done
+    remember_sync(desk)
+    differing = {gate: tip for gate, tip in sides.theirs.items() if sides.local.get(gate) != tip}
+    if not differing:
+        return done, sides
+    if len(differing) > MANY and desk.bulk is False:
+        desk.work_in_bulk()
+    bring_in(desk, done, sides, differing)
+    if len(done.new) > MANY:
+        # So many loose refs would make every later command slow; packed, git reads them at once.
+        desk.repo.git.run("pack-refs", "--all", check=False)
+    return done, both_sides(desk, remote)
 
 
-def both_sides(desk: Desk, remote: str) -> tuple[dict[str, str], dict[str, str]]:
-    """The tips here and there, by gate, from one listing."""
+def remember_sync(desk: Desk) -> None:
+    """So that an empty list can say `nothing waits` and mean it."""
+    mark = desk.repo.state_dir / "synced"
+    if not mark.exists():
+        try:
+            mark.parent.mkdir(exist_ok=True)
+            mark.touch()
+        except OSError as unwritable:
+            desk.progress(f"{mark} cannot be written: {unwritable.strerror}")
+
+
+def both_sides(desk: Desk, remote: str) -> Sides:
+    """The tips here and there, from one listing."""
     base = f"{tracking_base(remote)}open/"
-    listed = desk.refs.under(OPEN, base)
-    local = {ref.removeprefix(OPEN): oid for ref, oid in listed.items() if ref.startswith(OPEN)}
-    theirs = {ref.removeprefix(base): oid for ref, oid in listed.items() if ref.startswith(base)}
-    return local, theirs
+    local: dict[str, str] = {}
+    theirs: dict[str, str] = {}
+    for ref, oid in desk.refs.under(OPEN, base).items():
+        if ref.startswith(OPEN):
+            local[ref.removeprefix(OPEN)] = oid
+        else:
+            theirs[ref.removeprefix(base)] = oid
+    return Sides(local, theirs)
 
 
-def merge_safely(desk: Desk, done: Synced, gate: str, local: str | None, remote: str) -> None:
-    """One bad gate is reported and left alone; the others go on."""
+def bring_in(desk: Desk, done: Synced, sides: Sides, differing: Mapping[str, str]) -> None:
+    """Each gate is judged alone, so that a bad one hinders no other; the refs then move many at a time."""
+    moves: dict[str, RefMove] = {}
+    for count, (gate, tip) in enumerate(differing.items(), 1):
+        if count % 500 == 0:
+            desk.progress(f"reading gates: {count} of {len(differing)}")
+        try:
+            move = merged(desk, done, gate, sides.local.get(gate), tip)
+        except GateError as wrong:
+            done.broken[gate] = wrong.message
+        else:
+            if move is not None:
+                moves[gate] = move
+    gates = list(moves)
+    for start in range(0, len(gates), MANY):
+        move_some(desk, done, {gate: moves[gate] for gate in gates[start : start + MANY]})
+
+
+def move_some(desk: Desk, done: Synced, moves: Mapping[str, RefMove]) -> None:
+    """All at once; when somebody moved one of them meanwhile, one by one, so that only that one waits."""
     try:
-        merge(desk, done, gate, local, remote)
+        desk.refs.update(list(moves.values()))
     except LostRace:
-        done.broken[gate] = "it is being changed right now; sync again"
-    except GateError as wrong:
-        done.broken[gate] = wrong.message
+        if len(moves) == 1:
+            done.broken.update(dict.fromkeys(moves, "it is being changed right now; sync again"))
+            return
+        for gate, move in moves.items():
+            move_some(desk, done, {gate: move})
+    else:
+        for gate, move in moves.items():
+            (done.new if move.old is None else done.updated).append(gate)
 
 
-def merge(desk: Desk, done: Synced, gate: str, local: str | None, remote: str) -> None:
-    theirs = desk.records.entries(gate, remote)
-    desk.records.load(gate, remote)
+def merged(desk: Desk, done: Synced, gate: str, local: str | None, remote: str) -> RefMove | None:
+    """Where the local ref of a gate has to go, seen what the remote has. A record that breaks the rules raises."""
+    theirs = desk.records.load(gate, remote).history
     if local is None:
-        desk.refs.update([RefMove(OPEN + gate, remote, None)])
-        done.new.append(gate)
-        return
-    ours = desk.records.entries(gate, local)
-    plan = reconcile(ours, theirs)
+        return RefMove(OPEN + gate, remote, None)
+    plan = reconcile(desk.records.load(gate, local).history, theirs)
     if plan.keep in ("same", "local"):
-        return
-    tip = remote
-    if plan.again:
-        tip = record_again(desk, done, gate, remote, plan.again)
-    desk.refs.update([RefMove(OPEN + gate, tip, local)])
-    done.updated.append(gate)
+        return None
+    tip = record_again(desk, done, gate, remote, plan.again) if plan.again else remote
     done.lost.extend(f"{gate} {entry.name}" for entry in plan.dropped)
+    return RefMove(OPEN + gate, tip, local)
 
 
 def record_again(desk: Desk, done: Synced, gate: str, remote: str, entries: tuple[Entry, ...]) -> str:
@@ -114,9 +173,9 @@ def record_again(desk: Desk, done: Synced, gate: str, remote: str, entries: tupl
     return current.tip
 
 
-def push_home(desk: Desk, remote: str, done: Synced) -> None:
+def push_home(desk: Desk, remote: str, done: Synced, sides: Sides) -> None:
     """Push every gate that is ahead here, each in a group of its own with its work."""
-    local, theirs = both_sides(desk, remote)
+    local, theirs = sides.local, sides.theirs
     ahead = {gate: tip for gate, tip in local.items() if theirs.get(gate) != tip and gate not in done.broken}
     if not ahead:
         return
