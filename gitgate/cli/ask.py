@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 @click.command("ask")
 @click.argument("prompt", required=False)
 @click.option("--type", "type_", metavar="T", help="text, approval, choice, choices, form or session.")
-@click.option("-o", "--option", "option", multiple=True, metavar="LABEL[=TEXT]", help="An option; repeatable.")
+@click.option(
+    "-o", "--option", "option", multiple=True, metavar="LABEL[=TEXT]", help="An option; repeatable."
+)
 @click.option("--options", metavar="A,B,C", help="The options in one list.")
 @click.option("--no-other", is_flag=True, help="Only the options; no free text.")
 @click.option("--default", metavar="V", help="The answer if nobody gives one (with --on-timeout default).")
@@ -41,7 +43,9 @@ if TYPE_CHECKING:
 @click.option("--file", "file", metavar="F|-", help="Read the question from a YAML or JSON file.")
 @click.option("--no-work", is_flag=True, help="Leave the partial work out.")
 @click.option("--no-untracked", is_flag=True, help="Leave untracked files out.")
-@click.option("--include", multiple=True, metavar="PATH", help="Take this file although it looks secret or is large.")
+@click.option(
+    "--include", multiple=True, metavar="PATH", help="Take this file although it looks secret or is large."
+)
 @click.option("--push/--no-push", default=None, help="Insist on pushing, or stay local.")
 @click.option("--wait", "wait", is_flag=True, help="Block, and print only the answer.")
 @click.option("--wait-for", metavar="30m", help="The same, for so long at most.")
@@ -88,10 +92,7 @@ def draft_of(flags: Mapping[str, Any]) -> Draft:
     from ..core import drafts
     from ..core.times import parse_duration
 
-    if flags["file"]:
-        draft = draft_from_file(flags)
-    else:
-        draft = drafts.Draft((question_of(flags),))
+    draft = draft_from_file(flags) if flags["file"] else drafts.Draft((question_of(flags),))
     timeout = flags["timeout"]
     changes: dict[str, Any] = {
         "title": flags["title"],
@@ -119,7 +120,9 @@ def draft_from_file(flags: Mapping[str, Any]) -> Draft:
     if beside:
         raise Usage(f"--file brings the question; {beside[0]} cannot stand beside it")
     name = flags["file"]
-    return drafts.read_draft(codec.parse(read_file(name, "--file"), "standard input" if name == "-" else name))
+    return drafts.read_draft(
+        codec.parse(read_file(name, "--file"), "standard input" if name == "-" else name)
+    )
 
 
 def question_of(flags: Mapping[str, Any]) -> Any:
@@ -168,7 +171,9 @@ def tell(screen: Screen, desk: Desk, asked: Asked) -> None:
     if not asked.new:
         screen.say(f"gate {gate.id} already asks this (--key {gate.opened.key}); it is {gate.state}")
         return
-    screen.say(f"gate {gate.id} {'→ ' + str(published.remote) if published.pushed else 'is here'}; {work_words(asked)}")
+    screen.say(
+        f"gate {gate.id} {'→ ' + str(published.remote) if published.pushed else 'is here'}; {work_words(asked)}"
+    )
     for path, reason in gate.opened.work.left_out:
         screen.say(f"left out of the work: {path} ({reason}); --include {path} takes it")
     if published.remote and not published.pushed and published.reason != "not asked to push":
@@ -191,4 +196,3 @@ def work_words(asked: Asked) -> str:
     if published.pushed:
         return f"{words}, kept here (git gate init publishes work)"
     return f"{words}, kept here"
-

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 @click.command("list")
 @click.option("-v", "--verbose", is_flag=True, help="With title and context.")
 @click.option("--all", "all_", is_flag=True, help="Any state, archived ones too.")
-@click.option("--state", "states", multiple=True, type=click.Choice(STATES), help="Only this state; repeatable.")
+@click.option(
+    "--state", "states", multiple=True, type=click.Choice(STATES), help="Only this state; repeatable."
+)
 @click.option("--awaiting", is_flag=True, help="Only those that wait for an answer.")
 @click.option("--type", "type_", metavar="T", help="Only this type of question.")
 @click.option("--branch", metavar="B", help="Only work on this branch.")
@@ -142,8 +144,16 @@ def overview(screen: Screen) -> None:
     if screen.as_json:
         screen.emit("overview", {"counts": counts, "waiting": [summary.id for summary in waiting]}, "")
         return
-    words = [f"{counts['awaiting']} wait for you" if counts.get("awaiting", 0) != 1 else "1 waits for you"] if counts.get("awaiting") else []
-    words += [f"{counts[state]} {state}" for state in ("answered", "resuming", "failed", "broken") if counts.get(state)]
+    words = (
+        [f"{counts['awaiting']} wait for you" if counts.get("awaiting", 0) != 1 else "1 waits for you"]
+        if counts.get("awaiting")
+        else []
+    )
+    words += [
+        f"{counts[state]} {state}"
+        for state in ("answered", "resuming", "failed", "broken")
+        if counts.get(state)
+    ]
     click.echo(" · ".join(words) if words else nothing(desk, filtered=False))
     if waiting:
         click.echo("\n" + "\n".join(rows(screen, desk, waiting[:20])), color=screen.colored)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 
 import click
 
@@ -43,7 +44,8 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "verify": ("verify", "Check every gate's chain and bindings."),
         "doctor": ("doctor", "What is set up, what is missing, what mends it."),
         "demo": ("demo", "The whole loop, in a scratch repository."),
-        "help": ("help", "Explain a verb."),
+        "completion": ("completion", "Shell completion: what to source."),
+        "help": ("help", "Explain a verb, or a topic."),
     },
 }
 VERBS = {verb: place for section in SECTIONS.values() for verb, place in section.items()}
@@ -53,9 +55,11 @@ class Verbs(click.Group):
     """A group that imports a verb's module when it is asked for it."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
         if cmd_name not in VERBS:
             return None
         from importlib import import_module
@@ -74,11 +78,13 @@ class Verbs(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        del ctx
         for section, verbs in SECTIONS.items():
             with formatter.section(section):
                 formatter.write_dl([(verb, words) for verb, (_, words) in verbs.items()])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        del ctx
         with formatter.section("First steps"):
             formatter.write_dl(
                 [
@@ -134,15 +140,16 @@ def cli(
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line and give back its exit code."""
     args = list(sys.argv[1:] if argv is None else argv)
+    unbreakable()
     try:
-        result = cli.main(args, prog_name="git gate", standalone_mode=False)
+        result = run(args)
     except GateError as failed:
         return complain(args, failed.code, failed.message, failed.hint, exits.BY_KIND[failed.kind])
     except click.UsageError as wrong:
         return complain(args, "usage", wrong.format_message(), usage_hint(wrong), exits.USAGE)
     except (KeyboardInterrupt, click.Abort):
         return complain(args, "interrupted", "interrupted", "nothing was left half done", exits.INTERRUPTED)
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # click turns the first into the second
         quiet_stdout()
         return exits.DONE
     except Exception as bug:  # noqa: BLE001 - the one place where a bug becomes a report instead of a traceback
@@ -150,8 +157,32 @@ def main(argv: Sequence[str] | None = None) -> int:
     return result if isinstance(result, int) else exits.DONE
 
 
+def run(args: list[str]) -> object:
+    from ..config import environment
+
+    asked = environment().get("_GIT_GATE_COMPLETE")
+    if asked:
+        from .completion import answer_shell
+
+        return answer_shell(asked)
+    return cli.main(args, prog_name="git gate", standalone_mode=False)
+
+
+def unbreakable() -> None:
+    """A character that the terminal or the file cannot hold is spelt out; it is no reason to fail."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def usage_hint(wrong: click.UsageError) -> str:
-    return f"{wrong.ctx.command_path} -h" if wrong.ctx else "git gate -h"
+    path = wrong.ctx.command_path if wrong.ctx else "git gate"
+    if "unexpected extra argument" in wrong.message:
+        words = {"respond": "respond ID", "comment": "comment ID"}.get(
+            path.rpartition(" ")[2], path.rpartition(" ")[2]
+        )
+        return f'several words need quotes: git gate {words} "…"; see: {path} -h'
+    return f"{path} -h"
 
 
 def complain(args: Sequence[str], code: str, message: str, hint: str, status: int) -> int:
@@ -161,13 +192,13 @@ def complain(args: Sequence[str], code: str, message: str, hint: str, status: in
 
         from ..render.shapes import error
 
-        print(json.dumps(error(code, message, hint), ensure_ascii=False))
+        print(json.dumps(error(code, message, hint)))
         return status
     from ..core.text import neutral
 
     print(f"git gate: {neutral(message)}", file=sys.stderr)
-    if hint:
-        print(f"  {neutral(hint)}", file=sys.stderr)
+    for line in neutral(hint).splitlines():
+        print(f"  {line}", file=sys.stderr)
     return status
 
 
@@ -181,7 +212,9 @@ def report(args: Sequence[str], bug: BaseException) -> int:
     import tempfile
     import traceback
 
-    with tempfile.NamedTemporaryFile("w", prefix="gitgate-bug-", suffix=".txt", delete=False, encoding="utf-8") as file:
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="gitgate-bug-", suffix=".txt", delete=False, encoding="utf-8"
+    ) as file:
         from ..version import VERSION
 
         verb = next((arg for arg in args if arg in VERBS), "")

@@ -10,6 +10,7 @@ from ..core.words import PRIORITIES
 from .screen import Screen, gate_argument, verb
 
 if TYPE_CHECKING:
+    from ..service.desk import Desk
     from ..service.publishing import Published
 
 push_option = click.option("--push/--no-push", default=None, help="Insist on pushing, or stay local.")
@@ -25,7 +26,9 @@ def comment_command(screen: Screen, gate_id: str, text: str, push: bool | None) 
     from ..service import reading, remarks
 
     desk = screen.desk()
-    tell(screen, remarks.comment(desk, reading.open_gate(desk, gate_id), text, push=push), "commented on")
+    tell(
+        screen, desk, remarks.comment(desk, reading.open_gate(desk, gate_id), text, push=push), "commented on"
+    )
 
 
 @click.command("withdraw")
@@ -38,7 +41,9 @@ def withdraw_command(screen: Screen, gate_id: str, reason: str, push: bool | Non
     from ..service import reading, remarks
 
     desk = screen.desk()
-    tell(screen, remarks.withdraw(desk, reading.open_gate(desk, gate_id), reason, push=push), "withdrew")
+    tell(
+        screen, desk, remarks.withdraw(desk, reading.open_gate(desk, gate_id), reason, push=push), "withdrew"
+    )
 
 
 @click.command("stop")
@@ -51,18 +56,25 @@ def stop_command(screen: Screen, gate_id: str, reason: str, push: bool | None) -
     from ..service import reading, remarks
 
     desk = screen.desk()
-    tell(screen, remarks.stop(desk, reading.open_gate(desk, gate_id), reason, push=push), "stopped")
+    tell(screen, desk, remarks.stop(desk, reading.open_gate(desk, gate_id), reason, push=push), "stopped")
 
 
 @click.command("edit")
 @gate_argument()
-@click.option("--to", multiple=True, metavar="WHO", help="Whom it is for now; repeatable; `anyone` for everybody.")
+@click.option(
+    "--to", multiple=True, metavar="WHO", help="Whom it is for now; repeatable; `anyone` for everybody."
+)
 @click.option("--priority", type=click.Choice(list(reversed(PRIORITIES))), help="How pressing it is.")
 @click.option("--timeout", metavar="2h|never", help="A new deadline, counted from now.")
 @push_option
 @verb
 def edit_command(
-    screen: Screen, gate_id: str, to: tuple[str, ...], priority: str | None, timeout: str | None, push: bool | None
+    screen: Screen,
+    gate_id: str,
+    to: tuple[str, ...],
+    priority: str | None,
+    timeout: str | None,
+    push: bool | None,
 ) -> None:
     """Reassign, reprioritise, or move the deadline."""
     from ..service import reading, remarks
@@ -70,12 +82,19 @@ def edit_command(
     named = None if not to else () if to == ("anyone",) else to
     desk = screen.desk()
     gate = reading.open_gate(desk, gate_id)
-    tell(screen, remarks.edit(desk, gate, to=named, priority=priority, timeout=timeout, push=push), "edited")
+    tell(
+        screen,
+        desk,
+        remarks.edit(desk, gate, to=named, priority=priority, timeout=timeout, push=push),
+        "edited",
+    )
 
 
 @click.command("signal")
 @gate_argument()
-@click.option("--status", required=True, metavar="S", help="CONTINUE approves, STOP rejects; others pass through.")
+@click.option(
+    "--status", required=True, metavar="S", help="CONTINUE approves, STOP rejects; others pass through."
+)
 @click.option("--message", metavar="M", default="", help="A word with it.")
 @push_option
 @verb
@@ -88,21 +107,33 @@ def signal_command(screen: Screen, gate_id: str, status: str, message: str, push
     desk.refuse_agents("signal")
     gate = reading.open_gate(desk, gate_id)
     manner = answering.Manner(note=message, via="signal", push=push)
-    return tell_answered(screen, desk, answering.respond(desk, gate, answering.signal_given(gate, status), manner))
+    return tell_answered(
+        screen, desk, answering.respond(desk, gate, answering.signal_given(gate, status), manner)
+    )
 
 
-def tell(screen: Screen, published: Published, did: str) -> None:
+SAVED = "saved, not pushed: git gate sync"
+
+
+def tell(screen: Screen, desk: Desk, published: Published, did: str) -> None:
     """The gate as it is now, and where the word went."""
     from ..render import shapes
 
     gate = published.gate
     screen.emit("gate", shapes.gate(gate, pushed=published.pushed), "")
-    screen.say(f"{did} gate {gate.id}: {where(published)}")
+    tell_trouble(screen, published)
+    screen.say(f"{did} gate {gate.id}: {where(desk, published)}")
 
 
-def where(published: Published) -> str:
+def tell_trouble(screen: Screen, published: Published) -> None:
+    """Why it did not get further than here, where somebody wanted it to."""
+    if published.remote is not None and not published.pushed:
+        screen.warn(f"warning: not pushed, but safe here: {published.reason}")
+
+
+def where(desk: Desk, published: Published) -> str:
     if published.pushed:
         return f"pushed to {published.remote}"
-    if published.remote is None:
-        return "saved here" if published.reason != "not asked to push" else "saved, not pushed: git gate sync"
-    return f"saved, not pushed ({published.reason}): git gate sync"
+    from ..service.publishing import remote_of
+
+    return SAVED if published.remote or remote_of(desk) else "saved here"

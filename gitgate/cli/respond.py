@@ -10,7 +10,7 @@ from ..core.answers import Given
 from ..core.model import Gate
 from ..errors import Usage
 from . import exits
-from .remarks import where
+from .remarks import SAVED, tell_trouble, where
 from .screen import Screen, complete_ids, verb
 
 if TYPE_CHECKING:
@@ -24,7 +24,14 @@ if TYPE_CHECKING:
 @click.option("-m", "--message", "message", metavar="TEXT", help="The answer, when no id is given.")
 @click.option("--approve", "approve", is_flag=True, help="Yes.")
 @click.option("--reject", "reject", is_flag=True, help="No; the agent goes on, knowing it.")
-@click.option("-a", "--answer", "pairs", multiple=True, metavar="KEY=VALUE", help="One of several answers, or of a form.")
+@click.option(
+    "-a",
+    "--answer",
+    "pairs",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="One of several answers, or of a form.",
+)
 @click.option("--other", metavar="TEXT", help="Your own words in place of an option.")
 @click.option("--note", default="", help="A word to go with the answer.")
 @click.option("--edit", "-e", "edit", is_flag=True, help="Write the answer in your editor.")
@@ -33,7 +40,9 @@ if TYPE_CHECKING:
 @click.option("--template", metavar="NAME", help="Answer with a prepared text from the settings.")
 @click.option("--sign/--no-sign", default=None, help="Sign the answer with your key.")
 @click.option("--amend", is_flag=True, help="Correct your answer, until an agent takes it.")
-@click.option("--seen", metavar="COMMIT", help="The commit of the gate that you read; refused if it has changed since.")
+@click.option(
+    "--seen", metavar="COMMIT", help="The commit of the gate that you read; refused if it has changed since."
+)
 @click.option("--no-resume", is_flag=True, help="Do not resume the agent from here.")
 @click.option("--push/--no-push", default=None, help="Insist on pushing, or stay local.")
 @verb
@@ -52,7 +61,9 @@ def respond_command(screen: Screen, gate_id: str | None, answer: str | None, **f
     given = given_of(answer, flags)
     desk = screen.desk()
     desk.refuse_agents("respond")
-    if flags["each"] or flags["match"]:
+    if flags["template"]:
+        given = from_template(desk, given, flags["template"])
+    if flags["each"] or flags["match"] is not None:
         from .each import respond_each
 
         return respond_each(screen, desk, gate_id, given, flags)
@@ -72,7 +83,9 @@ def given_of(answer: str | None, flags: dict[str, Any]) -> Given:
         raise Usage("give the answer once: as a word, or with -m")
     text = flags["message"] if answer is None else answer
     approve = True if flags["approve"] else False if flags["reject"] else None
-    return Given(text=text, approve=approve, pairs=tuple(pair(word) for word in flags["pairs"]), other=flags["other"])
+    return Given(
+        text=text, approve=approve, pairs=tuple(pair(word) for word in flags["pairs"]), other=flags["other"]
+    )
 
 
 def pair(word: str) -> tuple[str, str]:
@@ -87,12 +100,8 @@ def answer_one(screen: Screen, desk: Desk, gate: Gate, given: Given, flags: dict
 
     check_open(gate, desk.person(), amend=flags["amend"])
     note = flags["note"]
-    if flags["template"]:
-        given = from_template(desk, given, flags["template"])
     if flags["edit"]:
-        from .editor import write_answer
-
-        given = write_answer(screen, desk, gate, given)
+        given = edited(screen, desk, gate, given)
     elif given.nothing:
         given, note = ask_person(screen, desk, gate, note)
     manner = Manner(
@@ -102,7 +111,23 @@ def answer_one(screen: Screen, desk: Desk, gate: Gate, given: Given, flags: dict
         sign=flags["sign"],
         push=flags["push"],
     )
-    return respond(desk, gate, given, manner)
+    done = respond(desk, gate, given, manner)
+    if flags["edit"]:
+        from .editor import discard
+
+        discard(desk, gate)
+    return done
+
+
+def edited(screen: Screen, desk: Desk, gate: Gate, given: Given) -> Given:
+    from .editor import has_editor, write_answer
+
+    if not has_editor(screen, desk):
+        raise Usage(
+            "--edit needs a terminal, or an editor that works without one",
+            hint=f"git gate respond {gate.id} ANSWER",
+        )
+    return write_answer(screen, desk, gate, given)
 
 
 def from_template(desk: Desk, given: Given, name: str) -> Given:
@@ -110,7 +135,7 @@ def from_template(desk: Desk, given: Given, name: str) -> Given:
     if not given.nothing:
         raise Usage("--template is the answer; nothing else can stand beside it")
     prefix = "gitgate.template."
-    text = desk.settings.git.get(prefix + name)
+    text = desk.settings.git.get(prefix + name.lower())  # git keeps the last part of a name in small letters
     if text is None:
         known = ", ".join(k.removeprefix(prefix) for k in desk.settings.git if k.startswith(prefix)) or "none"
         raise Usage(
@@ -127,7 +152,11 @@ def ask_person(screen: Screen, desk: Desk, gate: Gate, note: str) -> tuple[Given
         from ..core.questions import expected
 
         questions = gate.opened.questions
-        hint = each(questions) if len(questions) > 1 else f"{expected(questions[0])}; git gate show {gate.id[:6]}"
+        hint = (
+            each(questions)
+            if len(questions) > 1
+            else f"{expected(questions[0])}; git gate show {gate.id[:6]}"
+        )
         raise Usage(f"no answer given to gate {gate.id}", hint=hint)
     from .prompts import ask_in_terminal
 
@@ -140,21 +169,24 @@ def tell_answered(screen: Screen, desk: Desk, done: Responded) -> int:
 
     gate = done.gate
     screen.emit("gate", shapes.gate(gate, pushed=done.published.pushed), "")
+    tell_trouble(screen, done.published)
     if not done.counted:
-        screen.say(f"gate {gate.id}: your answer is one of {gate.opened.quorum} that are needed; {where(done.published)}")
+        votes = f"one of the {gate.opened.quorum} answers alike that are needed"
+        screen.say(f"gate {gate.id}: your answer is {votes}; {where(desk, done.published)}")
     else:
         screen.say(f"gate {gate.id} {done.answer.verdict}: {what_next(desk, done)}")
     return exits.DONE
 
 
 def what_next(desk: Desk, done: Responded) -> str:
+    """The last word of an answer: where it is, and what acts on it."""
     gate, published = done.gate, done.published
-    if published.remote is not None and not published.pushed:
-        return where(published)
+    went = where(desk, published)
     if gate.opened.delivery == "none":
-        return f"{where(published)}; the asker reads it when it wants"
+        reads = f"nothing will resume this by itself: git gate check {gate.id[:4]} reads it"
+        return went if went == SAVED else f"{went}; {reads}" if published.pushed else reads
     if gate.opened.delivery == "wait":
-        return f"{where(published)}; somebody waits for it"
+        return went if went == SAVED else f"{went}; somebody waits for it"
     if published.pushed:
-        return f"pushed to {published.remote}; its hook resumes it"
-    return f"nothing will resume this by itself: git gate resume {gate.id[:4]}"
+        return f"{went}; its hook resumes it"
+    return went if went == SAVED else f"nothing will resume this by itself: git gate resume {gate.id[:4]}"

@@ -13,55 +13,68 @@ import click
 
 from .. import config
 from ..errors import Usage
+from .pulse import Pulse
 
 if TYPE_CHECKING:
+    from ..config import Settings
     from ..service.desk import Desk
 
+WIDEST = 10_000  # a pipe has no edge: whoever reads it cuts for himself
+MOST_TEXT = 1 << 20
 
-@dataclass(frozen=True)
+
+@dataclass
 class Screen:
-    """How this call of the command talks, and where it works."""
+    """How this call of the command talks, and where it works. What is set is known once a desk was opened."""
 
     directory: str | None = None
     as_json: bool = False
     quiet: bool = False
     color: str | None = None
     env: Mapping[str, str] = field(default_factory=config.environment)
+    settings: Settings | None = None
+    pulse: Pulse = field(default_factory=Pulse, repr=False)
+
+    @property
+    def start(self) -> Path:
+        return Path(self.directory) if self.directory else Path.cwd()
 
     def desk(self, *, bulk: bool = False) -> Desk:
         from ..service.desk import open_desk
 
         flags = {"color": self.color} if self.color else {}
-        start = Path(self.directory) if self.directory else Path.cwd()
-        return open_desk(start, self.env, flags=flags, bulk=bulk, progress=self.progress)
+        self.progress(f"{verb_name()} is still at it …")
+        desk = open_desk(self.start, self.env, flags=flags, bulk=bulk, progress=self.progress)
+        self.settings = desk.settings
+        return desk
 
     def emit(self, name: str, fields: Mapping[str, object], text: str) -> None:
         """The result: one JSON object, or text."""
+        self.pulse.stop()
         if self.as_json:
-            import json
-
-            from ..render.shapes import thing
-
-            click.echo(json.dumps(thing(name, fields), ensure_ascii=False))
+            click.echo(json_line(name, fields))
         elif text:
             click.echo(text, color=self.colored)
 
     def say(self, words: str) -> None:
         """Talk: where it went, what happens next. Never data."""
         if not self.quiet and words:
-            from ..core.text import neutral
-
-            click.echo(neutral(words), err=True)
+            self.warn(words)
 
     def warn(self, words: str) -> None:
         from ..core.text import neutral
 
+        self.pulse.stop()
         click.echo(neutral(words), err=True)
 
     def progress(self, words: str) -> None:
-        """Signs of life on a terminal; silence elsewhere, where nobody watches."""
-        if not self.quiet and (sys.stderr.isatty() or words.startswith("still waiting")):
+        """A sign of life on a terminal, when it takes more than a second; silence elsewhere, where nobody watches."""
+        if self.quiet:
+            return
+        if words.startswith("still waiting"):
             self.say(words)
+        elif sys.stderr.isatty():
+            self.pulse.start(words, self.say)
 
     @property
     def interactive(self) -> bool:
@@ -70,33 +83,57 @@ class Screen:
 
     @property
     def colored(self) -> bool:
-        if self.color in ("always", "never"):
-            return self.color == "always"
-        return sys.stdout.isatty() and not self.env.get("NO_COLOR") and self.env.get("TERM") != "dumb"
+        """As git decides it: flag and setting, then NO_COLOR, then git's own `color.ui`, then whether it is a terminal."""
+        from .paging import wants_color
+
+        return wants_color(self.color, self.env, self.settings, terminal=sys.stdout.isatty())
 
     @property
     def width(self) -> int:
-        """The terminal's width; a fixed one when output goes to a file."""
+        """The terminal's width, also behind a pager that git itself started."""
         import shutil
 
-        return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else 200
+        if sys.stdout.isatty() or (self.env.get("GIT_PAGER_IN_USE") and self.env.get("COLUMNS")):
+            return shutil.get_terminal_size((80, 24)).columns
+        return WIDEST
 
     def page(self, text: str) -> None:
-        """Long text for a person, through a pager as git uses one."""
-        if self.as_json or not sys.stdout.isatty() or text.count("\n") < shutil_lines() or not self.paged:
+        """Text for a person, through a pager as git uses one if it is longer than the terminal."""
+        self.pulse.stop()
+        if not self.paged(text):
             click.echo(text, color=self.colored)
-            return
-        click.echo_via_pager(text, color=self.colored)
 
-    @property
-    def paged(self) -> bool:
-        return self.env.get("GIT_PAGER", self.env.get("PAGER", "less")) not in ("", "cat")
+    def paged(self, text: str) -> bool:
+        if self.as_json or not sys.stdout.isatty():
+            return False
+        import shutil
+
+        from .paging import pager_of, show_paged
+
+        if text.count("\n") + 2 <= shutil.get_terminal_size((80, 24)).lines:
+            return False
+        command = pager_of(self.env, self.settings)
+        return bool(command) and show_paged(command, text, self.env)
 
 
-def shutil_lines() -> int:
-    import shutil
+def json_line(name: str, fields: Mapping[str, object]) -> str:
+    """One object on one line. Text stays as it was said; an output that cannot hold it gets JSON's own escapes."""
+    import json
 
-    return shutil.get_terminal_size((100, 24)).lines - 1
+    from ..render.shapes import thing
+
+    shape = thing(name, fields)
+    line = json.dumps(shape, ensure_ascii=False)
+    try:
+        line.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return json.dumps(shape)
+    return line
+
+
+def verb_name() -> str:
+    context = click.get_current_context(silent=True)
+    return context.command_path if context else "git gate"
 
 
 def verb(command: Callable[..., object]) -> Callable[..., object]:
@@ -116,47 +153,65 @@ def verb(command: Callable[..., object]) -> Callable[..., object]:
             quiet=outer.quiet or quiet,
             color=color or outer.color,
         )
-        return command(screen, *args, **kwargs)
+        try:
+            return command(screen, *args, **kwargs)
+        finally:
+            screen.pulse.stop()
 
     return update_wrapper(with_screen, command)
 
 
 def read_text(argument: str, what: str) -> str:
     """`@FILE`, `-` for standard input, or the text itself."""
-    if argument == "-":
-        return sys.stdin.read()
-    if argument.startswith("@"):
-        return read_file(argument[1:], what).decode("utf-8", "replace")
-    return argument
+    if argument != "-" and not argument.startswith("@"):
+        return argument
+    name = "-" if argument == "-" else argument[1:]
+    if not name:
+        raise Usage(f"{what}: @ needs the name of a file", hint=f"{what} @notes.md")
+    data = read_file(name, what)
+    shown = "standard input" if name == "-" else name
+    if len(data) > MOST_TEXT:
+        raise Usage(
+            f"{what}: {shown} is longer than {MOST_TEXT} bytes", hint="attach it instead: --attach FILE"
+        )
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as wrong:
+        line = data.count(b"\n", 0, wrong.start) + 1
+        raise Usage(
+            f"{what}: {shown}, line {line}: expected UTF-8 text", hint="attach it instead: --attach FILE"
+        ) from None
 
 
-def read_file(name: str, what: str, most: int = 1 << 20) -> bytes:
+def read_file(name: str, what: str, most: int = MOST_TEXT) -> bytes:
     """A file that an option names, or standard input; an error names the file and what it was for."""
     if name == "-":
         return sys.stdin.buffer.read(most + 1)
     try:
         with Path(name).open("rb") as file:
             return file.read(most + 1)
-    except OSError as unreadable:
-        raise Usage(f"{what}: {name} cannot be read: {unreadable.strerror}") from unreadable
+    except (OSError, ValueError) as unreadable:
+        reason = unreadable.strerror if isinstance(unreadable, OSError) else "that is no name of a file"
+        raise Usage(
+            f"{what}: {name} cannot be read: {reason}", hint="name a file, or - for standard input"
+        ) from unreadable
 
 
 def complete_ids(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[Any]:
-    """Shell completion of gate ids, each with its title."""
+    """Shell completion of gate ids, each with its title: those that need a person first."""
     from click.shell_completion import CompletionItem
 
+    from ..core.text import one_line
     from ..errors import GateError
-    from ..service.listing import summaries
+    from ..service.listing import NEEDS_A_PERSON, summaries
 
+    above = ctx.parent.params.get("directory") if ctx.parent else None
     try:
-        desk = (ctx.find_object(Screen) or Screen()).desk()
-        return [
-            CompletionItem(found.id, help=f"{found.state}: {found.title}")
-            for found in summaries(desk)
-            if found.id.startswith(incomplete.lower())
-        ]
+        found = [s for s in summaries(Screen(directory=above).desk()) if s.id.startswith(incomplete.lower())]
     except GateError:
         return []
+    found.sort(key=lambda summary: (summary.state not in NEEDS_A_PERSON, summary.pressing))
+    return [CompletionItem(s.id, help=f"{s.state}: {one_line(s.title, 60)}") for s in found]
 
 
 def gate_argument(*, required: bool = True) -> Callable[[Callable[..., object]], Callable[..., object]]:

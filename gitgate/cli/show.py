@@ -96,7 +96,9 @@ def worktree_command(screen: Screen, gate_id: str, directory: Path | None) -> No
     gate = find_gate(desk, gate_id).gate
     place = open_place(desk, gate, chosen_directory(screen, desk, gate, directory))
     screen.emit(
-        "worktree", {"id": gate.id, "directory": str(place.directory), "branch": place.branch}, str(place.directory)
+        "worktree",
+        {"id": gate.id, "directory": str(place.directory), "branch": place.branch},
+        str(place.directory),
     )
     for note in place.notes:
         screen.say(note)

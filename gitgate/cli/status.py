@@ -39,7 +39,9 @@ def tree_command(screen: Screen, all_: bool) -> None:
         for name, found in branches.items()
     }
     if branches:
-        screen.emit("tree", {"branches": shape}, "\n".join(tree(branches, screen.width, color=screen.colored)))
+        screen.emit(
+            "tree", {"branches": shape}, "\n".join(tree(branches, screen.width, color=screen.colored))
+        )
     else:
         screen.emit("tree", {"branches": {}}, "")
         screen.say("no gates; every gate here: git gate tree --all")
@@ -57,12 +59,10 @@ def log_command(screen: Screen, gate_id: str | None, most: int | None) -> None:
     desk = screen.desk(bulk=gate_id is None)
     events = events_of_one(desk, gate_id) if gate_id else events_of_all(desk)
     events = events[:most] if most else events
-    if events:
-        screen.emit("log", {"events": events}, "" if screen.as_json else "")
-        if not screen.as_json:
-            screen.page("\n".join(trail(events, color=screen.colored)))
-    else:
-        screen.emit("log", {"events": []}, "")
+    screen.emit("log", {"events": events}, "")
+    if events and not screen.as_json:
+        screen.page("\n".join(trail(events, color=screen.colored)))
+    elif not events:
         screen.say("no gate was ever opened here; git gate sync fetches those of the remote")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from shlex import quote
 
@@ -26,13 +27,27 @@ def letter(
     """The whole letter. Every word that came out of the gate is neutralised."""
     parts = [
         head(gate, now, archived=archived, color=color),
-        "\n\n".join(asked(question, cells, several=len(gate.opened.questions) > 1) for question in gate.opened.questions),
-        section("Context", wrap(neutral(gate.opened.context), cells, "  "), color=color) if gate.opened.context else "",
+        "\n\n".join(
+            asked(question, cells, several=len(gate.opened.questions) > 1)
+            for question in gate.opened.questions
+        ),
+        section("Context", wrap(neutral(gate.opened.context), cells, "  "), color=color),
         section("The work so far", work(gate, stat), color=color),
-        section("Attached", indent("\n".join(gate.opened.attachments), "  "), color=color) if gate.opened.attachments else "",
+        section("Attached", attached(gate), color=color),
         answers(gate, signed or {}, color=color),
         how(gate, color=color),
         section("History", history(gate), color=color),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def opening(gate: Gate, now: float, cells: int, *, stat: str = "", color: bool = False) -> str:
+    """What a person needs to know before the questions are asked one by one."""
+    parts = [
+        head(gate, now, archived=False, color=color),
+        section("Context", wrap(neutral(gate.opened.context), cells, "  "), color=color),
+        section("The work so far", work(gate, stat), color=color),
+        section("Attached", attached(gate), color=color),
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -56,7 +71,8 @@ def head(gate: Gate, now: float, *, archived: bool, color: bool) -> str:
     return f"{first}\n{paint(one_line(opened.title), 'bold', on=color)}\nasked by {who}, {age(opened.asked.at, now)} ago"
 
 
-def asked(question: Question, cells: int, *, several: bool) -> str:
+def asked(question: Question, cells: int, *, several: bool, numbered: bool = False) -> str:
+    """One question with what may be answered. `numbered`: somebody may type the number of `something else` too."""
     lead = f"[{question.key}] " if several else ""
     lines = [wrap(lead + neutral(question.prompt), cells, "  ")]
     for place, option in enumerate(question.options, 1):
@@ -64,7 +80,8 @@ def asked(question: Question, cells: int, *, several: bool) -> str:
         if option.description:
             lines.append(wrap(neutral(option.description), cells, "        "))
     if question.other:
-        lines.append("    or something else, in your own words")
+        lead = f"#{len(question.options) + 1}" if numbered else "or"
+        lines.append(f"    {lead} something else, in your own words")
     if question.type == "approval":
         lines.append("    yes or no")
     if question.type == "form":
@@ -78,14 +95,43 @@ def form_fields(question: Question) -> str:
     schema = question.schema or {}
     fields = schema.get("properties")
     needed = schema.get("required")
-    if not isinstance(fields, Mapping):
+    if not isinstance(fields, Mapping) or not fields:
         return "    a form, as JSON"
     required = needed if isinstance(needed, list) else []
     lines = []
     for name, detail in fields.items():
-        kind = detail.get("type", "any") if isinstance(detail, Mapping) else "any"
-        lines.append(f"    {one_line(str(name))}: {one_line(str(kind))}{'' if name in required else ' (optional)'}")
+        described = detail.get("description") if isinstance(detail, Mapping) else None
+        words = f": {one_line(described)}" if isinstance(described, str) else ""
+        optional = "" if name in required else ", optional"
+        lines.append(f"    {one_line(str(name))} ({field_kind(detail)}{optional}){words}")
     return "\n".join(lines)
+
+
+def field_kind(detail: object) -> str:
+    """What a form's field takes, in a few words: `integer, 1 to 5`, `one of eu, us`."""
+    if not isinstance(detail, Mapping):
+        return "anything"
+    choices = detail.get("enum")
+    if isinstance(choices, list) and choices:
+        return one_line("one of " + ", ".join(shown_plain(choice) for choice in choices), 120)
+    given = detail.get("type", "anything")
+    kind = " or ".join(str(name) for name in given) if isinstance(given, list) else str(given)
+    kind = {"string": "text", "boolean": "yes or no"}.get(kind, kind)
+    low, high = detail.get("minimum"), detail.get("maximum")
+    limits = (
+        f"{low} to {high}"
+        if low is not None and high is not None
+        else (f"at least {low}" if low is not None else f"at most {high}" if high is not None else "")
+    )
+    return one_line(", ".join(word for word in (kind, limits, str(detail.get("format", ""))) if word), 120)
+
+
+def shown_plain(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def attached(gate: Gate) -> str:
+    return indent("\n".join(one_line(name) for name in gate.opened.attachments), "  ")
 
 
 def section(title: str, body: str, *, color: bool) -> str:
@@ -115,7 +161,9 @@ def answers(gate: Gate, signed: Mapping[str, bool], *, color: bool) -> str:
         parts.append(section("Answer", said(gate, gate.answer, signed), color=color))
     elif gate.votes:
         votes = "\n".join(said(gate, vote, signed) for vote in gate.votes)
-        parts.append(section(f"Answers so far ({len(gate.votes)} of {gate.opened.quorum})", votes, color=color))
+        parts.append(
+            section(f"Answers so far ({len(gate.votes)} of {gate.opened.quorum})", votes, color=color)
+        )
     if gate.closing is not None:
         parts.append(section("How it ended", f"  {gate.state}: {neutral(gate.closing.text)}", color=color))
     if gate.late:
@@ -135,7 +183,11 @@ def said(gate: Gate, counted: Counted, signed: Mapping[str, bool]) -> str:
         lines.append(indent(neutral(answer.note), "  "))
     mark = "signed" if signed.get(counted.signed_commit) else "unverified"
     # A default never looks like a person: nobody's name stands under it.
-    who = f"{one_line(answer.by)} ({mark})" if answer.by else "nobody: the declared default, when the deadline passed"
+    who = (
+        f"{one_line(answer.by)} ({mark})"
+        if answer.by
+        else "nobody: the declared default, when the deadline passed"
+    )
     lines.append(f"  — {who}, {answer.at}, by {one_line(answer.via)}")
     return "\n".join(lines)
 

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "magenta": "35", "cyan": "36"}
+CODES = {
+    "bold": "1",
+    "dim": "2",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "blue": "34",
+    "magenta": "35",
+    "cyan": "36",
+}
 STATE_COLORS = {
     "awaiting": "yellow",
     "answered": "cyan",

@@ -56,7 +56,9 @@ def gate(
         "needed": opened.quorum,
         "claim": claim(given),
         "resume": resume(given),
-        "closing": {"by": given.closing.by, "at": given.closing.at, "reason": given.closing.text} if given.closing else None,
+        "closing": {"by": given.closing.by, "at": given.closing.at, "reason": given.closing.text}
+        if given.closing
+        else None,
         "key": opened.key,
         "attachments": list(opened.attachments),
         "pushed": pushed,
@@ -121,7 +123,9 @@ def resume(given: Gate) -> Json | None:
     if not claims or not isinstance(claims[-1].event, Claim):
         return None
     last = claims[-1].event
-    outcomes = [e.event for e in given.history if isinstance(e.event, Outcome) and e.event.claim == claims[-1].commit]
+    outcomes = [
+        e.event for e in given.history if isinstance(e.event, Outcome) and e.event.claim == claims[-1].commit
+    ]
     ended = outcomes[-1] if outcomes else None
     return {
         "runner": last.runner,

@@ -62,7 +62,9 @@ def due(deadline: str, now: float) -> str:
 
 def cells(row: Row, now: float) -> tuple[str, ...]:
     question = one_line(row.question or row.title)
-    more = f" (+{int(row.questions) - 1} more)" if row.questions.isdecimal() and int(row.questions) > 1 else ""
+    more = (
+        f" (+{int(row.questions) - 1} more)" if row.questions.isdecimal() and int(row.questions) > 1 else ""
+    )
     late = f" · {due(row.deadline, now)}" if row.deadline and row.state == "awaiting" else ""
     return (
         row.id,
@@ -83,7 +85,9 @@ def table(rows: Sequence[Row], now: float, cells_wide: int, *, color: bool = Fal
     left = max(LEAST_QUESTION, cells_wide - sum(widths.values()) - 2 * len(widths))
     lines = [paint(joined(HEADS, shown, widths, left), "dim", on=color)]
     for row, line in zip(rows, body, strict=True):
-        lines.append(colored(joined(line, shown, widths, left), row) if color else joined(line, shown, widths, left))
+        lines.append(
+            colored(joined(line, shown, widths, left), row) if color else joined(line, shown, widths, left)
+        )
     return lines
 
 

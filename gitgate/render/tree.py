@@ -17,7 +17,9 @@ def tree(branches: Mapping[str, Sequence[Row]], cells: int, *, color: bool = Fal
         for place, row in enumerate(rows):
             corner = "└─" if place == len(rows) - 1 else "├─"
             state = paint(f"[{row.state}]", STATE_COLORS.get(row.state, ""), on=color)
-            lines.append(clip_tail(f"{corner} {row.id[:6]} {state} ", one_line(row.title), cells, len(row.state)))
+            lines.append(
+                clip_tail(f"{corner} {row.id[:6]} {state} ", one_line(row.title), cells, len(row.state))
+            )
             bar = "  " if place == len(rows) - 1 else "│ "
             if one_line(row.question) != one_line(row.title):
                 lines.append(clip(f"{bar}   Question: {one_line(row.question)}", cells))

@@ -1,0 +1,41 @@
+"""Command line: what a person types. Prompts go to stderr, because stdout is for data."""
+
+from __future__ import annotations
+
+import select
+import sys
+
+PASTED_WITHIN = 0.05
+
+
+def read_word(prompt: str) -> str:
+    """One line without its end. Ctrl-D is EOFError, Ctrl-C KeyboardInterrupt: both leave with nothing written."""
+    while True:
+        sys.stderr.write(prompt)
+        sys.stderr.flush()
+        try:
+            line = sys.stdin.readline()
+        except UnicodeDecodeError:
+            sys.stderr.write("  that was not UTF-8; once more\n")
+            continue
+        if not line:
+            sys.stderr.write("\n")
+            raise EOFError
+        return line.rstrip("\r\n")
+
+
+def read_lines(prompt: str) -> str:
+    """One line, gone on with a backslash at its end; lines that are there already were pasted, and belong to it."""
+    lines = [read_word(prompt)]
+    while True:
+        if lines[-1].endswith("\\"):
+            lines[-1] = lines[-1].removesuffix("\\")
+            lines.append(read_word("" if more_is_there() else "  … "))
+        elif more_is_there() and (pasted := sys.stdin.readline()):
+            lines.append(pasted.rstrip("\r\n"))
+        else:
+            return "\n".join(lines).strip("\n")
+
+
+def more_is_there() -> bool:
+    return bool(select.select([sys.stdin], [], [], PASTED_WITHIN)[0])

@@ -1,0 +1,152 @@
+"""Render: one gate as an XML document, for systems that speak it. Well-formed whatever the gate says."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+
+from ..core.text import neutral
+from ..core.times import parse_time
+from ..errors import Usage
+
+# What XML 1.0 has no way to write, not even escaped.
+IMPOSSIBLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+STATUS = {"awaiting": "pending", "withdrawn": "cancelled", "stopped": "cancelled", "expired": "timeout"}
+WORK = ("branch", "base", "commit", "dirty", "files", "insertions", "deletions")
+ANSWER = ("verdict", "by", "via", "at", "signed", "commit")
+OUTCOME = {"answered": "completed"}
+
+
+def document(shape: Mapping[str, object]) -> str:
+    """`shape` is what `show --json` prints. One element a question, in the order they were asked."""
+    questions = listed(shape.get("questions"))
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>']
+    head = attributes(
+        id=shape.get("id"), state=shape.get("state"), status=status(shape), title=shape.get("title")
+    )
+    lines.append(f"<gate{head}>")
+    lines += ["  " + line for question in questions for line in interaction(question, shape)]
+    lines += ["  " + line for line in circumstances(shape)]
+    lines.append("</gate>")
+    return "\n".join(lines)
+
+
+def interaction(question: Mapping[str, object], shape: Mapping[str, object]) -> Iterator[str]:
+    said = mapping(shape.get("answer"))
+    values = mapping(said.get("values"))
+    kind = "interactive_session" if question.get("type") == "session" else question.get("type")
+    yield f"<human-interaction{attributes(key=question.get('key'), type=kind, status=status(shape))}>"
+    yield "  " + element("prompt", question.get("prompt"))
+    for option in listed(question.get("options")):
+        yield "  " + element("option", option.get("description") or "", label=option.get("label"))
+    yield from ("  " + line for line in config(question, shape))
+    if said:
+        yield "  " + element("outcome", OUTCOME.get(str(said.get("verdict")), said.get("verdict")))
+    if (spent := duration(shape)) is not None:
+        yield "  " + element("duration", spent)
+    if question.get("key") in values:
+        yield "  " + element("response", values[str(question.get("key"))])
+    if not said:
+        yield "  " + element("message", message(shape))
+    yield "</human-interaction>"
+
+
+def config(question: Mapping[str, object], shape: Mapping[str, object]) -> Iterator[str]:
+    """What was set about the question: its terms, apart from what it asks."""
+    said = {
+        "priority": shape.get("priority"),
+        "deadline": shape.get("deadline"),
+        "on-timeout": shape.get("on_timeout") if shape.get("deadline") else None,
+        "delivery": shape.get("delivery"),
+        "confidence": shape.get("confidence"),
+        "default": question.get("default"),
+        "schema": question.get("schema"),
+    }
+    yield "<config>"
+    for name, value in said.items():
+        if value is not None:
+            yield "  " + element(name, value)
+    yield "</config>"
+
+
+def circumstances(shape: Mapping[str, object]) -> Iterator[str]:
+    asked, work, said = mapping(shape.get("asked")), mapping(shape.get("work")), mapping(shape.get("answer"))
+    if shape.get("context"):
+        yield element("context", shape["context"])
+    yield f"<asked{attributes(by=asked.get('by') or None, agent=asked.get('agent'), at=asked.get('at'))}/>"
+    yield f"<work{attributes(**{name: work.get(name) for name in WORK})}/>"
+    if said:
+        yield element("answer", said.get("note") or "", **{name: said.get(name) for name in ANSWER})
+    if closing := mapping(shape.get("closing")):
+        yield element("closing", closing.get("reason"), by=closing.get("by"), at=closing.get("at"))
+    for event in listed(shape.get("history")):
+        names = {
+            "name": event.get("event"),
+            "at": event.get("at"),
+            "by": event.get("by"),
+            "commit": event.get("commit"),
+        }
+        yield element("event", event.get("text") or "", **names)
+
+
+def status(shape: Mapping[str, object]) -> str:
+    return STATUS.get(str(shape.get("state")), "completed")
+
+
+def message(shape: Mapping[str, object]) -> str:
+    state = str(shape.get("state"))
+    return "Waiting for an answer." if state == "awaiting" else f"Closed without an answer: {state}."
+
+
+def duration(shape: Mapping[str, object]) -> int | None:
+    """Milliseconds from the question to its answer."""
+    asked, said = mapping(shape.get("asked")), mapping(shape.get("answer"))
+    try:
+        return max(0, int((parse_time(str(said.get("at"))) - parse_time(str(asked.get("at")))) * 1000))
+    except Usage:
+        return None
+
+
+def element(name: str, value: object, /, **given: object) -> str:
+    body = escaped(written(value))
+    return f"<{name}{attributes(**given)}>{body}</{name}>" if body else f"<{name}{attributes(**given)}/>"
+
+
+def attributes(**given: object) -> str:
+    return "".join(
+        f' {name.replace("_", "-")}="{escaped(written(value), attribute=True)}"'
+        for name, value in given.items()
+        if value is not None
+    )
+
+
+def written(value: object) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def escaped(text: str, *, attribute: bool = False) -> str:
+    r"""Text as XML: what cannot be there is spelt out (`\x1b`); what hides or acts is a reference, exact and harmless."""
+    text = IMPOSSIBLE.sub(lambda found: spelt(ord(found.group())), text)
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\r", "&#13;")
+    if neutral(text) != text:
+        text = "".join(
+            character if character == neutral(character) else f"&#{ord(character)};" for character in text
+        )
+    if attribute:
+        text = text.replace('"', "&quot;").replace("\n", "&#10;").replace("\t", "&#9;")
+    return text
+
+
+def spelt(code: int) -> str:
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def listed(value: object) -> list[Mapping[str, object]]:
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, (list, tuple)) else []

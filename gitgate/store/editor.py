@@ -1,0 +1,46 @@
+"""Store: the person's editor, chosen by git and started as git starts it. Here because this room may start processes."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..errors import Failure, GitFailed
+from .repository import Repository
+
+INTERRUPTED = (-2, 130)
+HINT = "git config --global core.editor 'vim'"
+
+
+def editor_of(repo: Repository, env: Mapping[str, str]) -> str:
+    """GIT_EDITOR, core.editor, VISUAL, EDITOR or vi: whichever git would open for a commit message."""
+    chosen = {"GIT_EDITOR": env["GIT_EDITOR"]} if env.get("GIT_EDITOR") else {}
+    try:
+        return repo.git.run("var", "GIT_EDITOR", env=chosen).out.decode("utf-8", "surrogateescape").strip()
+    except GitFailed as none:
+        raise Failure("git knows no editor for this terminal", hint=HINT) from none
+
+
+def edit(repo: Repository, path: Path, env: Mapping[str, str]) -> None:
+    """Open the editor on `path` and wait until it is closed. Ctrl-C is the editor's own business meanwhile."""
+    command = editor_of(repo, env)
+    try:
+        editor = subprocess.Popen(
+            ["sh", "-c", f'{command} "$@"', command, str(path)], cwd=repo.place, env=dict(env)
+        )
+    except OSError as wrong:
+        raise Failure(f"the editor {command!r} could not be started: {wrong.strerror}", hint=HINT) from wrong
+    status = ended(editor)
+    if status in INTERRUPTED:
+        raise KeyboardInterrupt
+    if status:
+        raise Failure(f"the editor {command!r} ended with exit {status}; nothing was written", hint=HINT)
+
+
+def ended(editor: subprocess.Popen[bytes]) -> int:
+    while True:
+        try:
+            return editor.wait()
+        except KeyboardInterrupt:
+            continue
