@@ -18,8 +18,9 @@ DOCS = Path(__file__).parents[1] / "docs"
 EXITS = ((0, "done"), (8, "still waiting"))
 
 
-@click.group()
-def gate() -> None:
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--json", is_flag=True, help="As JSON.")
+def gate(json: bool) -> None:
     """All of it."""
 
 
@@ -28,8 +29,9 @@ def gate() -> None:
 @click.option(
     "-t", "--type", "kind", default="text", show_default=True, help="What kind of answer; it's checked."
 )
+@click.option("--times", type=click.IntRange(1, 3), help="How often.")
 @click.option("--json", is_flag=True, help="As JSON.")
-def ask(prompt: str | None, kind: str, json: bool) -> None:
+def ask(prompt: str | None, kind: str, times: int, json: bool) -> None:
     """Open a gate. Prints its id.
 
     \b
@@ -73,14 +75,20 @@ def test_a_tree_is_read_whole() -> None:
         ("policy check", "git gate policy check [OPTIONS]"),
     ]
     assert (ROOT.usage, ROOT.text) == ("git gate [OPTIONS] COMMAND [ARGS]...", "All of it.")
-    assert [entry.written for entry in VERBS[0].entries] == ["-t, --type TEXT", "--json", "--help"]
+    assert [entry.written for entry in VERBS[0].entries] == [
+        "-t, --type TEXT",
+        "--times N",
+        "--json",
+        "-h, --help",
+    ]
 
 
 def test_what_every_command_has_is_told_once() -> None:
     """A shared option stands in front, not under each command."""
     text = markdown.reference(ROOT, VERBS)
-    assert [entry.written for entry in tree.shared(VERBS)] == ["--json", "--help"]
+    assert [entry.written for entry in tree.shared(VERBS)] == ["--json", "-h, --help"]
     assert text.count("`--json`") == 1
+    assert "\n\n--json, -h: also after any command.\n\n" in text
     assert "## For the agent\n\n### git gate ask" in text
     assert "```\n.first:  one\n'second: two\n```" in text
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from gitgate.config import Setting
 
-from .tree import Entry, Verb, paragraphs, shared
+from .tree import Entry, Verb, anywhere, paragraphs, shared
 
 # The paragraphs that no command's help has.
 DESCRIPTION = """\
@@ -46,12 +46,12 @@ def page(
         ".SH NAME\ngit\\-gate \\- questions from AI agents, answers from people, kept in Git",
         ".SH SYNOPSIS\n.B git gate\n[\\fICOMMAND\\fR] [\\fIARGUMENTS\\fR]",
         f".SH DESCRIPTION\n{DESCRIPTION}",
-        ".SH OPTIONS\n" + options(root.entries),
+        f".SH OPTIONS\n{options(root.entries)}\n.PP\n{plain(anywhere(root, found))}",
         *commands(found),
         ".SH EXIT STATUS\n" + tagged((str(code), meaning) for code, meaning in exits),
         ".SH CONFIGURATION\n" + tagged((f"gitgate.{one.name}", setting_text(one)) for one in settings),
         ".SH EXAMPLES\n" + "\n".join(example(title, lines) for title, lines in EXAMPLES),
-        ".SH SEE ALSO\n.BR git (1),\n.BR gitnamespaces (7)",
+        ".SH SEE ALSO\n.BR git (1),\n.BR git\\-worktree (1)",
     ]
     return "\n".join(parts) + "\n"
 
@@ -59,7 +59,7 @@ def page(
 def commands(found: list[Verb]) -> list[str]:
     """One section for each family, one subsection for each command."""
     common = shared(found)
-    parts = [".SH OPTIONS OF EVERY COMMAND\n" + options(common)] if common else []
+    parts: list[str] = []
     for family, verbs in itertools.groupby(found, lambda verb: verb.family):
         parts.append(f".SH {plain(family or 'Commands').upper()}")
         for verb in verbs:

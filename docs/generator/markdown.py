@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from gitgate.config import Setting
 from gitgate.core.states import Row
 
-from .tree import Entry, Verb, paragraphs, shared
+from .tree import Entry, Verb, anywhere, paragraphs, shared
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -72,8 +72,13 @@ def exits(every: Sequence[tuple[int, str]]) -> str:
 def reference(root: Verb, found: list[Verb]) -> str:
     """Every command: how it is written, what it does, its options."""
     common = shared(found)
-    parts = ["## git gate", f"```\n{root.usage}\n```", *told(root.text), entry_list(root.entries)]
-    parts += ["## Options of every command", entry_list(common)] if common else []
+    parts = [
+        "## git gate",
+        f"```\n{root.usage}\n```",
+        *told(root.text),
+        entry_list(root.entries),
+        anywhere(root, found),
+    ]
     for family, verbs in itertools.groupby(found, lambda verb: verb.family):
         if family:
             parts.append(f"## {family}")
@@ -81,7 +86,7 @@ def reference(root: Verb, found: list[Verb]) -> str:
             parts += [f"### git gate {verb.name}", f"```\n{verb.usage}\n```", *told(verb.text)]
             own = [entry for entry in verb.entries if entry not in common]
             parts += [entry_list(own)] if own else []
-    return "\n\n".join(parts)
+    return "\n\n".join(part for part in parts if part)
 
 
 def told(text: str) -> list[str]:

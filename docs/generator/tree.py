@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import click
+
+# What click calls the value of an option that takes a number; its limits stand in the help.
+NUMBERS = re.compile(r"\b(?:INTEGER|FLOAT)(?: RANGE)?\b")
 
 
 @dataclass(frozen=True)
@@ -28,15 +32,20 @@ class Verb:
     family: str
 
 
+def top(group: click.Group) -> click.Context:
+    """The context that a person's command line would start with; its settings are inherited by every verb."""
+    return click.Context(group, info_name="git gate", **group.context_settings)
+
+
 def root(group: click.Group) -> Verb:
     """The command without a verb: what it does, and the options that come before a verb."""
-    context = click.Context(group, info_name="git gate")
+    context = top(group)
     return Verb("", usage(group, context), text_of(group), entries(group, context), "")
 
 
 def read(group: click.Group, families: Mapping[str, Iterable[str]]) -> list[Verb]:
     """Every visible command under `group`, in its own order; `families` has the first words under each heading."""
-    context = click.Context(group, info_name="git gate")
+    context = top(group)
     family = {name: heading for heading, names in families.items() for name in names}
     found: list[Verb] = []
     for name in group.list_commands(context):
@@ -85,7 +94,7 @@ def entries(command: click.Command, context: click.Context) -> tuple[Entry, ...]
         record = parameter.get_help_record(context)
         # An argument without a word of help is in the usage line already; newer clicks list it all the same.
         if record is not None and (record[1] or isinstance(parameter, click.Option)):
-            found.append(Entry(record[0], " ".join(record[1].split())))
+            found.append(Entry(NUMBERS.sub("N", record[0]), " ".join(record[1].split())))
     return tuple(found)
 
 
@@ -94,3 +103,9 @@ def shared(found: list[Verb]) -> tuple[Entry, ...]:
     if not found:
         return ()
     return tuple(entry for entry in found[0].entries if all(entry in verb.entries for verb in found))
+
+
+def anywhere(root: Verb, found: list[Verb]) -> str:
+    """Which of the options before the verb may stand after it too, as a sentence; nothing if none may."""
+    names = [entry.written.split()[0].rstrip(",") for entry in shared(found) if entry in root.entries]
+    return f"{', '.join(names)}: also after any command." if names else ""
