@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import BadAnswer
-from .model import Answer, Question, Value
+from .model import Answer, Opened, Question, Value
 from .questions import expected, listed, match_option, read_other, read_value
 
 APPROVING = ("approve", "approved", "yes", "accept", "continue", "ok", "proceed")
@@ -51,6 +51,55 @@ def verdict_of(questions: Sequence[Question], values: Mapping[str, Value]) -> st
     if not said:
         return "answered"
     return "approved" if all(word is True for word in said) else "rejected"
+
+
+def misfit(opened: Opened, answer: Answer) -> str:
+    """What is wrong with a recorded answer, or nothing. Forms are held against their schema before they are written,
+    and by `verify`: importing that costs more than all of this.
+    """
+    by_key = {question.key: question for question in opened.questions}
+    if set(answer.values) != set(by_key):
+        return f"it answers {', '.join(answer.values)}; the questions are {', '.join(by_key)}"
+    if answer.verdict == "defaulted":
+        return misfit_default(opened, answer)
+    if not answer.by.strip():
+        return "it is nobody's; only a declared default has no name"
+    for key, question in by_key.items():
+        if not is_possible(question, answer.values[key]):
+            return f"{key}: {expected(question)}"
+    verdict = verdict_of(opened.questions, answer.values)
+    return (
+        "" if answer.verdict == verdict else f"it says {answer.verdict}, but what it answers means {verdict}"
+    )
+
+
+def misfit_default(opened: Opened, answer: Answer) -> str:
+    """A default is what the question declared, in nobody's name, where the deadline was to bring it about."""
+    if answer.by or answer.amends:
+        return "a default is nobody's answer, and amends none"
+    if opened.on_timeout != "default":
+        return f"a default was not to apply: at its deadline the gate is to be `{opened.on_timeout}`"
+    strange = [q.key for q in opened.questions if q.default is None or answer.values[q.key] != q.default]
+    return f"{strange[0]}: it is not the default that was declared" if strange else ""
+
+
+def is_possible(question: Question, value: Value) -> bool:
+    """Whether a recorded value is one that this question can have."""
+    if question.type == "approval":
+        return isinstance(value, bool)
+    if question.type == "form":
+        return isinstance(value, Mapping)
+    if question.type == "choices":
+        return isinstance(value, list) and bool(value) and all(is_option(question, part) for part in value)
+    return (
+        isinstance(value, str)
+        and bool(value.strip())
+        and (question.type != "choice" or is_option(question, value))
+    )
+
+
+def is_option(question: Question, word: str) -> bool:
+    return word in question.labels or (question.other and bool(word.strip()))
 
 
 def read_single(question: Question, given: Given) -> Value:

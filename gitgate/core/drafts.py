@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import BadAnswer, Usage
-from .documents import KEY, parse_questions, texts
 from .field import Field
 from .model import Option, Question, Value
+from .opening import KEY, parse_questions
 from .questions import ALIASES, TYPES, read_value, type_name
+from .readers import texts
 from .times import parse_duration
 from .words import ON_TIMEOUT, PRIORITIES
 
@@ -66,7 +67,7 @@ def question(
         key=key,
         prompt=prompt.strip(),
         type=kind,
-        options=tuple(options),
+        options=tuple(replace(option, label=option.label.strip()) for option in options),
         other=other and kind in ("choice", "choices"),
         schema=schema if kind == "form" else None,
     )

@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..errors import BrokenRecord
-from . import states
+from ..errors import BrokenRecord, IllegalEvent
+from . import people, states
+from .answers import misfit
 from .model import Answer, Claim, Counted, Edit, Entry, Gate, Opened, Outcome, Remark
 
 _RESULTS = {"resumed": "resumed", "released": "released", "failed": "failed"}
+# What a passed deadline brings about; nobody's word.
+_SILENCE = ("expired", "reminded", "defaulted")
 
 
 def fold(gate_id: str, entries: Sequence[Entry]) -> Gate:
@@ -21,7 +24,10 @@ def fold(gate_id: str, entries: Sequence[Entry]) -> Gate:
         raise BrokenRecord(f"gate {gate_id}: the record does not begin with a question")
     gate = begin(gate_id, entries[0], entries[0].event)
     for entry in entries[1:]:
-        gate = apply(gate, entry)
+        try:
+            gate = apply(gate, entry)
+        except IllegalEvent as illegal:
+            raise BrokenRecord(f"gate {gate_id}: commit {entry.commit[:12]}: {illegal.message}") from illegal
     return gate
 
 
@@ -43,6 +49,7 @@ def apply(gate: Gate, entry: Entry) -> Gate:
     """The gate after one more event. An event that the table does not have raises and changes nothing."""
     name = effective(gate, entry)
     after = states.after(gate.state, name)
+    check_silence(gate, entry, name)
     moved = replace(gate, tip=entry.commit, state=after, history=(*gate.history, replace(entry, name=name)))
     event = entry.event
     if isinstance(event, Answer):
@@ -75,11 +82,25 @@ def effective(gate: Gate, entry: Entry) -> str:
     return entry.name
 
 
+def check_silence(gate: Gate, entry: Entry, name: str) -> None:
+    """A deadline passes only where there is one, and not before it: silence must not be made up."""
+    if name in _SILENCE and (gate.deadline is None or getattr(entry.event, "at", "") < gate.deadline):
+        raise BrokenRecord(
+            f"gate {gate.id}: it is said to be {name}, but its deadline ({gate.deadline or 'none'}) had not passed"
+        )
+
+
 def effective_answer(gate: Gate, entry: Entry, answer: Answer) -> str:
     if answer.gate != gate.id:
         raise BrokenRecord(f"gate {gate.id}: an answer in its record is for gate {answer.gate}")
-    if not any(answer.seen in (known.commit, *known.parents[1:]) for known in gate.history):
+    seen = answer.seen in entry.saw or any(
+        answer.seen in (known.commit, *known.parents[1:]) for known in gate.history
+    )
+    if not seen:
         raise BrokenRecord(f"gate {gate.id}: an answer names a commit as seen that is not in the record")
+    wrong = misfit(gate.opened, answer)
+    if wrong:
+        raise BrokenRecord(f"gate {gate.id}: an answer does not fit: {wrong}")
     if answer.amends is not None:
         return amendment(gate, entry, answer)
     if gate.state != states.AWAITING:
@@ -92,28 +113,43 @@ def effective_answer(gate: Gate, entry: Entry, answer: Answer) -> str:
 
 
 def amendment(gate: Gate, entry: Entry, answer: Answer) -> str:
+    """An answer in place of its author's own. While a quorum needs more it is a vote like any other."""
+    again = len(entry.parents) > 1
+    own = any(
+        answer.amends in (vote.commit, vote.signed_commit) and people.same(vote.answer.by, answer.by)
+        for vote in gate.votes
+    )
+    if own and gate.state == states.AWAITING:
+        return "answered" if decisive(gate, answer) else "voted"
     current = gate.answer
-    own = current is not None and answer.amends in (current.commit, current.signed_commit)
-    if current is None or not own or current.answer.by != answer.by:
-        if len(entry.parents) > 1 and gate.state != states.AWAITING:
+    if own and current is not None and answer.amends in (current.commit, current.signed_commit):
+        if again and gate.state != states.ANSWERED:
             return "late"
-        raise BrokenRecord(f"gate {gate.id}: an amendment does not follow its author's own answer")
-    return "amended" if gate.state == states.ANSWERED or len(entry.parents) < 2 else "late"
+        if decisive(gate, answer):
+            return "amended"
+        if not again:
+            raise IllegalEvent(
+                f"the gate needs {gate.opened.quorum} who agree; one alone cannot change what they decided",
+                hint=states.advice(gate.state),
+            )
+    if again and gate.state != states.AWAITING:
+        return "late"
+    raise BrokenRecord(f"gate {gate.id}: an amendment does not follow its author's own answer")
 
 
 def decisive(gate: Gate, answer: Answer) -> bool:
     """Whether this answer is enough: one refusal always is; otherwise as many alike, by different people, as needed."""
     if gate.opened.quorum <= 1 or answer.verdict == "rejected":
         return True
-    alike = {vote.answer.by for vote in gate.votes if vote.answer.values == answer.values}
-    return len(alike | {answer.by}) >= gate.opened.quorum
+    alike = {people.address(vote.answer.by) for vote in gate.votes if vote.answer.values == answer.values}
+    return len(alike | {people.address(answer.by)}) >= gate.opened.quorum
 
 
 def with_answer(gate: Gate, entry: Entry, answer: Answer, name: str) -> Gate:
     counted = Counted(entry.commit, answer, entry.parents[1] if len(entry.parents) > 1 else entry.commit)
     if name == "late":
         return replace(gate, late=(*gate.late, counted))
-    others = tuple(vote for vote in gate.votes if vote.answer.by != answer.by)
+    others = tuple(vote for vote in gate.votes if not people.same(vote.answer.by, answer.by))
     votes = (*others, counted)
     return replace(gate, votes=votes, answer=counted if name != "voted" else None)
 
@@ -129,13 +165,21 @@ def with_edit(gate: Gate, edit: Edit) -> Gate:
 
 
 def with_claim(before: Gate, moved: Gate, entry: Entry, claim: Claim) -> Gate:
-    told = before.answer.commit if before.answer else expiry_commit(before)
+    if before.state in (states.ANSWERED, states.EXPIRED) and not before.actionable:
+        raise IllegalEvent(
+            f"gate {before.id} has nobody to tell: it is {before.state}, with delivery {before.opened.delivery}",
+            hint=states.advice(before.state),
+        )
+    told = told_commit(before)
     if claim.answer != told:
         raise BrokenRecord(f"gate {before.id}: a claim is for an answer that does not count")
     return replace(moved, claim=entry, outcome=None, attempts=before.attempts + 1)
 
 
-def expiry_commit(gate: Gate) -> str:
+def told_commit(gate: Gate) -> str:
+    """What a claim is for: the commit of the answer that counts, else of the expiry."""
+    if gate.answer is not None:
+        return gate.answer.commit
     return next((entry.commit for entry in reversed(gate.history) if entry.name == "expired"), "")
 
 

@@ -16,10 +16,10 @@ def subject(name: str, event: Event, opened: Opened) -> str:
     person = by.partition(" <")[0]
     if isinstance(event, Opened):
         return f"{person or 'an agent'} asks: {opened.title}"
-    if isinstance(event, Remark) and event.text:
-        return f"{name} by {person or 'nobody'}: {event.text}"
     if name in ("expired", "defaulted", "reminded"):
         return f"{name}: nobody answered in time"
+    if isinstance(event, Remark) and event.text:
+        return f"{name} by {person or 'nobody'}: {event.text}"
     return f"{name} by {person}"
 
 

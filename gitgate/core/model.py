@@ -164,13 +164,17 @@ Event = Opened | Answer | Remark | Edit | Claim | Outcome
 
 @dataclass(frozen=True)
 class Entry:
-    """One commit of a record, with what it adds."""
+    """One commit of a record, with what it adds.
+
+    `saw`, of an event recorded again after a race: the commits that the record had where it was first written.
+    """
 
     commit: str
     name: str
     event: Event
     parents: tuple[str, ...] = ()
     path: str = ""
+    saw: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

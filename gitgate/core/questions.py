@@ -122,14 +122,14 @@ def read_other(question: Question, given: str) -> Value:
 
 
 def match_option(question: Question, given: str) -> str | None:
-    """The one label that `given` means: `#2`, the label in any case, or a unique beginning of it."""
-    if given.startswith("#") and given[1:].isdecimal():
-        place = int(given[1:])
-        return question.labels[place - 1] if 1 <= place <= len(question.labels) else None
+    """The one label that `given` means: the label in any case, `#2`, or a unique beginning of it."""
     folded = given.casefold()
     exact = [label for label in question.labels if label == given] or [
         label for label in question.labels if label.casefold() == folded
     ]
+    if not exact and given.startswith("#") and given[1:].isdecimal():
+        place = int(given[1:7])
+        return question.labels[place - 1] if 1 <= place <= len(question.labels) else None
     near = exact or [label for label in question.labels if folded and label.casefold().startswith(folded)]
     return near[0] if len(near) == 1 else None
 

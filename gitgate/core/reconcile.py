@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .model import Answer, Entry, Opened
+from ..errors import BrokenRecord
+from .model import Answer, Entry
 
-AGAIN = ("answered", "voted", "late", "commented", "amended")
+# What people said; the rest is claims, outcomes, and what a deadline brought about.
+SAID = frozenset(("answered", "voted", "amended", "late", "commented", "edited", "withdrawn", "stopped"))
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,8 @@ class Plan:
 
 def reconcile(local: Sequence[Entry], remote: Sequence[Entry]) -> Plan:
     """Both are first-parent chains, oldest first. Claims and outcomes are never recorded again: a claim names its
-    answer's commit, and two runners must not both believe that they hold it.
+    answer's commit, and two runners must not both believe that they hold it. What a person decided on one side may
+    have no place on the other any more; whoever records it again finds that out, and says so.
     """
     ours = [entry.commit for entry in local]
     theirs = [entry.commit for entry in remote]
@@ -36,12 +39,14 @@ def reconcile(local: Sequence[Entry], remote: Sequence[Entry]) -> Plan:
     if theirs[: len(ours)] == ours:
         return Plan("remote")
     shared = common(ours, theirs)
-    known = {entry.path for entry in remote}
+    if not shared:
+        raise BrokenRecord("the two records begin with different commits: one of them was rewritten")
+    known = [(folder(entry), entry.event) for entry in remote]
     originals = {parent for entry in remote for parent in entry.parents[1:]}
     again: list[Entry] = []
     dropped: list[Entry] = []
     for entry in local[shared:]:
-        if entry.path in known or original(entry) in originals:
+        if original(entry) in originals or (folder(entry), entry.event) in known:
             continue
         (again if repeatable(entry) else dropped).append(entry)
     return Plan("remote", tuple(again), tuple(dropped))
@@ -61,10 +66,12 @@ def original(entry: Entry) -> str:
     return entry.parents[1] if len(entry.parents) > 1 else entry.commit
 
 
+def folder(entry: Entry) -> str:
+    return entry.path.partition("/")[0]
+
+
 def repeatable(entry: Entry) -> bool:
     """Only what a person said is recorded again; an automatic default is not anybody's word."""
-    if isinstance(entry.event, Opened):
-        return False
     if isinstance(entry.event, Answer):
         return entry.event.verdict != "defaulted"
-    return entry.name == "commented"
+    return entry.name in SAID

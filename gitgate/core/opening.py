@@ -1,0 +1,235 @@
+"""Core: `question.yaml`, the file that opens a gate, and back. The only place that knows its fields' names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ..errors import BadAnswer
+from .attachments import check_names
+from .field import Field
+from .model import Asker, Opened, Option, Question, Session, Work
+from .questions import ALIASES, TYPES, read_value, type_name
+from .readers import MOST_TEXT, mapping, moment, oid, one_of, texts, words
+from .words import DELIVERIES, ON_TIMEOUT, PRIORITIES
+
+MOST_QUESTIONS = 20
+MOST_OPTIONS = 100
+KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+def plain_opened(opened: Opened) -> dict[str, object]:
+    session = opened.session
+    return {
+        "title": opened.title,
+        "questions": [plain_question(question) for question in opened.questions],
+        "context": opened.context,
+        "asked": filled({n: getattr(opened.asked, n) for n in ("by", "agent", "at", "host", "directory")}),
+        "delivery": opened.delivery,
+        "priority": opened.priority,
+        "confidence": opened.confidence,
+        "deadline": opened.deadline,
+        "timeout": opened.timeout,
+        "on_timeout": opened.on_timeout if opened.deadline or opened.on_timeout != "stuck" else None,
+        "to": list(opened.to),
+        "quorum": opened.quorum if opened.quorum > 1 else None,
+        "key": opened.key,
+        "follows": opened.follows,
+        "attachments": list(opened.attachments),
+        "work": plain_work(opened.work),
+        "session": None
+        if session is None
+        else {n: getattr(session, n) for n in session.__dataclass_fields__},
+        "config": dict(opened.config),
+        "nonce": opened.nonce,
+    }
+
+
+def plain_question(question: Question) -> dict[str, object]:
+    options = [filled({"label": o.label, "description": o.description}) for o in question.options]
+    said: dict[str, object] = {"key": question.key, "prompt": question.prompt, "type": question.type}
+    if options:
+        said["options"] = options
+    # An empty form is a default, and an empty schema a schema: only what was not said is left out.
+    if question.default is not None:
+        said["default"] = question.default
+    if question.type in ("choice", "choices"):
+        said["other"] = question.other
+    if question.schema is not None:
+        said["schema"] = dict(question.schema)
+    return said
+
+
+def plain_work(work: Work) -> dict[str, object]:
+    return filled(
+        {
+            "branch": work.branch,
+            "base": work.base,
+            "staged": work.staged,
+            "commit": work.commit,
+            "dirty": work.dirty or None,
+            "files": work.files or None,
+            "insertions": work.insertions or None,
+            "deletions": work.deletions or None,
+            "left_out": [{"path": path, "reason": reason} for path, reason in work.left_out],
+            "intent_to_add": list(work.intent_to_add),
+            "operation": work.operation,
+        }
+    )
+
+
+def filled(fields: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
+
+
+def parse_opened(root: Field) -> Opened:
+    questions = tuple(parse_questions(root.need("questions")))
+    work, asked, session = root.get("work"), root.need("asked"), root.get("session")
+    confidence, timeout, quorum = root.get("confidence"), root.get("timeout"), root.get("quorum")
+    deadline, attachments = root.get("deadline"), root.get("attachments")
+    return Opened(
+        title=root.need("title").text(most=1000),
+        questions=questions,
+        asked=Asker(
+            at=moment(asked.need("at")),
+            directory=words(asked, "directory", 4096),
+            **{name: words(asked, name) for name in ("agent", "by", "host")},
+        ),
+        work=parse_work(work) if work else Work(None, None, None),
+        nonce=root.need("nonce").text(most=100),
+        context=words(root, "context", MOST_TEXT),
+        session=parse_session(session) if session else None,
+        delivery=one_of(root, "delivery", DELIVERIES, "none"),
+        priority=one_of(root, "priority", PRIORITIES, "normal"),
+        confidence=confidence.number(0, 1) if confidence else None,
+        deadline=moment(deadline) if deadline else None,
+        timeout=timeout.integer(1, 10**10) if timeout else None,
+        on_timeout=one_of(root, "on_timeout", ON_TIMEOUT, "stuck"),
+        to=texts(root, "to"),
+        quorum=quorum.integer(1, 100) if quorum else 1,
+        key=words(root, "key") or None,
+        follows=words(root, "follows") or None,
+        attachments=parse_attachments(attachments) if attachments else (),
+        config=mapping(root, "config"),
+    )
+
+
+def parse_attachments(listed: Field) -> tuple[str, ...]:
+    names = [entry.text(most=1000) for entry in listed.items()]
+    return check_names(names, listed.source, line=listed.line, field=listed.path)
+
+
+def parse_questions(listed: Field) -> list[Question]:
+    items = listed.items()
+    if not 1 <= len(items) <= MOST_QUESTIONS:
+        listed.fail(f"expected 1 to {MOST_QUESTIONS} questions, found {len(items)}")
+    questions = [parse_question(item) for item in items]
+    keys = [question.key for question in questions]
+    for index, key in enumerate(keys):
+        if key in keys[:index]:
+            items[index].need("key").fail(f"each key once; {key!r} is there twice")
+    return questions
+
+
+def parse_question(item: Field) -> Question:
+    kind = parse_type(item)
+    options = parse_options(item)
+    choosing = kind in ("choice", "choices")
+    if choosing and len(options) < 1:
+        item.fail(f"a {kind} question needs options")
+    if options and not choosing:
+        item.need("options").fail(f"a {kind} question has no options")
+    other, schema = item.get("other"), mapping(item, "schema") if item.get("schema") else None
+    if kind == "form" and schema is None:
+        item.fail("a form question needs a schema")
+    question = Question(
+        key=parse_key(item),
+        prompt=item.need("prompt").text(most=MOST_TEXT),
+        type=kind,
+        options=options,
+        other=choosing and (other.boolean() if other else True),
+        schema=schema if kind == "form" else None,
+    )
+    return with_default(item, question)
+
+
+def parse_key(item: Field) -> str:
+    key = item.need("key").text(most=64)
+    if not KEY.fullmatch(key):
+        item.need("key").fail("expected letters, digits, dot, dash or underscore")
+    return key
+
+
+def parse_type(item: Field) -> str:
+    given = item.get("type")
+    if given is None:
+        return "choice" if item.get("options") else "text"
+    name = type_name(given.text(most=40))
+    return name if name is not None else given.one_of((*TYPES, *ALIASES))
+
+
+def parse_options(item: Field) -> tuple[Option, ...]:
+    listed = item.get("options")
+    if listed is None:
+        return ()
+    options = []
+    seen: set[str] = set()
+    for entry in listed.items():
+        option = parse_option(entry)
+        if option.label.casefold() in seen:
+            entry.fail(f"expected each label once; found {option.label!r} twice")
+        seen.add(option.label.casefold())
+        options.append(option)
+    if len(options) > MOST_OPTIONS:
+        listed.fail(f"expected at most {MOST_OPTIONS} options, found {len(options)}")
+    return tuple(options)
+
+
+def parse_option(entry: Field) -> Option:
+    if isinstance(entry.value, str):
+        return Option(entry.text(most=1000, least=1).strip())
+    label = entry.need("label").text(most=1000, least=1)
+    return Option(label.strip(), words(entry, "description", MOST_TEXT))
+
+
+def with_default(item: Field, question: Question) -> Question:
+    given = item.get("default")
+    if given is None:
+        return question
+    try:
+        value = read_value(question, given.plain())
+    except BadAnswer as wrong:
+        given.fail(wrong.message)
+    return replace(question, default=value)
+
+
+def parse_work(item: Field) -> Work:
+    left_out = item.get("left_out")
+    numbers = {
+        n: f.integer(0, 10**12) if (f := item.get(n)) else 0 for n in ("files", "insertions", "deletions")
+    }
+    dirty = item.get("dirty")
+    return Work(
+        base=oid(item, "base"),
+        staged=oid(item, "staged"),
+        commit=oid(item, "commit"),
+        branch=words(item, "branch") or None,
+        dirty=dirty.boolean() if dirty else False,
+        left_out=tuple((words(e, "path", 4096), words(e, "reason")) for e in left_out.items())
+        if left_out
+        else (),
+        intent_to_add=texts(item, "intent_to_add", 4096),
+        operation=words(item, "operation") or None,
+        **numbers,
+    )
+
+
+def parse_session(item: Field) -> Session:
+    saved = item.get("saved")
+    return Session(
+        agent=item.need("agent").text(most=100),
+        digest=item.need("digest").text(most=128),
+        salt=item.need("salt").text(most=128),
+        saved=saved.boolean() if saved else False,
+    )
