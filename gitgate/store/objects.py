@@ -6,8 +6,9 @@ thousands, and a process that lives long, goes through pygit2. Both meet the sam
 
 from __future__ import annotations
 
+import re
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import IO, NamedTuple, Protocol
 
 from ..errors import BrokenRecord, Failure
@@ -16,6 +17,15 @@ from .repository import Repository
 
 BLOB, TREE, COMMIT = "blob", "tree", "commit"
 REGULAR, FOLDER, EXECUTABLE = "100644", "40000", "100755"
+MODES = {
+    FOLDER: "a folder",
+    EXECUTABLE: "an executable",
+    "120000": "a symbolic link",
+    "160000": "a submodule",
+}
+OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+# No object of a record comes near; whoever plants a larger one must not fill the reader's memory.
+MOST_BYTES = 32 << 20
 
 
 class TreeEntry(NamedTuple):
@@ -32,7 +42,7 @@ class Commit(NamedTuple):
 
 
 class Objects(Protocol):
-    """What a store of objects does. `read` raises BrokenRecord for an object that is not there."""
+    """What a store of objects does. `read` raises BrokenRecord for an object that is not there or is too large."""
 
     def read(self, oid: str) -> tuple[str, bytes]: ...
 
@@ -49,12 +59,18 @@ class PlumbingObjects:
         self.reader: subprocess.Popen[bytes] | None = None
 
     def read(self, oid: str) -> tuple[str, bytes]:
+        check_oid(
+            oid
+        )  # git would resolve any name here, and one with a newline would answer the next question
         into, out = self.pipes()
         into.write(f"{oid}\n".encode())
         into.flush()
         head = out.readline().split()
         if len(head) != 3:
             raise missing(oid)
+        if int(head[2]) > MOST_BYTES:
+            self.drop()
+            raise too_large(oid, int(head[2]))
         payload = out.read(int(head[2]))
         out.read(1)
         return head[1].decode(), payload
@@ -74,6 +90,12 @@ class PlumbingObjects:
             self.reader.communicate()
             self.reader = None
 
+    def drop(self) -> None:
+        """End the reader in the middle of its answer; the next question starts another."""
+        if self.reader is not None:
+            self.reader.kill()
+        self.close()
+
 
 class LibraryObjects:
     """Objects through pygit2, in this process."""
@@ -89,9 +111,15 @@ class LibraryObjects:
         }
         self.names = {number: name for name, number in self.kinds.items()}
         self.odb = pygit2.Repository(str(repo.git_dir)).odb
+        # A size without the object; older releases of pygit2 have no such call.
+        self.header: Callable[[str], tuple[int, int]] | None = getattr(self.odb, "read_header", None)
 
     def read(self, oid: str) -> tuple[str, bytes]:
+        check_oid(oid)
         try:
+            size = self.header(oid)[1] if self.header is not None else 0
+            if size > MOST_BYTES:
+                raise too_large(oid, size)
             kind, payload = self.odb.read(oid)
         except (KeyError, ValueError) as absent:
             raise missing(oid) from absent
@@ -123,15 +151,31 @@ def missing(oid: str) -> BrokenRecord:
     )
 
 
+def too_large(oid: str, size: int) -> BrokenRecord:
+    return BrokenRecord(f"object {oid[:12]} has {size:,} bytes; no part of a record is so large")
+
+
+def check_oid(oid: str) -> None:
+    if not OID.fullmatch(oid):
+        raise BrokenRecord(f"{oid[:80]!r} is no full object id")
+
+
+def kind_of(mode: str) -> str:
+    return MODES.get(mode, f"mode {mode}")
+
+
 def parse_tree(payload: bytes, width: int = 20) -> list[TreeEntry]:
     """The entries of a raw tree; `width` is the length of a binary object id."""
     entries = []
     start = 0
     while start < len(payload):
-        space = payload.index(b" ", start)
-        end = payload.index(b"\0", space)
-        oid = payload[end + 1 : end + 1 + width].hex()
-        entries.append(TreeEntry(payload[start:space].decode(), payload[space + 1 : end], oid))
+        space = payload.find(b" ", start)
+        end = payload.find(b"\0", space)
+        oid = payload[end + 1 : end + 1 + width]
+        mode = payload[start:space]
+        if space < 0 or end < 0 or len(oid) != width or not mode.isdigit():
+            raise BrokenRecord("a tree of the record is damaged")
+        entries.append(TreeEntry(mode.decode(), payload[space + 1 : end], oid.hex()))
         start = end + 1 + width
     return entries
 
@@ -152,6 +196,8 @@ def parse_commit(payload: bytes) -> Commit:
             parents.append(line[7:].decode("ascii", "replace"))
         elif line.startswith(b"gpgsig"):
             signed = True
+    for oid in (tree, *parents):
+        check_oid(oid)
     return Commit(tree, tuple(parents), message.decode("utf-8", "replace"), signed)
 
 
