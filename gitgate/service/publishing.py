@@ -68,6 +68,9 @@ def send(desk: Desk, gate: Gate, remote: str, *, work: bool) -> Published:
         known = desk.tracked(remote, gate.id)
         if known is None and len(gate.history) > 1 and (closed := in_archive(desk, gate, remote)):
             return Published(closed, remote, True, "it was closed and archived there", archived=True)
+        if not stands_on(gate, known):
+            gate = catch_up(desk, gate, remote)
+            continue
         record = RefMove(OPEN + gate.id, gate.tip, known)
         if known == gate.tip and not extra:
             return Published(gate, remote, pushed=True)
@@ -83,6 +86,12 @@ def send(desk: Desk, gate: Gate, remote: str, *, work: bool) -> Published:
         else:
             gate, extra = catch_up(desk, gate, remote), [] if known else extra
     raise Failure(f"{remote} keeps changing gate {gate.id}", hint=f"git gate sync {remote}")
+
+
+def stands_on(gate: Gate, known: str | None) -> bool:
+    """Whether the record goes on from what the remote has. The lease of a push would not save it: another command of this
+    clone may have heard meanwhile of what somebody recorded there, and so have moved what the push expects."""
+    return known is None or any(entry.commit == known for entry in gate.history)
 
 
 def catch_up(desk: Desk, gate: Gate, remote: str) -> Gate:

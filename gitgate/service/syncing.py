@@ -12,7 +12,7 @@ from ..store.records import Signature
 from ..store.refs import OPEN
 from ..store.remote import RefMove, tracking_base
 from .desk import Desk
-from .publishing import may_publish_work, push_moves, remote_of, work_moves
+from .publishing import may_publish_work, push_moves, remote_of, stands_on, work_moves
 from .recording import NOBODY
 
 MANY = 500
@@ -182,9 +182,13 @@ def push_home(desk: Desk, remote: str, done: Synced, sides: Sides) -> None:
     ahead = without_archived(desk, remote, done, ahead, theirs)
     moves: list[RefMove] = []
     for gate, tip in ahead.items():
+        loaded = desk.records.load(gate, tip)
+        if not stands_on(loaded, theirs.get(gate)):
+            done.refused[gate] = "it was changed there just now; sync again"
+            continue
         moves.append(RefMove(OPEN + gate, tip, theirs.get(gate)))
         if may_publish_work(desk):
-            moves.extend(work_moves(desk, desk.records.load(gate, tip), remote))
+            moves.extend(work_moves(desk, loaded, remote))
     if not moves:
         return
     desk.progress(f"pushing {len(ahead)} gates to {remote}")

@@ -1,0 +1,338 @@
+"""Service: the right to act on an answer. One atomic move takes it, and exactly one of many who try gets it.
+
+A claim is two refs moved together, each from the value that was read: the record gains `claimed`, and the lease appears.
+A gate that the shared repository knows is claimed there, by push; any other one here. Renewing moves the lease alone.
+The outcome, the lease's end and the agent's branch are one move too: a runner that lost its claim changes none of them.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from ..core import lease as leases
+from ..core import times
+from ..core.lease import Lease
+from ..core.model import Claim, Event, Gate, Outcome
+from ..core.states import FAILED, RESUMING
+from ..errors import Conflict, IllegalEvent, LostRace, PushRefused, RemoteUnreachable
+from ..store.records import Signature
+from ..store.refs import LEASES, OPEN
+from ..store.remote import Fate, RefMove
+from .desk import Desk
+from .leases import Sightings, is_lapsed, load_lease, shared_at, sightings
+from .publishing import push_moves, stands_on
+from .recording import NOBODY, reload
+
+TRIES = 8
+HANDED_BACK = "handed back"
+WAITER = "waiter"
+
+
+class ClaimLost(Conflict):
+    """Somebody else holds the claim now, or the gate is over: whoever held it stops."""
+
+    code = "claim_lost"
+
+
+@dataclass(frozen=True)
+class Held:
+    """A claim that is ours. `taken`: before its last renewal began, by the holder's own clock."""
+
+    gate: Gate
+    claim: str
+    lease: str
+    said: Lease
+    remote: str | None
+    taken: float
+
+    @property
+    def attempt(self) -> int:
+        event = self.gate.claim.event if self.gate.claim else None
+        return event.attempt if isinstance(event, Claim) else 1
+
+
+@dataclass(frozen=True)
+class Claimant:
+    """Who claims, for how long at a time, and the clock that they measure by."""
+
+    runner: str
+    term: int = 120
+    host: str = ""
+    by: str = ""
+    monotonic: Callable[[], float] = time.monotonic
+
+
+def claim(desk: Desk, gate: Gate, who: Claimant, *, insist: bool = False) -> Held:
+    """Take the right to act on `gate`, or say who has it (Conflict). `insist`: a person asks, also where it failed.
+
+    Unreachable, a gate that is shared cannot be claimed: nobody could know that it was.
+    """
+    watched = sightings(desk, who.monotonic)
+    remote = shared_at(desk, gate.id)
+    for attempt in range(TRIES):
+        known = desk.tracked(remote, gate.id) if remote is not None else gate.tip
+        if not stands_on(gate, known):
+            gate = current(desk, gate.id, remote)
+            continue
+        old = check_free(desk, gate, remote, watched, insist=insist, look=attempt > 0)
+        held, moves = compose(desk, gate, who, (remote, known), old)
+        if move(desk, remote, moves):
+            return settle(desk, held, gate)
+        gate = current(desk, gate.id, remote)
+    raise LostRace(f"gate {gate.id} keeps changing", hint=f"git gate show {gate.id}")
+
+
+def check_free(
+    desk: Desk, gate: Gate, remote: str | None, watched: Sightings, *, insist: bool, look: bool
+) -> str | None:
+    """The lease to replace, if any; Conflict when the gate is held, or there is nothing to act on."""
+    refuse_archived(desk, gate)
+    if gate.state == RESUMING or (gate.actionable and gate.opened.delivery == "wait"):
+        found = load_lease(desk, gate.id, remote)
+        if (gate.state == RESUMING or found is not None) and not is_lapsed(desk, gate, found, watched):
+            raise held_by_another(gate, found[1] if found else None)
+        return found[0] if found else None
+    if not gate.actionable and not (insist and gate.state == FAILED):
+        raise nothing_to_act_on(gate)
+    # None is left over from a claim that ended properly, so that it is looked for only where it was in the way.
+    left = load_lease(desk, gate.id, remote) if look else None
+    return left[0] if left else None
+
+
+def refuse_archived(desk: Desk, gate: Gate) -> None:
+    """A clone that was away for long may still have as open what is folded away, and over."""
+    from ..store.archive import archived
+
+    if archived(desk.repo, gate.id):
+        raise ClaimLost(f"gate {gate.id} is over: it is in the archive", hint=f"git gate show {gate.id}")
+
+
+def held_by_another(gate: Gate, lease: Lease | None) -> Conflict:
+    event = gate.claim.event if gate.claim else None
+    who = (
+        (lease.runner, lease.host)
+        if lease
+        else (event.runner, event.host)
+        if isinstance(event, Claim)
+        else ("", "")
+    )
+    return Conflict(
+        f"gate {gate.id} is being acted on by {who[0] or 'a runner'} on {who[1] or 'another machine'}",
+        hint=f"see: git gate show {gate.id}; if that runner is gone, the same command later takes over",
+    )
+
+
+def nothing_to_act_on(gate: Gate) -> IllegalEvent:
+    if gate.opened.delivery == "none" and gate.answer is not None:
+        return IllegalEvent(
+            f"nobody is to be resumed by gate {gate.id}: its asker reads the answer",
+            hint=f"git gate check {gate.id}",
+        )
+    if gate.state == FAILED:
+        return IllegalEvent(
+            f"gate {gate.id} failed; a person may try again", hint=f"git gate resume {gate.id}"
+        )
+    return IllegalEvent(
+        f"gate {gate.id} is {gate.state}: nothing is to be resumed", hint=f"git gate show {gate.id}"
+    )
+
+
+def compose(
+    desk: Desk, gate: Gate, who: Claimant, where: tuple[str | None, str | None], old: str | None
+) -> tuple[Held, list[RefMove]]:
+    """The claim and its lease as objects, and the two moves that make them count."""
+    taken = who.monotonic()
+    host = who.host or socket.gethostname()
+    by = who.by or desk.settings.identity()
+    event = Claim(
+        at=desk.now,
+        answer=told_by(gate),
+        nonce=desk.entropy(12),
+        runner=who.runner,
+        host=host,
+        attempt=tries(gate) + 1,
+        term=who.term,
+        by=by,
+    )
+    claimed = desk.records.write_event(gate, "claimed", event, Signature(by or NOBODY, desk.at))
+    said = Lease(gate.id, who.runner, host, event.nonce, who.term, 0, desk.now, "", by)
+    said, oid = write_lease(desk, said, claimed.tip)
+    remote, known = where
+    moves = [RefMove(OPEN + gate.id, claimed.tip, known), RefMove(LEASES + gate.id, oid, old)]
+    return Held(claimed, claimed.tip, oid, said, remote, taken), moves
+
+
+def told_by(gate: Gate) -> str:
+    """The commit that a claim is for: the answer, or that nobody gave one."""
+    if gate.answer is not None:
+        return gate.answer.commit
+    return next((entry.commit for entry in reversed(gate.history) if entry.name == "expired"), "")
+
+
+def tries(gate: Gate) -> int:
+    """How often acting on the answer was tried, since it last failed; a claim that was handed back is no try."""
+    count = 0
+    for entry in gate.history:
+        if isinstance(entry.event, Claim):
+            count += 1
+        elif isinstance(entry.event, Outcome):
+            count = (
+                0
+                if entry.event.result == "failed"
+                else count - int(entry.event.reason.startswith(HANDED_BACK))
+            )
+    return count
+
+
+def write_lease(desk: Desk, said: Lease, on: str) -> tuple[Lease, str]:
+    """A lease that begins now, as a commit on the event that it is for: one object, whatever is renewed."""
+    said = replace(said, at=desk.now, expires=times.format_time(desk.clock() + said.term))
+    by = Signature(said.by or NOBODY, desk.at)
+    tree = desk.records.commit(on).tree
+    return said, desk.records.write_commit(tree, (on,), by, leases.dump(said))
+
+
+def move(desk: Desk, remote: str | None, moves: Sequence[RefMove]) -> bool:
+    """Whether all of it happened; False when somebody else moved one of them first."""
+    if remote is None:
+        try:
+            desk.refs.update(moves)
+        except LostRace:
+            return False
+        return True
+    return settled(remote, push_moves(desk, remote, moves))
+
+
+def settled(remote: str, fates: Sequence[Fate]) -> bool:
+    refused = next((fate for fate in fates if fate.reason.startswith("refused")), None)
+    if refused is not None:
+        raise PushRefused(f"{remote} {refused.reason}", hint=f"git gate sync {remote}")
+    if any(fate.reason == "unknown" for fate in fates):
+        raise RemoteUnreachable(
+            f"{remote}: the connection broke before it said what it took", hint="try again"
+        )
+    return all(fate.ok for fate in fates)
+
+
+def settle(desk: Desk, held: Held, before: Gate) -> Held:
+    """After a push that won: the same here. If something else happened here meanwhile, the next sync brings it together."""
+    if held.remote is not None:
+        follow(desk, held.gate, before.tip)
+    return held
+
+
+def follow(desk: Desk, gate: Gate, before: str) -> None:
+    try:
+        desk.refs.update([RefMove(OPEN + gate.id, gate.tip, before)])
+    except LostRace:
+        from .syncing import bring_home
+
+        remote = shared_at(desk, gate.id)
+        if remote is not None:
+            bring_home(desk, remote)
+
+
+def current(desk: Desk, gate: str, remote: str | None) -> Gate:
+    """The gate as it is where it is claimed."""
+    if remote is not None:
+        from .syncing import bring_home
+
+        bring_home(desk, remote)
+        if desk.tracked(remote, gate) is None:
+            raise ClaimLost(f"gate {gate} is no longer open on {remote}", hint=f"git gate show {gate}")
+    return reload(desk, gate)
+
+
+def renew(desk: Desk, held: Held, monotonic: Callable[[], float] = time.monotonic) -> Held:
+    """The claim for another term; ClaimLost when it is somebody else's. A network failure is raised as it is."""
+    taken = monotonic()
+    said, oid = write_lease(desk, replace(held.said, beat=held.said.beat + 1), held.claim)
+    if move(desk, held.remote, [RefMove(LEASES + held.gate.id, oid, held.lease)]):
+        return replace(held, lease=oid, said=said, taken=taken)
+    found = load_lease(desk, held.gate.id, held.remote)
+    if found is not None and found[1] is not None and found[1].nonce == held.said.nonce:
+        # A renewal whose report was lost on the way; this is it.
+        return replace(held, lease=found[0], said=found[1], taken=taken)
+    raise lost(held)
+
+
+def lost(held: Held) -> ClaimLost:
+    return ClaimLost(
+        f"the claim on gate {held.gate.id} is no longer ours: another runner took over",
+        hint=f"git gate show {held.gate.id}",
+    )
+
+
+def finish(desk: Desk, held: Held, outcome: Outcome, branch: Sequence[RefMove] = ()) -> Gate:
+    """Record what came of the claim and give it up; `branch` moves with it or not at all.
+
+    A remark that reached the record meanwhile is no reason to fail: the outcome is said again on top of it.
+    """
+    gate = held.gate
+    by = Signature(outcome.by or desk.settings.identity() or NOBODY, desk.at)
+    for _ in range(TRIES):
+        if gate.claim is None or gate.claim.commit != held.claim:
+            raise lost(held)
+        known = desk.tracked(held.remote, gate.id) if held.remote is not None else gate.tip
+        if not stands_on(gate, known):
+            gate = current(desk, gate.id, held.remote)
+            continue
+        event: Event = replace(outcome, claim=held.claim)
+        after = desk.records.write_event(gate, "outcome", event, by)
+        moves = [
+            RefMove(OPEN + gate.id, after.tip, known),
+            RefMove(LEASES + gate.id, None, held.lease),
+            *branch,
+        ]
+        if move(desk, held.remote, moves):
+            if held.remote is not None:
+                follow(desk, after, gate.tip)
+            sightings(desk).forget(gate.id)
+            return after
+        before, gate = gate, current(desk, gate.id, held.remote)
+        if gate.tip == before.tip:
+            held, branch = still_ours(desk, held), refuse_moved(branch)
+    raise LostRace(f"gate {gate.id} keeps changing", hint=f"git gate show {gate.id}")
+
+
+def still_ours(desk: Desk, held: Held) -> Held:
+    """The claim with the lease as it is: a renewal may have arrived without our hearing of it."""
+    found = load_lease(desk, held.gate.id, held.remote)
+    if found is None or found[1] is None or found[1].nonce != held.said.nonce:
+        raise lost(held)
+    return replace(held, lease=found[0], said=found[1])
+
+
+def refuse_moved(branch: Sequence[RefMove]) -> Sequence[RefMove]:
+    """The record and the lease are as they were: it is the branch that somebody moved."""
+    if branch:
+        raise BranchMoved(f"{branch[0].ref} was moved by somebody else", hint="git fetch")
+    return branch
+
+
+class BranchMoved(LostRace):
+    """The agent's branch is not where it was when the agent went on."""
+
+    code = "branch_moved"
+
+
+def outcome(
+    desk: Desk,
+    held: Held,
+    result: str,
+    *,
+    reason: str = "",
+    log: str = "",
+    branch: str = "",
+    commits: Sequence[str] = (),
+) -> Outcome:
+    """What came of the claim, as its holder says it."""
+    return Outcome(desk.now, held.claim, result, held.said.by, reason, log, branch, tuple(commits))
+
+
+def release(desk: Desk, held: Held, reason: str, log: str = "") -> Gate:
+    """Give the claim back; the gate is answered again, and somebody else may act on it."""
+    return finish(desk, held, outcome(desk, held, "released", reason=reason, log=log))

@@ -1,0 +1,226 @@
+"""Claims: one move takes one, exactly one of many gets it, and nobody acts on what they lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from gitgate.core.model import Claim, Gate
+from gitgate.errors import Conflict, IllegalEvent, RemoteUnreachable
+from gitgate.service import claiming
+from gitgate.service.claiming import ClaimLost, claim, finish, outcome, release, renew
+from gitgate.service.remarks import comment
+from gitgate.service.syncing import sync
+from gitgate.store.remote import RefMove
+from resuming import TERM, Clock, Seat, claimant
+from testbed.repositories import Clone
+
+LEASES = "refs/hitl/leases/"
+
+
+@pytest.fixture(params=["alone", "shared"])
+def seat(request: pytest.FixtureRequest) -> Seat:
+    """Both kinds of place keep the same contract: a repository of one's own, and a clone of a server."""
+    found: Seat = request.getfixturevalue("alone" if request.param == "alone" else "ann")
+    return found
+
+
+@pytest.fixture
+def place(seat: Seat, request: pytest.FixtureRequest) -> Clone:
+    """Where the claims of `seat` are."""
+    shared = "shared" in request.node.name
+    found: Clone = request.getfixturevalue("bare") if shared else seat.clone
+    return found
+
+
+def answered(seat: Seat) -> Gate:
+    return seat.answer(seat.ask())
+
+
+def test_a_claim_moves_record_and_lease_together(seat: Seat, place: Clone) -> None:
+    """After it the record says who acts, and the lease stands on the claim."""
+    held = claim(seat.desk, answered(seat), claimant())
+    assert held.gate.state == "resuming"
+    assert place.refs()[f"refs/hitl/open/{held.gate.id}"] == held.claim
+    assert place.git("rev-parse", f"{LEASES}{held.gate.id}^") == held.claim
+    assert seat.now(held.gate).state == "resuming"
+
+
+def test_a_second_claim_is_refused(seat: Seat) -> None:
+    """Whoever comes second hears who acts already."""
+    gate = answered(seat)
+    claim(seat.desk, gate, claimant("first"))
+    with pytest.raises(Conflict, match="first"):
+        claim(seat.desk, seat.now(gate), claimant("second"))
+
+
+def test_a_claim_from_an_old_reading_is_refused(seat: Seat) -> None:
+    """The move expects what was read; somebody who read before another claimed moves nothing."""
+    gate = answered(seat)
+    claim(seat.desk, gate, claimant("first"))
+    with pytest.raises(Conflict, match="first"):
+        claim(seat.desk, gate, claimant("second"))
+
+
+def test_a_renewal_moves_the_lease_only(seat: Seat, place: Clone) -> None:
+    """The record does not grow with the time that an agent takes."""
+    held = claim(seat.desk, answered(seat), claimant())
+    again = renew(seat.desk, held)
+    assert again.lease != held.lease
+    assert place.refs()[f"{LEASES}{held.gate.id}"] == again.lease
+    assert place.refs()[f"refs/hitl/open/{held.gate.id}"] == held.claim
+
+
+def test_an_outcome_ends_the_lease_and_moves_the_branch(seat: Seat, place: Clone) -> None:
+    """Record, lease and the agent's branch move together."""
+    held = claim(seat.desk, answered(seat), claimant())
+    new = seat.clone.commit("the agent's work")
+    branch = [RefMove("refs/heads/agent", new, None)]
+    gate = finish(seat.desk, held, outcome(seat.desk, held, "resumed", commits=(new,)), branch)
+    assert (gate.state, gate.outcome and gate.outcome.commits) == ("resumed", (new,))
+    refs = place.refs()
+    assert refs["refs/heads/agent"] == new
+    assert f"{LEASES}{gate.id}" not in refs
+    assert refs[f"refs/hitl/open/{gate.id}"] == gate.tip
+
+
+def test_a_released_gate_is_claimed_again(seat: Seat) -> None:
+    """A claim that is given back leaves the gate answered; the next one counts on."""
+    first = claim(seat.desk, answered(seat), claimant())
+    gate = release(seat.desk, first, "the network was down")
+    assert gate.state == "answered"
+    assert claim(seat.desk, gate, claimant()).attempt == 2
+
+
+def test_a_claim_that_was_handed_back_is_no_attempt(seat: Seat) -> None:
+    """A worker that is asked to stop does not use up anybody's attempts."""
+    gate = release(seat.desk, claim(seat.desk, answered(seat), claimant()), claiming.HANDED_BACK)
+    assert claim(seat.desk, gate, claimant()).attempt == 1
+
+
+def test_a_remark_meanwhile_does_not_stop_the_outcome(seat: Seat) -> None:
+    """The outcome is said on top of what a person added while the agent worked."""
+    held = claim(seat.desk, answered(seat), claimant())
+    comment(seat.desk, seat.now(held.gate), "looks good")
+    gate = finish(seat.desk, held, outcome(seat.desk, held, "resumed"))
+    assert [entry.name for entry in gate.history][-3:] == ["claimed", "commented", "resumed"]
+
+
+def test_a_holder_who_lost_the_claim_moves_nothing(seat: Seat, place: Clone, clock: Clock) -> None:
+    """Fencing: neither the record nor the agent's branch moves for a runner that was taken over."""
+    gate = answered(seat)
+    late = claim(seat.desk, gate, claimant("late", monotonic=clock))
+    with pytest.raises(Conflict):
+        claim(seat.desk, seat.now(gate), claimant("next", monotonic=clock))
+    clock.pass_by(TERM)
+    taken = claim(seat.desk, seat.now(gate), claimant("next", monotonic=clock))
+    before = place.refs()
+    new = seat.clone.commit("too late")
+    with pytest.raises(ClaimLost):
+        finish(seat.desk, late, outcome(seat.desk, late, "resumed"), [RefMove("refs/heads/agent", new, None)])
+    with pytest.raises(ClaimLost):
+        renew(seat.desk, late)
+    assert {ref: oid for ref, oid in place.refs().items() if ref != "refs/heads/main"} == {
+        ref: oid for ref, oid in before.items() if ref != "refs/heads/main"
+    }
+    assert finish(seat.desk, taken, outcome(seat.desk, taken, "resumed")).state == "resumed"
+
+
+def test_a_live_holder_is_never_taken_over(seat: Seat, clock: Clock) -> None:
+    """However long it takes, a lease that moves is not taken; neither is one whose end has passed by our clock."""
+    gate = answered(seat)
+    held = claim(seat.desk, gate, claimant("alive", monotonic=clock))
+    for _ in range(5):
+        with pytest.raises(Conflict):
+            claim(seat.desk, seat.now(gate), claimant("next", monotonic=clock))
+        clock.pass_by(TERM - 1)
+        held = renew(seat.desk, held, clock)
+    assert seat.now(gate).claim is not None
+
+
+def test_clocks_that_differ_rob_nobody(seat: Seat, clock: Clock) -> None:
+    """One who sees a lease for the first time takes it over only when it ended ten minutes ago by their own clock."""
+    gate = answered(seat)
+    claim(seat.desk, gate, claimant("fast"))
+    still = lambda: 5.0  # noqa: E731  nothing can be observed: no time passes for the observer
+    seat.clone.path.joinpath(".git/gitgate/sightings").mkdir(parents=True, exist_ok=True)
+    clock.pass_by(TERM + 590)
+    with pytest.raises(Conflict):
+        claim(seat.desk, seat.now(gate), claimant("skewed", monotonic=still))
+    seat.clone.path.joinpath(".git/gitgate/sightings", gate.id).unlink()
+    clock.pass_by(20)
+    assert claim(seat.desk, seat.now(gate), claimant("skewed", monotonic=still)).attempt == 2
+
+
+def test_an_amended_answer_is_what_is_claimed(seat: Seat) -> None:
+    """A claim names the answer that counts now; one for another answer does not fold."""
+    held = claim(seat.desk, answered(seat), claimant())
+    event = held.gate.claim.event if held.gate.claim else None
+    assert isinstance(event, Claim)
+    assert held.gate.answer is not None
+    assert event.answer == held.gate.answer.commit
+
+
+def test_a_waiting_gate_is_not_claimed(seat: Seat) -> None:
+    """There is nothing to act on before somebody answered."""
+    with pytest.raises(IllegalEvent):
+        claim(seat.desk, seat.ask(), claimant())
+
+
+def test_a_shared_gate_is_not_claimed_offline(ann: Seat) -> None:
+    """Out of reach of the shared repository nobody knows whether another acts: the claim is refused, nothing moves."""
+    gate = answered(ann)
+    ann.clone.git("remote", "set-url", "origin", str(ann.clone.path / "gone"))
+    with pytest.raises(RemoteUnreachable):
+        claim(ann.desk, gate, claimant())
+    assert ann.now(gate).state == "answered"
+
+
+def test_an_answer_given_offline_is_claimed_with_it(ann: Seat, bare: Clone) -> None:
+    """Answer, claim and lease arrive in one push."""
+    gate = ann.answer(ann.ask(), push=False)
+    before = bare.refs()[f"refs/hitl/open/{gate.id}"]
+    held = claim(ann.desk, gate, claimant())
+    assert bare.git("rev-list", "--first-parent", "--count", f"{before}..refs/hitl/open/{gate.id}") == "2"
+    assert bare.refs()[f"{LEASES}{gate.id}"] == held.lease
+
+
+def test_two_clones_race(ann: Seat, bob: Seat) -> None:
+    """The one who pushes second loses, and knows the winner from then on."""
+    gate = answered(ann)
+    sync(bob.desk)
+    theirs = bob.now(gate)
+    claim(ann.desk, gate, claimant("ann"))
+    with pytest.raises(Conflict, match="ann"):
+        claim(bob.desk, theirs, claimant("bob"))
+    assert bob.now(gate).state == "resuming"
+
+
+def test_a_branch_that_moved_stops_the_outcome_only_until_it_goes_elsewhere(ann: Seat, bare: Clone) -> None:
+    """A branch that somebody else moved is told apart from a claim that was lost."""
+    held = claim(ann.desk, answered(ann), claimant())
+    new = ann.clone.commit("the agent's work")
+    wrong = [RefMove("refs/heads/main", new, new)]
+    with pytest.raises(claiming.BranchMoved):
+        finish(ann.desk, held, outcome(ann.desk, held, "resumed"), wrong)
+    assert f"{LEASES}{held.gate.id}" in bare.refs()
+    assert finish(ann.desk, held, outcome(ann.desk, held, "resumed")).state == "resumed"
+
+
+def test_a_renewal_whose_report_was_lost_is_recognised(seat: Seat) -> None:
+    """The nonce tells our own lease from another's, so that a repeated renewal is no loss."""
+    held = claim(seat.desk, answered(seat), claimant())
+    renewed = renew(seat.desk, held)
+    assert renew(seat.desk, replace(held)).lease == renewed.lease
+
+
+def test_sync_carries_no_claim_over(ann: Seat, bob: Seat, clone_of: Callable[..., Clone]) -> None:
+    """A claim made on another copy of the record has no place in the shared one."""
+    gate = answered(ann)
+    sync(bob.desk)
+    held = claim(ann.desk, gate, claimant("ann"))
+    bob.clone.git("update-ref", f"refs/hitl/open/{gate.id}", held.gate.history[0].commit)
+    sync(bob.desk)
+    assert bob.now(gate).tip == held.claim
