@@ -52,6 +52,7 @@ def ask(
 ) -> Asked:
     """Open a gate. Nothing is written unless all of it can be."""
     check(desk, draft)
+    check_enclosed(draft, attachments or {})
     for _ in range(TRIES):
         existing = held_by_key(desk, draft.key)
         if isinstance(existing, Gate):
@@ -89,6 +90,22 @@ def check(desk: Desk, draft: Draft) -> None:
             "an approval is not given by default: nobody would have said yes",
             hint="a person may allow it on this machine: git config gitgate.approvalDefaults true",
         )
+
+
+def check_enclosed(draft: Draft, attachments: Mapping[str, bytes]) -> None:
+    """What is read only later has to be readable now: schemas and attachments."""
+    for question in draft.questions:
+        if question.schema is not None:
+            from ..core.forms import check_schema
+
+            check_schema(dict(question.schema), f"the schema of {question.key}")
+    if attachments:
+        from ..core.attachments import MOST_TOTAL, check_names
+
+        check_names(attachments, "--attach")
+        total = sum(map(len, attachments.values()))
+        if total > MOST_TOTAL:
+            raise Usage(f"--attach: expected at most {MOST_TOTAL:,} bytes together; found {total:,}")
 
 
 def compose(desk: Desk, draft: Draft, wishes: Wishes, attachments: Mapping[str, bytes]) -> Asked:
