@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from gitgate.core.ids import gate_id
 from gitgate.store.remote import Fate, RefMove
@@ -85,3 +88,32 @@ def answered(clone: Clone, gate: str, tip: str, answer: str) -> str:
     )
     clone.git("fast-import", "--quiet", "--force", input=stream)
     return clone.git("rev-parse", OPEN + gate)
+
+
+CLOSER = """
+import os, sys
+from pathlib import Path
+from gitgate.store.closing import Closed, fold
+from gitgate.store.records import Signature
+from gitgate.store.repository import discover
+path, remote, *pairs = sys.argv[1:]
+gates = [Closed(*pair.split("="), "2026-01") for pair in pairs]
+by = Signature("Ada <ada@example.org>", 1767323045)
+done = fold(discover(Path(path), os.environ), gates, by=by, remote=remote or None)
+assert len(done.gates) == len(gates), done
+"""
+
+
+def start_closers(places: list[Path], tips: dict[str, str], remote: str) -> None:
+    """One process for each place, all at once, each with its own share of the gates."""
+    shares = [list(tips.items())[n :: len(places)] for n in range(len(places))]
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", CLOSER, str(place), remote, *(f"{gate}={tip}" for gate, tip in share)],
+            stderr=subprocess.PIPE,
+        )
+        for place, share in zip(places, shares, strict=True)
+    ]
+    for process in running:
+        _, said = process.communicate(timeout=120)
+        assert process.returncode == 0, said.decode()

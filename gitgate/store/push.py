@@ -197,7 +197,16 @@ def parse_results(said: Spoken) -> dict[str, Fate]:
         if len(flag) <= 1 and tab:
             ref = route.rpartition(":")[2]
             fates[ref] = parse_fate(ref, flag, summary, words)
+    if fates and all(fate.reason == NOT_SENT for fate in fates.values()):
+        return blamed(fates, words)
     return fates
+
+
+def blamed(fates: Mapping[str, Fate], words: str) -> dict[str, Fate]:
+    """A server whose atomic transaction failed says of every ref just that; why, and which, it says in words."""
+    named = {ref for ref in fates if f"'{ref}'" in words} or set(fates)
+    reason = STALE if _RACED.search(words) else f"{REFUSED}{words or 'the server could not do it'}"
+    return {ref: replace(fate, reason=reason) if ref in named else fate for ref, fate in fates.items()}
 
 
 def parse_fate(ref: str, flag: str, summary: str, words: str) -> Fate:

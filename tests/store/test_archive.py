@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from gitgate.errors import Usage
 from gitgate.store.archive import archived, contents, late_files, listing, named, shelves
 from gitgate.store.closing import Closed, fold, prune
 from gitgate.store.records import Signature
-from sharing import OPEN, answered, name, open_gates
+from sharing import OPEN, answered, name, open_gates, start_closers
 from testbed.repositories import Clone
 
 BY = Signature("Ada Lovelace <ada@example.org>", 1_767_323_045)
@@ -167,35 +163,6 @@ def test_a_month_is_a_month(repo: Clone, month: str) -> None:
     """No other ref can be made by folding."""
     with pytest.raises(Usage):
         fold(repo.repository, [Closed(name(0), "1" * 40, month)], by=BY)
-
-
-CLOSER = """
-import os, sys
-from pathlib import Path
-from gitgate.store.closing import Closed, fold
-from gitgate.store.records import Signature
-from gitgate.store.repository import discover
-path, remote, *pairs = sys.argv[1:]
-gates = [Closed(*pair.split("="), "2026-01") for pair in pairs]
-by = Signature("Ada <ada@example.org>", 1767323045)
-done = fold(discover(Path(path), os.environ), gates, by=by, remote=remote or None)
-assert len(done.gates) == len(gates), done
-"""
-
-
-def start_closers(places: list[Path], tips: dict[str, str], remote: str) -> None:
-    """One process for each place, all at once, each with its own share of the gates."""
-    shares = [list(tips.items())[n :: len(places)] for n in range(len(places))]
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-c", CLOSER, str(place), remote, *(f"{gate}={tip}" for gate, tip in share)],
-            stderr=subprocess.PIPE,
-        )
-        for place, share in zip(places, shares, strict=True)
-    ]
-    for process in running:
-        _, said = process.communicate(timeout=120)
-        assert process.returncode == 0, said.decode()
 
 
 def test_eight_closers_in_one_clone_lose_nothing(repo: Clone) -> None:

@@ -71,6 +71,16 @@ class TestEveryWay:
         assert reasons(fates) == ["stale", "ok"]
         assert place.tracked(place.bob) == {f"open/{name(2)}": other.new}
 
+    @pytest.mark.parametrize("atomic", [True, False])
+    def test_a_race_lost_within_the_server_is_stale(self, place: Place, atomic: bool) -> None:
+        """Somebody moved one ref after the server had told us its value: that one is stale, the other not to blame."""
+        taken, other = opening(place.ann, 1), opening(place.ann, 2)
+        main = place.server.git("rev-parse", "main")
+        hook(place.server, "update", f"test $1 != {taken.ref} || git update-ref $1 {main}")
+        said = reasons(push(place.ann.repository, "origin", [other, taken], atomic=atomic))
+        assert said == ["not sent" if atomic else "ok", "stale"]
+        assert place.server.refs(taken.ref) == {taken.ref: main}
+
     def test_a_hook_that_refuses_is_quoted(self, place: Place) -> None:
         """What the server's hook says reaches the fate of the ref that it refused; control characters do not."""
         hook(
