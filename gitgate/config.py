@@ -146,8 +146,9 @@ FALSE = frozenset(("0", "false", "no", "off", ""))
 
 
 def clean(text: str) -> str:
-    """As git writes names: without the characters that end them."""
-    return "".join(c for c in text if c not in "<>\n\r\0").strip()
+    """As git writes names: without the characters that end them; a name that is not UTF-8 is no reason to fail."""
+    readable = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return "".join(c for c in readable if c not in "<>\n\r\0").strip()
 
 
 def checked(setting: Setting, value: str) -> str:

@@ -89,7 +89,7 @@ def parse_opened(root: Field) -> Opened:
     confidence, timeout, quorum = root.get("confidence"), root.get("timeout"), root.get("quorum")
     deadline, attachments = root.get("deadline"), root.get("attachments")
     return Opened(
-        title=root.need("title").text(most=1000),
+        title=root.need("title").text(most=1000, least=1),
         questions=questions,
         asked=Asker(
             at=moment(asked.need("at")),
@@ -145,7 +145,7 @@ def parse_question(item: Field) -> Question:
         item.fail("a form question needs a schema")
     question = Question(
         key=parse_key(item),
-        prompt=item.need("prompt").text(most=MOST_TEXT),
+        prompt=item.need("prompt").text(most=MOST_TEXT, least=1),
         type=kind,
         options=options,
         other=choosing and (other.boolean() if other else True),

@@ -24,7 +24,7 @@ def dump(subject: str, trailers: Iterable[tuple[str, str]]) -> str:
 
 
 def parse(message: str) -> dict[str, str] | None:
-    """The trailers of the last paragraph, or None when they break the rules (duplicate, overlong, not one of ours).
+    """The trailers of the last paragraph, or None when they break the rules: duplicate, overlong, unprintable, not ours.
 
     Git's own trailer formats mix values and obey the user's settings, so we read the paragraph ourselves.
     """
@@ -32,10 +32,18 @@ def parse(message: str) -> dict[str, str] | None:
     lines = paragraph.split("\n")
     # Checked as a whole, then split as a whole: a list does this ten thousand times.
     ours = paragraph.startswith(PREFIX) and paragraph.count(f"\n{PREFIX}") == len(lines) - 1
-    if not ours or len(max(lines, key=len)) > MOST_BYTES + MOST_NAME:
+    longest = len(max(lines, key=len))
+    if not ours or longest > MOST_BYTES + MOST_NAME or not "".join(lines).isprintable():
         return None
     try:
         found = dict([line[len(PREFIX) :].split(": ", 1) for line in lines])
     except ValueError:
         return None
-    return found if len(found) == len(lines) else None
+    if len(found) != len(lines):
+        return None
+    short = longest <= MOST_BYTES and paragraph.isascii()
+    return (
+        found
+        if short or all(len(v.encode("utf-8", "replace")) <= MOST_BYTES for v in found.values())
+        else None
+    )

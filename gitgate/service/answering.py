@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ..core import people
 from ..core.answers import Given, read_answer
 from ..core.model import Answer, Event, Gate
 from ..core.states import ANSWERED, AWAITING, refusal
@@ -12,7 +13,7 @@ from ..errors import BadAnswer, Conflict, IllegalEvent, NotAllowed, Stale
 from .deadlines import act
 from .desk import Desk, split_person
 from .publishing import Published, publish
-from .recording import record
+from .recording import record, reload
 
 # What may happen to a gate between reading and answering without changing what was read.
 HARMLESS = frozenset(("voted", "commented", "reminded"))
@@ -76,8 +77,11 @@ def respond(desk: Desk, gate: Gate, given: Given, manner: Manner = Manner()) -> 
     if not isinstance(said, Answer):
         raise TypeError("an answer was recorded as something else")
     refuse_archived(published)
-    refuse_late(published.gate, said)
-    return Responded(published.gate, said, published, counted=published.gate.state != AWAITING)
+    # A push that failed may have heard of another answer before: what is here now is what counts.
+    unsure = published.remote is not None and not published.pushed
+    final = reload(desk, gate.id) if unsure else published.gate
+    refuse_late(final, said)
+    return Responded(final, said, published, counted=final.state != AWAITING)
 
 
 def check_open(gate: Gate, who: str, *, amend: bool) -> None:
@@ -94,7 +98,7 @@ def check_amendable(gate: Gate, who: str) -> None:
         )
     if gate.state != ANSWERED or gate.answer is None:
         raise closed_error(gate, "amended")
-    if gate.answer.answer.by != who:
+    if not people.same(gate.answer.answer.by, who):
         raise NotAllowed(
             f"the answer is {split_person(gate.answer.answer.by) or 'nobody'}'s; only its author amends it"
         )
@@ -131,13 +135,16 @@ def refuse_archived(published: Published) -> None:
 
 
 def refuse_late(gate: Gate, said: Answer) -> None:
-    """After a race over the network the answer may be there, and not count: its author is told."""
-    if any(late.answer == said for late in gate.late) and gate.answer is not None:
-        first = gate.answer.answer
-        raise Conflict(
-            f"{split_person(first.by) or 'a default'} was first, at {first.at}; your answer is kept as late, with no effect",
-            hint=f"git gate show {gate.id}",
-        )
+    """After a race over the network the answer may be there, and not count, or have no place: its author is told."""
+    became = next((entry.name for entry in gate.history if entry.event == said), None)
+    if became not in (None, "late"):
+        return
+    if gate.answer is not None:
+        words = f"{split_person(gate.answer.answer.by) or 'a default'} was first, at {gate.answer.answer.at}"
+    else:
+        words = f"gate {gate.id} was {gate.state} first"
+    kept = "is kept as late, with no effect" if became else "has no place in its record"
+    raise Conflict(f"{words}; your answer {kept}", hint=f"git gate show {gate.id}")
 
 
 def signal_given(gate: Gate, status: str) -> Given:

@@ -16,6 +16,7 @@ from ..errors import LostRace, NotAllowed, Usage
 from ..store.records import Signature
 from ..store.refs import OPEN, WORK
 from ..store.remote import RefMove
+from .deadlines import act
 from .desk import Desk
 from .publishing import Published, may_publish_work, publish
 from .recording import NOBODY
@@ -71,8 +72,12 @@ def ask(
 
 def check(desk: Desk, draft: Draft) -> None:
     """What the question asks for has to be possible before anything is written."""
+    if draft.timeout is not None and draft.timeout <= 0:
+        raise Usage("a deadline has to be in the future", hint="--timeout 2h")
+    if draft.quorum < 1:
+        raise Usage("somebody has to answer", hint="--quorum 1")
     how = draft.on_timeout or desk.settings.text("onTimeout")
-    has_deadline = draft.timeout is not None or desk.settings.seconds("timeout") is not None
+    has_deadline = timeout_of(desk, draft) is not None
     if draft.on_timeout and not has_deadline:
         raise Usage(
             "--on-timeout says what happens at a deadline, and there is none", hint="add --timeout 2h"
@@ -90,6 +95,10 @@ def check(desk: Desk, draft: Draft) -> None:
             "an approval is not given by default: nobody would have said yes",
             hint="a person may allow it on this machine: git config gitgate.approvalDefaults true",
         )
+
+
+def timeout_of(desk: Desk, draft: Draft) -> int | None:
+    return draft.timeout or desk.settings.seconds("timeout") or None
 
 
 def check_enclosed(draft: Draft, attachments: Mapping[str, bytes]) -> None:
@@ -112,7 +121,7 @@ def compose(desk: Desk, draft: Draft, wishes: Wishes, attachments: Mapping[str, 
     work, changed, untracked = snapshot(desk, wishes)
     session_name, session_id = session_of(desk, draft)
     salt = desk.entropy(8)
-    timeout = draft.timeout if draft.timeout is not None else desk.settings.seconds("timeout")
+    timeout = timeout_of(desk, draft)
     pull_request = desk.settings.pull_request
     config = {**(draft.config or {}), **({"pull_request": pull_request} if pull_request else {})}
     opened = Opened(
@@ -124,7 +133,7 @@ def compose(desk: Desk, draft: Draft, wishes: Wishes, attachments: Mapping[str, 
             at=desk.now,
             by=desk.settings.identity(),
             host=socket.gethostname(),
-            directory=str(desk.repo.place),
+            directory=readable(str(desk.repo.place)),
         ),
         work=work,
         nonce=desk.entropy(12),
@@ -172,7 +181,7 @@ def held_by_key(desk: Desk, key: str | None) -> Gate | str | None:
     tip = desk.refs.get(OPEN + gate) if gate else None
     if tip is None:
         return opened
-    loaded = desk.records.load(gate, tip)
+    loaded = act(desk, desk.records.load(gate, tip))
     return opened if loaded.closed else loaded
 
 
@@ -183,8 +192,8 @@ def snapshot(desk: Desk, wishes: Wishes) -> tuple[Work, int, int]:
         return Work(head, head, head), 0, 0
     if not wishes.work:
         head = desk.refs.get("HEAD^{commit}")
-        branch = desk.repo.git.run("symbolic-ref", "-q", "--short", "HEAD", check=False).out.decode().strip()
-        return Work(head, head, head, branch or None), 0, 0
+        branch = desk.repo.git.run("symbolic-ref", "-q", "--short", "HEAD", check=False).out.strip()
+        return Work(head, head, head, branch.decode("utf-8", "replace") or None), 0, 0
     from ..store.snapshot import take
 
     author = desk.settings.identity() or NOBODY
@@ -198,7 +207,7 @@ def snapshot(desk: Desk, wishes: Wishes) -> tuple[Work, int, int]:
         most_bytes=desk.settings.number("maxFileSize"),
     )
     work = Work(
-        base=taken.base,
+        base=taken.base or None,
         staged=taken.staged or None,
         commit=taken.work or None,
         branch=taken.branch,
@@ -225,7 +234,7 @@ def agent_name(desk: Desk, draft: Draft, session_id: str) -> str:
     if draft.agent:
         return draft.agent
     if session_id:
-        return f"{desk.repo.place.name}/{session_id[:4]}"
+        return f"{readable(desk.repo.place.name)}/{session_id[:4]}"
     program, pid = asking_program()
     return f"agent-{program}-{pid}"
 
@@ -245,6 +254,11 @@ def asking_program() -> tuple[str, int]:
             return program, pid
         pid = int(tail.split()[1])
     return "process", first
+
+
+def readable(name: str) -> str:
+    """A path as a document can hold it: not every name is UTF-8."""
+    return os.fsencode(name).decode("utf-8", "replace")
 
 
 def digest_of(salt: str, session_id: str) -> str:

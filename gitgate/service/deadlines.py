@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from ..core import times
 from ..core.model import Answer, Edit, Event, Gate, Remark
+from ..errors import LostRace
+from ..store.chain import MOST_EVENTS
 from .desk import Desk
-from .recording import record
+from .recording import TRIES, append, reload
 
 VIA = "deadline"
+DAY = 86_400
+MOST_REMINDERS = MOST_EVENTS // 2  # a record's room is for answers; who never looks is no longer reminded
 
 
 def past_due(desk: Desk, gate: Gate) -> bool:
@@ -16,16 +20,22 @@ def past_due(desk: Desk, gate: Gate) -> bool:
 
 def act(desk: Desk, gate: Gate) -> Gate:
     """The gate after its deadline, if that has passed; otherwise the gate."""
-    if not past_due(desk, gate):
-        return gate
-    return record(desk, gate, lambda current: due(desk, current), who="")
+    for _ in range(TRIES):
+        if not past_due(desk, gate):
+            return gate
+        try:
+            return append(desk, gate, *due(desk, gate))
+        except LostRace:
+            # Another process looked at the same moment, or somebody answered: what is there now may not be due.
+            gate = reload(desk, gate.id)
+    return gate
 
 
 def due(desk: Desk, gate: Gate) -> tuple[str, Event]:
     """The event that the passed deadline calls for. A default without permission falls back to `stuck`."""
     how = gate.opened.on_timeout
-    if how == "remind" and gate.timeout:
-        later = times.format_time(desk.clock() + gate.timeout)
+    if how == "remind" and len(gate.history) < MOST_REMINDERS:
+        later = times.format_time(desk.clock() + (gate.timeout or DAY))
         return "reminded", Edit(at=desk.now, deadline=later)
     if how == "default" and may_default(desk, gate):
         values = {q.key: q.default for q in gate.opened.questions if q.default is not None}

@@ -11,7 +11,7 @@ from ..store.refs import OPEN
 from ..store.remote import RefMove
 from .desk import Desk
 
-TRIES = 8
+TRIES = 64  # each lost try is somebody else's success, so that all of many at once get their turn
 NOBODY = "gitgate <nobody@gitgate.invalid>"
 
 
@@ -25,18 +25,28 @@ def record(
     also: Sequence[RefMove] = (),
 ) -> Gate:
     """Append what `decide` makes of the gate as it now is; after a lost race it is asked again about the new state."""
-    for attempt in range(TRIES):
-        name, event = decide(gate)
-        after = desk.records.write_event(gate, name, event, Signature(who or NOBODY, desk.at, sign))
+    for _ in range(TRIES):
         try:
-            desk.refs.update([RefMove(OPEN + gate.id, after.tip, gate.tip), *also])
+            return append(desk, gate, *decide(gate), who=who, sign=sign, also=also)
         except LostRace:
-            if attempt == TRIES - 1:
-                raise
             gate = reload(desk, gate.id)
-        else:
-            return after
-    raise LostRace(f"gate {gate.id} is being changed by somebody else", hint=f"git gate show {gate.id}")
+    raise LostRace(f"gate {gate.id} keeps being changed by others", hint=f"git gate show {gate.id}")
+
+
+def append(
+    desk: Desk,
+    gate: Gate,
+    name: str,
+    event: Event,
+    *,
+    who: str = "",
+    sign: bool = False,
+    also: Sequence[RefMove] = (),
+) -> Gate:
+    """One more event on exactly this gate; LostRace when it has moved."""
+    after = desk.records.write_event(gate, name, event, Signature(who or NOBODY, desk.at, sign))
+    desk.refs.update([RefMove(OPEN + gate.id, after.tip, gate.tip), *also])
+    return after
 
 
 def reload(desk: Desk, gate: str) -> Gate:

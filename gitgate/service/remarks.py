@@ -15,8 +15,7 @@ from .recording import record
 
 def comment(desk: Desk, gate: Gate, text: str, *, push: bool | None = None) -> Published:
     words = needed(text, "a comment needs words", 'git gate comment ID "which region?"')
-    who = desk.settings.identity() or gate.opened.asked.agent
-    event = Remark(at=desk.now, by=who, text=words)
+    event = Remark(at=desk.now, by=speaker(desk, gate), text=words)
     return publish(desk, record(desk, gate, lambda _now: ("commented", event), who=signer(desk)), push=push)
 
 
@@ -38,9 +37,18 @@ def withdraw(desk: Desk, gate: Gate, reason: str, *, push: bool | None = None) -
             f"gate {gate.id} is {gate.opened.asked.agent}'s: an agent withdraws only its own",
             hint="leave it to its asker, or to a person",
         )
-    event = Remark(at=desk.now, by=desk.settings.identity() or gate.opened.asked.agent, text=words)
+    event = Remark(at=desk.now, by=speaker(desk, gate), text=words)
     gate = act(desk, gate)
     return publish(desk, record(desk, gate, lambda _now: ("withdrawn", event), who=signer(desk)), push=push)
+
+
+def speaker(desk: Desk, gate: Gate) -> str:
+    """Who says it. An agent's shell has the person's git identity; its words must not look like theirs."""
+    marker = desk.settings.inside_agent
+    if not marker:
+        return desk.settings.identity() or gate.opened.asked.agent
+    own = gate.opened.asked.agent if is_own(desk, gate) else ""
+    return own or desk.settings.env.get("GITGATE_AGENT") or f"an agent ({marker})"
 
 
 def is_own(desk: Desk, gate: Gate) -> bool:
@@ -68,7 +76,7 @@ def edit(
         check_choice("--priority", priority, PRIORITIES)
     deadline, seconds = new_deadline(desk, timeout)
     event: Event = Edit(
-        at=desk.now, by=desk.settings.identity(), to=to, priority=priority, deadline=deadline, timeout=seconds
+        at=desk.now, by=speaker(desk, gate), to=to, priority=priority, deadline=deadline, timeout=seconds
     )
     gate = act(desk, gate)
     return publish(desk, record(desk, gate, lambda _now: ("edited", event), who=signer(desk)), push=push)

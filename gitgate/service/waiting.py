@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..core.fold import told_commit
 from ..core.model import Claim, Gate, Outcome
 from ..core.states import AWAITING
 from ..errors import Failure, GateError, LostRace
@@ -83,10 +84,8 @@ def refreshed(desk: Desk, gate: Gate) -> Gate:
 
 def deliver(desk: Desk, gate: Gate) -> Gate:
     """With delivery `wait`, hearing the answer is acting on it: the claim and its outcome are one move of the ref."""
-    if gate.opened.delivery != "wait" or not gate.actionable:
-        return gate
-    while gate.actionable:
-        told = gate.answer.commit if gate.answer else gate.history[-1].commit
+    while gate.opened.delivery == "wait" and gate.actionable:
+        told = told_commit(gate)
         claim = Claim(
             at=desk.now,
             answer=told,
