@@ -180,8 +180,7 @@ def tell(screen: Screen, desk: Desk, asked: Asked) -> None:
         screen.warn(f"not pushed, but safe here: {published.reason}; push it with: git gate sync")
     if published.pushed and published.reason:
         screen.warn(published.reason)
-    if not desk.settings.flag("initialised"):
-        screen.say("nothing resumes by itself in this clone yet: git gate init")
+    screen.say_once(desk)
 
 
 def work_words(asked: Asked) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,7 +15,9 @@ from .screen import Screen, verb
 
 if TYPE_CHECKING:
     from ..service.desk import Desk
-    from ..service.listing import Summary
+    from ..service.listing import Filter, Summary
+
+MOST_IN_OVERVIEW = 20
 
 
 @click.command("list")
@@ -34,31 +37,54 @@ if TYPE_CHECKING:
 @verb
 def list_command(screen: Screen, **flags: Any) -> None:
     """What waits, or needs a person, most pressing first."""
-    from ..service.listing import Filter, listed
+    if flags["everywhere"]:
+        from .everywhere import list_everywhere
 
+        list_everywhere(screen, flags)
+        return
     desk = screen.desk(bulk=screen.as_json)
+    found = gather(screen, desk, flags)
+    if screen.as_json:
+        screen.emit("list", {"gates": gates_of(screen, desk, found)}, "")
+    elif found:
+        screen.page("\n".join(lines_of(screen, desk, found, verbose=flags["verbose"])))
+    if not found:
+        screen.say(nothing(desk, filtered=is_filtered(flags)))
+    screen.say_once(desk)
+
+
+def gather(screen: Screen, desk: Desk, flags: dict[str, Any]) -> list[Summary]:
+    """The gates that the flags are about; with --all those of the archive come last."""
+    from ..service import listing
+
     if flags["sync_"]:
         from ..service.syncing import sync
 
+        screen.progress("syncing first …")
         sync(desk)
-    states = (*flags["states"], *(("awaiting",) if flags["awaiting"] else ()))
-    chosen = Filter(
+    chosen = filter_of(desk, flags)
+    found = listing.listed(desk, chosen)
+    return [*found, *listing.archived(desk, chosen)] if chosen.all else found
+
+
+def filter_of(desk: Desk, flags: dict[str, Any]) -> Filter:
+    from ..service.listing import Filter
+
+    return Filter(
         all=flags["all_"],
-        states=states,
+        states=(*flags["states"], *(("awaiting",) if flags["awaiting"] else ())),
         type=type_of(flags["type_"]),
         branch=flags["branch"],
         pull_request=flags["pr"],
         mine=desk.person() if flags["mine"] else None,
         asked_by=flags["asked_by"],
     )
-    found = listed(desk, chosen)
-    if screen.as_json:
-        screen.emit("list", {"gates": gates_of(screen, desk, found)}, "")
-    elif found:
-        lines = verbose(screen, desk, found) if flags["verbose"] else rows(screen, desk, found)
-        screen.page("\n".join(lines))
-    else:
-        screen.say(nothing(desk, filtered=any(flags.values())))
+
+
+def is_filtered(flags: dict[str, Any]) -> bool:
+    return any(
+        value for name, value in flags.items() if name not in ("verbose", "sync_", "all_", "everywhere")
+    )
 
 
 def type_of(given: str | None) -> str | None:
@@ -69,66 +95,80 @@ def type_of(given: str | None) -> str | None:
 
     name = type_name(given)
     if name is None:
-        raise Usage(f"{given!r} is not a type of question; expected one of {', '.join(TYPES)}")
+        raise Usage(
+            f"{given!r} is not a type of question; expected one of {', '.join(TYPES)}",
+            hint="git gate list --type choice",
+        )
     return name
 
 
-def rows(screen: Screen, desk: Desk, found: Sequence[Summary]) -> list[str]:
-    return table(found, desk.clock(), screen.width, color=screen.colored)
-
-
-def verbose(screen: Screen, desk: Desk, found: Sequence[Summary]) -> list[str]:
-    """Each gate with its title and context below its line."""
-    from ..core.text import neutral, one_line, wrap
-
-    head, *body = rows(screen, desk, found)
+def lines_of(screen: Screen, desk: Desk, found: Sequence[Summary], *, verbose: bool) -> list[str]:
+    """A line a gate; verbose, with its title and context below."""
+    head, *body = table(found, desk.clock(), screen.width, color=screen.colored)
+    if not verbose:
+        return [head, *body]
     lines = [head]
     for summary, line in zip(found, body, strict=True):
-        lines += [line, f"    {one_line(summary.title)}"]
-        try:
-            context = desk.records.load(summary.id, summary.tip).opened.context
-        except GateError as broken:
-            context = broken.message
-        if context:
-            lines.append(wrap(neutral(context), min(screen.width, 100), "    "))
+        lines += ["", line, *beneath(screen, desk, summary)]
     return lines
 
 
-def gates_of(screen: Screen, desk: Desk, found: Sequence[Summary]) -> list[object]:
+def beneath(screen: Screen, desk: Desk, summary: Summary) -> list[str]:
+    from ..core.text import neutral, one_line, wrap
+    from ..render.table import due
+
+    cells = min(screen.width, 100)
+    title = one_line(summary.title)
+    lines = [wrap(title, cells, "    ")] if title != one_line(summary.question) else []
+    try:
+        opened = desk.records.load(summary.id, summary.tip).opened
+    except GateError as broken:
+        return [*lines, wrap(neutral(broken.message), cells, "    ")]
+    if opened.context.strip():
+        lines.append(wrap(neutral(opened.context.strip()), cells, "    "))
+    options = ", ".join(one_line(label) for question in opened.questions for label in question.labels)
+    if options:
+        lines.append(wrap(f"options: {options}", cells, "    "))
+    if summary.deadline:
+        lines.append(f"    {due(summary.deadline, desk.clock())} ({summary.on_timeout})")
+    return lines
+
+
+def gates_of(screen: Screen, desk: Desk, found: Sequence[Summary]) -> list[dict[str, object]]:
     """The same gates whole. A broken record is reported and left out: nothing is decided from it."""
     from ..render import shapes
     from ..service.publishing import remote_of
+    from ..store.refs import OPEN
     from ..store.remote import tracking_base
 
     remote = remote_of(desk)
     base = f"{tracking_base(remote)}open/" if remote else ""
     theirs = desk.refs.under(base) if base else {}
-    gates: list[object] = []
+    here = desk.refs.under(OPEN)
+    gates: list[dict[str, object]] = []
     for summary in found:
         try:
             gate = desk.records.load(summary.id, summary.tip)
         except GateError as broken:
             screen.warn(f"{summary.id}: {broken.message}")
             continue
-        gates.append(shapes.gate(gate, pushed=theirs.get(base + gate.id) == gate.tip))
+        folded = OPEN + gate.id not in here
+        gates.append(
+            shapes.gate(gate, pushed=folded or theirs.get(base + gate.id) == gate.tip, archived=folded)
+        )
     return gates
 
 
 def nothing(desk: Desk, *, filtered: bool) -> str:
-    """`nothing waiting` would be a lie in a clone that never heard of the gates of its remote."""
-    from ..service.publishing import remote_of
-    from ..store.remote import tracking_base
+    """`nothing waits` would be a lie in a clone that never heard of the gates of its remote."""
+    from ..service.listing import never_synced
 
-    remote = remote_of(desk)
-    if remote is not None and not desk.refs.under(tracking_base(remote)) and not synced_before(desk):
-        return f"this clone has never synced its gates with {remote}: git gate sync"
+    remote = never_synced(desk)
+    if remote is not None:
+        return f"no gate is known here, and this clone has never synced with {remote}: git gate sync"
     if filtered:
         return "no gate fits; every gate here: git gate list --all"
     return "nothing waits for you"
-
-
-def synced_before(desk: Desk) -> bool:
-    return (desk.repo.state_dir / "synced").exists()
 
 
 def overview(screen: Screen) -> None:
@@ -140,24 +180,41 @@ def overview(screen: Screen) -> None:
     counts: dict[str, int] = {}
     for summary in every:
         counts[summary.state] = counts.get(summary.state, 0) + 1
-    waiting = [summary for summary in every if summary.state in ("awaiting", "failed", "broken")]
+    pressing = [summary for summary in every if summary.state in ("awaiting", "failed", "broken")]
     if screen.as_json:
-        screen.emit("overview", {"counts": counts, "waiting": [summary.id for summary in waiting]}, "")
-        return
-    words = (
-        [f"{counts['awaiting']} wait for you" if counts.get("awaiting", 0) != 1 else "1 waits for you"]
-        if counts.get("awaiting")
-        else []
-    )
+        plain = replace(screen, quiet=True)
+        shape = gates_of(plain, screen.desk(bulk=True), pressing)
+        screen.emit("overview", {"counts": counts, "gates": shape}, "")
+    else:
+        screen.emit("overview", {}, "\n".join(overview_lines(screen, desk, counts, pressing)))
+    screen.say_once(desk)
+
+
+def overview_lines(
+    screen: Screen, desk: Desk, counts: dict[str, int], pressing: Sequence[Summary]
+) -> list[str]:
+    lines = [state_line(counts) or nothing(desk, filtered=False)]
+    if not pressing:
+        return [*lines, 'next: git gate ask "…"   or: git gate -h']
+    lines += ["", *table(pressing[:MOST_IN_OVERVIEW], desk.clock(), screen.width, color=screen.colored), ""]
+    more = len(pressing) - MOST_IN_OVERVIEW
+    return [
+        *lines,
+        f"next: {next_command(pressing[0])}{f'   ({more} more: git gate list)' if more > 0 else ''}",
+    ]
+
+
+def state_line(counts: dict[str, int]) -> str:
+    """`2 wait for you · 1 resuming · 1 failed`."""
+    waiting = counts.get("awaiting", 0)
+    words = [f"{waiting} wait{'s' if waiting == 1 else ''} for you"] if waiting else []
     words += [
         f"{counts[state]} {state}"
         for state in ("answered", "resuming", "failed", "broken")
         if counts.get(state)
     ]
-    click.echo(" · ".join(words) if words else nothing(desk, filtered=False))
-    if waiting:
-        click.echo("\n" + "\n".join(rows(screen, desk, waiting[:20])), color=screen.colored)
-        more = f"  ({len(waiting) - 20} more: git gate list)" if len(waiting) > 20 else ""
-        click.echo(f"\nnext: git gate show {waiting[0].id[:6]}{more}")
-    else:
-        click.echo('next: git gate ask "…"   or: git gate -h')
+    return " · ".join(words)
+
+
+def next_command(first: Summary) -> str:
+    return "git gate verify" if first.state == "broken" else f"git gate show {first.id[:6]}"

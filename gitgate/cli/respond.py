@@ -175,6 +175,7 @@ def tell_answered(screen: Screen, desk: Desk, done: Responded) -> int:
         screen.say(f"gate {gate.id}: your answer is {votes}; {where(desk, done.published)}")
     else:
         screen.say(f"gate {gate.id} {done.answer.verdict}: {what_next(desk, done)}")
+    screen.say_once(desk)
     return exits.DONE
 
 

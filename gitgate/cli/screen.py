@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..service.desk import Desk
 
 WIDEST = 10_000  # a pipe has no edge: whoever reads it cuts for himself
+NO_INIT = "nothing resumes by itself in this clone until it is set up: git gate init"
 MOST_TEXT = 1 << 20
 
 
@@ -66,6 +67,20 @@ class Screen:
 
         self.pulse.stop()
         click.echo(neutral(words), err=True)
+
+    def say_once(self, desk: Desk) -> None:
+        """Once in a clone: what `git gate init` would change. Whoever asks, lists or answers works without it."""
+        if self.quiet or desk.settings.flag("initialised"):
+            return
+        told = desk.repo.state_dir / "told-of-init"
+        try:
+            told.parent.mkdir(exist_ok=True)
+            told.touch(exist_ok=False)
+        except FileExistsError:
+            return
+        except OSError:
+            pass  # Where nothing can be kept it is said each time.
+        self.say(NO_INIT)
 
     def progress(self, words: str) -> None:
         """A sign of life on a terminal, when it takes more than a second; silence elsewhere, where nobody watches."""

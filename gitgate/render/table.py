@@ -42,7 +42,8 @@ class Row(Protocol):
     def deadline(self) -> str: ...
 
 
-HEADS = ("ID", "AGE", "PRIORITY", "STATE", "ASKED BY", "BRANCH", "QUESTION")
+HEADS = ("ID", "AGE", "PRIO", "STATE", "ASKED BY", "BRANCH", "QUESTION")
+AGE, STATE, ASKER, BRANCH = 1, 3, 4, 5
 
 
 def age(at: str, now: float) -> str:
@@ -71,34 +72,50 @@ def cells(row: Row, now: float) -> tuple[str, ...]:
         age(row.at, now),
         row.priority,
         row.state,
-        clip(one_line(row.agent), MOST_ASKER),
-        clip(one_line(row.branch), MOST_BRANCH) or "-",
+        one_line(row.agent) or "-",
+        one_line(row.branch) or "-",
         f"{question}{more}{late}",
     )
 
 
 def table(rows: Sequence[Row], now: float, cells_wide: int, *, color: bool = False) -> list[str]:
-    """A line a gate. Columns that say the same in every row are left out; the question gets what is left."""
+    """A line a gate. The state is left out where all are waiting; the question gets what is left of the line."""
     body = [cells(row, now) for row in rows]
-    shown = [0, 1, *(column for column in (2, 3) if differs(body, column)), 4, 5, 6]
-    widths = {c: max(width(HEADS[c]), max((width(line[c]) for line in body), default=0)) for c in shown[:-1]}
+    shown = [
+        column
+        for column in range(len(HEADS))
+        if column != STATE or any(line[STATE] != "awaiting" for line in body)
+    ]
+    most = limits(cells_wide)
+    widths = {
+        c: max(
+            width(HEADS[c]), min(most.get(c, cells_wide), max((width(line[c]) for line in body), default=0))
+        )
+        for c in shown[:-1]
+    }
     left = max(LEAST_QUESTION, cells_wide - sum(widths.values()) - 2 * len(widths))
     lines = [paint(joined(HEADS, shown, widths, left), "dim", on=color)]
     for row, line in zip(rows, body, strict=True):
-        lines.append(
-            colored(joined(line, shown, widths, left), row) if color else joined(line, shown, widths, left)
-        )
+        text = joined(line, shown, widths, left)
+        lines.append(colored(text, row) if color else text)
     return lines
 
 
-def differs(body: Sequence[tuple[str, ...]], column: int) -> bool:
-    usual = "normal" if column == 2 else "awaiting"
-    return any(line[column] != usual for line in body)
+def limits(cells_wide: int) -> dict[int, int]:
+    """How wide names may get: on a narrow terminal the question comes first."""
+    if cells_wide < 100:
+        return {ASKER: 14, BRANCH: 12}
+    return {ASKER: MOST_ASKER, BRANCH: MOST_BRANCH}
 
 
 def joined(line: Sequence[str], shown: Sequence[int], widths: dict[int, int], left: int) -> str:
-    parts = [line[c] + " " * (widths[c] - width(line[c])) for c in shown[:-1]]
+    parts = [padded(clip(line[c], widths[c]), widths[c], right=c == AGE) for c in shown[:-1]]
     return "  ".join([*parts, clip(line[shown[-1]], left)]).rstrip()
+
+
+def padded(text: str, cells: int, *, right: bool) -> str:
+    blanks = " " * (cells - width(text))
+    return blanks + text if right else text + blanks
 
 
 def colored(text: str, row: Row) -> str:

@@ -107,14 +107,26 @@ class Desk:
         return ref.removeprefix(OPEN), tip
 
     def unknown(self, given: str) -> UnknownGate:
+        from .listing import never_synced
+
+        remote = never_synced(self)
+        if remote is not None:
+            return UnknownGate(
+                f"there is no gate {given} here, and this clone has never synced with {remote}", hint=SYNC
+            )
         hint = "git gate list --all shows every gate here; git gate sync fetches those of the remote"
-        return UnknownGate(f"there is no open gate {given} here", hint=hint)
+        return UnknownGate(f"there is no gate {given} here", hint=hint)
 
     def only_waiting(self, what: str) -> tuple[str, str]:
-        from .listing import summaries
+        from .listing import never_synced, summaries
 
         waiting = [summary for summary in summaries(self) if summary.state == "awaiting"]
         if not waiting:
+            remote = never_synced(self)
+            if remote is not None:
+                raise UnknownGate(
+                    f"no gate {what} here, and this clone has never synced with {remote}", hint=SYNC
+                )
             raise UnknownGate(f"no gate {what}", hint=LISTING)
         if len(waiting) > 1:
             names = ", ".join(summary.id[:6] for summary in waiting[:8])
@@ -130,6 +142,7 @@ class Desk:
 
 
 LISTING = "git gate list"
+SYNC = "git gate sync"
 
 
 def open_desk(

@@ -60,7 +60,7 @@ class Filter:
 
     def keeps(self, summary: Summary) -> bool:
         return (
-            (self.all or summary.state in (self.states or NEEDS_A_PERSON))
+            ((self.all and not self.states) or summary.state in (self.states or NEEDS_A_PERSON))
             and (self.type is None or self.type in summary.type.split(","))
             and (self.branch is None or summary.branch == self.branch)
             and (self.pull_request is None or summary.pull_request == str(self.pull_request))
@@ -140,6 +140,25 @@ def settled(desk: Desk, summary: Summary) -> Summary:
     except GateError:
         return summary
     return summary_of(gate.id, gate.tip, desk.records.commit(gate.tip).message)
+
+
+def archived(desk: Desk, chosen: Filter) -> list[Summary]:
+    """The gates of the archive that a list of everything shows: their last commits carry the same trailers."""
+    from .archiving import archived_tips
+
+    found = [summary_of(gate, tip, desk.records.commit(tip).message) for gate, tip in archived_tips(desk)]
+    return sorted((s for s in found if chosen.keeps(s)), key=lambda summary: summary.pressing)
+
+
+def never_synced(desk: Desk) -> str | None:
+    """The remote whose gates this clone has never asked for; `nothing waits` would be a guess."""
+    from ..store.remote import tracking_base
+    from .publishing import remote_of
+
+    if (desk.repo.state_dir / "synced").exists():
+        return None
+    remote = remote_of(desk)
+    return remote if remote is not None and not desk.refs.under(tracking_base(remote)) else None
 
 
 def counts(desk: Desk) -> dict[str, int]:

@@ -87,13 +87,13 @@ def events_of_all(desk: Desk) -> list[Json]:
     found: list[Json] = []
     for summary in summaries(desk):
         try:
-            found.extend(events_of(desk.records.load(summary.id, summary.tip)))
+            found.extend(reversed(events_of(desk.records.load(summary.id, summary.tip))))
         except GateError as broken:
             desk.progress(f"{summary.id}: {broken.message}")
     from .archiving import archived_gates
 
     for gate in archived_gates(desk):
-        found.extend(events_of(gate))
+        found.extend(reversed(events_of(gate)))
     found.sort(key=lambda event: str(event["at"]), reverse=True)
     return found
 

@@ -1,0 +1,68 @@
+"""Python: the way from a function to the service and back: a desk for one call, a gate as callers get it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .. import config
+from ..core.answers import printed
+from ..core.model import Counted
+from ..core.model import Gate as Folded
+from .values import Answer, Gate
+
+if TYPE_CHECKING:
+    from ..service.desk import Desk
+    from ..service.publishing import Published
+
+Directory = str | Path | None
+
+
+@contextmanager
+def open_desk(directory: Directory) -> Iterator[Desk]:
+    """A desk for one call. In bulk: a Python process lives long, so libgit2 is worth its loading."""
+    from ..service.desk import open_desk as opened
+
+    desk = opened(Path(directory) if directory is not None else Path.cwd(), config.environment(), bulk=True)
+    try:
+        yield desk
+    finally:
+        desk.close()
+
+
+def told(desk: Desk, published: Published) -> Gate:
+    return seen(desk, published.gate, pushed=published.pushed)
+
+
+def seen(desk: Desk, gate: Folded, *, pushed: bool | None = None, archived: bool = False) -> Gate:
+    """A gate as callers get it: apart from the domain, so that either may change alone."""
+    from ..render import shapes
+    from ..service.publishing import remote_of
+    from ..service.work import signatures
+
+    if pushed is None:
+        remote = None if archived else remote_of(desk)
+        pushed = archived or (remote is not None and desk.tracked(remote, gate.id) == gate.tip)
+    details = shapes.gate(gate, pushed=pushed, signed=signatures(desk, gate), archived=archived)
+    return Gate(
+        gate.id, gate.state, gate.opened.title, answer_of(gate, gate.answer), pushed, archived, details
+    )
+
+
+def answer_of(gate: Folded, counted: Counted | None) -> Answer | None:
+    if counted is None:
+        return None
+    said = counted.answer
+    only = gate.opened.questions[0].key if len(gate.opened.questions) == 1 else ""
+    return Answer(
+        text=printed(gate.opened.questions, said),
+        value=said.values.get(only),
+        values=dict(said.values),
+        verdict=said.verdict,
+        note=said.note,
+        by=said.by,
+        via=said.via,
+        at=said.at,
+    )

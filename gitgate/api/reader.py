@@ -1,0 +1,123 @@
+"""Python: where things stand, and both sides brought together."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+
+from .door import Directory, open_desk, seen
+from .values import Event, Gate, Status, Synced
+
+
+def list(  # noqa: A001 - the verb's name
+    *,
+    all: bool = False,
+    state: str | Sequence[str] = (),
+    awaiting: bool = False,
+    type: str | None = None,
+    branch: str | None = None,
+    pr: int | None = None,
+    mine: bool = False,
+    asked_by: str | None = None,
+    sync: bool = False,
+    directory: Directory = None,
+) -> tuple[Gate, ...]:
+    """What waits or needs a person, most pressing first; with `all` any state, archived gates last.
+
+    >>> [gate.title for gate in gitgate.list(branch="main")]
+    """
+    from ..core.questions import type_name
+    from ..service import listing
+
+    states = (state,) if isinstance(state, str) else tuple(state)
+    with open_desk(directory) as desk:
+        if sync:
+            from ..service.syncing import sync as bring_together
+
+            bring_together(desk)
+        chosen = listing.Filter(
+            all=all,
+            states=(*states, "awaiting") if awaiting else states,
+            type=None if type is None else type_name(type) or type,
+            branch=branch,
+            pull_request=pr,
+            mine=desk.person() if mine else None,
+            asked_by=asked_by,
+        )
+        here = [
+            seen(desk, desk.records.load(s.id, s.tip))
+            for s in listing.listed(desk, chosen)
+            if s.state != "broken"
+        ]
+        away = [
+            seen(desk, desk.records.load(s.id, s.tip), archived=True)
+            for s in (listing.archived(desk, chosen) if all else ())
+        ]
+        return (*here, *away)
+
+
+def show(id: str | Gate | None = None, *, directory: Directory = None) -> Gate:
+    """One gate, open or archived; `details["history"]` has every event.
+
+    >>> gitgate.show("7k2f").details["work"]
+    """
+    from ..render import shapes
+    from ..service.reading import find_gate
+
+    with open_desk(directory) as desk:
+        found = find_gate(desk, None if id is None else str(id))
+        gate = seen(desk, found.gate, pushed=found.pushed, archived=found.archived)
+        details = {**gate.details, "history": shapes.history(found.gate.history)}
+        return Gate(gate.id, gate.state, gate.title, gate.answer, gate.pushed, gate.archived, details)
+
+
+def status(*, directory: Directory = None) -> Status:
+    """Where things stand: all gates counted, and each agent with what it waits for."""
+    from ..service.reporting import overall_status
+
+    with open_desk(directory) as desk:
+        fields, _ = overall_status(desk)
+        counts, agents = fields["counts"], fields["agents"]
+        return Status(
+            counts if isinstance(counts, dict) else {},
+            tuple(agents) if isinstance(agents, builtins.list) else (),
+        )
+
+
+def log(
+    id: str | Gate | None = None, *, n: int | None = None, directory: Directory = None
+) -> tuple[Event, ...]:
+    """The audit trail of one gate or of all, newest first."""
+    from ..service.reporting import events_of_all, events_of_one
+
+    with open_desk(directory) as desk:
+        events = events_of_all(desk) if id is None else events_of_one(desk, str(id))
+        return tuple(
+            Event(
+                gate=str(event["gate"]),
+                event=str(event["event"]),
+                at=str(event["at"]),
+                by=None if event["by"] is None else str(event["by"]),
+                text=str(event.get("text", "")),
+                commit=str(event["commit"]),
+            )
+            for event in events[:n]
+        )
+
+
+def sync(remote: str | None = None, *, directory: Directory = None) -> Synced:
+    """Fetch and push gates, and bring the two sides together. Never loses a local one."""
+    from ..service.syncing import sync as bring_together
+
+    with open_desk(directory) as desk:
+        done = bring_together(desk, remote)
+        return Synced(
+            done.remote,
+            tuple(done.new),
+            tuple(done.updated),
+            tuple(done.pushed),
+            tuple(done.archived),
+            tuple(done.lost),
+            dict(done.refused),
+            dict(done.broken),
+        )

@@ -1,0 +1,77 @@
+"""Python: what the functions give back. Apart from the domain, so that either may change alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..core.model import Value
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was said. `text` is what `git gate check` prints; `value` is that of the only question."""
+
+    text: str
+    value: Value | None
+    values: Mapping[str, Value]
+    verdict: str
+    note: str
+    by: str
+    via: str
+    at: str
+
+    @property
+    def approved(self) -> bool:
+        """Whether a person said yes. A default is nobody's yes."""
+        return self.verdict == "approved"
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of the audit trail."""
+
+    gate: str
+    event: str
+    at: str
+    by: str | None
+    text: str
+    commit: str
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One gate as it is now. `details` is everything, in the shape of `git gate show --json`."""
+
+    id: str
+    state: str
+    title: str
+    answer: Answer | None
+    pushed: bool
+    archived: bool = False
+    details: Mapping[str, object] = field(default_factory=dict, repr=False)
+
+    def __str__(self) -> str:
+        return self.id
+
+
+@dataclass(frozen=True)
+class Status:
+    """How many gates are in which state, and what each agent waits for."""
+
+    counts: Mapping[str, int]
+    agents: tuple[Mapping[str, object], ...]
+
+
+@dataclass(frozen=True)
+class Synced:
+    """What a sync did, by gate."""
+
+    remote: str
+    new: tuple[str, ...]
+    updated: tuple[str, ...]
+    pushed: tuple[str, ...]
+    archived: tuple[str, ...]
+    lost: tuple[str, ...]
+    refused: Mapping[str, str]
+    broken: Mapping[str, str]
