@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 from ..errors import Failure, Usage
 from .progress import late_listener
@@ -35,8 +34,9 @@ OPTIONS = (
     "--no-update-shallow",
     "--refmap=",  # Only what is named, whatever else is configured for this remote.
 )
-_REPORT = re.compile(r"^ ([ +\-*!t=]) .* -> (refs/gitgate/\S+)")
-_LOCKED = re.compile(r"cannot lock ref|unable to create .*\.lock|shallow file has changed", re.IGNORECASE)
+# Compiled at first use: an idle fetch uses neither.
+_REPORT = r"^ ([ +\-*!t=]) .* -> (refs/gitgate/\S+)"
+_LOCKED = r"(?i)cannot lock ref|unable to create .*\.lock|shallow file has changed"
 ATTEMPTS = 6
 
 # How a kind of ref is asked for: those that stand for themselves, and those that build on the project's history.
@@ -98,8 +98,7 @@ def fetch_refs(
     return have(repo, remote, full)
 
 
-@dataclass(frozen=True)
-class Ask:
+class Ask(NamedTuple):
     specs: Sequence[str]
     config: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
@@ -149,15 +148,22 @@ def have(repo: Repository, remote: str, refs: Iterable[str]) -> dict[str, str]:
     return {names[ref]: oid for ref, oid in found.items() if ref in names}
 
 
-@dataclass(frozen=True)
 class Listening:
     """Runs fetches from one remote; each answers what git reported, as flag and tracking ref."""
 
-    repo: Repository
-    remote: Remote
-    timeout: float
-    progress: Progress | None
-    prompts: bool | None
+    def __init__(
+        self,
+        repo: Repository,
+        remote: Remote,
+        timeout: float,
+        progress: Progress | None,
+        prompts: bool | None,
+    ) -> None:
+        self.repo = repo
+        self.remote = remote
+        self.timeout = timeout
+        self.progress = progress
+        self.prompts = prompts
 
     def run(self, ask: Ask, begun: Conversation | None = None) -> list[tuple[str, str]]:
         seen: list[tuple[str, str]] = []
@@ -166,7 +172,7 @@ class Listening:
             seen += reported(said)
             if not said.code:
                 break
-            if attempt == ATTEMPTS - 1 or not any(_LOCKED.search(line) for line in said.err):
+            if attempt == ATTEMPTS - 1 or not any(re.search(_LOCKED, line) for line in said.err):
                 raise self.trouble(said)
             time.sleep(0.02 * 2**attempt)  # Another fetch of this clone is at the same refs.
         return seen
@@ -213,5 +219,5 @@ class Polling:
 
 def reported(said: Spoken) -> list[tuple[str, str]]:
     """The refs that git says it changed. What the server says comes behind `remote:` and cannot look like it."""
-    matches = (_REPORT.match(line) for line in said.err)
+    matches = (re.match(_REPORT, line) for line in said.err if " -> " in line)
     return [(found[1], found[2]) for found in matches if found and found[1] != "!"]

@@ -10,9 +10,8 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
-from typing import IO
+from typing import IO, NamedTuple
 
 from .git import no_git
 from .remote import Remote
@@ -32,8 +31,7 @@ PINNED = (
 )
 
 
-@dataclass(frozen=True)
-class Spoken:
+class Spoken(NamedTuple):
     """What git said. `silenced`: it was ended because nothing had come for too long."""
 
     code: int
