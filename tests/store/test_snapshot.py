@@ -111,7 +111,8 @@ def test_an_edit_in_the_same_tick_is_not_lost(repo: Clone) -> None:
     repo.git("config", "core.checkStat", "minimal")
     file = repo.write("README", "before\n")
     repo.git("add", "README")
-    when = (repo.path / ".git/index").stat().st_mtime_ns
+    # Long ago, so that the copy made now is in another second whichever way git counts them.
+    when = 1_600_000_000 * 10**9
     os.utime(file, ns=(when, when))
     repo.git("update-index", "--really-refresh")
     os.utime(repo.path / ".git/index", ns=(when, when))
@@ -452,3 +453,11 @@ def test_a_branch_that_cannot_be_written_down_counts_as_none(repo: Clone) -> Non
     """A question is UTF-8; a branch of another encoding is told as no branch rather than as a wrong one."""
     repo.git("checkout", "-q", "-b", os.fsdecode(b"caf\xe9"))
     assert snap(repo).branch is None
+
+
+def test_line_ends_that_git_warns_about_are_no_reason_to_fail(repo: Clone) -> None:
+    """`core.safecrlf = true` makes `git add` die on a file whose line ends a checkout would change."""
+    repo.git("config", "core.autocrlf", "true")
+    repo.git("config", "core.safecrlf", "true")
+    repo.write("unix", "one\ntwo\n")
+    assert content(repo, snap(repo).work, "unix") == "one\ntwo"
