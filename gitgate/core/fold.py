@@ -5,7 +5,8 @@ No clock, no commit dates, never the tip's tree: the same tip gives the same gat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..errors import BrokenRecord, IllegalEvent
@@ -20,15 +21,22 @@ _SILENCE = ("expired", "reminded", "defaulted")
 
 def fold(gate_id: str, entries: Sequence[Entry]) -> Gate:
     """The gate that these events make, oldest first."""
+    (gate,) = deque(stages(gate_id, entries), maxlen=1)
+    return gate
+
+
+def stages(gate_id: str, entries: Sequence[Entry]) -> Iterator[Gate]:
+    """The gate as it was after each of its events."""
     if not entries or not isinstance(entries[0].event, Opened):
         raise BrokenRecord(f"gate {gate_id}: the record does not begin with a question")
     gate = begin(gate_id, entries[0], entries[0].event)
+    yield gate
     for entry in entries[1:]:
         try:
             gate = apply(gate, entry)
         except IllegalEvent as illegal:
             raise BrokenRecord(f"gate {gate_id}: commit {entry.commit[:12]}: {illegal.message}") from illegal
-    return gate
+        yield gate
 
 
 def begin(gate_id: str, entry: Entry, opened: Opened) -> Gate:

@@ -1,0 +1,163 @@
+"""Service: one gate, checked against what its record, its work and its remote say. Writes nothing."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass, field
+
+from ..core import headline, trailers
+from ..core.model import Answer, Gate
+from ..errors import BrokenRecord, GateError, MissingExtra
+from ..store.refs import WORK
+from ..store.signatures import Verdict
+from .desk import Desk
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something that does not hold. `commit` is empty where it is about the gate as a whole."""
+
+    gate: str
+    commit: str
+    kind: str
+    words: str
+
+    @property
+    def line(self) -> str:
+        return f"{self.gate} {self.commit[:12] or '-'} {self.words}"
+
+
+@dataclass
+class Audit:
+    """What was checked, what is wrong, and what could not be checked here and why (`notes`)."""
+
+    gates: int = 0
+    events: int = 0
+    problems: list[Problem] = field(default_factory=list)
+    notes: list[Problem] = field(default_factory=list)
+    signatures: dict[str, int] = field(default_factory=dict)
+    verdicts: dict[str, Verdict] = field(default_factory=dict)
+
+    def wrong(self, gate: str, commit: str, kind: str, words: str) -> None:
+        self.problems.append(Problem(gate, commit, kind, words))
+
+    def note(self, gate: str, commit: str, kind: str, words: str) -> None:
+        self.notes.append(Problem(gate, commit, kind, words))
+
+
+def wrong_message(payload: bytes, gate: Gate) -> str:
+    """What a commit's message says otherwise than its record; lists believe the message."""
+    try:
+        message = payload.partition(b"\n\n")[2].decode("utf-8")
+    except UnicodeDecodeError:
+        return "its message is not UTF-8"
+    said = trailers.parse(message)
+    if said is None:
+        return "its message does not end with trailers as they have to be (each once, one short line)"
+    name = gate.history[-1].name
+    meant = trailers.parse(headline.message(name, gate.history[-1].event, gate)) or {}
+    for key, value in meant.items():
+        if said.get(key) != value:
+            return f"its message says {key}: {said.get(key, 'nothing')!r}; the record means {value!r}"
+    strange = sorted(key for key, _ in headline.trailers(name, gate) if key in said and key not in meant)
+    return f"its message says {strange[0]}: {said[strange[0]]!r}; the record has none" if strange else ""
+
+
+def check_enclosed(desk: Desk, done: Audit, gate: Gate) -> None:
+    """What no list and no decision reads: attachments, and forms against their schema."""
+    for name in gate.opened.attachments:
+        try:
+            desk.records.attachment(gate, name)
+        except GateError as absent:
+            done.wrong(
+                gate.id,
+                gate.history[0].commit,
+                "attachment",
+                absent.message.removeprefix(f"gate {gate.id}: "),
+            )
+    forms = [question for question in gate.opened.questions if question.type == "form"]
+    for entry in gate.history:
+        if forms and isinstance(entry.event, Answer):
+            from ..core.questions import read_value
+
+            for question in forms:
+                try:
+                    read_value(question, entry.event.values[question.key])
+                except MissingExtra as missing:
+                    done.note(gate.id, entry.commit, "form", missing.message)
+                except GateError as wrong:
+                    done.wrong(gate.id, entry.commit, "form", wrong.message)
+
+
+def check_work(desk: Desk, done: Audit, gate: Gate, *, archived: bool) -> None:
+    """The work's ref, and base ← staged ← work as the question names them."""
+    work, opened = gate.opened.work, gate.history[0].commit
+    ref = None if archived else desk.refs.get(WORK + gate.id)
+    if ref is not None and ref != work.commit:
+        done.wrong(
+            gate.id, ref, "work", f"{WORK}{gate.id} is not the work that the question names ({work.commit})"
+        )
+    if work.commit is None:
+        return
+    here = (socket.gethostname(), str(desk.repo.place)) == (
+        gate.opened.asked.host,
+        gate.opened.asked.directory,
+    )
+    if ref is None and here and not archived:
+        done.wrong(
+            gate.id, work.commit, "work", f"{WORK}{gate.id} is gone: git may delete the work at any time"
+        )
+    try:
+        wrong = wrong_shape(desk, gate)
+    except BrokenRecord:
+        done.note(gate.id, work.commit, "work", "its work is not in this repository")
+    else:
+        if wrong:
+            done.wrong(gate.id, opened, "work", wrong)
+
+
+def wrong_shape(desk: Desk, gate: Gate) -> str:
+    work = gate.opened.work
+    parents = desk.records.commit(work.commit or "").parents
+    if not work.dirty:
+        clean = work.base == work.staged == work.commit
+        return "" if clean else "it says that nothing was uncommitted, but names other work than its base"
+    if parents != (work.staged,):
+        return f"its work does not stand on what it says was staged ({(work.staged or 'nothing')[:12]})"
+    below = desk.records.commit(work.staged or "").parents
+    if work.base is not None and below[:1] != (work.base,):
+        return f"what was staged does not stand on the base that it names ({work.base[:12]})"
+    return ""
+
+
+def check_shared(desk: Desk, done: Audit, gate: Gate) -> None:
+    """Against what the remote had at the last sync: its record has to go on from ours, or ours from its."""
+    from ..core.reconcile import original, reconcile
+    from .publishing import remote_of
+
+    remote = remote_of(desk)
+    theirs = desk.tracked(remote, gate.id) if remote is not None else None
+    if remote is None or theirs is None or theirs == gate.tip:
+        return
+    try:
+        shared = desk.records.load(gate.id, theirs).history
+        plan = reconcile(gate.history, shared)
+    except GateError as broken:
+        done.wrong(gate.id, theirs, "shared", f"what {remote} has of it is broken: {broken.message}")
+        return
+    if plan.keep != "remote" or any(entry.commit == gate.tip for entry in shared):
+        return
+    again = {parent for entry in shared for parent in entry.parents[1:]}
+    known = {entry.commit for entry in shared}
+    for entry in gate.history:
+        if entry.commit in known:
+            continue
+        if original(entry) in again:
+            words = (
+                f"{remote} counts it only after something else: that was slipped in before it, or was first"
+            )
+        else:
+            words = f"{remote} has it not: it was dropped there, or both sides went on"
+        done.wrong(
+            gate.id, entry.commit, "shared", f"{entry.name}: {words}; git gate sync brings them together"
+        )
