@@ -15,15 +15,17 @@ from __future__ import annotations
 
 from .asker import ask, check, wait, withdraw
 from .person import comment, edit, respond, signal, stop
-from .reader import list, log, show, status, sync  # noqa: A004 - the verb's name
-from .values import Answer, Event, Gate, Status, Synced
+from .reader import list, log, show, status, sync, verify  # noqa: A004 - the verb's name
+from .values import Answer, Event, Gate, Problem, Status, Synced, Verified
 
 __all__ = [
     "Answer",
     "Event",
     "Gate",
+    "Problem",
     "Status",
     "Synced",
+    "Verified",
     "ask",
     "check",
     "comment",
@@ -36,6 +38,7 @@ __all__ = [
     "status",
     "stop",
     "sync",
+    "verify",
     "wait",
     "withdraw",
 ]

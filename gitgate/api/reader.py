@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Sequence
 
 from .door import Directory, open_desk, seen
-from .values import Event, Gate, Status, Synced
+from .values import Event, Gate, Problem, Status, Synced, Verified
 
 
 def list(  # noqa: A001 - the verb's name
@@ -121,3 +121,21 @@ def sync(remote: str | None = None, *, directory: Directory = None) -> Synced:
             dict(done.refused),
             dict(done.broken),
         )
+
+
+def verify(*ids: str | Gate, branch: str | None = None, directory: Directory = None) -> Verified:
+    """Check every gate's chain, bindings and signatures, or only those named.
+
+    >>> assert gitgate.verify().ok
+    """
+    from ..service.auditing import audit, refuse_unsynced
+
+    with open_desk(directory) as desk:
+        if branch is not None:
+            refuse_unsynced(desk)
+        done = audit(desk, tuple(map(str, ids)), branch)
+        problems, notes = (
+            tuple(Problem(one.gate, one.commit, one.kind, one.words) for one in found)
+            for found in (done.problems, done.notes)
+        )
+        return Verified(not problems, done.gates, done.events, problems, notes)

@@ -64,6 +64,27 @@ class Status:
 
 
 @dataclass(frozen=True)
+class Problem:
+    """What does not hold: of which gate, in which commit."""
+
+    gate: str
+    commit: str
+    kind: str
+    problem: str
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What checking every gate found. `ok` means that nothing is wrong."""
+
+    ok: bool
+    gates: int
+    events: int
+    problems: tuple[Problem, ...]
+    notes: tuple[Problem, ...]
+
+
+@dataclass(frozen=True)
 class Synced:
     """What a sync did, by gate."""
 

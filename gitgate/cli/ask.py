@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..core.words import ON_TIMEOUT, PRIORITIES
 from ..errors import Usage
+from .remarks import SAVED, tell_trouble, where
 from .screen import Screen, read_file, read_text, verb
 
 if TYPE_CHECKING:
     from ..core.drafts import Draft
     from ..service.asking import Asked
     from ..service.desk import Desk
+
+MOST_LEFT_OUT = 10
 
 
 @click.command("ask")
@@ -73,7 +77,7 @@ def ask_command(screen: Screen, **flags: Any) -> int:
         wait=waits,
     )
     asked = ask(desk, draft, wishes, attachments_of((*draft.attach, *flags["attach"]), desk))
-    tell(screen, desk, asked)
+    tell(screen, desk, asked, waits=waits)
     if waits:
         from .wait import wait_for
 
@@ -165,7 +169,7 @@ def attachments_of(paths: tuple[str, ...], desk: Desk) -> dict[str, bytes]:
     return found
 
 
-def tell(screen: Screen, desk: Desk, asked: Asked) -> None:
+def tell(screen: Screen, desk: Desk, asked: Asked, *, waits: bool) -> None:
     """Where the question went, what was published with it, and what happens next."""
     gate, published = asked.gate, asked.published
     if not asked.new:
@@ -174,13 +178,26 @@ def tell(screen: Screen, desk: Desk, asked: Asked) -> None:
     screen.say(
         f"gate {gate.id} {'→ ' + str(published.remote) if published.pushed else 'is here'}; {work_words(asked)}"
     )
-    for path, reason in gate.opened.work.left_out:
-        screen.say(f"left out of the work: {path} ({reason}); --include {path} takes it")
-    if published.remote and not published.pushed and published.reason != "not asked to push":
-        screen.warn(f"not pushed, but safe here: {published.reason}; push it with: git gate sync")
+    tell_left_out(screen, gate.opened.work.left_out)
     if published.pushed and published.reason:
-        screen.warn(published.reason)
+        screen.warn(f"warning: {published.reason}")
+    tell_trouble(screen, published)
+    if not published.pushed and (went := where(desk, published)) == SAVED:
+        screen.say(went)
+    if not waits:
+        screen.say(
+            f"the answer, when there is one: git gate check {gate.id[:6]}   to wait for it: git gate wait {gate.id[:6]}"
+        )
     screen.say_once(desk)
+
+
+def tell_left_out(screen: Screen, left_out: Sequence[tuple[str, str]]) -> None:
+    """Each file that stayed here, with its reason; `--include` takes what looks secret or is large, and nothing else."""
+    for path, reason in left_out[:MOST_LEFT_OUT]:
+        taken = f"; --include {quote(path)} takes it" if "secret" in reason or " MB, " in reason else ""
+        screen.say(f"left out of the work: {path} ({reason}){taken}")
+    if len(left_out) > MOST_LEFT_OUT:
+        screen.say(f"left out of the work: {len(left_out) - MOST_LEFT_OUT} more, named by git gate show")
 
 
 def work_words(asked: Asked) -> str:

@@ -144,7 +144,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         result = run(args)
     except GateError as failed:
-        return complain(args, failed.code, failed.message, failed.hint, exits.BY_KIND[failed.kind])
+        return complain(
+            args,
+            failed.code,
+            failed.message,
+            failed.hint or way_out(args, failed.kind),
+            exits.BY_KIND[failed.kind],
+        )
     except click.UsageError as wrong:
         return complain(args, "usage", wrong.format_message(), usage_hint(wrong), exits.USAGE)
     except (KeyboardInterrupt, click.Abort):
@@ -173,6 +179,14 @@ def unbreakable() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def way_out(args: Sequence[str], kind: str) -> str:
+    """What to type next where the error itself does not know."""
+    used = next((arg for arg in args if arg in VERBS), "")
+    if kind == "usage":
+        return f"git gate {used} -h".replace("  ", " ")
+    return "git gate list --all" if kind in ("conflict", "stale") else "git gate doctor"
 
 
 def usage_hint(wrong: click.UsageError) -> str:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..core.answers import Given
+from ..core.ids import is_prefix
 from ..core.model import Gate
-from ..errors import Usage
+from ..errors import BadAnswer, UnknownGate, Usage
 from . import exits
 from .remarks import SAVED, tell_trouble, where
 from .screen import Screen, complete_ids, verb
@@ -69,10 +70,30 @@ def respond_command(screen: Screen, gate_id: str | None, answer: str | None, **f
         return respond_each(screen, desk, gate_id, given, flags)
     from ..service.reading import open_gate
 
-    gate = open_gate(desk, gate_id)
+    try:
+        gate = open_gate(desk, gate_id)
+    except UnknownGate as unknown:
+        raise taken_for_id(unknown, gate_id, answer) from None
     if gate_id is None and not screen.interactive:
         screen.say(f"gate {gate.id}: {gate.opened.title}")
-    return tell_answered(screen, desk, answer_one(screen, desk, gate, given, flags))
+    try:
+        done = answer_one(screen, desk, gate, given, flags)
+    except BadAnswer as unfit:
+        # The only question needs no name; its key is one that we gave it.
+        unfit.message = unfit.message.removeprefix("answer: ")
+        raise
+    return tell_answered(screen, desk, done)
+
+
+def taken_for_id(unknown: UnknownGate, gate_id: str | None, answer: str | None) -> UnknownGate:
+    """One word alone is always an id: whoever meant it as the answer is told how to say so."""
+    if gate_id is None or answer is not None or is_prefix(gate_id.strip().lower()):
+        return unknown
+    from shlex import quote
+
+    return UnknownGate(
+        unknown.message, hint=f"to answer the only gate that waits: git gate respond -m {quote(gate_id)}"
+    )
 
 
 def given_of(answer: str | None, flags: dict[str, Any]) -> Given:

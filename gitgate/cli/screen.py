@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .. import config
-from ..errors import Usage
+from ..errors import Failure, GateError, Usage
 from .pulse import Pulse
 
 if TYPE_CHECKING:
@@ -43,6 +43,11 @@ class Screen:
     def desk(self, *, bulk: bool = False) -> Desk:
         from ..service.desk import open_desk
 
+        if self.directory and not self.start.is_dir():
+            raise Failure(
+                f"{self.directory} is not a directory",
+                hint="git gate -C DIR works in a directory that is there",
+            )
         flags = {"color": self.color} if self.color else {}
         self.progress(f"{verb_name()} is still at it …")
         desk = open_desk(self.start, self.env, flags=flags, bulk=bulk, progress=self.progress)
@@ -170,10 +175,21 @@ def verb(command: Callable[..., object]) -> Callable[..., object]:
         )
         try:
             return command(screen, *args, **kwargs)
+        except GateError as failed:
+            named(failed, kwargs.get("gate_id"))
+            raise
         finally:
             screen.pulse.stop()
 
     return update_wrapper(with_screen, command)
+
+
+def named(failed: GateError, given: str | None) -> None:
+    """Make the hint ready to type: the gate that was named stands where it says ID."""
+    if given and "ID" in failed.hint.split():
+        from shlex import quote
+
+        failed.hint = " ".join(quote(given) if word == "ID" else word for word in failed.hint.split(" "))
 
 
 def read_text(argument: str, what: str) -> str:
@@ -217,7 +233,6 @@ def complete_ids(ctx: click.Context, _param: click.Parameter, incomplete: str) -
     from click.shell_completion import CompletionItem
 
     from ..core.text import one_line
-    from ..errors import GateError
     from ..service.listing import NEEDS_A_PERSON, summaries
 
     above = ctx.parent.params.get("directory") if ctx.parent else None

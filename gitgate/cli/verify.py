@@ -10,8 +10,7 @@ from . import exits
 from .screen import Screen, complete_ids, verb
 
 if TYPE_CHECKING:
-    from ..service.auditing import Audit
-    from ..service.checks import Problem
+    from ..service.checks import Audit, Problem
 
 
 @click.command("verify")

@@ -38,31 +38,36 @@ def check_command(screen: Screen, gate_id: str) -> int:
     desk = screen.desk()
     from ..service.reading import find_gate
 
-    return tell_answer(screen, find_gate(desk, gate_id).gate)
+    found = find_gate(desk, gate_id)
+    return tell_answer(screen, found.gate, pushed=found.pushed, archived=found.archived)
 
 
 def wait_for(screen: Screen, desk: Desk, gate: Gate, most: str | None) -> int:
     from ..core.times import parse_duration
+    from ..service.publishing import remote_of
     from ..service.waiting import Patience, wait
 
     seconds = parse_duration(most) if most is not None else None
     if gate.state == "awaiting":
         screen.say(f"waiting for an answer to {gate.id}; if this is interrupted: git gate wait {gate.id}")
-    return tell_answer(screen, wait(desk, gate, Patience(seconds)))
+    heard = wait(desk, gate, Patience(seconds))
+    remote = remote_of(desk)
+    return tell_answer(
+        screen, heard, pushed=remote is not None and desk.tracked(remote, heard.id) == heard.tip
+    )
 
 
-def tell_answer(screen: Screen, gate: Gate) -> int:
+def tell_answer(screen: Screen, gate: Gate, *, pushed: bool, archived: bool = False) -> int:
     """The answer on stdout, the circumstances on stderr, the verdict as the exit code."""
+    from ..core.text import neutral
     from ..render import shapes
 
     answer = gate.answer.answer if gate.answer else None
-    code = exits.of_gate(gate.state, answer.verdict if answer else None, expired=gate.expired)
-    text = printed(gate.opened.questions, answer) if answer else ""
-    if answer is not None and gate.opened.questions[0].type == "approval" and len(gate.opened.questions) == 1:
-        text = text if answer.verdict != "defaulted" else text.partition("\n")[0]
-    screen.emit("answer", {**shapes.gate(gate), "verdict": answer.verdict if answer else None}, text)
+    verdict = answer.verdict if answer else None
+    text = neutral(printed(gate.opened.questions, answer)) if answer else ""
+    screen.emit("answer", {**shapes.gate(gate, pushed=pushed, archived=archived), "verdict": verdict}, text)
     screen.say(circumstances(gate))
-    return code
+    return exits.of_gate(gate.state, verdict, expired=gate.expired)
 
 
 def circumstances(gate: Gate) -> str:

@@ -68,7 +68,11 @@ def head(gate: Gate, now: float, *, archived: bool, color: bool) -> str:
     tail = " · ".join(one_line(word) for word in extra if word)
     who = one_line(opened.asked.agent) + (f" (of {one_line(opened.asked.by)})" if opened.asked.by else "")
     first = line + (f" · {tail}" if tail else "")
-    return f"{first}\n{paint(one_line(opened.title), 'bold', on=color)}\nasked by {who}, {age(opened.asked.at, now)} ago"
+    title = one_line(opened.title)
+    repeated = len(opened.questions) == 1 and title == one_line(opened.questions[0].prompt)
+    if not repeated:
+        first += f"\n{paint(title, 'bold', on=color)}"
+    return f"{first}\nasked by {who}, {age(opened.asked.at, now)} ago"
 
 
 def asked(question: Question, cells: int, *, several: bool, numbered: bool = False) -> str:

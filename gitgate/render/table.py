@@ -58,7 +58,18 @@ def due(deadline: str, now: float) -> str:
         left = parse_time(deadline) - now
     except Usage:
         return ""
-    return f"due in {ago(left)}" if left > 0 else "overdue"
+    return f"due in {span(left)}" if left > 0 else "overdue"
+
+
+def span(left: float) -> str:
+    """What is left, to the minute or the hour, rounded up: two hours just given are `2h`."""
+    minutes = int(-(-left // 60))
+    if minutes < 60:
+        return f"{minutes}m"
+    if minutes < 48 * 60:
+        return f"{minutes // 60}h" + (f"{minutes % 60}m" if minutes % 60 else "")
+    hours = -(-minutes // 60)
+    return f"{hours // 24}d" + (f"{hours % 24}h" if hours % 24 else "")
 
 
 def cells(row: Row, now: float) -> tuple[str, ...]:

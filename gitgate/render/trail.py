@@ -23,7 +23,7 @@ EVENT_COLORS = {
 def line(event: Mapping[str, object], *, color: bool = False) -> str:
     name = str(event["event"])
     who = one_line(str(event.get("by") or "nobody").partition(" <")[0])
-    words = one_line(str(event.get("text") or ""), 100)
+    words = one_line(" · ".join(str(event.get("text") or "").split("\n")), 100)
     painted = paint(f"{name:<10}", EVENT_COLORS.get(name, ""), on=color)
     return f"{event['at']}  {str(event['gate'])[:10]}  {painted} {who}{': ' + words if words else ''}"
 
