@@ -76,7 +76,7 @@ def all_alike(desk: Desk, chosen: Sequence[Summary], given: Given, flags: dict[s
 
 def in_turn(screen: Screen, desk: Desk, chosen: Sequence[Summary], flags: dict[str, Any]) -> list[Fate]:
     """One after the other: answer, skip or quit. What was answered stays answered, however it ends."""
-    from .prompts import choose, show
+    from .prompts import choose, present, show
 
     fates: list[Fate] = []
     try:
@@ -84,6 +84,8 @@ def in_turn(screen: Screen, desk: Desk, chosen: Sequence[Summary], flags: dict[s
             screen.warn(f"\n── {place} of {len(chosen)} ──")
             gate = desk.records.load(summary.id, summary.tip)
             show(screen, desk, gate)
+            for question in gate.opened.questions:
+                present(screen, question, several=len(gate.opened.questions) > 1)
             wish = choose("\nanswer, skip or quit? [a/s/q]: ", "asq")
             if wish == "q":
                 break
@@ -102,7 +104,7 @@ def one(screen: Screen, desk: Desk, gate: Gate, flags: dict[str, Any]) -> Fate:
     from ..service.batch import Fate
     from .prompts import ask_questions
 
-    given, note = ask_questions(screen, desk, gate, flags["note"])
+    given, note = ask_questions(screen, desk, gate, flags["note"], presented=True)
     try:
         done = respond(desk, gate, given, replace(manner_of(flags, note), seen=gate.tip))
     except GateError as refused:

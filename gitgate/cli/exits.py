@@ -43,6 +43,7 @@ BY_KIND = {
     "not_allowed": NOT_ALLOWED,
     "conflict": CONFLICT,
     "stale": STALE,
+    "waiting": WAITING,
 }
 
 

@@ -19,7 +19,6 @@ def read_word(prompt: str) -> str:
             sys.stderr.write("  that was not UTF-8; once more\n")
             continue
         if not line:
-            sys.stderr.write("\n")
             raise EOFError
         return line.rstrip("\r\n")
 

@@ -40,9 +40,13 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "For the machinery": {
         "init": ("init", "Set up this clone."),
         "sync": ("sync", "Fetch and push gates; never loses a local one."),
+        "resume": ("resume", "Start the agents of answered gates again."),
+        "worker": ("worker", "Stay, and act on answers and deadlines."),
         "archive": ("sync", "Fold closed gates away."),
+        "session": ("session", "Erase a saved session."),
         "verify": ("verify", "Check every gate's chain and bindings."),
         "doctor": ("doctor", "What is set up, what is missing, what mends it."),
+        "hook": ("hook", "What the hook shims call."),
         "demo": ("demo", "The whole loop, in a scratch repository."),
         "completion": ("completion", "Shell completion: what to source."),
         "help": ("help", "Explain a verb, or a topic."),
@@ -134,7 +138,10 @@ def cli(
     elif ctx.invoked_subcommand is None:
         from .lists import overview
 
-        overview(ctx.obj)
+        try:
+            overview(ctx.obj)
+        finally:
+            ctx.obj.close()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -27,11 +27,16 @@ def ask_in_terminal(screen: Screen, desk: Desk, gate: Gate, note: str) -> tuple[
     return ask_questions(screen, desk, gate, note)
 
 
-def ask_questions(screen: Screen, desk: Desk, gate: Gate, note: str) -> tuple[Given, str]:
+def ask_questions(
+    screen: Screen, desk: Desk, gate: Gate, note: str, *, presented: bool = False
+) -> tuple[Given, str]:
+    """Each question until its answer fits; only ones that were `presented` already are not shown again."""
+    several = len(gate.opened.questions) > 1
     notes = [note] if note else []
     values: dict[str, object] = {}
     for question in gate.opened.questions:
-        present(screen, question, several=len(gate.opened.questions) > 1)
+        if several or not presented:
+            present(screen, question, several=several)
         values[question.key] = ASK[question.type](screen, desk, gate, question, notes)
     return Given(values=values), "\n".join(notes)
 
@@ -66,7 +71,9 @@ def settle(screen: Screen, question: Question, prompt: str, meaning: Callable[[s
             value = meaning(word)
             read_mapping([question], {question.key: value})
         except BadAnswer as wrong:
-            screen.warn(f"  {wrong.message.removeprefix(question.key + ': ')}; {expected(question)}")
+            words = wrong.message.removeprefix(question.key + ": ")
+            named = "expected" in words or "option" in words
+            screen.warn(f"  {words}" if named else f"  {words}; {expected(question)}")
         else:
             return value
 
@@ -98,7 +105,11 @@ def ask_choice(screen: Screen, _desk: Desk, _gate: Gate, question: Question, _no
 
 
 def ask_choices(screen: Screen, _desk: Desk, _gate: Gate, question: Question, _notes: list[str]) -> object:
+    own = len(question.options) + 1 if question.other else 0
+
     def meaning(word: str) -> object:
+        if own and word.strip().lstrip("#") == str(own) and match_option(question, word) is None:
+            return f"other:{read_word('in your own words: ')}"
         if match_option(question, word.strip()) is not None:
             return [word]
         parts = [part.strip() for part in word.split(",") if part.strip()]
@@ -107,7 +118,7 @@ def ask_choices(screen: Screen, _desk: Desk, _gate: Gate, question: Question, _n
         return [numbered(question, part) for part in parts]
 
     return settle(
-        screen, question, f"your choices, such as 1,3 [1-{len(question.options)}, or names]: ", meaning
+        screen, question, f"your choices, such as 1,3 [1-{own or len(question.options)}, or names]: ", meaning
     )
 
 

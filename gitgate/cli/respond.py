@@ -9,7 +9,7 @@ import click
 from ..core.answers import Given
 from ..core.ids import is_prefix
 from ..core.model import Gate
-from ..errors import BadAnswer, UnknownGate, Usage
+from ..errors import BadAnswer, GateError, UnknownGate, Usage
 from . import exits
 from .remarks import SAVED, tell_trouble, where
 from .screen import Screen, complete_ids, verb
@@ -132,7 +132,14 @@ def answer_one(screen: Screen, desk: Desk, gate: Gate, given: Given, flags: dict
         sign=flags["sign"],
         push=flags["push"],
     )
-    done = respond(desk, gate, given, manner)
+    try:
+        done = respond(desk, gate, given, manner)
+    except GateError as refused:
+        if flags["edit"]:
+            from .editor import draft_path
+
+            refused.hint = f"{refused.hint}\nyour text is kept in {draft_path(desk, gate)}".strip()
+        raise
     if flags["edit"]:
         from .editor import discard
 

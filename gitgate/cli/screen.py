@@ -35,6 +35,7 @@ class Screen:
     env: Mapping[str, str] = field(default_factory=config.environment)
     settings: Settings | None = None
     pulse: Pulse = field(default_factory=Pulse, repr=False)
+    desks: list[Desk] = field(default_factory=list, repr=False)
 
     @property
     def start(self) -> Path:
@@ -52,7 +53,14 @@ class Screen:
         self.progress(f"{verb_name()} is still at it …")
         desk = open_desk(self.start, self.env, flags=flags, bulk=bulk, progress=self.progress)
         self.settings = desk.settings
+        self.desks.append(desk)
         return desk
+
+    def close(self) -> None:
+        """The verb is over: nothing of it runs on."""
+        self.pulse.stop()
+        while self.desks:
+            self.desks.pop().close()
 
     def emit(self, name: str, fields: Mapping[str, object], text: str) -> None:
         """The result: one JSON object, or text."""
@@ -179,7 +187,7 @@ def verb(command: Callable[..., object]) -> Callable[..., object]:
             named(failed, kwargs.get("gate_id"))
             raise
         finally:
-            screen.pulse.stop()
+            screen.close()
 
     return update_wrapper(with_screen, command)
 
@@ -235,11 +243,13 @@ def complete_ids(ctx: click.Context, _param: click.Parameter, incomplete: str) -
     from ..core.text import one_line
     from ..service.listing import NEEDS_A_PERSON, summaries
 
-    above = ctx.parent.params.get("directory") if ctx.parent else None
+    screen = Screen(directory=ctx.parent.params.get("directory") if ctx.parent else None, quiet=True)
     try:
-        found = [s for s in summaries(Screen(directory=above).desk()) if s.id.startswith(incomplete.lower())]
+        found = [s for s in summaries(screen.desk()) if s.id.startswith(incomplete.lower())]
     except GateError:
         return []
+    finally:
+        screen.close()
     found.sort(key=lambda summary: (summary.state not in NEEDS_A_PERSON, summary.pressing))
     return [CompletionItem(s.id, help=f"{s.state}: {one_line(s.title, 60)}") for s in found]
 

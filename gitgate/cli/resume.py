@@ -1,0 +1,125 @@
+"""Command line: `git gate resume`: act on what was answered, here and now."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from typing import TYPE_CHECKING
+
+import click
+
+from ..errors import Conflict, Failure, Usage
+from . import exits
+from .screen import Screen, gate_argument, verb
+
+if TYPE_CHECKING:
+    from ..core.model import Gate
+    from ..resume.run import Done
+    from ..service.desk import Desk
+
+
+@click.command("resume")
+@gate_argument(required=False)
+@click.option("--all", "all_", is_flag=True, help="Every gate that is answered.")
+@click.option("--runner", metavar="NAME", help="What starts the agent: local, or another that is set up.")
+@click.option("--detach", is_flag=True, help="Start it and return; the log says what comes of it.")
+@verb
+def resume_command(screen: Screen, gate_id: str | None, all_: bool, runner: str | None, detach: bool) -> int:
+    """Claim what is answered, and start its agent again on the restored work.
+
+    Stays until the agent is done. Exit 5 when another runner has it; 8 when nobody has answered.
+    """
+    if (gate_id is None) == (not all_):
+        raise Usage("name a gate, or --all", hint="git gate list --state answered")
+    desk = screen.desk()
+    name = runner or desk.settings.text("runner")
+    if gate_id is not None:
+        from ..service.reading import open_gate
+
+        gate = open_gate(desk, gate_id)
+        refuse_waiting(gate)
+        return (
+            elsewhere(screen, desk, name, gate.id) if detach or name != "local" else one(screen, desk, gate)
+        )
+    return elsewhere(screen, desk, name, "") if detach or name != "local" else every(screen, desk)
+
+
+def refuse_waiting(gate: Gate) -> None:
+    if gate.state == "awaiting":
+        raise StillWaiting(
+            f"nobody has answered gate {gate.id} yet, so there is nothing to resume with",
+            hint=f"answer it: git gate respond {gate.id[:6]}   or decide in the agent's own session: git gate join {gate.id[:6]}",
+        )
+
+
+class StillWaiting(Conflict):
+    """Not an error of anybody's: the answer is not there yet."""
+
+    code = "waiting"
+    kind = "waiting"
+
+
+def elsewhere(screen: Screen, desk: Desk, name: str, gate: str) -> int:
+    """Leave it to a runner."""
+    from ..resume.calls import call
+
+    log = call(desk, gate, name)
+    screen.emit("resume", {"runner": name, "log": log, "gate": gate or None}, "")
+    screen.say(f"resuming by {name} (log {log})")
+    return exits.DONE
+
+
+def one(screen: Screen, desk: Desk, gate: Gate) -> int:
+    from ..resume.calls import crew_of
+
+    with stop_on_signal() as stopping:
+        done = crew_of(desk, screen.say, stopping, insist=True).act(gate.id)
+    tell(screen, [done])
+    return exits.DONE if done.result == "resumed" else failed(done)
+
+
+def failed(done: Done) -> int:
+    if done.result == "lost":
+        raise Conflict(done.reason, hint=f"git gate show {done.gate}")
+    hint = f"what it said: {done.log}" if done.log else f"git gate show {done.gate}"
+    raise Failure(f"gate {done.gate} was not resumed: {done.reason}", hint=hint)
+
+
+def every(screen: Screen, desk: Desk) -> int:
+    from ..resume.calls import crew_of
+    from ..resume.crew import Shift
+
+    with stop_on_signal() as stopping:
+        shift = Shift([crew_of(desk, screen.say, stopping)], desk.settings.number("maxAgents"), stopping)
+        shift.drain()
+    tell(screen, shift.done)
+    for gate, error in shift.failed.items():
+        screen.warn(f"{gate}: {error.message}")
+    if not shift.done and not shift.failed:
+        screen.say("nothing is to be resumed; what waits: git gate list")
+    bad = shift.failed or any(done.result != "resumed" for done in shift.done)
+    return exits.FAILURE if bad else exits.DONE
+
+
+def tell(screen: Screen, done: list[Done]) -> None:
+    from dataclasses import asdict
+
+    screen.emit("resume", {"gates": [asdict(item) for item in done]}, "")
+
+
+class stop_on_signal:  # noqa: N801  read as a statement: `with stop_on_signal() as stopping`
+    """SIGTERM and SIGINT ask us to hand back what we hold; nothing is left half done."""
+
+    def __init__(self) -> None:
+        self.stopping = threading.Event()
+
+    def __enter__(self) -> threading.Event:
+        self.before = {
+            number: signal.signal(number, lambda *_: self.stopping.set())
+            for number in (signal.SIGTERM, signal.SIGINT)
+        }
+        return self.stopping
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self.before.items():
+            signal.signal(number, handler)
