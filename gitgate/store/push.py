@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from ..errors import Failure, GateError, GitFailed, LostRace, Usage
 from .batches import batches
+from .fetch import fetch_refs
 from .progress import late_listener
 from .refs import Refs
 from .remote import (
@@ -47,6 +48,9 @@ OPTIONS = (
 _RACED = re.compile(
     r"stale info|fetch first|incorrect old value|failed to update ref|cannot lock ref|failed to lock|already exists"
     r"|reference already exists|is at [0-9a-f]+ but expected|unable to resolve reference|failed to delete"
+)
+_CUT = re.compile(
+    r"hung up unexpectedly|unexpected disconnect|RPC failed|early EOF|broken pipe", re.IGNORECASE
 )
 _COLLATERAL = re.compile(r"atomic push fail|atomic transaction failed|transaction aborted")
 
@@ -126,6 +130,7 @@ class Sender:
         self.atomic = atomic
         self.timeout = timeout
         self.prompts = prompts
+        self.cut = False
         self.on_line = late_listener(progress) if progress else None
 
     def send(self, batch: Sequence[RefMove]) -> list[Fate]:
@@ -154,10 +159,24 @@ class Sender:
         fates, said = self._push(target, batch)
         if any(fate.reason == UNKNOWN for fate in fates):
             again, said = self._push(target, batch)
-            fates = [second_word(*pair) for pair in zip(batch, fates, again, strict=True)]
+            gone = self._gone([m for m, fate in zip(batch, again, strict=True) if fate.reason == STALE])
+            fates = [
+                Fate(one.ref, ok=True, reason=OK)
+                if one.ref in gone
+                else one
+                if first.reason == UNKNOWN
+                else first
+                for first, one in zip(fates, again, strict=True)
+            ]
         if all(fate.reason in (UNKNOWN, NOT_SENT) for fate in fates) and said.code:
             raise explain(target, said, timeout=self.timeout)
         return fates
+
+    def _gone(self, moves: Sequence[RefMove]) -> frozenset[str]:
+        """Deletions that found nothing to delete: the attempt that was cut off had done them."""
+        refs = [move.ref for move in moves if move.new is None and move.ref.startswith(HITL)]
+        there = fetch_refs(self.repo, self.remote.name, refs, timeout=self.timeout, prompts=self.prompts)
+        return frozenset(refs) - frozenset(there)
 
     def _push(self, target: str, batch: Sequence[RefMove]) -> tuple[list[Fate], Spoken]:
         leases = (f"--force-with-lease={move.ref}:{move.old or ''}" for move in batch)
@@ -172,19 +191,13 @@ class Sender:
             on_line=self.on_line,
         )
         told = parse_results(said)
+        if not told and not said.silenced and any(_CUT.search(line) for line in said.err) and not self.cut:
+            self.cut = True
+            return [Fate(move.ref, ok=False, reason=UNKNOWN) for move in batch], said
         if not told:
             raise explain(target, said, timeout=self.timeout)
         # git leaves a ref out of its report only when it never came to sending it.
         return [told.get(move.ref, Fate(move.ref, ok=False, reason=NOT_SENT)) for move in batch], said
-
-
-def second_word(move: RefMove, first: Fate, again: Fate) -> Fate:
-    """What two attempts together say: a deletion that was cut off and now finds nothing has happened."""
-    if first.reason != UNKNOWN:
-        return first
-    if move.new is None and again.reason == STALE:
-        return Fate(move.ref, ok=True, reason=OK)
-    return again
 
 
 def parse_results(said: Spoken) -> dict[str, Fate]:

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.errors import RemoteUnreachable
+from gitgate.errors import RemoteUnreachable, Usage
 from gitgate.store.fetch import fetch, fetch_refs
 from gitgate.store.push import push
 from gitgate.store.remote import Fate, RefMove
+from servers import free_port
 from sharing import OPEN, Place, name, opening, record
 from testbed.repositories import Clone, run_git
 
@@ -91,6 +92,13 @@ class TestConfiguration:
         push(near.ann.repository, near.url, [opening(near.ann, 1)])
         assert fetch(near.bob.repository, near.url).updated == {name(1)}
         assert not fetch(near.bob.repository, near.url).changed
+
+    def test_what_gitpython_finds_unsafe_is_refused(self, near: Place) -> None:
+        """Its list of addresses that run programs is heeded beside ours; IPv6 is not mistaken for one."""
+        with pytest.raises(Usage, match="suspicious"):
+            push(near.ann.repository, "::x", [opening(near.ann, 1)])
+        with pytest.raises(RemoteUnreachable):
+            push(near.ann.repository, f"git://[::1]:{free_port()}/x.git", [opening(near.ann, 1)])
 
     def test_a_tracking_refspec_of_the_users_is_no_trouble(self, near: Place) -> None:
         """Where git updates our notes by itself, a push still ends with them right."""

@@ -12,8 +12,14 @@ from gitgate.store.fetch import fetch
 from gitgate.store.push import push
 from gitgate.store.remote import RefMove
 from servers import SshServer, free_port, http_server, silent_server
-from sharing import OPEN, Place, hook, opening, reasons
+from sharing import OPEN, Place, hook, opening, reasons, record
 from testbed.repositories import Clone
+
+CUT_ONCE = "test $1 = committed && ! test -e once && touch once && kill -9 $PPID; exit 0"
+
+
+def near_tracked(near: Place) -> dict[str, str]:
+    return {f"refs/hitl/{ref}": oid for ref, oid in near.tracked(near.ann).items()}
 
 
 class TestTrouble:
@@ -72,16 +78,35 @@ class TestTrouble:
         assert push(near.ann.repository, "origin", [move])[0].ok
 
     def test_a_connection_cut_after_the_work_was_done_is_asked_again(self, near: Place) -> None:
-        """The server took the refs and died before it said so: the repeat finds them there."""
-        hook(near.server, "post-update", "test -e once && exit; touch once; kill -9 $PPID")
-        moves = [opening(near.ann, n) for n in range(2)]
-        assert reasons(push(near.ann.repository, "origin", moves)) == ["ok", "ok"]
+        """The server took the refs and died before it said so: a repeat finds them as they were wanted."""
+        hook(near.server, "reference-transaction", CUT_ONCE)
+        moves = [opening(near.ann, n) for n in range(3)]
+        assert reasons(push(near.ann.repository, "origin", moves)) == ["ok", "ok", "ok"]
         assert near.server.refs(OPEN) == {move.ref: move.new for move in moves}
 
         (near.server.path / "once").unlink()
-        gone = [RefMove(move.ref, None, move.new) for move in moves]
-        assert reasons(push(near.ann.repository, "origin", gone)) == ["ok", "ok"]
-        assert near.server.refs(OPEN) == {}
+        newer = RefMove(moves[2].ref, record(near.ann, "gate 2", "more"), moves[2].new)
+        then = [*(RefMove(move.ref, None, move.new) for move in moves[:2]), newer]
+        assert reasons(push(near.ann.repository, "origin", then)) == ["ok", "ok", "ok"]
+        assert near.server.refs(OPEN) == near_tracked(near) == {newer.ref: newer.new}
+
+    def test_a_cut_connection_does_not_make_a_lost_race_a_success(self, near: Place) -> None:
+        """The repeat finds another's value where ours was to go, or to be deleted: stale, both."""
+        moves = [opening(near.ann, n) for n in range(2)]
+        push(near.ann.repository, "origin", moves)
+        main = near.server.git("rev-parse", "main")
+        race = f"test -e once || {{ touch once; for r in {moves[0].ref} {moves[1].ref}; do git update-ref $r {main}; done; kill -9 $PPID; }}"
+        hook(near.server, "update", race)
+        newer = RefMove(moves[1].ref, record(near.ann, "gate 1", "more"), moves[1].new)
+        then = [RefMove(moves[0].ref, None, moves[0].new), newer]
+        assert reasons(push(near.ann.repository, "origin", then)) == ["stale", "stale"]
+        assert set(near.server.refs(OPEN).values()) == {main}
+
+    def test_a_connection_that_is_cut_again_is_given_up(self, near: Place) -> None:
+        """Once is repeated, not for ever; nothing is claimed."""
+        hook(near.server, "pre-receive", "kill -9 $PPID")
+        with pytest.raises(RemoteUnreachable, match="hung up"):
+            push(near.ann.repository, "origin", [opening(near.ann, 1)])
 
     def test_a_server_that_cannot_store_it_refuses(self, near: Place) -> None:
         """A full disk over there (here: an object store that cannot be written) is the server's trouble, told as such."""
