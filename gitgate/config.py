@@ -25,9 +25,12 @@ class Setting(NamedTuple):
     default: str
     meaning: str
     power: bool = False
+    env: str = ""
 
     @property
     def variable(self) -> str:
+        if self.env:
+            return self.env
         words = "".join(f"_{c}" if c.isupper() else c.upper() for c in self.name)
         return f"GITGATE_{words}"
 
@@ -37,12 +40,24 @@ SETTINGS = (
     Setting("push", "flag", "true", "push after each verb that writes"),
     Setting("publishWork", "flag", "", "push the partial work too; `git gate init` sets it", power=True),
     Setting("initialised", "flag", "false", "`git gate init` was run in this clone", power=True),
+    Setting("server", "flag", "false", "this is the shared repository itself", power=True),
     Setting(
         "resumeHere", "flag", "false", "an answer given in this clone resumes the agent here", power=True
     ),
-    Setting("session", "word:local,push,off", "local", "what becomes of the agent's saved session"),
+    # GITGATE_SESSION tells a resumed program which conversation it is.
+    Setting(
+        "session",
+        "word:local,push,off",
+        "local",
+        "what becomes of the agent's saved session",
+        env="GITGATE_SAVE_SESSION",
+    ),
     Setting("maxAgents", "number", "2", "how many agents are resumed at once on this machine"),
+    Setting("sessionRecipients", "text", "", "age or ssh keys that saved sessions are encrypted to"),
+    Setting("sessionIdentity", "text", "", "the file with the age key that opens encrypted sessions"),
     Setting("maxAttempts", "number", "3", "how often a resume is tried before the gate is failed"),
+    Setting("retryAfter", "duration", "30s", "the wait before a second attempt; each further one waits twice as long"),
+    Setting("leaseTerm", "duration", "2m", "how long a runner may be silent before another takes over"),
     Setting("runner", "word:local,github", "local", "what starts a resumed agent"),
     Setting("agentTimeout", "duration", "2h", "how long a resumed agent may run"),
     Setting("timeout", "duration", "", "the deadline of a gate that names none"),

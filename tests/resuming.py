@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Self
 
 from gitgate.core.answers import Given
@@ -16,7 +17,7 @@ from gitgate.service.asking import Wishes, ask
 from gitgate.service.claiming import Claimant
 from gitgate.service.desk import Desk, open_desk
 from gitgate.service.recording import reload
-from testbed.repositories import Clone
+from testbed.repositories import Clone, run_git
 
 TERM = 60
 
@@ -71,3 +72,58 @@ def claimant(
     name: str = "local", *, monotonic: Callable[[], float] = time.monotonic, term: int = TERM
 ) -> Claimant:
     return Claimant(name, term=term, host=name, monotonic=monotonic)
+
+
+AGENT = """#!/bin/sh
+# A scripted agent: says what it was told, and does what the test wants.
+{{ echo "start $$ $GITGATE_ID $GITGATE_ANSWER"; }} >> "{log}"
+{body}
+echo "end $$ $GITGATE_ID" >> "{log}"
+"""
+
+
+@dataclass(frozen=True)
+class Agent:
+    """A scripted agent, set up in this machine's configuration. Everything it does is in its log."""
+
+    folder: Path
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "agent.log"
+
+    def does(self, body: str) -> None:
+        """From now on it does this, in the directory that it is resumed in."""
+        script = self.folder / "agent.sh"
+        script.write_text(AGENT.format(log=self.log, body=body), encoding="utf-8")
+        script.chmod(0o755)
+
+    def set_up(self) -> None:
+        self.folder.mkdir(exist_ok=True)
+        self.does("")
+        run_git(
+            "config",
+            "--global",
+            "gitgate.agent.scripted.resume",
+            f'["{self.folder}/agent.sh"]',
+            cwd=self.folder,
+        )
+
+    @property
+    def starts(self) -> list[str]:
+        """The gates that it was started for, in order."""
+        lines = self.log.read_text(encoding="utf-8").splitlines() if self.log.exists() else []
+        return [line.split()[2] for line in lines if line.startswith("start")]
+
+    @property
+    def ends(self) -> list[str]:
+        lines = self.log.read_text(encoding="utf-8").splitlines() if self.log.exists() else []
+        return [line.split()[2] for line in lines if line.startswith("end")]
+
+
+def until(true: Callable[[], bool], seconds: float = 20) -> None:
+    """Wait for something that another process does; fail when it does not come."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.03)

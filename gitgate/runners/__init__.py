@@ -1,1 +1,18 @@
-"""Runners: one for each place where a resumed agent is started."""
+"""Runners: what starts a resumed agent: this machine, a CI job, a queue. A new one is one file and one line here."""
+
+from __future__ import annotations
+
+from ..errors import Usage
+from .local import Local
+from .runner import Order, Runner
+
+__all__ = ["RUNNERS", "Order", "Runner", "find"]
+
+RUNNERS: dict[str, Runner] = {runner.name: runner for runner in (Local(),)}
+
+
+def find(name: str) -> Runner:
+    """The runner of that name."""
+    if name not in RUNNERS:
+        raise Usage(f"no runner is called {name!r}", hint=f"known are {', '.join(RUNNERS)}")
+    return RUNNERS[name]

@@ -12,9 +12,10 @@ from pathlib import Path
 from ..core import times, trailers
 from ..core.drafts import Draft
 from ..core.model import Asker, Gate, Opened, Session, Work
+from ..core.session import SavedSession
 from ..errors import LostRace, NotAllowed, Usage
 from ..store.records import Signature
-from ..store.refs import OPEN, WORK
+from ..store.refs import OPEN, SESSIONS, WORK
 from ..store.remote import RefMove
 from .deadlines import act
 from .desk import Desk
@@ -35,6 +36,8 @@ class Asked:
     new: bool = True
     changed: int = 0
     untracked: int = 0
+    saved: SavedSession | None = None
+    session: str | None = None
 
 
 @dataclass(frozen=True)
@@ -60,11 +63,12 @@ def ask(
             return Asked(existing, Published(existing, reason="it was already there"), new=False)
         asked = compose(desk, draft, wishes, attachments or {})
         try:
-            desk.refs.update(moves(asked.gate, draft.key, existing))
+            desk.refs.update(moves(asked, draft.key, existing))
         except LostRace:
             if draft.key is None:
                 raise
             continue  # another process asked with the same key: what it opened is now ours too
+        remember_asker(desk, asked)
         published = publish(desk, asked.gate, push=wishes.push, work=may_publish_work(desk))
         return replace(asked, gate=published.gate, published=published)
     raise LostRace(f"the key {draft.key!r} is being used by several processes at once", hint="ask again")
@@ -119,7 +123,8 @@ def check_enclosed(draft: Draft, attachments: Mapping[str, bytes]) -> None:
 
 def compose(desk: Desk, draft: Draft, wishes: Wishes, attachments: Mapping[str, bytes]) -> Asked:
     work, changed, untracked = snapshot(desk, wishes)
-    session_name, session_id = session_of(desk, draft)
+    saved = session_of(desk, draft)
+    session_id = saved.id if saved else ""
     salt = desk.entropy(8)
     timeout = timeout_of(desk, draft)
     pull_request = desk.settings.pull_request
@@ -137,7 +142,7 @@ def compose(desk: Desk, draft: Draft, wishes: Wishes, attachments: Mapping[str, 
         ),
         work=work,
         nonce=desk.entropy(12),
-        session=Session(session_name, digest_of(salt, session_id), salt) if session_id else None,
+        session=Session(saved.agent, digest_of(salt, saved.id), salt, bool(saved.files)) if saved else None,
         delivery="wait" if wishes.wait else "resume" if session_id else "none",
         priority=draft.priority or desk.settings.text("priority"),
         confidence=draft.confidence,
@@ -152,14 +157,22 @@ def compose(desk: Desk, draft: Draft, wishes: Wishes, attachments: Mapping[str, 
         config=config,
     )
     gate = desk.records.write_opened(opened, attachments, Signature(opened.asked.by or NOBODY, desk.at))
-    return Asked(gate, Published(gate), changed=changed, untracked=untracked)
+    session = None
+    if saved is not None:
+        from .sessions import write
+
+        session = write(desk, gate.id, saved)
+    return Asked(gate, Published(gate), True, changed, untracked, saved, session)
 
 
-def moves(gate: Gate, key: str | None, key_before: str | None) -> list[RefMove]:
-    """The gate, its work and its key: all of them or none."""
+def moves(asked: Asked, key: str | None, key_before: str | None) -> list[RefMove]:
+    """The gate, its work, its session and its key: all of them or none."""
+    gate = asked.gate
     listed = [RefMove(OPEN + gate.id, gate.tip, None)]
     if gate.opened.work.commit:
         listed.append(RefMove(WORK + gate.id, gate.opened.work.commit, None))
+    if asked.session is not None:
+        listed.append(RefMove(SESSIONS + gate.id, asked.session, None))
     if key is not None:
         listed.append(RefMove(key_ref(key), gate.tip, key_before))
     return listed
@@ -222,12 +235,43 @@ def snapshot(desk: Desk, wishes: Wishes) -> tuple[Work, int, int]:
     return work, taken.changed, taken.untracked
 
 
-def session_of(desk: Desk, draft: Draft) -> tuple[str, str]:
-    """Which agent's conversation this is: given, or found by itself inside Claude Code."""
-    if draft.session:
-        return "claude", draft.session
-    found = desk.settings.env.get("CLAUDE_CODE_SESSION_ID", "")
-    return ("claude", found) if found else ("", "")
+def session_of(desk: Desk, draft: Draft) -> SavedSession | None:
+    """The conversation that the question belongs to: given, or found by itself inside an agent."""
+    from .agency import current_session
+
+    found = current_session(desk, draft.agent, draft.session)
+    if found is None:
+        return None
+    from .sessions import collect
+
+    return collect(desk, found)
+
+
+def remember_asker(desk: Desk, asked: Asked) -> None:
+    """What this machine alone knows of the asker, so that it can be resumed in its place, and told from others."""
+    from .presence import Presence, note
+
+    gate, saved = asked.gate, asked.saved
+    note(
+        desk,
+        Presence(
+            gate=gate.id,
+            agent=gate.opened.asked.agent,
+            program=saved.agent if saved else "",
+            session=saved.id if saved else "",
+            directory=str(desk.repo.place),
+            work=gate.opened.work.commit or "",
+            pid=asking_pid(desk),
+            started="",
+            boot="",
+            at=gate.opened.asked.at,
+        ),
+    )
+
+
+def asking_pid(desk: Desk) -> int:
+    said = desk.settings.env.get("CLAUDE_PID", "")
+    return int(said) if said.isdecimal() else asking_program()[1]
 
 
 def agent_name(desk: Desk, draft: Draft, session_id: str) -> str:

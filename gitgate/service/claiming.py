@@ -7,6 +7,7 @@ The outcome, the lease's end and the agent's branch are one move too: a runner t
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import time
 from collections.abc import Callable, Sequence
@@ -17,7 +18,7 @@ from ..core import times
 from ..core.lease import Lease
 from ..core.model import Claim, Event, Gate, Outcome
 from ..core.states import FAILED, RESUMING
-from ..errors import Conflict, IllegalEvent, LostRace, PushRefused, RemoteUnreachable
+from ..errors import Conflict, GateError, IllegalEvent, LostRace, PushRefused, RemoteUnreachable
 from ..store.records import Signature
 from ..store.refs import LEASES, OPEN
 from ..store.remote import Fate, RefMove
@@ -336,3 +337,9 @@ def outcome(
 def release(desk: Desk, held: Held, reason: str, log: str = "") -> Gate:
     """Give the claim back; the gate is answered again, and somebody else may act on it."""
     return finish(desk, held, outcome(desk, held, "released", reason=reason, log=log))
+
+
+def try_release(desk: Desk, held: Held, reason: str) -> None:
+    """The same where nothing more can be done about a failure: then the claim lapses by itself."""
+    with contextlib.suppress(GateError):
+        release(desk, held, reason)

@@ -31,6 +31,8 @@ class Published:
 def remote_of(desk: Desk) -> str | None:
     """The remote that gates go to; git is not asked where nothing is configured."""
     named = desk.settings.text("remote")
+    if desk.settings.flag("server"):
+        return None  # Gates are shared through this very repository, wherever it was cloned from.
     if not named and not any(key.startswith("remote.") and key.endswith("url") for key in desk.settings.git):
         return None
     from ..store.remote import choose_remote
@@ -90,7 +92,8 @@ def send(desk: Desk, gate: Gate, remote: str, *, work: bool) -> Published:
 
 def stands_on(gate: Gate, known: str | None) -> bool:
     """Whether the record goes on from what the remote has. The lease of a push would not save it: another command of this
-    clone may have heard meanwhile of what somebody recorded there, and so have moved what the push expects."""
+    clone may have heard meanwhile of what somebody recorded there, and so have moved what the push expects.
+    """
     return known is None or any(entry.commit == known for entry in gate.history)
 
 

@@ -1,0 +1,91 @@
+"""Resume: a runner is called, and one runner of a repository answers however many calls there are.
+
+A call is a mark that is made before the runner is started; whoever works looks for marks until none is left, and looks
+once more after letting go of the lock, so that no call falls between two runners.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ..runners import Order, find
+from ..service.claiming import Claimant
+from ..service.desk import Desk, open_desk
+from .crew import Crew, Shift
+
+
+def mark(desk: Desk) -> Path:
+    return desk.repo.state_dir / "called"
+
+
+def log_of(desk: Desk, gate: str = "") -> Path:
+    return desk.repo.state_dir / "logs" / f"{gate or 'runner'}.log"
+
+
+def call(desk: Desk, gate: str = "", runner: str = "local") -> str:
+    """Start a runner that nobody waits for, for one gate or for all that can be acted on; where it tells what it does."""
+    place = mark(desk)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.touch()
+    order = Order(desk.repo.place, log_of(desk, gate), desk.settings.env, (gate,) if gate else ())
+    return find(runner).start(order)
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[bool]:
+    """Whether no other runner of this repository works."""
+    try:
+        import fcntl
+    except ImportError:
+        yield True
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    number = os.open(folder / "runner.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        got = True
+    except OSError:
+        got = False
+    try:
+        yield got
+    finally:
+        os.close(number)
+
+
+def answer_calls(desk: Desk, say: Callable[[str], None], stopping: threading.Event) -> Shift | None:
+    """Act on everything that can be acted on in this repository; None when another runner does so already."""
+    called = mark(desk)
+    crew = crew_of(desk, say, stopping)
+    shift = None
+
+    def again() -> bool:
+        with contextlib.suppress(FileNotFoundError):
+            called.unlink()
+            return True
+        return False
+
+    while again() and not stopping.is_set():
+        with alone(desk.repo.state_dir) as got:
+            if not got:
+                called.touch()  # The other one finds it, or found it before it went.
+                return shift
+            shift = Shift([crew], desk.settings.number("maxAgents"), stopping)
+            shift.drain(more=again)
+    return shift
+
+
+def crew_of(
+    desk: Desk, say: Callable[[str], None], stopping: threading.Event, *, insist: bool = False
+) -> Crew:
+    """A crew for the repository of this desk, with desks of its own."""
+    start, env = desk.repo.place, dict(desk.settings.env)
+
+    def opener() -> Desk:
+        return open_desk(start, env, clock=desk.clock)
+
+    term = desk.settings.seconds("leaseTerm") or 120
+    return Crew(opener, Claimant("local", term=term), say, stopping, insist=insist)

@@ -1,0 +1,184 @@
+"""Resume: several gates at once, in one repository or many, never more agents than the machine is to run.
+
+The same crew serves `git gate resume --all`, the runner that a hook starts, and the worker that stays.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from ..core import times
+from ..core.model import Gate, Outcome
+from ..errors import Conflict, GateError, UnknownGate, Usage
+from ..service import claiming
+from ..service.claiming import Claimant
+from ..service.desk import Desk
+from ..service.listing import Summary, summaries
+from ..service.recording import reload
+from ..service.slots import slot
+from .handover import pending, take_over
+from .run import Done, Errand, resume_gate
+
+PAUSE = 0.2
+LOOK_AGAIN = 30.0
+
+
+@dataclass
+class Crew:
+    """Acts on gates of one repository. `opener` gives a desk of its own to whoever asks, since none is shared."""
+
+    opener: Callable[[], Desk]
+    who: Claimant
+    say: Callable[[str], None] = lambda _words: None
+    stopping: threading.Event = field(default_factory=threading.Event)
+    insist: bool = False
+    later: dict[str, tuple[str, float]] = field(default_factory=dict)
+
+    def errand(self, *, insist: bool = False) -> Errand:
+        return Errand(self.opener, self.who, self.say, self.stopping, insist=insist)
+
+    def act(self, gate: str) -> Done:
+        """One gate to its end: again after a failure that may pass, as often as the settings allow."""
+        desk, insist = self.opener(), self.insist
+        try:
+            while True:
+                if not self.wait_until_ready(desk, reload(desk, gate), insist=insist):
+                    return Done(gate, "released", claiming.HANDED_BACK)
+                done = self.attempt(desk, gate, insist=insist)
+                insist = False
+                if done.result != "released" or done.reason == claiming.HANDED_BACK:
+                    return done
+        finally:
+            desk.close()
+
+    def attempt(self, desk: Desk, gate: str, *, insist: bool = False) -> Done:
+        """Wait for a free slot, then try once."""
+        waiting = False
+        while not self.stopping.is_set():
+            with slot(desk.settings.env, desk.settings.number("maxAgents")) as free:
+                if free:
+                    held = take_over(desk, gate)
+                    return resume_gate(
+                        self.errand(insist=insist), desk, held.gate if held else reload(desk, gate), held
+                    )
+            if not waiting:
+                self.say(f"gate {gate} waits: as many agents run as gitgate.maxAgents allows")
+                waiting = True
+            self.stopping.wait(PAUSE)
+        return Done(gate, "released", claiming.HANDED_BACK)
+
+    def wait_until_ready(self, desk: Desk, gate: Gate, *, insist: bool = False) -> bool:
+        """After a failed attempt, wait; twice as long after each. False when we are to stop."""
+        left = ready_at(desk, gate) - desk.clock()
+        if left > 0 and not insist:
+            self.say(f"gate {gate.id}: the next attempt is in {left:.0f} s")
+            return not self.stopping.wait(left)
+        return not self.stopping.is_set()
+
+    def candidates(self, desk: Desk, chosen: Sequence[str] = ()) -> Iterator[str]:
+        """The gates that something may be done about now, those that were handed to us first."""
+        handed = pending(desk)
+        yield from handed
+        now = time.monotonic()
+        for summary in summaries(desk):
+            seen, at = self.later.get(summary.id, ("", 0.0))
+            wanted = is_candidate(summary) and (not chosen or summary.id in chosen)
+            if wanted and summary.id not in handed and not (seen == summary.tip and now < at):
+                yield summary.id
+
+    def put_off(self, desk: Desk, gate: str, seconds: float = LOOK_AGAIN) -> None:
+        """Not now: until it changes, or for a while."""
+        self.later[gate] = (desk.refs.get(f"refs/hitl/open/{gate}") or "", time.monotonic() + seconds)
+
+
+def is_candidate(summary: Summary) -> bool:
+    """From the tip's trailers alone; the claim decides from the record."""
+    if summary.state == "answered":
+        return summary.delivery in ("resume", "wait")
+    if summary.state == "expired":
+        return summary.on_timeout == "fail" and summary.delivery != "none"
+    return summary.state == "resuming"
+
+
+def ready_at(desk: Desk, gate: Gate) -> float:
+    """When the next attempt may begin."""
+    last = gate.history[-1].event
+    released = [e.event for e in gate.history if isinstance(e.event, Outcome)]
+    if not released or gate.claim is not None or released[-1].result != "released":
+        return 0.0
+    if released[-1].reason.startswith(claiming.HANDED_BACK) and last == released[-1]:
+        return 0.0
+    first = desk.settings.seconds("retryAfter") or 0
+    try:
+        began = times.parse_time(released[-1].at)
+    except Usage:
+        return 0.0
+    return began + first * 2.0 ** (claiming.tries(gate) - 1)
+
+
+@dataclass
+class Shift:
+    """Crews of several repositories that share a bounded number of hands, until nothing is left or they have to stop."""
+
+    crews: Sequence[Crew]
+    most: int
+    stopping: threading.Event
+    done: list[Done] = field(default_factory=list)
+    failed: dict[str, GateError] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.pool = ThreadPoolExecutor(max(1, self.most), thread_name_prefix="gate")
+        self.busy: dict[tuple[int, str], Future[Done]] = {}
+
+    def look(self, chosen: Sequence[str] = ()) -> int:
+        """Begin with everything that can be begun; how much that was."""
+        begun = 0
+        for number, crew in enumerate(self.crews):
+            desk = crew.opener()
+            try:
+                for gate in crew.candidates(desk, chosen):
+                    if (number, gate) not in self.busy:
+                        self.busy[number, gate] = self.pool.submit(crew.act, gate)
+                        begun += 1
+            finally:
+                desk.close()
+        return begun
+
+    def collect(self) -> None:
+        """Note what has ended; a gate that cannot be acted on here is looked at again later."""
+        for (number, gate), ending in list(self.busy.items()):
+            if not ending.done():
+                continue
+            del self.busy[number, gate]
+            try:
+                self.done.append(ending.result())
+            except (Conflict, UnknownGate) as elsewhere:
+                self.failed[gate] = elsewhere
+            except GateError as failed:
+                self.failed[gate] = failed
+                self.crews[number].say(f"gate {gate}: {failed.message}")
+            else:
+                continue
+            desk = self.crews[number].opener()
+            self.crews[number].put_off(desk, gate)
+            desk.close()
+
+    def drain(self, chosen: Sequence[str] = (), more: Callable[[], bool] = lambda: False) -> None:
+        """Work until nothing is left. `more` says that something new may have come."""
+        self.look(chosen)
+        while self.busy and not self.stopping.is_set():
+            time.sleep(PAUSE / 4)
+            self.collect()
+            if more():
+                self.look(chosen)
+        self.end()
+
+    def end(self) -> None:
+        """Let those who work come to their end: they hand back what they hold when they are to stop."""
+        self.pool.shutdown(wait=True, cancel_futures=True)
+        self.busy = {key: ending for key, ending in self.busy.items() if not ending.cancelled()}
+        self.collect()

@@ -1,0 +1,148 @@
+"""Resume: what the agent made, on its way to its branch: by fast-forward, or on a branch of its own that is named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..core.model import Gate
+from ..core.prompt import trailers
+from ..errors import GateError, PushRefused
+from ..service.claiming import BranchMoved, Held, finish, outcome
+from ..service.desk import Desk
+from ..service.publishing import may_publish_work
+from ..store import commits
+from ..store.remote import RefMove
+from ..store.worktrees import list_worktrees
+from .place import Situation, leave
+
+HEADS = "refs/heads/"
+TRIES = 4
+
+
+@dataclass(frozen=True)
+class Made:
+    """The agent's commits, oldest first, and the branch that they are on here."""
+
+    commits: tuple[str, ...] = ()
+    branch: str | None = None
+
+    @property
+    def tip(self) -> str:
+        return self.commits[-1]
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where the commits are to go: the move that brings them there, if one is needed."""
+
+    branch: str
+    moves: tuple[RefMove, ...] = ()
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """The outcome as it was recorded, and where the commits went."""
+
+    gate: Gate
+    target: Target
+    commits: tuple[str, ...]
+
+
+def gather(desk: Desk, held: Held, place: Situation) -> Made:
+    """What the agent committed, each commit tied to the gate and to whoever decided."""
+    there = place.there(desk)
+    made = commits.made_since(there.git, place.known)
+    done = commits.add_trailers(there.git, made, trailers(held.gate)) if made else []
+    return Made(tuple(done), commits.head_branch(there.git))
+
+
+def deliver(desk: Desk, held: Held, place: Situation, *, log: str, remark: str = "") -> Delivered:
+    """Record that the agent heard the answer, and bring its commits along in the same move."""
+    made = gather(desk, held, place)
+    own_only = False
+    for _ in range(TRIES):
+        target = aim(desk, held, place, made, own_only=own_only)
+        said = outcome(
+            desk,
+            held,
+            "resumed",
+            reason=remark,
+            log=log,
+            branch=target.branch if made.commits else "",
+            commits=made.commits,
+        )
+        try:
+            return Delivered(finish(desk, held, said, target.moves), target, made.commits)
+        except BranchMoved:
+            continue
+        except PushRefused as refused:
+            if not target.moves:
+                raise
+            remark = "; ".join(part for part in (remark, f"{target.branch}: {refused.message}") if part)
+            if own_only:
+                made = Made((), made.branch)
+            own_only = True
+    said = outcome(
+        desk, held, "resumed", reason=f"{remark}; its branch kept moving", log=log, commits=made.commits
+    )
+    return Delivered(finish(desk, held, said), Target(""), made.commits)
+
+
+def aim(desk: Desk, held: Held, place: Situation, made: Made, *, own_only: bool) -> Target:
+    """The branch that the commits go to, from where it is now."""
+    here = made.branch or ""
+    if not made.commits:
+        return Target(here)
+    wanted = held.gate.opened.work.branch if made.branch == place.branch else made.branch
+    own = f"gate/{held.gate.id}"
+    names = [name for name in (wanted, own, *(f"{own}-{number}" for number in range(2, 10))) if name]
+    if held.remote is None:
+        return aim_here(desk, made, wanted)
+    if not may_publish_work(desk):
+        return Target(here)
+    for name in names[1:] if own_only and wanted != own else names:
+        ref, tip = HEADS + name, there_now(desk, held.remote, name)
+        if tip == made.tip:
+            return Target(name)
+        if tip is None or commits.is_ancestor(desk.repo.git, tip, made.tip):
+            return Target(name, (RefMove(ref, made.tip, tip),))
+    return Target(here)
+
+
+def aim_here(desk: Desk, made: Made, wanted: str | None) -> Target:
+    """In a repository of its own: the agent's branch, unless somebody has it checked out or it went another way."""
+    if wanted is None or wanted == made.branch:
+        return Target(made.branch or "")
+    tip = desk.refs.get(f"{HEADS}{wanted}")
+    held = {tree.branch for tree in list_worktrees(desk.repo) if tree.branch} if not desk.repo.bare else set()
+    if tip is None or wanted in held or not commits.is_ancestor(desk.repo.git, tip, made.tip):
+        return Target(made.branch or "")
+    return Target(wanted, (RefMove(HEADS + wanted, made.tip, tip),))
+
+
+def there_now(desk: Desk, remote: str, branch: str) -> str | None:
+    from ..store.branches import fetch_branch
+
+    return fetch_branch(desk.repo, remote, branch, timeout=desk.settings.seconds("networkTimeout") or 60)
+
+
+def clean_up(desk: Desk, place: Situation, done: Delivered, *, asked_again: bool) -> str:
+    """Take the place away, and the branch that only served it; an agent that asked again will want to go on there."""
+    if asked_again:
+        return ""
+    gate, target = done.gate.id, done.target
+    remains = leave(desk, gate, place)
+    own = f"gate/{gate}"
+    if not remains and place.branch == own and target.moves and target.branch != own:
+        drop_branch(desk, own, [move.new for move in target.moves])
+    return remains
+
+
+def drop_branch(desk: Desk, branch: str, tips: Sequence[str | None]) -> None:
+    tip = desk.refs.get(HEADS + branch)
+    if tip is not None and tip in tips:
+        try:
+            desk.refs.update([RefMove(HEADS + branch, None, tip)])
+        except GateError as kept:
+            desk.progress(f"branch {branch} stays: {kept.message}")

@@ -1,0 +1,55 @@
+"""Resume: a claim that one process took and another acts on: whoever answers claims at once, and a runner takes it from there.
+
+What is written down is ours alone; with it goes nothing that the refs do not say.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from pathlib import Path
+
+from ..core import lease as leases
+from ..core.ids import is_id
+from ..service.claiming import Held
+from ..service.desk import Desk
+from ..service.recording import reload
+
+
+def folder(desk: Desk) -> Path:
+    return desk.repo.state_dir / "held"
+
+
+def hand_over(desk: Desk, held: Held) -> None:
+    """Write the claim down for the runner that is about to start."""
+    folder(desk).mkdir(parents=True, exist_ok=True)
+    said = {"claim": held.claim, "lease": held.lease, "remote": held.remote, "taken": held.taken}
+    new = folder(desk) / f".{held.gate.id}.new"
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:
+        json.dump(said, out)
+    new.replace(folder(desk) / held.gate.id)
+
+
+def pending(desk: Desk) -> list[str]:
+    """The gates whose claim waits to be taken over."""
+    with contextlib.suppress(OSError):
+        return sorted(place.name for place in folder(desk).iterdir() if is_id(place.name))
+    return []
+
+
+def take_over(desk: Desk, gate: str) -> Held | None:
+    """The claim that was left for us, once; None when there is none, or it is over."""
+    place = folder(desk) / gate
+    mine = place.with_name(f".{gate}.{os.getpid()}")
+    try:
+        place.replace(mine)  # Of several runners, one gets the file.
+        said = json.loads(mine.read_text(encoding="utf-8"))
+        mine.unlink()
+        found = leases.parse(desk.records.commit(said["lease"]).message)
+    except (OSError, ValueError, KeyError):
+        return None
+    now = reload(desk, gate)
+    if found is None or now.claim is None or now.claim.commit != said["claim"]:
+        return None
+    return Held(now, said["claim"], said["lease"], found, said["remote"], float(said["taken"]))

@@ -1,0 +1,15 @@
+"""Resume: the hooks of ours that a resumed agent runs with, by program, in the program's own form.
+
+They are the machine's, never the branch's: a working tree's own settings stay off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+HOOKS: dict[str, Mapping[str, object]] = {}
+
+
+def hooks_of(program: str) -> Mapping[str, object]:
+    """What is passed to a program of that name when it is resumed."""
+    return HOOKS.get(program, {})

@@ -1,0 +1,288 @@
+"""Resume: where the agent goes on. The very directory that it left, when that still fits; else a working tree of its own.
+
+What a person changed in that directory meanwhile is kept, and told. What happened to the branch meanwhile is told too,
+with the conflicts that merging it would bring; nothing is merged on anybody's behalf.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from ..core.model import Gate, Work
+from ..errors import GateError, WorkFailed
+from ..service import presence
+from ..service.desk import Desk
+from ..service.leases import shared_at
+from ..service.work import bring_work
+from ..store import commits
+from ..store.compare import diff, matches
+from ..store.repository import Repository, discover
+from ..store.restore import open_worktree, remove_worktree
+from ..store.snapshot import take
+from ..store.worktrees import without_place
+
+
+@dataclass(frozen=True)
+class Situation:
+    """The place and what is to be told about it. `ours`: made for this gate, and taken away when it is finished."""
+
+    directory: Path
+    ours: bool
+    branch: str | None
+    start: str
+    known: tuple[str, ...] = ()
+    trusted: bool = False
+    edits: str = ""
+    moved: str = ""
+    conflicts: tuple[str, ...] = ()
+    new_branch: bool = False
+    again: bool = False
+
+    def there(self, desk: Desk) -> Repository:
+        return discover(self.directory, without_place(desk.repo.git.env))
+
+
+def worktrees(desk: Desk) -> Path:
+    return desk.repo.state_dir / "worktrees"
+
+
+def took_place(desk: Desk, gate: str) -> Path:
+    return desk.repo.state_dir / "places" / f"{gate}.json"
+
+
+def asked_here(desk: Desk, gate: Gate) -> presence.Presence | None:
+    """The asker as this machine remembers it; what the record says of hosts and directories, anybody could have written."""
+    found = presence.find(desk, gate.id)
+    return found if found is not None and found.work == (gate.opened.work.commit or "") else None
+
+
+@contextlib.contextmanager
+def taken(desk: Desk, gate: Gate) -> Iterator[Situation]:
+    """The place, ready for the agent, and nobody else's while this lasts."""
+    with contextlib.ExitStack() as held:
+        found = resumed_before(desk, gate, held) or same_directory(desk, gate, held) or new_place(desk, gate)
+        found = with_branch_news(desk, gate, found)
+        remember(desk, gate, found)
+        yield found
+
+
+def resumed_before(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situation | None:
+    """Where an earlier attempt on this machine was interrupted: what the agent did there is its own work."""
+    try:
+        said = json.loads(took_place(desk, gate.id).read_text(encoding="utf-8"))
+        before = Situation(
+            directory=Path(said["directory"]),
+            ours=bool(said["ours"]),
+            branch=said["branch"],
+            start=str(said["start"]),
+            known=tuple(said["known"]),
+            trusted=bool(said["trusted"]),
+            new_branch=bool(said["new_branch"]),
+            again=True,
+        )
+        fits = said["answer"] == answer_of(gate) and repository_of(desk, before.directory) is not None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return before if fits and lock(desk, before.directory, held) else None
+
+
+def note_run(desk: Desk, gate: Gate, folder: Path) -> None:
+    """Where the agent's process leaves what it says and how it ended, for whoever comes after a runner that was killed."""
+    place = took_place(desk, gate.id)
+    said = json.loads(place.read_text(encoding="utf-8"))
+    write(place, {**said, "run": str(folder)})
+
+
+def noted_run(desk: Desk, gate: Gate) -> Path | None:
+    try:
+        run = json.loads(took_place(desk, gate.id).read_text(encoding="utf-8")).get("run")
+    except (OSError, ValueError):
+        return None
+    return Path(run) if run else None
+
+
+def write(place: Path, said: Mapping[str, object]) -> None:
+    """All of it or nothing."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    new = place.with_suffix(".new")
+    new.write_text(json.dumps(said), encoding="utf-8")
+    new.replace(place)
+
+
+def answer_of(gate: Gate) -> str:
+    return gate.answer.commit if gate.answer else "expired"
+
+
+def remember(desk: Desk, gate: Gate, found: Situation) -> None:
+    run = noted_run(desk, gate) if found.again else None
+    said = {**asdict(found), "directory": str(found.directory), "answer": answer_of(gate)}
+    write(took_place(desk, gate.id), {**said, "run": str(run) if run else None})
+
+
+def repository_of(desk: Desk, directory: Path) -> Repository | None:
+    """The working tree at `directory`, if it is one of this very repository."""
+    if not directory.is_dir():
+        return None
+    try:
+        there = discover(directory, without_place(desk.repo.git.env))
+    except GateError:
+        return None
+    same = there.common_dir.resolve() == desk.repo.common_dir.resolve()
+    return there if same and there.top is not None and there.top.resolve() == directory.resolve() else None
+
+
+def lock(desk: Desk, directory: Path, held: contextlib.ExitStack) -> bool:
+    """Whether nobody else of ours works in this directory; kept until `held` is left, or the process ends."""
+    try:
+        import fcntl
+    except ImportError:  # Where there are no such locks, the claim alone has to do.
+        return True
+    name = hashlib.sha256(str(directory.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:20]
+    place = desk.repo.state_dir / "places" / f"{name}.lock"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    number = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(number)
+        return False
+    held.callback(os.close, number)
+    return True
+
+
+def same_directory(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situation | None:
+    """The directory that the agent left, if HEAD and the operation under way are what they were."""
+    here, work = asked_here(desk, gate), gate.opened.work
+    if here is None or desk.repo.bare or work.commit is None:
+        return None
+    there = repository_of(desk, Path(here.directory))
+    if there is None or not stands_as_before(there, work) or not lock(desk, there.place, held):
+        return None
+    try:
+        edits = edits_since(desk, there, work)
+    except GateError:
+        return None
+    return Situation(there.place, False, work.branch, work.base or "", tips(desk), True, edits)
+
+
+def stands_as_before(there: Repository, work: Work) -> bool:
+    head = there.git.run("rev-parse", "--verify", "-q", "HEAD^{commit}", check=False).out.decode().strip()
+    return (head or None) == work.base and commits.head_branch(there.git) == work.branch
+
+
+def edits_since(desk: Desk, there: Repository, work: Work) -> str:
+    """What the files say now and did not say when the question was asked, as a diff; empty where nothing changed."""
+    if work.commit is None or matches(there, work.commit, work.staged or work.commit):
+        return ""
+    now = take(there, at=desk.at, author=("gitgate", "gitgate@localhost"))
+    if now.operation != work.operation:
+        raise WorkFailed("another operation is under way there")
+    return diff(there, work.commit, now.work).decode("utf-8", "replace")
+
+
+def tips(desk: Desk) -> tuple[str, ...]:
+    return tuple(commits.known_tips(desk.repo))
+
+
+def new_place(desk: Desk, gate: Gate) -> Situation:
+    """A working tree for this gate alone, with the work in it as it was.
+
+    In a repository that others push to, the agent's branch stays where it is until the outcome is recorded: the agent
+    works on a branch of its own.
+    """
+    work, commit = gate.opened.work, bring_work(desk, gate)
+    directory = free_directory(desk, gate.id)
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    own = f"gate/{gate.id}"
+    trusted = asked_here(desk, gate) is not None
+    known = tips(desk)
+    place = open_worktree(
+        desk.repo,
+        base=work.base,
+        staged=work.staged or commit,
+        work=commit,
+        directory=directory,
+        branch=work.branch if not desk.repo.bare else (work.branch and own),
+        fallback_branch=own,
+        trusted=trusted,
+    )
+    told = "; ".join(note for note in place.notes if not desk.repo.bare or own not in note)
+    return Situation(
+        place.directory,
+        True,
+        place.branch,
+        work.base or "",
+        known,
+        trusted,
+        moved=told,
+        new_branch=place.branch != work.branch,
+    )
+
+
+def free_directory(desk: Desk, gate: str) -> Path:
+    """A working tree that cannot be gone on with is put aside, not thrown away: somebody's work may be in it."""
+    wanted = worktrees(desk) / gate
+    for number in range(1, 100):
+        found = wanted if number == 1 else wanted.with_name(f"{gate}-{number}")
+        if not os.path.lexists(found):
+            return found
+    raise WorkFailed(
+        f"there are a hundred working trees of gate {gate}", hint=f"remove some: {worktrees(desk)}"
+    )
+
+
+def with_branch_news(desk: Desk, gate: Gate, found: Situation) -> Situation:
+    """What happened to the branch since the question: how far it went, and what merging it would conflict in."""
+    work = gate.opened.work
+    if work.branch is None or work.commit is None or not work.base:
+        return found
+    tip = branch_now(desk, gate, work.branch)
+    if tip is None or tip == work.base or not commits.is_ancestor(desk.repo.git, work.base, tip):
+        gone = tip is not None and tip != work.base
+        words = (
+            f"branch {work.branch} was rewritten meanwhile: it is at {tip[:10]} now" if gone and tip else ""
+        )
+        return replace(found, moved="; ".join(part for part in (found.moved, words) if part))
+    count = desk.repo.git.text("rev-list", "--count", f"{work.base}..{tip}")
+    words = f"branch {work.branch} went on by {count} commits meanwhile, to {tip[:10]}"
+    clashes = commits.conflicts(desk.repo.git, tip, work.commit)
+    words += "; merging it would conflict" if clashes else "; your work merges with it without conflicts"
+    return replace(
+        found, moved="; ".join(part for part in (found.moved, words) if part), conflicts=tuple(clashes)
+    )
+
+
+def branch_now(desk: Desk, gate: Gate, branch: str) -> str | None:
+    """Where the branch is where it is shared, or here."""
+    remote = shared_at(desk, gate.id)
+    if remote is not None:
+        from ..store.branches import fetch_branch
+
+        try:
+            there = fetch_branch(
+                desk.repo, remote, branch, timeout=desk.settings.seconds("networkTimeout") or 60
+            )
+        except GateError:
+            there = None
+        if there is not None:
+            return there
+    return desk.refs.get(f"refs/heads/{branch}^{{commit}}")
+
+
+def leave(desk: Desk, gate: str, found: Situation) -> str:
+    """Take a finished working tree of ours away; one with changes that were not committed stays, and is named."""
+    with contextlib.suppress(OSError):
+        took_place(desk, gate).unlink()
+    if not found.directory.resolve().is_relative_to(worktrees(desk).resolve()):
+        return ""
+    try:
+        remove_worktree(desk.repo, found.directory)
+    except WorkFailed:
+        return f"changes that were not committed remain in {found.directory}"
+    return ""

@@ -1,0 +1,139 @@
+"""Service: the agents that this machine knows how to start again, and whose conversation a question belongs to.
+
+How a program is started grants power, so it comes from the machine's own git configuration: never from a gate, a session,
+or a file that a branch carries, not even where the configuration includes one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ..core.session import SessionRef
+from ..errors import Usage
+from .desk import Desk
+
+if TYPE_CHECKING:
+    from ..agents.agent import Agent, AgentSettings
+
+SECTION = "gitgate.agent."
+# What the agents' programs leave in the environment; without any of it there is no need to load the adapters.
+MARKS = ("CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID", "GITGATE_SESSION")
+STDIN = ("answer", "prompt", "none")
+
+
+def adapter(name: str) -> Agent:
+    """The adapter for an agent of that name: one of its own, or the one for any program."""
+    from ..agents import AGENTS
+
+    return AGENTS.get(name) or AGENTS["command"]
+
+
+def configured(desk: Desk, name: str) -> dict[str, list[str]]:
+    """What this machine's configuration says of the agent `name`, by variable in lower case."""
+    if not name or any(c in name for c in "\n\0"):
+        return {}
+    from ..store.machineconfig import machine_values
+
+    prefix = f"{SECTION}{name}."
+    values = machine_values(desk.repo, r"^gitgate\.agent\.")
+    return {key.removeprefix(prefix): found for key, found in values.items() if key.startswith(prefix)}
+
+
+def agent_settings(desk: Desk, name: str) -> AgentSettings:
+    """How the agent `name` is started on this machine.
+
+    A list is several values of one variable, or one value that is a JSON list or a line in a shell's quoting.
+    """
+    from ..agents.agent import AgentSettings
+
+    said = configured(desk, name)
+    stdin = (said.get("stdin") or ["answer"])[-1]
+    if stdin not in STDIN:
+        raise Usage(
+            f"{SECTION}{name}.stdin is {stdin!r}; expected one of {', '.join(STDIN)}",
+            hint=f"git config {SECTION}{name}.stdin answer",
+        )
+    return AgentSettings(
+        program=listed(name, "program", said),
+        arguments=listed(name, "arguments", said),
+        start_template=listed(name, "start", said),
+        resume_template=listed(name, "resume", said),
+        stdin=stdin,
+        project_settings=switched_on(said, "projectsettings"),
+        project_servers=switched_on(said, "projectservers"),
+        timeout=float(desk.settings.seconds("agentTimeout") or 7200),
+    )
+
+
+def listed(name: str, variable: str, said: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    values = said.get(variable, ())
+    if len(values) != 1:
+        return tuple(values)
+    import json
+    import shlex
+
+    try:
+        parts = json.loads(values[0]) if values[0].lstrip().startswith("[") else shlex.split(values[0])
+    except ValueError:
+        parts = None
+    if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
+        raise Usage(
+            f"{SECTION}{name}.{variable} is not a list of words: {values[0]!r}",
+            hint=f"""git config {SECTION}{name}.{variable} '["program", "--flag", "{{prompt_file}}"]'""",
+        )
+    return tuple(parts)
+
+
+def switched_on(said: Mapping[str, Sequence[str]], variable: str) -> bool:
+    return (said.get(variable) or ["false"])[-1].lower() in ("true", "1", "yes", "on")
+
+
+def cannot_start(desk: Desk, name: str) -> str:
+    """Why this machine cannot start the agent `name`; empty when it can."""
+    import shutil
+
+    from ..agents import AGENTS
+
+    settings = agent_settings(desk, name)
+    if name in AGENTS and name != "command":
+        program = settings.program[0] if settings.program else name
+        found = shutil.which(program, path=desk.settings.env.get("PATH"))
+        return "" if found else f"{program} is not on PATH"
+    if settings.resume_template or settings.start_template:
+        return ""
+    return f"no command is set that starts {name!r}: git config {SECTION}{name}.resume '…'"
+
+
+def current_session(desk: Desk, agent: str | None, session: str | None) -> SessionRef | None:
+    """Whose conversation a question belongs to: as it was given, else as the environment tells."""
+    env = desk.settings.env
+    known = agent or env.get("GITGATE_AGENT", "")
+    found = None
+    if any(env.get(mark) for mark in MARKS):
+        from ..agents import detect
+
+        found = detect(env)
+    if found is not None and found.agent == "command" and known:
+        found = SessionRef(known, found.id, found.directory)
+    named = known if known and is_agent(desk, known) else ""
+    if session:
+        from ..agents.agent import need_session_id
+
+        if found is not None and found.id == session and not named:
+            return found
+        return SessionRef(named or "claude", need_session_id(session), str(desk.repo.place))
+    if found is not None:
+        return found
+    if named and named != "claude":
+        # A program that is simply started again has no conversation of its own to be told by.
+        return SessionRef(named, f"none-{desk.entropy(8)}", str(desk.repo.place))
+    return None
+
+
+def is_agent(desk: Desk, name: str) -> bool:
+    """Whether `name` is a program that can be started again, and not just what somebody calls their agent."""
+    if name in ("claude", "codex"):
+        return True
+    prefix = f"{SECTION}{name}."
+    return any(key.startswith(prefix) for key in desk.settings.git)

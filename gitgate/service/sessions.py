@@ -1,0 +1,235 @@
+"""Service: the agent's conversation, saved with its gate, brought to where it is resumed, and erased.
+
+`refs/hitl/sessions/<id>` is one commit: `session.yaml` and the files. It stays in this clone unless `gitgate.session` says
+push, and can be encrypted to the people and machines that may read it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..core import codec, trailers
+from ..core.ids import is_id
+from ..core.model import Gate
+from ..core.session import SavedSession, SessionRef
+from ..errors import BrokenRecord, Failure, GateError, MissingExtra, UnknownGate
+from ..store.objects import FOLDER, REGULAR
+from ..store.records import Signature
+from ..store.refs import SESSIONS
+from ..store.remote import RefMove
+from . import presence
+from .agency import adapter
+from .asking import digest_of
+from .desk import Desk
+from .publishing import push_moves, remote_of
+from .recording import NOBODY
+
+DOCUMENT, SEALED, FILES = "session.yaml", "session.age", "files"
+MOST_BYTES = 64_000_000
+
+
+def collect(desk: Desk, ref: SessionRef) -> SavedSession:
+    """The conversation as it is kept; one that cannot be read is kept by its id alone, and says why."""
+    if desk.settings.text("session") == "off":
+        return SavedSession(ref.agent, ref.id, ref.directory)
+    try:
+        saved = adapter(ref.agent).collect(ref, desk.settings.env)
+    except (GateError, OSError) as unread:
+        return SavedSession(ref.agent, ref.id, ref.directory, left_out=(("the conversation", str(unread)),))
+    return replace(saved, agent=ref.agent)
+
+
+def write(desk: Desk, gate: str, saved: SavedSession) -> str:
+    """The commit that holds a saved session."""
+    recipients = [word for word in desk.settings.text("sessionRecipients").replace(",", " ").split() if word]
+    about = {"hitl": 1, "agent": saved.agent}
+    if recipients:
+        files = {DOCUMENT: codec.dump({**about, "encrypted": "age"}), SEALED: seal(saved, recipients)}
+    else:
+        left_out = [{"path": path, "reason": why} for path, why in saved.left_out]
+        about |= {"id": saved.id, "directory": saved.directory, "place": saved.place, "left_out": left_out}
+        files = {DOCUMENT: codec.dump({name: value for name, value in about.items() if value})}
+        files |= {f"{FILES}/{name}": content for name, content in saved.files.items()}
+    by = Signature(desk.settings.identity() or NOBODY, desk.at)
+    message = trailers.dump(f"session of gate {gate}", [("Gate", gate), ("Agent", saved.agent)])
+    return desk.records.write_commit(desk.records.write_files(files), (), by, message)
+
+
+def save(desk: Desk, gate: Gate, ref: SessionRef) -> SavedSession:
+    """Save the conversation of a gate anew: it may have gone on after the question was asked."""
+    saved = collect(desk, ref)
+    desk.refs.update(
+        [RefMove(SESSIONS + gate.id, write(desk, gate.id, saved), desk.refs.get(SESSIONS + gate.id))]
+    )
+    return saved
+
+
+def bring(desk: Desk, gate: Gate) -> SavedSession:
+    """The session that the gate's record names, from here or from the remote; any other one is refused."""
+    session = gate.opened.session
+    if session is None:
+        raise Failure(f"gate {gate.id} was asked without a session", hint=f"git gate check {gate.id}")
+    here = presence.find(desk, gate.id)
+    saved = load(desk, gate.id)
+    if saved is None and here is not None and here.session:
+        saved = SavedSession(session.agent, here.session, here.directory)
+    if saved is None:
+        raise Failure(
+            f"the session of gate {gate.id} is not here: it stayed with {gate.opened.asked.agent}",
+            hint="resume it there, or share sessions from there: git config gitgate.session push",
+        )
+    if digest_of(session.salt, saved.id) != session.digest:
+        raise BrokenRecord(
+            f"gate {gate.id}: the saved session is not the one that asked", hint="git gate verify"
+        )
+    return replace(saved, agent=session.agent)
+
+
+def load(desk: Desk, gate: str) -> SavedSession | None:
+    """The saved session here, or fetched; None when there is none anywhere that can be asked."""
+    oid = desk.refs.get(SESSIONS + gate)
+    remote = remote_of(desk)
+    if oid is None and remote is not None:
+        from ..store.fetch import fetch_refs
+
+        timeout = desk.settings.seconds("networkTimeout") or 60
+        oid = fetch_refs(desk.repo, remote, [SESSIONS + gate], timeout=timeout).get(SESSIONS + gate)
+    return read(desk, oid) if oid is not None else None
+
+
+def read(desk: Desk, oid: str) -> SavedSession:
+    records = desk.records
+    top = records.tree(records.commit(oid).tree)
+    if DOCUMENT.encode() not in top:
+        raise BrokenRecord(f"session {oid[:12]} has no {DOCUMENT}")
+    about = codec.parse(records.blob(top[DOCUMENT.encode()].oid), f"{oid[:12]}:{DOCUMENT}")
+    if about.get("encrypted") is not None:
+        if SEALED.encode() not in top:
+            raise BrokenRecord(f"session {oid[:12]} has no {SEALED}")
+        return unseal(desk, records.blob(top[SEALED.encode()].oid))
+
+    def words(name: str) -> str:
+        found = about.get(name)
+        return found.text(most=4096) if found is not None else ""
+
+    left_out = about.get("left_out")
+    told = (
+        [
+            (entry.need("path").text(most=4096), entry.need("reason").text(most=1000))
+            for entry in left_out.items()
+        ]
+        if left_out
+        else []
+    )
+    folder = top.get(FILES.encode())
+    files = read_files(desk, folder.oid) if folder is not None and folder.mode == FOLDER else {}
+    return SavedSession(words("agent"), words("id"), words("directory"), words("place"), files, tuple(told))
+
+
+def read_files(desk: Desk, tree: str, prefix: str = "", depth: int = 0) -> dict[str, bytes]:
+    """Regular files only: a link could lead out of where they are put."""
+    found: dict[str, bytes] = {}
+    for entry in desk.records.tree(tree).values():
+        name = prefix + entry.name.decode("utf-8", "replace")
+        if entry.mode == REGULAR:
+            found[name] = desk.records.blob(entry.oid)
+        elif entry.mode == FOLDER and depth < 8:
+            found |= read_files(desk, entry.oid, f"{name}/", depth + 1)
+        if sum(map(len, found.values())) > MOST_BYTES:
+            raise BrokenRecord(f"the saved session is larger than {MOST_BYTES / 1e6:g} MB")
+    return found
+
+
+def seal(saved: SavedSession, recipients: Sequence[str]) -> bytes:
+    """The whole session, its id and its paths too, readable only by those named."""
+    files = {name: base64.b64encode(content).decode() for name, content in saved.files.items()}
+    plain = {name: getattr(saved, name) for name in ("agent", "id", "directory", "place", "left_out")}
+    pyrage = age()
+    try:
+        keys = [
+            (pyrage.ssh if word.startswith("ssh-") else pyrage.x25519).Recipient.from_str(word)
+            for word in recipients
+        ]
+    except pyrage.RecipientError as wrong:
+        raise Failure(
+            f"gitgate.sessionRecipients names what is no key: {wrong}",
+            hint="git config gitgate.sessionRecipients age1…",
+        ) from wrong
+    return bytes(pyrage.encrypt(json.dumps({**plain, "files": files}).encode(), keys))
+
+
+def unseal(desk: Desk, sealed: bytes) -> SavedSession:
+    pyrage = age()
+    place = desk.settings.text("sessionIdentity")
+    if not place:
+        raise Failure(
+            "the session is encrypted, and no key is set that opens it",
+            hint="git config gitgate.sessionIdentity ~/.config/gitgate/age.key",
+        )
+    from pathlib import Path
+
+    home = desk.settings.env.get("HOME", "")
+    path = Path(home, place[2:]) if place.startswith("~/") else Path(place)
+    try:
+        keys = [
+            pyrage.x25519.Identity.from_str(line.strip())
+            for line in path.read_text(encoding="utf-8").splitlines()
+            if line.strip() and not line.startswith("#")
+        ]
+        said = json.loads(pyrage.decrypt(sealed, keys))
+    except (OSError, ValueError, pyrage.IdentityError, pyrage.DecryptError) as wrong:
+        raise Failure(
+            f"the session cannot be opened with {path}: {wrong}", hint="ask who saved it"
+        ) from wrong
+    files = {str(name): base64.b64decode(content) for name, content in said["files"].items()}
+    left_out = tuple((str(path), str(why)) for path, why in said["left_out"])
+    return SavedSession(said["agent"], said["id"], said["directory"], said["place"], files, left_out)
+
+
+def age() -> Any:
+    """The extra, which has no types of its own."""
+    try:
+        import pyrage
+    except ImportError as absent:
+        raise MissingExtra("encrypted sessions need an extra", hint="pip install 'git-gate[age]'") from absent
+    return pyrage
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """Where a session was erased."""
+
+    gate: str
+    here: bool
+    remote: str | None = None
+    there: bool = False
+
+
+def drop(desk: Desk, gate: str) -> Dropped:
+    """Erase a saved session here and on the remote. Objects stay until git prunes them; other copies remain."""
+    if not is_id(gate):
+        raise UnknownGate(f"{gate!r} is not a gate's full id", hint="git gate list --all")
+    ref = SESSIONS + gate
+    here = desk.refs.get(ref)
+    remote = remote_of(desk)
+    there = None
+    if remote is not None:
+        from ..store.fetch import fetch_refs
+
+        timeout = desk.settings.seconds("networkTimeout") or 60
+        there = fetch_refs(desk.repo, remote, [ref], timeout=timeout).get(ref)
+    if here is None and there is None:
+        raise UnknownGate(f"gate {gate} has no saved session", hint="git gate list --all")
+    if remote is not None and there is not None:
+        for fate in push_moves(desk, remote, [RefMove(ref, None, there)]):
+            if not fate.ok:
+                raise Failure(
+                    f"{remote} did not erase the session: {fate.reason}", hint="git gate session drop ID"
+                )
+    if here is not None:
+        desk.refs.update([RefMove(ref, None, here)])
+    return Dropped(gate, here is not None, remote, there is not None)

@@ -1,0 +1,31 @@
+"""A scripted agent, and repositories where it works."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from resuming import Agent
+from testbed.repositories import Clone
+
+
+@pytest.fixture
+def agent(person: object, tmp_path: Path) -> Agent:
+    """Set up on this machine by its git configuration alone."""
+    scripted = Agent(tmp_path / "agent")
+    scripted.set_up()
+    return scripted
+
+
+@pytest.fixture
+def ann(bare: Clone, clone_of: Callable[..., Clone], monkeypatch: pytest.MonkeyPatch) -> Clone:
+    clone = clone_of(bare, "ann")
+    monkeypatch.chdir(clone.path)
+    return clone
+
+
+@pytest.fixture
+def bob(bare: Clone, clone_of: Callable[..., Clone]) -> Clone:
+    return clone_of(bare, "bob")
