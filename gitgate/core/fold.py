@@ -127,7 +127,7 @@ def amendment(gate: Gate, entry: Entry, answer: Answer) -> str:
         answer.amends in (vote.commit, vote.signed_commit) and people.same(vote.answer.by, answer.by)
         for vote in gate.votes
     )
-    if own and gate.state == states.AWAITING:
+    if gate.state == states.AWAITING and (own or again):
         return "answered" if decisive(gate, answer) else "voted"
     current = gate.answer
     if own and current is not None and answer.amends in (current.commit, current.signed_commit):
@@ -140,7 +140,7 @@ def amendment(gate: Gate, entry: Entry, answer: Answer) -> str:
                 f"the gate needs {gate.opened.quorum} who agree; one alone cannot change what they decided",
                 hint=states.advice(gate.state),
             )
-    if again and gate.state != states.AWAITING:
+    if again:
         return "late"
     raise BrokenRecord(f"gate {gate.id}: an amendment does not follow its author's own answer")
 
