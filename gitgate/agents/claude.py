@@ -62,7 +62,11 @@ class Claude:
             raise Usage("a deferred call needs the hook that answers it", hint="git gate init --claude")
         prompt = b"" if request.deferred else request.prompt.encode("utf-8", "replace")
         env = {**scrubbed(request.env), **request.extra_env}
-        files = {DEFERRED: b""} if request.deferred else {}
+        files = {}
+        if request.deferred:
+            # Nothing is said to it, so that our hook tells it the rest (who answered, what changed) with the answer.
+            files[DEFERRED] = request.prompt.encode("utf-8", "replace")
+            env["GITGATE_PROMPT_FILE"] = str(request.folder / DEFERRED)
         return Launch(argv, request.cwd, env, request.folder, prompt, files, request.settings.timeout)
 
     def join(self, request: Start) -> Launch:

@@ -14,6 +14,11 @@ HOOKS: dict[str, tuple[str, str]] = {
     "post-receive": ("gitgate.cli.hook_receive", "post_receive"),
     "pre-receive": ("gitgate.cli.hook_receive", "pre_receive"),
     "runner": ("gitgate.cli.hook_receive", "runner"),
+    "claude-pre-tool-use": ("gitgate.cli.hook_agent", "claude_pre_tool_use"),
+    "claude-post-tool-use": ("gitgate.cli.hook_agent", "claude_post_tool_use"),
+    "claude-stop": ("gitgate.cli.hook_agent", "claude_stop"),
+    "claude-session-end": ("gitgate.cli.hook_agent", "claude_session_end"),
+    "claude-share-session": ("gitgate.cli.hook_agent", "claude_share_session"),
 }
 
 

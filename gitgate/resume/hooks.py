@@ -5,11 +5,13 @@ They are the machine's, never the branch's: a working tree's own settings stay o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-HOOKS: dict[str, Mapping[str, object]] = {}
+from ..agents import claude_hooks
+
+HOOKS: dict[str, Callable[[], Mapping[str, object]]] = {"claude": claude_hooks.hooks}
 
 
 def hooks_of(program: str) -> Mapping[str, object]:
     """What is passed to a program of that name when it is resumed."""
-    return HOOKS.get(program, {})
+    return HOOKS[program]() if program in HOOKS else {}

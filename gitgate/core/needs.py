@@ -1,0 +1,157 @@
+"""Core: an agent that ends by saying that it needs a person: in its last words, or in a signal file.
+
+Understood are a last object `{"status": "needs_input", "question": …}`, the status `NEEDS_HUMAN` in an object or on a
+line of its own, and the field names of either convention.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .drafts import Draft
+from .model import Option, Question
+from .questions import type_name
+from .text import one_line
+
+STATUSES = frozenset(("needs_input", "needs-input", "needs_human", "needs-human", "awaiting_input"))
+LINE = re.compile(r"^[\s>*_#`-]*(?:status\s*[:=]\s*)?[\"'`*]*NEEDS_HUMAN\b[\"'`*]*(.*)$", re.MULTILINE)
+MOST_TEXT, MOST_FIELD, LAST_LINES = 400_000, 60_000, 30
+
+
+@dataclass(frozen=True)
+class Need:
+    """What the agent said: a question, and what a person should know for it."""
+
+    question: str
+    summary: str = ""
+    context: str = ""
+    details: str = ""
+    reason: str = ""
+    issues: tuple[str, ...] = ()
+    options: tuple[Option, ...] = ()
+    type: str = ""
+
+    @property
+    def digest(self) -> str:
+        said = [self.question, self.summary, self.context, self.details, self.reason, *self.issues]
+        return hashlib.sha256("\0".join(said).encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def find_need(text: str) -> Need | None:
+    """The need that ends a text, if it does: words about one in the middle of it are only words."""
+    text = text[-MOST_TEXT:].strip()
+    value = last_object(text)
+    if value is not None:
+        return read_need(value, before=text[: text.rfind("{")] if value else "")
+    tail = "\n".join(text.splitlines()[-LAST_LINES:])
+    found = list(LINE.finditer(tail))
+    if not found:
+        return None
+    reason = clean(found[-1][1].strip(" \t:.—–-"))
+    rest = clean(tail[found[-1].end() :])
+    before = clean(tail[: found[-1].start()])
+    question = reason or rest or "The agent needs a person (NEEDS_HUMAN), and gave no reason."
+    return Need(question, context=before, details=rest if reason else "", reason=reason)
+
+
+def last_object(text: str) -> Mapping[str, object] | None:
+    """The JSON object that a text ends with, also when it is fenced."""
+    text = re.sub(r"\s*(?:```|~~~)\s*$", "", text)
+    if not text.endswith("}"):
+        return None
+    start = len(text)
+    for _ in range(400):
+        start = text.rfind("{", 0, start)
+        if start < 0:
+            return None
+        try:
+            value = json.loads(text[start:])
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict) and ("status" in value or start == 0):
+            return value
+    return None
+
+
+def read_need(value: Mapping[str, object], before: str = "") -> Need | None:
+    """What an object says, if its status is that a person is needed."""
+    status = value.get("status")
+    if not isinstance(status, str) or status.strip().lower() not in STATUSES:
+        return None
+    summary, details, reason = (clean(value.get(name)) for name in ("summary", "details", "reason"))
+    question = clean(value.get("question")) or clean(value.get("prompt")) or clean(value.get("message"))
+    context = next((text for name in CONTEXT if (text := clean(value.get(name)))), "") or clean(
+        before.rstrip("`json \n")
+    )
+    told = question or summary or reason or one_line(details, 400)
+    kind = value.get("type")
+    return Need(
+        question=told or "The agent needs a person, and did not say for what.",
+        summary=summary or told,
+        context=context,
+        details=details,
+        reason=reason,
+        issues=listed(value.get("issues")),
+        options=options_of(value.get("options")),
+        type=type_name(kind) or "" if isinstance(kind, str) else "",
+    )
+
+
+CONTEXT = ("questionContext", "question_context", "context")
+
+
+def listed(value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return (clean(value),) if clean(value) else ()
+    items = value if isinstance(value, list) else []
+    return tuple(
+        text for item in items[:100] if (text := clean(item if isinstance(item, str) else json.dumps(item)))
+    )
+
+
+def options_of(value: object) -> tuple[Option, ...]:
+    found: dict[str, Option] = {}
+    for item in (value if isinstance(value, list) else [])[:100]:
+        said = item if isinstance(item, Mapping) else {"label": item}
+        label = one_line(clean(said.get("label")), 900).strip()
+        if label:
+            found.setdefault(label.casefold(), Option(label, clean(said.get("description"))))
+    return tuple(found.values())
+
+
+def clean(value: object) -> str:
+    if not isinstance(value, str):
+        return ""
+    return (
+        value.encode("utf-8", "replace")
+        .decode()
+        .replace("\0", "")
+        .replace("\r\n", "\n")
+        .strip()[:MOST_FIELD]
+        .strip()
+    )
+
+
+def draft_of(need: Need) -> Draft:
+    """The question as it is asked. The summary is its title; the rest is its context."""
+    kind = need.type if need.type in ("approval", "text", "session") else ""
+    choosing = bool(need.options) and not kind
+    question = Question(
+        "answer",
+        need.question,
+        ("choices" if need.type == "choices" else "choice") if choosing else kind or "text",
+        need.options if choosing else (),
+        other=choosing,
+    )
+    return Draft((question,), title=one_line(need.summary or need.question, 72), context=context_of(need))
+
+
+def context_of(need: Need) -> str:
+    parts = [need.context, need.details]
+    parts += [f"Reason: {need.reason}"] if need.reason and need.reason != need.question else []
+    parts += ["Issues:\n" + "\n".join(f"- {issue}" for issue in need.issues)] if need.issues else []
+    return "\n\n".join(part for part in parts if part)

@@ -1,0 +1,47 @@
+"""Store: a file as the protected branch has it. What an agent's own branch or working tree says of it does not count.
+
+The protected branch of a clone is the remote's default branch; of a repository without a remote, its own default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..errors import Failure
+from .repository import Repository
+
+USUAL = ("main", "master", "trunk")
+MOST_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Protected:
+    """The file, and where it was read: the commit's branch and the path."""
+
+    data: bytes
+    source: str
+
+
+def branches(remote: str | None, default: str = "") -> list[str]:
+    """Where the protected branch may be, the surest first: local ones only where the remote was never fetched."""
+    names = [name for name in (default, *USUAL) if name]
+    there = [] if remote is None else [f"refs/remotes/{remote}/{name}" for name in ("HEAD", *names)]
+    return [*there, *(f"refs/heads/{name}" for name in names)]
+
+
+def read_protected(repo: Repository, path: str, refs: Sequence[str]) -> Protected | None:
+    """The file on the first of `refs` that is there; None where that branch has no such file, or no branch is there."""
+    names = [part for ref in refs for part in (f"{ref}^{{commit}}", f"{ref}:{path}")]
+    out = repo.git.run("cat-file", "--batch-check", input="".join(f"{name}\n" for name in names).encode()).out
+    lines = out.decode("utf-8", "replace").splitlines()
+    for ref, commit, file in zip(refs, lines[::2], lines[1::2], strict=True):
+        if commit.endswith(" missing"):
+            continue
+        said = file.split(" ")
+        if len(said) != 3 or said[1] != "blob":
+            return None
+        if int(said[2]) > MOST_BYTES:
+            raise Failure(f"{path} on {ref} is larger than {MOST_BYTES} bytes", hint="make it smaller")
+        return Protected(repo.git.out("cat-file", "blob", said[0]), f"{ref.removeprefix('refs/')}:{path}")
+    return None

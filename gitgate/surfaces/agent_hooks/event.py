@@ -1,0 +1,140 @@
+"""Surfaces: what a hook is told, read without trusting it, and what it answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...errors import NotARepository, Usage
+
+if TYPE_CHECKING:
+    from ...service.desk import Desk
+
+# What Claude Code calls itself where a person sits before it, who can be asked at once.
+ATTENDED = frozenset(("cli", "claude-vscode", "claude-desktop", "claude-jetbrains"))
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a hook prints. Nothing at all means that it has nothing to say."""
+
+    out: str = ""
+
+    @property
+    def value(self) -> dict[str, object]:
+        return dict(json.loads(self.out)) if self.out else {}
+
+
+NOTHING = Reply()
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event of an agent's program. What it did not say, or said in another shape, is empty."""
+
+    session: str
+    cwd: Path
+    tool: str = ""
+    given: Mapping[str, object] = field(default_factory=dict)
+    call: str = ""
+    subagent: str = ""
+    transcript: str = ""
+    said: str = ""
+    again: bool = False
+    response: object = None
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def attended(self) -> bool:
+        """Whether a person sits before the program, so that it asks them itself."""
+        alone = self.env.get("CLAUDE_CODE_SESSION_ATTENDED") == "0" or bool(self.env.get("GITGATE_GATE"))
+        return not alone and self.env.get("CLAUDE_CODE_ENTRYPOINT", "") in ATTENDED
+
+    def desk(self) -> Desk:
+        """The repository that the agent works in: where it stands, unless it wandered out of the one it was started in."""
+        from ...service.desk import open_desk
+
+        home = self.env.get("CLAUDE_PROJECT_DIR", "")
+        env = {name: value for name, value in self.env.items() if name not in ("GIT_DIR", "GIT_WORK_TREE")}
+        try:
+            here = open_desk(self.cwd, env)
+        except NotARepository:
+            if not home or not Path(home).is_dir():
+                raise
+            return open_desk(Path(home), env)
+        if not home or not Path(home).is_dir() or Path(home) in (here.repo.top, self.cwd):
+            return here
+        try:
+            started = open_desk(Path(home), env)
+        except NotARepository:
+            return here
+        return here if started.repo.common_dir == here.repo.common_dir else started
+
+
+def read_event(raw: bytes, env: Mapping[str, str], cwd: Path) -> Event:
+    """What came on standard input. A call that cannot be read is an error: nobody could say whether it may be made."""
+    try:
+        value = json.loads(raw.decode("utf-8", "replace"))
+    except (ValueError, RecursionError) as wrong:
+        raise Usage(f"the hook was given what is not JSON: {wrong}") from wrong
+    if not isinstance(value, dict):
+        raise Usage("the hook was given something else than an object")
+
+    def words(name: str) -> str:
+        found = value.get(name)
+        return found if isinstance(found, str) else ""
+
+    given = value.get("tool_input")
+    said = words("cwd")
+    return Event(
+        session=words("session_id") or env.get("CLAUDE_CODE_SESSION_ID", ""),
+        cwd=Path(said) if said and "\0" not in said and Path(said).is_dir() else cwd,
+        tool=words("tool_name"),
+        given=given if isinstance(given, dict) else {},
+        call=words("tool_use_id"),
+        subagent=words("agent_id"),
+        transcript=words("transcript_path"),
+        said=words("last_assistant_message"),
+        again=value.get("stop_hook_active") is True,
+        response=value.get("tool_response"),
+        env=env,
+    )
+
+
+def last_words(event: Event, most: int = 400_000) -> str:
+    """What the agent said last, by its transcript; empty where that cannot be read."""
+    try:
+        with Path(event.transcript).open("rb") as source:
+            source.seek(max(0, source.seek(0, 2) - most))
+            lines = source.read(most).splitlines()
+    except (OSError, ValueError):
+        return ""
+    for line in reversed(lines):
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        text = spoken(record)
+        if text is not None:
+            return text
+    return ""
+
+
+def spoken(record: object) -> str | None:
+    """The text of an assistant's record; None for a record of another kind, or one without words. A person's ends the search."""
+    if not isinstance(record, dict) or record.get("isSidechain") is True:
+        return None
+    message = record.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    if record.get("type") == "user":
+        return ""
+    if record.get("type") != "assistant" or not isinstance(content, list):
+        return None
+    parts = [
+        block.get("text") for block in content if isinstance(block, dict) and block.get("type") == "text"
+    ]
+    texts = [part for part in parts if isinstance(part, str) and part.strip()]
+    return "\n".join(texts) if texts else None
