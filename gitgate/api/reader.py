@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Sequence
 
+from ..errors import Usage
 from .door import Directory, open_desk, seen
 from .values import Event, Gate, Problem, Status, Synced, Verified
 
@@ -26,9 +27,12 @@ def list(  # noqa: A001 - the verb's name
 
     >>> [gate.title for gate in gitgate.list(branch="main")]
     """
-    from ..core.questions import type_name
+    from ..core.questions import TYPES, type_name
     from ..service import listing
 
+    kind = None if type is None else type_name(type)
+    if type is not None and kind is None:
+        raise Usage(f"{type!r} is not a type of question; expected one of {', '.join(TYPES)}")
     states = (state,) if isinstance(state, str) else tuple(state)
     with open_desk(directory) as desk:
         if sync:
@@ -38,7 +42,7 @@ def list(  # noqa: A001 - the verb's name
         chosen = listing.Filter(
             all=all,
             states=(*states, "awaiting") if awaiting else states,
-            type=None if type is None else type_name(type) or type,
+            type=kind,
             branch=branch,
             pull_request=pr,
             mine=desk.person() if mine else None,

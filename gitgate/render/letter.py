@@ -26,7 +26,7 @@ def letter(
 ) -> str:
     """The whole letter. Every word that came out of the gate is neutralised."""
     parts = [
-        head(gate, now, archived=archived, color=color),
+        head(gate, now, cells, archived=archived, color=color),
         "\n\n".join(
             asked(question, cells, several=len(gate.opened.questions) > 1)
             for question in gate.opened.questions
@@ -44,7 +44,7 @@ def letter(
 def opening(gate: Gate, now: float, cells: int, *, stat: str = "", color: bool = False) -> str:
     """What a person needs to know before the questions are asked one by one."""
     parts = [
-        head(gate, now, archived=False, color=color),
+        head(gate, now, cells, archived=False, color=color),
         section("Context", wrap(neutral(gate.opened.context), cells, "  "), color=color),
         section("The work so far", work(gate, stat), color=color),
         section("Attached", attached(gate), color=color),
@@ -52,7 +52,7 @@ def opening(gate: Gate, now: float, cells: int, *, stat: str = "", color: bool =
     return "\n\n".join(part for part in parts if part)
 
 
-def head(gate: Gate, now: float, *, archived: bool, color: bool) -> str:
+def head(gate: Gate, now: float, cells: int, *, archived: bool, color: bool) -> str:
     state = paint(gate.state, STATE_COLORS.get(gate.state, ""), "bold", on=color)
     opened = gate.opened
     line = f"{paint(gate.id, 'bold', on=color)}  {state}"
@@ -71,7 +71,7 @@ def head(gate: Gate, now: float, *, archived: bool, color: bool) -> str:
     title = one_line(opened.title)
     repeated = len(opened.questions) == 1 and title == one_line(opened.questions[0].prompt)
     if not repeated:
-        first += f"\n{paint(title, 'bold', on=color)}"
+        first += "".join(f"\n{paint(line, 'bold', on=color)}" for line in wrap(title, cells).split("\n"))
     return f"{first}\nasked by {who}, {age(opened.asked.at, now)} ago"
 
 

@@ -12,7 +12,7 @@ from .paint import PRIORITY_COLORS, STATE_COLORS, paint
 
 MOST_ASKER = 24
 MOST_BRANCH = 28
-LEAST_QUESTION = 20
+LEAST_QUESTION = 12
 
 
 class Row(Protocol):
@@ -114,6 +114,8 @@ def table(rows: Sequence[Row], now: float, cells_wide: int, *, color: bool = Fal
 
 def limits(cells_wide: int) -> dict[int, int]:
     """How wide names may get: on a narrow terminal the question comes first."""
+    if cells_wide < 72:
+        return {ASKER: 10, BRANCH: 8}
     if cells_wide < 100:
         return {ASKER: 14, BRANCH: 12}
     return {ASKER: MOST_ASKER, BRANCH: MOST_BRANCH}

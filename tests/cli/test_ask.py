@@ -1,0 +1,174 @@
+"""The command line opens a gate for an agent, and says what went where and what happens next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from testbed.command import Command
+from testbed.repositories import Clone
+from testbed.terminal import Terminal
+
+Ask = Callable[..., str]
+
+
+def test_the_id_is_all_there_is_on_stdout(cli: Command, repo: Clone) -> None:
+    """What happens next is told on stderr, ready to type."""
+    said = cli.quick("ask", "Which?", code=0)
+    assert f"git gate check {said.line[:6]}" in said.err
+    assert f"git gate wait {said.line[:6]}" in said.err
+
+
+def test_what_went(cli: Command, bare: Clone, clone_of: Callable[..., Clone]) -> None:
+    """`work: 1 changed, 2 untracked → origin` where publishing it is allowed; otherwise how to allow it."""
+    clone = clone_of(bare)
+    for name in ("README", "b", "c"):
+        clone.write(name, "changed\n")
+    kept = cli.quick("ask", "Which?", cwd=clone.path, code=0)
+    assert "work: 1 changed, 2 untracked, kept here (git gate init publishes work)" in kept.err
+    clone.git("config", "gitgate.publishWork", "true")
+    went = cli.quick("ask", "Which else?", cwd=clone.path, code=0)
+    assert "→ origin; work: 1 changed, 2 untracked → origin" in went.err
+    local = cli.quick("ask", "Which more?", "--no-push", cwd=clone.path, code=0)
+    assert "saved, not pushed: git gate sync" in local.err
+    assert cli.quick("ask", "And?", "--json", "--no-push", cwd=clone.path, code=0).json["pushed"] is False
+
+
+def test_what_stays_is_named(cli: Command, repo: Clone, ask: Ask) -> None:
+    """A file that looks secret, with the flag that takes it; a long list is cut."""
+    for number in range(12):
+        repo.write(f"keys/{number}/.env", "TOKEN=1\n")
+    said = cli.quick("ask", "Which?", code=0)
+    assert "left out of the work: keys/0/.env (" in said.err
+    assert "--include keys/0/.env takes it" in said.err
+    assert "2 more, named by git gate show" in said.err
+    gate = ask("Which?", "--include", "keys/0/.env")
+    assert "keys/0/.env" in cli.quick("diff", gate, "--stat").out
+
+
+def test_a_remote_that_is_away(cli: Command, repo: Clone) -> None:
+    """The gate is safe here: exit 0 with a warning; 1 under --push and in CI."""
+    repo.git("remote", "add", "origin", "file:///nonexistent/x.git")
+    away = cli.quick("ask", "Which?", "--json", code=0)
+    assert away.json["pushed"] is False
+    assert "warning: not pushed, but safe here" in away.err
+    assert "git gate sync" in away.err
+    assert "safe here, but not pushed" in cli.quick("ask", "Which?", "--push", code=1).err
+    assert cli.quick("ask", "Which?", env={"CI": "true"}, code=1).out == ""
+    assert len(cli.quick("list", "--json").json["gates"]) == 3
+
+
+def test_the_same_key_is_the_same_gate(cli: Command, repo: Clone) -> None:
+    """While it is open."""
+    first = cli.quick("ask", "Which?", "--key", "auth", code=0)
+    again = cli.quick("ask", "Which?", "--key", "auth", code=0)
+    assert again.line == first.line
+    assert "already asks this" in again.err
+
+
+def test_words_from_elsewhere(cli: Command, repo: Clone, tmp_path: Path) -> None:
+    """--context from a file or standard input; a whole question from a file."""
+    (tmp_path / "why.md").write_text("Because.\n", encoding="utf-8")
+    gate = cli.quick("ask", "Which?", "--context", f"@{tmp_path / 'why.md'}", "--json", code=0).json
+    assert gate["context"].strip() == "Because."
+    gate = cli.quick("ask", "Which?", "--context", "-", "--json", input="From a pipe.", code=0).json
+    assert gate["context"] == "From a pipe."
+    asked = cli.quick(
+        "ask",
+        "--file",
+        "-",
+        "--json",
+        input='{"question": "Which?", "type": "select", "options": ["A", "B"]}',
+    )
+    (question,) = asked.json["questions"]
+    assert (question["type"], [option["label"] for option in question["options"]]) == ("choice", ["A", "B"])
+
+
+def test_a_bad_file_says_where(cli: Command, repo: Clone, tmp_path: Path) -> None:
+    """File, line and field; nothing is written."""
+    (tmp_path / "q.yaml").write_text("prompt: Which?\ntype: choice\noptions: 3\n", encoding="utf-8")
+    said = cli.quick("ask", "--file", str(tmp_path / "q.yaml"), code=2)
+    assert "q.yaml, line 3: options" in said.err
+    assert repo.refs("refs/hitl") == {}
+
+
+def test_waiting_prints_only_the_answer(cli: Command, repo: Clone) -> None:
+    """Its id is told on stderr before it blocks; the answer is delivered to whoever waits."""
+    waiting = cli.start("ask", "Deploy?", "--type", "approval", "--wait")
+    assert waiting.stderr is not None
+    line = next(line for line in waiting.stderr if line.startswith("waiting for an answer to "))
+    gate = line.removeprefix("waiting for an answer to ")[:10]
+    assert f"git gate wait {gate}" in line
+    assert "somebody waits for it" in cli.quick("respond", gate, "--approve", "--note", "go", code=0).err
+    out, _ = waiting.communicate(timeout=20)
+    assert (waiting.returncode, out) == (0, "approved\ngo\n")
+    assert cli.quick("show", gate, "--json").json["state"] == "resumed"
+
+
+def test_a_bounded_wait(cli: Command, repo: Clone) -> None:
+    """Runs out with 8; the gate still waits."""
+    said = cli.quick("ask", "Deploy?", "--type", "approval", "--wait-for", "0", code=8)
+    assert said.out == ""
+    assert "still waits" in said.err
+
+
+def test_a_killed_waiter_has_said_how_to_come_back(
+    pty_cli: Callable[..., Terminal], cli: Command, ask: Ask
+) -> None:
+    """Ctrl-C exits 130 and leaves the gate open."""
+    gate = ask("Which?")
+    terminal = pty_cli("wait", gate)
+    terminal.expect(f"git gate wait {gate}")
+    terminal.keys("\x03")
+    terminal.finish(code=130)
+    assert cli.quick("check", gate, code=8).out == ""
+
+
+@pytest.mark.parametrize(
+    ("verb", "code", "words"),
+    [
+        (["stop", "--reason", "no longer"], 9, "was stopped by Ada Lovelace: no longer"),
+        (["withdraw", "--reason", "found it"], 9, "was withdrawn by Ada Lovelace: found it"),
+    ],
+)
+def test_closed_without_an_answer(cli: Command, ask: Ask, verb: list[str], code: int, words: str) -> None:
+    """`check` and `wait` exit 9, print nothing, and say who ended it and why."""
+    gate = ask("Which?")
+    cli.quick(verb[0], gate, *verb[1:], code=0)
+    for reading in ("check", "wait"):
+        said = cli.quick(reading, gate, code=code)
+        assert said.out == ""
+        assert words in said.err
+    assert words.rpartition(": ")[2] in cli.quick("respond", gate, "too late", code=5).err
+
+
+def test_expired(cli: Command, ask: Ask) -> None:
+    """A deadline that passed exits 124 with nothing on stdout."""
+    gate = ask("Which?", "--timeout", "1s")
+    said = cli.quick("wait", gate, "--for", "10s", code=124)
+    assert (said.out, "nobody answered" in said.err) == ("", True)
+
+
+@pytest.mark.parametrize(
+    "verb", [["comment", "why?"], ["edit", "--priority", "high"], ["edit", "--timeout", "never"]]
+)
+def test_remarks_decide_nothing(cli: Command, ask: Ask, verb: list[str]) -> None:
+    """It goes on waiting; where the remark went is told."""
+    gate = ask("Which?")
+    said = cli.quick(verb[0], gate, *verb[1:], code=0)
+    assert f"gate {gate}: saved here" in said.err
+    assert cli.quick("check", gate).code == 8
+
+
+def test_a_signal(cli: Command, ask: Ask) -> None:
+    """CONTINUE approves, STOP rejects, other words reach other questions as they are."""
+    for status, code in (("continue", 0), ("STOP", 3)):
+        gate = ask("Deploy?", "--type", "approval")
+        assert cli.quick("signal", gate, "--status", "DONE", code=2).err
+        cli.quick("signal", gate, "--status", status, "--message", "by hand", code=0)
+        assert cli.quick("check", gate, code=code).out.splitlines()[1] == "by hand"
+    gate = ask("And now?")
+    cli.quick("signal", gate, "--status", "NEEDS_REVIEW", code=0)
+    assert cli.quick("check", gate).line == "NEEDS_REVIEW"

@@ -1,0 +1,316 @@
+"""The command line's output: JSON wherever it is asked for, errors that help, colour and pager as git has them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gitgate.cli import exits
+from testbed.command import COMMAND, Command
+from testbed.repositories import Clone
+from testbed.seal import write_global_config
+from testbed.terminal import Terminal
+
+Ask = Callable[..., str]
+Start = Callable[..., Terminal]
+
+
+class TestJson:
+    """One object, before or after the verb, errors too."""
+
+    @pytest.mark.parametrize(
+        ("words", "schema"),
+        [
+            (["list"], "list"),
+            (["show"], "gate"),
+            (["status"], "status"),
+            (["tree"], "tree"),
+            (["log"], "log"),
+            (["diff"], "diff"),
+            (["help", "answers"], "help"),
+            (["completion", "bash"], "completion"),
+            (["ask", "Another?"], "gate"),
+            (["respond", "-m", "words"], "gate"),
+            ([], "overview"),
+            (["--version"], "version"),
+        ],
+    )
+    def test_every_verb(self, cli: Command, ask: Ask, words: list[str], schema: str) -> None:
+        """Standard output is one line with its schema, whichever side of the verb the flag is on."""
+        ask("Which?")
+        assert json.loads(cli.quick("--json", *words, code=0).line)["schema"] == f"gitgate.{schema}/v1"
+        if words not in ([], ["respond", "-m", "words"]):
+            assert json.loads(cli.quick(*words, "--json", code=0).line)["schema"] == f"gitgate.{schema}/v1"
+
+    @pytest.mark.parametrize(
+        "verb", ["comment", "withdraw", "stop", "edit", "signal", "check", "wait", "status", "log"]
+    )
+    def test_verbs_about_a_gate(self, cli: Command, ask: Ask, verb: str) -> None:
+        """Each gives the gate, or what it was asked for."""
+        gate = ask("Which?")
+        more = {
+            "comment": ["why?"], "withdraw": ["--reason", "x"], "stop": ["--reason", "x"], "wait": ["--for", "0"],
+            "edit": ["--to", "@ada"], "signal": ["--status", "CONTINUE"],
+        }.get(verb, [])  # fmt: skip
+        said = cli.quick(verb, gate, *more, "--json")
+        assert said.code == (8 if verb in ("check", "wait") else 0)
+        assert said.json.get("id", gate) == gate
+
+    @pytest.mark.usefixtures("repo")
+    @pytest.mark.parametrize("where", ["before", "after"])
+    def test_errors(self, cli: Command, where: str) -> None:
+        """Code, message and hint on stdout; nothing on stderr."""
+        words = ["--json", "show", "zzzz"] if where == "before" else ["show", "zzzz", "--json"]
+        said = cli.quick(*words, code=1)
+        assert said.json["schema"] == "gitgate.error/v1"
+        assert said.json["error"]["code"] == "unknown_gate"
+        assert "git gate" in said.json["error"]["hint"]
+        assert said.err == ""
+
+    @pytest.mark.parametrize(
+        "words", [["list", "--stat", "x"], ["lst"], ["ask"], ["show", "a", "b"], ["--nope"]]
+    )
+    @pytest.mark.usefixtures("repo")
+    def test_usage_errors(self, cli: Command, words: list[str]) -> None:
+        """Wrong words too: exit 2, and what to type."""
+        error = cli.quick("--json", *words, code=2).json["error"]
+        assert error["code"] == "usage"
+        assert "git gate" in error["hint"]
+
+    def test_text_is_left_exact(self, cli: Command, ask: Ask) -> None:
+        """What was said, to the character; a stream that cannot hold it gets JSON's own escapes."""
+        words = "a\x1b[31m\u202e ü 🙂\x9b"
+        gate = ask(words)
+        assert cli.quick("show", gate, "--json").json["questions"][0]["prompt"] == words
+        plain = cli("show", gate, "--json", env={"PYTHONIOENCODING": "ascii"}, code=0)
+        assert plain.out.isascii()
+        assert plain.json["questions"][0]["prompt"] == words
+
+    def test_watch_is_a_line_each(self, cli: Command, ask: Ask) -> None:
+        """Every event its own object."""
+        gate = ask("Which?")
+        cli.quick("respond", gate, "words", "-q", code=0)
+        lines = [
+            json.loads(line)
+            for line in cli.quick("watch", gate, "--for", "0", "--json", code=0).out.splitlines()
+        ]
+        assert [line["event"] for line in lines] == ["opened", "answered"]
+        assert {line["schema"] for line in lines} == {"gitgate.event/v1"}
+
+
+class TestErrors:
+    """Every error says what to do next, with the command to type."""
+
+    @pytest.mark.parametrize(
+        ("words", "code"),
+        [
+            (["show", "zzzz"], 1),
+            (["respond"], 1),
+            (["ask"], 2),
+            (["ask", "x", "--timeout", "soon"], 2),
+            (["ask", "x", "--timeout", "0"], 2),
+            (["ask", "x", "--type", "nonsense"], 2),
+            (["ask", "x", "--on-timeout", "fail"], 2),
+            (["ask", "x", "--context", "@missing"], 2),
+            (["ask", "x", "--attach", "missing"], 2),
+            (["ask", "x", "--file", "missing"], 2),
+            (["ask", "x", "--schema", "missing"], 2),
+            (["ask", "x", "--session", "../x"], 2),
+            (["ask", "x", "--push"], 1),
+            (["list", "--type", "nonsense"], 2),
+            (["wait", "zzzz", "--for", "soon"], 1),
+            (["edit", "zzzz"], 1),
+            (["sync"], 1),
+            (["sync", "--", "-x"], 2),
+            (["help", "nonsense"], 2),
+            (["completion", "tcsh"], 2),
+            (["-C", "missing", "list"], 1),
+        ],
+    )
+    @pytest.mark.usefixtures("repo")
+    def test_what_next(self, cli: Command, words: list[str], code: int) -> None:
+        """A first line that names it, then what helps; no traceback, nothing on stdout."""
+        said = cli.quick(*words, code=code)
+        first, *hints = said.err.splitlines()
+        assert first.startswith("git gate: ")
+        assert any(line.startswith("  ") for line in hints), said.err
+        assert said.out == ""
+
+    def test_outside_any_repository(self, cli: Command, tmp_path: Path) -> None:
+        """Every verb that needs one says so alike; help and completion do not need one."""
+        for words in (
+            [],
+            ["list"],
+            ["ask", "x"],
+            ["respond", "abcd", "x"],
+            ["check", "abcd"],
+            ["sync"],
+            ["tree"],
+        ):
+            said = cli.quick(*words, cwd=tmp_path, code=1)
+            assert "is not in a git repository" in said.err
+            assert "git init" in said.err
+        for words in (["-h"], ["help"], ["help", "exit-codes"], ["--version"], ["completion", "bash"]):
+            assert cli.quick(*words, cwd=tmp_path, code=0).out
+
+    def test_nobody(self, cli: Command, ask: Ask, home: Path) -> None:
+        """Asking needs no identity; answering does, and says how to have one."""
+        ask("Which?")
+        write_global_config(home)
+        gate = ask("Which other?")
+        assert "git config --global user.name" in cli.quick("respond", gate, "x", code=1).err
+
+    @pytest.mark.usefixtures("repo")
+    def test_a_bug_is_reported(self, cli: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Exit 70; the report has the traceback and the verb, not the arguments."""
+        monkeypatch.setattr("gitgate.service.asking.ask", lambda *_: 1 // 0)
+        said = cli.quick("ask", "a secret", "--json", code=exits.BUG)
+        report = Path(said.json["error"]["hint"].removeprefix("the report is in "))
+        try:
+            text = report.read_text(encoding="utf-8")
+        finally:
+            report.unlink()
+        assert "ZeroDivisionError" in text
+        assert "verb: ask" in text
+        assert "a secret" not in text
+
+    def test_the_reader_may_leave(self, ask: Ask) -> None:
+        """`git gate list | head -1` is no failure."""
+        ask("Which?")
+        done = subprocess.run(
+            ["sh", "-c", f"'{COMMAND}' list; echo $? >&2"],
+            stdout=_closed_pipe(),
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert done.stderr.splitlines()[-1] == "0"
+        assert "Traceback" not in done.stderr
+
+    @pytest.mark.parametrize("words", [["ask", "x\udcff"], ["ask", "x", "--context", "\udcff"]])
+    def test_words_that_are_no_text(self, cli: Command, repo: Clone, words: list[str]) -> None:
+        """Bytes that are no text are refused before anything is written."""
+        said = cli.quick(*words, code=2)
+        assert "U+DCFF" in said.err
+        assert repo.refs("refs/hitl") == {}
+
+    def test_a_file_that_is_no_text(self, cli: Command, repo: Clone) -> None:
+        """Its name and line are told; one that is too long is refused as well."""
+        repo.write("notes", b"fine\n\xff\n")
+        assert "notes, line 2: expected UTF-8" in cli.quick("ask", "x", "--context", "@notes", code=2).err
+        assert "standard input, line 1" in cli.quick("ask", "x", "--context", "-", input=b"\xff", code=2).err
+        repo.write("long", b"x" * 10_000_000)
+        assert "longer than" in cli.quick("ask", "x", "--context", "@long", code=2).err
+
+
+def _closed_pipe() -> int:
+    """The writing end of a pipe that nobody reads."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    return writing
+
+
+class TestColour:
+    """Decided as git decides it."""
+
+    @pytest.mark.parametrize(
+        ("args", "env", "setting", "colored"),
+        [
+            ([], {}, "", False),
+            (["--color", "always"], {}, "", True),
+            (["--color", "always"], {"NO_COLOR": "1"}, "", True),
+            (["--color", "never"], {}, "color.ui=always", False),
+            ([], {}, "color.ui=always", True),
+            ([], {"NO_COLOR": "1"}, "color.ui=always", False),
+            ([], {}, "gitgate.color=always", True),
+            ([], {"GITGATE_COLOR": "always"}, "", True),
+            ([], {"GIT_PAGER_IN_USE": "true", "TERM": "xterm"}, "", True),
+            ([], {"GIT_PAGER_IN_USE": "true", "TERM": "dumb"}, "", False),
+        ],
+    )
+    def test_in_a_pipe(
+        self,
+        cli: Command,
+        repo: Clone,
+        ask: Ask,
+        args: list[str],
+        env: dict[str, str],
+        setting: str,
+        colored: bool,
+    ) -> None:
+        """`always` survives pipes; otherwise only a terminal has colour."""
+        ask("Which?", "--priority", "urgent")
+        if setting:
+            repo.git("config", *setting.split("=", 1))
+        for words in (["list"], ["show"], ["log"], ["tree"]):
+            assert ("\x1b[" in cli.quick(*words, *args, env=env, code=0).out) is colored, words
+
+    def test_on_a_terminal(self, pty_cli: Start, repo: Clone, ask: Ask) -> None:
+        """Coloured, unless NO_COLOR or color.ui says otherwise."""
+        ask("Which?")
+        assert "\x1b[1m" in shown(pty_cli("list"))
+        assert "\x1b[" not in shown(pty_cli("list", env={"NO_COLOR": "1"}))
+        repo.git("config", "color.ui", "false")
+        assert "\x1b[" not in shown(pty_cli("list"))
+
+
+def shown(terminal: Terminal) -> str:
+    terminal.finish(code=0)
+    return terminal.raw
+
+
+class TestPager:
+    """Long text on a terminal goes through the pager that git would use."""
+
+    @pytest.fixture
+    def pager(self, tmp_path: Path) -> str:
+        """A pager that says that it was there, and what LESS was."""
+        program = tmp_path / "pager"
+        program.write_text('#!/bin/sh\necho "PAGED by ${1:-nobody} with $LESS"\ncat\n', encoding="utf-8")
+        program.chmod(0o755)
+        return str(program)
+
+    @pytest.fixture
+    def long(self, ask: Ask) -> str:
+        """A gate whose letter is longer than the terminal."""
+        return ask("Which?", "--context", "\n".join(f"line {number}" for number in range(80)))
+
+    def test_the_order_is_gits(self, pty_cli: Start, repo: Clone, pager: str, long: str) -> None:
+        """GIT_PAGER, then pager.gate, then core.pager, then PAGER; LESS as git sets it."""
+        assert "PAGED by env with FRX" in pty_cli("show", long, env={"PAGER": f"{pager} env"}).finish(code=0)
+        repo.git("config", "core.pager", f"{pager} core")
+        assert "PAGED by core" in pty_cli("show", long, env={"PAGER": f"{pager} env"}).finish(code=0)
+        repo.git("config", "pager.gate", f"{pager} own")
+        assert "PAGED by own" in pty_cli("show", long).finish(code=0)
+        said = pty_cli("show", long, env={"GIT_PAGER": f"{pager} first", "LESS": "R"}).finish(code=0)
+        assert "PAGED by first with R" in said
+
+    @pytest.mark.parametrize(
+        "off", ["GIT_PAGER=cat", "GIT_PAGER=", "pager.gate=false", "gitgate.pager=false"]
+    )
+    def test_it_can_be_off(self, pty_cli: Start, repo: Clone, pager: str, long: str, off: str) -> None:
+        """As with git."""
+        name, _, value = off.partition("=")
+        env = {"PAGER": pager}
+        if "." in name:
+            repo.git("config", name, value)
+        else:
+            env[name] = value
+        assert "PAGED" not in pty_cli("show", long, env=env).finish(code=0)
+
+    def test_short_text_needs_none(self, pty_cli: Start, ask: Ask, pager: str) -> None:
+        """What fits is printed."""
+        gate = ask("Which?")
+        assert "PAGED" not in pty_cli("show", gate, rows=60, env={"PAGER": pager}).finish(code=0)
+
+    def test_a_missing_pager_loses_nothing(self, pty_cli: Start, long: str) -> None:
+        """The text is printed instead."""
+        assert "line 79" in pty_cli("show", long, env={"PAGER": "no-such-pager"}).finish(code=0)
+
+    def test_never_in_a_pipe(self, cli: Command, long: str, pager: str) -> None:
+        """Nor for JSON."""
+        assert "PAGED" not in cli("show", long, env={"PAGER": pager}, code=0).out

@@ -1,0 +1,137 @@
+"""The command line shows one gate: as a letter, as JSON, as XML; and its work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from xml.dom import minidom
+
+import pytest
+
+from gitgate.core.text import width
+from testbed.command import Command
+from testbed.repositories import Clone
+
+Ask = Callable[..., str]
+
+
+def test_a_letter(cli: Command, repo: Clone, ask: Ask) -> None:
+    """Question, options, context, work, how to answer and history, each under its own heading, in this order."""
+    repo.write("README", "A project.\nWith more.\n")
+    repo.write("new", "x\n")
+    gate = ask(
+        "Which?", "-o", "JWT=stateless", "-o", "Sessions", "--title", "Auth", "--context", "For phones.",
+        "--priority", "high", "--confidence", "0.7", "--timeout", "2h", "--to", "@ada",
+    )  # fmt: skip
+    said = cli.quick("show", gate, code=0).out
+    parts = [
+        f"{gate}  awaiting · high · due in 2h · for @ada · confidence 0.7", "Auth", "asked by", "Which?", "#1 JWT",
+        "stateless", "#2 Sessions", "in your own words", "Context", "For phones.", "The work so far", "on main at",
+        "2 files changed, +2 -0", "How to answer", f"git gate respond {gate[:6]} JWT", "History", "opened",
+    ]  # fmt: skip
+    places = [said.index(part) for part in parts]
+    assert places == sorted(places)
+
+
+def test_a_title_is_not_said_twice(cli: Command, ask: Ask) -> None:
+    """A question that is its own title stands there once."""
+    said = cli.quick("show", ask("Which database shall we use?"), code=0).out
+    assert said.count("Which database shall we use?") == 1
+
+
+def test_an_answered_letter(cli: Command, ask: Ask) -> None:
+    """Who said what, when and how, and that nothing vouches for it; no more how to answer."""
+    gate = ask("Which?")
+    cli.quick("respond", gate, "words", "--note", "a note", code=0)
+    said = cli.quick("show", gate, code=0).out
+    assert "Answer\n  words\n  a note\n  — Ada Lovelace <ada@example.org> (unverified), " in said
+    assert "How to answer" not in said
+
+
+def test_a_default_has_no_name(cli: Command, ask: Ask) -> None:
+    """A deadline that passed is never shown as a person, and exits 124."""
+    gate = ask("Which?", "-o", "A", "-o", "B", "--default", "A", "--timeout", "1s", "--on-timeout", "default")
+    waited = cli.quick("wait", gate, "--for", "10s", code=124)
+    assert waited.out == "A\n"
+    assert "nobody answered" in waited.err
+    said = cli.quick("show", gate, code=0).out
+    assert "— nobody: the declared default" in said
+    assert cli.quick("show", gate, "--json").json["answer"]["by"] is None
+
+
+@pytest.mark.parametrize("columns", ["40", "80", "200"])
+def test_a_letter_fits(cli: Command, ask: Ask, columns: str) -> None:
+    """Prose is wrapped at the terminal's width, and never beyond what is pleasant to read."""
+    gate = ask("Which? " * 60, "--context", "日本語 " * 80)
+    env = {"COLUMNS": columns, "GIT_PAGER_IN_USE": "true", "TERM": "dumb"}
+    body = cli.quick("show", gate, env=env, code=0).out
+    prose = [line for line in body.splitlines() if "Which?" in line or "日本語" in line]
+    assert max(map(width, prose)) <= min(int(columns), 100)
+
+
+def test_json_has_the_contract(cli: Command, ask: Ask) -> None:
+    """At least these fields, before and after the answer."""
+    gate = ask("Which?", "-o", "A=first", "-o", "B", "--default", "B")
+    fields = set(
+        """id state title questions context asked work session delivery priority confidence deadline on_timeout answer
+        answers needed claim resume pushed follows history""".split()
+    )
+    shape = cli.quick("show", gate, "--json", code=0).json
+    assert fields <= set(shape)
+    assert {"key", "prompt", "type", "options", "default"} <= set(shape["questions"][0])
+    assert {"by", "agent", "at"} <= set(shape["asked"])
+    assert {"branch", "base", "commit", "dirty", "files", "insertions", "deletions"} <= set(shape["work"])
+    assert shape["answer"] is None
+    cli.quick("respond", gate, "A", code=0)
+    answer = cli.quick("show", gate, "--format", "json", code=0).json["answer"]
+    assert {"values", "verdict", "note", "by", "via", "at", "signed"} <= set(answer)
+    assert answer["values"] == {"answer": "A"}
+
+
+def test_xml_is_well_formed_whatever_it_says(cli: Command, ask_two: str, ask: Ask) -> None:
+    """Prompt, config, status, outcome, duration and response; what XML cannot hold is spelt out."""
+    gate = ask("]]> & <b> \x1b[1m \u202e \ufffe \"'", "--type", "approval", "--timeout", "1h")
+    pending = parsed(cli.quick("show", gate, "--format", "xml", code=0).out)
+    (element,) = pending.getElementsByTagName("human-interaction")
+    assert element.getAttribute("type") == "approval"
+    assert element.getAttribute("status") == "pending"
+    assert text(pending, "prompt") == "]]> & <b> \\x1b[1m \u202e \\ufffe \"'"
+    assert text(pending, "message") == "Waiting for an answer."
+    cli.quick("respond", gate, "--reject", "--note", "not <now>", code=0)
+    done = parsed(cli.quick("show", gate, "--format", "xml", code=0).out)
+    assert (text(done, "outcome"), text(done, "response"), text(done, "answer")) == (
+        "rejected",
+        "false",
+        "not <now>",
+    )
+    assert int(text(done, "duration")) >= 0
+    two = parsed(cli.quick("show", ask_two, "--format", "xml", code=0).out)
+    assert [e.getAttribute("key") for e in two.getElementsByTagName("human-interaction")] == ["db", "go"]
+
+
+def parsed(said: str) -> minidom.Document:
+    return minidom.parseString(said)  # noqa: S318 - our own words, and the test is whether they are well-formed
+
+
+def text(document: minidom.Document, name: str) -> str:
+    (element,) = document.getElementsByTagName(name)
+    return "".join(node.data for node in element.childNodes if isinstance(node, minidom.Text))
+
+
+def test_the_work(cli: Command, repo: Clone, ask: Ask, tmp_path: Path) -> None:
+    """As a diff, within the letter, and as a worktree to look around in."""
+    repo.write("README", "Changed.\n")
+    gate = ask("Which?")
+    assert "+Changed." in cli.quick("diff", gate, code=0).out
+    assert "+Changed." in cli.quick("show", gate, "--diff", code=0).out
+    assert "README | 2 +-" in cli.quick("diff", gate, "--stat", code=0).out
+    place = cli.quick("worktree", gate, str(tmp_path / "look"), code=0).line
+    assert Path(place, "README").read_text(encoding="utf-8") == "Changed.\n"
+    assert "already there" in cli.quick("worktree", gate, str(tmp_path / "look"), code=1).err
+
+
+def test_nothing_uncommitted(cli: Command, ask: Ask) -> None:
+    """A gate without work says so."""
+    gate = ask("Which?")
+    assert cli.quick("diff", gate, code=0).err == f"gate {gate} has no uncommitted work\n"
+    assert "nothing uncommitted" in cli.quick("show", gate).out

@@ -1,0 +1,259 @@
+"""Python: the verbs as functions. What they give back is frozen; what goes wrong is an error with a code and a hint."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError
+from pathlib import Path
+
+import click
+import pytest
+
+import gitgate
+from gitgate import errors
+from gitgate.cli.main import cli as command_line
+from testbed.repositories import Clone
+
+VERBS = (
+    *("ask", "wait", "check", "respond", "withdraw", "stop", "comment"),
+    *("edit", "list", "show", "status", "log", "sync", "signal", "verify"),
+)
+HEAVY = ("click", "yaml", "pygit2", "git", "json", "subprocess", "gitgate.api")
+# Flags of a terminal, or told otherwise in Python: by another name, as a list, or by the directory.
+TERMINAL_ONLY = {
+    "as_json",
+    "quiet",
+    "color",
+    "verbose",
+    "everywhere",
+    "edit",
+    "each",
+    "match",
+    "template",
+    "no_resume",
+}
+SAID_OTHERWISE = {"option", "message", "pairs", "for_", "most", "most_", "gate_ids"}
+
+
+def test_importing_it_costs_nothing() -> None:
+    """Nothing but the package itself is loaded until a function is used."""
+    asked = f"import sys; before = set(sys.modules); import gitgate; print(*[m for m in {HEAVY!r} if m in set(sys.modules) - before])"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+def test_every_verb_is_there_with_an_example_or_a_word() -> None:
+    """Each is in `__all__`, typed and documented; what is not there is an AttributeError."""
+    assert set(VERBS) <= set(gitgate.__all__) <= set(dir(gitgate))
+    for name in VERBS:
+        function = getattr(gitgate, name)
+        assert inspect.getdoc(function), name
+        assert "directory" in inspect.signature(function).parameters, name
+        assert all(
+            p.annotation is not inspect.Parameter.empty
+            for p in inspect.signature(function).parameters.values()
+        )
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = gitgate.nonsense
+
+
+@pytest.mark.parametrize("verb", ["ask", "withdraw", "stop", "comment", "edit", "signal", "list", "respond"])
+def test_keyword_arguments_are_the_long_flags(verb: str) -> None:
+    """Every flag of the verb that is not about a terminal has its keyword argument."""
+    command = command_line.get_command(click.Context(command_line), verb)
+    assert command is not None
+    flags = {
+        name.removeprefix("--").replace("-", "_")
+        for parameter in command.params
+        if isinstance(parameter, click.Option) and parameter.name not in TERMINAL_ONLY | SAID_OTHERWISE
+        for name in parameter.opts
+        if name.startswith("--")
+    }
+    assert flags - set(inspect.signature(getattr(gitgate, verb)).parameters) <= {"json"}
+
+
+def test_ask_and_answer(repo: Clone) -> None:
+    """A choice, its answer, and what is known of it afterwards."""
+    gate = gitgate.ask(
+        "Which?", type="choice", options=["A", "B=bee"], timeout="2h", push=False, context="Why not."
+    )
+    assert (gate.state, gate.title, gate.answer, gate.pushed, str(gate)) == (
+        "awaiting",
+        "Which?",
+        None,
+        False,
+        gate.id,
+    )
+    assert gitgate.check(gate) is None
+    done = gitgate.respond(gate, "b", note="it is better")
+    answer = gitgate.check(gate.id)
+    assert answer is not None
+    assert answer == done.answer
+    assert (answer.value, answer.values, answer.verdict) == ("B", {"answer": "B"}, "answered")
+    assert (answer.text, answer.by, answer.via) == (
+        "B\nit is better",
+        "Ada Lovelace <ada@example.org>",
+        "python",
+    )
+    with pytest.raises(FrozenInstanceError):
+        gate.state = "resumed"  # type: ignore[misc]
+
+
+def test_approvals(repo: Clone) -> None:
+    """True and False, or approve and reject; only a person's yes is approved."""
+    for kind in ({"approve": True}, {"reject": True}):
+        answer = gitgate.respond(gitgate.ask("Deploy?", type="approval"), **kind).answer  # type: ignore[arg-type]
+        assert answer is not None
+        assert answer.approved is ("approve" in kind)
+    answer = gitgate.respond(gitgate.ask("Deploy?", type="approval"), True).answer
+    assert answer is not None
+    assert answer.approved
+    gate = gitgate.ask("Which?", options=["A", "B"], default="A", timeout=1, on_timeout="default")
+    defaulted = gitgate.wait(gate, for_=20).answer
+    assert defaulted is not None
+    assert (defaulted.text, defaulted.verdict, defaulted.by, defaulted.approved) == (
+        "A",
+        "defaulted",
+        "",
+        False,
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["A", "B=bee"], [("A", ""), ("B", "bee")], {"A": "", "B": "bee"}, [{"label": "A"}, {"label": "B", "description": "bee"}]],
+)  # fmt: skip
+def test_options_may_be_written_as_one_likes(repo: Clone, options: object) -> None:
+    """Labels, pairs, mappings: all the same question."""
+    gate = gitgate.ask("Which?", options=options)  # type: ignore[arg-type]
+    questions = gate.details["questions"]
+    assert isinstance(questions, list)
+    assert questions[0]["options"] == [
+        {"label": "A", "description": ""},
+        {"label": "B", "description": "bee"},
+    ]
+
+
+def test_a_form_and_a_file(repo: Clone, tmp_path: Path) -> None:
+    """A schema as a mapping; several questions from a file, answered by key."""
+    schema = {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}
+    form = gitgate.ask("How many?", type="form", schema=schema)
+    with pytest.raises(errors.BadAnswer, match="count"):
+        gitgate.respond(form, {"count": "three"})
+    answer = gitgate.respond(form, {"count": 3}).answer
+    assert answer is not None
+    assert answer.value == {"count": 3}
+    (tmp_path / "q.yaml").write_text(
+        "questions:\n- {key: a, prompt: One?}\n- {key: b, prompt: Two?, type: approval}\n", encoding="utf-8"
+    )
+    two = gitgate.ask(file=tmp_path / "q.yaml")
+    with pytest.raises(errors.BadAnswer, match="no answer for b"):
+        gitgate.respond(two, answers={"a": "x"})
+    answer = gitgate.respond(two, answers={"a": "x", "b": True}).answer
+    assert answer is not None
+    assert (answer.value, answer.values) == (None, {"a": "x", "b": True})
+
+
+def test_waiting_ends_with_the_answer(repo: Clone) -> None:
+    """Somebody else answers meanwhile; or nobody does, in the time that was given."""
+    assert gitgate.ask("Which?", wait_for=0).state == "awaiting"
+    gate = gitgate.ask("Which?")
+    later = threading.Timer(0.3, gitgate.respond, (gate, "this"), {"directory": repo.path})
+    later.start()
+    try:
+        answer = gitgate.wait(gate, for_="20s").answer
+    finally:
+        later.join()
+    assert answer is not None
+    assert answer.value == "this"
+
+
+def test_what_is_said_without_answering(repo: Clone) -> None:
+    """comment, edit, withdraw, stop, signal: the gate as it is then."""
+    gate = gitgate.ask("Which?")
+    assert gitgate.comment(gate, "why?").state == "awaiting"
+    assert gitgate.edit(gate, priority="urgent", to=["@ada"]).details["priority"] == "urgent"
+    assert gitgate.edit(gate, to="anyone", timeout="2h").details["to"] == []
+    assert gitgate.withdraw(gate, reason="found it").state == "withdrawn"
+    assert gitgate.stop(gitgate.ask("Other?"), reason="enough").state == "stopped"
+    answer = gitgate.signal(gitgate.ask("Deploy?", type="approval"), status="STOP", message="no").answer
+    assert answer is not None
+    assert (answer.verdict, answer.note) == ("rejected", "no")
+
+
+def test_what_is_there(repo: Clone) -> None:
+    """list, show, status, log and verify agree with what was done."""
+    first, second = gitgate.ask("One?", priority="low", agent="a/1"), gitgate.ask("Two?", agent="b/2")
+    third = gitgate.ask("Three?", type="approval", agent="a/1")
+    gitgate.respond(third, approve=True)
+    assert [gate.id for gate in gitgate.list()] == [second.id, first.id]
+    assert [gate.id for gate in gitgate.list(asked_by="a/1", awaiting=True)] == [first.id]
+    assert [gate.id for gate in gitgate.list(all=True, type="yesno")] == [third.id]
+    assert gitgate.list(state="answered", branch="elsewhere") == ()
+    shown = gitgate.show(third.id[:4])
+    assert [event["event"] for event in shown.details["history"]] == ["opened", "answered"]  # type: ignore[attr-defined]
+    status = gitgate.status()
+    assert status.counts == {"awaiting": 2, "answered": 1}
+    assert {agent["agent"] for agent in status.agents} == {"a/1", "b/2"}
+    assert [event.event for event in gitgate.log(third)] == ["answered", "opened"]
+    assert len(gitgate.log()) == 4
+    assert len(gitgate.log(n=2)) == 2
+    assert gitgate.verify().ok
+    assert gitgate.verify(third).gates == 1
+
+
+def test_between_clones(bare: Clone, clone_of: Callable[..., Clone]) -> None:
+    """Asked here, answered there; each call names its directory."""
+    here, there = clone_of(bare, "here"), clone_of(bare, "there")
+    gate = gitgate.ask("Which?", directory=here.path)
+    assert gate.pushed
+    assert gitgate.sync(directory=there.path).new == (gate.id,)
+    assert gitgate.respond(gate, "this", directory=str(there.path)).pushed
+    assert gitgate.sync("origin", directory=here.path).updated == (gate.id,)
+    answer = gitgate.check(gate, directory=here.path)
+    assert answer is not None
+    assert answer.value == "this"
+
+
+def test_errors_have_a_code_and_a_hint(repo: Clone, tmp_path: Path) -> None:
+    """The same tree as the command line's."""
+    gate = gitgate.ask("Which?", options=["JWT", "Sessions"])
+    with pytest.raises(errors.BadAnswer, match="did you mean JWT"):
+        gitgate.respond(gate, "JTW")
+    gitgate.respond(gate, "JWT")
+    with pytest.raises(errors.Conflict, match="already answered"):
+        gitgate.respond(gate, "JWT")
+    with pytest.raises(errors.UnknownGate) as unknown:
+        gitgate.show("zzzz")
+    assert (unknown.value.code, bool(unknown.value.hint)) == ("unknown_gate", True)
+    with pytest.raises(errors.NotARepository):
+        gitgate.list(directory=tmp_path)
+    wrong: list[Callable[[], object]] = [
+        lambda: gitgate.ask(""),
+        lambda: gitgate.ask("Which?", options="A,B"),
+        lambda: gitgate.ask("Which?", timeout=0),
+        lambda: gitgate.ask("Which?", file="q.yaml"),
+        lambda: gitgate.ask(file="missing.yaml"),
+        lambda: gitgate.respond(gate),
+        lambda: gitgate.respond(gate, "JWT", other="x"),
+        lambda: gitgate.respond(gate, approve=True, reject=True),
+        lambda: gitgate.list(type="nonsense"),
+    ]
+    for call in wrong:
+        with pytest.raises(errors.Usage):
+            call()
+
+
+def test_an_agent_does_not_answer(repo: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not in Python either."""
+    gate = gitgate.ask("Deploy?", type="approval")
+    monkeypatch.setitem(os.environ, "CLAUDECODE", "1")
+    with pytest.raises(errors.NotAllowed):
+        gitgate.respond(gate, approve=True)
+    with pytest.raises(errors.NotAllowed):
+        gitgate.signal(gate, status="CONTINUE")
