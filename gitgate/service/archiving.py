@@ -82,13 +82,9 @@ def age(desk: Desk, gate: Gate) -> float:
 def as_closed(desk: Desk, gate: Gate) -> closing.Closed:
     """The work goes along as evidence where it may be published, or where there is nobody to publish it to."""
     work = gate.opened.work
-    keep = (
-        work.dirty
-        and work.commit is not None
-        and desk.repo.git.ok("cat-file", "-e", f"{work.commit}^{{commit}}")
-    )
     shared = remote_of(desk) is None or may_publish_work(desk)
-    return closing.Closed(gate.id, gate.tip, last_at(gate)[:7], work.commit if keep and shared else None)
+    keep = work.commit if work.dirty and shared else None
+    return closing.Closed(gate.id, gate.tip, last_at(gate)[:7], keep)
 
 
 def settle_archived(desk: Desk, remote: str, absent: Mapping[str, str]) -> dict[str, str]:

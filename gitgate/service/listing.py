@@ -146,7 +146,12 @@ def archived(desk: Desk, chosen: Filter) -> list[Summary]:
     """The gates of the archive that a list of everything shows: their last commits carry the same trailers."""
     from .archiving import archived_tips
 
-    found = [summary_of(gate, tip, desk.records.commit(tip).message) for gate, tip in archived_tips(desk)]
+    still_open = desk.refs.under(OPEN)  # a fold that was cut short has archived a gate and not yet closed it
+    found = [
+        summary_of(gate, tip, desk.records.commit(tip).message)
+        for gate, tip in archived_tips(desk)
+        if OPEN + gate not in still_open
+    ]
     return sorted((s for s in found if chosen.keeps(s)), key=lambda summary: summary.pressing)
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from ..core.model import Gate
 from ..errors import Failure, GateError, PushRefused
 from ..store.refs import OPEN, SESSIONS, WORK
-from ..store.remote import Fate, RefMove
+from ..store.remote import Fate, RefMove, choose_remote
 from .desk import Desk
-from .recording import reload
+
+if TYPE_CHECKING:
+    from ..core.model import Gate
 
 TRIES = 6
 
@@ -35,9 +37,7 @@ def remote_of(desk: Desk) -> str | None:
         return None  # Gates are shared through this very repository, wherever it was cloned from.
     if not named and not any(key.startswith("remote.") and key.endswith("url") for key in desk.settings.git):
         return None
-    from ..store.remote import choose_remote
-
-    return choose_remote(named or None, desk.repo)
+    return choose_remote(named or None, desk.repo, desk.settings.git)
 
 
 def publish(desk: Desk, gate: Gate, *, push: bool | None = None, work: bool = False) -> Published:
@@ -99,6 +99,7 @@ def stands_on(gate: Gate, known: str | None) -> bool:
 
 def catch_up(desk: Desk, gate: Gate, remote: str) -> Gate:
     """After a lost race: what the remote has now, with what was said here recorded again on top of it."""
+    from .recording import reload
     from .syncing import bring_home
 
     bring_home(desk, remote)

@@ -85,7 +85,9 @@ def events_of_one(desk: Desk, given: str) -> list[Json]:
 def events_of_all(desk: Desk) -> list[Json]:
     """Every event of every gate, open and archived, newest first. A broken record is said to be broken."""
     found: list[Json] = []
+    seen: set[str] = set()  # a fold that was cut short leaves a gate both open and archived
     for summary in summaries(desk):
+        seen.add(summary.id)
         try:
             found.extend(reversed(events_of(desk.records.load(summary.id, summary.tip))))
         except GateError as broken:
@@ -93,7 +95,8 @@ def events_of_all(desk: Desk) -> list[Json]:
     from .archiving import archived_gates
 
     for gate in archived_gates(desk):
-        found.extend(reversed(events_of(gate)))
+        if gate.id not in seen:
+            found.extend(reversed(events_of(gate)))
     found.sort(key=lambda event: str(event["at"]), reverse=True)
     return found
 

@@ -1,19 +1,18 @@
-"""Service: this clone and the shared repository, brought together. Never loses a local gate, never brings a closed one back."""
+"""Service: this clone and the shared repository, brought together. Never loses a local gate.
+
+Light on purpose: usually nothing is new, and then no record is read. What differs is the business of `merging`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..core.model import Entry, Gate
-from ..core.reconcile import reconcile
-from ..errors import BrokenRecord, Failure, GateError, IllegalEvent, LostRace
-from ..store.records import Signature
+from ..errors import Failure
 from ..store.refs import OPEN
-from ..store.remote import RefMove, tracking_base
+from ..store.remote import tracking_base
 from .desk import Desk
-from .publishing import may_publish_work, push_moves, remote_of, stands_on, work_moves
-from .recording import NOBODY
+from .publishing import remote_of
 
 MANY = 500
 
@@ -53,7 +52,11 @@ def sync(desk: Desk, remote: str | None = None) -> Synced:
     if name is None:
         raise Failure("there is no remote to sync with", hint="git remote add origin URL")
     done, sides = listen(desk, name)
-    push_home(desk, name, done, sides)
+    ahead = {g: tip for g, tip in sides.local.items() if sides.theirs.get(g) != tip and g not in done.broken}
+    if ahead:
+        from .merging import push_home
+
+        push_home(desk, done, ahead, sides.theirs)
     return done
 
 
@@ -69,9 +72,8 @@ def listen(desk: Desk, remote: str) -> tuple[Synced, Sides]:
     timeout = desk.settings.seconds("networkTimeout") or 60
     desk.progress(f"asking {remote}")
     with begin_fetch(desk.repo, remote, timeout=timeout) as polling:
-        sides = both_sides(
-            desk, remote
-        )  # while git talks: usually nothing is new, and this is all there is to know
+        # While git talks: usually nothing is new, and this is all there is to know.
+        sides = both_sides(desk, remote)
         if polling.wait().changed:
             sides = both_sides(desk, remote)
     done = Synced(remote)
@@ -81,6 +83,8 @@ def listen(desk: Desk, remote: str) -> tuple[Synced, Sides]:
         return done, sides
     if len(differing) > MANY and desk.bulk is False:
         desk.work_in_bulk()
+    from .merging import bring_in
+
     bring_in(desk, done, sides, differing)
     if len(done.new) > MANY:
         # So many loose refs would make every later command slow; packed, git reads them at once.
@@ -110,106 +114,3 @@ def both_sides(desk: Desk, remote: str) -> Sides:
         else:
             theirs[ref.removeprefix(base)] = oid
     return Sides(local, theirs)
-
-
-def bring_in(desk: Desk, done: Synced, sides: Sides, differing: Mapping[str, str]) -> None:
-    """Each gate is judged alone, so that a bad one hinders no other; the refs then move many at a time."""
-    moves: dict[str, RefMove] = {}
-    for count, (gate, tip) in enumerate(differing.items(), 1):
-        if count % 500 == 0:
-            desk.progress(f"reading gates: {count} of {len(differing)}")
-        try:
-            move = merged(desk, done, gate, sides.local.get(gate), tip)
-        except GateError as wrong:
-            done.broken[gate] = wrong.message
-        else:
-            if move is not None:
-                moves[gate] = move
-    gates = list(moves)
-    for start in range(0, len(gates), MANY):
-        move_some(desk, done, {gate: moves[gate] for gate in gates[start : start + MANY]})
-
-
-def move_some(desk: Desk, done: Synced, moves: Mapping[str, RefMove]) -> None:
-    """All at once; when somebody moved one of them meanwhile, one by one, so that only that one waits."""
-    try:
-        desk.refs.update(list(moves.values()))
-    except LostRace:
-        if len(moves) == 1:
-            done.broken.update(dict.fromkeys(moves, "it is being changed right now; sync again"))
-            return
-        for gate, move in moves.items():
-            move_some(desk, done, {gate: move})
-    else:
-        for gate, move in moves.items():
-            (done.new if move.old is None else done.updated).append(gate)
-
-
-def merged(desk: Desk, done: Synced, gate: str, local: str | None, remote: str) -> RefMove | None:
-    """Where the local ref of a gate has to go, seen what the remote has. A record that breaks the rules raises."""
-    theirs = desk.records.load(gate, remote).history
-    if local is None:
-        return RefMove(OPEN + gate, remote, None)
-    plan = reconcile(desk.records.load(gate, local).history, theirs)
-    if plan.keep in ("same", "local"):
-        return None
-    tip = record_again(desk, done, gate, remote, plan.again) if plan.again else remote
-    done.lost.extend(f"{gate} {entry.name}" for entry in plan.dropped)
-    return RefMove(OPEN + gate, tip, local)
-
-
-def record_again(desk: Desk, done: Synced, gate: str, remote: str, entries: tuple[Entry, ...]) -> str:
-    """What was said here and not there, on top of theirs; the author's own commit stays reachable as second parent."""
-    current: Gate = desk.records.load(gate, remote)
-    who = desk.settings.identity() or NOBODY
-    for entry in entries:
-        original = entry.parents[1] if len(entry.parents) > 1 else entry.commit
-        try:
-            current = desk.records.repeat(current, entry, Signature(who, desk.at), original)
-        except (IllegalEvent, BrokenRecord) as no_place:
-            done.lost.append(f"{gate} {entry.name}: {no_place.message}")
-        else:
-            done.again.append(gate)
-    return current.tip
-
-
-def push_home(desk: Desk, remote: str, done: Synced, sides: Sides) -> None:
-    """Push every gate that is ahead here, each in a group of its own with its work."""
-    local, theirs = sides.local, sides.theirs
-    ahead = {gate: tip for gate, tip in local.items() if theirs.get(gate) != tip and gate not in done.broken}
-    if not ahead:
-        return
-    ahead = without_archived(desk, remote, done, ahead, theirs)
-    moves: list[RefMove] = []
-    for gate, tip in ahead.items():
-        loaded = desk.records.load(gate, tip)
-        if not stands_on(loaded, theirs.get(gate)):
-            done.refused[gate] = "it was changed there just now; sync again"
-            continue
-        moves.append(RefMove(OPEN + gate, tip, theirs.get(gate)))
-        if may_publish_work(desk):
-            moves.extend(work_moves(desk, loaded, remote))
-    if not moves:
-        return
-    desk.progress(f"pushing {len(ahead)} gates to {remote}")
-    for fate in push_moves(desk, remote, moves):
-        gate = fate.ref.rpartition("/")[2]
-        if not fate.ok:
-            done.refused[gate] = fate.reason
-        elif fate.ref.startswith(OPEN):
-            done.pushed.append(gate)
-
-
-def without_archived(
-    desk: Desk, remote: str, done: Synced, ahead: Mapping[str, str], theirs: Mapping[str, str]
-) -> dict[str, str]:
-    """A gate that the remote does not have open may be closed there: its archive is asked before anything is pushed."""
-    absent = [gate for gate in ahead if gate not in theirs]
-    if not absent:
-        return dict(ahead)
-    from .archiving import settle_archived
-
-    settled = settle_archived(desk, remote, {gate: ahead[gate] for gate in absent})
-    done.archived.extend(gate for gate, kept in settled.items() if not kept)
-    done.broken.update({gate: kept for gate, kept in settled.items() if kept})
-    return {gate: tip for gate, tip in ahead.items() if gate not in settled}

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.command import COMMAND
+from testbed.command import COMMAND, Command
 from testbed.repositories import Clone, make_bare, make_clone
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -54,14 +54,16 @@ class Room:
     def run(
         self, clone: Clone, *args: str, at: int = 0, when: str = "before"
     ) -> subprocess.CompletedProcess[str]:
-        """Run the command; with `at`, kill it at its at-th call of git."""
+        """Run the command; with `at`, as a process that dies at its at-th call of git."""
+        if not at:
+            said = Command().quick(*args, cwd=clone.path)
+            return subprocess.CompletedProcess(args, said.code, said.out, said.err)
         self.counter.write_bytes(b"")
-        env = {**os.environ, "KILL_AT": str(at), "KILL_WHEN": when}
-        env["PATH"] = f"{self.shim}{os.pathsep}{env['PATH']}" if at else env["PATH"]
+        path = f"{self.shim}{os.pathsep}{os.environ['PATH']}"
         return subprocess.run(
             [str(COMMAND), *args],
             cwd=clone.path,
-            env=env,
+            env={**os.environ, "PATH": path, "KILL_AT": str(at), "KILL_WHEN": when},
             capture_output=True,
             text=True,
             timeout=60,

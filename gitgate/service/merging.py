@@ -1,0 +1,121 @@
+"""Service: gates that differ here and on the remote. Each is brought together by `reconcile`, or pushed, or named as broken.
+
+Never brings a closed gate back: what the remote does not have open is looked for in its archive first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..core.model import Entry, Gate
+from ..core.reconcile import reconcile
+from ..errors import BrokenRecord, GateError, IllegalEvent, LostRace
+from ..store.records import Signature
+from ..store.refs import OPEN
+from ..store.remote import RefMove
+from .desk import Desk
+from .publishing import may_publish_work, stands_on, work_moves
+from .recording import NOBODY
+from .syncing import MANY, Sides, Synced
+
+
+def bring_in(desk: Desk, done: Synced, sides: Sides, differing: Mapping[str, str]) -> None:
+    """Each gate is judged alone, so that a bad one hinders no other; the refs then move many at a time."""
+    moves: dict[str, RefMove] = {}
+    for count, (gate, tip) in enumerate(differing.items(), 1):
+        if count % 500 == 0:
+            desk.progress(f"reading gates: {count} of {len(differing)}")
+        try:
+            move = merged(desk, done, gate, sides.local.get(gate), tip)
+        except GateError as wrong:
+            done.broken[gate] = wrong.message
+        else:
+            if move is not None:
+                moves[gate] = move
+    gates = list(moves)
+    for start in range(0, len(gates), MANY):
+        move_some(desk, done, {gate: moves[gate] for gate in gates[start : start + MANY]})
+
+
+def move_some(desk: Desk, done: Synced, moves: Mapping[str, RefMove]) -> None:
+    """All at once; when somebody moved one of them meanwhile, one by one, so that only that one waits."""
+    try:
+        desk.refs.update(list(moves.values()))
+    except LostRace:
+        if len(moves) == 1:
+            done.broken.update(dict.fromkeys(moves, "it is being changed right now; sync again"))
+            return
+        for gate, move in moves.items():
+            move_some(desk, done, {gate: move})
+    else:
+        for gate, move in moves.items():
+            (done.new if move.old is None else done.updated).append(gate)
+
+
+def merged(desk: Desk, done: Synced, gate: str, local: str | None, remote: str) -> RefMove | None:
+    """Where the local ref of a gate has to go, seen what the remote has. A record that breaks the rules raises."""
+    theirs = desk.records.load(gate, remote).history
+    if local is None:
+        return RefMove(OPEN + gate, remote, None)
+    plan = reconcile(desk.records.load(gate, local).history, theirs)
+    if plan.keep in ("same", "local"):
+        return None
+    tip = record_again(desk, done, gate, remote, plan.again) if plan.again else remote
+    done.lost.extend(f"{gate} {entry.name}" for entry in plan.dropped)
+    return RefMove(OPEN + gate, tip, local)
+
+
+def record_again(desk: Desk, done: Synced, gate: str, remote: str, entries: tuple[Entry, ...]) -> str:
+    """What was said here and not there, on top of theirs; the author's own commit stays reachable as second parent."""
+    current: Gate = desk.records.load(gate, remote)
+    who = desk.settings.identity() or NOBODY
+    for entry in entries:
+        original = entry.parents[1] if len(entry.parents) > 1 else entry.commit
+        try:
+            current = desk.records.repeat(current, entry, Signature(who, desk.at), original)
+        except (IllegalEvent, BrokenRecord) as no_place:
+            done.lost.append(f"{gate} {entry.name}: {no_place.message}")
+        else:
+            done.again.append(gate)
+    return current.tip
+
+
+def push_home(desk: Desk, done: Synced, ahead: Mapping[str, str], theirs: Mapping[str, str]) -> None:
+    """Push every gate that is ahead here, each with its work, and none held up by another's fault."""
+    from ..store.batches import push_gates
+
+    remote = done.remote
+    moves: list[RefMove] = []
+    for gate, tip in without_archived(desk, done, ahead, theirs).items():
+        loaded = desk.records.load(gate, tip)
+        if not stands_on(loaded, theirs.get(gate)):
+            done.refused[gate] = "it was changed there just now; sync again"
+            continue
+        moves.append(RefMove(OPEN + gate, tip, theirs.get(gate)))
+        if may_publish_work(desk):
+            moves.extend(work_moves(desk, loaded, remote))
+    if not moves:
+        return
+    desk.progress(f"pushing {len(ahead)} gates to {remote}")
+    timeout = desk.settings.seconds("networkTimeout") or 60
+    for fate in push_gates(desk.repo, remote, moves, timeout=timeout):
+        gate = fate.ref.rpartition("/")[2]
+        if not fate.ok:
+            done.refused[gate] = fate.reason
+        elif fate.ref.startswith(OPEN):
+            done.pushed.append(gate)
+
+
+def without_archived(
+    desk: Desk, done: Synced, ahead: Mapping[str, str], theirs: Mapping[str, str]
+) -> dict[str, str]:
+    """A gate that the remote does not have open may be closed there: its archive is asked before anything is pushed."""
+    absent = [gate for gate in ahead if gate not in theirs]
+    if not absent:
+        return dict(ahead)
+    from .archiving import settle_archived
+
+    settled = settle_archived(desk, done.remote, {gate: ahead[gate] for gate in absent})
+    done.archived.extend(gate for gate, kept in settled.items() if not kept)
+    done.broken.update({gate: kept for gate, kept in settled.items() if kept})
+    return {gate: tip for gate, tip in ahead.items() if gate not in settled}
