@@ -59,20 +59,23 @@ class PlumbingObjects:
         self.reader: subprocess.Popen[bytes] | None = None
 
     def read(self, oid: str) -> tuple[str, bytes]:
-        check_oid(
-            oid
-        )  # git would resolve any name here, and one with a newline would answer the next question
+        check_oid(oid)  # git would resolve any name, and a newline in it would shift every later answer
         into, out = self.pipes()
         into.write(f"{oid}\n".encode())
         into.flush()
         head = out.readline().split()
+        if not head:
+            self.drop()
+            raise damaged(oid)
         if len(head) != 3:
             raise missing(oid)
         if int(head[2]) > MOST_BYTES:
             self.drop()
             raise too_large(oid, int(head[2]))
         payload = out.read(int(head[2]))
-        out.read(1)
+        if len(payload) + len(out.read(1)) != int(head[2]) + 1:
+            self.drop()
+            raise damaged(oid)
         return head[1].decode(), payload
 
     def write(self, kind: str, payload: bytes) -> str:
@@ -110,7 +113,12 @@ class LibraryObjects:
             COMMIT: int(ObjectType.COMMIT),
         }
         self.names = {number: name for name, number in self.kinds.items()}
+        self.failure = pygit2.GitError
         self.odb = pygit2.Repository(str(repo.git_dir)).odb
+        # What a push brings is kept apart until it is accepted; git tells a hook where, and libgit2 does not listen.
+        incoming = repo.git.env.get("GIT_OBJECT_DIRECTORY")
+        if incoming:
+            self.odb.add_disk_alternate(str(repo.git_dir / incoming))
         # A size without the object; older releases of pygit2 have no such call.
         self.header: Callable[[str], tuple[int, int]] | None = getattr(self.odb, "read_header", None)
 
@@ -123,6 +131,8 @@ class LibraryObjects:
             kind, payload = self.odb.read(oid)
         except (KeyError, ValueError) as absent:
             raise missing(oid) from absent
+        except self.failure as unreadable:
+            raise damaged(oid) from unreadable
         return self.names.get(int(kind), "tag"), payload
 
     def write(self, kind: str, payload: bytes) -> str:
@@ -149,6 +159,10 @@ def missing(oid: str) -> BrokenRecord:
     return BrokenRecord(
         f"object {oid[:12]} is not in this repository", hint="git gate sync, then: git gate verify"
     )
+
+
+def damaged(oid: str) -> BrokenRecord:
+    return BrokenRecord(f"object {oid[:12]} is damaged", hint="git fsck")
 
 
 def too_large(oid: str, size: int) -> BrokenRecord:

@@ -1,0 +1,318 @@
+"""Objects: one contract, held by git's plumbing, by libgit2, and by the store in memory that only tests use."""
+
+from __future__ import annotations
+
+import subprocess
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gitgate.errors import BrokenRecord
+from gitgate.store import objects
+from gitgate.store.objects import (
+    BLOB,
+    COMMIT,
+    EXECUTABLE,
+    FOLDER,
+    REGULAR,
+    TREE,
+    LibraryObjects,
+    Objects,
+    PlumbingObjects,
+    TreeEntry,
+    dump_commit,
+    dump_tree,
+    open_objects,
+    parse_commit,
+    parse_tree,
+)
+from testbed.memory import MemoryObjects
+from testbed.repositories import Clone
+
+EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+ABSENT = "1" * 40
+
+
+def plumbing(repo: Clone) -> Objects:
+    return PlumbingObjects(repo.repository.git)
+
+
+def library(repo: Clone) -> Objects:
+    return LibraryObjects(repo.repository)
+
+
+def memory(_repo: Clone) -> Objects:
+    return MemoryObjects()
+
+
+@pytest.fixture(params=[plumbing, library, memory])
+def store(request: pytest.FixtureRequest, repo: Clone) -> Iterator[Objects]:
+    make: Callable[[Clone], Objects] = request.param
+    opened = make(repo)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(params=[plumbing, library])
+def real(request: pytest.FixtureRequest, repo: Clone) -> Iterator[Objects]:
+    make: Callable[[Clone], Objects] = request.param
+    opened = make(repo)
+    yield opened
+    opened.close()
+
+
+PAYLOADS = [b"", b"words\n", b"\0\n\0", b"blob 3\0abc", "é\n".encode() * 1000, bytes(range(256)) * 300]
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_what_is_written_is_read(store: Objects, payload: bytes) -> None:
+    """Byte by byte, however often, and what was asked before or after."""
+    oid = store.write(BLOB, payload)
+    other = store.write(BLOB, payload + b"!")
+    for _ in range(2):
+        assert store.read(oid) == (BLOB, payload)
+        assert store.read(other) == (BLOB, payload + b"!")
+    assert store.write(BLOB, payload) == oid
+
+
+def test_names_are_gits_own(store: Objects, repo: Clone) -> None:
+    """The same object has the same name in each store."""
+    payload = b"words\n"
+    oid = store.write(BLOB, payload)
+    assert oid == repo.git("hash-object", "--stdin", input=payload)
+    tree = store.write(TREE, b"")
+    assert tree == EMPTY_TREE
+    commit = store.write(COMMIT, dump_commit(tree, (), "A <a@b>", 5, "m\n"))
+    assert store.read(commit) == (COMMIT, dump_commit(tree, (), "A <a@b>", 5, "m\n"))
+    entry = TreeEntry(REGULAR, b"a", oid)
+    assert store.read(store.write(TREE, dump_tree([entry]))) == (TREE, dump_tree([entry]))
+
+
+@pytest.mark.parametrize("oid", [ABSENT, "0" * 40, "f" * 64])
+def test_what_is_not_there_is_said_to_be_missing(store: Objects, oid: str) -> None:
+    """With what to do; and the store goes on."""
+    with pytest.raises(BrokenRecord, match="is not in this repository") as absent:
+        store.read(oid)
+    assert "git gate sync" in absent.value.hint
+    assert store.read(store.write(BLOB, b"x")) == (BLOB, b"x")
+
+
+@pytest.mark.parametrize(
+    "oid",
+    [
+        "",
+        "HEAD",
+        "refs/heads/main",
+        "main^{tree}",
+        "1" * 39,
+        "A" * 40,
+        f"{ABSENT}\n{ABSENT}",
+        "HEAD foo",
+        "-x",
+        "@{0}",
+    ],
+)
+def test_only_a_full_id_names_an_object(store: Objects, oid: str) -> None:
+    """Git would resolve any name, and a record's meaning would hang on a branch."""
+    with pytest.raises(BrokenRecord, match="is no full object id"):
+        store.read(oid)
+
+
+def test_an_object_too_large_is_not_taken_into_memory(
+    store: Objects, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Refused by its size; what is asked next is answered."""
+    small, large = store.write(BLOB, b"x" * 1000), store.write(BLOB, b"x" * 1001)
+    for module in ("gitgate.store.objects", "testbed.memory"):
+        monkeypatch.setattr(f"{module}.MOST_BYTES", 1000)
+    with pytest.raises(BrokenRecord, match=r"has 1,001 bytes; no part of a record is so large"):
+        store.read(large)
+    assert store.read(small) == (BLOB, b"x" * 1000)
+
+
+def test_it_may_be_closed_and_used_again(store: Objects) -> None:
+    """Closing twice is no error either."""
+    oid = store.write(BLOB, b"x")
+    store.close()
+    store.close()
+    assert store.read(oid) == (BLOB, b"x")
+
+
+def test_what_another_process_writes_meanwhile_is_seen(real: Objects, repo: Clone) -> None:
+    """Loose or packed."""
+    first = real.write(BLOB, b"first")
+    assert real.read(first)[1] == b"first"
+    loose = repo.git("hash-object", "-w", "--stdin", input="loose")
+    assert real.read(loose)[1] == b"loose"
+    repo.commit("more", file="packed")
+    repo.git("repack", "-q", "-a", "-d")
+    assert real.read(repo.git("rev-parse", "HEAD:file"))[1] == b"packed"
+    assert real.read(first)[1] == b"first"
+
+
+def test_a_tag_is_a_tag(real: Objects, repo: Clone) -> None:
+    """No commit, whatever it points at."""
+    repo.git("tag", "-a", "-m", "words", "v1")
+    assert real.read(repo.git("rev-parse", "v1"))[0] == "tag"
+
+
+def test_replace_refs_and_grafts_change_nothing(real: Objects, repo: Clone) -> None:
+    """What was recorded is read, not what somebody put in its place."""
+    first = repo.git("rev-parse", "HEAD")
+    true = real.read(first)
+    other = repo.commit("other", file="other")
+    repo.git("replace", first, other)
+    git_dir = repo.path / ".git" / "info"
+    git_dir.mkdir(exist_ok=True)
+    (git_dir / "grafts").write_text(f"{first} {other}\n")
+    assert real.read(first) == true
+
+
+@pytest.mark.parametrize("bytes_there", [b"", b"garbage", zlib.compress(b"x")])
+def test_a_damaged_file_is_told_and_the_store_goes_on(real: Objects, repo: Clone, bytes_there: bytes) -> None:
+    """Half written, overwritten: an error, and the next object is read."""
+    oid = repo.git("hash-object", "-w", "--stdin", input="true")
+    fine = real.write(BLOB, b"fine")
+    place = repo.path / ".git" / "objects" / oid[:2] / oid[2:]
+    place.chmod(0o644)
+    place.write_bytes(bytes_there)
+    with pytest.raises(BrokenRecord, match=oid[:12]):
+        real.read(oid)
+    assert real.read(fine) == (BLOB, b"fine")
+
+
+def test_other_content_than_the_name_says_is_an_error_and_not_an_answer(real: Objects, repo: Clone) -> None:
+    """A loose file that somebody wrote."""
+    oid = repo.git("hash-object", "-w", "--stdin", input="true")
+    place = repo.path / ".git" / "objects" / oid[:2] / oid[2:]
+    place.chmod(0o644)
+    place.write_bytes(zlib.compress(b"blob 4\0fake"))
+    try:
+        kind, payload = real.read(oid)
+    except BrokenRecord:
+        return
+    assert isinstance(
+        real, PlumbingObjects
+    )  # git trusts its own files, and checks them in fsck and on transfer
+    assert (kind, payload) == ("blob", b"fake")
+
+
+def test_the_cheaper_way_is_chosen(repo: Clone, tmp_path: Path) -> None:
+    """Git for one gate, the library for many; git again where the library cannot read the format."""
+    assert isinstance(open_objects(repo.repository, bulk=False), PlumbingObjects)
+    assert isinstance(open_objects(repo.repository, bulk=True), LibraryObjects)
+    subprocess.run(["git", "init", "-q", "--object-format=sha256", str(tmp_path / "long")], check=True)
+    long = Clone(tmp_path / "long").repository
+    found = open_objects(long, bulk=True)
+    assert isinstance(found, PlumbingObjects)
+    oid = found.write(BLOB, b"x")
+    assert len(oid) == 64
+    assert found.read(oid) == (BLOB, b"x")
+    found.close()
+    repo.git("config", "core.repositoryFormatVersion", "1")
+    repo.git("config", "extensions.preciousObjects", "true")
+    found = open_objects(repo.repository, bulk=True)
+    assert found.read(found.write(BLOB, b"y")) == (BLOB, b"y")
+    found.close()
+
+
+def test_another_failure_of_the_library_is_not_swallowed(
+    repo: Clone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only its word that it cannot read this repository leads to git."""
+
+    class GitError(Exception):
+        pass
+
+    def raising(error: Exception) -> Callable[[object], Objects]:
+        def fail(_repo: object) -> Objects:
+            raise error
+
+        return fail
+
+    monkeypatch.setattr(objects, "LibraryObjects", raising(GitError("unsupported extension")))
+    assert isinstance(open_objects(repo.repository, bulk=True), PlumbingObjects)
+    monkeypatch.setattr(objects, "LibraryObjects", raising(RuntimeError("broken")))
+    with pytest.raises(RuntimeError):
+        open_objects(repo.repository, bulk=True)
+
+
+# Raw trees and commits
+
+NAMES = st.binary(min_size=1, max_size=12).filter(lambda name: b"\0" not in name and b"/" not in name)
+ENTRIES = st.lists(
+    st.builds(
+        TreeEntry,
+        st.sampled_from([REGULAR, FOLDER, EXECUTABLE, "120000"]),
+        NAMES,
+        st.integers(0, 99).map("{:040x}".format),
+    ),
+    max_size=8,
+    unique_by=lambda entry: entry.name,
+)
+
+
+@given(ENTRIES)
+def test_a_tree_is_written_and_read(entries: list[TreeEntry]) -> None:
+    """All of it, in git's own order."""
+    data = dump_tree(entries)
+    assert sorted(parse_tree(data)) == sorted(entries)
+    assert dump_tree(parse_tree(data)) == data
+
+
+@given(st.binary(max_size=80), ENTRIES, st.integers(0, 60))
+def test_a_damaged_tree_is_a_broken_record(noise: bytes, entries: list[TreeEntry], cut: int) -> None:
+    """Never another error, whatever the bytes."""
+    for data in (noise, dump_tree(entries)[:cut], dump_tree(entries) + noise):
+        try:
+            found = parse_tree(data)
+        except BrokenRecord:
+            continue
+        assert all(len(entry.oid) == 40 for entry in found)
+
+
+def test_gits_order_of_a_tree(repo: Clone) -> None:
+    """A folder sorts as if its name ended with a slash; git finds nothing to complain about."""
+    blob = repo.git("hash-object", "-w", "--stdin", input="x")
+    entries = [TreeEntry(REGULAR, name, blob) for name in (b"a.b", b"a0", b"A")]
+    entries.append(TreeEntry(FOLDER, b"a", EMPTY_TREE))
+    repo.git("hash-object", "-w", "-t", "tree", "--stdin")
+    written = repo.git("hash-object", "-w", "-t", "tree", "--stdin", input=dump_tree(entries))
+    assert repo.git("ls-tree", "--name-only", written).split() == ["A", "a.b", "a", "a0"]
+
+
+@given(st.text(), st.lists(st.integers(0, 9).map("{:040x}".format), max_size=3))
+def test_a_commit_is_written_and_read(message: str, parents: list[str]) -> None:
+    """Its tree, its parents in order, its message, unsigned."""
+    found = parse_commit(dump_commit(EMPTY_TREE, parents, "A <a@b>", 5, message))
+    assert (found.tree, found.parents, found.signed) == (EMPTY_TREE, tuple(parents), False)
+    assert found.message == message.encode("utf-8", "replace").decode()
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"",
+        b"tree HEAD\n\nm",
+        b"tree " + b"1" * 40 + b"\nparent HEAD\n\nm",
+        b"tree " + b"1" * 40 + b"\nparent refs/heads/main\n\nm",
+        b"tree " + b"1" * 39 + b"\xff\n\nm",
+        b"parent " + b"1" * 40 + b"\n\nm",
+    ],
+)
+def test_a_damaged_commit_is_a_broken_record(payload: bytes) -> None:
+    """A parent that is a name would make the record hang on a ref."""
+    with pytest.raises(BrokenRecord, match="is no full object id"):
+        parse_commit(payload)
+
+
+def test_a_signature_is_seen_and_a_forged_header_in_the_message_is_not() -> None:
+    """The message begins with the first empty line."""
+    head = f"tree {EMPTY_TREE}\nauthor A <a@b> 5 +0000\ncommitter A <a@b> 5 +0000\n".encode()
+    assert parse_commit(head + b"gpgsig -----BEGIN\n more\n\nm").signed
+    assert not parse_commit(head + b"\ngpgsig -----BEGIN\nparent " + b"1" * 40).signed
+    assert parse_commit(head + b"\nparent " + b"1" * 40).parents == ()

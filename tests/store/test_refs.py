@@ -1,0 +1,187 @@
+"""Refs: each move has the value that it expects; all moves happen or none; of many that race exactly one wins."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from gitgate.errors import GitFailed, LostRace
+from gitgate.store.refs import OPEN, Refs
+from gitgate.store.remote import RefMove
+from testbed.repositories import Clone
+
+A, B, C = (f"{OPEN}{letter * 10}" for letter in "abc")
+
+
+@pytest.fixture
+def refs(repo: Clone) -> Refs:
+    return Refs(repo.repository)
+
+
+@pytest.fixture
+def oids(repo: Clone) -> list[str]:
+    return [repo.commit(f"commit {number}") for number in range(3)]
+
+
+def test_a_ref_is_made_moved_and_removed(refs: Refs, oids: list[str]) -> None:
+    """Each step from where it was."""
+    assert refs.get(A) is None
+    refs.update([RefMove(A, oids[0], None)])
+    assert refs.get(A) == oids[0]
+    refs.update([RefMove(A, oids[1], oids[0])])
+    assert refs.get(A) == oids[1]
+    refs.update([RefMove(A, None, oids[1])])
+    assert refs.get(A) is None
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("case", ["there already", "not there", "moved", "moved before it goes"])
+def test_a_ref_that_is_not_where_it_was_expected(
+    refs: Refs, repo: Clone, oids: list[str], case: str, packed: bool
+) -> None:
+    """A lost race, and nothing moves."""
+    refs.update([RefMove(A, oids[0], None)])
+    if packed:
+        repo.git("pack-refs", "--all")
+    move = {
+        "there already": RefMove(A, oids[1], None),
+        "not there": RefMove(B, oids[1], oids[0]),
+        "moved": RefMove(A, oids[1], oids[2]),
+        "moved before it goes": RefMove(A, None, oids[1]),
+    }[case]
+    with pytest.raises(LostRace) as lost:
+        refs.update([move])
+    assert lost.value.kind == "conflict"
+    assert lost.value.hint
+    assert refs.under("refs/hitl") == {A: oids[0]}
+
+
+def test_all_move_or_none(refs: Refs, oids: list[str]) -> None:
+    """One that fails keeps the others where they were, also what would have gone."""
+    refs.update([RefMove(A, oids[0], None), RefMove(B, oids[0], None)])
+    with pytest.raises(LostRace):
+        refs.update([RefMove(A, oids[1], oids[0]), RefMove(C, oids[1], None), RefMove(B, None, oids[2])])
+    assert refs.under("refs/hitl") == {A: oids[0], B: oids[0]}
+    refs.update([RefMove(A, oids[1], oids[0]), RefMove(C, oids[1], None), RefMove(B, None, oids[0])])
+    assert refs.under("refs/hitl") == {A: oids[1], C: oids[1]}
+
+
+def test_nothing_to_move_is_no_error(refs: Refs) -> None:
+    """And starts no process."""
+    refs.update([])
+    assert refs.under("refs/hitl") == {}
+
+
+def test_what_is_no_race_is_told_as_it_is(refs: Refs, oids: list[str]) -> None:
+    """An object that is not there, a name that cannot be: trying again would not help."""
+    for move in (
+        RefMove(A, "1" * 40, None),
+        RefMove(f"{OPEN}..", oids[0], None),
+        RefMove("HEAD ", oids[0], None),
+    ):
+        with pytest.raises(GitFailed):
+            refs.update([move])
+    assert refs.under("refs/hitl") == {}
+
+
+def test_a_lock_that_stays_is_a_lost_race(refs: Refs, repo: Clone, oids: list[str]) -> None:
+    """Somebody holds it longer than we wait."""
+    lock = repo.path / ".git" / f"{A}.lock"
+    lock.parent.mkdir(parents=True)
+    lock.touch()
+    with pytest.raises(LostRace):
+        refs.update([RefMove(A, oids[0], None)])
+    lock.unlink()
+    refs.update([RefMove(A, oids[0], None)])
+
+
+def test_no_hook_of_the_repository_has_a_say(refs: Refs, repo: Clone, oids: list[str]) -> None:
+    """A reference-transaction hook of somebody's would stop or see every move."""
+    hook = repo.write(".git/hooks/reference-transaction", "#!/bin/sh\nexit 1\n", executable=True)
+    assert hook.exists()
+    refs.update([RefMove(A, oids[0], None)])
+    assert refs.get(A) == oids[0]
+
+
+def test_contents_are_whole_messages(refs: Refs, repo: Clone, oids: list[str]) -> None:
+    """With tabs, blank lines and other alphabets; one ref after the other."""
+    message = "subject\twith tab\n\nbody é\n\nHitl-Gate: x"
+    tip = repo.commit(message)
+    refs.update([RefMove(A, tip, None), RefMove(B, oids[0], None)])
+    assert list(refs.contents("refs/hitl/open")) == [(A, tip, message + "\n"), (B, oids[0], "commit 0\n")]
+    assert list(refs.contents("refs/hitl/work")) == []
+
+
+def test_get_takes_names_literally(refs: Refs, repo: Clone) -> None:
+    """A name that looks like an option is a ref that is not there."""
+    assert refs.get("--all") is None
+    assert refs.get("-h") is None
+    assert refs.get("HEAD^{commit}") == repo.git("rev-parse", "HEAD")
+
+
+RACER = """
+import os, sys
+from pathlib import Path
+from gitgate.errors import LostRace
+from gitgate.store.refs import Refs
+from gitgate.store.remote import RefMove
+from gitgate.store.repository import discover
+
+refs = Refs(discover(Path(sys.argv[1]), os.environ))
+new, old = sys.argv[2], sys.argv[3] or None
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(int(sys.argv[4])):
+    try:
+        refs.update([RefMove(f"refs/hitl/open/{number:010d}", new, old)])
+        print("won", number, flush=True)
+    except LostRace:
+        print("lost", number, flush=True)
+"""
+
+
+@pytest.mark.parametrize("existing", [False, True])
+def test_of_many_racing_processes_exactly_one_wins(
+    refs: Refs, repo: Clone, oids: list[str], existing: bool
+) -> None:
+    """Each of ten refs is won once, whether it is made or moved; the others are told that they lost."""
+    rounds, racers = 10, 6
+    if existing:
+        refs.update([RefMove(f"{OPEN}{number:010d}", oids[0], None) for number in range(rounds)])
+    wanted = [repo.commit(f"racer {number}") for number in range(racers)]
+    old = oids[0] if existing else ""
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", RACER, str(repo.path), oid, old, str(rounds)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for oid in wanted
+    ]
+    for racer in running:
+        assert racer.stdout is not None
+        assert racer.stdout.readline() == "ready\n"
+    said = [racer.communicate("go\n", timeout=50)[0].splitlines() for racer in started(running)]
+    assert [racer.returncode for racer in running] == [0] * racers
+    won = Counter(line for lines in said for line in lines if line.startswith("won"))
+    assert sorted(won.values()) == [1] * rounds
+    winner = {
+        f"{OPEN}{int(line.split()[1]):010d}": wanted[who]
+        for who, lines in enumerate(said)
+        for line in lines
+        if "won" in line
+    }
+    assert refs.under("refs/hitl") == winner
+
+
+def started(running: list[subprocess.Popen[str]]) -> list[subprocess.Popen[str]]:
+    """All of them let go before the first is waited for."""
+    for racer in running:
+        assert racer.stdin is not None
+        racer.stdin.write("go\n")
+        racer.stdin.flush()
+    return running
