@@ -22,6 +22,8 @@ from ..service.leases import shared_at
 from ..service.work import bring_work
 from ..store import commits
 from ..store.compare import diff, matches
+from ..store.filters import list_drivers, refused_names, switched_off
+from ..store.git import Git
 from ..store.repository import Repository, discover
 from ..store.restore import open_worktree, remove_worktree
 from ..store.snapshot import take
@@ -275,14 +277,34 @@ def branch_now(desk: Desk, gate: Gate, branch: str) -> str | None:
     return desk.refs.get(f"refs/heads/{branch}^{{commit}}")
 
 
+def pinned(there: Repository) -> Mapping[str, str]:
+    """Git configuration, as environment, that wins over every file: no hooks, no watcher, no filters."""
+    names = refused_names(there.git, list_drivers(there.git), trusted=False, tops=[], git_dirs=[])
+    said = switched_off(names, {})
+    count = int(said["GIT_CONFIG_COUNT"])
+    for number, (key, value) in enumerate(
+        (("core.hooksPath", os.devnull), ("core.fsmonitor", "false")), count
+    ):
+        said[f"GIT_CONFIG_KEY_{number}"], said[f"GIT_CONFIG_VALUE_{number}"] = key, value
+    return {**said, "GIT_CONFIG_COUNT": str(count + 2)}
+
+
+def without_programs(desk: Desk, found: Situation) -> Repository:
+    """The repository, its git looking at work that came from elsewhere: even to see what changed it would filter it."""
+    git = Git(desk.repo.git.directory, {})
+    git.env = {**desk.repo.git.env, **pinned(found.there(desk))}
+    return replace(desk.repo, git=git)
+
+
 def leave(desk: Desk, gate: str, found: Situation) -> str:
     """Take a finished working tree of ours away; one with changes that were not committed stays, and is named."""
     with contextlib.suppress(OSError):
         took_place(desk, gate).unlink()
     if not found.directory.resolve().is_relative_to(worktrees(desk).resolve()):
         return ""
+    repo = desk.repo if found.trusted else without_programs(desk, found)
     try:
-        remove_worktree(desk.repo, found.directory)
+        remove_worktree(repo, found.directory)
     except WorkFailed:
         return f"changes that were not committed remain in {found.directory}"
     return ""

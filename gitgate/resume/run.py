@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,7 +28,6 @@ from .place import Situation
 
 if TYPE_CHECKING:
     from ..agents.agent import Finished, Launch, Outcome
-    from ..store.repository import Repository
 
 POLL = 0.5
 INSTRUCTIONS = ("CLAUDE.md", "AGENTS.md")
@@ -208,21 +207,7 @@ def surroundings(desk: Desk, gate: Gate, found: Situation, program: str) -> dict
     if ours not in path.split(os.pathsep):
         path = f"{path}{os.pathsep}{ours}"
     said = {"GITGATE_GATE": gate.id, "GITGATE_AGENT": program, "PATH": path}
-    return {**said, **({} if found.trusted else pinned(found.there(desk)))}
-
-
-def pinned(there: Repository) -> Mapping[str, str]:
-    """Git configuration that wins over every file: no hooks, no watcher, no filters."""
-    from ..store.filters import list_drivers, refused_names, switched_off
-
-    names = refused_names(there.git, list_drivers(there.git), trusted=False, tops=[], git_dirs=[])
-    said = switched_off(names, {})
-    count = int(said["GIT_CONFIG_COUNT"])
-    for number, (key, value) in enumerate(
-        (("core.hooksPath", os.devnull), ("core.fsmonitor", "false")), count
-    ):
-        said[f"GIT_CONFIG_KEY_{number}"], said[f"GIT_CONFIG_VALUE_{number}"] = key, value
-    return {**said, "GIT_CONFIG_COUNT": str(count + 2)}
+    return {**said, **({} if found.trusted else place.pinned(found.there(desk)))}
 
 
 def finished_before(desk: Desk, gate: Gate, found: Situation) -> tuple[Finished, Outcome] | None:

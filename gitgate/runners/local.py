@@ -6,10 +6,18 @@ A push waits for every process that has its standard error, so all three streams
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 
 from ..agents.agent import scrubbed
 from ..agents.process import detach
 from .runner import Order
+
+CALLER = ("GITGATE_AGENT", "GITGATE_GATE")
+
+
+def without_caller(env: Mapping[str, str]) -> dict[str, str]:
+    """An environment for a runner: nothing in it tells of the push, the agent or the gate that it was started by."""
+    return {name: value for name, value in scrubbed(env).items() if name not in CALLER}
 
 
 class Local:
@@ -28,5 +36,5 @@ class Local:
             "runner",
             *order.gates,
         ]
-        detach(command, order.directory, scrubbed(order.env), order.log)
+        detach(command, order.directory, without_caller(order.env), order.log)
         return str(order.log)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from resuming import Agent
+from testbed.command import Command
 from testbed.repositories import Clone
 
 
@@ -29,3 +30,10 @@ def ann(bare: Clone, clone_of: Callable[..., Clone], monkeypatch: pytest.MonkeyP
 @pytest.fixture
 def bob(bare: Clone, clone_of: Callable[..., Clone]) -> Clone:
     return clone_of(bare, "bob")
+
+
+@pytest.fixture
+def server(bare: Clone, cli: Command) -> Clone:
+    """The bare repository with its hooks, as `init --server` leaves it."""
+    cli.quick("init", "--server", cwd=bare.path, code=0)
+    return bare

@@ -1,0 +1,110 @@
+"""Command line: `git gate init`: sets up a clone, or a server's repository, and says what that permits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from . import exits
+from .parts import PARTS
+from .screen import Screen, verb
+
+if TYPE_CHECKING:
+    from ..service.desk import Desk
+    from ..service.setup import Step
+
+
+def part_options(command: Callable[..., object]) -> Callable[..., object]:
+    for part in reversed(PARTS):
+        command = click.option(f"--{part.flag}", is_flag=True, help=part.meaning)(command)
+    return command
+
+
+@click.command("init")
+@click.option("--server", is_flag=True, help="This is the bare repository that others push to.")
+@click.option("--publish-work/--no-publish-work", default=True, help="Push partial work with questions.")
+@click.option("--resume/--no-resume", default=True, help="Let answers start agents on this machine.")
+@part_options
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--remove", is_flag=True, help="Undo all of it.")
+@verb
+def init_command(screen: Screen, **flags: Any) -> int:
+    """Set up this clone: settings, hooks, and what git fetch brings along.
+
+    Running it is consent, and it says to what. It can be run again at any time: what is there is brought up to date.
+    Hooks that are there already go on working.
+    """
+    desk = screen.desk()
+    desk.refuse_agents("init")
+    chosen = [part for part in PARTS if flags[part.flag.replace("-", "_")]]
+    found = removal(desk, chosen) if flags["remove"] else wanted(desk, flags, chosen)
+    if not flags["dry_run"]:
+        for step in found:
+            if not step.done:
+                step.take()
+    tell(screen, found, dry_run=flags["dry_run"])
+    if not flags["remove"]:
+        tell_of_hooks(screen, desk)
+    if not (flags["dry_run"] or flags["remove"] or flags["server"]):
+        first_sync(screen)
+    return exits.DONE
+
+
+def wanted(desk: Desk, flags: dict[str, Any], chosen: Sequence[Any]) -> list[Step]:
+    from ..service.setup import Wishes, steps
+
+    wishes = Wishes(flags["server"], flags["publish_work"], flags["resume"])
+    return [
+        *steps(desk, wishes),
+        *(step for part in chosen for step in import_module(part.module).steps(desk)),
+    ]
+
+
+def removal(desk: Desk, chosen: Sequence[Any]) -> list[Step]:
+    """With parts named, those alone; else everything."""
+    from ..service import setup
+
+    if chosen:
+        return [step for part in chosen for step in import_module(part.module).removal(desk)]
+    every = [step for part in PARTS for step in import_module(part.module).removal(desk)]
+    return [*every, *setup.removal(desk)]
+
+
+def tell(screen: Screen, found: Sequence[Step], *, dry_run: bool) -> None:
+    listed = [{"step": step.name, "means": step.words, "done": step.done or not dry_run} for step in found]
+    screen.emit("init", {"dry_run": dry_run, "steps": listed}, "")
+    for step in found:
+        mark = "as it was" if step.done else "to do" if dry_run else "done"
+        screen.say(f"{mark:<9}  {step.name}: {step.words}")
+
+
+def tell_of_hooks(screen: Screen, desk: Desk) -> None:
+    from ..service.hookshims import hooks_folder
+
+    if hooks_folder(desk.repo) is None:
+        screen.warn(
+            "core.hooksPath leads out of this repository, so no hook was put there; call these from its hooks:\n"
+            "  git gate hook pre-receive    git gate hook post-receive"
+        )
+
+
+def first_sync(screen: Screen) -> None:
+    """What waits already; a network that is down is no reason to fail."""
+    from ..errors import GateError
+    from ..service.publishing import remote_of
+    from ..service.syncing import bring_home
+
+    desk = screen.desk()
+    remote = remote_of(desk)
+    if remote is None:
+        screen.say('next: git gate ask "…"   or: git gate list')
+        return
+    try:
+        done = bring_home(desk, remote)
+    except GateError as silent:
+        screen.warn(f"{silent.message}; later: git gate sync")
+        return
+    screen.say(f"{remote}: {len(done.new)} gates that were not here. next: git gate list")

@@ -1,0 +1,19 @@
+"""Command line: what `git gate init` can add besides the clone itself. A new part is one line here.
+
+Its module has `steps(desk)` and `removal(desk)`, each a list of `service.setup.Step`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Part(NamedTuple):
+    """A flag of `git gate init`: what it adds, and the module that knows how."""
+
+    flag: str
+    meaning: str
+    module: str
+
+
+PARTS: tuple[Part, ...] = ()

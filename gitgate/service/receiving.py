@@ -1,0 +1,202 @@
+"""Service: what a shared repository takes. Every ref of a push is judged, from the objects it brings; one bad one stops all.
+
+Gates only grow, by their first parents, an event at a time; they leave through the archive, and never come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ..core import lease as leases
+from ..core.ids import is_id
+from ..core.model import Gate
+from ..errors import GateError
+from ..store.archive import Archived, find, is_month, shelves
+from ..store.refs import ARCHIVE, EVIDENCE, LEASES, OPEN, SESSIONS, WORK
+from .desk import Desk
+
+HITL = "refs/hitl/"
+RUNS = "refs/hitl/runs/"
+MOST_STEPS = 100_000
+Rule = Callable[["Push", "Update", str], str]
+
+
+class Update(NamedTuple):
+    """One ref of a push: from what, to what. None: it is not there."""
+
+    old: str | None
+    new: str | None
+    ref: str
+
+
+@dataclass
+class Push:
+    """A push, with what its rules need to know of the repository that is to take it."""
+
+    desk: Desk
+    updates: Sequence[Update]
+    gates: dict[str, Gate] = field(default_factory=dict)
+    _archived: dict[str, Archived] | None = None
+    _open: Mapping[str, str] | None = None
+
+    @property
+    def archived(self) -> Mapping[str, Archived]:
+        """Which of the gates of this push the archive here holds already."""
+        if self._archived is None:
+            named = [name for update in self.updates if is_id(name := update.ref.rpartition("/")[2])]
+            self._archived = find(self.desk.repo, shelves(self.desk.repo, ARCHIVE), named)
+        return self._archived
+
+    def after(self, ref: str) -> str | None:
+        """Where a ref will be when the push is through."""
+        for update in self.updates:
+            if update.ref == ref:
+                return update.new
+        if self._open is None:
+            self._open = self.desk.refs.under(OPEN)
+        return self._open.get(ref)
+
+    def gate(self, gate: str, tip: str) -> Gate:
+        """The gate with this tip, read once."""
+        if tip not in self.gates:
+            self.gates[tip] = self.desk.records.load(gate, tip)
+        return self.gates[tip]
+
+
+def parse_updates(text: str, zero: str) -> list[Update]:
+    """The lines that git gives to a receiving hook."""
+    found = []
+    for line in text.splitlines():
+        old, new, ref = [*line.split(" ", 2), "", ""][:3]
+        found.append(Update(None if old == zero else old, None if new == zero else new, ref))
+    return found
+
+
+def refusals(desk: Desk, updates: Iterable[Update]) -> dict[str, str]:
+    """By ref, in words for whoever pushed, why it is not taken; empty when all of it may be."""
+    push = Push(desk, [update for update in updates if update.ref.startswith(HITL)])
+    found = {}
+    for update in push.updates:
+        reason = judge(push, update)
+        if reason:
+            found[update.ref] = reason
+    return found
+
+
+def judge(push: Push, update: Update) -> str:
+    if update.old == update.new:
+        return ""
+    for prefix, rule in RULES.items():
+        if update.ref.startswith(prefix):
+            try:
+                return rule(push, update, update.ref.removeprefix(prefix))
+            except GateError as wrong:
+                return wrong.message
+            except RecursionError:
+                return "it is nested too deeply"
+    return "this gitgate knows no such kind of ref; upgrade it on the server, or mend the name"
+
+
+def judge_open(push: Push, update: Update, gate: str) -> str:
+    """A record is opened whole, grows by its first parents, and leaves only once the archive holds it."""
+    if not is_id(gate):
+        return "it is not named like a gate"
+    if update.new is None:
+        return judge_closing(push, update, gate)
+    known = push.archived.get(gate)
+    if known is not None:
+        return f"gate {gate} is closed, and in the archive of {known.month}: it is not opened again (git gate sync)"
+    after = push.gate(gate, update.new)
+    if update.old is not None and all(entry.commit != update.old for entry in after.history):
+        return (
+            f"gate {gate} only grows, by first parents: {update.new[:10]} does not go on from {update.old[:10]}, "
+            "which is there now (git gate sync)"
+        )
+    return ""
+
+
+def judge_closing(push: Push, update: Update, gate: str) -> str:
+    known = push.archived.get(gate)
+    if known is None or update.old not in known.tips:
+        return f"gate {gate} is not in the archive as it is now: archive it first (git gate archive)"
+    return ""
+
+
+def judge_work(push: Push, update: Update, gate: str) -> str:
+    """The work is what the record says that it is, for as long as the gate is open."""
+    tip = push.after(OPEN + gate)
+    if update.new is None:
+        return "" if tip is None else f"gate {gate} is open: its work stays with it"
+    if not is_id(gate) or tip is None:
+        return f"there is no gate {gate} that this could be the work of"
+    named = push.gate(gate, tip).opened.work.commit
+    if update.new != named:
+        return f"gate {gate} names {(named or 'no work')[:10]} as its work, and this is {update.new[:10]}"
+    return ""
+
+
+def judge_session(push: Push, update: Update, gate: str) -> str:
+    """A session may be saved anew and erased at any time; it belongs to an open gate."""
+    if update.new is None:
+        return ""
+    if not is_id(gate) or push.after(OPEN + gate) is None:
+        return f"there is no open gate {gate} that this could be the session of"
+    push.desk.records.tree(push.desk.records.commit(update.new).tree)
+    return ""
+
+
+def judge_lease(push: Push, update: Update, gate: str) -> str:
+    """A lease moves freely, and is what it says that it is. One that ends does so with its claim's outcome, or lapsed."""
+    if update.new is None:
+        return ""
+    found = leases.parse(push.desk.records.commit(update.new).message) if is_id(gate) else None
+    if found is None or found.gate != gate:
+        return f"it is no lease of gate {gate}"
+    return "" if push.after(OPEN + gate) else f"there is no open gate {gate} to act on"
+
+
+def judge_run(push: Push, update: Update, _name: str) -> str:
+    """A workflow's journal is only added to."""
+    return grows(push, update) if update.new and update.old else ""
+
+
+def judge_archive(push: Push, update: Update, month: str) -> str:
+    """The archive is only added to."""
+    if not is_month(month):
+        return "an archive is named by its month, as 2026-01"
+    if update.new is None:
+        return "the archive is not deleted"
+    if update.old is not None:
+        return grows(push, update)
+    push.desk.records.commit(update.new)
+    return ""
+
+
+def judge_evidence(_push: Push, _update: Update, month: str) -> str:
+    """The work of closed gates may be rewritten: that is how it is erased."""
+    return "" if is_month(month) else "evidence is named by its month, as 2026-01"
+
+
+def grows(push: Push, update: Update) -> str:
+    """Whether the old tip is among the new one's first parents: as a merged side line it would not count any more."""
+    oid = update.new
+    for _ in range(MOST_STEPS):
+        if oid is None or oid == update.old:
+            break
+        oid = next(iter(push.desk.records.commit(oid).parents), None)
+    if oid != update.old:
+        return f"it only grows, by first parents: {str(update.new)[:10]} does not go on from {str(update.old)[:10]}"
+    return ""
+
+
+RULES: dict[str, Rule] = {
+    OPEN: judge_open,
+    WORK: judge_work,
+    SESSIONS: judge_session,
+    LEASES: judge_lease,
+    RUNS: judge_run,
+    ARCHIVE: judge_archive,
+    EVIDENCE: judge_evidence,
+}

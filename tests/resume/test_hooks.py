@@ -1,0 +1,142 @@
+"""A server whose hooks run: an answer that is pushed there resumes the agent, once, and the push does not wait for it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from resuming import Agent, until
+from testbed.command import Command
+from testbed.repositories import Clone
+
+COMMITS = 'echo "db=$GITGATE_ANSWER" > db.conf; git add -A; git commit -qm "Use $GITGATE_ANSWER"'
+
+
+@pytest.fixture(autouse=True)
+def _sessions_travel(server: Clone, ann: Clone, bob: Clone, cli: Command) -> None:
+    for clone in (ann, bob):
+        clone.git("config", "gitgate.session", "push")
+        cli.quick("init", "--no-resume", cwd=clone.path, code=0)
+    del server
+
+
+def ask(cli: Command, clone: Clone, *flags: str) -> str:
+    return cli.quick("ask", "Which database?", "--agent", "scripted", *flags, cwd=clone.path, code=0).line
+
+
+def state(cli: Command, clone: Clone, gate: str) -> str:
+    cli.quick("sync", cwd=clone.path)
+    return str(cli.quick("show", gate, "--json", cwd=clone.path, code=0).json["state"])
+
+
+def test_an_answer_from_another_clone_resumes_the_agent_on_the_server(
+    server: Clone, ann: Clone, bob: Clone, agent: Agent, cli: Command
+) -> None:
+    """Asked in one clone, answered in another, resumed on the server: the branch goes on from the partial work."""
+    agent.does(COMMITS)
+    ann.git("checkout", "-q", "-b", "feature")
+    ann.git("push", "-q", "origin", "feature")
+    ann.write("partial", "p")
+    gate = ask(cli, ann)
+    cli.quick("sync", cwd=bob.path, code=0)
+    said = cli.quick("respond", gate, "Postgres", cwd=bob.path, code=0)
+    assert "pushed to origin; its hook resumes it" in said.err
+    until(lambda: "refs/heads/feature" in server.refs() and state(cli, bob, gate) == "resumed")
+    assert server.git("log", "-1", "--format=%s", "feature") == "Use Postgres"
+    assert server.git("show", "feature:partial") == "p"
+    assert f"Gate: {gate}" in server.git("log", "-1", "--format=%b", "feature")
+    until(lambda: not (server.path / "gitgate/worktrees" / gate).exists())
+    assert list(server.refs("refs/heads")) == ["refs/heads/feature", "refs/heads/main"]
+    assert agent.starts == [gate]
+
+
+def test_the_push_does_not_wait_for_the_agent(
+    server: Clone, ann: Clone, bob: Clone, agent: Agent, cli: Command
+) -> None:
+    """The agent works for long; the push that started it is through at once."""
+    agent.does("sleep 3")
+    gate = ask(cli, ann)
+    cli.quick("sync", cwd=bob.path, code=0)
+    cli.quick("respond", gate, "Postgres", "--no-push", cwd=bob.path, code=0)
+    began = time.monotonic()
+    bob.git("push", "-q", "origin", f"refs/hitl/open/{gate}")
+    assert time.monotonic() - began < 2
+    until(lambda: agent.starts == [gate])
+    assert agent.ends == []
+    until(lambda: agent.ends == [gate])
+
+
+def test_the_same_hook_run_twice_changes_nothing(
+    server: Clone, ann: Clone, agent: Agent, cli: Command
+) -> None:
+    """A delivery that is repeated finds nothing to do."""
+    gate = ask(cli, ann)
+    cli.quick("respond", gate, "Postgres", cwd=ann.path, code=0)
+    until(lambda: state(cli, ann, gate) == "resumed")
+    tip = server.refs()[f"refs/hitl/open/{gate}"]
+    for _ in range(2):
+        (server.path / "gitgate/called").touch()
+        cli("hook", "post-receive", cwd=server.path, env={"GIT_DIR": "."}, code=0)
+    assert server.refs()[f"refs/hitl/open/{gate}"] == tip
+    assert agent.starts == [gate]
+
+
+def test_many_answers_in_one_push_are_one_run(
+    server: Clone, ann: Clone, bob: Clone, agent: Agent, cli: Command
+) -> None:
+    """Each gate is claimed once, by one runner, at most so many at a time."""
+    gates = [ask(cli, ann) for _ in range(5)]
+    cli.quick("sync", cwd=bob.path, code=0)
+    for gate in gates:
+        cli.quick("respond", gate, "Postgres", "--no-push", cwd=bob.path, code=0)
+    cli.quick("sync", cwd=bob.path, code=0)
+    until(lambda: sorted(agent.ends) == sorted(gates))
+    assert sorted(agent.starts) == sorted(gates)
+
+
+def test_a_server_that_may_not_resume_does_not(server: Clone, ann: Clone, agent: Agent, cli: Command) -> None:
+    """Starting agents takes consent; the gates are kept all the same."""
+    cli.quick("init", "--server", "--no-resume", cwd=server.path, code=0)
+    gate = ask(cli, ann)
+    cli.quick("respond", gate, "Postgres", cwd=ann.path, code=0)
+    log = server.path / "gitgate/logs/runner.log"
+    until(lambda: "not started here" in log.read_text())
+    assert agent.starts == []
+
+
+def test_work_that_came_from_elsewhere_brings_no_command(
+    server: Clone, ann: Clone, agent: Agent, cli: Command, tmp_path: Path
+) -> None:
+    """On the server neither a hook nor a filter that the work selects is run, by us or by the agent's git."""
+    ran = tmp_path / "ran"
+    server.git("config", "core.hooksPath", "hooks-of-the-work")
+    server.git("config", "filter.planted.smudge", f"touch {ran}")
+    server.git("config", "filter.planted.clean", f"touch {ran}; cat")
+    agent.does(f"mkdir -p hooks-of-the-work; {COMMITS}")
+    ann.write(".gitattributes", "* filter=planted\n")
+    ann.write("hooks-of-the-work/pre-commit", f"#!/bin/sh\ntouch {ran}\n", executable=True)
+    gate = ask(cli, ann)
+    cli.quick("respond", gate, "Postgres", "--no-push", cwd=ann.path, code=0)
+    cli.quick("sync", cwd=ann.path)
+    cli.quick("resume", gate, cwd=server.path, code=0)
+    assert agent.starts == [gate]
+    assert server.git("log", "-1", "--format=%s", "main") == "Use Postgres"
+    assert not ran.exists()
+
+
+def test_a_branch_that_went_on_gets_the_commits_beside_it(
+    server: Clone, ann: Clone, bob: Clone, agent: Agent, cli: Command
+) -> None:
+    """Where no fast-forward is possible the commits have a branch of their own, and the outcome names it."""
+    agent.does(COMMITS)
+    gate = ask(cli, ann)
+    bob.commit("meanwhile", README="by Bob\n")
+    bob.git("push", "-q", "origin", "main")
+    cli.quick("respond", gate, "Postgres", cwd=ann.path, code=0)
+    until(lambda: state(cli, ann, gate) == "resumed")
+    found = cli.quick("show", gate, "--json", cwd=ann.path, code=0).json["resume"]
+    assert found["branch"] == f"gate/{gate}"
+    assert server.git("log", "-1", "--format=%s", f"gate/{gate}") == "Use Postgres"
+    assert server.git("log", "-1", "--format=%s", "main") == "meanwhile"

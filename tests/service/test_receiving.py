@@ -1,0 +1,202 @@
+"""What a shared repository takes, told by real pushes that run the real hook."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from gitgate.core.answers import Given
+from gitgate.service.answering import Manner, respond
+from gitgate.service.claiming import claim
+from gitgate.service.recording import reload
+from gitgate.service.syncing import sync
+from gitgate.store.records import Signature
+from resuming import Seat, claimant
+from testbed.command import Command
+from testbed.repositories import Clone, GitError
+
+OPEN = "refs/hitl/open/"
+
+
+@pytest.fixture
+def server(bare: Clone, cli: Command) -> Clone:
+    cli.quick("init", "--server", "--no-resume", cwd=bare.path, code=0)
+    return bare
+
+
+@pytest.fixture
+def ann(server: Clone, clone_of: Callable[..., Clone]) -> Iterator[Seat]:
+    with Seat(clone_of(server, "ann")) as seat:
+        yield seat
+
+
+def refused(clone: Clone, *specs: str) -> str:
+    """What the server says to a push that it must not take."""
+    with pytest.raises(GitError) as said:
+        clone.git("push", "origin", *specs)
+    return str(said.value)
+
+
+def test_what_the_product_does_is_taken(ann: Seat, server: Clone) -> None:
+    """Asking, answering, claiming and syncing go through the hook."""
+    gate = ann.answer(ann.ask())
+    held = claim(ann.desk, gate, claimant())
+    assert server.refs()[OPEN + gate.id] == held.claim
+
+
+def test_a_push_without_gates_is_none_of_its_business(ann: Seat, server: Clone) -> None:
+    """A branch is pushed as ever."""
+    new = ann.clone.commit("more")
+    ann.clone.git("push", "-q", "origin", "main")
+    assert server.refs()["refs/heads/main"] == new
+
+
+def test_a_record_is_not_rewound(ann: Seat) -> None:
+    """History stays."""
+    gate = ann.answer(ann.ask())
+    first = gate.history[0].commit
+    assert "only grows" in refused(ann.clone, f"+{first}:{OPEN}{gate.id}")
+
+
+def test_an_ancestor_is_not_enough(ann: Seat) -> None:
+    """An answer slipped in before the one that counts, which is then recorded again: only first parents count."""
+    gate = ann.ask()
+    answered = ann.answer(gate)
+    ann.clone.git("update-ref", OPEN + gate.id, gate.tip)
+    desk = ann.desk
+    other = respond(desk, reload(desk, gate.id), Given(text="MySQL"), Manner(push=False)).gate
+    by = Signature("Ada <ada@example.org>", desk.at)
+    again = desk.records.repeat(other, answered.history[-1], by, answered.tip)
+    assert again.state == "answered"
+    assert "only grows" in refused(ann.clone, f"{again.tip}:{OPEN}{gate.id}")
+
+
+def test_one_file_an_event(ann: Seat) -> None:
+    """A commit that adds two files, or changes one, is no event."""
+    gate = ann.ask()
+    blob = ann.clone.git("hash-object", "-w", "--stdin", input="x")
+    old = ann.clone.git("ls-tree", gate.tip)
+    tree = ann.clone.git("mktree", input=f"{old}\n100644 blob {blob}\tone\n100644 blob {blob}\ttwo\n")
+    commit = ann.clone.git("commit-tree", tree, "-p", gate.tip, "-m", "two")
+    assert f"{OPEN}{gate.id}: " in refused(ann.clone, f"{commit}:{OPEN}{gate.id}")
+
+
+def test_an_answer_is_for_its_own_gate(ann: Seat) -> None:
+    """An answer copied from another gate is refused."""
+    one, two = ann.answer(ann.ask("One?")), ann.ask("Two?")
+    answers = ann.clone.git("ls-tree", one.tip, "answers")
+    tree = ann.clone.git("mktree", input=f"{ann.clone.git('ls-tree', two.tip)}\n{answers}\n")
+    commit = ann.clone.git("commit-tree", tree, "-p", two.tip, "-m", "copied")
+    assert f"is for gate {one.id}" in refused(ann.clone, f"{commit}:{OPEN}{two.id}")
+
+
+def test_a_gate_is_deleted_only_after_it_was_archived(ann: Seat, server: Clone, cli: Command) -> None:
+    """Before, the deletion is refused; after, it is taken, and the gate is not opened again."""
+    gate = ann.ask()
+    assert "archive it first" in refused(ann.clone, f":{OPEN}{gate.id}")
+    cli.quick("withdraw", gate.id, "--reason", "no need", cwd=ann.clone.path, code=0)
+    tip = ann.clone.refs()[OPEN + gate.id]
+    cli.quick("archive", "--older-than", "0s", cwd=ann.clone.path, code=0)
+    assert OPEN + gate.id not in server.refs()
+    assert "not opened again" in refused(ann.clone, f"{tip}:{OPEN}{gate.id}")
+
+
+def test_archive_and_deletion_in_one_push_are_refused(ann: Seat, server: Clone) -> None:
+    """Without the archive in place the deletion would lose the gate if only it went through."""
+    gate = ann.ask()
+    tree = ann.clone.git("rev-parse", f"{gate.tip}^{{tree}}")
+    fold = ann.clone.git(
+        "commit-tree", tree, "-p", gate.tip, "-p", gate.tip, "-m", f"fold\n\n{gate.id} {gate.tip}"
+    )
+    said = refused(ann.clone, f"{fold}:refs/hitl/archive/2026-01", f":{OPEN}{gate.id}")
+    assert "archive it first" in said
+    assert OPEN + gate.id in server.refs()
+
+
+def test_the_archive_only_grows(ann: Seat) -> None:
+    """A month is neither deleted nor rewritten."""
+    tree = ann.clone.git("hash-object", "-t", "tree", "-w", "--stdin")
+    first, other = (ann.clone.git("commit-tree", tree, "-m", name) for name in "ab")
+    ann.clone.git("push", "-q", "origin", f"{first}:refs/hitl/archive/2026-01")
+    assert "only grows" in refused(ann.clone, f"+{other}:refs/hitl/archive/2026-01")
+    assert "not deleted" in refused(ann.clone, ":refs/hitl/archive/2026-01")
+    assert "named by its month" in refused(ann.clone, f"{first}:refs/hitl/archive/all")
+
+
+def test_work_is_what_its_record_names(ann: Seat) -> None:
+    """Other work under a gate's name is refused; its own is taken, and stays while the gate is open."""
+    ann.clone.write("partial", "p")
+    gate = ann.ask()
+    main = ann.clone.refs()["refs/heads/main"]
+    work = gate.opened.work.commit
+    assert "as its work" in refused(ann.clone, f"{main}:refs/hitl/work/{gate.id}")
+    ann.clone.git("push", "-q", "origin", f"{work}:refs/hitl/work/{gate.id}")
+    assert "stays with it" in refused(ann.clone, f":refs/hitl/work/{gate.id}")
+    assert "no gate" in refused(ann.clone, f"{main}:refs/hitl/work/2222222222")
+
+
+def test_a_lease_is_a_lease(ann: Seat) -> None:
+    """It moves freely, and nothing else takes its name."""
+    gate = ann.answer(ann.ask())
+    main = ann.clone.refs()["refs/heads/main"]
+    assert "no lease" in refused(ann.clone, f"{main}:refs/hitl/leases/{gate.id}")
+    held = claim(ann.desk, gate, claimant())
+    ann.clone.git("push", "-q", "origin", f":refs/hitl/leases/{held.gate.id}")
+
+
+def test_an_unknown_kind_is_refused(ann: Seat) -> None:
+    """What this version does not know it does not take on trust."""
+    main = ann.clone.refs()["refs/heads/main"]
+    assert "no such kind" in refused(ann.clone, f"{main}:refs/hitl/other/2222222222")
+
+
+def test_one_bad_ref_stops_the_push(ann: Seat, server: Clone) -> None:
+    """Nothing of it is taken, the branch beside it neither, and the reason names the ref."""
+    gate = ann.answer(ann.ask())
+    before = server.refs()
+    ann.clone.commit("more")
+    said = refused(ann.clone, "main", f"+{gate.history[0].commit}:{OPEN}{gate.id}")
+    assert f"{OPEN}{gate.id}" in said
+    assert server.refs() == before
+
+
+def test_a_hook_of_others_goes_on_working(server: Clone, ann: Seat, cli: Command) -> None:
+    """It runs first, hears the same, may refuse, survives a second init, and is back after the removal."""
+    hook = server.path / "hooks/pre-receive"
+    cli.quick("init", "--remove", cwd=server.path, code=0)
+    assert not hook.exists()
+    server.write("hooks/pre-receive", "#!/bin/sh\ncat > heard\n[ ! -e closed ]\n", executable=True)
+    for _ in range(2):
+        cli.quick("init", "--server", "--no-resume", cwd=server.path, code=0)
+    gate = ann.ask()
+    assert f"{OPEN}{gate.id}" in (server.path / "heard").read_text()
+    server.write("closed")
+    assert "pre-receive hook declined" in refused(ann.clone, "HEAD:refs/heads/other")
+    (server.path / "closed").unlink()
+    assert "only grows" in refused(ann.clone, f"+{ann.answer(gate).history[0].commit}:{OPEN}{gate.id}")
+    cli.quick("init", "--remove", cwd=server.path, code=0)
+    assert "cat > heard" in hook.read_text()
+
+
+def test_without_git_gate_no_gate_is_taken(server: Clone, ann: Seat) -> None:
+    """A server that lost its git-gate refuses gates, says why, and goes on taking branches."""
+    hook = server.path / "hooks/pre-receive"
+    hook.write_text(re.sub(r"\S*/python[\d.]*", "/nowhere/python", hook.read_text()))
+    with pytest.raises(GitError, match="no longer installed"):
+        ann.clone.git("push", "origin", f"{ann.ask(push=False).tip}:{OPEN}2222222222")
+    ann.clone.git("push", "-q", "origin", "HEAD:refs/heads/other")
+
+
+def test_many_refs_are_judged_in_one_process(ann: Seat, server: Clone, cli: Command) -> None:
+    """From a dozen on they are read through the library, from the quarantine as well."""
+    gates = [ann.ask(f"{n}?", push=False) for n in range(15)]
+    ann.clone.git("push", "-q", "origin", *(f"{OPEN}{gate.id}" for gate in gates))
+    assert len(server.refs(OPEN)) == 15
+    answered = [ann.answer(gate, push=False) for gate in gates]
+    wrong = f"+{ann.clone.refs()['refs/heads/main']}:{OPEN}{gates[0].id}"
+    said = refused(ann.clone, wrong, *(f"{gate.tip}:{OPEN}{gate.id}" for gate in answered[1:]))
+    assert said.count("remote: gate: ") == 1
+    sync(ann.desk)
+    assert server.refs()[OPEN + gates[1].id] == answered[1].tip
