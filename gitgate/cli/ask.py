@@ -11,8 +11,8 @@ import click
 
 from ..core.words import ON_TIMEOUT, PRIORITIES
 from ..errors import Usage
-from .remarks import SAVED, tell_trouble, where
 from .screen import Screen, read_file, read_text, verb
+from .whereto import SAVED, tell_trouble, where
 
 if TYPE_CHECKING:
     from ..core.drafts import Draft

@@ -8,6 +8,7 @@ import click
 
 from ..core.words import PRIORITIES
 from .screen import Screen, gate_argument, verb
+from .whereto import tell_trouble, where
 
 if TYPE_CHECKING:
     from ..service.desk import Desk
@@ -112,9 +113,6 @@ def signal_command(screen: Screen, gate_id: str, status: str, message: str, push
     )
 
 
-SAVED = "saved, not pushed: git gate sync"
-
-
 def tell(screen: Screen, desk: Desk, published: Published, did: str) -> None:
     """The gate as it is now, and where the word went."""
     from ..render import shapes
@@ -123,17 +121,3 @@ def tell(screen: Screen, desk: Desk, published: Published, did: str) -> None:
     screen.emit("gate", shapes.gate(gate, pushed=published.pushed), "")
     tell_trouble(screen, published)
     screen.say(f"{did} gate {gate.id}: {where(desk, published)}")
-
-
-def tell_trouble(screen: Screen, published: Published) -> None:
-    """Why it did not get further than here, where somebody wanted it to."""
-    if published.remote is not None and not published.pushed:
-        screen.warn(f"warning: not pushed, but safe here: {published.reason}")
-
-
-def where(desk: Desk, published: Published) -> str:
-    if published.pushed:
-        return f"pushed to {published.remote}"
-    from ..service.publishing import remote_of
-
-    return SAVED if published.remote or remote_of(desk) else "saved here"

@@ -11,8 +11,8 @@ from ..core.ids import is_prefix
 from ..core.model import Gate
 from ..errors import BadAnswer, GateError, UnknownGate, Usage
 from . import exits
-from .remarks import SAVED, tell_trouble, where
 from .screen import Screen, complete_ids, verb
+from .whereto import SAVED, tell_trouble, where
 
 if TYPE_CHECKING:
     from ..service.answering import Responded

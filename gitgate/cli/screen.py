@@ -119,9 +119,9 @@ class Screen:
     @property
     def width(self) -> int:
         """The terminal's width, also behind a pager that git itself started."""
-        import shutil
-
         if sys.stdout.isatty() or (self.env.get("GIT_PAGER_IN_USE") and self.env.get("COLUMNS")):
+            import shutil
+
             return shutil.get_terminal_size((80, 24)).columns
         return WIDEST
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-
 ALPHABET = "23456789abcdefghijkmnpqrstuvwxyz"  # base32 without the look-alikes 0 o 1 l
 LENGTH = 10
 SHORTEST_PREFIX = 4
@@ -12,6 +10,8 @@ _LETTERS = frozenset(ALPHABET)
 
 def gate_id(opened: bytes) -> str:
     """The id of the gate that this `question.yaml` opens; the document holds a nonce, so that ids never repeat."""
+    import hashlib  # dear, and a list makes no ids
+
     number = int.from_bytes(hashlib.sha256(opened).digest()[:8], "big")
     return "".join(ALPHABET[(number >> (5 * place)) & 31] for place in range(LENGTH))
 
@@ -26,4 +26,6 @@ def is_prefix(text: str) -> bool:
 
 def file_name(contents: bytes) -> str:
     """The unique part of an event's file: the same words said again are the same file, so a repeat adds nothing."""
+    import hashlib
+
     return hashlib.sha256(contents).hexdigest()[:16]
