@@ -32,12 +32,17 @@ def settings(command: str, program: Sequence[str] = ()) -> dict[str, object]:
     found: dict[str, object] = {}
     for event, (name, matcher, seconds) in EVENTS.items():
         line = " ".join([command, name, *map(shlex.quote, program)])
+        # A shim that is not there exits otherwise, and then the call would be made.
+        line += " || exit 2" if event == "PreToolUse" else ""
         entry = {"hooks": [{"type": "command", "command": line, "timeout": seconds}]}
         found[event] = [{"matcher": matcher, **entry} if matcher else entry]
     return found
 
 
 def hooks(program: Sequence[str] = ()) -> dict[str, object]:
-    """The hooks for an agent that this machine starts: the shim in its place, and this very installation behind it."""
+    """The hooks for an agent that this machine starts: the shim in its place, and this very installation behind it.
+
+    -P: no directory takes part in finding our own code; the agent's may hold anything.
+    """
     shim = shlex.quote(str(plugin_folder() / SHIM))
-    return settings(f"sh {shim}", program or (sys.executable, "-m", "gitgate"))
+    return settings(f"sh {shim}", program or (sys.executable, "-P", "-m", "gitgate"))

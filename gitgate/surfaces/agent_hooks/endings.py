@@ -64,5 +64,5 @@ def share(event: Event, gates: list[str]) -> None:
     from ...agents.process import detach
 
     desk = event.desk()
-    argv = [sys.executable, "-m", "gitgate", "hook", "claude-share-session", *gates]
+    argv = [sys.executable, "-P", "-m", "gitgate", "hook", "claude-share-session", *gates]
     detach(argv, desk.repo.place, event.env, desk.repo.state_dir / "share.log")

@@ -1,0 +1,91 @@
+"""Command line: `git gate wrap -- CMD…`: runs an agent, and opens the gate when it ends by asking."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..errors import Failure, Usage
+from . import exits
+from .screen import Screen, verb
+
+if TYPE_CHECKING:
+    from ..core.model import Gate
+
+OUTPUT = "GITHUB_OUTPUT"
+
+
+@click.command("wrap", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@click.option("--waiting-ok", is_flag=True, help="Exit 0 when the agent waits for an answer, instead of 8.")
+@click.option("--agent", metavar="NAME", help="The agent's name.")
+@verb
+def wrap_command(screen: Screen, command: tuple[str, ...], waiting_ok: bool, agent: str | None) -> int:
+    """Run an agent's command; when it ends by asking, open the gate for it and exit 8.
+
+    It has asked when it opened a gate itself, stopped at a deferred tool call, ended with a `needs_input` or
+    `NEEDS_HUMAN` object, or left a signal file. Otherwise its own exit code is passed on. Its work is left as it is.
+
+    \b
+    git gate wrap -- claude -p "$TASK" --output-format json --permission-prompt-tool stdio
+    """
+    if not command:
+        raise Usage("what is to be run?", hint="git gate wrap -- claude -p 'The task' --output-format json")
+    desk = screen.desk()
+    from ..agents.wrapped import run_wrapped
+    from ..service.wrapping import gate_of, look, read_end
+
+    before = look(desk)
+    env = {"GITGATE_AGENT": Path(command[0]).name, **screen.env}
+    # With --json our object is all there is on standard output, and what the command says is talk.
+    out = sys.stderr.buffer if screen.as_json else sys.stdout.buffer
+
+    def forward(piece: bytes) -> None:
+        out.write(piece)
+        out.flush()
+
+    heard = run_wrapped(command, Path.cwd(), env, forward)
+    gate = gate_of(desk, before, read_end(command, heard.code, heard.out), agent)
+    tell_ci(screen, gate, heard.code)
+    return tell(screen, gate, heard.code, waiting_ok=waiting_ok)
+
+
+def tell(screen: Screen, gate: Gate | None, code: int, *, waiting_ok: bool) -> int:
+    if screen.as_json:
+        from ..render import shapes
+
+        shape = shapes.gate(gate) if gate else None
+        screen.emit("wrap", {"gate": shape, "state": state_of(gate, code), "code": code}, "")
+    if gate is None:
+        return code
+    screen.say(f"gate {gate.id}: {gate.opened.title}")
+    if gate.state != "awaiting":
+        return exits.DONE if waiting_ok else exits.WAITING
+    resumes = (
+        "its answer starts it again"
+        if gate.opened.delivery == "resume"
+        else f"read the answer: git gate check {gate.id[:6]}"
+    )
+    screen.say(f"the agent waits for an answer; {resumes}")
+    return exits.DONE if waiting_ok else exits.WAITING
+
+
+def state_of(gate: Gate | None, code: int) -> str:
+    return gate.state if gate is not None else "failed" if code else "done"
+
+
+def tell_ci(screen: Screen, gate: Gate | None, code: int) -> None:
+    """For the steps that follow in a CI job. Both are words of our own: no line of them can be somebody else's."""
+    name = screen.env.get(OUTPUT)
+    if not name:
+        return
+    try:
+        with Path(name).open("a", encoding="utf-8") as out:
+            out.write(f"gate={gate.id if gate else ''}\nstate={state_of(gate, code)}\n")
+    except OSError as unwritable:
+        raise Failure(
+            f"{OUTPUT} cannot be written: {unwritable.strerror}", hint=f"check {name}"
+        ) from unwritable
