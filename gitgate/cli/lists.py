@@ -15,7 +15,8 @@ from .screen import Screen, verb
 
 if TYPE_CHECKING:
     from ..service.desk import Desk
-    from ..service.listing import Filter, Summary
+    from ..core.summary import Summary
+    from ..service.listing import Filter
 
 MOST_IN_OVERVIEW = 20
 
@@ -104,18 +105,21 @@ def type_of(given: str | None) -> str | None:
 
 def lines_of(screen: Screen, desk: Desk, found: Sequence[Summary], *, verbose: bool) -> list[str]:
     """A line a gate; verbose, with its title and context below."""
+    from ..core.text import one_line, wrap
+
     head, *body = table(found, desk.clock(), screen.width, color=screen.colored)
     if not verbose:
         return [head, *body]
     lines = [head]
     for summary, line in zip(found, body, strict=True):
-        lines += ["", line, *beneath(screen, desk, summary)]
+        question = one_line(summary.question)
+        whole = [] if question in line else [wrap(question, min(screen.width, 100), "    ")]
+        lines += ["", line, *whole, *beneath(screen, desk, summary)]
     return lines
 
 
 def beneath(screen: Screen, desk: Desk, summary: Summary) -> list[str]:
     from ..core.text import neutral, one_line, wrap
-    from ..render.table import due
 
     cells = min(screen.width, 100)
     title = one_line(summary.title)
@@ -130,7 +134,7 @@ def beneath(screen: Screen, desk: Desk, summary: Summary) -> list[str]:
     if options:
         lines.append(wrap(f"options: {options}", cells, "    "))
     if summary.deadline:
-        lines.append(f"    {due(summary.deadline, desk.clock())} ({summary.on_timeout})")
+        lines.append(f"    deadline {summary.deadline}: {summary.on_timeout}")
     return lines
 
 

@@ -12,15 +12,15 @@ from .screen import Screen, gate_argument, verb
 @verb
 def status_command(screen: Screen, gate_id: str | None) -> None:
     """Where things stand: one gate in a few lines, or all of them counted, and who asked."""
+    from ..core.text import clip
     from ..service.reporting import gate_status, overall_status
 
     desk = screen.desk()
     if gate_id is not None:
         fields, text = gate_status(desk, gate_id)
-        screen.emit("status", fields, text)
-        return
-    fields, text = overall_status(desk)
-    screen.emit("status", fields, text)
+    else:
+        fields, text = overall_status(desk)
+    screen.emit("status", fields, "\n".join(clip(line, screen.width) for line in text.split("\n")))
 
 
 @click.command("tree")
@@ -61,7 +61,7 @@ def log_command(screen: Screen, gate_id: str | None, most: int | None) -> None:
     events = events[:most] if most else events
     screen.emit("log", {"events": events}, "")
     if events and not screen.as_json:
-        screen.page("\n".join(trail(events, color=screen.colored)))
+        screen.page("\n".join(trail(events, screen.width, color=screen.colored)))
     elif not events:
         screen.say("no gate was ever opened here; git gate sync fetches those of the remote")
 
@@ -85,4 +85,4 @@ def watch_command(screen: Screen, gate_id: str | None, for_: str | None) -> None
         if screen.as_json:
             click.echo(json.dumps(thing("event", event), ensure_ascii=False))
         else:
-            click.echo(line(event, color=screen.colored))
+            click.echo(line(event, screen.width, color=screen.colored))

@@ -73,11 +73,6 @@ def span(left: float) -> str:
 
 
 def cells(row: Row, now: float) -> tuple[str, ...]:
-    question = one_line(row.question or row.title)
-    more = (
-        f" (+{int(row.questions) - 1} more)" if row.questions.isdecimal() and int(row.questions) > 1 else ""
-    )
-    late = f" · {due(row.deadline, now)}" if row.deadline and row.state == "awaiting" else ""
     return (
         row.id,
         age(row.at, now),
@@ -85,31 +80,33 @@ def cells(row: Row, now: float) -> tuple[str, ...]:
         row.state,
         one_line(row.agent) or "-",
         one_line(row.branch) or "-",
-        f"{question}{more}{late}",
+        one_line(row.question or row.title),
     )
 
 
+def ending(row: Row, now: float) -> str:
+    """What stands behind the question however much of that is cut: that there are more, and until when."""
+    more = (
+        f" (+{int(row.questions) - 1} more)" if row.questions.isdecimal() and int(row.questions) > 1 else ""
+    )
+    return more + (f" · {due(row.deadline, now)}" if row.deadline and row.state == "awaiting" else "")
+
+
 def table(rows: Sequence[Row], now: float, cells_wide: int, *, color: bool = False) -> list[str]:
-    """A line a gate. The state is left out where all are waiting; the question gets what is left of the line."""
-    body = [cells(row, now) for row in rows]
-    shown = [
-        column
-        for column in range(len(HEADS))
-        if column != STATE or any(line[STATE] != "awaiting" for line in body)
-    ]
+    """A line a gate. The state is left out where all are waiting; the question gets what is left of the line.
+
+    Built a column at a time: in a list of thousands the calls for each cell would take longer than git does.
+    """
+    columns = list(zip(HEADS, *(cells(row, now) for row in rows), strict=True))
+    shown = [c for c in range(len(HEADS)) if c != STATE or set(columns[c][1:]) - {"awaiting"}]
     most = limits(cells_wide)
-    widths = {
-        c: max(
-            width(HEADS[c]), min(most.get(c, cells_wide), max((width(line[c]) for line in body), default=0))
-        )
-        for c in shown[:-1]
-    }
-    left = max(LEAST_QUESTION, cells_wide - sum(widths.values()) - 2 * len(widths))
-    lines = [paint(joined(HEADS, shown, widths, left), "dim", on=color)]
-    for row, line in zip(rows, body, strict=True):
-        text = joined(line, shown, widths, left)
-        lines.append(colored(text, row) if color else text)
-    return lines
+    laid = [padded(columns[c], most.get(c, cells_wide), right=c == AGE) for c in shown[:-1]]
+    left = max(LEAST_QUESTION, cells_wide - sum(width(column[0]) + 2 for column in laid))
+    question, _ = clipped(columns[shown[-1]], left)
+    lines = [line.rstrip() for line in map("  ".join, zip(*laid, question, strict=True))]
+    if not color:
+        return lines
+    return [paint(lines[0], "dim", on=True), *map(colored, lines[1:], rows)]
 
 
 def limits(cells_wide: int) -> dict[int, int]:
@@ -121,14 +118,21 @@ def limits(cells_wide: int) -> dict[int, int]:
     return {ASKER: MOST_ASKER, BRANCH: MOST_BRANCH}
 
 
-def joined(line: Sequence[str], shown: Sequence[int], widths: dict[int, int], left: int) -> str:
-    parts = [padded(clip(line[c], widths[c]), widths[c], right=c == AGE) for c in shown[:-1]]
-    return "  ".join([*parts, clip(line[shown[-1]], left)]).rstrip()
+def padded(column: Sequence[str], most: int, *, right: bool) -> list[str]:
+    """The column as wide as its widest cell, head included, or as `most`."""
+    fitting, size = clipped(column, max(most, width(column[0])))
+    if "".join(fitting).isascii():
+        return [text.rjust(size) for text in fitting] if right else [text.ljust(size) for text in fitting]
+    blanks = [" " * (size - width(text)) for text in fitting]
+    return [blank + text if right else text + blank for text, blank in zip(fitting, blanks, strict=True)]
 
 
-def padded(text: str, cells: int, *, right: bool) -> str:
-    blanks = " " * (cells - width(text))
-    return blanks + text if right else text + blanks
+def clipped(column: Sequence[str], most: int) -> tuple[Sequence[str], int]:
+    """The column cut to `most` cells, and how many its widest cell has then."""
+    size = max(map(len if "".join(column).isascii() else width, column))
+    if size <= most:
+        return column, size
+    return [clip(text, most) for text in column], most
 
 
 def colored(text: str, row: Row) -> str:

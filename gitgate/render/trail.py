@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..core.text import one_line
+from ..core.text import clip, one_line, width
 from .paint import paint
 
 EVENT_COLORS = {
@@ -20,13 +20,16 @@ EVENT_COLORS = {
 }
 
 
-def line(event: Mapping[str, object], *, color: bool = False) -> str:
+def line(event: Mapping[str, object], cells: int = 10_000, *, color: bool = False) -> str:
+    """One event, its words cut to what the line has left."""
     name = str(event["event"])
     who = one_line(str(event.get("by") or "nobody").partition(" <")[0])
-    words = one_line(" · ".join(str(event.get("text") or "").split("\n")), 100)
+    words = one_line(" · ".join(str(event.get("text") or "").split("\n")))
+    head = f"{event['at']}  {str(event['gate'])[:10]}  "
     painted = paint(f"{name:<10}", EVENT_COLORS.get(name, ""), on=color)
-    return f"{event['at']}  {str(event['gate'])[:10]}  {painted} {who}{': ' + words if words else ''}"
+    left = max(20, cells - width(head) - max(len(name), 10) - 1)
+    return f"{head}{painted} {clip(f'{who}: {words}' if words else who, left)}"
 
 
-def trail(events: Sequence[Mapping[str, object]], *, color: bool = False) -> list[str]:
-    return [line(event, color=color) for event in events]
+def trail(events: Sequence[Mapping[str, object]], cells: int, *, color: bool = False) -> list[str]:
+    return [line(event, cells, color=color) for event in events]
