@@ -14,8 +14,8 @@ from ..render.table import table
 from .screen import Screen, verb
 
 if TYPE_CHECKING:
-    from ..service.desk import Desk
     from ..core.summary import Summary
+    from ..service.desk import Desk
     from ..service.listing import Filter
 
 MOST_IN_OVERVIEW = 20
@@ -221,4 +221,6 @@ def state_line(counts: dict[str, int]) -> str:
 
 
 def next_command(first: Summary) -> str:
-    return "git gate verify" if first.state == "broken" else f"git gate show {first.id[:6]}"
+    from ..core.text import one_line
+
+    return "git gate verify" if first.state == "broken" else f"git gate show {one_line(first.id[:6])}"

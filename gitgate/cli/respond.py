@@ -150,6 +150,8 @@ def answer_one(screen: Screen, desk: Desk, gate: Gate, given: Given, flags: dict
 def edited(screen: Screen, desk: Desk, gate: Gate, given: Given) -> Given:
     from .editor import has_editor, write_answer
 
+    if given.approve is not None or given.other is not None:
+        raise Usage("--edit writes the answer; --approve, --reject and --other cannot stand beside it")
     if not has_editor(screen, desk):
         raise Usage(
             "--edit needs a terminal, or an editor that works without one",

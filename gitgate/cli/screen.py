@@ -50,7 +50,7 @@ class Screen:
                 hint="git gate -C DIR works in a directory that is there",
             )
         flags = {"color": self.color} if self.color else {}
-        self.progress(f"{verb_name()} is still at it …")
+        self.progress(f"{verb_name()} is still at it")
         desk = open_desk(self.start, self.env, flags=flags, bulk=bulk, progress=self.progress)
         self.settings = desk.settings
         self.desks.append(desk)
@@ -102,7 +102,7 @@ class Screen:
         if words.startswith("still waiting"):
             self.say(words)
         elif sys.stderr.isatty():
-            self.pulse.start(words, self.say)
+            self.pulse.start(f"{words.rstrip(' …')} …", self.say)
 
     @property
     def interactive(self) -> bool:

@@ -74,10 +74,10 @@ def span(left: float) -> str:
 
 def cells(row: Row, now: float) -> tuple[str, ...]:
     return (
-        row.id,
+        one_line(row.id),
         age(row.at, now),
-        row.priority,
-        row.state,
+        one_line(row.priority),
+        one_line(row.state),
         one_line(row.agent) or "-",
         one_line(row.branch) or "-",
         one_line(row.question or row.title),
@@ -86,9 +86,8 @@ def cells(row: Row, now: float) -> tuple[str, ...]:
 
 def ending(row: Row, now: float) -> str:
     """What stands behind the question however much of that is cut: that there are more, and until when."""
-    more = (
-        f" (+{int(row.questions) - 1} more)" if row.questions.isdecimal() and int(row.questions) > 1 else ""
-    )
+    count = int(row.questions) if row.questions.isdecimal() and len(row.questions) < 4 else 1
+    more = f" (+{count - 1} more)" if count > 1 else ""
     return more + (f" · {due(row.deadline, now)}" if row.deadline and row.state == "awaiting" else "")
 
 
@@ -102,7 +101,11 @@ def table(rows: Sequence[Row], now: float, cells_wide: int, *, color: bool = Fal
     most = limits(cells_wide)
     laid = [padded(columns[c], most.get(c, cells_wide), right=c == AGE) for c in shown[:-1]]
     left = max(LEAST_QUESTION, cells_wide - sum(width(column[0]) + 2 for column in laid))
-    question, _ = clipped(columns[shown[-1]], left)
+    endings = ["", *(ending(row, now) for row in rows)]
+    if any(endings):
+        question = [clip(text, left - width(end)) + end for text, end in zip(columns[-1], endings, strict=True)]
+    else:
+        question = list(clipped(columns[-1], left)[0])
     lines = [line.rstrip() for line in map("  ".join, zip(*laid, question, strict=True))]
     if not color:
         return lines

@@ -16,9 +16,14 @@ def tree(branches: Mapping[str, Sequence[Row]], cells: int, *, color: bool = Fal
         rows = branches[name]
         for place, row in enumerate(rows):
             corner = "└─" if place == len(rows) - 1 else "├─"
-            state = paint(f"[{row.state}]", STATE_COLORS.get(row.state, ""), on=color)
+            state = paint(f"[{one_line(row.state)}]", STATE_COLORS.get(row.state, ""), on=color)
             lines.append(
-                clip_tail(f"{corner} {row.id[:6]} {state} ", one_line(row.title), cells, len(row.state))
+                clip_tail(
+                    f"{corner} {one_line(row.id[:6])} {state} ",
+                    one_line(row.title),
+                    cells,
+                    len(one_line(row.state)),
+                )
             )
             bar = "  " if place == len(rows) - 1 else "│ "
             if one_line(row.question) != one_line(row.title):

@@ -63,17 +63,17 @@ def overall_status(desk: Desk) -> tuple[Json, str]:
         waiting = known["waiting"]
         if summary.state == "awaiting" and isinstance(waiting, list):
             waiting.append(summary.id)
-    words = " · ".join(f"{number} {state}" for state, number in counts.items()) or "no gates"
+    words = " · ".join(f"{number} {one_line(state)}" for state, number in counts.items()) or "no gates"
     lines = [words]
     for known in agents.values():
         waiting = known["waiting"]
         state = (
-            f"waiting ({', '.join(str(g)[:6] for g in waiting)})"
+            f"waiting ({', '.join(one_line(str(g)[:6]) for g in waiting)})"
             if isinstance(waiting, list) and waiting
             else "idle"
         )
         lines.append(
-            f"  {one_line(str(known['agent']))}: {state}, {known['questions']} asked, last at {known['last_seen']}"
+            f"  {one_line(str(known['agent']))}: {state}, {known['questions']} asked, last at {one_line(str(known['last_seen']))}"
         )
     return {"counts": counts, "agents": list(agents.values())}, "\n".join(lines)
 

@@ -214,3 +214,38 @@ def test_everywhere(
     assert f"{tmp_path / 'broken'} is not in a git repository" in said.err
     shape = cli.quick("list", "--everywhere", "--json", cwd=tmp_path, code=0).json
     assert {gate["repository"]: gate["id"] for gate in shape["gates"]} == gates
+
+
+def test_a_forged_gate_is_harmless(cli: Command, repo: Clone, ask: Ask) -> None:
+    """Whoever can push can write any ref and any trailer: what is shown of them is neutral, and nothing fails."""
+    honest = ask("Which?")
+    hostile = "x\u202e\x9b31m"
+    tree = repo.git("hash-object", "-t", "tree", "-w", "--stdin")
+    for gate, state in (("zz\u202ezz", "awaiting"), ("abcdefghij", hostile), ("bcdefghijk", "awaiting")):
+        lines = [
+            f"Gate: {gate}",
+            f"State: {state}",
+            f"Priority: {hostile}",
+            f"Asked-At: {hostile}",
+            f"Deadline: 2{hostile}",
+        ]
+        lines += [f"Questions: {'9' * 60}", f"Branch: {hostile}", f"Agent: {hostile}", f"Title: {hostile}"]
+        message = "forged\n\n" + "\n".join(f"Hitl-{line}" for line in lines)
+        repo.git("update-ref", f"refs/hitl/open/{gate}", repo.git("commit-tree", tree, input=message))
+    for words in (
+        ["list"],
+        ["list", "-v"],
+        ["list", "--all"],
+        [],
+        ["tree"],
+        ["tree", "--all"],
+        ["log"],
+        ["status"],
+    ):
+        said = cli.quick(*words, code=0)
+        assert honest[:6] in said.out or words == ["status"]
+        assert not any(sign in said.out + said.err for sign in ("\x9b", "\u202e")), words
+    assert [gate["id"] for gate in cli.quick("list", "--json", code=0).json["gates"]] == [honest]
+    assert cli.quick("show", "abcdefghij", code=1).err
+    assert cli.quick("respond", "bcdefghijk", "words", code=1).err
+    assert not any(sign in cli.quick("show", "zz\u202ezz", code=1).err for sign in ("\x9b", "\u202e"))

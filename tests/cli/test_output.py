@@ -314,3 +314,14 @@ class TestPager:
     def test_never_in_a_pipe(self, cli: Command, long: str, pager: str) -> None:
         """Nor for JSON."""
         assert "PAGED" not in cli("show", long, env={"PAGER": pager}, code=0).out
+
+
+def test_a_sign_of_life(pty_cli: Start, repo: Clone, tmp_path: Path) -> None:
+    """What takes more than a second says what it is at, on a terminal; in a pipe, and with -q, it does not."""
+    slow = tmp_path / "slow"
+    slow.write_text("#!/bin/sh\nsleep 1.6\necho gone >&2\nexit 1\n", encoding="utf-8")
+    slow.chmod(0o755)
+    repo.git("remote", "add", "origin", "ssh://git@127.0.0.1:9/x.git")
+    env = {"GIT_SSH_COMMAND": str(slow)}
+    shown = [pty_cli("sync", *more, env=env) for more in ([], ["-q"])]
+    assert ["…" in terminal.finish(code=1) for terminal in shown] == [True, False]
