@@ -35,6 +35,13 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatabl
 LEVELS = (ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.GLOBAL, ConfigLevel.PROGRAMDATA)
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Bytes name a case by what they look like: pytest puts names into the environment, where no null byte fits."""
+    if not isinstance(val, bytes):
+        return None
+    return repr(val if len(val) <= 24 else val[:24] + b"...")[2:-1]
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _loopback_only() -> Iterator[None]:
     """Within this process nothing leaves the machine either."""
