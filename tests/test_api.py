@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -257,3 +258,18 @@ def test_an_agent_does_not_answer(repo: Clone, monkeypatch: pytest.MonkeyPatch) 
         gitgate.respond(gate, approve=True)
     with pytest.raises(errors.NotAllowed):
         gitgate.signal(gate, status="CONTINUE")
+
+
+def test_the_page_about_it_is_true(repo: Clone, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every example of docs/python.md runs, one after the other, and says what it promises."""
+    page = (Path(__file__).parents[1] / "docs" / "python.md").read_text(encoding="utf-8")
+    names: dict[str, object] = {}
+    for example in re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+        exec(compile(example, "docs/python.md", "exec"), names)  # noqa: S102 - our own page
+    said = capsys.readouterr().out
+    assert "nobody has answered yet" in said
+    assert "did you mean Postgres?" in said
+    table = {
+        name for row in page.splitlines() if row.startswith("| `") for name in re.findall(r"`(\w+)\(", row)
+    }
+    assert table == set(VERBS)
