@@ -131,6 +131,7 @@ def answer_one(screen: Screen, desk: Desk, gate: Gate, given: Given, flags: dict
         amend=flags["amend"],
         sign=flags["sign"],
         push=flags["push"],
+        **delivery(desk, flags),
     )
     try:
         done = respond(desk, gate, given, manner)
@@ -145,6 +146,15 @@ def answer_one(screen: Screen, desk: Desk, gate: Gate, given: Given, flags: dict
 
         discard(desk, gate)
     return done
+
+
+def delivery(desk: Desk, flags: dict[str, Any]) -> dict[str, Any]:
+    """An answer given where the agent ran starts it there; what that takes is loaded only where it is allowed."""
+    if flags["no_resume"] or not desk.settings.flag("resumeHere"):
+        return {}
+    from ..resume.here import deliver_here
+
+    return {"deliver": deliver_here}
 
 
 def edited(screen: Screen, desk: Desk, gate: Gate, given: Given) -> Given:
@@ -212,6 +222,8 @@ def tell_answered(screen: Screen, desk: Desk, done: Responded) -> int:
 def what_next(desk: Desk, done: Responded) -> str:
     """The last word of an answer: where it is, and what acts on it."""
     gate, published = done.gate, done.published
+    if published.log:
+        return f"resuming here (log {published.log})"
     went = where(desk, published)
     if gate.opened.delivery == "none":
         reads = f"nothing will resume this by itself: git gate check {gate.id[:4]} reads it"

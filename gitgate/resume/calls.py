@@ -16,14 +16,12 @@ from ..runners import Order, find
 from ..service.claiming import Claimant
 from ..service.desk import Desk, open_desk
 from .crew import Crew, Shift
+from .heart import boottime
+from .run import log_of
 
 
 def mark(desk: Desk) -> Path:
     return desk.repo.state_dir / "called"
-
-
-def log_of(desk: Desk, gate: str = "") -> Path:
-    return desk.repo.state_dir / "logs" / f"{gate or 'runner'}.log"
 
 
 def call(desk: Desk, gate: str = "", runner: str = "local") -> str:
@@ -31,8 +29,9 @@ def call(desk: Desk, gate: str = "", runner: str = "local") -> str:
     place = mark(desk)
     place.parent.mkdir(parents=True, exist_ok=True)
     place.touch()
-    order = Order(desk.repo.place, log_of(desk, gate), desk.settings.env, (gate,) if gate else ())
-    return find(runner).start(order)
+    order = Order(desk.repo.place, log_of(desk), desk.settings.env, (gate,) if gate else ())
+    log = find(runner).start(order)
+    return str(log_of(desk, gate)) if runner == "local" and gate else log
 
 
 @contextlib.contextmanager
@@ -88,4 +87,5 @@ def crew_of(
         return open_desk(start, env, clock=desk.clock)
 
     term = desk.settings.seconds("leaseTerm") or 120
-    return Crew(opener, Claimant("local", term=term), say, stopping, insist=insist)
+    who = Claimant("local", term=term, monotonic=boottime)
+    return Crew(opener, who, say, stopping, insist=insist, log=lambda gate: log_of(desk, gate))

@@ -5,19 +5,24 @@ The same crew serves `git gate resume --all`, the runner that a hook starts, and
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 
 from ..core import times
 from ..core.model import Gate, Outcome
+from ..core.summary import Summary
 from ..errors import Conflict, GateError, UnknownGate, Usage
 from ..service import claiming
 from ..service.claiming import Claimant
 from ..service.desk import Desk
-from ..service.listing import Summary, summaries
+from ..service.listing import summaries
 from ..service.recording import reload
 from ..service.slots import slot
 from .handover import pending, take_over
@@ -36,10 +41,23 @@ class Crew:
     say: Callable[[str], None] = lambda _words: None
     stopping: threading.Event = field(default_factory=threading.Event)
     insist: bool = False
+    log: Callable[[str], Path] | None = None
+    stamp: Callable[[], str] = lambda: times.format_time(time.time())
     later: dict[str, tuple[str, float]] = field(default_factory=dict)
 
-    def errand(self, *, insist: bool = False) -> Errand:
-        return Errand(self.opener, self.who, self.say, self.stopping, insist=insist)
+    def errand(self, gate: str, *, insist: bool = False) -> Errand:
+        tell, note = partial(self.tell, gate), partial(self.note, gate)
+        return Errand(self.opener, self.who, tell, note, self.stopping, insist=insist)
+
+    def note(self, gate: str, words: str) -> None:
+        """Into the gate's own log, where it is looked for later."""
+        if self.log is not None:
+            write_log(self.log(gate), self.stamp(), words)
+
+    def tell(self, gate: str, words: str) -> None:
+        """To whoever watches, and into the log."""
+        self.say(words)
+        self.note(gate, words)
 
     def act(self, gate: str) -> Done:
         """One gate to its end: again after a failure that may pass, as often as the settings allow."""
@@ -63,10 +81,13 @@ class Crew:
                 if free:
                     held = take_over(desk, gate)
                     return resume_gate(
-                        self.errand(insist=insist), desk, held.gate if held else reload(desk, gate), held
+                        self.errand(gate, insist=insist),
+                        desk,
+                        held.gate if held else reload(desk, gate),
+                        held,
                     )
             if not waiting:
-                self.say(f"gate {gate} waits: as many agents run as gitgate.maxAgents allows")
+                self.tell(gate, f"gate {gate} waits: as many agents run as gitgate.maxAgents allows")
                 waiting = True
             self.stopping.wait(PAUSE)
         return Done(gate, "released", claiming.HANDED_BACK)
@@ -75,7 +96,7 @@ class Crew:
         """After a failed attempt, wait; twice as long after each. False when we are to stop."""
         left = ready_at(desk, gate) - desk.clock()
         if left > 0 and not insist:
-            self.say(f"gate {gate.id}: the next attempt is in {left:.0f} s")
+            self.tell(gate.id, f"gate {gate.id}: the next attempt is in {left:.0f} s")
             return not self.stopping.wait(left)
         return not self.stopping.is_set()
 
@@ -93,6 +114,16 @@ class Crew:
     def put_off(self, desk: Desk, gate: str, seconds: float = LOOK_AGAIN) -> None:
         """Not now: until it changes, or for a while."""
         self.later[gate] = (desk.refs.get(f"refs/hitl/open/{gate}") or "", time.monotonic() + seconds)
+
+
+def write_log(place: Path, stamp: str, words: str) -> None:
+    """For its owner alone: what an agent says may be anything."""
+    with contextlib.suppress(OSError):
+        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with os.fdopen(
+            os.open(place, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8"
+        ) as out:
+            out.write("".join(f"{stamp} {line}\n" for line in words.splitlines()))
 
 
 def is_candidate(summary: Summary) -> bool:
@@ -160,7 +191,7 @@ class Shift:
                 self.failed[gate] = elsewhere
             except GateError as failed:
                 self.failed[gate] = failed
-                self.crews[number].say(f"gate {gate}: {failed.message}")
+                self.crews[number].tell(gate, f"gate {gate}: {failed.message}")
             else:
                 continue
             desk = self.crews[number].opener()

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from ..core.model import Gate
 from ..core.prompt import trailers
 from ..errors import GateError, PushRefused
-from ..service.claiming import BranchMoved, Held, finish, outcome
+from ..service.claiming import Held
 from ..service.desk import Desk
+from ..service.holding import BranchMoved, finish, outcome
 from ..service.publishing import may_publish_work
 from ..store import commits
 from ..store.remote import RefMove

@@ -13,8 +13,9 @@ from types import TracebackType
 from typing import Self
 
 from ..errors import GateError
-from ..service.claiming import ClaimLost, Held, renew
+from ..service.claiming import ClaimLost, Held
 from ..service.desk import Desk
+from ..service.holding import renew
 
 RENEW_AT = 1 / 3
 GIVE_UP_AT = 0.7

@@ -16,7 +16,7 @@ from ..core.model import Gate
 from ..core.prompt import Circumstances, resume_prompt
 from ..core.session import SavedSession, SessionRef
 from ..errors import Failure, GateError, RemoteUnreachable
-from ..service import agency, claiming, sessions
+from ..service import agency, claiming, holding, sessions
 from ..service.claiming import Claimant, ClaimLost, Held
 from ..service.desk import Desk
 from ..service.work import bring_work
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 POLL = 0.5
 INSTRUCTIONS = ("CLAUDE.md", "AGENTS.md")
 AGAIN = "an earlier attempt of yours to act on this answer was interrupted; what it did is still here"
+LAST_LINES, LONGEST_LINE = 30, 2000
 SAYS_LATER = (5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 300.0, 300.0)
 
 
@@ -56,8 +57,14 @@ class Errand:
     open_desk: Callable[[], Desk]
     who: Claimant
     say: Callable[[str], None] = lambda _words: None
+    note: Callable[[str], None] = lambda _words: None
     stopping: threading.Event = field(default_factory=threading.Event)
     insist: bool = False
+
+
+def log_of(desk: Desk, gate: str = "") -> Path:
+    """What runners of this repository tell: of one gate, or on the whole."""
+    return desk.repo.state_dir / "logs" / f"{gate or 'runner'}.log"
 
 
 def prepare(desk: Desk, gate: Gate) -> SavedSession:
@@ -94,7 +101,7 @@ def resume_gate(errand: Errand, desk: Desk, gate: Gate, held: Held | None = None
         except (GateError, OSError) as failed:
             return give_back(errand, desk, heart.stop(), str(failed), "")
         except BaseException:
-            claiming.try_release(desk, heart.stop(), "the runner failed")
+            holding.try_release(desk, heart.stop(), "the runner failed")
             raise
 
 
@@ -230,9 +237,9 @@ def stopped(errand: Errand, desk: Desk, heart: Heart) -> Done:
     held = heart.stop()
     if heart.lost.is_set():
         errand.say(heart.reason)
-        claiming.try_release(desk, held, heart.reason)
+        holding.try_release(desk, held, heart.reason)
         return Done(held.gate.id, "lost", heart.reason, attempt=held.attempt)
-    claiming.release(desk, held, claiming.HANDED_BACK)
+    holding.release(desk, held, claiming.HANDED_BACK)
     errand.say(f"gate {held.gate.id} was handed back")
     return Done(held.gate.id, "released", claiming.HANDED_BACK, attempt=held.attempt)
 
@@ -243,7 +250,8 @@ def conclude(
     """Record what came of it; a network that is down is waited for, because only the record ends the claim."""
     from ..agents.agent import Result
 
-    log = str(ended.folder)
+    log = str(log_of(desk, held.gate.id))
+    tell_ending(errand, ended)
     if outcome.result is Result.FAILED:
         return give_back(errand, desk, held, outcome.reason or "it failed", log, retry=outcome.retry)
     again = outcome.result in (Result.ASKED, Result.DEFERRED)
@@ -256,6 +264,14 @@ def conclude(
     errand.say(f"gate {held.gate.id} resumed{made}")
     branch = done.target.branch if done.commits else ""
     return Done(held.gate.id, "resumed", remains, log, branch, done.commits, held.attempt, again)
+
+
+def tell_ending(errand: Errand, ended: Finished) -> None:
+    """The end of what the agent said, for the log; all of it is in its folder."""
+    for words in (ended.out, ended.err):
+        for line in words.decode("utf-8", "replace").splitlines()[-LAST_LINES:]:
+            errand.note(f"| {line[:LONGEST_LINE]}")
+    errand.note(f"the agent {ended.ending}, exit code {ended.code}")
 
 
 def patiently(errand: Errand, act: Callable[[], Delivered]) -> Delivered:
@@ -274,6 +290,6 @@ def give_back(errand: Errand, desk: Desk, held: Held, reason: str, log: str, *, 
     """A failed attempt: the gate is answered again, or failed when this was the last attempt or another would not help."""
     final = not retry or held.attempt >= desk.settings.number("maxAttempts")
     result = "failed" if final else "released"
-    claiming.finish(desk, held, claiming.outcome(desk, held, result, reason=reason, log=log))
+    holding.finish(desk, held, holding.outcome(desk, held, result, reason=reason, log=log))
     errand.say(f"gate {held.gate.id}, attempt {held.attempt}: {reason}")
     return Done(held.gate.id, result, reason, log, attempt=held.attempt)

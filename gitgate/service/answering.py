@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from ..core import people
 from ..core.answers import Given, read_answer
@@ -17,6 +18,12 @@ from .recording import record, reload
 
 # What may happen to a gate between reading and answering without changing what was read.
 HARMLESS = frozenset(("voted", "commented", "reminded"))
+
+
+class Deliver(Protocol):
+    """How a recorded answer goes on its way: published, or acted on at once with what publishes it."""
+
+    def __call__(self, desk: Desk, gate: Gate, *, push: bool | None = None) -> Published: ...
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,7 @@ class Manner:
     push: bool | None = None
     who: str | None = None
     evidence: Mapping[str, object] = field(default_factory=dict)
+    deliver: Deliver = publish
 
 
 def respond(desk: Desk, gate: Gate, given: Given, manner: Manner = Manner()) -> Responded:
@@ -73,7 +81,7 @@ def respond(desk: Desk, gate: Gate, given: Given, manner: Manner = Manner()) -> 
     sign = desk.settings.flag("sign") if manner.sign is None else manner.sign
     after = record(desk, gate, decide, who=who, sign=sign)
     said = after.history[-1].event
-    published = publish(desk, after, push=manner.push)
+    published = manner.deliver(desk, after, push=manner.push)
     if not isinstance(said, Answer):
         raise TypeError("an answer was recorded as something else")
     refuse_archived(published)

@@ -7,7 +7,6 @@ The outcome, the lease's end and the agent's branch are one move too: a runner t
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import time
 from collections.abc import Callable, Sequence
@@ -15,16 +14,17 @@ from dataclasses import dataclass, replace
 
 from ..core import lease as leases
 from ..core import times
+from ..core.fold import told_commit
 from ..core.lease import Lease
-from ..core.model import Claim, Event, Gate, Outcome
+from ..core.model import Claim, Gate, Outcome
 from ..core.states import FAILED, RESUMING
-from ..errors import Conflict, GateError, IllegalEvent, LostRace, PushRefused, RemoteUnreachable
+from ..errors import Conflict, IllegalEvent, LostRace, PushRefused, RemoteUnreachable
 from ..store.records import Signature
 from ..store.refs import LEASES, OPEN
 from ..store.remote import Fate, RefMove
 from .desk import Desk
 from .leases import Sightings, is_lapsed, load_lease, shared_at, sightings
-from .publishing import push_moves, stands_on
+from .publishing import may_publish_work, publish, push_moves, remote_of, stands_on
 from .recording import NOBODY, reload
 
 TRIES = 8
@@ -72,6 +72,7 @@ def claim(desk: Desk, gate: Gate, who: Claimant, *, insist: bool = False) -> Hel
     Unreachable, a gate that is shared cannot be claimed: nobody could know that it was.
     """
     watched = sightings(desk, who.monotonic)
+    gate = made_known(desk, gate)
     remote = shared_at(desk, gate.id)
     for attempt in range(TRIES):
         known = desk.tracked(remote, gate.id) if remote is not None else gate.tip
@@ -84,6 +85,13 @@ def claim(desk: Desk, gate: Gate, who: Claimant, *, insist: bool = False) -> Hel
             return settle(desk, held, gate)
         gate = current(desk, gate.id, remote)
     raise LostRace(f"gate {gate.id} keeps changing", hint=f"git gate show {gate.id}")
+
+
+def made_known(desk: Desk, gate: Gate) -> Gate:
+    """A gate that nobody else has heard of yet is shared first, if it can be: then the claim is where all can see it."""
+    if gate.state == RESUMING or remote_of(desk) is None or shared_at(desk, gate.id) is not None:
+        return gate
+    return publish(desk, gate, work=may_publish_work(desk)).gate
 
 
 def check_free(
@@ -150,7 +158,7 @@ def compose(
     by = who.by or desk.settings.identity()
     event = Claim(
         at=desk.now,
-        answer=told_by(gate),
+        answer=told_commit(gate),
         nonce=desk.entropy(12),
         runner=who.runner,
         host=host,
@@ -164,13 +172,6 @@ def compose(
     remote, known = where
     moves = [RefMove(OPEN + gate.id, claimed.tip, known), RefMove(LEASES + gate.id, oid, old)]
     return Held(claimed, claimed.tip, oid, said, remote, taken), moves
-
-
-def told_by(gate: Gate) -> str:
-    """The commit that a claim is for: the answer, or that nobody gave one."""
-    if gate.answer is not None:
-        return gate.answer.commit
-    return next((entry.commit for entry in reversed(gate.history) if entry.name == "expired"), "")
 
 
 def tries(gate: Gate) -> int:
@@ -245,101 +246,3 @@ def current(desk: Desk, gate: str, remote: str | None) -> Gate:
         if desk.tracked(remote, gate) is None:
             raise ClaimLost(f"gate {gate} is no longer open on {remote}", hint=f"git gate show {gate}")
     return reload(desk, gate)
-
-
-def renew(desk: Desk, held: Held, monotonic: Callable[[], float] = time.monotonic) -> Held:
-    """The claim for another term; ClaimLost when it is somebody else's. A network failure is raised as it is."""
-    taken = monotonic()
-    said, oid = write_lease(desk, replace(held.said, beat=held.said.beat + 1), held.claim)
-    if move(desk, held.remote, [RefMove(LEASES + held.gate.id, oid, held.lease)]):
-        return replace(held, lease=oid, said=said, taken=taken)
-    found = load_lease(desk, held.gate.id, held.remote)
-    if found is not None and found[1] is not None and found[1].nonce == held.said.nonce:
-        # A renewal whose report was lost on the way; this is it.
-        return replace(held, lease=found[0], said=found[1], taken=taken)
-    raise lost(held)
-
-
-def lost(held: Held) -> ClaimLost:
-    return ClaimLost(
-        f"the claim on gate {held.gate.id} is no longer ours: another runner took over",
-        hint=f"git gate show {held.gate.id}",
-    )
-
-
-def finish(desk: Desk, held: Held, outcome: Outcome, branch: Sequence[RefMove] = ()) -> Gate:
-    """Record what came of the claim and give it up; `branch` moves with it or not at all.
-
-    A remark that reached the record meanwhile is no reason to fail: the outcome is said again on top of it.
-    """
-    gate = held.gate
-    by = Signature(outcome.by or desk.settings.identity() or NOBODY, desk.at)
-    for _ in range(TRIES):
-        if gate.claim is None or gate.claim.commit != held.claim:
-            raise lost(held)
-        known = desk.tracked(held.remote, gate.id) if held.remote is not None else gate.tip
-        if not stands_on(gate, known):
-            gate = current(desk, gate.id, held.remote)
-            continue
-        event: Event = replace(outcome, claim=held.claim)
-        after = desk.records.write_event(gate, "outcome", event, by)
-        moves = [
-            RefMove(OPEN + gate.id, after.tip, known),
-            RefMove(LEASES + gate.id, None, held.lease),
-            *branch,
-        ]
-        if move(desk, held.remote, moves):
-            if held.remote is not None:
-                follow(desk, after, gate.tip)
-            sightings(desk).forget(gate.id)
-            return after
-        before, gate = gate, current(desk, gate.id, held.remote)
-        if gate.tip == before.tip:
-            held, branch = still_ours(desk, held), refuse_moved(branch)
-    raise LostRace(f"gate {gate.id} keeps changing", hint=f"git gate show {gate.id}")
-
-
-def still_ours(desk: Desk, held: Held) -> Held:
-    """The claim with the lease as it is: a renewal may have arrived without our hearing of it."""
-    found = load_lease(desk, held.gate.id, held.remote)
-    if found is None or found[1] is None or found[1].nonce != held.said.nonce:
-        raise lost(held)
-    return replace(held, lease=found[0], said=found[1])
-
-
-def refuse_moved(branch: Sequence[RefMove]) -> Sequence[RefMove]:
-    """The record and the lease are as they were: it is the branch that somebody moved."""
-    if branch:
-        raise BranchMoved(f"{branch[0].ref} was moved by somebody else", hint="git fetch")
-    return branch
-
-
-class BranchMoved(LostRace):
-    """The agent's branch is not where it was when the agent went on."""
-
-    code = "branch_moved"
-
-
-def outcome(
-    desk: Desk,
-    held: Held,
-    result: str,
-    *,
-    reason: str = "",
-    log: str = "",
-    branch: str = "",
-    commits: Sequence[str] = (),
-) -> Outcome:
-    """What came of the claim, as its holder says it."""
-    return Outcome(desk.now, held.claim, result, held.said.by, reason, log, branch, tuple(commits))
-
-
-def release(desk: Desk, held: Held, reason: str, log: str = "") -> Gate:
-    """Give the claim back; the gate is answered again, and somebody else may act on it."""
-    return finish(desk, held, outcome(desk, held, "released", reason=reason, log=log))
-
-
-def try_release(desk: Desk, held: Held, reason: str) -> None:
-    """The same where nothing more can be done about a failure: then the claim lapses by itself."""
-    with contextlib.suppress(GateError):
-        release(desk, held, reason)

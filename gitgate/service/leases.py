@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -66,7 +67,7 @@ class Sightings:
         if before is not None and before[:2] == (seen, boot) and before[2] <= at:
             return at - before[2] >= term
         self.folder.mkdir(parents=True, exist_ok=True)
-        new = place.with_name(f".{gate}.{os.getpid()}")
+        new = place.with_name(f".{gate}.{os.getpid()}.{threading.get_ident()}")
         new.write_text(f"{seen} {boot} {at}\n", "ascii")
         new.replace(place)
         # One that was watched before has moved since: its holder lives, whatever the clocks say.

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from ..core.model import Entry, Gate
 from ..core.reconcile import reconcile
+from ..core.states import RESUMING
 from ..errors import BrokenRecord, GateError, IllegalEvent, LostRace
 from ..store.records import Signature
 from ..store.refs import OPEN
@@ -88,6 +89,8 @@ def push_home(desk: Desk, done: Synced, ahead: Mapping[str, str], theirs: Mappin
     moves: list[RefMove] = []
     for gate, tip in without_archived(desk, done, ahead, theirs).items():
         loaded = desk.records.load(gate, tip)
+        if loaded.state == RESUMING and theirs.get(gate) is None:
+            continue  # Its claim and its lease are here: elsewhere it would look as if whoever holds it were gone.
         if not stands_on(loaded, theirs.get(gate)):
             done.refused[gate] = "it was changed there just now; sync again"
             continue

@@ -13,13 +13,16 @@ from .desk import Desk
 
 if TYPE_CHECKING:
     from ..core.model import Gate
+from ..core.states import RESUMING
 
 TRIES = 6
+# Its claim and its lease are here: elsewhere it would look as if whoever holds it were gone.
+ACTED_ON = "an agent acts on it here; it goes when that is done"
 
 
 @dataclass(frozen=True)
 class Published:
-    """Where a gate went. `pushed` is False with a `reason` when it stayed here."""
+    """Where a gate went. `pushed` is False with a `reason` when it stayed here; `log` tells of its agent, started here."""
 
     gate: Gate
     remote: str | None = None
@@ -27,6 +30,7 @@ class Published:
     reason: str = ""
     work: bool = False
     session: bool = False
+    log: str = ""
     archived: bool = False
 
 
@@ -70,6 +74,8 @@ def send(desk: Desk, gate: Gate, remote: str, *, work: bool) -> Published:
         known = desk.tracked(remote, gate.id)
         if known is None and len(gate.history) > 1 and (closed := in_archive(desk, gate, remote)):
             return Published(closed, remote, True, "it was closed and archived there", archived=True)
+        if known is None and gate.state == RESUMING:
+            return Published(gate, remote, reason=ACTED_ON)
         if not stands_on(gate, known):
             gate = catch_up(desk, gate, remote)
             continue

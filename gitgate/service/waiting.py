@@ -1,4 +1,4 @@
-"""Service: somebody blocks on a gate. A killed waiter leaves the gate open; nothing but this process was running."""
+"""Service: somebody blocks on a gate. A killed waiter leaves the gate open; a saved session is resumed in its stead."""
 
 from __future__ import annotations
 
@@ -6,24 +6,20 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..core.fold import told_commit
-from ..core.model import Claim, Gate, Outcome
+from ..core.model import Gate
 from ..core.states import AWAITING
-from ..errors import Failure, GateError, LostRace
-from ..store.records import Signature
+from ..errors import Failure, GateError, RemoteUnreachable
 from ..store.refs import OPEN
-from ..store.remote import RefMove
+from .attending import Attendance, hear
 from .deadlines import act
 from .desk import Desk
-from .publishing import publish, remote_of
-from .recording import NOBODY, reload
+from .publishing import remote_of
 
 POLL = 0.25
 SLOWEST_POLL = 1.0
 FETCH_EVERY = 5.0
 SLOWEST_FETCH = 30.0
 WORD_EVERY = 60.0
-TERM = 300
 
 
 @dataclass(frozen=True)
@@ -41,13 +37,23 @@ def wait(desk: Desk, gate: Gate, patience: Patience = Patience()) -> Gate:
     pause, next_fetch, next_word = POLL, start, start + WORD_EVERY
     every = FETCH_EVERY
     remote = remote_of(desk)
+    attendance = Attendance(desk, gate, patience.monotonic)
     while True:
         gate = act(desk, gate)
-        if gate.state != AWAITING:
-            return deliver(desk, gate)
         now = patience.monotonic()
-        if patience.seconds is not None and now - start >= patience.seconds:
+        over = patience.seconds is not None and now - start >= patience.seconds
+        if gate.state != AWAITING:
+            try:
+                return deliver(desk, gate, attendance)
+            except RemoteUnreachable as silent:
+                # Out of reach nobody knows whether another acts on it already: the answer is not given out twice.
+                if over:
+                    raise
+                desk.progress(f"still waiting: {silent.message}")
+        elif over:
+            attendance.leave(gate)
             return gate
+        attendance.keep(gate)
         if remote is not None and now >= next_fetch:
             listen(desk, remote)
             next_fetch, every = now + every, min(every * 1.5, SLOWEST_FETCH)
@@ -82,28 +88,10 @@ def refreshed(desk: Desk, gate: Gate) -> Gate:
     return gate if tip == gate.tip else desk.records.load(gate.id, tip)
 
 
-def deliver(desk: Desk, gate: Gate) -> Gate:
-    """With delivery `wait`, hearing the answer is acting on it: the claim and its outcome are one move of the ref."""
-    while gate.opened.delivery == "wait" and gate.actionable:
-        told = told_commit(gate)
-        claim = Claim(
-            at=desk.now,
-            answer=told,
-            nonce=desk.entropy(8),
-            runner="waiter",
-            host=gate.opened.asked.host,
-            attempt=gate.attempts + 1,
-            term=TERM,
-            by=gate.opened.asked.agent,
-        )
-        by = Signature(desk.settings.identity() or NOBODY, desk.at)
-        claimed = desk.records.write_event(gate, "claimed", claim, by)
-        outcome = Outcome(at=desk.now, claim=claimed.tip, result="resumed", by=claim.by)
-        heard = desk.records.write_event(claimed, "outcome", outcome, by)
-        try:
-            desk.refs.update([RefMove(OPEN + gate.id, heard.tip, gate.tip)])
-        except LostRace:
-            gate = reload(desk, gate.id)
-        else:
-            return publish(desk, heard).gate
-    return gate
+def deliver(desk: Desk, gate: Gate, attendance: Attendance) -> Gate:
+    """With delivery `wait`, hearing the answer is acting on it, there where the gate is shared."""
+    if gate.opened.delivery != "wait" or (gate.answer is None and not gate.expired):
+        return gate
+    heard = hear(desk, gate, attendance.held)
+    attendance.held = None
+    return heard

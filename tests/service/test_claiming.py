@@ -10,7 +10,8 @@ import pytest
 from gitgate.core.model import Claim, Gate
 from gitgate.errors import Conflict, IllegalEvent, RemoteUnreachable
 from gitgate.service import claiming
-from gitgate.service.claiming import ClaimLost, claim, finish, outcome, release, renew
+from gitgate.service.claiming import ClaimLost, claim
+from gitgate.service.holding import BranchMoved, finish, outcome, release, renew
 from gitgate.service.remarks import comment
 from gitgate.service.syncing import sync
 from gitgate.store.remote import RefMove
@@ -203,7 +204,7 @@ def test_a_branch_that_moved_stops_the_outcome_only_until_it_goes_elsewhere(ann:
     held = claim(ann.desk, answered(ann), claimant())
     new = ann.clone.commit("the agent's work")
     wrong = [RefMove("refs/heads/main", new, new)]
-    with pytest.raises(claiming.BranchMoved):
+    with pytest.raises(BranchMoved):
         finish(ann.desk, held, outcome(ann.desk, held, "resumed"), wrong)
     assert f"{LEASES}{held.gate.id}" in bare.refs()
     assert finish(ann.desk, held, outcome(ann.desk, held, "resumed")).state == "resumed"

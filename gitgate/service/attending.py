@@ -1,0 +1,146 @@
+"""Service: a waiter and its lease. While it renews, the answer is the waiter's; when it is silent for a term, a saved session
+is resumed instead. Either way one of them acts.
+
+Only a gate with a saved session has somebody to be resumed, and so needs a lease.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ..core.fold import told_commit
+from ..core.lease import Lease
+from ..core.model import Claim, Gate, Outcome
+from ..core.states import AWAITING
+from ..errors import Conflict, GateError, LostRace
+from ..store.records import Signature
+from ..store.refs import LEASES, OPEN
+from ..store.remote import RefMove
+from .claiming import TRIES, WAITER, ClaimLost, Held, current, follow, move, tries, write_lease
+from .desk import Desk
+from .holding import renew
+from .leases import is_lapsed, load_lease, shared_at, sightings
+from .publishing import stands_on
+from .recording import NOBODY
+
+TERM = 300
+RENEW_EVERY = TERM / 3
+
+
+class Attendance:
+    """Somebody's waiting for one gate. Losing the lease is no reason to stop waiting: whoever acts first counts."""
+
+    def __init__(self, desk: Desk, gate: Gate, monotonic: Callable[[], float]) -> None:
+        self.desk = desk
+        self.monotonic = monotonic
+        self.held: Held | None = None
+        self.next = monotonic()
+        self.needed = gate.opened.delivery == "wait" and gate.opened.session is not None
+
+    def keep(self, gate: Gate) -> None:
+        """Take the lease or renew it when it is time; a network that is down is tried again later."""
+        if not self.needed or gate.state != AWAITING or self.monotonic() < self.next:
+            return
+        self.next = self.monotonic() + RENEW_EVERY
+        try:
+            if self.held is None:
+                self.held = attend(self.desk, gate, self.monotonic)
+            else:
+                self.held = renew(self.desk, self.held, self.monotonic)
+        except ClaimLost:
+            self.held = None
+        except GateError as silent:
+            self.next = self.monotonic() + RENEW_EVERY / 5
+            self.desk.progress(f"the waiter's lease could not be renewed: {silent.message}")
+
+    def leave(self, gate: Gate) -> None:
+        """Gone without an answer: a runner need not wait for the term to pass."""
+        if self.held is not None:
+            try:
+                move(self.desk, self.held.remote, [RefMove(LEASES + gate.id, None, self.held.lease)])
+            except GateError as silent:
+                self.desk.progress(f"the waiter's lease stays until it lapses: {silent.message}")
+            self.held = None
+
+
+def attend(desk: Desk, gate: Gate, monotonic: Callable[[], float]) -> Held | None:
+    """The waiter's lease, or None when another waiter has one."""
+    remote = shared_at(desk, gate.id)
+    found = load_lease(desk, gate.id, remote)
+    if found is not None and not is_lapsed(desk, gate, found, sightings(desk, monotonic)):
+        return None
+    asked = gate.opened.asked
+    said = Lease(gate.id, WAITER, asked.host, desk.entropy(12), TERM, 0, desk.now, "", asked.agent)
+    taken = monotonic()
+    said, oid = write_lease(desk, said, gate.tip)
+    if not move(desk, remote, [RefMove(LEASES + gate.id, oid, found[0] if found else None)]):
+        return None
+    return Held(gate, gate.tip, oid, said, remote, taken)
+
+
+def hear(desk: Desk, gate: Gate, held: Held | None) -> Gate:
+    """The waiter takes the answer: claim and outcome are one move, the lease's end with it.
+
+    Conflict when a runner took it while the waiter was silent. Where another waiter holds the lease, that one takes it.
+    """
+    remote = held.remote if held is not None else shared_at(desk, gate.id)
+    for _ in range(TRIES):
+        refuse_taken(gate)
+        if not gate.actionable:
+            return gate
+        known = desk.tracked(remote, gate.id) if remote is not None else gate.tip
+        if not stands_on(gate, known):
+            gate = current(desk, gate.id, remote)
+            continue
+        held = still_held(desk, gate, held, remote)
+        if held is None and load_lease(desk, gate.id, remote) is not None and gate.opened.session is not None:
+            return gate
+        heard = write_heard(desk, gate)
+        moves = [RefMove(OPEN + gate.id, heard.tip, known)]
+        moves += [RefMove(LEASES + gate.id, None, held.lease)] if held is not None else []
+        if move(desk, remote, moves):
+            if remote is not None:
+                follow(desk, heard, gate.tip)
+            return heard
+        gate = current(desk, gate.id, remote)
+    raise LostRace(f"gate {gate.id} keeps changing", hint=f"git gate show {gate.id}")
+
+
+def refuse_taken(gate: Gate) -> None:
+    """A session that was resumed in the waiter's stead has the answer now; acting on it here as well would be twice."""
+    event = gate.claim.event if gate.claim else None
+    if isinstance(event, Claim) and event.runner != WAITER and gate.state in ("resuming", "resumed"):
+        raise Conflict(
+            f"this waiter was silent for too long: the answer to gate {gate.id} went to the saved session instead, "
+            f"resumed by {event.runner} on {event.host}",
+            hint=f"git gate show {gate.id}",
+        )
+
+
+def still_held(desk: Desk, gate: Gate, held: Held | None, remote: str | None) -> Held | None:
+    """The lease as it is now, if it is ours."""
+    if held is None:
+        return None
+    found = load_lease(desk, gate.id, remote)
+    ours = found is not None and found[1] is not None and found[1].nonce == held.said.nonce
+    return replace(held, lease=found[0]) if ours and found is not None else None
+
+
+def write_heard(desk: Desk, gate: Gate) -> Gate:
+    """The claim and its outcome as objects."""
+    asked = gate.opened.asked
+    by = Signature(desk.settings.identity() or NOBODY, desk.at)
+    claim = Claim(
+        at=desk.now,
+        answer=told_commit(gate),
+        nonce=desk.entropy(12),
+        runner=WAITER,
+        host=asked.host,
+        attempt=tries(gate) + 1,
+        term=TERM,
+        by=asked.agent,
+    )
+    claimed = desk.records.write_event(gate, "claimed", claim, by)
+    outcome = Outcome(at=desk.now, claim=claimed.tip, result="resumed", by=claim.by)
+    return desk.records.write_event(claimed, "outcome", outcome, by)

@@ -1,0 +1,121 @@
+"""Service: a claim that is held: renewed while its holder works, then given up with what came of it, or given back.
+
+The outcome, the lease's end and the agent's branch are one move: a runner that lost its claim changes none of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from ..core.model import Event, Gate, Outcome
+from ..errors import GateError, LostRace
+from ..store.records import Signature
+from ..store.refs import LEASES, OPEN
+from ..store.remote import RefMove
+from .claiming import TRIES, ClaimLost, Held, current, follow, move, write_lease
+from .desk import Desk
+from .leases import load_lease, sightings
+from .publishing import publish, stands_on
+from .recording import NOBODY
+
+
+def renew(desk: Desk, held: Held, monotonic: Callable[[], float] = time.monotonic) -> Held:
+    """The claim for another term; ClaimLost when it is somebody else's. A network failure is raised as it is."""
+    taken = monotonic()
+    said, oid = write_lease(desk, replace(held.said, beat=held.said.beat + 1), held.claim)
+    if move(desk, held.remote, [RefMove(LEASES + held.gate.id, oid, held.lease)]):
+        return replace(held, lease=oid, said=said, taken=taken)
+    found = load_lease(desk, held.gate.id, held.remote)
+    if found is not None and found[1] is not None and found[1].nonce == held.said.nonce:
+        # A renewal whose report was lost on the way; this is it.
+        return replace(held, lease=found[0], said=found[1], taken=taken)
+    raise lost(held)
+
+
+def lost(held: Held) -> ClaimLost:
+    return ClaimLost(
+        f"the claim on gate {held.gate.id} is no longer ours: another runner took over",
+        hint=f"git gate show {held.gate.id}",
+    )
+
+
+def finish(desk: Desk, held: Held, outcome: Outcome, branch: Sequence[RefMove] = ()) -> Gate:
+    """Record what came of the claim and give it up; `branch` moves with it or not at all.
+
+    A remark that reached the record meanwhile is no reason to fail: the outcome is said again on top of it.
+    """
+    gate = held.gate
+    by = Signature(outcome.by or desk.settings.identity() or NOBODY, desk.at)
+    for _ in range(TRIES):
+        if gate.claim is None or gate.claim.commit != held.claim:
+            raise lost(held)
+        known = desk.tracked(held.remote, gate.id) if held.remote is not None else gate.tip
+        if not stands_on(gate, known):
+            gate = current(desk, gate.id, held.remote)
+            continue
+        event: Event = replace(outcome, claim=held.claim)
+        after = desk.records.write_event(gate, "outcome", event, by)
+        moves = [
+            RefMove(OPEN + gate.id, after.tip, known),
+            RefMove(LEASES + gate.id, None, held.lease),
+            *branch,
+        ]
+        if move(desk, held.remote, moves):
+            sightings(desk).forget(gate.id)
+            if held.remote is None:
+                return publish(desk, after).gate
+            follow(desk, after, gate.tip)
+            return after
+        before, gate = gate, current(desk, gate.id, held.remote)
+        if gate.tip == before.tip:
+            held, branch = still_ours(desk, held), refuse_moved(branch)
+    raise LostRace(f"gate {gate.id} keeps changing", hint=f"git gate show {gate.id}")
+
+
+def still_ours(desk: Desk, held: Held) -> Held:
+    """The claim with the lease as it is: a renewal may have arrived without our hearing of it."""
+    found = load_lease(desk, held.gate.id, held.remote)
+    if found is None or found[1] is None or found[1].nonce != held.said.nonce:
+        raise lost(held)
+    return replace(held, lease=found[0], said=found[1])
+
+
+def refuse_moved(branch: Sequence[RefMove]) -> Sequence[RefMove]:
+    """The record and the lease are as they were: it is the branch that somebody moved."""
+    if branch:
+        raise BranchMoved(f"{branch[0].ref} was moved by somebody else", hint="git fetch")
+    return branch
+
+
+class BranchMoved(LostRace):
+    """The agent's branch is not where it was when the agent went on."""
+
+    code = "branch_moved"
+
+
+def outcome(
+    desk: Desk,
+    held: Held,
+    result: str,
+    *,
+    reason: str = "",
+    log: str = "",
+    branch: str = "",
+    commits: Sequence[str] = (),
+) -> Outcome:
+    """What came of the claim, as its holder says it."""
+    return Outcome(desk.now, held.claim, result, held.said.by, reason, log, branch, tuple(commits))
+
+
+def release(desk: Desk, held: Held, reason: str, log: str = "") -> Gate:
+    """Give the claim back; the gate is answered again, and somebody else may act on it."""
+    return finish(desk, held, outcome(desk, held, "released", reason=reason, log=log))
+
+
+def try_release(desk: Desk, held: Held, reason: str) -> None:
+    """The same where nothing more can be done about a failure: then the claim lapses by itself."""
+    with contextlib.suppress(GateError):
+        release(desk, held, reason)
