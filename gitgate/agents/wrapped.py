@@ -24,10 +24,11 @@ PASSED_ON = ("SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT")
 
 @dataclass(frozen=True)
 class Heard:
-    """The end of what a command printed, and its exit code, 128 + n after signal n."""
+    """The end of what a command printed, its exit code (128 + n after signal n), and the number of its process."""
 
     code: int
     out: bytes
+    pid: int
 
 
 def run_wrapped(
@@ -60,7 +61,7 @@ def run_wrapped(
             signal.signal(number, handler)
         if child.stdout is not None:
             child.stdout.close()
-    return Heard(128 - code if code < 0 else code, bytes(kept[-KEPT:]))
+    return Heard(128 - code if code < 0 else code, bytes(kept[-KEPT:]), child.pid)
 
 
 def pass_signals_on(child: subprocess.Popen[bytes]) -> dict[int, Any]:

@@ -36,10 +36,9 @@ def wrap_command(screen: Screen, command: tuple[str, ...], waiting_ok: bool, age
         raise Usage("what is to be run?", hint="git gate wrap -- claude -p 'The task' --output-format json")
     desk = screen.desk()
     from ..agents.wrapped import run_wrapped
-    from ..service.wrapping import gate_of, look, read_end
+    from ..service.wrapping import asker_of, environment_of, gate_of, look, read_end
 
     before = look(desk)
-    env = {"GITGATE_AGENT": Path(command[0]).name, **screen.env}
     # With --json our object is all there is on standard output, and what the command says is talk.
     out = sys.stderr.buffer if screen.as_json else sys.stdout.buffer
 
@@ -47,8 +46,8 @@ def wrap_command(screen: Screen, command: tuple[str, ...], waiting_ok: bool, age
         out.write(piece)
         out.flush()
 
-    heard = run_wrapped(command, Path.cwd(), env, forward)
-    gate = gate_of(desk, before, read_end(command, heard.code, heard.out), agent)
+    heard = run_wrapped(command, Path.cwd(), environment_of(desk, command), forward)
+    gate = gate_of(desk, before, read_end(command, heard.out), asker_of(desk, command, heard.pid, agent))
     tell_ci(screen, gate, heard.code)
     return tell(screen, gate, heard.code, waiting_ok=waiting_ok)
 

@@ -27,14 +27,16 @@ READS = frozenset(
         "show-ref",
     )
 )
+READERS = frozenset("ls cat head tail less more grep rg wc stat file find tree echo printf".split())
 RECORDS = re.compile(r"refs[/\\]+(?:hitl|gitgate)\b")
 # Files of git's own folder that hold records, or say who may do what.
 KEPT = re.compile(
-    r"(?:^|[/\\])\.git[/\\](?:.*[/\\])?(?:refs[/\\](?:hitl|gitgate)\b|packed-refs$|gitgate\b|config$|hooks[/\\])"
+    r"(?:^|[/\\\s'\"=>])\.git[/\\](?:.*[/\\])?(?:refs[/\\](?:hitl|gitgate)\b|packed-refs$|gitgate\b|config$|hooks[/\\])"
 )
 PYTHON = re.compile(
     r"\bgitgate\s*\.\s*(?:respond|signal|stop|edit)\b|\bfrom\s+gitgate\b.*\bimport\b.*\b(?:respond|signal|stop)\b"
 )
+REDIRECTED = re.compile(r">[>|]?\s*([^\s;&|<>]+)")
 WRITERS = frozenset(("Write", "Edit", "MultiEdit", "NotebookEdit"))
 ASK_INSTEAD = "Leave it to the person: ask with `git gate ask`, and read answers with `git gate check ID`."
 
@@ -52,7 +54,7 @@ def refusal(tool: str, given: Mapping[str, object]) -> str:
 
 
 def refused_command(text: str) -> str:
-    if "gate" not in text and "hitl" not in text:
+    if not any(word in text for word in ("gate", "hitl", ".git/")):
         return ""
     if PYTHON.search(text):
         return f"An agent does not answer or end gates. {ASK_INSTEAD}"
@@ -95,20 +97,16 @@ def sets_power(words: Words) -> bool:
 
 
 def refused_records(text: str) -> str:
-    """A command that names the records in any way but to read them."""
-    if not RECORDS.search(text) and not KEPT.search(text):
-        return ""
+    """A command that names the records, or git's own files, in any way but to read them."""
     for words in commands(text):
         touches = any(RECORDS.search(word) or KEPT.search(word) for word in words)
         verb = git_verb(words)
-        if (
-            touches
-            and not (verb and verb[0] in READS)
-            and words[0] not in ("ls", "cat", "head", "tail", "echo")
-        ):
+        if touches and not (verb and verb[0] in READS) and words[0] not in READERS:
             return f"Gates are changed through `git gate` alone. {ASK_INSTEAD}"
-    # Named, but not as a word of a command that reads: given on standard input, redirected to, or hidden in a script.
-    if re.search(r"update-ref|\bpush\b|symbolic-ref|>|\btee\b", text):
+    # Named, but not as a word of a command: given on standard input, redirected to, or hidden in a script.
+    if RECORDS.search(text) and re.search(r"update-ref|\bpush\b|symbolic-ref", text):
+        return f"Gates are changed through `git gate` alone. {ASK_INSTEAD}"
+    if any(RECORDS.search(target) or KEPT.search(target) for target in REDIRECTED.findall(text)):
         return f"Gates are changed through `git gate` alone. {ASK_INSTEAD}"
     return ""
 

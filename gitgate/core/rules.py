@@ -122,15 +122,10 @@ def lies_in(pattern: str, path: str, place: Place) -> bool:
     whole = posixpath.normpath(posixpath.join(place.cwd, path.replace("\\", "/")))
     known = {whole, (place.real or {}).get(path, whole)}
     tops = {place.top, (place.real or {}).get(place.top, place.top)}
-    wanted = globs.of_path(pattern)
     if pattern.startswith("/"):
-        return any(wanted.fullmatch(name) for name in known)
-    return any(
-        wanted.fullmatch(name.removeprefix(f"{top}/"))
-        for name in known
-        for top in tops
-        if name.startswith(f"{top}/")
-    )
+        return any(globs.fits_path(pattern, name) for name in known)
+    inside = [name.removeprefix(f"{top}/") for name in known for top in tops if name.startswith(f"{top}/")]
+    return any(globs.fits_path(pattern, name) for name in inside)
 
 
 def said(given: object, depth: int = 0) -> Iterator[str]:

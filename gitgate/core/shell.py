@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 MOST_TEXT = 60_000
 MOST_DEPTH = 4
-SEPARATORS = ";&|()<>\n"
+SEPARATORS = ";&|()<>`\n"
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=.*", re.DOTALL)
 # What runs the words after it, with options of its own between.
 WRAPPERS = frozenset(
@@ -45,7 +45,7 @@ def simple(text: str) -> Iterator[Words]:
     try:
         tokens = tokens_of(text)
     except ValueError:
-        tokens = re.findall(r"[;&|()<>\n]+|[^\s;&|()<>\n]+", text.replace('"', " ").replace("'", " "))
+        tokens = re.findall(r"[;&|()<>`\n]+|[^\s;&|()<>`\n]+", text.replace('"', " ").replace("'", " "))
     words: list[str] = []
     for token in tokens:
         if token and not token.strip(SEPARATORS):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -21,6 +21,7 @@ from .calling import context_of, gate_of_key, key_of_call, named_gate, turn, wai
 from .desk import Desk
 
 MOST_SIGNALS, MOST_BYTES, MOST_ROUNDS = 50, 1 << 20, 50
+SAID = "said"
 
 
 @dataclass(frozen=True)
@@ -68,21 +69,25 @@ def started(transcript: str) -> float:
 
 
 def ask_for(
-    desk: Desk, need: Need | None, session: str, signalled: list[Signal], agent: str | None = None
+    desk: Desk,
+    need: Need | None,
+    session: str,
+    signalled: Sequence[Signal],
+    agent: str | None = None,
+    otherwise: str | None = None,
 ) -> Gate | None:
-    """The gate for what an agent needs: one that it has opened itself already, or a new one; None when it needs nothing."""
+    """The gate for what an agent needs: one that it has opened itself already, or a new one; None when it needs nothing.
+
+    It is called `agent`, else as its signal says, else `otherwise`.
+    """
     with turn(desk, session or "none"):
-        if session:
-            own = waiting(desk, session)
-            if own:
-                return own[-1]
-        source, signal = ("said", None) if need is not None else ("", None)
-        if need is None:
-            signal = next((each for each in signalled if not is_old(desk, each)), None)
-            if signal is None:
-                return None
-            need, source, agent = signal.need, signal.path, agent or signal.agent
-        return open_gate(desk, need, session, source, agent)
+        own = waiting(desk, session) if session else []
+        if own:
+            return own[-1]
+        if need is not None:
+            return open_gate(desk, need, session, SAID, agent or otherwise)
+        signal = next((each for each in signalled if not is_old(desk, each)), None)
+        return open_gate(desk, signal.need, session, signal.path, agent or signal.agent) if signal else None
 
 
 def is_old(desk: Desk, signal: Signal) -> bool:
@@ -104,11 +109,11 @@ def open_gate(desk: Desk, need: Need, session: str, source: str, agent: str | No
         config={"need": {"source": source, "digest": need.digest}},
     )
     # A signal is told by its content alone; words may be said again in a conversation that went on.
-    who = session if source == "said" else ""
+    who = session if source == SAID else ""
     for number in range(MOST_ROUNDS):
         key = key_of(need, who, number)
         held = gate_of_key(desk, key)
-        if held is None or (held.state == AWAITING and source == "said"):
+        if held is None or (held.state == AWAITING and source == SAID):
             return ask(desk, replace(draft, key=key), Wishes()).gate
     return ask(desk, draft, Wishes()).gate
 

@@ -13,6 +13,7 @@ from ..core.session import SessionRef
 from ..core.states import AWAITING
 from ..store.refs import OPEN
 from . import presence
+from .agency import MARKS, is_agent
 from .calling import any_gate, publish_sessions, save_sessions, waiting
 from .desk import Desk
 from .needing import ask_for, ask_for_call, signal_times, signals
@@ -30,11 +31,11 @@ class Before:
 
 @dataclass(frozen=True)
 class Ended:
-    """What a command said at its end: its exit code, and as much of its result as could be read."""
+    """What a command said at its end, as much as could be read. `program`: whose conversation it was, where that is known."""
 
-    code: int
     text: str = ""
     session: str = ""
+    program: str = "claude"
     call: Mapping[str, object] | None = None
     structured: Mapping[str, object] | None = None
 
@@ -43,22 +44,37 @@ def look(desk: Desk) -> Before:
     return Before(frozenset(desk.refs.under(OPEN)), signal_times(desk))
 
 
-def read_end(argv: Sequence[str], code: int, out: bytes) -> Ended:
-    """The result of an agent: a JSON object that ends its output, else the output as text."""
+def read_end(argv: Sequence[str], out: bytes) -> Ended:
+    """The result of an agent: a JSON object that ends its output, or Codex's events; else the output as text."""
     from ..agents.claude import last_result
 
     said = last_result(out)
     if said is None:
-        return Ended(code, out.decode("utf-8", "replace"), session_in(argv))
+        return read_codex(out) or Ended(out.decode("utf-8", "replace"), session_in(argv))
     text, call, structured = said.get("result"), said.get("deferred_tool_use"), said.get("structured_output")
     session = said.get("session_id")
     return Ended(
-        code,
         text if isinstance(text, str) else "",
         session if isinstance(session, str) else session_in(argv),
-        call if isinstance(call, dict) else None,
-        structured if isinstance(structured, dict) else None,
+        call=call if isinstance(call, dict) else None,
+        structured=structured if isinstance(structured, dict) else None,
     )
+
+
+def read_codex(out: bytes) -> Ended | None:
+    """The last message in the events of `codex exec --json`."""
+    from ..agents.codex import events
+
+    if b'"thread.started"' not in out:
+        return None
+    session, text = "", ""
+    for event in events(out):
+        item = event.get("item")
+        if event.get("type") == "thread.started":
+            session = str(event.get("thread_id") or "")
+        elif isinstance(item, dict) and item.get("type") == "agent_message":
+            text = str(item.get("text") or "")
+    return Ended(text, session, "codex")
 
 
 def session_in(argv: Sequence[str]) -> str:
@@ -76,21 +92,58 @@ def session_in(argv: Sequence[str]) -> str:
     )
 
 
-def gate_of(desk: Desk, before: Before, ended: Ended, agent: str | None = None) -> Gate | None:
+def environment_of(desk: Desk, argv: Sequence[str]) -> dict[str, str]:
+    """What the command is started with: it and all that it starts are an agent's, and answer no gate."""
+    name = program_of(argv)
+    mark = name if can_start(desk, name) else f"wrapped-{name}"
+    return {"GITGATE_AGENT": mark, **desk.settings.env}
+
+
+def program_of(argv: Sequence[str]) -> str:
+    return Path(argv[0]).name
+
+
+def can_start(desk: Desk, name: str) -> bool:
+    """Whether this machine knows how to start that program again, and it has no conversation to be named by."""
+    return name not in ("claude", "codex") and is_agent(desk, name)
+
+
+def gate_of(desk: Desk, before: Before, ended: Ended, asker: Asker) -> Gate | None:
     """The gate that the command waits at now, opened here unless it has been; None when it asked nothing."""
-    if is_session(ended.session):
-        desk = with_session(desk)
     session = ended.session if is_session(ended.session) else ""
+    desk = at_the_desk_of(desk, ended.program if session else "")
     gate = asked_by_itself(desk, before, session)
     if gate is None and ended.call is not None:
         gate = ask_for_call(desk, ended.call, session)
     if gate is None:
-        gate = ask_for(desk, need_of(ended), session, signals(desk, before=before.signals), agent)
+        otherwise = None if session else asker.default
+        gate = ask_for(
+            desk, need_of(ended), session, signals(desk, before=before.signals), asker.agent, otherwise
+        )
     if gate is None:
         return None
     if session:
-        publish_sessions(desk, save_sessions(desk, SessionRef("claude", session, str(desk.repo.place))))
+        publish_sessions(desk, save_sessions(desk, SessionRef(ended.program, session, str(desk.repo.place))))
     return any_gate(desk, gate.id) or gate
+
+
+@dataclass(frozen=True)
+class Asker:
+    """Who asks: as it was said, else by the program and the number of its process."""
+
+    program: str
+    pid: int
+    agent: str | None = None
+    known: bool = False
+
+    @property
+    def default(self) -> str:
+        return self.program if self.known else f"agent-{self.program}-{self.pid}"
+
+
+def asker_of(desk: Desk, argv: Sequence[str], pid: int, agent: str | None) -> Asker:
+    name = program_of(argv)
+    return Asker(name, pid, agent, can_start(desk, name))
 
 
 def is_session(text: str) -> bool:
@@ -99,9 +152,11 @@ def is_session(text: str) -> bool:
     return SESSION_ID.fullmatch(text) is not None
 
 
-def with_session(desk: Desk) -> Desk:
-    """The desk without the marks of a conversation that we ourselves may run inside: the command had its own."""
-    env = {name: value for name, value in desk.settings.env.items() if name != "CLAUDE_CODE_SESSION_ID"}
+def at_the_desk_of(desk: Desk, program: str) -> Desk:
+    """The desk as the command's own: without the marks of a conversation that we ourselves may run inside."""
+    env = {name: value for name, value in desk.settings.env.items() if name not in MARKS}
+    if program:
+        env["GITGATE_AGENT"] = program
     return replace(desk, settings=replace(desk.settings, env=env))
 
 

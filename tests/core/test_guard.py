@@ -1,0 +1,123 @@
+"""Guard: which commands and files of an agent are refused, and which are nobody's business."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gitgate.core.guard import asks, refusal
+from gitgate.core.shell import commands
+
+REFUSED = [
+    "git gate respond 7k2f SQLite",
+    "git-gate respond --approve",
+    "/usr/local/bin/git-gate respond x y",
+    "git -C /somewhere -c a.b=c gate --json stop 7k2f --reason x",
+    "cd x && FOO=1 git gate signal 7k2f --status CONTINUE",
+    "true; (git gate join 7k2f)",
+    "env -u CLAUDECODE -u CLAUDE_CODE_SESSION_ID git gate respond 7k2f yes",
+    "sudo -u ann git gate respond 7k2f yes",
+    "bash -lc 'git gate respond 7k2f yes'",
+    "sh -c \"sh -c 'git gate stop 7k2f'\"",
+    "echo $(git gate respond 7k2f yes)",
+    "echo `git gate respond 7k2f yes`",
+    "eval git gate respond 7k2f yes",
+    "python3 -P -m gitgate respond 7k2f yes",
+    'python -c \'import gitgate; gitgate.respond("7k2f", "yes")\'',
+    "git gate edit 7k2f --timeout 1s",
+    "git gate \\\n respond 7k2f yes",
+    "git gate 'respond' 7k2f",
+    "if true; then git gate respond 7k2f yes; fi",
+    "git -c alias.x='gate respond' x 7k2f",
+    "git push origin HEAD:refs/hitl/open/7k2fw3x9ab",
+    "git push origin +refs/hitl/*:refs/hitl/*",
+    "git update-ref refs/hitl/open/7k2fw3x9ab HEAD",
+    "echo 'update refs/hitl/open/7k2fw3x9ab x' | git update-ref --stdin",
+    "git symbolic-ref refs/hitl/open/x refs/heads/main",
+    "rm -rf .git/refs/hitl",
+    "cp x .git/refs/hitl/open/7k2fw3x9ab",
+    "echo x > .git/refs/hitl/open/7k2fw3x9ab",
+    "rm .git/gitgate/asked/x",
+    "echo '[gitgate]' >> .git/config",
+    "cat x > /r/.git/hooks/post-receive",
+    "sed -i s/a/b/ .git/config",
+    "git config gitgate.approvalDefaults true",
+    "git config --global --add gitgate.agent.claude.program evil",
+    "git config set gitgate.publishWork true",
+    "git config --unset gitgate.initialised",
+    "git gate respond 'unclosed",
+]
+LEFT_ALONE = [
+    "ls", "git status", "git gate ask 'Should I respond?'", "git gate check 7k2f", "git gate list", "git gate wait 7k2f",
+    "git gate withdraw 7k2f --reason done", "git gate ask 'x' --context 'git gate respond is for people'",
+    "git log refs/hitl/open/7k2f", "git for-each-ref refs/hitl", "git show refs/hitl/open/7k2f:question.yaml",
+    "git config --get gitgate.remote", "git config --get-regexp '^gitgate'", "git config user.name x",
+    "git commit -m 'Teach git gate respond a flag'", "git push origin main", "python respond.py", "make gate",
+    "git gate status", "cat .git/HEAD", "cat .git/config > /tmp/x", "ls .git/hooks/", "git gate show 7k2f --diff",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", REFUSED)
+def test_an_agent_does_not_answer(command: str) -> None:
+    """However a command is wrapped, one that answers, ends or changes gates or grants power is refused, with a word on what to do."""
+    assert refusal("Bash", {"command": command})
+
+
+@pytest.mark.parametrize("command", LEFT_ALONE)
+def test_other_commands_are_left_alone(command: str) -> None:
+    """Asking, reading, and what only speaks of answering."""
+    assert refusal("Bash", {"command": command}) == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "refused"),
+    [
+        ("/r/.git/refs/hitl/open/7k2fw3x9ab", True), (".git/packed-refs", True), ("/r/.git/gitgate/asked/x", True),
+        ("/r/.git/config", True), ("/r/.git/hooks/post-receive", True), ("/r/.git/worktrees/a/refs/hitl/x", True),
+        ("/r/src/config", False), ("/r/.github/workflows/x.yml", False), ("/r/.git/COMMIT_EDITMSG", False), ("/r/hooks/x", False),
+    ],
+)  # fmt: skip
+def test_git_s_own_files_are_not_written(path: str, refused: bool) -> None:
+    """Records, and what says who may do what."""
+    for tool in ("Write", "Edit", "MultiEdit"):
+        assert bool(refusal(tool, {"file_path": path, "content": ""})) is refused
+    assert refusal("Read", {"file_path": path}) == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "wanted"),
+    [
+        ("git gate ask 'Which?' -o A -o B", True), ("git-gate ask x", True), ("cd x && git gate ask x && echo", True),
+        ("ID=$(git gate ask x)", True), ("git gate ask x --wait", False), ("git gate ask --wait-for 3m x", False),
+        ("git gate ask --wait-for=3m x", False), ("git gate ask --help", False), ("git gate list", False),
+        ("echo git gate ask", False), ("grep -r 'git gate ask' .", False), ("", False),
+    ],
+)  # fmt: skip
+def test_asking_in_a_shell_is_told_from_waiting(command: str, wanted: bool) -> None:
+    """Only a command that asks and exits ends a run."""
+    assert asks(command) is wanted
+
+
+@given(st.text(max_size=300) | st.text("git ate-respond'\"$(`\n;&|\\", max_size=200))
+def test_nothing_breaks_the_reading(text: str) -> None:
+    """Any text can be read, and gives words."""
+    assert all(words and all(isinstance(word, str) for word in words) for words in commands(text))
+    assert isinstance(refusal("Bash", {"command": text}), str)
+    assert isinstance(asks(text), bool)
+
+
+@given(
+    st.dictionaries(
+        st.text(max_size=9), st.none() | st.integers() | st.lists(st.text(max_size=3), max_size=2)
+    )
+)
+def test_what_is_no_command_is_no_error(given_: dict[str, object]) -> None:
+    """A call of another shape is not ours to judge here."""
+    for tool in ("Bash", "Write", "", "mcp__x__y"):
+        assert refusal(tool, {**given_, "command": 3, "file_path": None}) == ""
+
+
+def test_a_long_command_is_read_quickly() -> None:
+    """A command of a megabyte is seen through like a short one."""
+    assert refusal("Bash", {"command": "echo " + "x " * 400_000 + "; git gate respond 7k2f yes"})
