@@ -101,7 +101,7 @@ def explained(words: tuple[str, ...]) -> str:
         found = command.get_command(context, word) if isinstance(command, click.Group) else None
         if found is None:
             raise Usage(
-                f"there is no help on {' '.join(words)!r}{meant(word)}",
+                f"there is no help on {' '.join(words)!r}{meant(word) if len(words) == 1 else ''}",
                 hint=f"git gate -h lists the verbs; topics: {', '.join(TOPICS)}",
             )
         context = click.Context(found, info_name=word, parent=context)

@@ -196,13 +196,15 @@ def way_out(args: Sequence[str], kind: str) -> str:
     return "git gate list --all" if kind in ("conflict", "stale") else "git gate doctor"
 
 
+# Verbs that take words, and what stands before them.
+WORDY = {"ask": "ask", "respond": "respond ID", "comment": "comment ID"}
+
+
 def usage_hint(wrong: click.UsageError) -> str:
     path = wrong.ctx.command_path if wrong.ctx else "git gate"
-    if "unexpected extra argument" in wrong.message:
-        words = {"respond": "respond ID", "comment": "comment ID"}.get(
-            path.rpartition(" ")[2], path.rpartition(" ")[2]
-        )
-        return f'several words need quotes: git gate {words} "…"; see: {path} -h'
+    used = path.rpartition(" ")[2]
+    if "unexpected extra argument" in wrong.message and used in WORDY:
+        return f'several words need quotes: git gate {WORDY[used]} "…"; see: {path} -h'
     return f"{path} -h"
 
 

@@ -96,7 +96,8 @@ def default_of(plain: Question, given: object) -> Value:
     try:
         return read_value(plain, given)
     except BadAnswer as wrong:
-        raise Usage(f"the default does not fit the question: {wrong.message}", hint=wrong.hint) from None
+        words = f"the default does not fit the question: {wrong.message.removeprefix(f'{plain.key}: ')}"
+        raise Usage(words, hint="a default is an answer to the question: --default LABEL") from None
 
 
 def other_words() -> str:

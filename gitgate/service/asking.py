@@ -80,6 +80,10 @@ def check(desk: Desk, draft: Draft) -> None:
         raise Usage("a deadline has to be in the future", hint="--timeout 2h")
     if draft.quorum < 1:
         raise Usage("somebody has to answer", hint="--quorum 1")
+    if not all(who.strip() for who in draft.to):
+        raise Usage("--to needs somebody's name, address or @login", hint="--to @ada, or leave it out for anybody")
+    if draft.key is not None and not draft.key.strip():
+        raise Usage("--key needs a word", hint="--key auth, or leave it out")
     how = draft.on_timeout or desk.settings.text("onTimeout")
     has_deadline = timeout_of(desk, draft) is not None
     if draft.on_timeout and not has_deadline:

@@ -172,3 +172,31 @@ def test_a_signal(cli: Command, ask: Ask) -> None:
     gate = ask("And now?")
     cli.quick("signal", gate, "--status", "NEEDS_REVIEW", code=0)
     assert cli.quick("check", gate).line == "NEEDS_REVIEW"
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--to", " "], "--to needs somebody"),
+        (["--key", ""], "--key needs a word"),
+        (["-o", "A", "-o", "a"], "is there twice"),
+        (["-o", " =text"], "an option needs a label"),
+        (["--options", "A,B", "--default", "C"], "the default does not fit the question"),
+        (["--type", "choice"], "needs options"),
+        (["--type", "form"], "needs a schema"),
+        (["--type", "text", "-o", "A"], "has no options"),
+        (["--timeout", "1h", "--on-timeout", "default"], "needs a default"),
+        (["--confidence", "2"], "0<=x<=1"),
+        (["--quorum", "0"], "1<=x<=100"),
+        (["--priority", "asap"], "asap"),
+        (["--include", "nope"], "nothing is at nope"),
+        (["--attach", "/etc/passwd"], "leads out of it"),
+        (["more", "words"], "several words need quotes"),
+        (["--file", "q.yaml"], "cannot stand beside it"),
+    ],
+)
+def test_a_question_that_cannot_be(cli: Command, repo: Clone, args: list[str], words: str) -> None:
+    """Exits 2 and says what is wrong with it; nothing is written."""
+    said = cli.quick("ask", "Which?", *args, code=2)
+    assert words in said.err
+    assert repo.refs("refs/hitl") == {}
