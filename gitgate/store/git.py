@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, NamedTuple
 
 from ..errors import Failure, GitFailed
 
@@ -36,11 +36,27 @@ SEALED = {
 HOOKS_OFF = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(NamedTuple):
     code: int
     out: bytes
     err: str
+
+
+class Started(NamedTuple):
+    """A git command under way, whose input was empty. It is either waited for or closed."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+
+    def result(self) -> Result:
+        out, err = self.process.communicate()
+        return Result(self.process.returncode, out, err.decode("utf-8", "replace").strip())
+
+    def close(self) -> None:
+        """Nobody wants to know any more."""
+        if self.process.returncode is None:
+            self.process.kill()
+            self.process.communicate()
 
 
 def sealed_environment(env: Mapping[str, str]) -> dict[str, str]:
@@ -56,10 +72,13 @@ def sealed_environment(env: Mapping[str, str]) -> dict[str, str]:
 class Git:
     """Runs git in one directory, sealed from what surrounds the caller."""
 
-    def __init__(self, directory: Path, env: Mapping[str, str], *, config: Sequence[str] = ()) -> None:
+    def __init__(
+        self, directory: Path, env: Mapping[str, str], *, config: Sequence[str] = (), hooks: bool = False
+    ) -> None:
         self.directory = directory
         self.env = sealed_environment(env)
-        self.prefix = ["git", *HOOKS_OFF, *(part for item in config for part in ("-c", item))]
+        off = () if hooks else HOOKS_OFF
+        self.prefix = ["git", *off, *(part for item in config for part in ("-c", item))]
 
     def run(
         self,
@@ -103,16 +122,28 @@ class Git:
     def ok(self, *args: str) -> bool:
         return self.run(*args, check=False).code == 0
 
-    def pipe(self, *args: str) -> subprocess.Popen[bytes]:
+    def begin(self, *args: str) -> Started:
+        """Start `git *args` and go on; its outcome is for later."""
+        return Started(args[0], self.pipe(*args, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE))
+
+    def pipe(
+        self,
+        *args: str,
+        stdin: int | IO[bytes] | None = subprocess.PIPE,
+        stderr: int = subprocess.DEVNULL,
+    ) -> subprocess.Popen[bytes]:
         """A git process that is talked to over its pipes; the caller closes it."""
-        return subprocess.Popen(
-            [*self.prefix, *args],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=self.directory,
-            env=self.env,
-        )
+        try:
+            return subprocess.Popen(
+                [*self.prefix, *args],
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                cwd=self.directory,
+                env=self.env,
+            )
+        except FileNotFoundError as missing:
+            raise no_git(self.directory) from missing
 
     def records(self, *args: str) -> Iterator[str]:
         """What git prints, split at `NUL` and a newline, without ever holding all of it."""
