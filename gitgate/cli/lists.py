@@ -184,7 +184,7 @@ def overview(screen: Screen) -> None:
     counts: dict[str, int] = {}
     for summary in every:
         counts[summary.state] = counts.get(summary.state, 0) + 1
-    pressing = [summary for summary in every if summary.state in ("awaiting", "failed", "broken")]
+    pressing = [summary for summary in every if summary.state in ("awaiting", "failed", "stalled", "broken")]
     if screen.as_json:
         plain = replace(screen, quiet=True)
         shape = gates_of(plain, screen.desk(bulk=True), pressing)
@@ -214,7 +214,7 @@ def state_line(counts: dict[str, int]) -> str:
     words = [f"{waiting} wait{'s' if waiting == 1 else ''} for you"] if waiting else []
     words += [
         f"{counts[state]} {state}"
-        for state in ("answered", "resuming", "failed", "broken")
+        for state in ("answered", "resuming", "stalled", "failed", "broken")
         if counts.get(state)
     ]
     return " · ".join(words)

@@ -18,6 +18,7 @@ STATE_COLORS = {
     "resuming": "blue",
     "resumed": "green",
     "failed": "red",
+    "stalled": "red",
     "broken": "red",
 }
 PRIORITY_COLORS = {"urgent": "red", "high": "yellow"}

@@ -12,7 +12,7 @@ from ..errors import GateError
 from ..store.refs import OPEN
 from .desk import Desk, split_person
 
-NEEDS_A_PERSON = ("awaiting", "failed")
+NEEDS_A_PERSON = ("awaiting", "failed", "stalled")
 _RANK = {name: str(place) for place, name in enumerate(PRIORITIES)}
 
 
@@ -120,10 +120,19 @@ def listed(desk: Desk, chosen: Filter) -> list[Summary]:
     found = []
     for summary in summaries(desk):
         current = settled(desk, summary) if overdue(summary, now) else summary
+        if current.state == "resuming" and not chosen.states:
+            current = with_stall(desk, current)
         if chosen.keeps(current) or (current.state == "broken" and not chosen.states):
             found.append(current)
     found.sort(key=lambda summary: summary.pressing)
     return found
+
+
+def with_stall(desk: Desk, summary: Summary) -> Summary:
+    """A gate that is being acted on; `stalled` where whoever did so is gone, and a person is needed."""
+    from .stalling import stalled
+
+    return summary._replace(state="stalled") if stalled(desk, summary) else summary
 
 
 def overdue(summary: Summary, now: str) -> bool:
