@@ -18,6 +18,7 @@ import pygit2
 import pytest
 from pygit2.enums import ConfigLevel
 
+from servers import HttpServer, SshServer, http_server, ssh_server
 from testbed.command import Command
 from testbed.repositories import Clone, make_bare, make_clone, run_git
 from testbed.seal import LoopbackSocket, environment, write_global_config
@@ -147,3 +148,17 @@ def pty_cli() -> Iterator[Callable[..., Terminal]]:
             return open_terminals.enter_context(Terminal(*args, **how))  # type: ignore[arg-type]
 
         yield start
+
+
+@pytest.fixture(scope="session")
+def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshServer]:
+    """A real sshd on loopback. Whoever asks for it is marked `slow`: a fresh machine has none."""
+    with ssh_server(tmp_path_factory.mktemp("sshd")) as server:
+        yield server
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> Iterator[HttpServer]:
+    """A real `git http-backend` that serves what is below the test's folder."""
+    with http_server(tmp_path) as server:
+        yield server

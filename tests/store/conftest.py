@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
-from servers import HttpServer, SshServer, http_server, ssh_server
+from servers import HttpServer, SshServer
 from sharing import Place, make_place
 from testbed.repositories import Clone
 
-
-@pytest.fixture(scope="session")
-def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshServer]:
-    with ssh_server(tmp_path_factory.mktemp("sshd")) as server:
-        yield server
-
-
-@pytest.fixture
-def web(tmp_path: Path) -> Iterator[HttpServer]:
-    with http_server(tmp_path) as server:
-        yield server
-
-
-SERVED = pytest.mark.server
-KINDS = ["path", "file", pytest.param("ssh", marks=SERVED), pytest.param("http", marks=SERVED)]
+# A fresh machine has `git http-backend` with its git, but no sshd.
+SSH = [pytest.mark.server, pytest.mark.slow]
+KINDS = ["path", "file", pytest.param("ssh", marks=SSH), pytest.param("http", marks=pytest.mark.server)]
 
 
 @pytest.fixture

@@ -161,6 +161,8 @@ class TestServers:
                 push(ann.repository, "origin", [opening(ann, 1)])
             assert not fetch(ann.repository, "origin").changed
 
+    @pytest.mark.slow
+    @pytest.mark.server
     def test_ssh_without_a_key(
         self, bare: Clone, clone_of: Callable[..., Clone], sshd: SshServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:

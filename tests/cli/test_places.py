@@ -1,0 +1,220 @@
+"""The command where people have their repositories: other servers, other kinds of clones, awkward names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from servers import HttpServer, SshServer, free_port
+from testbed.command import Command
+from testbed.repositories import Clone, run_git
+
+SSH = [pytest.mark.server, pytest.mark.slow]
+
+
+@pytest.fixture(
+    params=["path", "file", pytest.param("http", marks=pytest.mark.server), pytest.param("ssh", marks=SSH)]
+)
+def url(request: pytest.FixtureRequest, bare: Clone, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The same bare repository, reached in each of the four ways."""
+    bare.git("config", "http.receivepack", "true")
+    if request.param == "ssh":
+        sshd: SshServer = request.getfixturevalue("sshd")
+        monkeypatch.setenv("GIT_SSH_COMMAND", sshd.command)
+        return sshd.url(bare.path)
+    if request.param == "http":
+        web: HttpServer = request.getfixturevalue("web")
+        return web.url(bare.path)
+    return bare.path.as_uri() if request.param == "file" else str(bare.path)
+
+
+def plain_clone(url: str, place: Path, *how: str) -> Clone:
+    """What a person gets who types `git clone`."""
+    run_git("clone", "-q", *how, "--", url, str(place), cwd=place.parent)
+    return Clone(place)
+
+
+def asked(cli: Command, clone: Clone, *flags: str) -> str:
+    return cli.quick("ask", "Which way?", "-o", "Left", "-o", "Right", *flags, cwd=clone.path, code=0).line
+
+
+def state(cli: Command, clone: Clone, gate: str) -> str:
+    return str(cli.quick("show", gate, "--json", cwd=clone.path, code=0).json["state"])
+
+
+def test_the_loop_over_every_kind_of_server(cli: Command, url: str, tmp_path: Path) -> None:
+    """Asked in one plain clone, listed and answered in another, read by the first."""
+    ann, bob = plain_clone(url, tmp_path / "ann"), plain_clone(url, tmp_path / "bob")
+    gate = asked(cli, ann)
+    listed = cli.quick("list", "--sync", "--json", cwd=bob.path, code=0).json
+    assert [found["id"] for found in listed["gates"]] == [gate]
+    assert "pushed to origin" in cli.quick("respond", gate, "left", cwd=bob.path, code=0).err
+    cli.quick("sync", cwd=ann.path, code=0)
+    assert cli.quick("check", gate, cwd=ann.path, code=0).out == "Left\n"
+    cli.quick("archive", cwd=ann.path, code=0)
+    cli.quick("sync", cwd=bob.path, code=0)
+    assert cli.quick("show", gate, "--json", cwd=ann.path, code=0).json["archived"]
+    assert not bob.refs("refs/hitl/open")
+
+
+def test_a_shallow_clone_takes_part_and_stays_shallow(cli: Command, bare: Clone, tmp_path: Path) -> None:
+    """Gates are whole histories of their own; the project's is not deepened for them."""
+    seed = plain_clone(str(bare.path), tmp_path / "more")
+    for number in range(3):
+        seed.commit(f"change {number}", **{f"file{number}": "x"})
+    seed.git("push", "-q", "origin", "HEAD")
+    shallow = plain_clone(bare.path.as_uri(), tmp_path / "shallow", "--depth", "1")
+    other = plain_clone(str(bare.path), tmp_path / "other")
+    gate = asked(cli, shallow)
+    cli.quick("sync", cwd=other.path, code=0)
+    cli.quick("respond", gate, "right", cwd=other.path, code=0)
+    cli.quick("sync", cwd=shallow.path, code=0)
+    assert state(cli, shallow, gate) == "answered"
+    assert shallow.git("rev-list", "--count", "HEAD") == "1"
+
+
+def test_the_work_of_a_shallow_clone_reaches_a_full_one(cli: Command, bare: Clone, tmp_path: Path) -> None:
+    """With consent the partial work travels, and is shown where the question is read."""
+    shallow = plain_clone(bare.path.as_uri(), tmp_path / "shallow", "--depth", "1")
+    other = plain_clone(str(bare.path), tmp_path / "other")
+    shallow.git("config", "gitgate.publishWork", "true")
+    shallow.write("README", "half done\n")
+    gate = asked(cli, shallow)
+    cli.quick("sync", cwd=other.path, code=0)
+    assert "+half done" in cli.quick("diff", gate, cwd=other.path, code=0).out
+
+
+def test_a_bare_repository_answers_too(cli: Command, bare: Clone, tmp_path: Path) -> None:
+    """On the server itself, where there is no working tree, everything but the working tree is there."""
+    ann = plain_clone(str(bare.path), tmp_path / "ann")
+    gate = asked(cli, ann)
+    assert gate in cli.quick("list", cwd=bare.path, code=0).out
+    assert "Which way?" in cli.quick("show", gate, cwd=bare.path, code=0).out
+    cli.quick("respond", gate, "left", cwd=bare.path, code=0)
+    own = asked(cli, bare)
+    assert state(cli, bare, own) == "awaiting"
+    cli.quick("sync", cwd=ann.path, code=0)
+    assert state(cli, ann, gate) == "answered"
+
+
+def test_a_linked_worktree_shares_the_gates(cli: Command, repo: Clone, tmp_path: Path) -> None:
+    """A gate asked in one working tree is listed in the other; the branch is that of the asking one."""
+    repo.git("worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))
+    side = Clone(tmp_path / "side")
+    side.write("README", "changed in the side tree\n")
+    gate = asked(cli, side)
+    shown = cli.quick("show", gate, "--json", cwd=repo.path, code=0).json
+    assert shown["work"]["branch"] == "side"
+    assert shown["work"]["files"] == 1
+    assert repo.git("status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize("name", ["with space", "Grüße ☕", "-dash", "quote's", "semi;colon $HOME"])
+def test_a_path_with_anything_in_it(cli: Command, bare: Clone, tmp_path: Path, name: str) -> None:
+    """Names of folders are data: they reach neither a shell nor an option."""
+    (tmp_path / "odd").mkdir()
+    clone = plain_clone(str(bare.path), tmp_path / "odd" / name)
+    clone.write(f"{name}.txt", "x\n")
+    gate = asked(cli, clone)
+    assert f"{name}.txt" in clone.git(
+        "-c", "core.quotePath=false", "ls-tree", "--name-only", f"refs/hitl/work/{gate}"
+    )
+    cli.quick("respond", gate, "left", cwd=clone.path, code=0)
+    assert state(cli, clone, gate) == "answered"
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ("list",),
+        (),
+        ("ask", "Why?"),
+        ("show", "2222"),
+        ("respond", "2222", "x"),
+        ("sync",),
+        ("verify",),
+        ("log",),
+    ],
+)
+def test_outside_a_repository_each_verb_says_so(cli: Command, tmp_path: Path, verb: tuple[str, ...]) -> None:
+    """One sentence, exit 1, what to do; and with --json the same as an object."""
+    outside = tmp_path / "nowhere"
+    outside.mkdir()
+    said = cli.quick(*verb, cwd=outside, code=1)
+    assert "is not in a git repository" in said.err
+    assert "git init" in said.err
+    assert cli.quick(*verb, "--json", cwd=outside, code=1).json["error"]["code"] == "not_a_repository"
+
+
+def test_no_commit_yet(cli: Command, person: object, tmp_path: Path) -> None:
+    """A question can come before the first commit."""
+    run_git("init", "-q", str(tmp_path / "fresh"), cwd=tmp_path)
+    fresh = Clone(tmp_path / "fresh")
+    fresh.write("idea.txt", "x\n")
+    gate = asked(cli, fresh)
+    shown = cli.quick("show", gate, "--json", cwd=fresh.path, code=0).json
+    assert shown["work"]["base"] is None
+    assert shown["work"]["files"] == 1
+    assert fresh.git("status", "--porcelain") == "?? idea.txt"
+
+
+def test_a_detached_head(cli: Command, repo: Clone) -> None:
+    """Work that is on no branch is said to be."""
+    repo.git("checkout", "-q", "--detach")
+    gate = asked(cli, repo)
+    assert cli.quick("show", gate, "--json", code=0).json["work"]["branch"] is None
+    assert "on no branch" in cli.quick("show", gate, code=0).out
+
+
+@pytest.mark.parametrize("kind", ["gone", "closed port", "unknown scheme"])
+def test_a_remote_that_does_not_answer(cli: Command, repo: Clone, tmp_path: Path, kind: str) -> None:
+    """The gate is safe here and says so; insisting on a push, and CI, make it a failure; sync names the remote."""
+    urls = {
+        "gone": str(tmp_path / "gone.git"),
+        "closed port": f"http://127.0.0.1:{free_port()}/x.git",
+        "unknown scheme": "nonsense://127.0.0.1/x.git",
+    }
+    repo.git("remote", "add", "origin", urls[kind])
+    said = cli.quick("ask", "Which way?", code=0)
+    assert "not pushed, but safe here" in said.err
+    assert "git gate sync" in said.err
+    gate = said.line
+    assert cli.quick("show", gate, "--json", code=0).json["pushed"] is False
+    assert cli.quick("ask", "And now?", "--push", code=1).out == ""
+    assert cli.quick("ask", "And in CI?", env={"CI": "true"}, code=1).out == ""
+    assert "origin" in cli.quick("sync", code=1).err
+    assert "not pushed" in cli.quick("respond", gate, "left", code=0).err
+
+
+def test_without_a_remote_nothing_is_missing(cli: Command, repo: Clone) -> None:
+    """Local is a way of working, not a failure; only asking to sync is one."""
+    gate = asked(cli, repo)
+    assert "nothing will resume this by itself" in cli.quick("respond", gate, "left", code=0).err
+    assert "git remote add" in cli.quick("sync", code=1).err
+
+
+def test_asking_needs_no_identity(cli: Command, repo: Clone, nobody: object) -> None:
+    """An agent's machine may have none; an answer needs a name, and says how to give one."""
+    gate = asked(cli, repo)
+    assert cli.quick("show", gate, "--json", code=0).json["asked"]["by"] == ""
+    assert "git config --global user.name" in cli.quick("respond", gate, "left", code=1).err
+
+
+def test_a_mirror_is_refused(cli: Command, bare: Clone, tmp_path: Path) -> None:
+    """Its next fetch would delete what was only asked here."""
+    mirror = plain_clone(str(bare.path), tmp_path / "mirror.git", "--mirror")
+    assert "mirror" in cli.quick("sync", cwd=mirror.path, code=1).err
+
+
+def test_the_clone_that_never_synced_says_so(
+    cli: Command, bare: Clone, clone_of: Callable[..., Clone]
+) -> None:
+    """`Nothing waits` would be a guess."""
+    clone = clone_of(bare, "fresh")
+    for verb in ((), ("list",)):
+        said = cli.quick(*verb, cwd=clone.path, code=0)
+        assert "never synced" in said.out + said.err
+    cli.quick("sync", cwd=clone.path, code=0)
+    assert "nothing waits" in cli.quick(cwd=clone.path, code=0).out
