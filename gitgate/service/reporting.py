@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..core import times
 from ..core.model import Answer, Claim, Gate, Opened
 from ..core.text import one_line
@@ -9,6 +11,9 @@ from ..errors import GateError
 from .desk import Desk
 from .listing import Filter, listed, summaries
 from .reading import find_gate
+
+if TYPE_CHECKING:
+    from .roster import Known
 
 Json = dict[str, object]
 
@@ -50,32 +55,27 @@ def next_command(gate: Gate) -> str:
 
 
 def overall_status(desk: Desk) -> tuple[Json, str]:
-    """All gates counted, and each agent with what it waits for."""
+    """All gates counted, and each agent with how it is doing."""
+    from dataclasses import asdict
+
+    from .roster import roster
+
+    found = listed(desk, Filter(all=True))
     counts: dict[str, int] = {}
-    agents: dict[str, dict[str, object]] = {}
-    for summary in listed(desk, Filter(all=True)):
+    for summary in found:
         counts[summary.state] = counts.get(summary.state, 0) + 1
-        known = agents.setdefault(
-            summary.agent, {"agent": summary.agent, "questions": 0, "waiting": [], "last_seen": ""}
-        )
-        known["questions"] = int(str(known["questions"])) + 1
-        known["last_seen"] = max(str(known["last_seen"]), summary.at)
-        waiting = known["waiting"]
-        if summary.state == "awaiting" and isinstance(waiting, list):
-            waiting.append(summary.id)
     words = " · ".join(f"{number} {one_line(state)}" for state, number in counts.items()) or "no gates"
-    lines = [words]
-    for known in agents.values():
-        waiting = known["waiting"]
-        state = (
-            f"waiting ({', '.join(one_line(str(g)[:6]) for g in waiting)})"
-            if isinstance(waiting, list) and waiting
-            else "idle"
-        )
-        lines.append(
-            f"  {one_line(str(known['agent']))}: {state}, {known['questions']} asked, last at {one_line(str(known['last_seen']))}"
-        )
-    return {"counts": counts, "agents": list(agents.values())}, "\n".join(lines)
+    agents = roster(desk, found)
+    shapes = [{**asdict(known), "pid": known.pid or None} for known in agents]
+    return {"counts": counts, "agents": shapes}, "\n".join([words, *map(agent_line, agents)])
+
+
+def agent_line(known: Known) -> str:
+    gates = known.resuming or known.waiting
+    which = f" ({', '.join(gate[:6] for gate in gates)})" if gates else ""
+    pid = f", pid {known.pid}" if known.pid and (known.alive or known.resuming) else ""
+    asked = f"{known.questions} asked, last at {one_line(known.last_seen)}"
+    return f"  {one_line(known.agent)}: {known.state}{which}{pid}, {asked}"
 
 
 def events_of_one(desk: Desk, given: str) -> list[Json]:

@@ -1,0 +1,29 @@
+"""Command line: `git gate doctor`: what is set up, what is missing, and the command that mends it."""
+
+from __future__ import annotations
+
+import click
+
+from . import exits
+from .screen import Screen, verb
+
+SIGNS = {"good": "ok", "missing": "--", "wrong": "!!"}
+
+
+@click.command("doctor")
+@verb
+def doctor_command(screen: Screen) -> int:
+    """What is set up, what is missing, and the command that mends it. Changes nothing; exit 1 when something is wrong."""
+    from dataclasses import asdict
+
+    from ..core.text import one_line
+    from ..service.checkup import WRONG, examine
+
+    found = examine(screen.desk())
+    lines = []
+    for one in found:
+        lines.append(f"{SIGNS[one.state]}  {one.name}: {one_line(one.words)}")
+        if one.mend:
+            lines.append(f"      {one_line(one.mend)}")
+    screen.emit("doctor", {"findings": [asdict(one) for one in found]}, "\n".join(lines))
+    return exits.FAILURE if any(one.state == WRONG for one in found) else exits.DONE

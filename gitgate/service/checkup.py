@@ -1,0 +1,196 @@
+"""Service: what is set up in this clone, what is missing, and the command that mends it. Nothing is changed, nobody is asked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from ..config import SETTINGS
+from ..errors import GateError
+from . import agency, hookshims
+from .desk import Desk
+from .listing import summaries
+from .publishing import remote_of
+from .setup import spec_of
+
+OLDEST_GIT = (2, 38)
+GOOD, MISSING, WRONG = "good", "missing", "wrong"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at. `missing` is a choice that was not made; `wrong` has to be mended."""
+
+    name: str
+    state: str
+    words: str
+    mend: str = ""
+
+
+def examine(desk: Desk) -> list[Finding]:
+    """Everything, in the order in which it is set up."""
+    found: list[Finding] = []
+    for look in LOOKS:
+        try:
+            found.extend(look(desk))
+        except GateError as trouble:
+            found.append(Finding(look.__name__.replace("_", " "), WRONG, trouble.message, trouble.hint))
+    return found
+
+
+def git_version(desk: Desk) -> Iterator[Finding]:
+    said = desk.repo.git.text("--version")
+    numbers = tuple(int(part) for part in re.findall(r"\d+", said)[:2])
+    if numbers < OLDEST_GIT:
+        yield Finding("git", WRONG, f"{said} is too old", "install git 2.38 or later")
+    else:
+        yield Finding("git", GOOD, said)
+
+
+def identity(desk: Desk) -> Iterator[Finding]:
+    who = desk.settings.identity()
+    if who:
+        yield Finding("identity", GOOD, f"answers given here are {who}'s")
+    else:
+        yield Finding(
+            "identity", MISSING, "git does not know who you are", 'git config --global user.name "Your Name"'
+        )
+
+
+def settings(desk: Desk) -> Iterator[Finding]:
+    for one in SETTINGS:
+        try:
+            desk.settings.text(one.name)
+        except GateError as wrong:
+            yield Finding(f"gitgate.{one.name}", WRONG, wrong.message, wrong.hint)
+
+
+def remote(desk: Desk) -> Iterator[Finding]:
+    if desk.settings.flag("server"):
+        hidden = (
+            desk.repo.git.run("config", "--get-all", "transfer.hideRefs", check=False).out.decode().split()
+        )
+        if any("refs/hitl".startswith(ref.lstrip("!^")) or ref.startswith("refs/hitl") for ref in hidden):
+            words = "transfer.hideRefs hides gates, and hidden refs cannot be pushed"
+            yield Finding("remote", WRONG, words, "git config --unset-all transfer.hideRefs")
+        else:
+            yield Finding("remote", GOOD, "gates are shared through this repository itself")
+        return
+    name = remote_of(desk)
+    if name is None:
+        yield Finding("remote", MISSING, "there is no remote: gates stay here", "git remote add origin URL")
+        return
+    from ..store.remote import read_remote
+
+    place = read_remote(desk.repo, name)  # A mirror, or an address that runs a program, is refused here.
+    if place.mirror:
+        mend = f"git config --unset remote.{name}.mirror"
+        yield Finding(
+            "remote", WRONG, f"{name} is a push mirror: every git push deletes others' gates there", mend
+        )
+        return
+    yield Finding("remote", GOOD, f"gates go to {name}")
+    spec = spec_of(name)
+    if spec in place.fetch_specs:
+        yield Finding("refspec", GOOD, f"git fetch {name} brings gates along")
+    else:
+        yield Finding(
+            "refspec", MISSING, f"git fetch {name} brings no gates; git gate sync does", "git gate init"
+        )
+
+
+def consent(desk: Desk) -> Iterator[Finding]:
+    init = "git gate init --server" if desk.repo.bare else "git gate init"
+    if not desk.settings.flag("initialised"):
+        yield Finding("init", MISSING, "nothing resumes by itself in this clone", init)
+        return
+    yield Finding("init", GOOD, "this clone is set up for gates")
+    if not desk.repo.bare:
+        goes = desk.settings.flag("publishWork")
+        words = "partial work goes with each question" if goes else "partial work stays here"
+        yield Finding(
+            "publish work", GOOD if goes else MISSING, words, "" if goes else "git gate init --publish-work"
+        )
+    runs = desk.settings.flag("resumeHere")
+    words = "an answer starts its agent on this machine" if runs else "no agent is started here by itself"
+    yield Finding("resume here", GOOD if runs else MISSING, words, "" if runs else f"{init} --resume")
+
+
+def hooks(desk: Desk) -> Iterator[Finding]:
+    init = "git gate init --server" if desk.repo.bare else "git gate init"
+    folder = hookshims.hooks_folder(desk.repo)
+    if folder is None:
+        words = "core.hooksPath leads out of this repository; its hooks are not ours to change"
+        yield Finding(
+            "hooks", MISSING, words, "call `git gate hook pre-receive` and `git gate hook post-receive` there"
+        )
+        return
+    needed = desk.settings.flag("initialised")
+    for name in hookshims.NAMES:
+        state = hookshims.state(folder, name)
+        if state == "current":
+            yield Finding(f"hook {name}", GOOD, "in place")
+        elif state == "old":
+            yield Finding(f"hook {name}", WRONG, "in place, but for another git-gate than this one", init)
+        else:
+            words = "not there" if state == "missing" else "somebody else's is there; ours would run after it"
+            yield Finding(f"hook {name}", WRONG if needed else MISSING, words, init)
+
+
+def agents(desk: Desk) -> Iterator[Finding]:
+    """The programs that asked here, or are set up: whether they can be started again."""
+    from . import presence
+
+    names = {present.program for present in presence.everyone(desk) if present.program}
+    names |= {
+        key.removeprefix(agency.SECTION).rpartition(".")[0]
+        for key in desk.settings.git
+        if key.startswith(agency.SECTION)
+    }
+    for name in sorted(names):
+        reason = agency.cannot_start(desk, name)
+        mend = f"git config {agency.SECTION}{name}.resume 'PROGRAM {{prompt_file}}'"
+        if reason:
+            yield Finding(
+                f"agent {name}", MISSING, reason, mend if "no command" in reason else f"install {name}"
+            )
+        else:
+            yield Finding(f"agent {name}", GOOD, "can be started again here")
+
+
+def extras(desk: Desk) -> Iterator[Finding]:
+    if desk.settings.text("sessionRecipients") and find_spec("pyrage") is None:
+        words = "sessions are to be encrypted, and the extra for it is missing"
+        yield Finding("extra age", WRONG, words, "pip install 'git-gate[age]'")
+    if find_spec("jsonschema") is None:
+        words = "forms cannot be checked by their schemas"
+        yield Finding("extra forms", MISSING, words, "pip install 'git-gate[forms]'")
+
+
+def leftovers(desk: Desk) -> Iterator[Finding]:
+    """What agents left behind, and what needs a person."""
+    folder = desk.repo.state_dir / "worktrees"
+    for place in sorted(folder.iterdir()) if folder.is_dir() else ():
+        words = f"a working tree of a resumed agent is still there: {place}"
+        yield Finding("worktree", MISSING, words, f"look at it, then: git worktree remove {place}")
+    for summary in summaries(desk):
+        if summary.state == "failed":
+            words = f"gate {summary.id} could not be resumed"
+            yield Finding(
+                "failed", WRONG, words, f"git gate show {summary.id[:6]}; git gate resume {summary.id[:6]}"
+            )
+
+
+LOOKS: tuple[Callable[[Desk], Iterator[Finding]], ...] = (
+    git_version,
+    identity,
+    settings,
+    remote,
+    consent,
+    hooks,
+    agents,
+    extras,
+    leftovers,
+)
