@@ -111,7 +111,7 @@ def can_start(desk: Desk, name: str) -> bool:
 def gate_of(desk: Desk, before: Before, ended: Ended, asker: Asker) -> Gate | None:
     """The gate that the command waits at now, opened here unless it has been; None when it asked nothing."""
     session = ended.session if is_session(ended.session) else ""
-    desk = at_the_desk_of(desk, ended.program if session else "")
+    sit_down(desk, ended.program if session else "")
     gate = asked_by_itself(desk, before, session)
     if gate is None and ended.call is not None:
         gate = ask_for_call(desk, ended.call, session)
@@ -152,12 +152,12 @@ def is_session(text: str) -> bool:
     return SESSION_ID.fullmatch(text) is not None
 
 
-def at_the_desk_of(desk: Desk, program: str) -> Desk:
-    """The desk as the command's own: without the marks of a conversation that we ourselves may run inside."""
+def sit_down(desk: Desk, program: str) -> None:
+    """Make the desk the command's own: without the marks of a conversation that we ourselves may run inside."""
     env = {name: value for name, value in desk.settings.env.items() if name not in MARKS}
     if program:
         env["GITGATE_AGENT"] = program
-    return replace(desk, settings=replace(desk.settings, env=env))
+    desk.settings = replace(desk.settings, env=env)
 
 
 def need_of(ended: Ended) -> Need | None:

@@ -28,7 +28,10 @@ def run(name: str, raw: bytes, env: Mapping[str, str], cwd: Path) -> Reply:
     """What the hook of that name answers. It never raises: an exception would let the call pass."""
     try:
         event = read_event(raw, env, cwd)
-        return HOOKS[name](event)
+        try:
+            return HOOKS[name](event)
+        finally:
+            event.close()
     except GateError as failed:
         words = f"{failed.message}{f' ({failed.hint})' if failed.hint else ''}"
     except Exception as bug:  # noqa: BLE001 - the program goes on as if the hook had said yes

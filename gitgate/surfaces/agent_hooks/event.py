@@ -46,6 +46,7 @@ class Event:
     again: bool = False
     response: object = None
     env: Mapping[str, str] = field(default_factory=dict)
+    desks: list[Desk] = field(default_factory=list, repr=False, compare=False)
 
     @property
     def attended(self) -> bool:
@@ -55,23 +56,32 @@ class Event:
 
     def desk(self) -> Desk:
         """The repository that the agent works in: where it stands, unless it wandered out of the one it was started in."""
-        from ...service.desk import open_desk
-
         home = self.env.get("CLAUDE_PROJECT_DIR", "")
-        env = {name: value for name, value in self.env.items() if name not in ("GIT_DIR", "GIT_WORK_TREE")}
         try:
-            here = open_desk(self.cwd, env)
+            here = self.open(self.cwd)
         except NotARepository:
             if not home or not Path(home).is_dir():
                 raise
-            return open_desk(Path(home), env)
+            return self.open(Path(home))
         if not home or not Path(home).is_dir() or Path(home) in (here.repo.top, self.cwd):
             return here
         try:
-            started = open_desk(Path(home), env)
+            started = self.open(Path(home))
         except NotARepository:
             return here
         return here if started.repo.common_dir == here.repo.common_dir else started
+
+    def open(self, place: Path) -> Desk:
+        """A desk there; `close` closes it."""
+        from ...service.desk import open_desk
+
+        env = {name: value for name, value in self.env.items() if name not in ("GIT_DIR", "GIT_WORK_TREE")}
+        self.desks.append(open_desk(place, env))
+        return self.desks[-1]
+
+    def close(self) -> None:
+        while self.desks:
+            self.desks.pop().close()
 
 
 def read_event(raw: bytes, env: Mapping[str, str], cwd: Path) -> Event:

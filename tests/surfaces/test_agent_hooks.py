@@ -1,0 +1,372 @@
+"""Agent hooks: what each event is answered with. The same, with the real program, is in `asking/`."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gitgate.core.session import SessionRef
+from testbed.command import Command
+from testbed.repositories import Clone
+
+from .conftest import Agent, new_call, question
+
+DECISION, REASON, TOLD = "permissionDecision", "permissionDecisionReason", "additionalContext"
+
+
+def put_rules(clone: Clone, text: str) -> None:
+    clone.commit("rules", **{".gitgate.yml": text})
+
+
+def test_a_question_waits_and_its_answer_is_given(agent: Agent, cli: Command) -> None:
+    """Asked once however often the hook is called; deferred until there is an answer; then the call is allowed with it."""
+    call = new_call()
+    assert agent.ask(call=call)[DECISION] == "defer"
+    assert agent.ask(call=call)[DECISION] == "defer"
+    (gate,) = agent.gates()
+    cli("respond", gate, "SQLite", "--note", "one file", code=0)
+    said = agent.ask(call=call)
+    assert said[DECISION] == "allow"
+    assert said["updatedInput"] == {"questions": [question()], "answers": {"Which database?": "SQLite"}}
+    for words in ("SQLite", "one file", "Ada Lovelace", f"Gate: {gate}"):
+        assert words in said[TOLD]
+
+
+def test_the_runner_s_words_are_told_where_there_are_any(agent: Agent, cli: Command, tmp_path: Path) -> None:
+    """What changed meanwhile is known to whoever resumes; another gate's words are not this one's."""
+    call = new_call()
+    agent.ask(call=call)
+    (gate,) = agent.gates()
+    cli("respond", gate, "SQLite", code=0)
+    (tmp_path / "told").write_text("ALL THE NEWS")
+    agent.env |= {"GITGATE_GATE": gate, "GITGATE_PROMPT_FILE": str(tmp_path / "told")}
+    assert agent.ask(call=call)[TOLD] == "ALL THE NEWS"
+    agent.env["GITGATE_PROMPT_FILE"] = str(tmp_path / "missing")
+    assert "SQLite" in agent.ask(call=call)[TOLD]
+
+
+def test_a_question_of_a_resumed_agent_is_a_new_gate(agent: Agent, cli: Command) -> None:
+    """It follows the one that it was resumed for."""
+    agent.ask()
+    (first,) = agent.gates()
+    cli("respond", first, "SQLite", code=0)
+    agent.env["GITGATE_GATE"] = first
+    assert agent.ask(question("Which port?", "1", "2"))[DECISION] == "defer"
+    (second,) = set(agent.gates()) - {first}
+    assert cli("show", second, "--json").json["follows"] == first
+
+
+def test_calls_made_together_take_turns(agent: Agent) -> None:
+    """However they race, one waits and every other is told to ask again: two answers would start the run twice."""
+    said: list[dict[str, Any]] = []
+    racers = [threading.Thread(target=lambda: said.append(agent.ask())) for _ in range(4)]
+    for racer in racers:
+        racer.start()
+    for racer in racers:
+        racer.join(30)
+    assert sorted(each[DECISION] for each in said) == ["defer", "deny", "deny", "deny"]
+    (gate,) = agent.gates()
+    assert all(
+        gate in each[REASON] and "ask this again" in each[REASON] for each in said if each[DECISION] == "deny"
+    )
+
+
+def test_another_conversation_is_not_kept_waiting(agent: Agent) -> None:
+    """Each has its own question."""
+    other = Agent(agent.clone, "0b9c4f0e-0000-4000-8000-000000000000")
+    assert [agent.ask()[DECISION], other.ask()[DECISION]] == ["defer", "defer"]
+
+
+def test_a_subagent_tells_its_caller(agent: Agent) -> None:
+    """It would not be paused."""
+    said = agent.ask(subagent=True)
+    assert (said[DECISION], agent.gates()) == ("deny", [])
+    assert "caller" in said[REASON]
+    assert agent.before("Bash", command="git gate ask x", subagent=True)[DECISION] == "deny"
+    assert agent.before("Bash", command="git gate ask x --wait", subagent=True) == {}
+
+
+def test_a_person_at_the_terminal_is_asked_there(agent: Agent) -> None:
+    """Nothing is said; but a run that our runner started, or that says nobody attends, is not attended."""
+    agent.env["CLAUDE_CODE_ENTRYPOINT"] = "cli"
+    assert agent.ask() == {}
+    agent.env["CLAUDE_CODE_SESSION_ATTENDED"] = "0"
+    assert agent.ask()[DECISION] == "defer"
+
+
+@pytest.mark.parametrize(
+    ("verb", "decision", "words"),
+    [(("stop", "--reason", "no need"), "deny", "stopped: no need"), (("withdraw", "--reason", "found it"), "deny", "withdrawn: found it")],
+)  # fmt: skip
+def test_a_gate_that_ended_without_an_answer(
+    agent: Agent, cli: Command, verb: tuple[str, ...], decision: str, words: str
+) -> None:
+    """The agent hears why, and does not go on with it."""
+    call = new_call()
+    agent.ask(call=call)
+    (gate,) = agent.gates()
+    cli(verb[0], gate, *verb[1:], code=0)
+    said = agent.ask(call=call)
+    assert said[DECISION] == decision
+    assert words in said[REASON]
+
+
+def test_silence_is_not_consent(agent: Agent, git: Any) -> None:
+    """At a deadline nobody has answered: the question is denied, and nothing looks like a person's words."""
+    git("config", "gitgate.timeout", "1s")
+    git("config", "gitgate.onTimeout", "default")
+    put_rules(agent.clone, "approvals:\n  - Bash(deploy*)\n")
+    call, other = new_call(), new_call()
+    agent.ask(call=call)
+    again = Agent(agent.clone, "0b9c4f0e-0000-4000-8000-000000000000")
+    again.before("Bash", other, command="deploy")
+    threading.Event().wait(2.1)
+    for said in (agent.ask(call=call), again.before("Bash", other, command="deploy")):
+        assert said[DECISION] == "deny"
+        assert "silence is not consent" in said[REASON]
+        assert "Ada" not in said[TOLD]
+
+
+RULES = "approvals:\n  - call: Bash(terraform apply*)\n    why: it changes production\n    to: [ann]\n  - Write(migrations/**)\n  - mcp__*\n"
+
+
+def test_a_call_under_a_rule_waits_for_a_person(agent: Agent, cli: Command) -> None:
+    """With the exact call and its reason; allowed when approved; a call that was changed is not the approved one."""
+    put_rules(agent.clone, RULES)
+    agent.clone.write("half.txt", "half\n")
+    call = new_call()
+    secret = "ghp" + "_" + "a1B2c3D4e5" * 4
+    command = f"cd infra && terraform apply -var token={secret}"
+    assert agent.before("Bash", call, command=command, description="go")[DECISION] == "defer"
+    (gate,) = agent.gates()
+    shown = cli("show", gate, "--json").json
+    assert shown["questions"][0]["type"] == "approval"
+    assert shown["to"] == ["ann"]
+    assert shown["work"]["files"] == 1
+    assert "terraform apply -var token=" in shown["questions"][0]["prompt"]
+    assert "it changes production" in shown["context"]
+    assert secret not in json.dumps(shown)
+    cli("respond", gate, "--approve", code=0)
+    assert agent.before("Bash", call, command=command, description="go")[DECISION] == "allow"
+    changed = agent.before("Bash", call, command=command + " -destroy", description="go")
+    assert changed[DECISION] == "deny"
+    assert "changed" in changed[REASON]
+
+
+def test_a_rule_that_vanished_does_not_free_a_call(agent: Agent, cli: Command) -> None:
+    """What a call waited for decides, whatever the rules are when it is resumed."""
+    put_rules(agent.clone, RULES)
+    call = new_call()
+    agent.before("Bash", call, command="terraform apply")
+    (gate,) = agent.gates()
+    put_rules(agent.clone, "settings:\n  push: false\n")
+    cli("respond", gate, "--reject", "--note", "not on a friday", code=0)
+    agent.env["GITGATE_GATE"] = gate
+    said = agent.before("Bash", call, command="terraform apply")
+    assert said[DECISION] == "deny"
+    assert "not on a friday" in said[REASON]
+
+
+def test_rules_come_from_the_protected_branch(agent: Agent, bare: Clone, git: Any) -> None:
+    """Neither the working tree nor the agent's branch nor, in a clone, the local default branch has a say."""
+    put_rules(agent.clone, RULES)
+    agent.clone.git("checkout", "-q", "-b", "agent")
+    put_rules(agent.clone, "approvals: []\n")
+    agent.clone.write(".gitgate.yml", "approvals: nonsense\n")
+    assert agent.before("mcp__x__y", a=1)[DECISION] == "defer"
+    git("remote", "add", "origin", str(bare.path))
+    git("fetch", "-q", "origin")
+    assert agent.before("Bash", command="terraform apply") == {}
+
+
+def test_other_calls_are_not_spoken_of(agent: Agent) -> None:
+    """With rules or without, the hook has nothing to say about what they do not name."""
+    for _ in range(2):
+        assert agent.before("Bash", command="terraform plan") == {}
+        assert agent.before("Write", file_path=str(agent.clone.path / "src/x"), content="") == {}
+        assert agent.before("Read", file_path="migrations/x") == {}
+        put_rules(agent.clone, RULES)
+    assert (
+        agent.before(
+            "Edit", file_path=str(agent.clone.path / "migrations/x"), old_string="a", new_string="b"
+        )[DECISION]
+        == "defer"
+    )
+
+
+def test_rules_that_cannot_be_read_let_nothing_through(agent: Agent) -> None:
+    """A misspelt rule might have been one for this call."""
+    put_rules(agent.clone, "approvals:\n  - {cal: Bash}\n")
+    said = agent.before("Bash", command="ls")
+    assert said[DECISION] == "deny"
+    assert ".gitgate.yml" in said[REASON]
+
+
+def test_a_rule_at_the_terminal_asks_there(agent: Agent) -> None:
+    """A person is present, and a subagent's call is asked, too."""
+    put_rules(agent.clone, RULES)
+    agent.env["CLAUDE_CODE_ENTRYPOINT"] = "cli"
+    assert agent.before("Bash", command="terraform apply")[DECISION] == "ask"
+    assert agent.gates() == []
+
+
+def test_outside_of_a_repository(agent: Agent, tmp_path: Path) -> None:
+    """A question cannot be kept, so it is denied; nobody made rules for other calls. A wanderer stays bound by its project."""
+    put_rules(agent.clone, RULES)
+    outside = Agent(Clone(tmp_path / "out"))
+    outside.clone.path.mkdir()
+    assert outside.ask()[DECISION] == "deny"
+    assert outside.before("Bash", command="terraform apply") == {}
+    outside.env["CLAUDE_PROJECT_DIR"] = str(agent.clone.path)
+    assert outside.before("Bash", command="terraform apply")[DECISION] == "defer"
+
+
+def test_asking_in_a_shell_ends_the_run(agent: Agent, cli: Command) -> None:
+    """When a gate of this conversation waits because of it; not after `--wait`, nor after looking."""
+    asked = cli("ask", "Which?", env={"CLAUDE_CODE_SESSION_ID": agent.session}, code=0).line
+    ended = after(agent, "git gate ask 'Which?'", asked)
+    assert ended["continue"] is False
+    assert asked in ended["stopReason"]
+    assert after(agent, "./my-asker", asked)["continue"] is False
+    assert after(agent, "git gate list", "other words") == {}
+    assert after(agent, "ls", "") == {}
+    assert after(Agent(agent.clone, "other-session"), "git gate ask x", asked) == {}
+    assert agent.before("Bash", command="git gate ask 'And this?'")[DECISION] == "deny"
+
+
+def after(agent: Agent, command: str, out: str) -> dict[str, Any]:
+    response = {"stdout": out, "stderr": "", "interrupted": False}
+    event = agent.event(
+        "PostToolUse",
+        tool_name="Bash",
+        tool_use_id=new_call(),
+        tool_input={"command": command},
+        tool_response=response,
+    )
+    return agent.hook("post-tool-use", event)
+
+
+def test_what_an_approved_call_gave_is_told(agent: Agent, cli: Command) -> None:
+    """A program that made it beside other calls may show no result of it."""
+    put_rules(agent.clone, RULES)
+    call = new_call()
+    agent.before("Bash", call, command="terraform apply")
+    (gate,) = agent.gates()
+    cli("respond", gate, "--approve", code=0)
+    agent.env["GITGATE_GATE"] = gate
+    event = agent.event(
+        "PostToolUse",
+        tool_name="Bash",
+        tool_use_id=call,
+        tool_input={"command": "terraform apply"},
+        tool_response={"stdout": "applied 3"},
+    )
+    assert "applied 3" in agent.hook("post-tool-use", event)["hookSpecificOutput"][TOLD]
+
+
+def test_last_words_are_asked_once(agent: Agent, cli: Command) -> None:
+    """However often the run stops with them; said again after an answer, they ask again."""
+    need = json.dumps({"status": "needs_input", "question": "JWT?"})
+    stop = agent.event("Stop", stop_hook_active=False, last_assistant_message=f"Done.\n{need}")
+    assert "waits" in agent.hook("stop", stop)["systemMessage"]
+    agent.hook("stop", stop)
+    (gate,) = agent.gates()
+    cli("respond", gate, "JWT", code=0)
+    agent.hook("stop", stop)
+    assert len(agent.gates()) == 2
+    assert "decision" not in agent.hook("stop", agent.event("Stop", last_assistant_message="Done."))
+
+
+def test_last_words_that_cannot_be_asked_are_said_back(agent: Agent, tmp_path: Path) -> None:
+    """Once; the second time the run may end."""
+    outside = Agent(Clone(tmp_path / "out"))
+    outside.clone.path.mkdir()
+    stop = outside.event("Stop", last_assistant_message='{"status": "needs_input", "question": "JWT?"}')
+    assert outside.hook("stop", stop)["decision"] == "block"
+    assert outside.hook("stop", {**stop, "stop_hook_active": True}) == {}
+
+
+def test_the_last_words_are_found_in_the_transcript(agent: Agent) -> None:
+    """Where the event does not have them."""
+    stop = agent.event("Stop")
+    records = [
+        {"type": "user", "message": {"content": "go"}},
+        {"type": "assistant", "message": {"content": [{"type": "text", "text": "NEEDS_HUMAN: which auth?"}]}},
+        {"type": "system", "subtype": "x"},
+    ]
+    Path(stop["transcript_path"]).write_text("\n".join(map(json.dumps, records)) + "\n{broken")
+    agent.hook("stop", stop)
+    assert len(agent.gates()) == 1
+
+
+def test_the_conversation_is_saved_at_its_end(agent: Agent, cli: Command, home: Path) -> None:
+    """With what was written after the question was asked."""
+    agent.ask()
+    (gate,) = agent.gates()
+    folder = home / ".claude" / "projects" / "x"
+    folder.mkdir(parents=True)
+    transcript = folder / f"{agent.session}.jsonl"
+    record = {
+        "type": "user",
+        "uuid": "u1",
+        "parentUuid": None,
+        "sessionId": agent.session,
+        "message": {"role": "user", "content": "LATE-WORDS"},
+    }
+    transcript.write_text(json.dumps(record) + "\n")
+    event = {**agent.event("SessionEnd", reason="other"), "transcript_path": str(transcript)}
+    assert agent.hook("session-end", event) == {}
+    assert "LATE-WORDS" in agent.clone.git("show", f"refs/hitl/sessions/{gate}:files/transcript.jsonl")
+    assert SessionRef("claude", agent.session).id not in agent.clone.git(
+        "show", f"refs/hitl/open/{gate}:question.yaml"
+    )
+
+
+JSON: Any = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+FIELDS = (
+    "session_id",
+    "transcript_path",
+    "cwd",
+    "tool_use_id",
+    "agent_id",
+    "last_assistant_message",
+    "tool_response",
+    "stop_hook_active",
+)
+EVENT = st.fixed_dictionaries(
+    {"tool_name": st.just("AskUserQuestion")},
+    optional={"tool_input": JSON | st.fixed_dictionaries({"questions": JSON}), **dict.fromkeys(FIELDS, JSON)},
+)
+
+
+@given(event=EVENT, raw=st.none() | st.binary(max_size=40))
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_question_passes_silently(agent: Agent, event: dict[str, object], raw: bytes | None) -> None:
+    """Whatever the hook is given, a question is deferred or denied; it never crashes, and never says nothing."""
+    said = agent.hook("pre-tool-use", raw if raw is not None else event)["hookSpecificOutput"]
+    assert said[DECISION] in ("defer", "deny")
+    assert said[DECISION] == "defer" or said[REASON]
+
+
+@given(
+    event=EVENT,
+    raw=st.none() | st.binary(max_size=40),
+    name=st.sampled_from(["post-tool-use", "stop", "session-end"]),
+)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_other_event_breaks_a_run(
+    agent: Agent, event: dict[str, object], raw: bytes | None, name: str
+) -> None:
+    """A hook that has nothing to decide says what is wrong, and leaves the run alone."""
+    said = agent.hook(name, raw if raw is not None else event)
+    assert set(said) <= {"systemMessage", "continue", "stopReason", "decision", "reason"}
