@@ -6,28 +6,22 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gitgate.core.fold import fold, stages, told_commit
 from gitgate.core.model import Claim, Edit, Entry, Outcome
-from gitgate.core.states import TABLE
-from gitgate.errors import BrokenRecord, GateError, IllegalEvent
+from gitgate.errors import BrokenRecord, IllegalEvent
 from histories import (
     ADA,
     APPROVAL,
     BOB,
     CHOICE,
     DUE,
-    EARLY,
-    EVE,
     GATE,
     LATER,
     TEXT,
     History,
     oid,
     opened,
-    refold,
     remark,
 )
 
@@ -288,151 +282,6 @@ def test_an_answer_given_after_a_reminder_of_its_own_clone_counts() -> None:
     assert gate.gate.state == "answered"
 
 
-# Quorum
-
-
-@pytest.mark.parametrize("needed", [2, 3])
-def test_a_quorum_counts_people_who_agree(needed: int) -> None:
-    """The same person twice is one; other words do not add up."""
-    gate = history(quorum=needed)
-    gate.answer("Postgres", ADA)
-    gate.answer("Postgres", "Ada Lovelace <ADA@example.org>")
-    gate.answer("SQLite", EVE)
-    assert gate.gate.state == "awaiting"
-    assert gate.gate.answer is None
-    for number in range(needed - 1):
-        assert gate.gate.state == "awaiting"
-        gate.answer("Postgres", f"P{number} <p{number}@example.org>")
-    assert gate.gate.state == "answered"
-    assert gate.names.count("voted") == needed + 1
-
-
-def test_one_refusal_is_enough() -> None:
-    """However many have to agree."""
-    gate = History.begin(opened(APPROVAL, quorum=5))
-    gate.answer(True, ADA)
-    assert gate.answer(False, BOB).state == "answered"
-    assert gate.gate.answer is not None
-    assert gate.gate.answer.answer.verdict == "rejected"
-
-
-def test_a_vote_may_be_changed_while_more_are_needed() -> None:
-    """The later one stands; the earlier does not count any more."""
-    gate = history(quorum=2)
-    gate.answer("Postgres", ADA)
-    first = gate.tip
-    gate.answer("SQLite", ADA, amends=first)
-    assert len(gate.gate.votes) == 1
-    gate.answer("Postgres", BOB)
-    assert gate.gate.state == "awaiting"
-    assert gate.answer("SQLite", EVE).state == "answered"
-
-
-def test_one_of_a_quorum_cannot_change_alone_what_all_decided() -> None:
-    """Who answered last is not more than the others."""
-    gate = history(quorum=2)
-    gate.answer("Postgres", ADA)
-    gate.answer("Postgres", BOB)
-    before = gate.gate
-    with pytest.raises(IllegalEvent, match="needs 2 who agree"):
-        gate.answer("SQLite", BOB, amends=gate.tip)
-    assert gate.gate == before
-
-
-def test_a_refusal_is_not_turned_into_consent_by_amending() -> None:
-    """The others still have to agree."""
-    gate = History.begin(opened(APPROVAL, quorum=2))
-    gate.answer(False, ADA)
-    with pytest.raises(IllegalEvent, match="needs 2 who agree"):
-        gate.answer(True, ADA, amends=gate.tip)
-    assert gate.gate.answer is not None
-    assert gate.gate.answer.answer.verdict == "rejected"
-
-
-# Amending
-
-
-def test_an_author_amends_until_an_agent_takes_it() -> None:
-    """Then it has been told."""
-    gate = history()
-    gate.answer("Postgres")
-    gate.answer("SQLite", amends=gate.tip)
-    assert gate.names[-1] == "amended"
-    assert gate.gate.answer is not None
-    assert gate.gate.answer.answer.values == {"answer": "SQLite"}
-    gate.answer("Postgres", amends=gate.tip)
-    answer = gate.tip
-    gate.claim()
-    with pytest.raises(IllegalEvent, match="acting on it"):
-        gate.answer("SQLite", amends=answer)
-
-
-@pytest.mark.parametrize("by", [BOB, "Ada <eve@example.org>"])
-def test_nobody_amends_anothers_answer(by: str) -> None:
-    """A name alone makes nobody the author."""
-    gate = history()
-    gate.answer("Postgres")
-    with pytest.raises(BrokenRecord, match="own answer"):
-        gate.answer("SQLite", by, amends=gate.tip)
-
-
-def test_nobody_amends_a_default() -> None:
-    """It is nobody's, also not for somebody without a name."""
-    gate = due("default")
-    gate.default()
-    for by in ("", ADA):
-        with pytest.raises(BrokenRecord):
-            gate.answer("Postgres", by, amends=gate.tip)
-
-
-@pytest.mark.parametrize(("after", "became"), [("claim", "late"), ("nothing", "amended"), ("amend", "late")])
-def test_an_amendment_recorded_again(after: str, became: str) -> None:
-    """It counts while the answer does and nobody acted on it; else it is late."""
-    gate = history()
-    gate.answer("Postgres")
-    away = gate.copy()
-    away.answer("SQLite", amends=away.tip)
-    if after == "claim":
-        gate.claim()
-    elif after == "amend":
-        gate.answer("MySQL", amends=gate.tip)
-    else:
-        gate.add("commented", remark())
-    gate.repeat(away.entries[-1])
-    assert gate.names[-1] == became
-
-
-def test_an_amendment_of_a_late_answer_is_late() -> None:
-    """And one that would overrule a quorum alone as well."""
-    gate = history(quorum=2)
-    gate.answer("Postgres", ADA)
-    away = gate.copy()
-    gate.answer("Postgres", BOB)
-    away.answer("Postgres", EVE)
-    away.answer("Postgres", EVE, amends=away.tip, note="really")
-    for entry in away.entries[-2:]:
-        gate.repeat(entry, away.entries)
-    assert gate.names[-2:] == ["late", "late"]
-    other = gate.copy()
-    other.gate = replace(other.gate, late=())
-    with pytest.raises(BrokenRecord, match="own answer"):
-        other.answer("SQLite", EVE, amends=oid(66))
-
-
-def test_an_amendment_that_one_of_a_quorum_gave_offline_is_late() -> None:
-    """Recorded again it must not decide either."""
-    gate = history(quorum=2)
-    gate.answer("Postgres", ADA)
-    gate.answer("Postgres", BOB)
-    said = gate.said("SQLite", BOB, amends=gate.tip)
-    away = Entry(oid(95), "answered", said, (gate.tip,), "answers/away.yaml")
-    gate.add("commented", remark())
-    gate.repeat(away)
-    assert gate.names[-1] == "late"
-    assert gate.gate.answer is not None
-    assert gate.gate.answer.answer.values == {"answer": "Postgres"}
-
-
 # Terms and remarks
 
 
@@ -502,90 +351,3 @@ def test_stages_are_the_gate_after_each_event() -> None:
     found = list(stages(GATE, gate.entries))
     assert [stage.state for stage in found] == ["awaiting", "answered", "resuming"]
     assert found[-1] == gate.gate
-
-
-# Properties
-
-VALUES = st.sampled_from(["Postgres", "SQLite", "MySQL"])
-PEOPLE = st.sampled_from([ADA, BOB, EVE, ""])
-
-
-@st.composite
-def step(draw: st.DrawFn) -> Callable[[History], object]:
-    """Something that somebody might try on a gate, fitting or not."""
-    value, by = draw(VALUES), draw(PEOPLE)
-    at = draw(st.sampled_from([EARLY, DUE, LATER]))
-    back = draw(st.integers(0, 5))
-    steps: list[Callable[[History], object]] = [
-        lambda h: h.answer(value, by),
-        lambda h: h.answer(value, by, amends=h.entries[-1 - back % len(h.entries)].commit),
-        lambda h: h.answer(value, by, seen=h.entries[-1 - back % len(h.entries)].commit, note=at),
-        lambda h: h.answer(value, by, verdict="approved"),
-        lambda h: h.default(value, at),
-        lambda h: h.expire(at),
-        lambda h: h.add("reminded", Edit(at, deadline=LATER)),
-        lambda h: h.add("withdrawn", remark(at, by)),
-        lambda h: h.add("stopped", remark(at, by)),
-        lambda h: h.add("commented", remark(at, by, value)),
-        lambda h: h.edit(priority="high", to=(by,), deadline=at),
-        lambda h: h.claim(),
-        lambda h: h.end("resumed"),
-        lambda h: h.end("released"),
-        lambda h: h.end("failed"),
-    ]
-    return draw(st.sampled_from(steps))
-
-
-def try_all(gate: History, steps: list[Callable[[History], object]]) -> None:
-    """Each of them; a refused one changes nothing."""
-    for attempt in steps:
-        before = gate.gate
-        try:
-            attempt(gate)
-        except GateError:
-            assert gate.gate == before
-
-
-TERMS = st.fixed_dictionaries(
-    {
-        "quorum": st.integers(1, 3),
-        "delivery": st.sampled_from(["resume", "wait", "none"]),
-        "on_timeout": st.sampled_from(["stuck", "fail", "remind", "default"]),
-        "deadline": st.sampled_from([None, DUE]),
-    }
-)
-
-
-@given(TERMS, st.lists(step(), max_size=14))
-def test_the_same_events_are_the_same_gate(
-    terms: dict[str, object], steps: list[Callable[[History], object]]
-) -> None:
-    """Whoever folds them, from the beginning or one by one; every step was a row of the table."""
-    gate = history(**terms)
-    try_all(gate, steps)
-    assert refold(gate.entries) == gate.gate
-    found = list(stages(GATE, [replace(e, name=e.name) for e in refold(gate.entries).history]))
-    rows = {(row.state, row.event, row.to) for row in TABLE}
-    moves = zip(
-        [None, *(stage.state for stage in found)], gate.names, [stage.state for stage in found], strict=False
-    )
-    assert all(move in rows for move in moves)
-
-
-@given(TERMS, st.lists(step(), max_size=14))
-def test_what_always_holds(terms: dict[str, object], steps: list[Callable[[History], object]]) -> None:
-    """Nobody's word is no answer, a default has no name, and a decision has the people that it needs."""
-    gate = history(**terms)
-    try_all(gate, steps)
-    after = gate.gate
-    counted = after.answer
-    if after.state in ("answered", "resuming", "resumed", "failed") and not after.expired:
-        assert counted is not None
-    if counted is not None:
-        assert bool(counted.answer.by) is (counted.answer.verdict != "defaulted")
-        alike = {v.answer.by for v in after.votes if v.answer.values == counted.answer.values and v.answer.by}
-        assert counted.answer.verdict == "defaulted" or len(alike) >= after.opened.quorum
-    assert (after.claim is not None) or after.state != "resuming"
-    assert after.attempts == gate.names.count("claimed")
-    assert not (after.closed and after.actionable)
-    assert len({vote.answer.by for vote in after.votes}) == len(after.votes)
