@@ -11,6 +11,7 @@ from gitgate.core.fold import begin
 from gitgate.core.headline import message
 from gitgate.core.ids import gate_id
 from gitgate.core.model import Asker, Entry, Opened, Option, Question, Work
+from gitgate.core.times import format_time
 
 from .measure import run
 
@@ -51,7 +52,7 @@ def opened(number: int, base: str | None) -> Opened:
                 other=True,
             ),
         ),
-        asked=Asker(agent=f"worker/{number % 97:04x}", at=f"2027-01-{1 + number % 28:02d}T08:00:00Z", by=PERSON),
+        asked=Asker(agent=f"worker/{number % 97:04x}", at=format_time(AT - 601 * number), by=PERSON),
         work=Work(base, base, base, branch=f"topic-{number % 50}"),
         nonce=f"bench-{number}",
         context="The part was split yesterday, and nobody wrote down why.",

@@ -1,7 +1,5 @@
 """`python -m gitgate`: the same as `git-gate`."""
 
-import sys
+from .cli.process import run
 
-from .cli.main import main
-
-sys.exit(main())
+run()

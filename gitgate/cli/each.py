@@ -12,10 +12,10 @@ from . import exits
 from .screen import Screen
 
 if TYPE_CHECKING:
+    from ..core.summary import Summary
     from ..service.answering import Manner
     from ..service.batch import Fate
     from ..service.desk import Desk
-    from ..service.listing import Summary
 
 HINT = "git gate respond --each --match deploy --approve"
 

@@ -130,7 +130,7 @@ def cli(
     """
     from .screen import Screen
 
-    ctx.obj = Screen(directory=directory, as_json=as_json, quiet=quiet, color=color)
+    ctx.obj = Screen(directory=directory, as_json=as_json, quiet=quiet, color=color, ahead=ctx.obj)
     if version:
         from ..version import VERSION
 
@@ -178,7 +178,14 @@ def run(args: list[str]) -> object:
         from .completion import answer_shell
 
         return answer_shell(asked)
-    return cli.main(args, prog_name="git gate", standalone_mode=False)
+    from .headstart import head_start
+
+    ahead = head_start(args, environment())
+    try:
+        return cli.main(args, prog_name="git gate", standalone_mode=False, obj=ahead)
+    finally:
+        if ahead is not None:
+            ahead.close()
 
 
 def unbreakable() -> None:

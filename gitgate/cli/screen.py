@@ -18,6 +18,7 @@ from .pulse import Pulse
 if TYPE_CHECKING:
     from ..config import Settings
     from ..service.desk import Desk
+    from ..store.ahead import Ahead
 
 WIDEST = 10_000  # a pipe has no edge: whoever reads it cuts for himself
 NO_INIT = "nothing resumes by itself in this clone until it is set up: git gate init"
@@ -34,6 +35,7 @@ class Screen:
     color: str | None = None
     env: Mapping[str, str] = field(default_factory=config.environment)
     settings: Settings | None = None
+    ahead: Ahead | None = None
     pulse: Pulse = field(default_factory=Pulse, repr=False)
     desks: list[Desk] = field(default_factory=list, repr=False)
 
@@ -51,7 +53,8 @@ class Screen:
             )
         flags = {"color": self.color} if self.color else {}
         self.progress(f"{verb_name()} is still at it")
-        desk = open_desk(self.start, self.env, flags=flags, bulk=bulk, progress=self.progress)
+        ahead, self.ahead = self.ahead, None
+        desk = open_desk(self.start, self.env, flags=flags, bulk=bulk, progress=self.progress, ahead=ahead)
         self.settings = desk.settings
         self.desks.append(desk)
         return desk
@@ -68,7 +71,11 @@ class Screen:
         if self.as_json:
             click.echo(json_line(name, fields))
         elif text:
-            click.echo(text, color=self.colored)
+            self.print(text)
+
+    def print(self, text: str) -> None:
+        """Without colours, unless they are wanted; searching for some takes long, so it is not done where there are none."""
+        click.echo(text, color=self.colored or "\x1b" not in text)
 
     def say(self, words: str) -> None:
         """Talk: where it went, what happens next. Never data."""
@@ -129,7 +136,7 @@ class Screen:
         """Text for a person, through a pager as git uses one if it is longer than the terminal."""
         self.pulse.stop()
         if not self.paged(text):
-            click.echo(text, color=self.colored)
+            self.print(text)
 
     def paged(self, text: str) -> bool:
         if self.as_json or not sys.stdout.isatty():

@@ -107,11 +107,8 @@ def parse_time(text: str) -> float:
 
 def _parse_own(text: str) -> float | None:
     """The form that we write ourselves, ten thousand times in a list; None leaves the verdict to the full grammar."""
-    hour, minute, second = text[11:13], text[14:16], text[17:19]
-    digits = hour + minute + second
-    if text[13] != ":" or text[16] != ":" or not (digits.isascii() and digits.isdigit()):
-        return None
-    if hour > "23" or minute > "59" or second > "59":
+    hour, minute, second = _TWO.get(text[11:13]), _TWO.get(text[14:16]), _TWO.get(text[17:19])
+    if hour is None or minute is None or second is None or hour > 23 or text[13] != ":" or text[16] != ":":
         return None
     start = _MIDNIGHTS.get(text[:10])
     if start is None:
@@ -121,10 +118,11 @@ def _parse_own(text: str) -> float | None:
         start = _MIDNIGHTS[text[:10]] = parse_time(f"{text[:10]}T00:00:00.0Z")
         if len(_MIDNIGHTS) > 4096:
             _MIDNIGHTS.clear()
-    return start + int(hour) * 3600 + int(minute) * 60 + int(second)
+    return start + hour * 3600 + minute * 60 + second
 
 
 _MIDNIGHTS: dict[str, float] = {}
+_TWO = {f"{number:02d}": number for number in range(60)}
 
 
 def _days(year: int, month: int) -> int:

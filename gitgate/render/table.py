@@ -44,6 +44,7 @@ class Row(Protocol):
 
 HEADS = ("ID", "AGE", "PRIO", "STATE", "ASKED BY", "BRANCH", "QUESTION")
 AGE, STATE, ASKER, BRANCH = 1, 3, 4, 5
+PRINTABLE = bytes(range(ord(" "), ord("~") + 1))
 
 
 def age(at: str, now: float) -> str:
@@ -72,16 +73,26 @@ def span(left: float) -> str:
     return f"{hours // 24}d" + (f"{hours % 24}h" if hours % 24 else "")
 
 
-def cells(row: Row, now: float) -> tuple[str, ...]:
-    return (
-        one_line(row.id),
-        age(row.at, now),
-        one_line(row.priority),
-        one_line(row.state),
-        one_line(row.agent) or "-",
-        one_line(row.branch) or "-",
-        one_line(row.question or row.title),
-    )
+def columns_of(rows: Sequence[Row], now: float) -> list[list[str]]:
+    """What stands below each of HEADS."""
+    return [
+        lined([row.id for row in rows]),
+        [age(row.at, now) for row in rows],
+        lined([row.priority for row in rows]),
+        lined([row.state for row in rows]),
+        [name or "-" for name in lined([row.agent for row in rows])],
+        [name or "-" for name in lined([row.branch for row in rows])],
+        lined([row.question or row.title for row in rows]),
+    ]
+
+
+def lined(texts: list[str]) -> list[str]:
+    """Each as `one_line` has it; looked at together, because nearly always nothing is to be done."""
+    whole = "\n".join(["", *texts, ""])
+    plain = whole.isascii() and whole.encode().translate(None, PRINTABLE) == b"\n" * (len(texts) + 1)
+    if plain and not any(blanks in whole for blanks in ("  ", "\n ", " \n")):
+        return texts
+    return [one_line(text) for text in texts]
 
 
 def ending(row: Row, now: float) -> str:
@@ -96,14 +107,16 @@ def table(rows: Sequence[Row], now: float, cells_wide: int, *, color: bool = Fal
 
     Built a column at a time: in a list of thousands the calls for each cell would take longer than git does.
     """
-    columns = list(zip(HEADS, *(cells(row, now) for row in rows), strict=True))
+    columns = [[head, *texts] for head, texts in zip(HEADS, columns_of(rows, now), strict=True)]
     shown = [c for c in range(len(HEADS)) if c != STATE or set(columns[c][1:]) - {"awaiting"}]
     most = limits(cells_wide)
     laid = [padded(columns[c], most.get(c, cells_wide), right=c == AGE) for c in shown[:-1]]
     left = max(LEAST_QUESTION, cells_wide - sum(width(column[0]) + 2 for column in laid))
-    endings = ["", *(ending(row, now) for row in rows)]
+    endings = ["", *(ending(row, now) if row.deadline or row.questions != "1" else "" for row in rows)]
     if any(endings):
-        question = [clip(text, left - width(end)) + end for text, end in zip(columns[-1], endings, strict=True)]
+        question = [
+            clip(text, left - width(end)) + end for text, end in zip(columns[-1], endings, strict=True)
+        ]
     else:
         question = list(clipped(columns[-1], left)[0])
     lines = [line.rstrip() for line in map("  ".join, zip(*laid, question, strict=True))]

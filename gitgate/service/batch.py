@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from ..core.answers import Given
 from ..core.model import Answer, Gate
+from ..core.summary import Summary
 from ..errors import Conflict, GateError, PushRefused
 from ..store.refs import OPEN
 from .answering import Manner, Responded, refuse_late, respond
 from .desk import Desk
-from .listing import Summary
 from .publishing import Published, remote_of
 
 

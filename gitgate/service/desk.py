@@ -14,9 +14,11 @@ from ..config import Settings
 from ..core import ids, times
 from ..errors import AmbiguousGate, Failure, NotAllowed, UnknownGate, Usage
 from ..store.refs import OPEN, Refs
-from ..store.repository import Repository, discover
+from ..store.repository import Repository, begin_config, discover
 
 if TYPE_CHECKING:
+    from ..store.ahead import Ahead
+    from ..store.git import Started
     from ..store.records import Records
 
 
@@ -49,6 +51,7 @@ class Desk:
         self.bulk, self._records = True, None
 
     def close(self) -> None:
+        self.refs.close()
         if self._records is not None:
             self._records.objects.close()
 
@@ -153,18 +156,21 @@ def open_desk(
     bulk: bool = False,
     clock: Callable[[], float] = time.time,
     progress: Callable[[str], None] | None = None,
+    ahead: Ahead | None = None,
 ) -> Desk:
-    repo = discover(start, env)
-    settings = config.load(env, read_git_config(repo), repo.top, flags)
-    desk = Desk(repo, settings, Refs(repo), clock, bulk)
+    repo = discover(start, env, ahead.place if ahead else None)
+    git = read_git_config(repo, ahead.config if ahead else None)
+    refs = Refs(repo, ahead.tips if ahead else None)
+    desk = Desk(repo, config.load(env, git, repo.top, flags), refs, clock, bulk)
     if progress is not None:
         desk.progress = progress
     return desk
 
 
-def read_git_config(repo: Repository) -> dict[str, str]:
+def read_git_config(repo: Repository, begun: Started | None = None) -> dict[str, str]:
     """Every setting of git's, the last one winning, as git itself reads them."""
-    listed = repo.git.run("config", "--list", "-z", check=False).out.decode("utf-8", "surrogateescape")
+    asked = begun or begin_config(repo.git)
+    listed = asked.result().out.decode("utf-8", "surrogateescape")
     found: dict[str, str] = {}
     for item in listed.split("\0"):
         key, newline, value = item.partition("\n")

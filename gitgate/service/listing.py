@@ -1,49 +1,16 @@
-"""Service: many gates at once, from what their tips' trailers say. One git process, no record is read."""
+"""Service: many gates at once, from what their tips' trailers say. No record is read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from ..core import trailers
-from ..core.words import PRIORITIES
+from ..core.summary import Summary, read, summary_of
 from ..errors import GateError
 from ..store.refs import OPEN
 from .desk import Desk, split_person
 
 NEEDS_A_PERSON = ("awaiting", "failed", "stalled")
-_RANK = {name: str(place) for place, name in enumerate(PRIORITIES)}
-
-
-class Summary(NamedTuple):
-    """What a list shows of one gate."""
-
-    id: str
-    tip: str
-    state: str
-    title: str
-    question: str
-    type: str
-    agent: str
-    by: str
-    at: str
-    branch: str
-    priority: str
-    deadline: str
-    on_timeout: str
-    to: str
-    delivery: str
-    verdict: str
-    key: str
-    pull_request: str
-    closed: bool
-    questions: str
-
-    @property
-    def pressing(self) -> tuple[str, str, str]:
-        """Sorts the most pressing first: by priority, then the one that waits longest."""
-        return (_RANK.get(self.priority, "9"), self.at, self.id)
 
 
 @dataclass(frozen=True)
@@ -78,40 +45,11 @@ def may_answer(summary: Summary, person: str) -> bool:
     return any(word.strip().lstrip("@").lower() in known for word in summary.to.split(","))
 
 
-def summaries(desk: Desk, pattern: str = OPEN) -> Iterator[Summary]:
+def summaries(desk: Desk) -> Iterator[Summary]:
     """Every open gate. One whose trailers break the rules still appears, as `broken`."""
-    start = len(OPEN)
-    for ref, tip, message in desk.refs.contents(pattern.rstrip("/") if pattern == OPEN else pattern):
-        yield summary_of(ref[start:], tip, message)
-
-
-def summary_of(gate: str, tip: str, message: str) -> Summary:
-    said = trailers.parse(message)
-    if said is None or said.get("Gate") != gate:
-        said = {"State": "broken", "Title": "(its record breaks the protocol: git gate verify)"}
-    get = said.get
-    return Summary(
-        gate,
-        tip,
-        get("State", ""),
-        get("Title", ""),
-        get("Question", ""),
-        get("Type", ""),
-        get("Agent", ""),
-        get("Asked-By", ""),
-        get("Asked-At", ""),
-        get("Branch", ""),
-        get("Priority", "normal"),
-        get("Deadline", ""),
-        get("On-Timeout", ""),
-        get("To", ""),
-        get("Delivery", ""),
-        get("Verdict", ""),
-        get("Key", ""),
-        get("Pull-Request", ""),
-        "Closed" in said,
-        get("Questions", "1"),
-    )
+    tips = desk.refs.tips()
+    for run in tips.runs():
+        yield from read(run, tips.mark, OPEN)
 
 
 def listed(desk: Desk, chosen: Filter) -> list[Summary]:

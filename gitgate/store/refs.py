@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import GitFailed, LostRace
 from .git import Git
 from .repository import Repository
+from .tips import Tips
 
 if TYPE_CHECKING:
     from .remote import RefMove
@@ -31,9 +32,10 @@ _RACES = (
 
 
 class Refs:
-    def __init__(self, repo: Repository) -> None:
+    def __init__(self, repo: Repository, begun: Tips | None = None) -> None:
         self.git: Git = repo.git
         self.zero = repo.zero
+        self.begun = begun
 
     def get(self, ref: str) -> str | None:
         found = self.git.run("rev-parse", "--verify", "--quiet", "--end-of-options", ref, check=False)
@@ -48,6 +50,7 @@ class Refs:
         """All of them or none; LostRace when one is not where it was expected."""
         if not moves:
             return
+        self.close()  # what was listed ahead is no longer all
         said = b"".join(self.command(move) for move in moves)
         try:
             self.git.run(
@@ -73,10 +76,11 @@ class Refs:
             return f"delete {move.ref}\0{move.old or ''}\0".encode()
         return f"update {move.ref}\0{move.new}\0{move.old or self.zero}\0".encode()
 
-    def contents(self, *patterns: str) -> Iterator[tuple[str, str, str]]:
-        """(ref, commit, message) of every ref below the patterns, streamed by one git process."""
-        form = "--format=%(refname)%09%(objectname)%0a%(contents)%00"
-        for record in self.git.records("for-each-ref", form, *patterns):
-            head, _, message = record.partition("\n")
-            ref, _, oid = head.partition("\t")
-            yield ref, oid, message
+    def tips(self) -> Tips:
+        """The tips of all open gates: those begun ahead, once, else anew."""
+        begun, self.begun = self.begun, None
+        return begun or Tips(self.git, OPEN)
+
+    def close(self) -> None:
+        if self.begun is not None:
+            self.tips().close()

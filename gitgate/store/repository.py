@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import NotARepository
-from .git import Git
+from .git import Git, Started
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,15 @@ class Repository:
         return self.common_dir / "gitgate"
 
 
-def discover(start: Path, env: Mapping[str, str]) -> Repository:
-    """The repository that `start` is in, honouring GIT_DIR as git itself would (hooks and `git --git-dir` set it)."""
-    pointers = {name: env[name] for name in ("GIT_DIR", "GIT_WORK_TREE") if name in env}
+def pointers(env: Mapping[str, str]) -> dict[str, str]:
+    """What points git at a repository, where hooks and `git --git-dir` set it."""
+    return {name: env[name] for name in ("GIT_DIR", "GIT_WORK_TREE") if name in env}
+
+
+def begin_discovery(git: Git) -> Started:
     # One process for all of it. `--show-toplevel` comes last because it is an error where there is no working tree
     # (a bare repository, a hook inside one): by then the other lines have been printed.
-    asked = Git(start, env).run(
+    return git.begin(
         "rev-parse",
         "--absolute-git-dir",
         "--path-format=absolute",
@@ -49,9 +52,20 @@ def discover(start: Path, env: Mapping[str, str]) -> Repository:
         "--show-object-format=storage",
         "--is-shallow-repository",
         "--show-toplevel",
-        env=pointers,
-        check=False,
     )
+
+
+def begin_config(git: Git) -> Started:
+    return git.begin("config", "--list", "-z")
+
+
+def discover(start: Path, env: Mapping[str, str], begun: Started | None = None) -> Repository:
+    """The repository that `start` is in, honouring GIT_DIR as git itself would; `begun` if it was asked for before."""
+    if begun is None:
+        git = Git(start, env)
+        git.env.update(pointers(env))
+        begun = begin_discovery(git)
+    asked = begun.result()
     said = asked.out.decode("utf-8", "surrogateescape").splitlines()
     if len(said) < 4:
         raise not_a_repository(start, asked.err)

@@ -106,15 +106,6 @@ def test_no_hook_of_the_repository_has_a_say(refs: Refs, repo: Clone, oids: list
     assert refs.get(A) == oids[0]
 
 
-def test_contents_are_whole_messages(refs: Refs, repo: Clone, oids: list[str]) -> None:
-    """With tabs, blank lines and other alphabets; one ref after the other."""
-    message = "subject\twith tab\n\nbody é\n\nHitl-Gate: x"
-    tip = repo.commit(message)
-    refs.update([RefMove(A, tip, None), RefMove(B, oids[0], None)])
-    assert list(refs.contents("refs/hitl/open")) == [(A, tip, message + "\n"), (B, oids[0], "commit 0\n")]
-    assert list(refs.contents("refs/hitl/work")) == []
-
-
 def test_get_takes_names_literally(refs: Refs, repo: Clone) -> None:
     """A name that looks like an option is a ref that is not there."""
     assert refs.get("--all") is None

@@ -1,0 +1,30 @@
+"""Command line: git begun before the verb's code is imported. Most of a short command is imports, and git needs no Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import GateError
+
+if TYPE_CHECKING:
+    from ..store.ahead import Ahead
+
+# The verbs that work in the repository where they are called, whatever else is said; these are called most.
+BEGUN = frozenset(("list", "show", "respond", "ask", "check", "wait", "comment", "status", "sync"))
+# With these a list is not, or not at once, about what is open here.
+NOT_HERE = frozenset(("-h", "--help", "--everywhere", "--sync"))
+
+
+def head_start(args: Sequence[str], env: Mapping[str, str]) -> Ahead | None:
+    """What the verb will ask git first, under way; None where the first word does not tell."""
+    verb = args[0] if args else "list"
+    if verb not in BEGUN or not NOT_HERE.isdisjoint(args):
+        return None
+    from ..store.ahead import Ahead
+
+    try:
+        return Ahead(Path.cwd(), env, tips=verb == "list")
+    except (GateError, OSError):
+        return None  # The verb meets the same, and says so.

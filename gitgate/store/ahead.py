@@ -1,0 +1,28 @@
+"""Store: git begun before it is known what for. What nearly every verb asks first is asked while its code is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from .git import Git
+from .refs import OPEN
+from .repository import begin_config, begin_discovery, pointers
+from .tips import Tips
+
+
+class Ahead:
+    """Questions to git that are under way, as `discover`, the settings and the list ask them. Each is taken once."""
+
+    def __init__(self, start: Path, env: Mapping[str, str], *, tips: bool) -> None:
+        git = Git(start, env)
+        git.env.update(pointers(env))
+        self.start = start
+        self.place = begin_discovery(git)
+        self.config = begin_config(git)
+        self.tips = Tips(git, OPEN) if tips else None
+
+    def close(self) -> None:
+        for begun in (self.place, self.config, self.tips):
+            if begun is not None:
+                begun.close()
