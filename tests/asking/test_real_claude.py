@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import pytest
 
+from gitgate.agents.claude_hooks import hooks, plugin_folder, settings
+from lab.fixtures import MakeMachine
 from lab.model import Reply
 from lab.office import Office, rules
+from testbed.repositories import Clone
 
 from .conftest import MakeOffice
 
+TOP = Path(__file__).parents[2]
 pytestmark = [pytest.mark.claude, pytest.mark.slow]
 
 
@@ -224,3 +232,120 @@ def test_a_signal_file_becomes_a_gate_once(office: MakeOffice) -> None:
     assert "sessions" in here.shown
     assert len(here.gates()) == 1
     assert here.clone.git("status", "--porcelain") == "?? .agents/"
+
+
+def test_the_answer_is_taken_elsewhere(
+    office: MakeOffice, machine: MakeMachine, bare: Clone, clone_of: Callable[..., Clone]
+) -> None:
+    """Another home, another clone: the gate travels with work and session, and the call that waited is answered there."""
+    here = office(ASK, OVER)
+    here.clone.git("remote", "add", "origin", str(bare.path))
+    here.clone.git("fetch", "-q", "origin")
+    here.clone.git("config", "gitgate.session", "push")
+    here.clone.git("config", "gitgate.publishWork", "true")
+    here.clone.write("draft.py", "half = 1\n")
+    here.run("GO")
+    gate = here.only()["id"]
+    deadline = time.monotonic() + 20
+    while f"refs/hitl/sessions/{gate}" not in bare.refs("refs/hitl/sessions") and time.monotonic() < deadline:
+        time.sleep(0.1)
+    there = Office(machine("elsewhere", here.machine.model), clone_of(bare, "elsewhere-clone"))
+    there.gate("sync")
+    there.respond(gate, "SQLite")
+    there.resume(gate)
+    assert '\\"Which database?\\"=\\"SQLite\\"' in there.shown
+    assert "GO" in there.shown
+    assert there.show(gate)["state"] == "resumed"
+
+
+def test_a_wrapped_run_says_that_it_waits(office: MakeOffice, tmp_path: Path) -> None:
+    """Exit 8, the gate in the job's outputs, and the conversation saved as it ended."""
+    here = office(ASK, OVER)
+    output = tmp_path / "output"
+    said = here.cli(
+        "wrap",
+        "--",
+        *here.command("GO"),
+        cwd=here.clone.path,
+        env={**here.env, "GITHUB_OUTPUT": str(output)},
+        code=8,
+        timeout=60,
+    )
+    assert json.loads(said.out)["stop_reason"] == "tool_deferred"
+    gate = here.only()
+    assert output.read_text() == f"gate={gate['id']}\nstate=awaiting\n"
+    assert "hook_deferred_tool" in here.clone.git(
+        "show", f"refs/hitl/sessions/{gate['id']}:files/transcript.jsonl"
+    )
+    answer(here, "Postgres")
+    assert '\\"Which database?\\"=\\"Postgres\\"' in here.shown
+
+
+@pytest.mark.parametrize("broken", ["missing", "failing"])
+def test_without_git_gate_a_question_is_denied(broken: str, office: MakeOffice, tmp_path: Path) -> None:
+    """The model hears why, and goes on knowing that nobody was asked."""
+    here = office(ASK, OVER)
+    program = tmp_path / "git-gate"
+    if broken == "failing":
+        program.write_text("#!/bin/sh\nexit 1\n")
+        program.chmod(0o755)
+    here.hooks = hooks([str(program)])
+    ended = here.run("GO")
+    assert ended["result"] == "Over."
+    assert "Your question could not be asked" in here.shown
+    assert here.gates() == []
+
+
+def test_without_its_shim_no_call_is_made(office: MakeOffice, tmp_path: Path) -> None:
+    """A plugin that lost its script would pass everything; every call is refused instead."""
+    touch = Reply("", [("Bash", {"command": "touch made"})], when="GO")
+    here = office(touch, OVER)
+    here.hooks = settings(f"sh {tmp_path}/nowhere")
+    here.run("GO", "--allowedTools", "Bash")
+    assert not (here.clone.path / "made").exists()
+
+
+def test_the_plugin_is_valid(claude_binary: Path, tmp_path: Path) -> None:
+    """The program's own check, at its strictest, of the marketplace and of the plugin."""
+    for place in (TOP, plugin_folder()):
+        said = plugin(claude_binary, tmp_path, "validate", "--strict", str(place))
+        assert said.returncode == 0, said.stdout + said.stderr
+
+
+@pytest.mark.parametrize("way", ["marketplace", "directory", "project"])
+def test_the_plugin_asks_however_it_is_installed(way: str, office: MakeOffice) -> None:
+    """From this repository's marketplace, from its directory, and by `git gate init --claude` in a project."""
+    here = office(ASK, OVER)
+    here.hooks = {}
+    extra: tuple[str, ...] = ()
+    if way == "marketplace":
+        home = here.machine.home
+        for words in (("marketplace", "add", str(TOP)), ("install", "gitgate@gitgate")):
+            said = plugin(here.machine.binary, home, *words, env=here.env)
+            assert said.returncode == 0, said.stdout + said.stderr
+    elif way == "directory":
+        extra = ("--plugin-dir", str(plugin_folder()))
+    else:
+        here.gate("init", "--claude", "--no-resume")
+        here.clone.commit("hooks")
+    ended = here.run("GO", *extra)
+    assert ended["stop_reason"] == "tool_deferred"
+    assert here.only()["state"] == "awaiting"
+    assert "asking-a-person" in json.dumps(here.machine.model.requests())
+    answer(here, "SQLite")
+    assert '\\"Which database?\\"=\\"SQLite\\"' in here.shown
+
+
+def plugin(
+    binary: Path, home: Path, *words: str, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    quiet = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1"}
+    sealed = {"PATH": "/usr/bin:/bin", "HOME": str(home), "CLAUDE_CONFIG_DIR": str(home / ".claude"), **quiet}
+    return subprocess.run(
+        [str(binary), "plugin", *words],
+        env=dict(env or sealed),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )

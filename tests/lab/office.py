@@ -26,7 +26,7 @@ class Office:
     machine: Machine
     clone: Clone
     cli: Command = field(default_factory=Command)
-    hooked: bool = True
+    hooks: Mapping[str, object] = field(default_factory=hooks)
 
     def __post_init__(self) -> None:
         (self.machine.home / ".gitconfig").write_text(PERSON, "utf-8")
@@ -39,7 +39,7 @@ class Office:
         return self.machine.env
 
     def command(self, *arguments: str) -> list[str]:
-        settings = ["--settings", json.dumps({"hooks": hooks()})] if self.hooked else []
+        settings = ["--settings", json.dumps({"hooks": self.hooks})] if self.hooks else []
         return [*self.machine.model.reach, str(self.machine.binary), *HEADLESS, *settings, *arguments]
 
     def run(self, prompt: str, *arguments: str, env: Mapping[str, str] | None = None) -> dict[str, Any]:
