@@ -64,6 +64,7 @@ SETTINGS = (
     Setting("onTimeout", "word:stuck,default,remind,fail", "stuck", "what happens at that deadline"),
     Setting("approvalDefaults", "flag", "false", "a declared default may answer an approval too", power=True),
     Setting("priority", "word:urgent,high,normal,low", "normal", "the priority of a gate that names none"),
+    Setting("signals", "text", ".agents/signals", "the folder where agents leave signal files (NEEDS_HUMAN)"),
     Setting("sign", "flag", "false", "sign answers with git's signing key"),
     Setting("maxFileSize", "number", "10000000", "untracked files over so many bytes stay out of the work"),
     Setting("networkTimeout", "duration", "60s", "how long a push or fetch may take"),

@@ -21,6 +21,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "wait": ("wait", "Block until a gate is answered; print the answer."),
         "check": ("wait", "Print the answer, or exit 8 while there is none."),
         "withdraw": ("remarks", "Take a question back."),
+        "wrap": ("wrap", "Run an agent; open the gate when it ends by asking."),
     },
     "For the person": {
         "list": ("lists", "What waits, most pressing first."),

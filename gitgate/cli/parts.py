@@ -16,4 +16,8 @@ class Part(NamedTuple):
     module: str
 
 
-PARTS: tuple[Part, ...] = ()
+PARTS: tuple[Part, ...] = (
+    Part("claude", "Claude Code's hooks and skill, in this project.", "gitgate.service.claude_setup"),
+    Part("agents", "Guidance for other agents, in AGENTS.md.", "gitgate.service.agents_setup"),
+    Part("script", "scripts/ask-human.sh, by which any program asks.", "gitgate.service.script_setup"),
+)
