@@ -12,6 +12,7 @@ import re
 from typing import Any, NoReturn
 
 from ..errors import BadDocument
+from . import yamlread
 from .field import LIMITS, Field, Limits, Plain, field_of, found, step
 from .scalars import resolve
 from .text import one_line
@@ -37,6 +38,9 @@ QUOTE = "put text that holds `: ` or ` #`, or starts with one of []{}&*!|>'\"%@`
 def parse(data: bytes, source: str, *, limits: Limits = LIMITS) -> Field:
     """The document in `data`, whose top must be a mapping; `source` is what errors call it."""
     text = _text(data, source, limits)
+    ours = yamlread.read(text, source, limits)
+    if ours is not None:
+        return ours
     import yaml  # 15 ms to import: whoever only lists gates does without
 
     loader_class: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
