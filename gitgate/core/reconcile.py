@@ -25,13 +25,20 @@ class Plan:
     dropped: tuple[Entry, ...] = ()
 
 
-def reconcile(local: Sequence[Entry], remote: Sequence[Entry]) -> Plan:
+def reconcile(local: Sequence[Entry], remote: Sequence[Entry], had: str | None = None) -> Plan:
     """Both are first-parent chains, oldest first. Claims and outcomes are never recorded again: a claim names its
     answer's commit, and two runners must not both believe that they hold it. What a person decided on one side may
     have no place on the other any more; whoever records it again finds that out, and says so.
+
+    `had` is the tip that the shared record had before, where that is known: one that does not go on from it was
+    rewritten, or something was slipped in before what was there. That is no divergence, and nothing is taken over.
     """
     ours = [entry.commit for entry in local]
     theirs = [entry.commit for entry in remote]
+    if had is not None and had not in theirs:
+        raise BrokenRecord(
+            f"the shared record no longer goes on from {had[:12]}, which it had: it was rewritten"
+        )
     if ours == theirs:
         return Plan("same")
     if ours[: len(theirs)] == theirs:

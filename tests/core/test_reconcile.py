@@ -14,7 +14,7 @@ from gitgate.core.model import Answer, Claim, Edit, Outcome, Remark
 from gitgate.core.reconcile import reconcile
 from gitgate.errors import BrokenRecord, GateError
 from histories import ADA, APPROVAL, BOB, DUE, EARLY, EVE, LATER, History, opened, remark
-from sharing_records import Peer, Shared
+from sharing_records import SIGNATURE, Peer, Shared
 
 
 def test_the_same_and_the_longer() -> None:
@@ -35,6 +35,21 @@ def test_records_that_begin_apart_are_not_brought_together() -> None:
     with pytest.raises(BrokenRecord, match="begin with different commits"):
         reconcile(one.entries, History.begin(opened(), lambda: 500).entries)
     assert reconcile(one.entries, other.entries).keep == "remote"
+
+
+def test_a_shared_record_that_does_not_go_on_from_what_it_had() -> None:
+    """An answer dropped, or another slipped in before it: no divergence, whatever its merge has as second parent."""
+    shared = Shared.begin(opened())
+    ann, eve = Peer.clone(shared), Peer.clone(shared)
+    ann.answer()
+    had = ann.tip
+    eve.answer("SQLite", EVE)
+    slipped = shared.records.repeat(eve.gate, ann.gate.history[-1], SIGNATURE, had)
+    for rewritten in (eve.gate, slipped):
+        with pytest.raises(BrokenRecord, match="no longer goes on from"):
+            reconcile(ann.gate.history, rewritten.history, had)
+    assert reconcile(ann.gate.history, ann.gate.history, had).keep == "same"
+    assert reconcile(ann.gate.history, slipped.history, shared.tip).keep == "remote"
 
 
 def test_claims_outcomes_and_silence_are_never_recorded_again() -> None:
