@@ -13,7 +13,7 @@ from ..core.people import address
 from ..errors import BrokenRecord, Failure, GateError, UnknownGate
 from ..store.refs import LEASES, OPEN, SESSIONS, WORK
 from ..store.signatures import BAD, GOOD, verify
-from .checks import Audit, Problem, check_enclosed, check_shared, check_work, wrong_message
+from .checks import Audit, Problem, check_enclosed, check_shared, check_work, look_around, wrong_message
 from .desk import Desk
 
 EVERY = 200
@@ -76,6 +76,7 @@ def check_all(
     desk: Desk, done: Audit, tips: Sequence[tuple[str, str]], *, archived: bool, branch: str | None
 ) -> Iterator[Checked]:
     """Every gate that can be read, after saying what is wrong with it."""
+    around = look_around(desk)
     for count, (gate, tip) in enumerate(tips, 1):
         if count % EVERY == 0:
             desk.progress(f"checking gates: {count} of {len(tips)}")
@@ -91,10 +92,10 @@ def check_all(
         done.gates += 1
         done.events += len(checked.gate.history)
         done.problems.extend(problems)
-        check_work(desk, done, checked.gate, archived=archived)
+        check_work(desk, done, checked.gate, around, archived=archived)
         check_enclosed(desk, done, checked.gate)
         if not archived:
-            check_shared(desk, done, checked.gate)
+            check_shared(desk, done, checked.gate, around)
         yield checked
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..core import headline, trailers
@@ -43,6 +44,28 @@ class Audit:
 
     def note(self, gate: str, commit: str, kind: str, words: str) -> None:
         self.notes.append(Problem(gate, commit, kind, words))
+
+
+@dataclass(frozen=True)
+class Around:
+    """What lies around the gates in this repository, listed once: works, and what a remote had, by gate."""
+
+    host: str
+    place: str
+    works: Mapping[str, str]
+    remote: str | None
+    theirs: Mapping[str, str]
+
+
+def look_around(desk: Desk) -> Around:
+    from ..store.remote import tracking_base
+    from .publishing import remote_of
+
+    remote = remote_of(desk)
+    base = f"{tracking_base(remote)}open/" if remote is not None else ""
+    works = {ref.removeprefix(WORK): oid for ref, oid in desk.refs.under(WORK).items()}
+    theirs = {ref.removeprefix(base): oid for ref, oid in desk.refs.under(base).items()} if base else {}
+    return Around(socket.gethostname(), str(desk.repo.place), works, remote, theirs)
 
 
 def wrong_message(payload: bytes, gate: Gate) -> str:
@@ -89,20 +112,18 @@ def check_enclosed(desk: Desk, done: Audit, gate: Gate) -> None:
                     done.wrong(gate.id, entry.commit, "form", wrong.message)
 
 
-def check_work(desk: Desk, done: Audit, gate: Gate, *, archived: bool) -> None:
+def check_work(desk: Desk, done: Audit, gate: Gate, around: Around, *, archived: bool) -> None:
     """The work's ref, and base ← staged ← work as the question names them."""
     work, opened = gate.opened.work, gate.history[0].commit
-    ref = None if archived else desk.refs.get(WORK + gate.id)
+    ref = None if archived else around.works.get(gate.id)
     if ref is not None and ref != work.commit:
         done.wrong(
             gate.id, ref, "work", f"{WORK}{gate.id} is not the work that the question names ({work.commit})"
         )
     if work.commit is None:
         return
-    here = (socket.gethostname(), str(desk.repo.place)) == (
-        gate.opened.asked.host,
-        gate.opened.asked.directory,
-    )
+    asked = gate.opened.asked
+    here = (around.host, around.place) == (asked.host, asked.directory)
     if ref is None and here and not archived:
         done.wrong(
             gate.id, work.commit, "work", f"{WORK}{gate.id} is gone: git may delete the work at any time"
@@ -130,14 +151,12 @@ def wrong_shape(desk: Desk, gate: Gate) -> str:
     return ""
 
 
-def check_shared(desk: Desk, done: Audit, gate: Gate) -> None:
+def check_shared(desk: Desk, done: Audit, gate: Gate, around: Around) -> None:
     """Against what the remote had at the last sync: its record has to go on from ours, or ours from its."""
     from ..core.reconcile import original, reconcile
-    from .publishing import remote_of
 
-    remote = remote_of(desk)
-    theirs = desk.tracked(remote, gate.id) if remote is not None else None
-    if remote is None or theirs is None or theirs == gate.tip:
+    remote, theirs = around.remote, around.theirs.get(gate.id)
+    if theirs is None or theirs == gate.tip:
         return
     try:
         shared = desk.records.load(gate.id, theirs).history
