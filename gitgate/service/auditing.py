@@ -10,7 +10,7 @@ from ..core import ids, trailers
 from ..core.fold import stages
 from ..core.model import Answer, Entry, Gate
 from ..core.people import address
-from ..errors import BrokenRecord, Failure, GateError, UnknownGate
+from ..errors import AmbiguousGate, BrokenRecord, Failure, GateError, UnknownGate
 from ..store.refs import LEASES, OPEN, SESSIONS, WORK
 from ..store.signatures import BAD, GOOD, verify
 from .checks import Audit, Problem, check_enclosed, check_shared, check_work, look_around, wrong_message
@@ -36,7 +36,7 @@ def audit(desk: Desk, given: Sequence[str] = (), branch: str | None = None) -> A
     done = Audit()
     is_open = open_tips(desk)
     archived = dict(archived_tips(desk))
-    chosen = [full_id(desk, word, {*is_open, *archived}) for word in given]
+    chosen = [full_id(word, {*is_open, *archived}) for word in given]
     wanted = set(chosen) if given else {*is_open, *archived}
     found = [
         *check_all(desk, done, one_of(is_open, wanted), archived=False, branch=branch),
@@ -62,14 +62,15 @@ def one_of(tips: Mapping[str, str], wanted: set[str]) -> list[tuple[str, str]]:
     return [(gate, tip) for gate, tip in tips.items() if gate in wanted]
 
 
-def full_id(desk: Desk, given: str, known: Iterable[str]) -> str:
+def full_id(given: str, known: Iterable[str]) -> str:
     """The one gate that `given` names, open or archived."""
     word = given.strip().lower()
     named = sorted(gate for gate in known if gate.startswith(word)) if ids.is_prefix(word) else []
     if not named:
         raise UnknownGate(f"there is no gate {given} here, open or archived", hint="git gate list --all")
-    found, _ = desk.one_of(given, {OPEN + gate: "" for gate in named})
-    return found
+    if len(named) > 1:
+        raise AmbiguousGate(f"{given} could be {', '.join(named[:8])}", hint="type more of the id")
+    return named[0]
 
 
 def check_all(
