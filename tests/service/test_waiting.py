@@ -9,7 +9,7 @@ import pytest
 
 from deciding import DB, gate_of, say
 from gitgate.core.model import Claim, Gate
-from gitgate.errors import Failure
+from gitgate.errors import Failure, GateError
 from gitgate.service import remarks
 from gitgate.service.archiving import fold_closed
 from gitgate.service.asking import Wishes
@@ -199,3 +199,22 @@ def test_two_waiters_hear_it_and_one_takes_it(alone: Seat) -> None:
 
 def states(gate: Gate) -> list[str]:
     return [entry.name for entry in gate.history[1:]]
+
+
+def test_an_answer_out_of_reach_is_not_given_out(ann: Seat, bob: Seat, bare: Clone) -> None:
+    """Where the gate is shared, nobody knows meanwhile whether another acts on it already; within reach it is heard."""
+    gate = gate_of(ann, wishes=WAIT, session="session-1")
+    sync(bob.desk)
+    say(bob, gate, who=BOB)
+    sync(ann.desk)
+    url = ann.clone.git("remote", "get-url", "origin")
+    ann.clone.git("remote", "set-url", "origin", f"{url}-gone")
+    desk = ann.desk
+    said: list[str] = []
+    desk.progress = said.append
+    with pytest.raises(GateError):
+        wait(desk, ann.now(gate), Bed().patience(5.0))
+    assert any(words.startswith("still waiting") for words in said)
+    assert ann.now(gate).state == "answered"
+    ann.clone.git("remote", "set-url", "origin", url)
+    assert wait(ann.desk, ann.now(gate), Bed().patience(5.0)).state == "resumed"
