@@ -167,7 +167,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         quiet_stdout()
         return exits.DONE
     except Exception as bug:  # noqa: BLE001 - the one place where a bug becomes a report instead of a traceback
-        return report(args, bug)
+        return machine_failed(args, bug) if is_the_machines(bug) else report(args, bug)
     return result if isinstance(result, int) else exits.DONE
 
 
@@ -194,6 +194,39 @@ def unbreakable() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def is_the_machines(failed: BaseException) -> bool:
+    """A full disk, a directory that may not be written, no more processes: nothing that we could have done better."""
+    import errno
+
+    names = (
+        "ENOSPC",
+        "EDQUOT",
+        "EROFS",
+        "EIO",
+        "EACCES",
+        "EPERM",
+        "EMFILE",
+        "ENFILE",
+        "EAGAIN",
+        "ENOMEM",
+        "EFBIG",
+    )
+    numbers = {getattr(errno, name) for name in names if hasattr(errno, name)}
+    return isinstance(failed, OSError) and failed.errno in numbers
+
+
+def machine_failed(args: Sequence[str], failed: BaseException) -> int:
+    place = getattr(failed, "filename", None)
+    words = f"{getattr(failed, 'strerror', failed)}{f': {place}' if place else ''}"
+    try:
+        sys.stdout.flush()
+    except OSError:
+        quiet_stdout()  # it is the output that cannot be written; at exit it would fail once more
+    return complain(
+        args, "machine", words, "make room or give way there, then type the same again", exits.FAILURE
+    )
 
 
 def way_out(args: Sequence[str], kind: str) -> str:
