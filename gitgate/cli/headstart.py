@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 # The verbs that work in the repository where they are called, whatever else is said; these are called most.
 BEGUN = frozenset(("list", "show", "respond", "ask", "check", "wait", "comment", "status", "sync"))
+READING = frozenset(("show", "respond", "check", "wait", "comment"))
 # With these a list is not, or not at once, about what is open here.
 NOT_HERE = frozenset(("-h", "--help", "--everywhere", "--sync"))
 
@@ -25,6 +26,6 @@ def head_start(args: Sequence[str], env: Mapping[str, str]) -> Ahead | None:
     from ..store.ahead import Ahead
 
     try:
-        return Ahead(Path.cwd(), env, tips=verb == "list")
+        return Ahead(Path.cwd(), env, tips=verb == "list", reader=verb in READING)
     except (GateError, OSError):
         return None  # The verb meets the same, and says so.

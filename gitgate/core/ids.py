@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .digests import sha256
+
 ALPHABET = "23456789abcdefghijkmnpqrstuvwxyz"  # base32 without the look-alikes 0 o 1 l
 LENGTH = 10
 SHORTEST_PREFIX = 4
@@ -10,9 +12,7 @@ _LETTERS = frozenset(ALPHABET)
 
 def gate_id(opened: bytes) -> str:
     """The id of the gate that this `question.yaml` opens; the document holds a nonce, so that ids never repeat."""
-    import hashlib  # dear, and a list makes no ids
-
-    number = int.from_bytes(hashlib.sha256(opened).digest()[:8], "big")
+    number = int.from_bytes(sha256(opened).digest()[:8], "big")
     return "".join(ALPHABET[(number >> (5 * place)) & 31] for place in range(LENGTH))
 
 
@@ -26,6 +26,4 @@ def is_prefix(text: str) -> bool:
 
 def file_name(contents: bytes) -> str:
     """The unique part of an event's file: the same words said again are the same file, so a repeat adds nothing."""
-    import hashlib
-
-    return hashlib.sha256(contents).hexdigest()[:16]
+    return sha256(contents).hexdigest()[:16]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from ..store.repository import Repository, begin_config, discover
 
 if TYPE_CHECKING:
     from ..store.ahead import Ahead
-    from ..store.git import Started
+    from ..store.git import Piped, Started
     from ..store.records import Records
 
 
@@ -33,6 +33,7 @@ class Desk:
     bulk: bool
     entropy: Callable[[int], str] = lambda size: os.urandom(size).hex()
     progress: Callable[[str], None] = lambda _words: None
+    reader: Piped | None = field(default=None, repr=False)
     _records: Records | None = field(default=None, repr=False)
 
     @property
@@ -42,7 +43,8 @@ class Desk:
             from ..store.objects import open_objects
             from ..store.records import Records
 
-            self._records = Records(self.repo, open_objects(self.repo, bulk=self.bulk))
+            reader, self.reader = self.reader, None
+            self._records = Records(self.repo, open_objects(self.repo, bulk=self.bulk, reader=reader))
         return self._records
 
     def work_in_bulk(self) -> None:
@@ -90,24 +92,26 @@ class Desk:
             return self.only_waiting(waiting)
         word = given.strip().lower()
         if ids.is_id(word):
-            tip = self.refs.get(OPEN + word)
-            if tip is None:
-                raise self.unknown(given)
-            return word, tip
+            return self.one_of(given, [OPEN + word])
         if not ids.is_prefix(word):
             raise UnknownGate(
                 f"{given!r} is not a gate's id: they have 10 letters and digits, 4 are enough", hint=LISTING
             )
-        return self.one_of(given, self.refs.under(f"{OPEN}{word}*"))
+        return self.one_of(given, self.refs.beginning(OPEN + word))
 
-    def one_of(self, given: str, found: Mapping[str, str]) -> tuple[str, str]:
+    def one_of(self, given: str, refs: Iterable[str]) -> tuple[str, str]:
+        found = {ref.removeprefix(OPEN): tip for ref in refs if (tip := self.tip(ref)) is not None}
         if not found:
             raise self.unknown(given)
         if len(found) > 1:
-            names = ", ".join(sorted(ref.removeprefix(OPEN) for ref in found)[:8])
-            raise AmbiguousGate(f"{given} could be {names}", hint="type more of the id")
-        ((ref, tip),) = found.items()
-        return ref.removeprefix(OPEN), tip
+            raise AmbiguousGate(
+                f"{given} could be {', '.join(sorted(found)[:8])}", hint="type more of the id"
+            )
+        return found.popitem()
+
+    def tip(self, ref: str) -> str | None:
+        """From the process that reads objects: the next thing that is asked is nearly always the commit there."""
+        return self.records.objects.tip(ref) or self.refs.get(ref)
 
     def unknown(self, given: str) -> UnknownGate:
         from .listing import never_synced
@@ -162,6 +166,7 @@ def open_desk(
     git = read_git_config(repo, ahead.config if ahead else None)
     refs = Refs(repo, ahead.tips if ahead else None)
     desk = Desk(repo, config.load(env, git, repo.top, flags), refs, clock, bulk)
+    desk.reader = ahead.reader if ahead else None
     if progress is not None:
         desk.progress = progress
     return desk

@@ -36,6 +36,9 @@ SEALED = {
 HOOKS_OFF = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
 
 
+Piped = subprocess.Popen[bytes]
+
+
 class Result(NamedTuple):
     code: int
     out: bytes
@@ -46,7 +49,7 @@ class Started(NamedTuple):
     """A git command under way, whose input was empty. It is either waited for or closed."""
 
     name: str
-    process: subprocess.Popen[bytes]
+    process: Piped
 
     def result(self) -> Result:
         out, err = self.process.communicate()
@@ -131,7 +134,7 @@ class Git:
         *args: str,
         stdin: int | IO[bytes] | None = subprocess.PIPE,
         stderr: int = subprocess.DEVNULL,
-    ) -> subprocess.Popen[bytes]:
+    ) -> Piped:
         """A git process that is talked to over its pipes; the caller closes it."""
         try:
             return subprocess.Popen(

@@ -7,12 +7,13 @@ thousands, and a process that lives long, goes through pygit2. Both meet the sam
 from __future__ import annotations
 
 import re
-import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import IO, NamedTuple, Protocol
 
 from ..errors import BrokenRecord, Failure
-from .git import Git
+from .git import Git, Piped
+from .packing import name_of, pack_of
 from .repository import Repository
 
 BLOB, TREE, COMMIT = "blob", "tree", "commit"
@@ -48,38 +49,90 @@ class Objects(Protocol):
 
     def write(self, kind: str, payload: bytes) -> str: ...
 
+    def tip(self, ref: str) -> str | None:
+        """What the ref points at, if that is cheaper to learn here than from git; else None."""
+
+    def together(self) -> AbstractContextManager[None]:
+        """What is written inside may reach the repository only at its end, or at `flush`."""
+
+    def flush(self) -> None: ...
+
     def close(self) -> None: ...
 
 
 class PlumbingObjects:
-    """Objects through `git cat-file --batch` and `git hash-object`: nothing to import."""
+    """Objects through `git cat-file --batch`, `git hash-object` and `git unpack-objects`: nothing to import.
 
-    def __init__(self, git: Git) -> None:
+    `reader` is a `cat-file` that was begun ahead; `width` is the length of a binary object id.
+    """
+
+    def __init__(self, git: Git, reader: Piped | None = None, width: int = 20) -> None:
         self.git = git
-        self.reader: subprocess.Popen[bytes] | None = None
+        self.reader = reader
+        self.width = width
+        self.waiting: dict[str, tuple[str, bytes]] | None = None
+        self.known: dict[str, tuple[str, bytes]] = {}
 
     def read(self, oid: str) -> tuple[str, bytes]:
         check_oid(oid)  # git would resolve any name, and a newline in it would shift every later answer
+        if self.waiting and oid in self.waiting:
+            return self.waiting[oid]
+        if oid in self.known:
+            return self.known.pop(oid)
+        _, kind, payload = self.ask(oid)
+        return kind, payload
+
+    def tip(self, ref: str) -> str | None:
+        """Git reads the object as well when it looks a ref up, so that what is asked next is known already."""
+        try:
+            oid, kind, payload = self.ask(ref)
+        except BrokenRecord:
+            return None
+        self.known = {oid: (kind, payload)}
+        return oid
+
+    def ask(self, name: str) -> tuple[str, str, bytes]:
+        """The object of this name, its kind and its contents."""
         into, out = self.pipes()
-        into.write(f"{oid}\n".encode())
+        into.write(f"{name}\n".encode())
         into.flush()
         head = out.readline().split()
         if not head:
             self.drop()
-            raise damaged(oid)
+            raise damaged(name)
         if len(head) != 3:
-            raise missing(oid)
+            raise missing(name)
         if int(head[2]) > MOST_BYTES:
             self.drop()
-            raise too_large(oid, int(head[2]))
+            raise too_large(name, int(head[2]))
         payload = out.read(int(head[2]))
         if len(payload) + len(out.read(1)) != int(head[2]) + 1:
             self.drop()
-            raise damaged(oid)
-        return head[1].decode(), payload
+            raise damaged(name)
+        return head[0].decode(), head[1].decode(), payload
 
     def write(self, kind: str, payload: bytes) -> str:
-        return self.git.text("hash-object", "-t", kind, "-w", "--stdin", input=payload)
+        if self.waiting is None:
+            return self.git.text("hash-object", "-t", kind, "-w", "--stdin", input=payload)
+        oid = name_of(kind, payload, self.width)
+        self.waiting[oid] = (kind, payload)
+        return oid
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """By one process instead of one for each."""
+        self.waiting = {}
+        try:
+            yield
+            self.flush()
+        finally:
+            self.waiting = None
+
+    def flush(self) -> None:
+        if self.waiting:
+            pack = pack_of(self.waiting.values(), self.width)
+            self.git.run("unpack-objects", "-q", input=pack)
+            self.waiting.clear()
 
     def pipes(self) -> tuple[IO[bytes], IO[bytes]]:
         if self.reader is None:
@@ -138,11 +191,21 @@ class LibraryObjects:
     def write(self, kind: str, payload: bytes) -> str:
         return str(self.odb.write(self.kinds[kind], payload))
 
+    def tip(self, ref: str) -> str | None:
+        del ref
+        return None
+
+    def together(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def flush(self) -> None:
+        return None
+
     def close(self) -> None:
         return None
 
 
-def open_objects(repo: Repository, *, bulk: bool) -> Objects:
+def open_objects(repo: Repository, *, bulk: bool, reader: Piped | None = None) -> Objects:
     """The cheaper way for what is to come. A format that libgit2 cannot read falls back to git itself."""
     if bulk and len(repo.zero) == 40:
         try:
@@ -152,7 +215,7 @@ def open_objects(repo: Repository, *, bulk: bool) -> Objects:
         ) as refused:  # pygit2 raises its own error for every repository extension that it lacks
             if type(refused).__name__ != "GitError":
                 raise
-    return PlumbingObjects(repo.git)
+    return PlumbingObjects(repo.git, reader, len(repo.zero) // 2)
 
 
 def missing(oid: str) -> BrokenRecord:

@@ -42,9 +42,10 @@ class Records(Chains):
         gate = gate_id(data)
         documents.parse(None, data, QUESTION_FILE)  # what is written must be readable
         files = {QUESTION_FILE: data, **{f"{ATTACHMENTS}/{name}": body for name, body in attachments.items()}}
-        tree = self.write_files(files)
         folded = begin(gate, Entry("", "opened", opened, (), QUESTION_FILE), opened)
-        oid = self.write_commit(tree, (), by, message("opened", opened, folded))
+        with self.objects.together():
+            tree = self.write_files(files)
+            oid = self.write_commit(tree, (), by, message("opened", opened, folded))
         return begin(gate, Entry(oid, "opened", opened, (), QUESTION_FILE), opened)
 
     def write_event(self, gate: Gate, name: str, event: Event, by: Signature) -> Gate:
@@ -56,8 +57,9 @@ class Records(Chains):
         tree = self.commit(gate.tip).tree
         path = self.free_path(tree, folder, data)
         after = apply(gate, Entry("", name, event, (gate.tip,), path))
-        written = self.with_file(tree, path, data)
-        oid = self.write_commit(written, (gate.tip,), by, message(after.history[-1].name, event, after))
+        with self.objects.together():
+            written = self.with_file(tree, path, data)
+            oid = self.write_commit(written, (gate.tip,), by, message(after.history[-1].name, event, after))
         return apply(gate, Entry(oid, name, event, (gate.tip,), path))
 
     def repeat(self, gate: Gate, entry: Entry, by: Signature, original: str) -> Gate:
@@ -133,6 +135,7 @@ class Records(Chains):
         person = {"NAME": name, "EMAIL": email, "DATE": f"{by.at} +0000"}
         env = {f"GIT_{role}_{k}": v for role in ("AUTHOR", "COMMITTER") for k, v in person.items()}
         named = [part for parent in parents for part in ("-p", parent)]
+        self.objects.flush()
         return self.repo.git.text("commit-tree", "-S", tree, *named, input=message.encode(), env=env)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import GitFailed, LostRace
@@ -34,6 +36,7 @@ _RACES = (
 class Refs:
     def __init__(self, repo: Repository, begun: Tips | None = None) -> None:
         self.git: Git = repo.git
+        self.common_dir = repo.common_dir
         self.zero = repo.zero
         self.begun = begun
 
@@ -45,6 +48,18 @@ class Refs:
         """Every ref below the prefixes, or matching them, with what it points at."""
         listed = self.git.text("for-each-ref", "--format=%(refname) %(objectname)", *prefixes)
         return dict(line.split(" ", 1) for line in listed.splitlines())
+
+    def beginning(self, start: str) -> list[str]:
+        """Names that begin so and may be refs, in one folder. Git itself would read every loose ref that is there."""
+        if (self.common_dir / "reftable").exists():
+            return list(self.under(f"{start}*"))
+        folder, _, beginning = start.rpartition("/")
+        try:
+            with os.scandir(self.common_dir / folder) as entries:
+                loose = {f"{folder}/{entry.name}" for entry in entries if entry.name.startswith(beginning)}
+        except (FileNotFoundError, NotADirectoryError):
+            loose = set()
+        return sorted(loose | packed_names(self.common_dir / "packed-refs", start))
 
     def update(self, moves: Sequence[RefMove]) -> None:
         """All of them or none; LostRace when one is not where it was expected."""
@@ -84,3 +99,18 @@ class Refs:
     def close(self) -> None:
         if self.begun is not None:
             self.tips().close()
+
+
+def packed_names(file: Path, start: str) -> set[str]:
+    """The names in git's file of packed refs that begin so: a line for each, its id and its name."""
+    try:
+        packed = file.read_bytes()
+    except FileNotFoundError:
+        return set()
+    found, wanted = set(), f" {start}".encode()
+    at = packed.find(wanted)
+    while at >= 0:
+        end = packed.find(b"\n", at)
+        found.add(packed[at + 1 : end].decode("utf-8", "surrogateescape"))
+        at = packed.find(wanted, end)
+    return {name for name in found if "/" not in name[len(start) :]}

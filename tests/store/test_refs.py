@@ -176,3 +176,33 @@ def started(running: list[subprocess.Popen[str]]) -> list[subprocess.Popen[str]]
         racer.stdin.write("go\n")
         racer.stdin.flush()
     return running
+
+
+@pytest.mark.parametrize("packed", ["none", "some", "all"])
+def test_names_that_begin_alike(refs: Refs, repo: Clone, oids: list[str], packed: str) -> None:
+    """Loose, packed and both; a lock, a folder and a longer path are none. From a worktree the same."""
+    names = ["abcdefghjk", "abcdzzzzzz", "bcdefghjkm"]
+    refs.update([RefMove(OPEN + name, oids[0], None) for name in names])
+    if packed != "none":
+        repo.git("pack-refs", "--all")
+    if packed == "some":
+        refs.update(
+            [RefMove(OPEN + "abcdefghjk", oids[1], oids[0]), RefMove(OPEN + "abcdyyyyyy", oids[1], None)]
+        )
+        names.append("abcdyyyyyy")
+    repo.git("update-ref", f"{OPEN}deep/abcd", oids[0])
+    repo.git("worktree", "add", "-q", "--detach", "../beside")
+    there = Refs(Clone(repo.path.parent / "beside").repository)
+    expected = sorted(OPEN + name for name in names if name.startswith("abcd"))
+    assert refs.beginning(f"{OPEN}abcd") == there.beginning(f"{OPEN}abcd") == expected
+    assert refs.beginning(f"{OPEN}abcdefghjk") == [OPEN + "abcdefghjk"]
+    assert refs.beginning(f"{OPEN}zzzz") == refs.beginning("refs/nowhere/abcd") == []
+    assert set(refs.under(f"{OPEN}abcd*")) == set(expected)
+
+
+def test_another_store_of_refs_is_left_to_git(refs: Refs, repo: Clone, oids: list[str]) -> None:
+    """Where there is a reftable, no file says what refs there are."""
+    refs.update([RefMove(A, oids[0], None)])
+    (repo.path / ".git" / "reftable").mkdir()
+    assert refs.beginning(A[:-4]) == [A]
+    assert refs.beginning(B[:-4]) == []

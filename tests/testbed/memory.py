@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from gitgate.store.git import Git
@@ -32,6 +33,16 @@ class MemoryObjects:
         ).hexdigest()
         self.known[oid] = (kind, payload)
         return oid
+
+    def tip(self, ref: str) -> str | None:
+        del ref
+        return None
+
+    def together(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def flush(self) -> None:
+        return None
 
     def close(self) -> None:
         return None
