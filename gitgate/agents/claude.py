@@ -60,14 +60,19 @@ class Claude:
         if request.deferred and "PreToolUse" not in request.hooks:
             # Nobody would answer the call, and one that a person refused would be made.
             raise Usage("a deferred call needs the hook that answers it", hint="git gate init --claude")
-        prompt = b"" if request.deferred else request.prompt.encode("utf-8", "replace")
+        # After an attempt that was interrupted the call has its result, and the program wants to be spoken to.
+        waits = request.deferred and (
+            request.session is None or claude_files.still_waits(request.session, request.cwd, request.env)
+        )
+        prompt = request.prompt.encode("utf-8", "replace")
         env = {**scrubbed(request.env), **request.extra_env}
         files = {}
-        if request.deferred:
+        if waits:
             # Nothing is said to it, so that our hook tells it the rest (who answered, what changed) with the answer.
-            files[DEFERRED] = request.prompt.encode("utf-8", "replace")
+            files[DEFERRED] = prompt
             env["GITGATE_PROMPT_FILE"] = str(request.folder / DEFERRED)
-        return Launch(argv, request.cwd, env, request.folder, prompt, files, request.settings.timeout)
+        stdin = b"" if waits else prompt
+        return Launch(argv, request.cwd, env, request.folder, stdin, files, request.settings.timeout)
 
     def join(self, request: Start) -> Launch:
         argv = (*self._command(request), *self._resuming(request))

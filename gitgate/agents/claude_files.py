@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ..core.secrets import redact, secret_values
 from ..core.session import SavedSession, SessionRef
-from ..core.transcript import slim
+from ..core.transcript import slim, waits_at_call
 from ..errors import Failure
 from .agent import home_of, need_session_id
 
@@ -72,6 +72,16 @@ def find_transcript(session: SessionRef, env: Mapping[str, str]) -> Path | None:
     # The directory now need not be the one that the session began in.
     found = [path for path in (config_home(env) / "projects").glob(f"*/{session.id}.jsonl") if path.is_file()]
     return max(found, key=lambda path: path.stat().st_mtime_ns, default=None)
+
+
+def still_waits(session: SessionRef, cwd: Path, env: Mapping[str, str]) -> bool:
+    """Whether the conversation, as it is found from `cwd`, stands at a call that waits; one that cannot be read may."""
+    name = f"{need_session_id(session.id)}.jsonl"
+    try:
+        here = project_folder(env, cwd) / name
+        return waits_at_call((here if here.is_file() else find_transcript(session, env) or here).read_bytes())
+    except (OSError, Failure):
+        return True
 
 
 def collect(session: SessionRef, env: Mapping[str, str], most: int) -> SavedSession:

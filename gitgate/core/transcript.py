@@ -201,3 +201,19 @@ def _deep(value: object, text: Cleaner) -> object:
     if isinstance(value, dict):
         return {text(key): _deep(item, text) for key, item in value.items()}
     return value
+
+
+def waits_at_call(conversation: bytes) -> bool:
+    """Whether the last call that was deferred still has no result: only then is it made when the conversation goes on."""
+    call, done = "", set()
+    for line in conversation.splitlines():
+        if b"hook_deferred_tool" not in line and b"tool_result" not in line:
+            continue
+        record = _record(line) or {}
+        attachment, message = record.get("attachment"), record.get("message")
+        if isinstance(attachment, dict) and attachment.get("type") == "hook_deferred_tool":
+            call = str(attachment.get("toolUseID"))
+        content = message.get("content") if isinstance(message, dict) else None
+        blocks = content if isinstance(content, list) else []
+        done |= {str(block.get("tool_use_id")) for block in blocks if isinstance(block, dict)}
+    return bool(call) and call not in done

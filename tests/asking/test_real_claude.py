@@ -349,3 +349,35 @@ def plugin(
         text=True,
         timeout=60,
     )
+
+
+def test_an_attempt_that_was_interrupted_loses_no_answer(office: MakeOffice) -> None:
+    """Killed after the call had its answer, the conversation is told again in the next attempt."""
+    here = office(ASK, Reply("late", delay=30), OVER)
+    here.run("GO")
+    gate = here.only()["id"]
+    here.respond(gate, "SQLite")
+    for name, value in (("agentTimeout", "5s"), ("maxAttempts", "1")):
+        here.clone.git("config", f"gitgate.{name}", value)
+    here.gate("resume", gate, code=1)
+    here.clone.git("config", "gitgate.agentTimeout", "50s")
+    here.resume(gate)
+    assert here.show(gate)["state"] == "resumed"
+    assert "<<< answer" in here.shown
+
+
+def test_an_approved_call_is_not_made_twice(office: MakeOffice) -> None:
+    """Killed while it was made, nobody knows how far it came: the next attempt is told so instead of making it again."""
+    slow = Reply("", [("Bash", {"command": "echo once >> applied; sleep 30"})], when="GO")
+    here = office(slow, OVER)
+    rules(here.clone, "approvals:\n  - Bash(echo once*)\n")
+    here.run("GO")
+    gate = here.only()["id"]
+    here.respond(gate, "--approve")
+    for name, value in (("agentTimeout", "5s"), ("maxAttempts", "1")):
+        here.clone.git("config", f"gitgate.{name}", value)
+    here.gate("resume", gate, code=1)
+    here.clone.git("config", "gitgate.agentTimeout", "50s")
+    here.resume(gate)
+    assert (here.clone.path / "applied").read_text() == "once\n"
+    assert "interrupted" in here.shown

@@ -370,3 +370,20 @@ def test_no_other_event_breaks_a_run(
     """A hook that has nothing to decide says what is wrong, and leaves the run alone."""
     said = agent.hook(name, raw if raw is not None else event)
     assert set(said) <= {"systemMessage", "continue", "stopReason", "decision", "reason"}
+
+
+def test_an_approved_call_is_let_through_in_one_attempt(agent: Agent, cli: Command) -> None:
+    """Asked twice in that attempt it is the same yes; a later attempt cannot know what came of it."""
+    put_rules(agent.clone, RULES)
+    call = new_call()
+    agent.before("Bash", call, command="terraform apply")
+    (gate,) = agent.gates()
+    cli("respond", gate, "--approve", code=0)
+    assert [agent.before("Bash", call, command="terraform apply")[DECISION] for _ in range(2)] == [
+        "allow",
+        "allow",
+    ]
+    (agent.clone.path / ".git/gitgate/let-through" / gate).write_text("an earlier claim")
+    said = agent.before("Bash", call, command="terraform apply")
+    assert said[DECISION] == "deny"
+    assert "interrupted" in said[REASON]

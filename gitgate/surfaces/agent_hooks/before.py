@@ -27,6 +27,10 @@ ONE_AT_A_TIME = (
     "Your question {gate} already waits for a person, and a run waits for one at a time. Nothing of this call is lost: when "
     "you go on with that answer, ask this again if it still matters; several questions fit into one call."
 )
+TWICE = (
+    "This call was approved by gate {gate} and let through once, in an attempt of yours that was interrupted; whether it was "
+    "carried out is not known. Find out, and if it has to be made again, make it as a new call: it will be asked again."
+)
 IN_A_SHELL = "git gate ask (without --wait) ends a run when it has been asked. {}"
 
 
@@ -200,6 +204,10 @@ def decided(event: Event, gate: Gate) -> Reply:
     if answer.verdict == "rejected" or answer.values.get("answer") is not True:
         note = f": {answer.note}" if answer.note else ""
         return deny(f"A person said no (gate {gate.id}){note}. Do not make this call in another way.", told)
+    from ...service.calling import let_through
+
+    if not let_through(event.desk(), gate):
+        return deny(TWICE.format(gate=gate.id), told)
     return said("allow", f"approved (gate {gate.id})", told)
 
 

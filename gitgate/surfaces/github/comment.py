@@ -1,0 +1,265 @@
+"""Surfaces: a gate as one comment: pure. It is posted once and brought up to date; it says what is asked and how to reply.
+
+Its first line is a mark by which it is found again. A mark counts only in a comment that we wrote, and only as the first line:
+nothing that somebody else wrote gets there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ...core.answers import shown
+from ...core.ids import is_id
+from ...core.model import Answer, Gate, Question
+from ...core.text import one_line
+from .words import block, size, span
+
+MOST = 65_000
+# How much of each part is shown, from all of it to hardly any, until the whole fits.
+LIMITS = (40_000, 20_000, 8_000, 3_000, 1_000, 300, 100, 40)
+MARK = re.compile(r"<!-- gitgate gate=([a-z0-9]{10}) seen=([0-9a-f]{40}|[0-9a-f]{64}) -->")
+HEADS = {
+    "awaiting": "⏸️ An agent asks",
+    "answered": "✅ Answered",
+    "resuming": "▶️ Answered; the agent goes on",
+    "resumed": "✅ Answered, and acted on",
+    "failed": "⚠️ Answered, but the agent could not be started",
+    "withdrawn": "↩️ Withdrawn by who asked",
+    "stopped": "⏹️ Stopped",
+    "expired": "⌛ Nobody answered in time",
+}
+WHO = "anybody who may write to this repository"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What a comment of ours is about: the gate, and the commit of its record that is shown."""
+
+    gate: str
+    seen: str
+
+
+@dataclass(frozen=True)
+class View:
+    """What is known when the comment is written. `alone`: no other gate waits in the thread."""
+
+    gate: Gate
+    stat: str = ""
+    diff: str = ""
+    site: str = ""
+    alone: bool = True
+
+
+def read_mark(body: str) -> Mark | None:
+    found = MARK.fullmatch(body.split("\n", 1)[0].strip())
+    return Mark(found.group(1), found.group(2)) if found and is_id(found.group(1)) else None
+
+
+def seen_commit(gate: Gate) -> str:
+    """The latest commit that changed what a person has to know: votes and remarks do not."""
+    awaiting = [entry for entry in gate.history if entry.name in ("opened", "edited")]
+    return awaiting[-1].commit if awaiting else gate.tip
+
+
+def render(view: View) -> str:
+    """The whole comment, within what a forge takes."""
+    text = ""
+    for most in LIMITS:
+        text = compose(view, most)
+        if size(text) <= MOST:
+            return text
+    return text[: MOST // 2]
+
+
+def compose(view: View, most: int) -> str:
+    gate = view.gate
+    parts = [
+        f"<!-- gitgate gate={gate.id} seen={seen_commit(gate)} -->\n" + heading(gate),
+        terms(gate),
+        *outcome(view, most),
+        *(asked(question, most, several=len(gate.opened.questions) > 1) for question in gate.opened.questions),
+        folded("Context", gate.opened.context, most, opened=gate.state == "awaiting"),
+        work(view, most),
+        how(view) if gate.state == "awaiting" else "",
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def heading(gate: Gate) -> str:
+    words = HEADS.get(gate.state, gate.state)
+    if gate.defaulted:
+        words = "⌛ Nobody answered in time; the declared default applies"
+    elif gate.answer is not None and gate.answer.answer.verdict == "rejected":
+        words = words.replace("✅ Answered", "❌ Rejected").replace("Answered", "Rejected")
+    elif gate.answer is not None and gate.answer.answer.verdict == "approved":
+        words = words.replace("Answered", "Approved")
+    return f"### {words}: {span(gate.opened.title, 100)}"
+
+
+def terms(gate: Gate) -> str:
+    asked = gate.opened.asked
+    who = span(asked.agent, 80) + (f" (of {span(asked.by.partition(' <')[0], 60)})" if asked.by else "")
+    words = [f"gate **{gate.id}**", f"asked by {who} at {one_line(asked.at, 30)}"]
+    if gate.priority != "normal":
+        words.append(f"priority {gate.priority}")
+    if gate.state == "awaiting" and gate.deadline:
+        words.append(f"deadline **{one_line(gate.deadline, 30)}**")
+    if gate.opened.confidence is not None:
+        words.append(f"confidence {gate.opened.confidence:g}")
+    if gate.opened.quorum > 1 and gate.state == "awaiting":
+        words.append(f"{len(gate.votes)} of {gate.opened.quorum} answers alike that are needed")
+    if gate.opened.follows:
+        words.append(f"follows gate {span(gate.opened.follows, 20)}")
+    return " · ".join(words)
+
+
+def outcome(view: View, most: int) -> list[str]:
+    """What was answered, by whom, and what came of it."""
+    gate = view.gate
+    said = [answer_words(view, gate.answer.answer, most)] if gate.answer is not None else []
+    if gate.closing is not None:
+        by = gate.closing.by.partition(" <")[0]
+        said.append((f"By {span(by, 60)}:\n\n" if by else "") + block(gate.closing.text, min(most, 4000)))
+    if gate.outcome is not None and gate.state in ("resumed", "failed"):
+        made = [commit_link(view, oid) for oid in gate.outcome.commits[:20]]
+        where = f" on {span(gate.outcome.branch, 100)}" if gate.outcome.branch else ""
+        if made:
+            said.append(f"What the agent made of it{where}: {', '.join(made)}")
+        elif gate.state == "failed":
+            said.append(block(gate.outcome.reason, 500))
+    return said
+
+
+def answer_words(view: View, answer: Answer, most: int) -> str:
+    questions = view.gate.opened.questions
+    lead = "{}: " if len(questions) > 1 else ""
+    words = "\n".join(lead.format(q.key) + shown(answer.values.get(q.key)) for q in questions)
+    text = block(words + (f"\n\n{answer.note}" if answer.note else ""), min(most, 8000))
+    if not answer.by:
+        return f"Nobody said this; it is what the question declared:\n\n{text}"
+    place = answer.evidence.get("url")
+    link = f" ([the reply]({place}))" if is_ours(view.site, place) else f" by {span(answer.via, 20)}"
+    return f"{span(answer.by.partition(' <')[0], 60)} said{link}, at {one_line(answer.at, 30)}:\n\n{text}"
+
+
+def is_ours(site: str, place: object) -> bool:
+    """Whether an address that a record holds leads into this repository, and can be nothing else in a link."""
+    if not isinstance(place, str) or not site:
+        return False
+    rest = place.removeprefix(f"{site}/")
+    return place.startswith(f"{site}/") and re.fullmatch(r"[\w/#-]{1,200}", rest, re.ASCII) is not None
+
+
+def commit_link(view: View, oid: str) -> str:
+    return f"[`{oid[:10]}`]({view.site}/commit/{oid})" if view.site else f"`{oid[:10]}`"
+
+
+def asked(question: Question, most: int, *, several: bool) -> str:
+    lead = f"**{span(question.key, 40)}** ({question.type})\n\n" if several else ""
+    lines = [lead + block(question.prompt, most)]
+    room = max(3, most // 150)
+    for place, option in enumerate(question.options[:room], 1):
+        more = f": {span(option.description, min(most, 300))}" if option.description else ""
+        lines.append(f"{place}. {span(option.label, 120)}{more}")
+    if len(question.options) > room:
+        lines.append(f"\nand {len(question.options) - room} more options")
+    if question.other:
+        lines.append("\nor something else, in your own words")
+    if question.type == "form":
+        from ...render.letter import form_fields
+
+        lines.append("\n" + block(form_fields(question), min(most, 4000), fold=False))
+    if question.default is not None:
+        lines.append(f"\ndefault: {span(shown(question.default), 120)}")
+    return lines[0] + "\n\n" + "\n".join(lines[1:]) if len(lines) > 1 else lines[0]
+
+
+def folded(title: str, text: str, most: int, *, opened: bool = False) -> str:
+    if not text.strip():
+        return ""
+    return details(title, block(text, most), opened=opened)
+
+
+def details(title: str, body: str, *, opened: bool = False) -> str:
+    return f"<details{' open' if opened else ''}><summary>{title}</summary>\n\n{body}\n\n</details>"
+
+
+def work(view: View, most: int) -> str:
+    """What the agent did so far. The title holds numbers of ours alone."""
+    done = view.gate.opened.work
+    if not done.dirty:
+        return ""
+    files = "1 file" if done.files == 1 else f"{done.files} files"
+    title = f"The work so far: {files} changed, +{done.insertions} −{done.deletions}"
+    body = block(view.stat, min(most, 4000), fold=False) if view.stat.strip() else ""
+    if view.diff.strip():
+        body += "\n\n" + block(view.diff, most, kind="diff", fold=False)
+    if not body:
+        body = f"It stayed where the agent ran; `git gate diff {view.gate.id}` shows it where it is."
+    left = [f"- left out: {span(path, 120)} ({span(reason, 60)})" for path, reason in done.left_out[:20]]
+    return details(title, "\n\n".join([body, "\n".join(left)]) if left else body)
+
+
+# how to reply
+
+
+def how(view: View) -> str:
+    gate = view.gate
+    named = "" if view.alone else f" {gate.id}"
+    ways = "\n".join(examples(gate, named))
+    to = ", ".join(span(who, 60) for who in gate.to)
+    who = f"{to} (with the right to write to this repository)" if to else WHO
+    more = "" if view.alone else " Several gates wait here, so the reply names this one."
+    return (
+        f"**Reply** with a new comment that begins with one of these; it counts from {who}.{more}\n\n"
+        f"```text\n{ways}\n```\n\n"
+        "An edited comment and a ticked box are no answers: nobody could tell whose they are."
+    )
+
+
+def examples(gate: Gate, named: str = "") -> list[str]:
+    """Replies ready to copy. Only words of ours and the options' own labels, neutral and on one line."""
+    return [*EXAMPLES[kind_of(gate)](gate, named), f"/stop{named} why the agent should not go on"]
+
+
+def kind_of(gate: Gate) -> str:
+    return "several" if len(gate.opened.questions) > 1 else gate.opened.questions[0].type
+
+
+def several_lines(gate: Gate, named: str) -> list[str]:
+    first, *rest = [f"{one_line(q.key, 40)}: {sample(q)}" for q in gate.opened.questions]
+    return [f"/answer{named} {first}", *rest, ""]
+
+
+def sample(question: Question) -> str:
+    if question.type == "approval":
+        return "yes"
+    return plain(question.options[0].label) if question.options else "…"
+
+
+def choice_lines(gate: Gate, named: str) -> list[str]:
+    question = gate.opened.questions[0]
+    several = ", 2" if question.type == "choices" and len(question.options) > 1 else ""
+    return [
+        f"/choose{named} 1{several}",
+        f"/choose{named} {plain(question.options[0].label)}",
+        *([f"/answer{named} other: something else"] if question.other else []),
+    ]
+
+
+def plain(label: str) -> str:
+    """A label inside our own fence, which it must not be able to close."""
+    return one_line(label, 80).replace("```", "…")
+
+
+EXAMPLES: dict[str, Callable[[Gate, str], list[str]]] = {
+    "several": several_lines,
+    "approval": lambda _gate, named: [f"/approve{named}", f"/approve{named} with a note", f"/reject{named} why not"],
+    "choice": choice_lines,
+    "choices": choice_lines,
+    "form": lambda _gate, named: [f"/answer{named} field: value", "other field: value", ""],
+    "text": lambda _gate, named: [f"/answer{named} your words"],
+    "session": lambda _gate, named: [f"/answer{named} your words"],
+}

@@ -1,0 +1,101 @@
+"""Surfaces: what a forge's event says, read without trusting it: pure. Only numbers and names are taken from it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ...core.ids import is_id
+from ...errors import Usage
+from .replies import may_answer
+
+OID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class Commented:
+    """Somebody commented; what they said is asked of the forge anew."""
+
+    comment: int
+    repository: str
+
+
+@dataclass(frozen=True)
+class Dispatched:
+    """Somebody asked for a gate to be resumed, naming the commit of the answer."""
+
+    gate: str
+    commit: str
+    login: str
+    bot: bool
+    repository: str
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """An event that is not for us, and why."""
+
+    why: str
+
+
+Event = Commented | Dispatched | Nothing
+
+
+def parse_event(data: bytes) -> Event:
+    """One event file."""
+    try:
+        said = json.loads(data)
+    except (ValueError, RecursionError) as wrong:
+        raise Usage("the event is not JSON", hint='git gate github accept "$GITHUB_EVENT_PATH"') from wrong
+    if not isinstance(said, dict):
+        raise Usage("the event is not a JSON object", hint='git gate github accept "$GITHUB_EVENT_PATH"')
+    return read_event(said)
+
+
+def read_event(said: Mapping[str, object]) -> Event:
+    if "comment" in said and "issue" in said:
+        return read_comment(said)
+    inputs = said.get("inputs") if "inputs" in said else said.get("client_payload")
+    if isinstance(inputs, Mapping):
+        return read_dispatch(said, inputs)
+    return Nothing("it is neither a comment nor a dispatch")
+
+
+def read_comment(said: Mapping[str, object]) -> Event:
+    comment, sender = part(said, "comment"), part(said, "sender")
+    number = comment.get("id")
+    if said.get("action") != "created":
+        return Nothing(f"the comment was {word(said.get('action'))}, not created")
+    if not isinstance(number, int) or number <= 0:
+        return Nothing("the comment has no number")
+    if sender.get("type", "User") != "User":
+        return Nothing("a program wrote it")
+    if not may_answer(str(comment.get("body") or "")):
+        return Nothing("it is no reply to a gate")
+    return Commented(number, repository_of(said))
+
+
+def read_dispatch(said: Mapping[str, object], inputs: Mapping[str, object]) -> Event:
+    gate, commit = str(inputs.get("gate") or ""), str(inputs.get("commit") or "")
+    sender = part(said, "sender")
+    if not gate:
+        return Nothing("no gate is named")
+    if not is_id(gate) or (commit and not OID.fullmatch(commit)):
+        raise Usage("the dispatch names no gate and commit", hint="git gate github dispatch ID")
+    bot = sender.get("type", "User") != "User"
+    return Dispatched(gate, commit, str(sender.get("login") or ""), bot, repository_of(said))
+
+
+def repository_of(said: Mapping[str, object]) -> str:
+    return str(part(said, "repository").get("full_name") or "")
+
+
+def part(said: Mapping[str, object], name: str) -> Mapping[str, object]:
+    found = said.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def word(value: object) -> str:
+    return value if isinstance(value, str) and value.isalpha() else "something"

@@ -1,0 +1,166 @@
+"""Surfaces: what a comment says as a reply: pure. `/approve`, `/answer TEXT`, …, or plain words that quote or name a gate.
+
+What is quoted, fenced before the command, or hidden in an HTML comment is nobody's word: others have to see what was said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...core.answers import Given
+from ...core.ids import ALPHABET, LENGTH, is_prefix
+from ...core.model import Gate, Question
+from ...errors import BadAnswer
+
+VERBS = ("answer", "approve", "reject", "choose", "stop")
+COMMAND = re.compile(rf" {{0,3}}/({'|'.join(VERBS)})(?=\s|$)[ \t]*(.*)", re.IGNORECASE)
+HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+NAMED = re.compile(rf"(?<![a-z0-9])([{ALPHABET}]{{{LENGTH}}})(?![a-z0-9])")
+BEGINS = re.compile(rf"\s*(?:gate\s+)?[`*]*([{ALPHABET}]{{{LENGTH}}})[`*]*\s*:\s*", re.IGNORECASE)
+SURE = 6  # so many letters of an id are no word that an answer begins with by chance
+
+
+@dataclass(frozen=True)
+class Said:
+    """A reply: what is to be done, to which gate if it names one, and the words that go with it."""
+
+    verb: str
+    text: str
+    gate: str | None = None
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A comment's lines: what its author wrote, and what they quoted. `fenced`: which of the first are in a code block."""
+
+    own: tuple[str, ...]
+    fenced: tuple[bool, ...]
+    quoted: str
+
+
+def may_answer(body: str) -> bool:
+    """Whether it is worth asking the forge about this comment: a cheap look, by which nothing is decided."""
+    return any(COMMAND.match(line) for line in body.splitlines()) or NAMED.search(body) is not None
+
+
+def parse(body: str, gates: Sequence[str]) -> Said | None:
+    """What the comment says to one of `gates` (those of its thread), or None when it is only talk."""
+    lines = split(body)
+    found = [
+        (place, command)
+        for place, line in enumerate(lines.own)
+        if not lines.fenced[place] and (command := COMMAND.match(line))
+    ]
+    if len(found) > 1:
+        raise BadAnswer("a comment holds one reply; this one has several")
+    if not found:
+        return plain_reply(lines, gates)
+    place, command = found[0]
+    text = "\n".join([command.group(2), *lines.own[place + 1 :]]).strip()
+    gate, text = take_name(text, gates)
+    return Said(command.group(1).lower(), text, gate or quoted_gate(lines, gates))
+
+
+def split(body: str) -> Lines:
+    own: list[str] = []
+    fenced: list[bool] = []
+    quoted: list[str] = []
+    fence = ""
+    for line in HIDDEN.sub("", body.replace("\r\n", "\n")).split("\n"):
+        mark = FENCE.match(line)
+        inside = bool(fence)
+        if mark and not fence:
+            fence, inside = mark.group(1), True
+        elif mark and fence and line.strip().startswith(fence) and not line.strip().strip(fence[0]):
+            fence = ""
+        if not inside and line.lstrip().startswith(">"):
+            quoted.append(line)
+            continue
+        own.append(line)
+        fenced.append(inside)
+    return Lines(tuple(own), tuple(fenced), "\n".join(quoted))
+
+
+def take_name(text: str, gates: Sequence[str]) -> tuple[str | None, str]:
+    """The gate that the first word names, and the rest. Where one gate waits a short word is rather an answer."""
+    word, rest = (re.split(r"\s+", text, maxsplit=1) + [""])[:2]
+    name = word.strip("`*:").lower()
+    if not is_prefix(name):
+        return None, text
+    if len(name) == LENGTH and (name in gates or any(c.isdigit() for c in name)):
+        return name, rest.strip()
+    shortest = 4 if len(gates) > 1 else SURE
+    matching = [gate for gate in gates if gate.startswith(name)]
+    if len(name) < shortest or len(matching) != 1:
+        return None, text
+    return matching[0], rest.strip()
+
+
+def plain_reply(lines: Lines, gates: Sequence[str]) -> Said | None:
+    """Words without a command answer a gate only when they quote it, or begin with its name and a colon."""
+    text = "\n".join(lines.own).strip()
+    named = BEGINS.match(text)
+    if named and named.group(1).lower() in gates:
+        return Said("answer", text[named.end() :].strip(), named.group(1).lower())
+    gate = quoted_gate(lines, gates)
+    return Said("answer", text, gate) if gate and text else None
+
+
+def quoted_gate(lines: Lines, gates: Sequence[str]) -> str | None:
+    """The one gate of this thread that is quoted."""
+    found = {name for name in NAMED.findall(lines.quoted.lower()) if name in gates}
+    return found.pop() if len(found) == 1 else None
+
+
+def read(said: Said, gate: Gate) -> tuple[Given, str]:
+    """The reply as an answer to this gate, and the note beside it; whether it fits is checked when it is given."""
+    if said.verb in ("approve", "reject"):
+        return Given(approve=said.verb == "approve"), said.text
+    questions = gate.opened.questions
+    if len(questions) > 1:
+        if said.verb == "choose":
+            raise BadAnswer(f"this gate has {len(questions)} questions, and each needs its answer")
+        return Given(text=said.text), ""
+    return choose(said.text, questions[0]) if said.verb == "choose" else (answer(said.text, questions[0]), "")
+
+
+def choose(text: str, question: Question) -> tuple[Given, str]:
+    """A number or a label; what stands on further lines is a note."""
+    first, _, note = text.partition("\n")
+    if question.type not in ("choice", "choices"):
+        raise BadAnswer(f"/choose is for questions with options; this is a {question.type} question")
+    labels = {label.casefold() for label in question.labels}
+    parts = [first] if question.type == "choice" or first.strip().casefold() in labels else first.split(",")
+    words = [part.strip() for part in parts]
+    numbered = [
+        f"#{word}" if word.isdecimal() and word.casefold() not in labels else word for word in words if word
+    ]
+    return Given(text=", ".join(numbered)), note.strip()
+
+
+def answer(text: str, question: Question) -> Given:
+    key, colon, rest = text.partition(":")
+    if colon and key.strip().lower() == "other" and question.type in ("choice", "choices"):
+        return Given(other=rest.strip())
+    if question.type == "form" and not text.lstrip().startswith("{"):
+        return Given(pairs=tuple(fields(text)))
+    if colon and key.strip() == question.key:
+        return Given(text=rest.strip())
+    return Given(text=text)
+
+
+def fields(text: str) -> list[tuple[str, str]]:
+    """`field: value` lines; a line without a colon goes on with the one before."""
+    found: list[tuple[str, str]] = []
+    for line in text.splitlines():
+        key, colon, value = line.partition(":")
+        if colon and re.fullmatch(r"[\w.-]+", key.strip()):
+            found.append((key.strip(), value.strip()))
+        elif found and line.strip():
+            found[-1] = (found[-1][0], f"{found[-1][1]}\n{line.strip()}")
+        elif line.strip():
+            raise BadAnswer("the form is answered by lines of `field: value`")
+    return found
