@@ -63,6 +63,12 @@ SETTINGS = (
     Setting("timeout", "duration", "", "the deadline of a gate that names none"),
     Setting("onTimeout", "word:stuck,default,remind,fail", "stuck", "what happens at that deadline"),
     Setting("approvalDefaults", "flag", "false", "a declared default may answer an approval too", power=True),
+    Setting("protectedBranch", "text", "", "the branch that the policy is read from; else the default one", power=True),
+    Setting("policyFile", "text", "", "a policy of this machine's own, beside that of the repository", power=True),
+    Setting("requireSigned", "flag", "false", "only signed answers are acted on here", power=True),
+    Setting(
+        "requesterMayAnswer", "flag", "true", "the person whose agent asked may answer it themselves", power=True
+    ),
     Setting("priority", "word:urgent,high,normal,low", "normal", "the priority of a gate that names none"),
     Setting("signals", "text", ".agents/signals", "the folder where agents leave signal files (NEEDS_HUMAN)"),
     Setting("sign", "flag", "false", "sign answers with git's signing key"),

@@ -108,6 +108,12 @@ class NotAllowed(GateError):
     kind = "not_allowed"
 
 
+class BrokenPolicy(NotAllowed):
+    """The policy cannot be read; until it can, nothing is allowed."""
+
+    code = "broken_policy"
+
+
 class Conflict(GateError):
     """Somebody was first: already answered, closed, or a race that was lost."""
 

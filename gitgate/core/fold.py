@@ -146,11 +146,17 @@ def amendment(gate: Gate, entry: Entry, answer: Answer) -> str:
 
 
 def decisive(gate: Gate, answer: Answer) -> bool:
-    """Whether this answer is enough: one refusal always is; otherwise as many alike, by different people, as needed."""
-    if gate.opened.quorum <= 1 or answer.verdict == "rejected":
+    """Whether this answer is enough: as many alike, by different people, as are needed to agree, or to refuse."""
+    refusing = answer.verdict == "rejected"
+    enough = gate.opened.refusals if refusing else gate.opened.quorum
+    if enough <= 1:
         return True
-    alike = {people.address(vote.answer.by) for vote in gate.votes if vote.answer.values == answer.values}
-    return len(alike | {people.address(answer.by)}) >= gate.opened.quorum
+    alike = {
+        people.address(vote.answer.by)
+        for vote in gate.votes
+        if vote.answer.values == answer.values or (refusing and vote.answer.verdict == "rejected")
+    }
+    return len(alike | {people.address(answer.by)}) >= enough
 
 
 def with_answer(gate: Gate, entry: Entry, answer: Answer, name: str) -> Gate:

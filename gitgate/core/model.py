@@ -87,6 +87,7 @@ class Opened:
     on_timeout: str = "stuck"
     to: tuple[str, ...] = ()
     quorum: int = 1
+    refusals: int = 1
     key: str | None = None
     follows: str | None = None
     attachments: tuple[str, ...] = ()

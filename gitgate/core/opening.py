@@ -34,6 +34,7 @@ def plain_opened(opened: Opened) -> dict[str, object]:
         "on_timeout": opened.on_timeout if opened.deadline or opened.on_timeout != "stuck" else None,
         "to": list(opened.to),
         "quorum": opened.quorum if opened.quorum > 1 else None,
+        "refusals": opened.refusals if opened.refusals > 1 else None,
         "key": opened.key,
         "follows": opened.follows,
         "attachments": list(opened.attachments),
@@ -87,7 +88,7 @@ def parse_opened(root: Field) -> Opened:
     questions = tuple(parse_questions(root.need("questions")))
     work, asked, session = root.get("work"), root.need("asked"), root.get("session")
     confidence, timeout, quorum = root.get("confidence"), root.get("timeout"), root.get("quorum")
-    deadline, attachments = root.get("deadline"), root.get("attachments")
+    deadline, attachments, refusals = (root.get(n) for n in ("deadline", "attachments", "refusals"))
     return Opened(
         title=root.need("title").text(most=1000, least=1),
         questions=questions,
@@ -108,6 +109,7 @@ def parse_opened(root: Field) -> Opened:
         on_timeout=one_of(root, "on_timeout", ON_TIMEOUT, "stuck"),
         to=texts(root, "to"),
         quorum=quorum.integer(1, 100) if quorum else 1,
+        refusals=refusals.integer(1, 100) if refusals else 1,
         key=words(root, "key") or None,
         follows=words(root, "follows") or None,
         attachments=parse_attachments(attachments) if attachments else (),

@@ -160,6 +160,7 @@ def compose(desk: Desk, draft: Draft, wishes: Wishes, attachments: Mapping[str, 
         attachments=tuple(attachments),
         config=config,
     )
+    opened = tightened(desk, opened)
     gate = desk.records.write_opened(opened, attachments, Signature(opened.asked.by or NOBODY, desk.at))
     session = None
     if saved is not None:
@@ -167,6 +168,17 @@ def compose(desk: Desk, draft: Draft, wishes: Wishes, attachments: Mapping[str, 
 
         session = write(desk, gate.id, saved)
     return Asked(gate, Published(gate), True, changed, untracked, saved, session)
+
+
+def tightened(desk: Desk, opened: Opened) -> Opened:
+    """The question with as many who have to agree, or to refuse, as the policy wants; it may itself want more."""
+    from .policing import load_book, needed_for
+
+    book = load_book(desk)
+    if not book.policies:
+        return opened
+    agree, refuse = needed_for(desk, book, opened)
+    return replace(opened, quorum=max(opened.quorum, agree), refusals=refuse)
 
 
 def moves(asked: Asked, key: str | None, key_before: str | None) -> list[RefMove]:

@@ -21,6 +21,7 @@ from .claiming import TRIES, WAITER, ClaimLost, Held, current, follow, move, tri
 from .desk import Desk
 from .holding import renew
 from .leases import is_lapsed, load_lease, shared_at, sightings
+from .policing import check_told
 from .publishing import stands_on
 from .recording import NOBODY
 
@@ -96,6 +97,7 @@ def hear(desk: Desk, gate: Gate, held: Held | None) -> Gate:
         held = still_held(desk, gate, held, remote)
         if held is None and load_lease(desk, gate.id, remote) is not None and gate.opened.session is not None:
             return gate
+        check_told(desk, gate)
         heard = write_heard(desk, gate)
         moves = [RefMove(OPEN + gate.id, heard.tip, known)]
         moves += [RefMove(LEASES + gate.id, None, held.lease)] if held is not None else []

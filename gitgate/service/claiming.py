@@ -24,6 +24,7 @@ from ..store.refs import LEASES, OPEN
 from ..store.remote import Fate, RefMove
 from .desk import Desk
 from .leases import Sightings, is_lapsed, load_lease, shared_at, sightings
+from .policing import check_told
 from .publishing import may_publish_work, publish, push_moves, remote_of, stands_on
 from .recording import NOBODY, reload
 
@@ -80,6 +81,7 @@ def claim(desk: Desk, gate: Gate, who: Claimant, *, insist: bool = False) -> Hel
             gate = current(desk, gate.id, remote)
             continue
         old = check_free(desk, gate, remote, watched, insist=insist, look=attempt > 0)
+        check_told(desk, gate)
         held, moves = compose(desk, gate, who, (remote, known), old)
         if move(desk, remote, moves):
             return settle(desk, held, gate)

@@ -46,8 +46,9 @@ def due(desk: Desk, gate: Gate) -> tuple[str, Event]:
 
 
 def may_default(desk: Desk, gate: Gate) -> bool:
-    """Every question declared one; an approval also needs permission from this machine's own configuration."""
-    questions = gate.opened.questions
-    if any(question.default is None for question in questions):
+    """Every question declared one, and the policy speaks for it; for an approval somebody has to have said so."""
+    if any(question.default is None for question in gate.opened.questions):
         return False
-    return all(q.type != "approval" for q in questions) or desk.settings.flag("approvalDefaults")
+    from .policing import default_ruling, load_book
+
+    return default_ruling(desk, load_book(desk), gate).allowed

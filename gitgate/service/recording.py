@@ -23,11 +23,12 @@ def record(
     who: str,
     sign: bool = False,
     also: Sequence[RefMove] = (),
+    approve: Callable[[Gate], None] | None = None,
 ) -> Gate:
     """Append what `decide` makes of the gate as it now is; after a lost race it is asked again about the new state."""
     for _ in range(TRIES):
         try:
-            return append(desk, gate, *decide(gate), who=who, sign=sign, also=also)
+            return append(desk, gate, *decide(gate), who=who, sign=sign, also=also, approve=approve)
         except LostRace:
             gate = reload(desk, gate.id)
     raise LostRace(f"gate {gate.id} keeps being changed by others", hint=f"git gate show {gate.id}")
@@ -42,9 +43,12 @@ def append(
     who: str = "",
     sign: bool = False,
     also: Sequence[RefMove] = (),
+    approve: Callable[[Gate], None] | None = None,
 ) -> Gate:
-    """One more event on exactly this gate; LostRace when it has moved."""
+    """One more event on exactly this gate; LostRace when it has moved. `approve` may refuse it as it was written."""
     after = desk.records.write_event(gate, name, event, Signature(who or NOBODY, desk.at, sign))
+    if approve is not None:
+        approve(after)
     desk.refs.update([RefMove(OPEN + gate.id, after.tip, gate.tip), *also])
     return after
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from ..core import times
 from ..core.model import Edit, Event, Gate, Remark
+from ..core.people import same
+from ..core.ruling import Said, Who
 from ..core.words import PRIORITIES
 from ..errors import NotAllowed, Usage
 from .asking import digest_of
 from .deadlines import act
 from .desk import Desk, check_choice
+from .policing import Permit, permit
 from .publishing import Published, publish
 from .recording import record
 
@@ -25,7 +28,19 @@ def stop(desk: Desk, gate: Gate, reason: str, *, push: bool | None = None) -> Pu
     words = needed(reason, "say why it is stopped", "git gate stop ID --reason 'we do it differently'")
     event = Remark(at=desk.now, by=desk.person(), text=words)
     gate = act(desk, gate)
-    return publish(desk, record(desk, gate, lambda _now: ("stopped", event), who=signer(desk)), push=push)
+    leave = may_stop(desk, gate)
+    stopped = record(
+        desk, gate, lambda _now: ("stopped", event), who=signer(desk), sign=leave.sign, approve=leave.approve
+    )
+    return publish(desk, stopped, push=push)
+
+
+def may_stop(desk: Desk, gate: Gate) -> Permit:
+    """Who may answer may end it too, and so may the person whose agent asked."""
+    person = desk.person()
+    if same(person, gate.opened.asked.by) and not desk.settings.flag("requireSigned"):
+        return Permit(desk.settings.flag("sign"))
+    return permit(desk, gate, Who(person), Said(desk.now), sign=None)
 
 
 def withdraw(desk: Desk, gate: Gate, reason: str, *, push: bool | None = None) -> Published:

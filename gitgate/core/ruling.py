@@ -1,0 +1,241 @@
+"""Core: what the policy says of one gate and one person, and which rule says it.
+
+For each path that the work touches, the first rule that fits decides (without any, the first one without paths); all the
+rules that decide have to agree. So whoever touches more can only be held to more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from . import globs, people, times
+from .model import Gate, Opened
+from .policy import Person, Policy, Rule, Terms
+
+SCRIPTS = frozenset(("signal", "python"))
+
+
+@dataclass(frozen=True)
+class Case:
+    """What rules look at. `paths` is None when it is not known here what the work touches: then any may be touched."""
+
+    id: str
+    types: tuple[str, ...]
+    priority: str
+    agent: str
+    requester: str
+    asked_at: str
+    to: tuple[str, ...] = ()
+    quorum: int = 1
+    refusals: int = 1
+    paths: tuple[str, ...] | None = ()
+
+
+@dataclass(frozen=True)
+class Who:
+    """Somebody: as they say themselves, as a good signature tells, or as a server vouches that they logged in."""
+
+    by: str
+    key: str = ""
+    signer: str = ""
+    login: str = ""
+
+
+@dataclass(frozen=True)
+class Said:
+    """How and when something was said."""
+
+    at: str
+    via: str = "cli"
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """Whether it is allowed, the rule that decides, and why, in words that a person understands."""
+
+    allowed: bool
+    rule: str
+    why: str
+    source: str = ""
+
+
+def case_of(gate: Gate, paths: tuple[str, ...] | None) -> Case:
+    return case_of_question(gate.id, gate.opened, gate.priority, gate.to, paths)
+
+
+def case_of_question(
+    gate: str, opened: Opened, priority: str, to: tuple[str, ...], paths: tuple[str, ...] | None
+) -> Case:
+    return Case(
+        id=gate,
+        types=tuple(question.type for question in opened.questions),
+        priority=priority,
+        agent=opened.asked.agent,
+        requester=opened.asked.by,
+        asked_at=opened.asked.at,
+        to=to,
+        quorum=opened.quorum,
+        refusals=opened.refusals,
+        paths=paths,
+    )
+
+
+def deciding(policies: Sequence[Policy], case: Case) -> tuple[Terms, ...]:
+    """The terms that hold for this gate, each once, in the order of the policies."""
+    found: dict[Terms, None] = {}
+    for policy in policies:
+        for path in case.paths or (None,):
+            found[first(policy, case, path)] = None
+        if case.paths is None:
+            # What is touched is not known, so that it may be anything.
+            found.update((rule.terms, None) for rule in policy.rules if rule.paths and fits(rule, case))
+    return tuple(found)
+
+
+def first(policy: Policy, case: Case, path: str | None) -> Terms:
+    for rule in policy.rules:
+        if not fits(rule, case) or (rule.paths and path is None):
+            continue
+        if not rule.paths or any(globs.fits_path(pattern, path or "") for pattern in rule.paths):
+            return rule.terms
+    return policy.default
+
+
+def fits(rule: Rule, case: Case) -> bool:
+    """Whether a rule is about gates like this, apart from paths."""
+    return (
+        (not rule.types or any(kind in rule.types for kind in case.types))
+        and (not rule.priorities or case.priority in rule.priorities)
+        and (not rule.agents or any(globs.of_text(word).fullmatch(case.agent) for word in rule.agents))
+    )
+
+
+def needed(policies: Sequence[Policy], case: Case) -> tuple[int, int]:
+    """How many have to agree, and how many refusals it takes: the strictest of all that decide."""
+    terms = deciding(policies, case)
+    counted = [term.refusals for term in terms if term.refusals is not None]
+    return max((term.quorum for term in terms), default=1), min(counted, default=1)
+
+
+def rule_on(policies: Sequence[Policy], case: Case, who: Who, said: Said) -> Ruling:
+    """Whether this person may answer this gate (or end it) like this; the first that speaks against it is the reason."""
+    terms = deciding(policies, case)
+    for term in terms:
+        why = against(policies, term, case, who, said)
+        if why:
+            return Ruling(False, term.name, why, term.source)
+    if case.to and not any(named(policies, word, who) for word in case.to):
+        return Ruling(False, "to", f"the question is for {', '.join(case.to)}")
+    names = ", ".join(term.name for term in terms)
+    last = terms[-1] if terms else Terms()
+    return Ruling(True, names, allowed_words(last, who), last.source)
+
+
+def against(policies: Sequence[Policy], term: Terms, case: Case, who: Who, said: Said) -> str:
+    """What in one rule speaks against it; empty when nothing does."""
+    if term.require_signed and not who.key:
+        return "the answer has to be signed, by a key that the policy or its allowed signers name"
+    if who.key and not is_named(policies, who):
+        return f"it is signed by {who.signer or who.key}, but in the name of {who.by or 'nobody'}"
+    if not term.requester_may_answer and is_requester(policies, who, case.requester):
+        return "whose agent asked may not answer"
+    if not term.automatic and said.via in SCRIPTS:
+        return f"a script's answer ({said.via}) is not taken"
+    if term.who is not None and not any(matches(person, who) for person in term.who):
+        listed = ", ".join(person.name for person in term.who[:8])
+        return f"it is for {listed} to answer; {shown(who)} is not among them"
+    return against_terms(term, case, said)
+
+
+def against_terms(term: Terms, case: Case, said: Said) -> str:
+    """What in the question itself, or in its age, does not fit the rule."""
+    if case.quorum < term.quorum:
+        return f"{term.quorum} have to agree, and the question wants {case.quorum}: it has to be asked again"
+    if term.refusals is not None and case.refusals > term.refusals:
+        return (
+            f"{term.refusals} may refuse it, and the question wants {case.refusals}: it has to be asked again"
+        )
+    if term.within is not None and age(case.asked_at, said.at) > term.within:
+        return f"its time is over: {times.format_duration(term.within)} after it was asked"
+    return ""
+
+
+def age(start: str, end: str) -> float:
+    return times.parse_time(end) - times.parse_time(start)
+
+
+def shown(who: Who) -> str:
+    if who.key:
+        return f"{who.signer or who.key} (signed)"
+    return f"{who.by}, logged in as {who.login}" if who.login else f"{who.by or 'nobody'} (unverified)"
+
+
+def allowed_words(term: Terms, who: Who) -> str:
+    if term.who is None:
+        return "anyone may answer"
+    return f"{', '.join(person.name for person in term.who[:8])} may answer; {shown(who)} is among them"
+
+
+def matches(person: Person, who: Who) -> bool:
+    """Whether this is that person. A signature counts more than a login, and a login more than a name that is only said."""
+    if who.key:
+        listed = who.key in person.keys
+        return listed or (not person.keys and people.address(who.signer) in person.emails)
+    if who.login:
+        return who.login.casefold() in person.logins or (
+            not person.logins and who.login.casefold() in person.emails
+        )
+    return people.address(who.by) in person.emails
+
+
+def known_as(policies: Sequence[Policy], who: Who) -> list[Person]:
+    """Everybody in the policy that this is."""
+    return [person for policy in policies for person in policy.people if matches(person, who)]
+
+
+def is_named(policies: Sequence[Policy], who: Who) -> bool:
+    """Whether a signature or a login stands behind the name that an answer bears."""
+    address = people.address(who.by)
+    if who.key and address == people.address(who.signer):
+        return True
+    if who.login and address == who.login.casefold():
+        return True
+    return any(address in person.emails for person in known_as(policies, who))
+
+
+def is_requester(policies: Sequence[Policy], who: Who, requester: str) -> bool:
+    """Whether this is the person whose agent asked, under any of their addresses."""
+    if people.same(who.by, requester) or people.same(who.signer, requester):
+        return True
+    return any(people.address(requester) in person.emails for person in known_as(policies, who))
+
+
+def named(policies: Sequence[Policy], word: str, who: Who) -> bool:
+    """Whether the one that a question is for is this person: by name, address, `@login`, or a group of the policy."""
+    plain = word.strip().lstrip("@").casefold()
+    address = people.address(who.by)
+    known = {address, address.partition("@")[0], who.login.casefold()}
+    if not who.key and not who.login:
+        known.add(who.by.partition(" <")[0].casefold())
+    if plain and plain in known:
+        return True
+    for policy in policies:
+        members = (policy.groups or {}).get(word.strip(), ())
+        called = [person for person in policy.people if person.name == word.strip()]
+        if any(matches(person, who) for person in (*members, *called)):
+            return True
+    return False
+
+
+def may_default(policies: Sequence[Policy], case: Case, *, otherwise: bool) -> Ruling:
+    """Whether a declared default may stand in for an answer; `otherwise` where no rule says anything of it."""
+    for term in deciding(policies, case):
+        if term.defaults is False:
+            return Ruling(False, term.name, "its declared default does not apply", term.source)
+        if (term.quorum > 1 or term.require_signed) and term.defaults is not True:
+            return Ruling(False, term.name, "nobody's default can agree or sign", term.source)
+    said = next((term for term in deciding(policies, case) if term.defaults), None)
+    if said is not None:
+        return Ruling(True, said.name, "its declared default applies", said.source)
+    return Ruling(otherwise, "setting", "gitgate.approvalDefaults says so")
