@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 
 from ..errors import BadAnswer
 from .model import Question, Value
@@ -151,6 +150,8 @@ def wrong_option(question: Question, word: str) -> str:
     if len(several) > 1:
         return f"{quoted(word)} could be {' or '.join(several)}"
     near = {label.casefold(): label for label in question.labels}
+    from difflib import get_close_matches  # only a near miss needs it
+
     close = get_close_matches(word.casefold(), list(near), 1, 0.6)
     meant = f"; did you mean {near[close[0]]}?" if close else ""
     return f"{quoted(word)} is not one of the options: {listed(question)}{meant}"

@@ -73,10 +73,10 @@ def claim(desk: Desk, gate: Gate, who: Claimant, *, insist: bool = False) -> Hel
     Unreachable, a gate that is shared cannot be claimed: nobody could know that it was.
     """
     watched = sightings(desk, who.monotonic)
-    gate = made_known(desk, gate)
-    remote = shared_at(desk, gate.id)
+    gate, remote, known = made_known(desk, gate)
     for attempt in range(TRIES):
-        known = desk.tracked(remote, gate.id) if remote is not None else gate.tip
+        if attempt:
+            known = desk.tracked(remote, gate.id) if remote is not None else gate.tip
         if not stands_on(gate, known):
             gate = current(desk, gate.id, remote)
             continue
@@ -89,11 +89,19 @@ def claim(desk: Desk, gate: Gate, who: Claimant, *, insist: bool = False) -> Hel
     raise LostRace(f"gate {gate.id} keeps changing", hint=f"git gate show {gate.id}")
 
 
-def made_known(desk: Desk, gate: Gate) -> Gate:
-    """A gate that nobody else has heard of yet is shared first, if it can be: then the claim is where all can see it."""
-    if gate.state == RESUMING or remote_of(desk) is None or shared_at(desk, gate.id) is not None:
-        return gate
-    return publish(desk, gate, work=may_publish_work(desk)).gate
+def made_known(desk: Desk, gate: Gate) -> tuple[Gate, str | None, str | None]:
+    """The gate, the remote that it is claimed on, if any, and the tip that the claim replaces there.
+
+    A gate that nobody else has heard of yet is shared first, if it can be: then the claim is where all can see it.
+    """
+    remote = remote_of(desk)
+    if remote is None:
+        return gate, None, gate.tip
+    known = desk.tracked(remote, gate.id)
+    if known is None and gate.state != RESUMING:
+        gate = publish(desk, gate, work=may_publish_work(desk)).gate
+        known = desk.tracked(remote, gate.id)
+    return (gate, remote, known) if known is not None else (gate, None, gate.tip)
 
 
 def check_free(
@@ -168,9 +176,10 @@ def compose(
         term=who.term,
         by=by,
     )
-    claimed = desk.records.write_event(gate, "claimed", event, Signature(by or NOBODY, desk.at))
     said = Lease(gate.id, who.runner, host, event.nonce, who.term, 0, desk.now, "", by)
-    said, oid = write_lease(desk, said, claimed.tip)
+    with desk.records.objects.together():
+        claimed = desk.records.write_event(gate, "claimed", event, Signature(by or NOBODY, desk.at))
+        said, oid = write_lease(desk, said, claimed.tip)
     remote, known = where
     moves = [RefMove(OPEN + gate.id, claimed.tip, known), RefMove(LEASES + gate.id, oid, old)]
     return Held(claimed, claimed.tip, oid, said, remote, taken), moves

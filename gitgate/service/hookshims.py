@@ -31,7 +31,7 @@ def shim(name: str) -> str:
 
 def ourselves() -> tuple[str, str]:
     """The program that a hook starts, and the whole command. -P: no directory takes part in finding our own code."""
-    return quote(sys.executable), f"{quote(sys.executable)} -P -m gitgate"
+    return quote(sys.executable), f"{quote(sys.executable)} -P -m gitgate.cli.receive"
 
 
 def hooks_folder(repo: Repository) -> Path | None:

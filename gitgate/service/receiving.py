@@ -7,14 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from time import time
 from typing import NamedTuple
 
+from ..config import load
 from ..core import lease as leases
 from ..core.ids import is_id
 from ..core.model import Gate
 from ..errors import GateError
 from ..store.archive import Archived, find, is_month, shelves
-from ..store.refs import ARCHIVE, EVIDENCE, LEASES, OPEN, SESSIONS, WORK
+from ..store.git import Git, Piped
+from ..store.refs import ARCHIVE, EVIDENCE, LEASES, OPEN, SESSIONS, WORK, Refs
+from ..store.repository import Repository
 from .desk import Desk
 
 HITL = "refs/hitl/"
@@ -65,9 +69,19 @@ class Push:
         return self.gates[tip]
 
 
-def parse_updates(text: str, zero: str) -> list[Update]:
+def receiving_desk(git: Git, zero: str, reader: Piped | None) -> Desk:
+    """A desk to judge at. Whoever pushes waits, so git is asked for nothing that it told the hook already.
+
+    Settings have no part in what a record may be. Without a `reader` there is much to read.
+    """
+    repo = Repository(git, git.directory, git.directory, None, zero, False)
+    return Desk(repo, load({}, {}, None), Refs(repo), time, bulk=reader is None, reader=reader)
+
+
+def parse_updates(text: str) -> list[Update]:
     """The lines that git gives to a receiving hook."""
     found = []
+    zero = "0" * len(text.partition(" ")[0])
     for line in text.splitlines():
         old, new, ref = [*line.split(" ", 2), "", ""][:3]
         found.append(Update(None if old == zero else old, None if new == zero else new, ref))
@@ -105,7 +119,8 @@ def judge_open(push: Push, update: Update, gate: str) -> str:
         return "it is not named like a gate"
     if update.new is None:
         return judge_closing(push, update, gate)
-    known = push.archived.get(gate)
+    # One that is open here is not opened again, whatever is archived; asking costs a git.
+    known = push.archived.get(gate) if update.old is None else None
     if known is not None:
         return f"gate {gate} is closed, and in the archive of {known.month}: it is not opened again (git gate sync)"
     after = push.gate(gate, update.new)

@@ -69,7 +69,7 @@ def test_an_old_hook_is_brought_up_to_date(ann: Clone, cli: Command) -> None:
     cli.quick("init", code=0)
     hook = ann.path / ".git/hooks/post-receive"
     current = hook.read_text()
-    hook.write_text(current.replace("gitgate hook", "elsewhere hook"))
+    hook.write_text(current.replace("gitgate.cli", "elsewhere.cli"))
     assert findings(cli, code=1)["hook post-receive"] == "wrong"
     cli.quick("init", code=0)
     assert hook.read_text() == current

@@ -1,0 +1,85 @@
+"""Command line: the hooks of a repository that others push to, started by git itself, without the rest of the command line.
+
+Whoever pushes waits for `pre-receive`: it loads what it needs to judge the push, and nothing to talk with people.
+Run as `python -P -m gitgate.cli.receive NAME`.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NoReturn
+
+from ..config import environment
+from ..errors import GateError
+from ..store.git import Git
+from . import exits
+
+BULK = 12
+"""From so many refs on, reading them within this process is cheaper than its start."""
+MOST_REASONS = 20
+
+
+def pre_receive(env: Mapping[str, str], text: str) -> int:
+    """Refuses a push that would change or lose a gate, and says which ref and why."""
+    # Git starts a receiving hook in the repository, whatever kind of repository that is.
+    place = Path(os.path.normpath(Path.cwd() / env.get("GIT_DIR", ".")))
+    git = Git(place, env)
+    git.env["GIT_DIR"] = str(place)
+    many = text.count(" refs/hitl/") >= BULK
+    reader = None if many else git.pipe("cat-file", "--batch")  # It starts while we load what reads it.
+    from ..service.receiving import parse_updates, receiving_desk, refusals
+
+    desk = receiving_desk(git, "0" * len(text.partition(" ")[0]), reader)
+    refused = refusals(desk, parse_updates(text))
+    desk.close()
+    for ref, reason in list(refused.items())[:MOST_REASONS]:
+        print(f"gate: {ref}: {reason}", file=sys.stderr)
+    if len(refused) > MOST_REASONS:
+        print(f"gate: and {len(refused) - MOST_REASONS} more", file=sys.stderr)
+    return exits.FAILURE if refused else exits.DONE
+
+
+def post_receive(env: Mapping[str, str], _text: str) -> int:
+    """Acts on what can be acted on now, where somebody allowed that; the push is through already."""
+    from contextlib import suppress
+
+    from ..runners.local import without_caller
+    from ..service.desk import open_desk
+    from .hook_receive import act_on_calls
+
+    with suppress(OSError):
+        os.setsid()  # Whoever pushed may be cut off; this goes on.
+    # Git starts a hook in the repository itself, whether it has a working tree or not.
+    place = Path.cwd().parent if Path.cwd().name == ".git" else Path.cwd()
+    desk = open_desk(place, without_caller(env))
+    if not desk.settings.flag("resumeHere"):
+        print("agents are not started here by themselves: git gate init allows it", file=sys.stderr)
+        return exits.DONE
+    return act_on_calls(desk)
+
+
+HOOKS: Mapping[str, Callable[[Mapping[str, str], str], int]] = {
+    "pre-receive": pre_receive,
+    "post-receive": post_receive,
+}
+
+
+def main() -> NoReturn:
+    """One hook, from git's lines on standard input to an exit code; an error is a refusal with its reason."""
+    gc.disable()
+    try:
+        code = HOOKS[sys.argv[1]](environment(), sys.stdin.read())
+    except GateError as failed:
+        print(f"gate: {failed.message}", file=sys.stderr)
+        code = exits.BY_KIND[failed.kind]
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # Freeing each object first would take a tenth of the time.
+
+
+if __name__ == "__main__":
+    main()
