@@ -25,7 +25,7 @@ from ..store.refs import OPEN
 from . import presence
 from .asking import key_ref
 from .desk import Desk
-from .publishing import may_publish_work, publish, remote_of
+from .publishing import may_publish_work, publish
 
 TURN_WITHIN = 100.0
 STALE_TURN = 150.0
@@ -33,11 +33,10 @@ STALE_TURN = 150.0
 
 def load_rules(desk: Desk) -> tuple[Rule, ...]:
     """The calls that need approval, by the protected branch; where there is no such file, none."""
-    from ..store.protected import branches, read_protected
+    from ..store.protected import read_protected
+    from .policybook import protected_refs
 
-    found = read_protected(
-        desk.repo, FILE, branches(remote_of(desk), desk.settings.git.get("init.defaultbranch", ""))
-    )
+    found = read_protected(desk.repo, FILE, protected_refs(desk))
     if found is None or b"approvals" not in found.data:
         return ()
     from ..core import codec

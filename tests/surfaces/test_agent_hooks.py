@@ -387,3 +387,16 @@ def test_an_approved_call_is_let_through_in_one_attempt(agent: Agent, cli: Comma
     said = agent.before("Bash", call, command="terraform apply")
     assert said[DECISION] == "deny"
     assert "interrupted" in said[REASON]
+
+
+def test_an_answer_that_the_policy_does_not_accept_frees_nothing(agent: Agent, cli: Command) -> None:
+    """A record may hold anybody's words; only those whom the policy names let a call through."""
+    put_rules(agent.clone, RULES)
+    call = new_call()
+    agent.before("Bash", call, command="terraform apply")
+    (gate,) = agent.gates()
+    cli("respond", gate, "--approve", code=0)
+    put_rules(agent.clone, RULES + "policy:\n  require_signed: true\n")
+    said = agent.before("Bash", call, command="terraform apply")
+    assert said[DECISION] == "deny"
+    assert "sign" in said[REASON]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ...core import calls, guard
 from ...core.calls import ASK_TOOL, Call
 from ...core.rules import Place, Rule, find_rule
+from ...core.text import neutral
 from ...errors import Usage
 from .event import NOTHING, Event, Reply, last_words
 
@@ -190,6 +191,10 @@ def decided(event: Event, gate: Gate) -> Reply:
     if gate.state in ("stopped", "withdrawn"):
         why = f": {gate.closing.text}" if gate.closing and gate.closing.text else ""
         return deny(f"Gate {gate.id} was {gate.state}{why}. Do not go on with this.")
+    from ...service.policing import check_told
+
+    desk = event.desk()
+    check_told(desk, gate)
     told = news(event, gate)
     if gate.answer is None:
         return deny(f"Nobody answered gate {gate.id} before its deadline, and silence is not consent.", told)
@@ -202,11 +207,11 @@ def decided(event: Event, gate: Gate) -> Reply:
         updated = calls.updated_input(event.given, gate.opened.questions, answer.values)
         return said("allow", "", told, updatedInput=updated)
     if answer.verdict == "rejected" or answer.values.get("answer") is not True:
-        note = f": {answer.note}" if answer.note else ""
+        note = f": {neutral(answer.note)}" if answer.note else ""
         return deny(f"A person said no (gate {gate.id}){note}. Do not make this call in another way.", told)
     from ...service.calling import let_through
 
-    if not let_through(event.desk(), gate):
+    if not let_through(desk, gate):
         return deny(TWICE.format(gate=gate.id), told)
     return said("allow", f"approved (gate {gate.id})", told)
 
