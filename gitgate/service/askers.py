@@ -75,3 +75,8 @@ def asking_program() -> tuple[str, int]:
             return program, pid
         pid = int(tail.split()[1])
     return "process", first
+
+
+def readable(name: str) -> str:
+    """A path as a document can hold it: not every name is UTF-8."""
+    return os.fsencode(name).decode("utf-8", "replace")
