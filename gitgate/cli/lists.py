@@ -65,6 +65,10 @@ def gather(screen: Screen, desk: Desk, flags: dict[str, Any]) -> list[Summary]:
         sync(desk)
     chosen = filter_of(desk, flags)
     found = listing.listed(desk, chosen)
+    if flags["mine"]:
+        from ..service.policing import mine
+
+        found = mine(desk, found)
     return [*found, *listing.archived(desk, chosen)] if chosen.all else found
 
 

@@ -45,6 +45,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "worker": ("worker", "Stay, and act on answers and deadlines."),
         "archive": ("sync", "Fold closed gates away."),
         "session": ("session", "Erase a saved session."),
+        "policy": ("policy", "Who may answer what, and why."),
         "verify": ("verify", "Check every gate's chain and bindings."),
         "doctor": ("doctor", "What is set up, what is missing, what mends it."),
         "hook": ("hook", "What the hook shims call."),

@@ -1,0 +1,139 @@
+"""Command line: `git gate policy check`: who may answer what, by which rule, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from . import exits
+from .screen import Screen, complete_ids, verb
+
+if TYPE_CHECKING:
+    from ..core.model import Gate
+    from ..core.policy import Terms
+    from ..service.desk import Desk
+    from ..service.policybook import Book
+
+
+@click.group("policy")
+def policy_command() -> None:
+    """Who may answer what."""
+
+
+@policy_command.command("check")
+@click.argument("gate_id", metavar="[ID]", required=False, shell_complete=complete_ids)
+@click.option("--who", metavar="PERSON", help="Somebody else: an e-mail, `Name <e-mail>`, or @login.")
+@verb
+def check_command(screen: Screen, gate_id: str | None, who: str | None) -> int:
+    """Read the policy, and explain for a gate which rule decides whether somebody may answer it, and why.
+
+    Without an id: the rules, or the file, line and field that are wrong. Exit 4: that person may not answer.
+    """
+    from ..service.policybook import load_book
+
+    desk = screen.desk()
+    book = load_book(desk)
+    if gate_id is None:
+        tell_rules(screen, desk, book)
+        return exits.DONE
+    from ..service.reading import find_gate
+
+    return explain_one(screen, desk, book, find_gate(desk, gate_id).gate, who)
+
+
+def tell_rules(screen: Screen, desk: Desk, book: Book) -> None:
+    """Every rule in its order, as it was read."""
+    from ..core.text import neutral
+
+    found = [(policy, [rule.terms for rule in policy.rules]) for policy in book.policies]
+    shape = [
+        {
+            "source": policy.source or policy.default.source,
+            "rules": [plain(t) for t in (*terms, policy.default)],
+        }
+        for policy, terms in found
+    ]
+    lines = []
+    for policy, terms in found:
+        lines.append(policy.source or policy.default.source)
+        lines += [f"  {term.name}: {words(term)}" for term in (*terms, policy.default)]
+    screen.emit("policy", {"policies": shape, "branch": book.ref}, neutral("\n".join(lines)))
+    if not found:
+        from ..service.policybook import protected_refs
+
+        where = ", ".join(protected_refs(desk))
+        screen.say(
+            f"there is no policy: whoever can push may answer. It would be read from .gitgate.yml on {where}"
+        )
+
+
+def explain_one(screen: Screen, desk: Desk, book: Book, gate: Gate, given: str | None) -> int:
+    """One gate and one person: the ruling, the rules that decide, and what the work touches."""
+    from ..core.ruling import Who, deciding
+    from ..core.text import neutral
+    from ..service.policing import case, explain
+
+    who = Who(f"{given} <{given}>" if given and "<" not in given else given or desk.person())
+    if given and given.startswith("@"):
+        who = Who("", login=given[1:])
+    facts = case(desk, book, gate)
+    terms = deciding(book.policies, facts)
+    said = explain(desk, book, gate, who)
+    fields = {
+        "gate": gate.id,
+        "who": given or who.by,
+        "allowed": said.allowed,
+        "rule": said.rule if book.policies else None,
+        "why": said.why,
+        "rules": [plain(term) for term in terms],
+        "paths": None if facts.paths is None else list(facts.paths),
+    }
+    lines = [f"{given or who.by}: {'may answer' if said.allowed else 'may not answer'} gate {gate.id}"]
+    if book.policies:
+        lines.append(f"rule {said.rule}: {said.why}{f' ({said.source})' if said.source else ''}")
+        lines += [f"  {term.name}: {words(term)}" for term in terms]
+        lines.append(f"the work touches {touches(facts.paths)}")
+    else:
+        lines.append("there is no policy")
+    screen.emit("ruling", fields, neutral("\n".join(lines)))
+    return exits.DONE if said.allowed else exits.NOT_ALLOWED
+
+
+def touches(paths: tuple[str, ...] | None) -> str:
+    if paths is None:
+        return "what is not known here (its work was not published): any path that a rule names"
+    more = f" and {len(paths) - 8} more" if len(paths) > 8 else ""
+    return f"{', '.join(paths[:8])}{more}" if paths else "no path that a rule is about"
+
+
+def words(term: Terms) -> str:
+    """A rule's terms in a line."""
+    from ..core.times import format_duration
+
+    said = [
+        "anyone" if term.who is None else ", ".join(person.name for person in term.who),
+        f"{term.quorum} who agree" if term.quorum > 1 else "",
+        f"{term.refusals} who refuse" if term.refusals else "",
+        "" if term.requester_may_answer else "not whose agent asked",
+        "signed" if term.require_signed else "",
+        f"within {format_duration(term.within)}" if term.within else "",
+        "" if term.defaults is None else f"{'with' if term.defaults else 'without'} defaults",
+        "" if term.automatic else "no scripts",
+    ]
+    return " · ".join(word for word in said if word)
+
+
+def plain(term: Terms) -> dict[str, object]:
+    return {
+        "name": term.name,
+        "who": None if term.who is None else [person.name for person in term.who],
+        "quorum": term.quorum,
+        "refusals": term.refusals,
+        "requester_may_answer": term.requester_may_answer,
+        "require_signed": term.require_signed,
+        "within": term.within,
+        "defaults": term.defaults,
+        "automatic": term.automatic,
+        "source": term.source,
+    }

@@ -1,0 +1,322 @@
+"""The policy where it matters: who may answer, what is acted on, and where it is read from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from deciding import DB, GO, TEXT, approve, asked, gate_of, say
+from gitgate.core.model import Gate, Option, Question
+from gitgate.errors import BrokenPolicy, NotAllowed
+from gitgate.service import remarks
+from gitgate.service.answering import Manner
+from gitgate.service.asking import Wishes
+from gitgate.service.claiming import claim
+from gitgate.service.policing import check_told
+from gitgate.service.reading import find_gate
+from gitgate.service.waiting import Patience, wait
+from resuming import Clock, Seat, claimant
+from signing import publish_policy
+from testbed.command import Command
+from testbed.repositories import Clone
+
+ADA, BOB, EVE = "Ada Lovelace <ada@example.org>", "Bob <bob@example.org>", "Eve <eve@example.org>"
+OWNERS = "policy:\n  groups: {owners: [ada@example.org, bob@example.org]}\n"
+ONLY_BOB = "policy:\n  rules:\n    - {name: bobs, who: bob@example.org}\n"
+
+
+@pytest.fixture
+def ruled(bare: Clone, ann: Seat, bob: Seat) -> Callable[[str], None]:
+    """Puts a policy on the server's main branch, and lets both clones fetch it."""
+
+    def rule(text: str) -> None:
+        publish_policy(bare, text)
+        for seat in (ann, bob):
+            seat.clone.git("fetch", "-q", "origin")
+
+    return rule
+
+
+def test_a_rule_decides_who_answers(ann: Seat, ruled: Callable[[str], None]) -> None:
+    """Nothing is written for whom it does not name, and the rule's name is in the refusal."""
+    ruled(ONLY_BOB)
+    gate = gate_of(ann)
+    with pytest.raises(NotAllowed, match=r"rule 'bobs' .* bob@example.org .*gitgate.yml, line 3"):
+        say(ann, gate)
+    assert ann.now(gate).tip == gate.tip
+    assert say(ann, gate, who=BOB).gate.state == "answered"
+
+
+def test_stopping_is_the_same(ann: Seat, ruled: Callable[[str], None]) -> None:
+    """Who may not answer may not end it either, but for the person whose agent asked."""
+    ruled(ONLY_BOB)
+    gate = gate_of(ann)
+    ann.clone.git("config", "user.email", "eve@example.org")
+    with pytest.raises(NotAllowed, match="bobs"):
+        remarks.stop(ann.desk, gate, "enough")
+    ann.clone.git("config", "user.email", "ada@example.org")
+    assert remarks.stop(ann.desk, gate, "enough").gate.state == "stopped"
+
+
+def test_an_agents_branch_grants_nothing(ann: Seat, ruled: Callable[[str], None]) -> None:
+    """Not the working tree, not the branch that it is on, not a local branch called like the protected one."""
+    ruled(ONLY_BOB)
+    gate = gate_of(ann)
+    ann.clone.commit("let everybody", **{".gitgate.yml": "policy: {who: anyone}\n"})
+    ann.clone.git("checkout", "-q", "-b", "agent/work")
+    ann.clone.commit("again", **{".gitgate.yml": "policy: {who: ada@example.org}\n"})
+    with pytest.raises(NotAllowed, match="bobs"):
+        say(ann, gate)
+
+
+def test_the_branch_that_the_remote_names(ann: Seat, bare: Clone, ruled: Callable[[str], None]) -> None:
+    """Its HEAD, as this clone knows it; gitgate.protectedBranch instead of it; one that is not there refuses all."""
+    ruled(ONLY_BOB)
+    main = bare.git("rev-parse", "main")
+    bare.git("update-ref", "refs/heads/stable", f"{main}^")
+    ann.clone.git("fetch", "-q", "origin")
+    ann.clone.git("remote", "set-head", "origin", "stable")
+    assert say(ann, gate_of(ann)).gate.state == "answered"
+    ann.clone.git("config", "gitgate.protectedBranch", "main")
+    with pytest.raises(NotAllowed, match="bobs"):
+        say(ann, gate_of(ann))
+    ann.clone.git("config", "gitgate.protectedBranch", "gone")
+    with pytest.raises(BrokenPolicy, match="refs/remotes/origin/gone, which is not here"):
+        gate_of(ann)
+
+
+def test_without_a_remote_the_default_branch_counts(alone: Seat) -> None:
+    """As it is committed; what only lies in the working tree does not count."""
+    alone.clone.write(".gitgate.yml", ONLY_BOB)
+    assert say(alone, gate_of(alone)).gate.state == "answered"
+    alone.clone.commit("policy")
+    with pytest.raises(NotAllowed, match="bobs"):
+        say(alone, gate_of(alone))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("policy:\n  qourum: 2\n", r"origin/HEAD:\.gitgate\.yml, line 2: policy\.qourum"),
+        ("policy: [\n", r"origin/HEAD:\.gitgate\.yml, line 1"),
+        ("policy:\n  who: [nobody-known]\n", "line 2: policy.who"),
+    ],
+)
+def test_a_broken_policy_refuses_everything(
+    ann: Seat, ruled: Callable[[str], None], text: str, words: str
+) -> None:
+    """With file, line and field: asking, answering, ending and acting; reading goes on."""
+    before, answered = gate_of(ann, TEXT), ann.answer(ann.ask())
+    ruled(text)
+    with pytest.raises(BrokenPolicy, match=words):
+        say(ann, before)
+    with pytest.raises(BrokenPolicy, match=words):
+        gate_of(ann)
+    with pytest.raises(BrokenPolicy, match=words):
+        claim(ann.desk, answered, claimant())
+    assert find_gate(ann.desk, before.id).gate.state == "awaiting"
+
+
+def test_nobody_acts_on_an_answer_that_is_not_accepted(
+    ann: Seat, bob: Seat, ruled: Callable[[str], None]
+) -> None:
+    """One recorded past the command, or before the policy: no runner, no waiter and no script is told."""
+    session, plain = ann.answer(ann.ask()), say(ann, gate_of(ann)).gate
+    waited = say(ann, gate_of(ann, wishes=Wishes(wait=True))).gate
+    ruled(ONLY_BOB)
+    with pytest.raises(NotAllowed, match="bobs"):
+        claim(ann.desk, session, claimant())
+    for gate in (plain, waited):
+        with pytest.raises(NotAllowed, match="bobs"):
+            wait(ann.desk, gate, Patience(0))
+    assert Command().quick("check", plain.id, cwd=ann.clone.path).code == 4
+    assert ann.now(session).state == "answered"
+    ruled(ONLY_BOB.replace("bob@", "ada@"))
+    assert claim(ann.desk, session, claimant()).gate.state == "resuming"
+
+
+def test_paths_that_the_work_touches(ann: Seat, ruled: Callable[[str], None]) -> None:
+    """Committed by the agent before it asked, or not yet: either way they are its work."""
+    ruled('policy:\n  rules:\n    - {name: data, paths: ["db/**"], who: bob@example.org}\n')
+    assert say(ann, gate_of(ann)).gate.state == "answered"
+    ann.clone.git("checkout", "-q", "-b", "agent/work")
+    ann.clone.commit("schema", **{"db/schema.sql": "create"})
+    gate = gate_of(ann)
+    assert not gate.opened.work.dirty
+    with pytest.raises(NotAllowed, match="'data'"):
+        say(ann, gate)
+    ann.clone.git("reset", "-q", "--hard", "origin/main")
+    ann.clone.write("db/other.sql", "new")
+    with pytest.raises(NotAllowed, match="'data'"):
+        say(ann, gate_of(ann))
+
+
+def test_work_that_is_not_here_may_touch_anything(ann: Seat, bob: Seat, ruled: Callable[[str], None]) -> None:
+    """In a clone without it every rule about a path holds."""
+    ruled('policy:\n  rules:\n    - {name: data, paths: ["db/**"], who: bob@example.org}\n')
+    ann.clone.write("README", "changed\n")
+    gate = gate_of(ann)
+    bob.clone.git("fetch", "-q", "origin", "+refs/hitl/open/*:refs/hitl/open/*")
+    with pytest.raises(NotAllowed, match="'data'"):
+        say(bob, gate)
+    assert say(ann, gate).gate.state == "answered"
+
+
+def test_how_many_agree(ann: Seat, ruled: Callable[[str], None]) -> None:
+    """The question takes it over; one person's two addresses count once; one refusal is enough."""
+    people = "  people: {bob: {email: [bob@example.org, bob@home.example]}, ada: {email: ada@example.org}}\n"
+    ruled(f"policy:\n{people}  rules:\n    - {{name: two, types: [approval], who: [ada, bob], quorum: 2}}\n")
+    gate = gate_of(ann, GO)
+    assert gate.opened.quorum == 2
+    assert approve(ann, gate, BOB).gate.state == "awaiting"
+    twice = approve(ann, gate, "B. <bob@home.example>").gate
+    with pytest.raises(NotAllowed, match=r"'two'.* 2 have to agree, and 1 do"):
+        check_told(ann.desk, twice)
+    other = gate_of(ann, GO, quorum=3)
+    assert other.opened.quorum == 3
+    assert approve(ann, other, yes=False).gate.state == "answered"
+
+
+def test_how_many_refuse(ann: Seat, ruled: Callable[[str], None]) -> None:
+    """A rule may want more than one refusal."""
+    ruled("policy: {quorum: 2, refusals: 2}\n")
+    gate = gate_of(ann, GO)
+    assert approve(ann, gate, yes=False).gate.state == "awaiting"
+    after = approve(ann, gate, BOB, yes=False).gate
+    assert (after.state, after.opened.refusals) == ("answered", 2)
+    check_told(ann.desk, after)
+
+
+def test_a_question_that_wants_fewer(ann: Seat, ruled: Callable[[str], None]) -> None:
+    """One asked before the policy, or past it, is not answered but asked again."""
+    gate = gate_of(ann, GO)
+    ruled("policy: {quorum: 2}\n")
+    with pytest.raises(NotAllowed, match="asked again"):
+        approve(ann, gate)
+
+
+def test_whose_agent_asked(ann: Seat, bob: Seat, ruled: Callable[[str], None]) -> None:
+    """By the repository's policy or by the machine's own setting."""
+    gate = gate_of(ann)
+    ann.clone.git("config", "gitgate.requesterMayAnswer", "false")
+    with pytest.raises(NotAllowed, match="'machine'"):
+        say(ann, gate)
+    assert say(ann, gate, who=BOB).gate.state == "answered"
+    ruled("policy: {requester_may_answer: false}\n")
+    ann.clone.git("config", "--unset", "gitgate.requesterMayAnswer")
+    with pytest.raises(NotAllowed, match="'default'"):
+        say(ann, gate_of(ann))
+
+
+def test_the_machines_own_policy(ann: Seat, tmp_path: Path) -> None:
+    """A file of the machine's; not one of the working tree, which came with a branch."""
+    file = tmp_path / "policy.yml"
+    file.write_text(ONLY_BOB)
+    ann.clone.git("config", "gitgate.policyFile", str(file))
+    with pytest.raises(NotAllowed, match=f"'bobs'.*{file}"):
+        say(ann, gate_of(ann))
+    inside = ann.clone.write("mine.yml", "policy: {who: anyone}\n")
+    for wrong in (str(inside), "mine.yml", str(tmp_path / "gone.yml")):
+        ann.clone.git("config", "gitgate.policyFile", wrong)
+        with pytest.raises(BrokenPolicy, match=r"gitgate\.policyFile"):
+            gate_of(ann)
+
+
+CHOICE = Question("answer", "Which?", "choice", (Option("A"), Option("B")), default="A")
+YES = Question("answer", "Go?", "approval", default=True)
+
+
+@pytest.mark.parametrize(
+    ("policy", "question", "state"),
+    [
+        ("policy: {}\n", CHOICE, "answered"),
+        ("policy: {defaults: false}\n", CHOICE, "expired"),
+        ("policy: {defaults: true}\n", YES, "answered"),
+        ("policy: {require_signed: true}\n", CHOICE, "expired"),
+    ],
+)
+def test_defaults(
+    ann: Seat, clock: Clock, ruled: Callable[[str], None], policy: str, question: Question, state: str
+) -> None:
+    """A rule may forbid them, or allow one to an approval; nobody signs a default."""
+    ruled(policy)
+    gate = asked(ann, question, timeout=60, on_timeout="default").gate
+    clock.pass_by(61)
+    assert find_gate(ann.desk, gate.id).gate.state == state
+
+
+def test_an_approvals_default_needs_a_word_for_it(ann: Seat, ruled: Callable[[str], None]) -> None:
+    """Without one it is refused when it is asked."""
+    ruled("policy: {}\n")
+    with pytest.raises(NotAllowed, match="not given by default"):
+        asked(ann, YES, timeout=60, on_timeout="default")
+
+
+def test_agents_that_may_be_started(ann: Seat, ruled: Callable[[str], None]) -> None:
+    """Another one is not, whoever answers."""
+    gate = ann.answer(ann.ask())
+    assert gate.opened.session is not None
+    ruled("policy: {agents: [codex]}\n")
+    with pytest.raises(NotAllowed, match=r"'agents'.*is no agent that may be started again; there are codex"):
+        claim(ann.desk, gate, claimant())
+    ruled(f"policy: {{agents: [codex, {gate.opened.session.agent}]}}\n")
+    assert claim(ann.desk, gate, claimant()).gate.state == "resuming"
+
+
+def test_a_script_may_be_kept_out(ann: Seat, ruled: Callable[[str], None]) -> None:
+    """`signal` is a script's word; a person's is taken."""
+    ruled("policy: {automatic: false}\n")
+    gate = gate_of(ann, GO)
+    said = Command().quick("signal", gate.id, "--status", "CONTINUE", cwd=ann.clone.path)
+    assert said.code == 4
+    assert "a script's answer" in said.err
+    assert approve(ann, gate).gate.state == "answered"
+
+
+def explained(cwd: Path, *args: str, code: int = 0) -> str:
+    said = Command().quick("policy", "check", *args, cwd=cwd, code=code)
+    return said.out
+
+
+def test_the_policy_explains_itself(ann: Seat, ruled: Callable[[str], None]) -> None:
+    """Its rules; for one gate and one person which of them decides, and why; a broken one names its line."""
+    gate: Gate = gate_of(ann, DB)
+    assert "there is no policy" in explained(ann.clone.path, gate.id)
+    ruled(ONLY_BOB + '    - {name: rest, paths: ["x/**"], quorum: 2, require_signed: true, within: 2d}\n')
+    assert "rest: anyone · 2 who agree · signed · within 2d" in explained(ann.clone.path)
+    said = explained(ann.clone.path, gate.id, code=4)
+    assert "ada@example.org>: may not answer" in said
+    assert "rule bobs: it is for bob@example.org to answer" in said
+    assert "line 3" in said
+    assert "may answer" in explained(ann.clone.path, gate.id, "--who", "bob@example.org")
+    whole = (
+        Command().quick("policy", "check", gate.id, "--who", BOB, "--json", cwd=ann.clone.path, code=0).json
+    )
+    assert (whole["schema"], whole["allowed"], whole["rule"]) == ("gitgate.ruling/v1", True, "bobs")
+    ruled("policy: {x: 1}\n")
+    assert "policy.x" in Command().quick("policy", "check", cwd=ann.clone.path, code=4).err
+
+
+def test_mine_are_those_that_i_may_answer(ann: Seat, ruled: Callable[[str], None]) -> None:
+    """As the policy says it, also where I would have to sign."""
+    ruled(
+        "policy:\n  rules:\n    - {name: bobs, types: [text], who: bob@example.org}\n"
+        "    - {name: signed, types: [choice], who: ada@example.org, require_signed: true}\n"
+    )
+    gates = [gate_of(ann, question) for question in (TEXT, DB, GO)]
+    listed = Command().quick("list", "--mine", "--json", cwd=ann.clone.path, code=0).json["gates"]
+    assert {gate["id"] for gate in listed} == {gate.id for gate in gates[1:]}
+
+
+def test_who_says_so_is_asked_once_more_when_it_counts(ann: Seat, ruled: Callable[[str], None]) -> None:
+    """A surface's word for a login is taken for an answer; without it the login is nobody's."""
+    ruled("policy: {who: ['@bob-gh']}\n")
+    gate = gate_of(ann)
+    with pytest.raises(NotAllowed):
+        say(ann, gate, who=BOB)
+    done = say(ann, gate, who=BOB, evidence={"login": "bob-gh"}, via="github")
+    assert done.gate.state == "answered"
+    check_told(ann.desk, done.gate)
+    assert Manner().who is None
