@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from ..errors import BadAnswer
 from .model import Answer, Opened, Question, Value
 from .questions import expected, listed, match_option, read_other, read_value
+from .values import dataclass
 
 APPROVING = ("approve", "approved", "yes", "accept", "continue", "ok", "proceed")
 REJECTING = ("reject", "rejected", "no", "deny", "decline", "stop", "cancel")

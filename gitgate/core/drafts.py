@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..errors import BadAnswer, Usage
 from .field import Field
@@ -13,6 +13,7 @@ from .opening import KEY, parse_questions
 from .questions import ALIASES, TYPES, read_value, type_name
 from .readers import texts
 from .times import parse_duration
+from .values import dataclass
 from .words import ON_TIMEOUT, PRIORITIES
 
 # Words that other systems use for our fields, in files that ask.

@@ -7,11 +7,11 @@ names the file, the line and the path, so that no reader has to carry places aro
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NoReturn
 
 from ..errors import BadDocument
 from .text import one_line
+from .values import dataclass
 
 Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
 """What a document can hold; the same values that JSON has."""

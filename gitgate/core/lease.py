@@ -6,9 +6,8 @@ commit now and then. Whoever sees the same one for its whole term, by a clock of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from . import trailers
+from .values import dataclass
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..errors import Usage
 from .field import Field
 from .keys import fingerprint
 from .readers import texts
 from .times import parse_duration
+from .values import dataclass
 from .words import PRIORITIES
 
 SECTION = "policy"

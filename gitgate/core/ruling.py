@@ -7,11 +7,11 @@ rules that decide have to agree. So whoever touches more can only be held to mor
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from . import globs, people, times
 from .model import Gate, Opened
 from .policy import Person, Policy, Rule, Terms
+from .values import dataclass
 
 SCRIPTS = frozenset(("signal", "python"))
 

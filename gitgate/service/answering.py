@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from ..core import people
@@ -11,6 +11,7 @@ from ..core.answers import Given, read_answer
 from ..core.model import Answer, Event, Gate
 from ..core.ruling import Said, Who
 from ..core.states import ANSWERED, AWAITING, refusal
+from ..core.values import dataclass
 from ..errors import BadAnswer, Conflict, IllegalEvent, NotAllowed, Stale
 from .deadlines import act
 from .desk import Desk, split_person

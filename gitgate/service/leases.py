@@ -10,13 +10,13 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from ..core import lease as leases
 from ..core import times
 from ..core.lease import Lease
 from ..core.model import Claim, Gate
+from ..core.values import dataclass
 from ..errors import BrokenRecord, Usage
 from ..store.refs import LEASES
 from .desk import Desk

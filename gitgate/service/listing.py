@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from ..core.summary import Summary, read, summary_of
+from ..core.values import dataclass
 from ..errors import GateError
 from ..store.refs import OPEN
 from .desk import Desk, split_person

@@ -9,10 +9,11 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from ..core.ids import is_id
+from ..core.values import dataclass
 from .desk import Desk
 from .leases import boot_id
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..core.values import dataclass
 from ..errors import Failure, GateError, PushRefused
 from ..store.refs import OPEN, SESSIONS, WORK
 from ..store.remote import Fate, RefMove, choose_remote

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..core import ids
 from ..core.model import Gate
+from ..core.values import dataclass
 from ..errors import GateError, UnknownGate
 from ..store.refs import SESSIONS
 from .deadlines import act

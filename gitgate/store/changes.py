@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from ..core.values import dataclass
 from .git import Git
 from .leftout import printable
 

@@ -9,8 +9,9 @@ import errno
 import os
 import re
 import stat
-from dataclasses import dataclass
 from pathlib import Path
+
+from ..core.values import dataclass
 
 READ_FOR_SECRETS = 64 * 1024
 NESTED = "a repository of its own"

@@ -6,8 +6,8 @@ The protected branch of a clone is the remote's default branch; of a repository 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ..core.values import dataclass
 from ..errors import Failure
 from .repository import Repository
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from ..core import documents
 from ..core.fold import apply, begin
 from ..core.headline import message
 from ..core.ids import file_name, gate_id
 from ..core.model import ATTACHMENTS, QUESTION_FILE, Entry, Event, Gate, Opened
+from ..core.values import dataclass
 from ..errors import Failure
 from . import objects as raw
 from .chain import MOST_EVENTS, Chains, parsed

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from ..core.values import dataclass
 from ..errors import NotARepository
 from .git import Git, Started
 

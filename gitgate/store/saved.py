@@ -14,8 +14,9 @@ In a merge the other sides, and the commit of the conflict, are further parents 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ..core.values import dataclass
 from ..errors import GitFailed, WorkFailed
 from .git import Git
 from .leftout import path_of, printable

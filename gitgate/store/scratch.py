@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
+from ..core.values import dataclass
 from ..errors import WorkFailed
 from .git import Git
 from .repository import Repository

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
+from ..core.values import dataclass
 from ..errors import GitFailed, Usage, WorkFailed
 from .changes import Change, Changes, look
 from .git import Git
