@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from ..core import times, trailers
 from ..core.drafts import Draft
@@ -18,14 +16,15 @@ from ..errors import LostRace, NotAllowed, Usage
 from ..store.records import Signature
 from ..store.refs import OPEN, SESSIONS, WORK
 from ..store.remote import RefMove
+from .askers import agent_name, readable, remember_asker, session_of
 from .deadlines import act
 from .desk import Desk
+from .policing import approvals_may_default, tightened
 from .publishing import Published, may_publish_work, publish
 from .recording import NOBODY
 
 KEYS = "refs/gitgate/+keys/"  # `+` is in no remote's folder there
 TRIES = 5
-MESSENGERS = frozenset(("git", "git-gate", "sh", "bash", "dash", "zsh", "fish", "timeout", "env"))
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ def ask(
             if draft.key is None:
                 raise
             continue  # another process asked with the same key: what it opened is now ours too
-        remember_asker(desk, asked)
+        remember_asker(desk, asked.gate, asked.saved)
         published = publish(desk, asked.gate, push=wishes.push, work=may_publish_work(desk))
         return replace(asked, gate=published.gate, published=published)
     raise LostRace(f"the key {draft.key!r} is being used by several processes at once", hint="ask again")
@@ -82,7 +81,9 @@ def check(desk: Desk, draft: Draft) -> None:
     if draft.quorum < 1:
         raise Usage("somebody has to answer", hint="--quorum 1")
     if not all(who.strip() for who in draft.to):
-        raise Usage("--to needs somebody's name, address or @login", hint="--to @ada, or leave it out for anybody")
+        raise Usage(
+            "--to needs somebody's name, address or @login", hint="--to @ada, or leave it out for anybody"
+        )
     if draft.key is not None and not draft.key.strip():
         raise Usage("--key needs a word", hint="--key auth, or leave it out")
     how = draft.on_timeout or desk.settings.text("onTimeout")
@@ -99,7 +100,7 @@ def check(desk: Desk, draft: Draft) -> None:
             f"--on-timeout default needs a default, and {', '.join(without)} has none",
             hint="add --default VALUE",
         )
-    if any(q.type == "approval" for q in draft.questions) and not desk.settings.flag("approvalDefaults"):
+    if any(q.type == "approval" for q in draft.questions) and not approvals_may_default(desk):
         raise NotAllowed(
             "an approval is not given by default: nobody would have said yes",
             hint="a person may allow it on this machine: git config gitgate.approvalDefaults true",
@@ -171,17 +172,6 @@ def compose(desk: Desk, draft: Draft, wishes: Wishes, attachments: Mapping[str, 
     return Asked(gate, Published(gate), True, changed, untracked, saved, session)
 
 
-def tightened(desk: Desk, opened: Opened) -> Opened:
-    """The question with as many who have to agree, or to refuse, as the policy wants; it may itself want more."""
-    from .policing import load_book, needed_for
-
-    book = load_book(desk)
-    if not book.policies:
-        return opened
-    agree, refuse = needed_for(desk, book, opened)
-    return replace(opened, quorum=max(opened.quorum, agree), refusals=refuse)
-
-
 def moves(asked: Asked, key: str | None, key_before: str | None) -> list[RefMove]:
     """The gate, its work, its session and its key: all of them or none."""
     gate = asked.gate
@@ -250,76 +240,6 @@ def snapshot(desk: Desk, wishes: Wishes) -> tuple[Work, int, int]:
         operation=taken.operation,
     )
     return work, taken.changed, taken.untracked
-
-
-def session_of(desk: Desk, draft: Draft) -> SavedSession | None:
-    """The conversation that the question belongs to: given, or found by itself inside an agent."""
-    from .agency import current_session
-
-    found = current_session(desk, draft.agent, draft.session)
-    if found is None:
-        return None
-    from .sessions import collect
-
-    return collect(desk, found)
-
-
-def remember_asker(desk: Desk, asked: Asked) -> None:
-    """What this machine alone knows of the asker, so that it can be resumed in its place, and told from others."""
-    from .presence import Presence, note
-
-    gate, saved = asked.gate, asked.saved
-    note(
-        desk,
-        Presence(
-            gate=gate.id,
-            agent=gate.opened.asked.agent,
-            program=saved.agent if saved else "",
-            session=saved.id if saved else "",
-            directory=str(desk.repo.place),
-            work=gate.opened.work.commit or "",
-            pid=asking_pid(desk),
-            started="",
-            boot="",
-            at=gate.opened.asked.at,
-        ),
-    )
-
-
-def asking_pid(desk: Desk) -> int:
-    said = desk.settings.env.get("CLAUDE_PID", "")
-    return int(said) if said.isdecimal() else asking_program()[1]
-
-
-def agent_name(desk: Desk, draft: Draft, session_id: str) -> str:
-    if draft.agent:
-        return draft.agent
-    if session_id:
-        return f"{readable(desk.repo.place.name)}/{session_id[:4]}"
-    program, pid = asking_program()
-    return f"agent-{program}-{pid}"
-
-
-def asking_program() -> tuple[str, int]:
-    """The program that called us: git and shells between it and us are only messengers."""
-    pid = first = os.getppid()
-    for _ in range(8):
-        try:
-            head, _, tail = (
-                Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")
-            )
-        except OSError:
-            break
-        program = head.partition("(")[2].strip() or "process"
-        if program not in MESSENGERS:
-            return program, pid
-        pid = int(tail.split()[1])
-    return "process", first
-
-
-def readable(name: str) -> str:
-    """A path as a document can hold it: not every name is UTF-8."""
-    return os.fsencode(name).decode("utf-8", "replace")
 
 
 def digest_of(salt: str, session_id: str) -> str:

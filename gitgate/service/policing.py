@@ -1,156 +1,22 @@
-"""Service: the policy as it stands for this repository, and whether it allows what somebody is about to do.
-
-It is read from the protected branch (of a server: its own; of a clone: the remote's, as it was last fetched; without a
-remote: the local default branch) and from the machine's git configuration: never from a working tree or another branch.
-"""
+"""Service: whether the policy allows what somebody is about to do, and accepts what a record says was done."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
-from ..config import FILE
 from ..core import ruling
 from ..core.model import Answer, Counted, Gate, Opened, Work
 from ..core.people import address
-from ..core.policy import Policy, Terms, parse_policy
+from ..core.policy import Policy
 from ..core.ruling import Case, Ruling, Said, Who
+from ..core.summary import Summary
 from ..core.values import dataclass
-from ..errors import BadDocument, BrokenPolicy, GateError, NotAllowed
-from ..store.protected import USUAL, Protected, read_protected
+from ..errors import GateError, NotAllowed
 from ..store.signatures import BAD, GOOD, Verdict, verify
 from ..store.touched import touched
 from .desk import Desk
-
-SIGNERS = ".gitgate/allowed_signers"
-MACHINE = "machine"
-
-
-@dataclass(frozen=True)
-class Book:
-    """All policies that hold here; every one of them has to agree. `ref`: the protected branch, where there is one."""
-
-    policies: tuple[Policy, ...] = ()
-    ref: str | None = None
-
-    @property
-    def signers_path(self) -> str:
-        return next((p.allowed_signers for p in self.policies if p.allowed_signers), SIGNERS)
-
-
-def protected_refs(desk: Desk) -> list[str]:
-    """Where the protected branch is looked for, the surest first."""
-    named = desk.settings.text("protectedBranch")
-    usual = [named] if named else [n for n in (desk.settings.git.get("init.defaultbranch", ""), *USUAL) if n]
-    if desk.repo.bare or desk.settings.flag("server"):
-        return [f"refs/heads/{named}"] if named else ["HEAD"]
-    from .publishing import remote_of
-
-    remote = remote_of(desk)
-    if remote is None:
-        return [f"refs/heads/{name}" for name in usual]
-    return [f"refs/remotes/{remote}/{name}" for name in (usual if named else ["HEAD", *usual])]
-
-
-def load_book(desk: Desk) -> Book:
-    """The policies as they are now; BrokenPolicy where one cannot be read, and then nothing is allowed."""
-    refs = protected_refs(desk)
-    found = read_protected(desk.repo, FILE, refs)
-    if found is None and desk.settings.text("protectedBranch") and desk.refs.get(refs[0]) is None:
-        raise BrokenPolicy(
-            f"gitgate.protectedBranch names {refs[0]}, which is not here, so that no policy can be read",
-            hint="git fetch, or mend it: git config gitgate.protectedBranch main",
-        )
-    here = [] if found is None else [parsed(found)]
-    policies = tuple(policy for policy in (*here, *machine_policies(desk)) if policy is not None)
-    return Book(policies, ref_of(found))
-
-
-def ref_of(found: Protected | None) -> str | None:
-    if found is None:
-        return None
-    name = found.source.rpartition(":")[0]
-    return name if name == "HEAD" else f"refs/{name}"
-
-
-def parsed(found: Protected) -> Policy | None:
-    if b"policy" not in found.data:
-        return None
-    from ..core import codec
-
-    try:
-        return parse_policy(codec.parse(found.data, found.source))
-    except BadDocument as wrong:
-        raise broken(wrong) from wrong
-
-
-def broken(wrong: BadDocument) -> BrokenPolicy:
-    return BrokenPolicy(
-        f"the policy is broken, so that nothing is allowed: {wrong.message}",
-        hint="mend it on the protected branch, and look at it with: git gate policy check",
-    )
-
-
-def machine_policies(desk: Desk) -> list[Policy | None]:
-    """What this machine's own configuration asks for, on top of the repository's."""
-    found: list[Policy | None] = []
-    signed, requester = desk.settings.flag("requireSigned"), desk.settings.flag("requesterMayAnswer")
-    if signed or not requester:
-        found.append(
-            Policy(Terms(MACHINE, require_signed=signed, requester_may_answer=requester, source="git config"))
-        )
-    file = desk.settings.text("policyFile")
-    if file:
-        found.append(parsed(Protected(read_machine_file(desk, Path(file)), file)))
-    return found
-
-
-def read_machine_file(desk: Desk, place: Path) -> bytes:
-    """A file of the machine's own: one inside a working tree came with a branch."""
-    top = desk.repo.top
-    if not place.is_absolute() or (top is not None and place.resolve().is_relative_to(top.resolve())):
-        raise BrokenPolicy(
-            f"gitgate.policyFile is {place}: expected an absolute path outside the working tree",
-            hint="git config gitgate.policyFile /etc/gitgate/policy.yml",
-        )
-    try:
-        return place.read_bytes()
-    except OSError as unreadable:
-        raise BrokenPolicy(
-            f"gitgate.policyFile cannot be read, so that nothing is allowed: {place}: {unreadable.strerror}",
-            hint="git config --show-origin gitgate.policyFile",
-        ) from unreadable
-
-
-# signatures
-
-
-def signers_of(desk: Desk, book: Book | None = None) -> bytes | None:
-    """Whose keys may be believed: the protected branch's allowed signers and the policy's own keys.
-
-    None where there are neither: then git is asked as the machine has it configured, if that is no file of a branch.
-    """
-    try:
-        book = load_book(desk) if book is None else book
-    except GateError:
-        return b""  # nobody's signature is good while nobody can say whose keys count
-    refs = [book.ref] if book.ref else protected_refs(desk)
-    file = read_protected(desk.repo, book.signers_path, refs)
-    lines = [line for policy in book.policies for line in policy.signers]
-    if file is None and not lines:
-        return b"" if configured_in_tree(desk) else None
-    return b"".join((file.data + b"\n" if file else b"", "".join(f"{line}\n" for line in lines).encode()))
-
-
-def configured_in_tree(desk: Desk) -> bool:
-    """Whether git's own allowed signers are a file that a branch carries: an agent could have written itself into it."""
-    name = desk.settings.git.get("gpg.ssh.allowedsignersfile", "")
-    if not name or desk.repo.top is None:
-        return False
-    home = desk.settings.env.get("HOME", "/")
-    place = Path(home, name[2:]) if name.startswith("~/") else Path(desk.repo.top, name)
-    return place.resolve().is_relative_to(desk.repo.top.resolve())
+from .policybook import Book, load_book, protected_refs, signers_of
 
 
 def who_said(answer: Answer, verdict: Verdict | None) -> Who:
@@ -183,10 +49,24 @@ def paths_of(desk: Desk, book: Book, work: Work) -> tuple[str, ...] | None:
     return touched(desk.repo, start, work.base, work.commit)
 
 
-def needed_for(desk: Desk, book: Book, opened: Opened) -> tuple[int, int]:
-    """How many have to agree to a question that is about to be asked, and how many refusals it takes."""
+def tightened(desk: Desk, opened: Opened) -> Opened:
+    """A question with as many who have to agree, or to refuse, as the policy wants; it may itself want more."""
+    book = load_book(desk)
+    if not book.policies:
+        return opened
     facts = ruling.case_of_question("", opened, opened.priority, opened.to, paths_of(desk, book, opened.work))
-    return ruling.needed(book.policies, facts)
+    agree, refuse = ruling.needed(book.policies, facts)
+    return replace(opened, quorum=max(opened.quorum, agree), refusals=refuse)
+
+
+def approvals_may_default(desk: Desk) -> bool:
+    """By the machine's setting, or by some rule; which one holds is seen when the deadline has passed."""
+    if desk.settings.flag("approvalDefaults"):
+        return True
+    terms = [
+        term for p in load_book(desk).policies for term in (p.default, *(rule.terms for rule in p.rules))
+    ]
+    return any(term.defaults for term in terms)
 
 
 def on_answer(desk: Desk, book: Book, gate: Gate, counted: Counted) -> Ruling:
@@ -313,9 +193,20 @@ def unknown_key(gate: Gate, verdict: Verdict | None, book: Book) -> NotAllowed:
     )
 
 
-def may_answer(desk: Desk, book: Book, gate: Gate, person: str) -> bool:
-    """For a list: whether this person could answer, if they sign where that is asked."""
-    return explain(desk, book, gate, Who(person)).allowed
+def mine(desk: Desk, found: Sequence[Summary]) -> list[Summary]:
+    """Of these, what the person at this desk may answer, if they sign where that is asked."""
+    book = load_book(desk)
+    if not book.policies:
+        return list(found)
+    who = Who(desk.person())
+    return [summary for summary in found if is_mine(desk, book, summary, who)]
+
+
+def is_mine(desk: Desk, book: Book, summary: Summary, who: Who) -> bool:
+    try:
+        return explain(desk, book, desk.records.load(summary.id, summary.tip), who).allowed
+    except GateError:
+        return True  # it is broken, and somebody has to see it
 
 
 def explain(desk: Desk, book: Book, gate: Gate, who: Who, *, via: str = "cli") -> Ruling:
