@@ -20,14 +20,16 @@ from .recording import NOBODY
 from .syncing import MANY, Sides, Synced
 
 
-def bring_in(desk: Desk, done: Synced, sides: Sides, differing: Mapping[str, str]) -> None:
+def bring_in(
+    desk: Desk, done: Synced, sides: Sides, differing: Mapping[str, str], before: Mapping[str, str]
+) -> None:
     """Each gate is judged alone, so that a bad one hinders no other; the refs then move many at a time."""
     moves: dict[str, RefMove] = {}
     for count, (gate, tip) in enumerate(differing.items(), 1):
         if count % 500 == 0:
             desk.progress(f"reading gates: {count} of {len(differing)}")
         try:
-            move = merged(desk, done, gate, sides.local.get(gate), tip)
+            move = merged(desk, done, gate, sides.local.get(gate), tip, before.get(gate, ""))
         except GateError as wrong:
             done.broken[gate] = wrong.message
         else:
@@ -53,12 +55,22 @@ def move_some(desk: Desk, done: Synced, moves: Mapping[str, RefMove]) -> None:
             (done.new if move.old is None else done.updated).append(gate)
 
 
-def merged(desk: Desk, done: Synced, gate: str, local: str | None, remote: str) -> RefMove | None:
-    """Where the local ref of a gate has to go, seen what the remote has. A record that breaks the rules raises."""
+def merged(
+    desk: Desk, done: Synced, gate: str, local: str | None, remote: str, before: str
+) -> RefMove | None:
+    """Where the local ref of a gate has to go, seen what the remote has. A record that breaks the rules raises.
+
+    `before` is how the tip began that the remote had until now: a record that does not go on from it was tampered with.
+    """
     theirs = desk.records.load(gate, remote).history
     if local is None:
         return RefMove(OPEN + gate, remote, None)
-    plan = reconcile(desk.records.load(gate, local).history, theirs)
+    had = (
+        next((entry.commit for entry in theirs if entry.commit.startswith(before)), before)
+        if before
+        else None
+    )
+    plan = reconcile(desk.records.load(gate, local).history, theirs, had)
     if plan.keep in ("same", "local"):
         return None
     tip = record_again(desk, done, gate, remote, plan.again) if plan.again else remote

@@ -74,7 +74,8 @@ def listen(desk: Desk, remote: str) -> tuple[Synced, Sides]:
     with begin_fetch(desk.repo, remote, timeout=timeout) as polling:
         # While git talks: usually nothing is new, and this is all there is to know.
         sides = both_sides(desk, remote)
-        if polling.wait().changed:
+        fetched = polling.wait()
+        if fetched.changed:
             sides = both_sides(desk, remote)
     done = Synced(remote)
     remember_sync(desk)
@@ -85,7 +86,7 @@ def listen(desk: Desk, remote: str) -> tuple[Synced, Sides]:
         desk.work_in_bulk()
     from .merging import bring_in
 
-    bring_in(desk, done, sides, differing)
+    bring_in(desk, done, sides, differing, fetched.before)
     if len(done.new) > MANY:
         # So many loose refs would make every later command slow; packed, git reads them at once.
         desk.repo.git.run("pack-refs", "--all", check=False)

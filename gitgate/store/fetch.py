@@ -35,7 +35,7 @@ OPTIONS = (
     "--refmap=",  # Only what is named, whatever else is configured for this remote.
 )
 # Compiled at first use: an idle fetch uses neither.
-_REPORT = r"^ ([ +\-*!t=]) .* -> (refs/gitgate/\S+)"
+_REPORT = r"^ ([ +\-*!t=]) (?:([0-9a-f]{4,64})\.\.)?.* -> (refs/gitgate/\S+)"
 _LOCKED = r"(?i)cannot lock ref|unable to create .*\.lock|shallow file has changed"
 ATTEMPTS = 6
 
@@ -148,6 +148,14 @@ def have(repo: Repository, remote: str, refs: Iterable[str]) -> dict[str, str]:
     return {names[ref]: oid for ref, oid in found.items() if ref in names}
 
 
+class Report(NamedTuple):
+    """A line of git's own report: the ref that it changed, and the beginning of what that was before."""
+
+    flag: str
+    ref: str
+    before: str
+
+
 class Listening:
     """Runs fetches from one remote; each answers what git reported, as flag and tracking ref."""
 
@@ -165,8 +173,8 @@ class Listening:
         self.progress = progress
         self.prompts = prompts
 
-    def run(self, ask: Ask, begun: Conversation | None = None) -> list[tuple[str, str]]:
-        seen: list[tuple[str, str]] = []
+    def run(self, ask: Ask, begun: Conversation | None = None) -> list[Report]:
+        seen: list[Report] = []
         for attempt in range(ATTEMPTS):
             said = (begun if begun and not attempt else self.begin(ask)).end()
             seen += reported(said)
@@ -211,13 +219,14 @@ class Polling:
     def wait(self) -> Fetched:
         seen = self.listening.run(self.ask, self.conversation)
         return Fetched(
-            updated=ids_of([ref for flag, ref in seen if flag in " +*"]),
-            rewritten=ids_of([ref for flag, ref in seen if flag == "+"]),
-            vanished=ids_of([ref for flag, ref in seen if flag == "-"]),
+            updated=ids_of([one.ref for one in seen if one.flag in " +*"]),
+            rewritten=ids_of([one.ref for one in seen if one.flag == "+"]),
+            vanished=ids_of([one.ref for one in seen if one.flag == "-"]),
+            before={one.ref.rpartition("/")[2]: one.before for one in reversed(seen) if one.before},
         )
 
 
-def reported(said: Spoken) -> list[tuple[str, str]]:
+def reported(said: Spoken) -> list[Report]:
     """The refs that git says it changed. What the server says comes behind `remote:` and cannot look like it."""
     matches = (re.match(_REPORT, line) for line in said.err if " -> " in line)
-    return [(found[1], found[2]) for found in matches if found and found[1] != "!"]
+    return [Report(found[1], found[3], found[2] or "") for found in matches if found and found[1] != "!"]

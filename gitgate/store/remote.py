@@ -57,6 +57,8 @@ class Fetched:
     updated: frozenset[str] = frozenset()
     rewritten: frozenset[str] = frozenset()
     vanished: frozenset[str] = frozenset()
+    before: Mapping[str, str] = field(default_factory=dict)
+    """By gate, the beginning of the tip that it had until now."""
 
     @property
     def changed(self) -> bool:

@@ -21,6 +21,7 @@ from gitgate.service.desk import Desk, open_desk
 from gitgate.service.publishing import publish
 from gitgate.service.reading import find_gate, open_gate
 from gitgate.service.syncing import sync
+from gitgate.store.records import Signature
 from testbed.repositories import Clone, make_bare, make_clone
 
 AT = 1_800_000_000.0
@@ -324,3 +325,24 @@ def test_an_archived_gate_cannot_be_answered_here(shared: Shared) -> None:
     answered(ann, gate, "Left", Manner())
     with pytest.raises(IllegalEvent, match="already answered"):
         answered(ann, gate, "Right", Manner())
+
+
+def test_an_answer_slipped_in_as_first_parent_is_not_taken_over(shared: Shared) -> None:
+    """On a server without our hook somebody records the answer that counts again, as late, on top of their own: a push
+    that moves forward, and a record that is sound by itself. The clone that knew the other one objects.
+    """
+    ann, bob = shared.open("ann"), shared.open("bob")
+    gate = opened(ann)
+    sync(bob.desk)
+    honest = answered(ann, gate, "Left", Manner())
+    sync(bob.desk)
+    forger = shared.open("eve")
+    forger.clone.git("fetch", "-q", "origin", f"+refs/hitl/open/{gate.id}:refs/hitl/open/{gate.id}")
+    forger.clone.git("update-ref", f"refs/hitl/open/{gate.id}", gate.tip)
+    forged = answered(forger, gate, "Right")
+    by = Signature("eve <eve@example.org>", int(AT))
+    again = forger.desk.records.repeat(forged, honest.history[-1], by, honest.tip)
+    forger.clone.git("push", "-q", "origin", f"{again.tip}:refs/hitl/open/{gate.id}")
+    done = sync(bob.desk)
+    assert "was rewritten" in done.broken[gate.id]
+    assert view(bob, gate)[:2] == ("answered", "Left")

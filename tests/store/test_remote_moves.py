@@ -27,7 +27,7 @@ class TestEveryWay:
         then = RefMove(first.ref, record(place.ann, "gate 1", "answered"), first.new)
         assert push(place.ann.repository, "origin", [then])[0].ok
         seen = fetch(place.bob.repository, "origin")
-        assert seen == Fetched(updated=frozenset({name(1)}))
+        assert seen == Fetched(updated=frozenset({name(1)}), before={name(1): str(first.new)[:7]})
 
         assert push(place.ann.repository, "origin", [RefMove(first.ref, None, then.new)])[0].ok
         seen = fetch(place.bob.repository, "origin")
