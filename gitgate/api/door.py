@@ -39,13 +39,13 @@ def told(desk: Desk, published: Published) -> Gate:
 def seen(desk: Desk, gate: Folded, *, pushed: bool | None = None, archived: bool = False) -> Gate:
     """A gate as callers get it: apart from the domain, so that either may change alone."""
     from ..render import shapes
+    from ..service.marks import marks
     from ..service.publishing import remote_of
-    from ..service.work import signatures
 
     if pushed is None:
         remote = None if archived else remote_of(desk)
         pushed = archived or (remote is not None and desk.tracked(remote, gate.id) == gate.tip)
-    details = shapes.gate(gate, pushed=pushed, signed=signatures(desk, gate), archived=archived)
+    details = shapes.gate(gate, pushed=pushed, signed=marks(desk, [gate]), archived=archived)
     return Gate(
         gate.id, gate.state, gate.opened.title, answer_of(gate, gate.answer), pushed, archived, details
     )

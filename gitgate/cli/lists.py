@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..core.marks import UNSIGNED
 from ..core.states import STATES
 from ..errors import GateError
 from ..render.table import table
 from .screen import Screen, verb
 
 if TYPE_CHECKING:
+    from ..core.model import Gate
     from ..core.summary import Summary
     from ..service.desk import Desk
     from ..service.listing import Filter
@@ -129,22 +131,28 @@ def beneath(screen: Screen, desk: Desk, summary: Summary) -> list[str]:
     title = one_line(summary.title)
     lines = [wrap(title, cells, "    ")] if title != one_line(summary.question) else []
     try:
-        opened = desk.records.load(summary.id, summary.tip).opened
+        gate = desk.records.load(summary.id, summary.tip)
     except GateError as broken:
         return [*lines, wrap(neutral(broken.message), cells, "    ")]
-    if opened.context.strip():
-        lines.append(wrap(neutral(opened.context.strip()), cells, "    "))
-    options = ", ".join(one_line(label) for question in opened.questions for label in question.labels)
+    if gate.opened.context.strip():
+        lines.append(wrap(neutral(gate.opened.context.strip()), cells, "    "))
+    options = ", ".join(one_line(label) for question in gate.opened.questions for label in question.labels)
     if options:
         lines.append(wrap(f"options: {options}", cells, "    "))
     if summary.deadline:
         lines.append(f"    deadline {summary.deadline}: {summary.on_timeout}")
+    if gate.answer is not None and gate.answer.answer.by:
+        from ..service.marks import marks
+
+        mark = marks(desk, [gate]).get(gate.answer.signed_commit, UNSIGNED)
+        lines.append(f"    answered by {one_line(gate.answer.answer.by)} ({one_line(mark.words)})")
     return lines
 
 
 def gates_of(screen: Screen, desk: Desk, found: Sequence[Summary]) -> list[dict[str, object]]:
     """The same gates whole. A broken record is reported and left out: nothing is decided from it."""
     from ..render import shapes
+    from ..service.marks import marks
     from ..service.publishing import remote_of
     from ..store.refs import OPEN
     from ..store.remote import tracking_base
@@ -153,18 +161,21 @@ def gates_of(screen: Screen, desk: Desk, found: Sequence[Summary]) -> list[dict[
     base = f"{tracking_base(remote)}open/" if remote else ""
     theirs = desk.refs.under(base) if base else {}
     here = desk.refs.under(OPEN)
-    gates: list[dict[str, object]] = []
+    gates: list[Gate] = []
     for summary in found:
         try:
             gate = desk.records.load(summary.id, summary.tip)
         except GateError as broken:
             screen.warn(f"{summary.id}: {broken.message}")
             continue
+        gates.append(gate)
+    signed = marks(desk, gates)
+    listed = []
+    for gate in gates:
         folded = OPEN + gate.id not in here
-        gates.append(
-            shapes.gate(gate, pushed=folded or theirs.get(base + gate.id) == gate.tip, archived=folded)
-        )
-    return gates
+        pushed = folded or theirs.get(base + gate.id) == gate.tip
+        listed.append(shapes.gate(gate, pushed=pushed, signed=signed, archived=folded))
+    return listed
 
 
 def nothing(desk: Desk, *, filtered: bool) -> str:

@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 def show_command(screen: Screen, gate_id: str | None, diff_: bool, format_: str | None) -> None:
     """One gate as a letter: the question, its context, what the agent did so far, and how to answer."""
     from ..render import shapes
+    from ..service.marks import marks
     from ..service.reading import find_gate
-    from ..service.work import diff_of, signatures
+    from ..service.work import diff_of
 
     desk = screen.desk()
     found = find_gate(desk, gate_id)
     gate = found.gate
-    signed = signatures(desk, gate)
+    signed = marks(desk, [gate])
     shape = {
         **shapes.gate(gate, pushed=found.pushed, signed=signed, archived=found.archived),
         "history": shapes.history(gate.history),

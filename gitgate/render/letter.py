@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from shlex import quote
 
 from ..core.answers import shown
+from ..core.marks import UNSIGNED, Mark
 from ..core.model import Answer, Counted, Gate, Question
 from ..core.text import indent, neutral, one_line, wrap
 from .paint import STATE_COLORS, paint
@@ -20,7 +21,7 @@ def letter(
     cells: int,
     *,
     stat: str = "",
-    signed: Mapping[str, bool] | None = None,
+    signed: Mapping[str, Mark] | None = None,
     archived: bool = False,
     color: bool = False,
 ) -> str:
@@ -159,7 +160,7 @@ def work(gate: Gate, stat: str) -> str:
     return "\n".join(lines)
 
 
-def answers(gate: Gate, signed: Mapping[str, bool], *, color: bool) -> str:
+def answers(gate: Gate, signed: Mapping[str, Mark], *, color: bool) -> str:
     parts = []
     if gate.answer is not None:
         parts.append(section("Answer", said(gate, gate.answer, signed), color=color))
@@ -176,7 +177,7 @@ def answers(gate: Gate, signed: Mapping[str, bool], *, color: bool) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def said(gate: Gate, counted: Counted, signed: Mapping[str, bool]) -> str:
+def said(gate: Gate, counted: Counted, signed: Mapping[str, Mark]) -> str:
     answer: Answer = counted.answer
     several = len(gate.opened.questions) > 1
     lines = []
@@ -185,7 +186,7 @@ def said(gate: Gate, counted: Counted, signed: Mapping[str, bool]) -> str:
         lines.append(indent(lead + neutral(shown(answer.values.get(question.key))), "  "))
     if answer.note:
         lines.append(indent(neutral(answer.note), "  "))
-    mark = "signed" if signed.get(counted.signed_commit) else "unverified"
+    mark = one_line(signed.get(counted.signed_commit, UNSIGNED).words)
     # A default never looks like a person: nobody's name stands under it.
     who = (
         f"{one_line(answer.by)} ({mark})"

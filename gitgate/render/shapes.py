@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..core.marks import UNSIGNED, VERIFIED, Mark
 from ..core.model import Answer, Claim, Counted, Entry, Gate, Outcome, Question
 
 Json = dict[str, object]
@@ -14,10 +15,10 @@ def gate(
     *,
     pushed: bool = False,
     session_id: str | None = None,
-    signed: Mapping[str, bool] | None = None,
+    signed: Mapping[str, Mark] | None = None,
     archived: bool = False,
 ) -> Json:
-    """Everything about a gate but its history. `signed`: by commit, whether it carries a signature."""
+    """Everything about a gate but its history. `signed`: by commit, what its signature is worth."""
     opened, work, session = given.opened, given.opened.work, given.opened.session
     marks = signed or {}
     return {
@@ -87,8 +88,9 @@ def question(given: Question) -> Json:
     return shape
 
 
-def answer(counted: Counted, signed: Mapping[str, bool]) -> Json:
+def answer(counted: Counted, signed: Mapping[str, Mark]) -> Json:
     said: Answer = counted.answer
+    mark = signed.get(counted.signed_commit, UNSIGNED)
     return {
         "values": dict(said.values),
         "verdict": said.verdict,
@@ -97,7 +99,8 @@ def answer(counted: Counted, signed: Mapping[str, bool]) -> Json:
         "via": said.via,
         "at": said.at,
         "seen": said.seen,
-        "signed": signed.get(counted.signed_commit, False),
+        "signed": mark.word == VERIFIED,
+        "signature": {"verdict": mark.word, "by": mark.by or None, "key": mark.key or None},
         "commit": counted.commit,
     }
 

@@ -25,6 +25,9 @@ def line(event: Mapping[str, object], cells: int = 10_000, *, color: bool = Fals
     name = str(event["event"])
     who = one_line(str(event.get("by") or "nobody").partition(" <")[0])
     words = one_line(" · ".join(str(event.get("text") or "").split("\n")))
+    mark = event.get("signature")
+    if isinstance(mark, Mapping):
+        who = f"{who} ({one_line(str(mark['verdict']))})"
     head = f"{event['at']}  {str(event['gate'])[:10]}  "
     painted = paint(f"{name:<10}", EVENT_COLORS.get(name, ""), on=color)
     left = max(20, cells - width(head) - max(len(name), 10) - 1)

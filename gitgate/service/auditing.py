@@ -15,6 +15,7 @@ from ..store.refs import LEASES, OPEN, SESSIONS, WORK
 from ..store.signatures import BAD, GOOD, verify
 from .checks import Audit, Problem, check_enclosed, check_shared, check_work, look_around, wrong_message
 from .desk import Desk
+from .policybook import signers_of
 
 EVERY = 200
 _COMMIT = re.compile(r"\b(?:commit )?([0-9a-f]{12})\b")
@@ -143,7 +144,7 @@ def check_signatures(desk: Desk, done: Audit, found: Sequence[Checked]) -> None:
     wanted = [oid for checked in found for oid in checked.signed]
     if wanted:
         desk.progress(f"checking {len(wanted)} signatures")
-    done.verdicts = verify(desk.repo.git, wanted)
+    done.verdicts = verify(desk.repo.git, wanted, signers_of(desk))
     for checked in found:
         for oid, entry in checked.signed.items():
             verdict = done.verdicts[oid]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..core import times
+from ..core.marks import UNSIGNED
 from ..core.model import Answer, Claim, Gate, Opened
 from ..core.text import one_line
 from ..errors import GateError
@@ -79,26 +81,44 @@ def agent_line(known: Known) -> str:
 
 
 def events_of_one(desk: Desk, given: str) -> list[Json]:
-    return list(reversed(events_of(find_gate(desk, given).gate)))
+    gate = find_gate(desk, given).gate
+    return marked(desk, [gate], list(reversed(events_of(gate))))
 
 
 def events_of_all(desk: Desk) -> list[Json]:
     """Every event of every gate, open and archived, newest first. A broken record is said to be broken."""
     found: list[Json] = []
+    gates: list[Gate] = []
     seen: set[str] = set()  # a fold that was cut short leaves a gate both open and archived
     for summary in summaries(desk):
         seen.add(summary.id)
         try:
-            found.extend(reversed(events_of(desk.records.load(summary.id, summary.tip))))
+            gates.append(desk.records.load(summary.id, summary.tip))
+            found.extend(reversed(events_of(gates[-1])))
         except GateError as broken:
             desk.progress(f"{summary.id}: {broken.message}")
     from .archiving import archived_gates
 
     for gate in archived_gates(desk):
         if gate.id not in seen:
+            gates.append(gate)
             found.extend(reversed(events_of(gate)))
     found.sort(key=lambda event: str(event["at"]), reverse=True)
-    return found
+    return marked(desk, gates, found)
+
+
+def marked(desk: Desk, gates: Sequence[Gate], events: list[Json]) -> list[Json]:
+    """The same events; each answer with what its signature is worth."""
+    from .marks import marks, spoken_at
+
+    said = {e.commit: spoken_at(e) for gate in gates for e in gate.history if isinstance(e.event, Answer)}
+    found = marks(desk, gates)
+    for event in events:
+        where = said.get(str(event["commit"]))
+        if where is not None:
+            mark = found.get(where, UNSIGNED)
+            event["signature"] = {"verdict": mark.word, "by": mark.by or None, "key": mark.key or None}
+    return events
 
 
 def events_of(gate: Gate) -> list[Json]:

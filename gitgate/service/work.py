@@ -80,11 +80,3 @@ def open_place(desk: Desk, gate: Gate, directory: Path) -> Place:
         fallback_branch=f"gate/{gate.id}",
         detach=True,
     )
-
-
-def signatures(desk: Desk, gate: Gate) -> dict[str, bool]:
-    """By commit, whether an answer carries a signature. Whose it is, and whether it is good, `verify` says."""
-    commits = {counted.signed_commit for counted in (*gate.votes, *gate.late)}
-    if gate.answer is not None:
-        commits.add(gate.answer.signed_commit)
-    return {oid: desk.records.commit(oid).signed for oid in commits}
