@@ -81,6 +81,7 @@ PasswordAuthentication no
 KbdInteractiveAuthentication no
 PermitRootLogin prohibit-password
 AcceptEnv GIT_PROTOCOL
+SetEnv XDG_STATE_HOME={folder}/state
 """
 
 
