@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 from ..errors import BadAnswer
@@ -239,6 +238,8 @@ def shown(value: Value | None) -> str:
         return value
     if isinstance(value, list):
         return ", ".join(value)
+    import json
+
     return json.dumps(value, ensure_ascii=False)
 
 

@@ -23,11 +23,11 @@ __all__ = ["LIMITS", "Field", "Limits", "Plain", "dump", "field_of", "parse"]
 
 # What YAML calls printable, without the line breaks on which YAML 1.1 and 1.2 disagree (NEL, LS, PS), without a byte
 # order mark inside, and without a carriage return that is not the first half of CRLF.
-REFUSED = re.compile(
-    "[^\t\n\r -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]|\r(?!\n)"
-)
-PAIR = re.compile(r"(?<!\\)((?:\\\\)*)\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
-KEY = re.compile(r"""(?:^|(?<=[\s{,]))["']?([A-Za-z][\w.-]{0,39})["']?:(?=\s|$)""")
+# These are compiled by whoever meets a text that needs them: most are plain.
+REFUSED = "[^\t\n\r -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]|\r(?!\n)"
+PAIR = r"(?<!\\)((?:\\\\)*)\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})"
+KEY = r"""(?:^|(?<=[\s{,]))["']?([A-Za-z][\w.-]{0,39})["']?:(?=\s|$)"""
+PLAIN = b"\t\n" + bytes(range(ord(" "), ord("~") + 1))
 SAID = {
     "mapping values are not allowed": "found a second `: ` on this line (text that holds one needs double quotes)",
     "found character that cannot start any token": "found a tab, or text that starts with @, ` or %",
@@ -66,7 +66,7 @@ def _text(data: bytes, source: str, limits: Limits) -> str:
         words = f"expected UTF-8; found the byte 0x{data[wrong.start]:02x}"
         _refuse(source, before.count("\n") + 1, words, _nearest(before))
     text = text.removeprefix("\ufeff")  # some editors on Windows write one; anywhere else it hides
-    bad = REFUSED.search(text)
+    bad = re.search(REFUSED, text) if data.translate(None, PLAIN) else None
     if bad:
         before = text[: bad.start()]
         code = ord(bad.group())
@@ -99,12 +99,12 @@ def _last_line(text: str) -> int:
 def _nearest(before: str) -> str:
     """The key under which a place stands where nothing could be parsed: on its line, or above and further left."""
     here, *above = reversed(before.rsplit("\n", 200))
-    keys = KEY.findall(here)
+    keys = re.findall(KEY, here)
     if keys:
         return step(keys[-1]).removeprefix(".")
     left = len(here) - len(here.lstrip())
     for line in above:
-        found = KEY.search(line)
+        found = re.search(KEY, line)
         if found and found.start(1) < left:
             return step(found[1]).removeprefix(".")
     return ""
@@ -114,7 +114,7 @@ def _json_as_yaml(text: str) -> str:
     r"""Two things that JSON may do and YAML, or PyYAML's own parser, may not: emoji written as two escapes
     (`"\ud83d\ude00"`), and tabs between values. Mended only if this is JSON: elsewhere both mean something else.
     """
-    if not text.lstrip().startswith("{") or not ("\t" in text or PAIR.search(text)):
+    if not text.lstrip().startswith("{") or not ("\t" in text or re.search(PAIR, text)):
         return text
     import json
 
@@ -122,7 +122,7 @@ def _json_as_yaml(text: str) -> str:
         json.loads(text)
     except (ValueError, RecursionError):
         return text
-    return PAIR.sub(_joined, text.replace("\t", " "))  # within a string JSON has no raw tab
+    return re.sub(PAIR, _joined, text.replace("\t", " "))  # within a string JSON has no raw tab
 
 
 def _joined(pair: re.Match[str]) -> str:

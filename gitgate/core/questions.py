@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 
 from ..errors import BadAnswer
@@ -160,7 +159,7 @@ def wrong_option(question: Question, word: str) -> str:
 def option_hint(question: Question, word: str) -> str:
     if question.other:
         return (
-            f"to answer in your own words: git gate respond ID --other {json.dumps(word, ensure_ascii=False)}"
+            f"to answer in your own words: git gate respond ID --other {quoted_whole(word)}"
         )
     return "answer with a label, a unique beginning of one, or its number: '#1'"
 
@@ -196,12 +195,20 @@ def kind_of(given: object) -> str:
 
 def quoted(given: object) -> str:
     text = str(given)
-    return json.dumps(text if len(text) <= 80 else text[:79] + "…", ensure_ascii=False)
+    return quoted_whole(text if len(text) <= 80 else text[:79] + "…")
+
+
+def quoted_whole(text: str) -> str:
+    import json  # where nothing is wrong nothing is quoted
+
+    return json.dumps(text, ensure_ascii=False)
 
 
 def parse_object(question: Question, text: str) -> object:
     if not text.strip():
         raise empty(question)
+    import json
+
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as wrong:

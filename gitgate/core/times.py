@@ -9,10 +9,8 @@ from ..errors import Usage
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 LONGEST = 3650 * 86_400
-DURATION = re.compile(r"(?:\d{1,9}[wdhms])+", re.ASCII)
-TIME = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(\.\d{1,9})?(?:([Zz])|([+-])(\d\d):(\d\d))", re.ASCII
-)
+DURATION = r"(?a)(?:\d{1,9}[wdhms])+"
+TIME = r"(?a)(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(\.\d{1,9})?(?:([Zz])|([+-])(\d\d):(\d\d))"
 MONTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 LAST = 253_402_300_800  # the first second of the year 10000
 EXPECTED_DURATION = "expected a duration such as 90s, 30m, 2h, 1h30m, 3d or 1w"
@@ -24,7 +22,7 @@ def parse_duration(text: str) -> int:
     word = text.strip().lower()
     if word.isascii() and word.isdigit() and len(word) <= 9:
         return _bounded(int(word), text)
-    if not DURATION.fullmatch(word):
+    if not re.fullmatch(DURATION, word):
         raise Usage(f"{EXPECTED_DURATION}; found {_quoted(text)}")
     total, digits, smallest = 0, "", LONGEST
     for character in word:
@@ -84,7 +82,7 @@ def parse_time(text: str) -> float:
         quick = _parse_own(text)
         if quick is not None:
             return quick
-    found = TIME.fullmatch(text)
+    found = re.fullmatch(TIME, text)
     if not found:
         raise Usage(f"{EXPECTED_TIME}; found {_quoted(text)}")
     year, month, day, hour, minute, second = (int(part) for part in found.groups()[:6])
@@ -112,7 +110,7 @@ def _parse_own(text: str) -> float | None:
         return None
     start = _MIDNIGHTS.get(text[:10])
     if start is None:
-        found = TIME.fullmatch(f"{text[:10]}T00:00:00Z")
+        found = re.fullmatch(TIME, f"{text[:10]}T00:00:00Z")
         if not found:
             return None
         start = _MIDNIGHTS[text[:10]] = parse_time(f"{text[:10]}T00:00:00.0Z")

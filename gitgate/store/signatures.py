@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
-from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
+from ..core.digests import sha256
 from .git import Git
 from .repository import Repository
 
@@ -62,6 +60,8 @@ def written(signers: bytes | None) -> Iterator[Path | None]:
     if signers is None:
         yield None
         return
+    import tempfile
+
     handle, name = tempfile.mkstemp(prefix="gitgate-signers-")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -80,6 +80,8 @@ def load_verdicts(repo: Repository, commits: Sequence[str], signers: bytes | Non
 
     No decision is taken by them: whoever can write to this folder could have put any verdict there.
     """
+    import json
+
     if signers is None:
         return verify(repo.git, commits)
     place = repo.state_dir / "verdicts" / sha256(signers).hexdigest()[:32]
@@ -95,6 +97,8 @@ def load_verdicts(repo: Repository, commits: Sequence[str], signers: bytes | Non
 
 
 def read_kept(place: Path) -> dict[str, Verdict]:
+    import json
+
     try:
         lines = place.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):

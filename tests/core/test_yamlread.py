@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -99,7 +100,7 @@ def test_a_damaged_document_is_read_alike_or_left(
     for where, cut, piece in damages:
         at = int(where * len(text))
         text = text[:at] + piece + text[at + cut :]
-    if not codec.REFUSED.search(text) and not text.startswith("\ufeff"):
+    if not re.search(codec.REFUSED, text) and not text.startswith("\ufeff"):
         check(text)
 
 
@@ -119,7 +120,7 @@ def test_the_corpus_is_read_alike_or_left(path: Path) -> None:
         text = data.decode()
     except UnicodeDecodeError:
         return
-    if not codec.REFUSED.search(text):
+    if not re.search(codec.REFUSED, text):
         check(text.removeprefix("\ufeff"))
 
 
