@@ -214,7 +214,21 @@ def surroundings(desk: Desk, gate: Gate, found: Situation, program: str) -> dict
     if ours not in path.split(os.pathsep):
         path = f"{path}{os.pathsep}{ours}"
     said = {"GITGATE_GATE": gate.id, "GITGATE_AGENT": program, "PATH": path}
-    return {**said, **({} if found.trusted else place.pinned(found.there(desk)))}
+    pinned = {} if found.trusted else place.pinned(found.there(desk))
+    return {**said, **({} if desk.settings.identity() else borrowed_name(gate)), **pinned}
+
+
+def borrowed_name(gate: Gate) -> dict[str, str]:
+    """A server's account often has no name in git, which then refuses to commit: there the agent goes by the name of the
+    person whose agent it is.
+    """
+    name, _, email = (gate.opened.asked.by or f"{gate.opened.asked.agent} <agent@gitgate.invalid>").partition(
+        " <"
+    )
+    names = {"NAME": name, "EMAIL": email.removesuffix(">")}
+    return {
+        f"GIT_{role}_{part}": text for role in ("AUTHOR", "COMMITTER") for part, text in names.items() if text
+    }
 
 
 def finished_before(desk: Desk, gate: Gate, found: Situation) -> tuple[Finished, Outcome] | None:

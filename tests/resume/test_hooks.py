@@ -140,3 +140,21 @@ def test_a_branch_that_went_on_gets_the_commits_beside_it(
     assert found["branch"] == f"gate/{gate}"
     assert server.git("log", "-1", "--format=%s", f"gate/{gate}") == "Use Postgres"
     assert server.git("log", "-1", "--format=%s", "main") == "meanwhile"
+
+
+def test_a_server_that_has_no_name_lends_the_askers(
+    server: Clone, ann: Clone, bob: Clone, agent: Agent, cli: Command, nobody: None
+) -> None:
+    """Git refuses to commit without an identity; the agent then goes by the name of the person whose agent it is."""
+    for clone, name in ((ann, "Ann"), (bob, "Bob")):
+        clone.git("config", "user.name", name)
+        clone.git("config", "user.email", f"{name.lower()}@example.org")
+    agent.set_up()
+    agent.does(COMMITS)
+    ann.git("checkout", "-q", "-b", "feature")
+    ann.git("push", "-q", "origin", "feature")
+    gate = ask(cli, ann)
+    cli.quick("sync", cwd=bob.path, code=0)
+    cli.quick("respond", gate, "Postgres", cwd=bob.path, code=0)
+    until(lambda: state(cli, bob, gate) in ("resumed", "failed"))
+    assert server.git("log", "-1", "--format=%an <%ae>", "feature") == "Ann <ann@example.org>"
