@@ -18,6 +18,7 @@ import pygit2
 import pytest
 from pygit2.enums import ConfigLevel
 
+from gitgate.service import ancestry
 from servers import HttpServer, SshServer, http_server, ssh_server
 from testbed.command import Command
 from testbed.repositories import Clone, make_bare, make_clone, run_git
@@ -61,6 +62,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     for name, value in sealed.items():
         monkeypatch.setenv(name, value)
     write_global_config(home)
+    monkeypatch.setattr(ancestry, "PROC", home / "no-proc")
     empty = home / "empty"
     empty.mkdir()
     monkeypatch.chdir(empty)

@@ -29,6 +29,10 @@ LOCAL = ("localhost", "127.0.0.1", "::1", "")
 NO_ROUTE = "http://127.0.0.1:9"
 
 
+# Whoever runs the tests may be an agent's child; a test is not, unless it says so. See `outside/sitecustomize.py`.
+OUTSIDE = Path(__file__).parent / "outside"
+
+
 def environment(home: Path) -> dict[str, str]:
     """Every variable of a sealed test whose home is `home`."""
     kept = {name: os.environ[name] for name in os.environ if name in KEPT or name.startswith(KEPT_PREFIXES)}
@@ -48,6 +52,7 @@ def environment(home: Path) -> dict[str, str]:
         "TERM": "dumb",
         "PYTHONHASHSEED": "0",
         "PYTHONWARNINGS": "default",
+        "PYTHONPATH": str(OUTSIDE),
         **git_environment(home),
         **no_network(),
     }
