@@ -247,6 +247,7 @@ def complete_ids(ctx: click.Context, _param: click.Parameter, incomplete: str) -
     """Shell completion of gate ids, each with its title: those that need a person first."""
     from click.shell_completion import CompletionItem
 
+    from ..core.summary import by_pressure
     from ..core.text import one_line
     from ..service.listing import NEEDS_A_PERSON, summaries
 
@@ -257,7 +258,7 @@ def complete_ids(ctx: click.Context, _param: click.Parameter, incomplete: str) -
         return []
     finally:
         screen.close()
-    found.sort(key=lambda summary: (summary.state not in NEEDS_A_PERSON, summary.pressing))
+    found = sorted(by_pressure(found), key=lambda summary: summary.state not in NEEDS_A_PERSON)
     return [CompletionItem(s.id, help=f"{s.state}: {one_line(s.title, 60)}") for s in found]
 
 

@@ -7,7 +7,8 @@ The mark is made up for each run, so that nothing inside an object can pass for 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from typing import NamedTuple
 
 from ..errors import BrokenRecord
@@ -43,10 +44,13 @@ class Summary(NamedTuple):
     verdict: str = ""
     closed: str = ""
 
-    @property
-    def pressing(self) -> tuple[str, str, str]:
-        """Sorts the most pressing first: by priority, then the one that waits longest."""
-        return (_RANK.get(self.priority, "9"), self.at, self.id)
+
+def by_pressure(found: Iterable[Summary]) -> list[Summary]:
+    """The most pressing first: by priority, then the one that waits longest. Sorted twice, because that is stable and
+    needs no key of our own making for each gate.
+    """
+    oldest_first = sorted(found, key=attrgetter("at", "id"))
+    return sorted(oldest_first, key=lambda summary: _RANK.get(summary.priority, "9"))
 
 
 # Trailer and field, in the order of `headline.trailers`. The first ones are always written.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..core.summary import Summary, read, summary_of
+from ..core.summary import Summary, by_pressure, read, summary_of
 from ..core.values import dataclass
 from ..errors import GateError
 from ..store.refs import OPEN
@@ -57,13 +57,12 @@ def listed(desk: Desk, chosen: Filter) -> list[Summary]:
     now = desk.now
     found = []
     for summary in summaries(desk):
-        current = settled(desk, summary) if overdue(summary, now) else summary
+        current = settled(desk, summary) if summary.deadline and overdue(summary, now) else summary
         if current.state == "resuming" and not chosen.states:
             current = with_stall(desk, current)
         if chosen.keeps(current) or (current.state == "broken" and not chosen.states):
             found.append(current)
-    found.sort(key=lambda summary: summary.pressing)
-    return found
+    return by_pressure(found)
 
 
 def with_stall(desk: Desk, summary: Summary) -> Summary:
@@ -99,7 +98,7 @@ def archived(desk: Desk, chosen: Filter) -> list[Summary]:
         for gate, tip in archived_tips(desk)
         if OPEN + gate not in still_open
     ]
-    return sorted((s for s in found if chosen.keeps(s)), key=lambda summary: summary.pressing)
+    return by_pressure([summary for summary in found if chosen.keeps(summary)])
 
 
 def never_synced(desk: Desk) -> str | None:

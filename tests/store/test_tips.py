@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitgate.core import headline, summary
-from gitgate.core.summary import FEW, FIELDS, Summary, read, summary_of
+from gitgate.core.summary import FEW, FIELDS, Summary, by_pressure, read, summary_of
 from gitgate.errors import BrokenRecord, GitFailed
 from gitgate.store import tips as tips_module
 from gitgate.store.refs import OPEN, Refs
@@ -163,3 +163,17 @@ def test_what_was_begun_is_read_once(repo: Clone) -> None:
     for tips in (begun, again):
         tips.close()
         assert tips.objects.returncode is not None
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["urgent", "high", "normal", "low", "?"]), st.sampled_from("123"), st.text("abc")
+        )
+    )
+)
+def test_the_most_pressing_comes_first(found: list[tuple[str, str, str]]) -> None:
+    """By priority, the strange ones last; then by age; then by id."""
+    rank = {"urgent": 0, "high": 1, "normal": 2, "low": 3, "?": 4}
+    gates = [Summary(gate, OID, priority=priority, at=at) for priority, at, gate in found]
+    assert by_pressure(gates) == sorted(gates, key=lambda each: (rank[each.priority], each.at, each.id))
