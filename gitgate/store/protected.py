@@ -23,13 +23,6 @@ class Protected:
     source: str
 
 
-def branches(remote: str | None, default: str = "") -> list[str]:
-    """Where the protected branch may be, the surest first: local ones only where the remote was never fetched."""
-    names = [name for name in (default, *USUAL) if name]
-    there = [] if remote is None else [f"refs/remotes/{remote}/{name}" for name in ("HEAD", *names)]
-    return [*there, *(f"refs/heads/{name}" for name in names)]
-
-
 def read_protected(repo: Repository, path: str, refs: Sequence[str]) -> Protected | None:
     """The file on the first of `refs` that is there; None where that branch has no such file, or no branch is there."""
     names = [part for ref in refs for part in (f"{ref}^{{commit}}", f"{ref}:{path}")]
