@@ -179,6 +179,8 @@ MARKS = (
 TOLD = tuple(
     f"GITGATE_{name}" for name in "ID SESSION VERDICT ANSWER NOTE BY ANSWER_FILE PROMPT_FILE".split()
 )
+# Of a CI job: what our own steps log in with, and the files that steer the steps after this one.
+OF_THE_JOB = ("GITGATE_GITHUB_TOKEN", "GITHUB_ENV", "GITHUB_PATH")
 # Of the variables under this prefix, what a person sets to configure the program: the way to its model, and limits.
 CLAUDE_CONFIGURED = re.compile(
     r"CLAUDE_CODE_(?:OAUTH_TOKEN|USE_|SKIP_|DISABLE_|ENABLE_|MAX_|API_|CLIENT_|CERT_STORE|PROXY_|SUBAGENT_MODEL|GIT_BASH_PATH|SHELL"
@@ -194,7 +196,7 @@ def scrubbed(env: Mapping[str, str]) -> dict[str, str]:
 def _is_inherited(name: str) -> bool:
     if name.startswith("CLAUDE_CODE_"):
         return not CLAUDE_CONFIGURED.fullmatch(name)
-    return name.startswith("GIT_") or name in MARKS or name in TOLD
+    return name.startswith("GIT_") or name in (*MARKS, *TOLD, *OF_THE_JOB)
 
 
 def last_words(finished: Finished) -> str:

@@ -48,6 +48,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "policy": ("policy", "Who may answer what, and why."),
         "verify": ("verify", "Check every gate's chain and bindings."),
         "doctor": ("doctor", "What is set up, what is missing, what mends it."),
+        "github": ("github", "The pull request: questions as comments, replies as answers."),
         "hook": ("hook", "What the hook shims call."),
         "demo": ("demo", "The whole loop, in a scratch repository."),
         "completion": ("completion", "Shell completion: what to source."),

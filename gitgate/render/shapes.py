@@ -101,6 +101,7 @@ def answer(counted: Counted, signed: Mapping[str, Mark]) -> Json:
         "seen": said.seen,
         "signed": mark.word == VERIFIED,
         "signature": {"verdict": mark.word, "by": mark.by or None, "key": mark.key or None},
+        "evidence": dict(said.evidence),
         "commit": counted.commit,
     }
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from ..errors import Usage
+from .github import GitHub
 from .local import Local
 from .runner import Order, Runner
 
 __all__ = ["RUNNERS", "Order", "Runner", "find"]
 
-RUNNERS: dict[str, Runner] = {runner.name: runner for runner in (Local(),)}
+RUNNERS: dict[str, Runner] = {runner.name: runner for runner in (Local(), GitHub())}
 
 
 def find(name: str) -> Runner:

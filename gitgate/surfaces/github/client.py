@@ -61,10 +61,14 @@ class GitHub:
         return [comment_of(item) for item in found]
 
     def post_comment(self, thread: int, body: str) -> Comment:
-        return comment_of(self.web.send("POST", f"{self.base}/issues/{thread}/comments", {"body": body}).value)
+        return comment_of(
+            self.web.send("POST", f"{self.base}/issues/{thread}/comments", {"body": body}).value
+        )
 
     def edit_comment(self, number: int, body: str) -> Comment:
-        return comment_of(self.web.send("PATCH", f"{self.base}/issues/comments/{number}", {"body": body}).value)
+        return comment_of(
+            self.web.send("PATCH", f"{self.base}/issues/comments/{number}", {"body": body}).value
+        )
 
     def react(self, number: int, word: str) -> None:
         path = f"{self.base}/issues/comments/{number}/reactions"
@@ -86,7 +90,9 @@ class GitHub:
     def find_pull_requests(self, branch: str) -> list[PullRequest]:
         owner = self.repository.partition("/")[0]
         query = {"state": "open", "head": f"{owner}:{branch}", "per_page": 100}
-        found = [pull_request_of(item, self.repository) for item in self.web.pages(f"{self.base}/pulls", query)]
+        found = [
+            pull_request_of(item, self.repository) for item in self.web.pages(f"{self.base}/pulls", query)
+        ]
         return [item for item in found if item.branch == branch and not item.foreign]
 
     def fetch_pull_request(self, number: int) -> PullRequest | None:

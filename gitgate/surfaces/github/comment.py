@@ -79,7 +79,10 @@ def compose(view: View, most: int) -> str:
         f"<!-- gitgate gate={gate.id} seen={seen_commit(gate)} -->\n" + heading(gate),
         terms(gate),
         *outcome(view, most),
-        *(asked(question, most, several=len(gate.opened.questions) > 1) for question in gate.opened.questions),
+        *(
+            asked(question, most, several=len(gate.opened.questions) > 1)
+            for question in gate.opened.questions
+        ),
         folded("Context", gate.opened.context, most, opened=gate.state == "awaiting"),
         work(view, most),
         how(view) if gate.state == "awaiting" else "",
@@ -256,7 +259,11 @@ def plain(label: str) -> str:
 
 EXAMPLES: dict[str, Callable[[Gate, str], list[str]]] = {
     "several": several_lines,
-    "approval": lambda _gate, named: [f"/approve{named}", f"/approve{named} with a note", f"/reject{named} why not"],
+    "approval": lambda _gate, named: [
+        f"/approve{named}",
+        f"/approve{named} with a note",
+        f"/reject{named} why not",
+    ],
     "choice": choice_lines,
     "choices": choice_lines,
     "form": lambda _gate, named: [f"/answer{named} field: value", "other field: value", ""],

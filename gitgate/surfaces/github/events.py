@@ -24,7 +24,7 @@ class Commented:
 
 @dataclass(frozen=True)
 class Dispatched:
-    """Somebody asked for a gate to be resumed, naming the commit of the answer."""
+    """Somebody asked for a gate to be resumed, naming the commit of the answer; or, without a gate, for a sweep."""
 
     gate: str
     commit: str
@@ -80,9 +80,7 @@ def read_comment(said: Mapping[str, object]) -> Event:
 def read_dispatch(said: Mapping[str, object], inputs: Mapping[str, object]) -> Event:
     gate, commit = str(inputs.get("gate") or ""), str(inputs.get("commit") or "")
     sender = part(said, "sender")
-    if not gate:
-        return Nothing("no gate is named")
-    if not is_id(gate) or (commit and not OID.fullmatch(commit)):
+    if (gate and not is_id(gate)) or (commit and not OID.fullmatch(commit)):
         raise Usage("the dispatch names no gate and commit", hint="git gate github dispatch ID")
     bot = sender.get("type", "User") != "User"
     return Dispatched(gate, commit, str(sender.get("login") or ""), bot, repository_of(said))

@@ -86,7 +86,7 @@ def split(body: str) -> Lines:
 
 def take_name(text: str, gates: Sequence[str]) -> tuple[str | None, str]:
     """The gate that the first word names, and the rest. Where one gate waits a short word is rather an answer."""
-    word, rest = (re.split(r"\s+", text, maxsplit=1) + [""])[:2]
+    word, rest = [*re.split(r"\s+", text, maxsplit=1), ""][:2]
     name = word.strip("`*:").lower()
     if not is_prefix(name):
         return None, text

@@ -140,7 +140,9 @@ class Web:
             if not following:
                 return
             if origin(following) != origin(self.base):
-                raise ForgeFailed(f"{host_of(self.base)} names a page of another host: {one_line(following, 100)}")
+                raise ForgeFailed(
+                    f"{host_of(self.base)} names a page of another host: {one_line(following, 100)}"
+                )
             reply = self.send("GET", following)
         raise ForgeFailed(f"{host_of(self.base)}: there is no end of pages at {path}")
 

@@ -1,0 +1,269 @@
+"""Command line: `git gate github`: the pull request as the place where gates are seen and answered. Workflows call these."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..errors import Usage
+from . import exits
+from .screen import Screen, gate_argument, read_file, verb
+
+if TYPE_CHECKING:
+    from ..service.desk import Desk
+    from ..surfaces.github.accept import Accepted
+    from ..surfaces.github.client import GitHub
+    from ..surfaces.github.events import Dispatched
+    from ..surfaces.github.posting import Board
+    from ..surfaces.github.sweeping import Swept
+
+MOST_EVENT = 32_000_000
+resume_option = click.option(
+    "--resume/--no-resume", default=False, help="Start what was answered, here and now."
+)
+
+
+@click.group("github")
+def github_command() -> None:
+    """The pull request: a question is a comment there, and a reply is the answer.
+
+    The workflows that `git gate init --github` writes call these. The token is GITHUB_TOKEN's, that of `gh`, or git's own.
+    """
+
+
+def start(screen: Screen) -> tuple[Desk, GitHub]:
+    from ..surfaces.github.connect import connect
+
+    desk = screen.desk()
+    return desk, connect(desk)
+
+
+def listen(desk: Desk) -> None:
+    """The gates as the remote has them."""
+    from ..service.publishing import remote_of
+    from ..service.syncing import bring_home
+
+    remote = remote_of(desk)
+    if remote is not None:
+        bring_home(desk, remote)
+
+
+@github_command.command("comment")
+@gate_argument()
+@verb
+def comment_command(screen: Screen, gate_id: str) -> int:
+    """Post a gate's comment, or bring it up to date."""
+    from ..errors import Failure
+    from ..service.reading import find_gate
+    from ..surfaces.github.posting import load_board, show, thread_of
+
+    desk, forge = start(screen)
+    listen(desk)
+    gate = find_gate(desk, gate_id).gate
+    thread = thread_of(desk, forge, gate)
+    if thread is None:
+        raise Failure(
+            f"gate {gate.id} has no pull request: none is open for {gate.opened.work.branch or 'its branch'}",
+            hint="open one; or name an issue for such gates: git config gitgate.forgeIssue NUMBER",
+        )
+    board = show(desk, forge, gate, load_board(forge, thread))
+    return tell_comment(screen, gate.id, board)
+
+
+def tell_comment(screen: Screen, gate: str, board: Board) -> int:
+    comment, _ = board.marks[gate]
+    fields = {"gate": gate, "thread": board.thread, "comment": comment.number, "url": comment.url}
+    screen.emit("github-comment", fields, comment.url)
+    return exits.DONE
+
+
+@github_command.command("show")
+@gate_argument()
+@verb
+def show_command(screen: Screen, gate_id: str) -> int:
+    """Print a gate's comment as it would be posted; nothing is sent."""
+    from ..errors import GateError
+    from ..service.reading import find_gate
+    from ..service.work import diff_of
+    from ..surfaces.github.comment import View, render
+    from ..surfaces.github.connect import find_place
+
+    desk = screen.desk()
+    gate = find_gate(desk, gate_id).gate
+    place = find_place(desk)
+    try:
+        stat, diff = diff_of(desk, gate, stat=True), diff_of(desk, gate)
+    except GateError:
+        stat = diff = ""
+    body = render(View(gate, stat, diff, place.site if place else ""))
+    screen.emit("github-show", {"gate": gate.id, "body": body}, body.rstrip("\n"))
+    return exits.DONE
+
+
+@github_command.command("accept")
+@click.argument("event_file", metavar="EVENT_FILE")
+@resume_option
+@verb
+def accept_command(screen: Screen, event_file: str, resume: bool) -> int:
+    """Take a comment as an answer, from the event's file ($GITHUB_EVENT_PATH); or act on an answer that a person dispatched.
+
+    Exit 0 also when the comment is none of our business, or was refused and its author was told.
+    """
+    from ..surfaces.github.events import Commented, Dispatched, parse_event
+
+    data = read_file(event_file, "EVENT_FILE", MOST_EVENT)
+    if len(data) > MOST_EVENT:
+        raise Usage("the event is too large", hint="it is not one of the forge's")
+    event = parse_event(data)
+    if not isinstance(event, Commented | Dispatched):
+        return tell_accepted(screen, None, "ignored", event.why)
+    desk, forge = start(screen)
+    if event.repository and event.repository.lower() != forge.repository.lower():
+        return tell_accepted(screen, None, "ignored", "it is another repository's event")
+    listen(desk)
+    if isinstance(event, Dispatched):
+        return dispatched(screen, desk, forge, event, resume=resume)
+    from ..surfaces.github.accept import accept_comment
+
+    done = accept_comment(desk, forge, event.comment)
+    return finish(screen, desk, forge, done, resume=resume)
+
+
+def finish(screen: Screen, desk: Desk, forge: GitHub, done: Accepted, *, resume: bool) -> int:
+    """Say what became of it, and go on to the agent where it is to be started here."""
+    tell_accepted(screen, done.gate or None, done.outcome, done.words)
+    if not resume or done.outcome not in ("answered", "again"):
+        return exits.DONE
+    return act_on(screen, desk, forge, [done.gate])
+
+
+def dispatched(screen: Screen, desk: Desk, forge: GitHub, event: Dispatched, *, resume: bool) -> int:
+    """Somebody who answered in a terminal asks for the agent to go on; they vouch for exactly that answer."""
+    from ..errors import NotAllowed
+    from ..surfaces.github.proof import against_dispatch
+
+    why = against_dispatch(forge, event)
+    if why:
+        raise NotAllowed(why, hint="it is for a person who may write to this repository")
+    if not event.gate:
+        return sweep_now(screen, desk, forge, resume=resume)
+    tell_accepted(screen, event.gate, "vouched", f"{event.login} asks for gate {event.gate} to be acted on")
+    return act_on(screen, desk, forge, [event.gate], event.commit) if resume else exits.DONE
+
+
+def tell_accepted(screen: Screen, gate: str | None, outcome: str, words: str) -> int:
+    from .jobs import note
+
+    note(screen, gate=gate or "", outcome=outcome)
+    screen.emit("github-accept", {"gate": gate, "outcome": outcome, "words": words}, "")
+    screen.say(f"{outcome}: {words}")
+    return exits.DONE
+
+
+def act_on(screen: Screen, desk: Desk, forge: GitHub, gates: list[str], vouched: str = "") -> int:
+    from .jobs import resume_gates
+
+    return resume_gates(screen, desk, forge, gates, vouched)
+
+
+@github_command.command("sweep")
+@resume_option
+@verb
+def sweep_command(screen: Screen, resume: bool) -> int:
+    """Catch up: push and show what waits here, hear comments that were missed, act on deadlines, repost statuses."""
+    desk, forge = start(screen)
+    return sweep_now(screen, desk, forge, resume=resume)
+
+
+def sweep_now(screen: Screen, desk: Desk, forge: GitHub, *, resume: bool) -> int:
+    from ..surfaces.github.sweeping import sweep
+    from .jobs import summarise
+
+    done = sweep(desk, forge)
+    tell_swept(screen, done)
+    summarise(screen, desk, forge)
+    code = act_on(screen, desk, forge, done.resume) if resume and done.resume else exits.DONE
+    return exits.FAILURE if done.trouble else code
+
+
+def tell_swept(screen: Screen, done: Swept) -> None:
+    heard = [{"gate": one.gate, "outcome": one.outcome, "words": one.words} for one in done.accepted]
+    fields: dict[str, Any] = {
+        "shown": done.shown,
+        "accepted": heard,
+        "resume": done.resume,
+        "doubts": done.doubts,
+        "trouble": done.trouble,
+    }
+    screen.emit("github-sweep", fields, "")
+    for gate in done.shown:
+        screen.say(f"shown: gate {gate}")
+    for one in done.accepted:
+        screen.say(f"{one.outcome}: {one.words}")
+    for words in (*done.doubts.values(), *done.trouble):
+        screen.warn(words)
+
+
+@github_command.command("status")
+@click.argument("number", type=click.IntRange(1), required=False)
+@verb
+def status_command(screen: Screen, number: int | None) -> int:
+    """Post the status `gitgate` on a pull request's head: pending while a gate of it waits.
+
+    Statuses belong to a commit, so it is posted again for each new head. Without NUMBER: the job's own pull request.
+    """
+    from ..errors import Failure
+    from ..surfaces.github.posting import post_status
+    from .jobs import summarise
+
+    desk, forge = start(screen)
+    listen(desk)
+    chosen = number or desk.settings.pull_request
+    if chosen is None:
+        raise Usage("which pull request?", hint="git gate github status NUMBER")
+    pull = forge.fetch_pull_request(chosen)
+    if pull is None:
+        raise Failure(f"there is no pull request {chosen}", hint="git gate github status NUMBER")
+    state = post_status(desk, forge, pull)
+    summarise(screen, desk, forge)
+    fields = {"pull_request": chosen, "head": pull.head, "state": state or None}
+    screen.emit("github-status", fields, state or "no gate belongs to it")
+    return exits.DONE
+
+
+@github_command.command("dispatch")
+@gate_argument(required=False)
+@verb
+def dispatch_command(screen: Screen, gate_id: str | None) -> int:
+    """Ask CI to act on an answer that was given in a terminal. Sends the gate's id and the answer's commit, nothing else."""
+    from ..service.reading import open_gate
+    from ..surfaces.github.dispatching import dispatch
+
+    desk, forge = start(screen)
+    gate = open_gate(desk, gate_id) if gate_id is not None else None
+    url = dispatch(desk, forge, gate)
+    screen.emit("github-dispatch", {"gate": gate.id if gate else None, "url": url}, url)
+    return exits.DONE
+
+
+@github_command.command("prepare")
+@verb
+def prepare_command(screen: Screen) -> int:
+    """Make a CI job's checkout ready: settings, who commits, how the agent is started, and a login that holds no secret.
+
+    GITGATE_AGENT_NAME and GITGATE_AGENT_RESUME (a JSON list) name a program that can be started again.
+    """
+    from .jobs import prepare
+
+    return prepare(screen)
+
+
+@github_command.command("credential", hidden=True)
+@click.argument("action")
+@verb
+def credential_command(screen: Screen, action: str) -> int:
+    """What git calls to log in: gives the job's token to the job's own server, and to no other."""
+    from .jobs import credential
+
+    return credential(screen, action)

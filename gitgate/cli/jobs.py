@@ -1,0 +1,163 @@
+"""Command line: what `git gate github` does in a CI job besides talking to the forge: outputs, the summary, the agent."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from ..errors import Failure, GateError
+from . import exits
+from .screen import Screen
+
+if TYPE_CHECKING:
+    from ..resume.run import Done
+    from ..service.desk import Desk
+    from ..surfaces.github.client import GitHub
+
+OUTPUT, SUMMARY = "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"
+TOKEN = "GITGATE_GITHUB_TOKEN"  # noqa: S105 - the name of a variable
+ROBOT = ("github-actions[bot]", "41898282+github-actions[bot]@users.noreply.github.com")
+
+
+def note(screen: Screen, **words: str) -> None:
+    """Outputs of a step. Each is a word of ours: no line of it can be somebody else's."""
+    append(screen, OUTPUT, "".join(f"{name}={word}\n" for name, word in words.items()))
+
+
+def append(screen: Screen, variable: str, text: str) -> None:
+    name = screen.env.get(variable)
+    if not name:
+        return
+    try:
+        with Path(name).open("a", encoding="utf-8") as out:
+            out.write(text)
+    except OSError as unwritable:
+        raise Failure(
+            f"{variable} cannot be written: {unwritable.strerror}", hint=f"check {name}"
+        ) from unwritable
+
+
+def summarise(screen: Screen, desk: Desk, forge: GitHub) -> None:
+    """A line a gate, on the job's own page. What somebody wrote stands in code spans, where it does nothing."""
+    if not screen.env.get(SUMMARY):
+        return
+    from ..service.listing import Filter, listed
+    from ..surfaces.github.words import span
+
+    lines = [
+        f"- **{one.state}** {one.id} {span(one.title, 100)} by {span(one.agent, 60)}"
+        for one in listed(desk, Filter(all=True))
+    ]
+    text = "\n".join(lines[:200]) if lines else "no gate is open"
+    append(screen, SUMMARY, f"### Gates\n\n{text}\n\n[pull requests]({forge.site}/pulls)\n\n")
+
+
+# acting on answers
+
+
+def resume_gates(screen: Screen, desk: Desk, forge: GitHub, gates: list[str], vouched: str = "") -> int:
+    """Start the agents of gates whose answer is proven, one after the other, and say on the thread what came of it."""
+    from ..service.recording import reload
+    from ..surfaces.github.proof import doubt
+    from .resume import stop_on_signal
+
+    code = exits.DONE
+    with stop_on_signal() as stopping:
+        for name in gates:
+            gate = reload(desk, name)
+            if not gate.actionable or gate.opened.delivery != "resume":
+                screen.say(f"gate {name} is {gate.state}: nothing is to be started")
+                continue
+            why = doubt(desk, forge, gate, vouched)
+            if why:
+                screen.warn(f"not started: {why}")
+                code = exits.NOT_ALLOWED
+                continue
+            from ..resume.calls import crew_of
+
+            try:
+                done = crew_of(desk, screen.say, stopping, insist=True).act(name)
+            except GateError as failed:
+                screen.warn(f"gate {name}: {failed.message}")
+                code = exits.FAILURE if failed.kind != "conflict" else code
+            else:
+                code = (
+                    exits.DONE if done.result in ("resumed", "lost") and code == exits.DONE else exits.FAILURE
+                )
+                show_all(screen, desk, forge, done)
+    return code
+
+
+def show_all(screen: Screen, desk: Desk, forge: GitHub, done: Done) -> None:
+    """What came of it, on the gate's comment; and what the agent asks next."""
+    from ..service.listing import summaries
+    from ..service.reading import find_gate
+    from ..surfaces.github.posting import bring_up_to_date, load_board, thread_of
+
+    wanted = [done.gate, *(one.id for one in summaries(desk) if one.state == "awaiting")]
+    try:
+        for name in dict.fromkeys(wanted):
+            gate = find_gate(desk, name).gate
+            thread = thread_of(desk, forge, gate) if done.gate in (name, gate.opened.follows) else None
+            if thread is not None:
+                trouble = bring_up_to_date(desk, forge, gate, load_board(forge, thread))
+                if trouble:
+                    screen.warn(trouble)
+    except GateError as silent:
+        screen.warn(f"the comment is not up to date: {silent.message}")
+
+
+# making a job ready
+
+
+def prepare(screen: Screen) -> int:
+    """Settings of this checkout alone, none of them secret: the token stays in the environment of the steps that need it."""
+    desk = screen.desk()
+    desk.refuse_agents("github prepare")
+    env, git = desk.settings.env, desk.repo.git
+    for key in ("initialised", "publishWork"):
+        git.run("config", "--local", "--replace-all", f"gitgate.{key}", "true")
+    git.run("config", "--local", "--replace-all", "gitgate.session", "push")
+    if not desk.settings.identity():
+        for key, value in zip(("user.name", "user.email"), ROBOT, strict=True):
+            git.run("config", "--local", "--replace-all", key, value)
+    log_in(screen, desk)
+    name, resume = env.get("GITGATE_AGENT_NAME", ""), env.get("GITGATE_AGENT_RESUME", "")
+    if name and resume:
+        if any(character in name for character in "\n\0=") or name.startswith("-"):
+            raise Failure("GITGATE_AGENT_NAME is no plain name", hint="a word, such as: reviewer")
+        git.run("config", "--local", "--replace-all", f"gitgate.agent.{name}.resume", resume)
+    screen.emit("github-prepare", {"ready": True}, "")
+    screen.say("this checkout is ready: questions and their work are pushed, sessions travel along")
+    return exits.DONE
+
+
+def log_in(screen: Screen, desk: Desk) -> None:
+    """Let git ask us for the token: it is in no file, and no step has it that was not given it."""
+    server = screen.env.get("GITHUB_SERVER_URL", "").rstrip("/")
+    if not server:
+        return
+    helper = f"!'{quoted(sys.executable)}' -P -m gitgate github credential"
+    key = f"credential.{server}.helper"
+    git = desk.repo.git
+    git.run("config", "--local", "--unset-all", key, check=False)
+    git.run("config", "--local", "--add", key, "")
+    git.run("config", "--local", "--add", key, helper)
+
+
+def quoted(path: str) -> str:
+    return path.replace("'", "'\\''")
+
+
+def credential(screen: Screen, action: str) -> int:
+    """The protocol of git credential helpers: lines of `name=value` on standard input, and the same as an answer."""
+    if action != "get":
+        return exits.DONE
+    asked = dict(line.partition("=")[::2] for line in sys.stdin.read(65_536).splitlines() if "=" in line)
+    server = urlsplit(screen.env.get("GITHUB_SERVER_URL", ""))
+    token = screen.env.get(TOKEN, "") or screen.env.get("GITHUB_TOKEN", "")
+    if token and asked.get("protocol") == server.scheme and asked.get("host") == server.netloc:
+        screen.print(f"username=x-access-token\npassword={token}")
+    return exits.DONE

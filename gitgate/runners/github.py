@@ -1,0 +1,63 @@
+"""Runners: a job on GitHub. It is asked to start by the person's own token; only ids and commits are sent.
+
+The asking itself is the pull-request surface's, above us, so it is reached as a command; and so is GitHub's own command, for
+the token that it keeps.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+
+from ..errors import Failure
+from .runner import Order
+
+PATIENCE = 90.0
+GH_PATIENCE = 10.0
+
+
+class GitHub:
+    name = "github"
+
+    def start(self, order: Order) -> str:
+        # -P: the directory that we work in never takes part in finding our own code.
+        command = [sys.executable, "-P", "-m", "gitgate", "-C", str(order.directory), "github", "dispatch"]
+        try:
+            done = subprocess.run(
+                [*command, *order.gates],
+                env=dict(order.env),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=PATIENCE,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as slow:
+            raise Failure("GitHub was not reached in time", hint="git gate github dispatch ID") from slow
+        said = done.stderr.decode("utf-8", "replace").strip()
+        if done.returncode != 0:
+            first, _, hint = said.removeprefix("git gate: ").partition("\n")
+            raise Failure(
+                first or "GitHub did not start it", hint=hint.strip() or "git gate github dispatch ID"
+            )
+        return done.stdout.decode("utf-8", "replace").strip()
+
+
+def gh_token(host: str, env: Mapping[str, str]) -> str:
+    """What `gh auth login` keeps for this host; empty where there is no `gh`, or it knows none."""
+    program = shutil.which("gh", path=env.get("PATH"))
+    if program is None:
+        return ""
+    try:
+        done = subprocess.run(
+            [program, "auth", "token", "--hostname", host],
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=GH_PATIENCE,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.decode("utf-8", "replace").strip() if done.returncode == 0 else ""

@@ -1,0 +1,49 @@
+"""Surfaces: an answer from a terminal, on its way to CI. GitHub starts nothing by itself when a gate's ref is pushed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...core.model import Gate
+from ...errors import GateError, IllegalEvent
+from ...service.desk import Desk
+from .client import WORKFLOW
+from .connect import NO_TOKEN, find_place, find_token, forge_at
+from .forge import Forge
+
+
+@dataclass(frozen=True)
+class Sent:
+    """Whether CI was asked to act on an answer: where to watch it, or why not and what else picks it up."""
+
+    url: str = ""
+    why: str = ""
+
+
+def dispatch(desk: Desk, forge: Forge, gate: Gate | None) -> str:
+    """Ask CI to act on this answer, or with no gate on whatever is to be done. The commit says which answer is meant."""
+    del desk
+    if gate is None:
+        return forge.dispatch("", "")
+    if not gate.actionable:
+        raise IllegalEvent(
+            f"gate {gate.id} is {gate.state}: nothing is to be resumed", hint=f"git gate show {gate.id}"
+        )
+    return forge.dispatch(gate.id, gate.answer.commit if gate.answer is not None else gate.tip)
+
+
+def after_answer(desk: Desk, gate: Gate) -> Sent | None:
+    """What a person who just answered hears of it; None where the remote is no forge, or nobody is to be resumed."""
+    place = find_place(desk)
+    if place is None or place.kind != "github" or not gate.actionable or gate.opened.delivery != "resume":
+        return None
+    later = (
+        f"later: git gate github dispatch {gate.id[:6]}   or: gh workflow run {WORKFLOW} -f gate={gate.id}"
+    )
+    try:
+        token = find_token(desk, place)
+        if not token:
+            return Sent(why=f"no token for {place.host}, so no job was started ({NO_TOKEN}); {later}")
+        return Sent(dispatch(desk, forge_at(place, token), gate))
+    except GateError as refused:
+        return Sent(why=f"no job was started: {refused.message}; {later}")

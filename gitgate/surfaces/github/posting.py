@@ -1,0 +1,157 @@
+"""Surfaces: what we keep on a pull request: one comment a gate, one status a head. Posting it again changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ...core.model import Gate
+from ...core.summary import Summary
+from ...errors import GateError
+from ...service.desk import Desk
+from ...service.listing import summaries
+from ...service.reading import find_gate
+from ...service.work import diff_of
+from .comment import Mark, View, read_mark, render
+from .forge import Comment, Forge, PullRequest
+from .web import ForgeFailed, Unclear
+
+OPEN_STATES = frozenset(("awaiting", "answered", "resuming"))
+SAD_STATES = frozenset(("failed", "stopped", "expired", "broken"))
+MOST_DIFF = 200_000
+
+
+@dataclass(frozen=True)
+class Board:
+    """A thread as it is: every comment, and which account is ours."""
+
+    thread: int
+    ours: str
+    comments: tuple[Comment, ...]
+
+    @property
+    def marks(self) -> dict[str, tuple[Comment, Mark]]:
+        """Our comment of each gate; of two (a race) the first."""
+        found: dict[str, tuple[Comment, Mark]] = {}
+        for comment in self.comments:
+            mark = read_mark(comment.body) if comment.author.login == self.ours else None
+            if mark is not None:
+                found.setdefault(mark.gate, (comment, mark))
+        return found
+
+    def says(self, mark: str) -> bool:
+        """Whether we have said this before."""
+        return any(
+            comment.author.login == self.ours and comment.body.split("\n", 1)[0] == mark
+            for comment in self.comments
+        )
+
+    def having(self, comment: Comment) -> Board:
+        others = [kept for kept in self.comments if kept.number != comment.number]
+        return replace(self, comments=tuple(sorted((*others, comment), key=lambda each: each.number)))
+
+
+def load_board(forge: Forge, thread: int) -> Board:
+    return Board(thread, forge.fetch_self(), tuple(forge.fetch_comments(thread)))
+
+
+def thread_of(desk: Desk, forge: Forge, gate: Gate) -> int | None:
+    """Where the gate is shown: its pull request, else the one of its branch, else the issue that is set for the rest."""
+    number = gate.opened.config.get("pull_request")
+    if isinstance(number, int) and number > 0:
+        return number
+    branch = gate.opened.work.branch
+    found = forge.find_pull_requests(branch) if branch else []
+    if found:
+        return found[0].number
+    return desk.settings.number("forgeIssue") or None
+
+
+def show(desk: Desk, forge: Forge, gate: Gate, board: Board) -> Board:
+    """The gate's comment, posted or brought up to date; untouched when it says so already."""
+    body = render(view_of(desk, forge, gate, board))
+    old = board.marks.get(gate.id)
+    if old is None:
+        return board.having(post_once(forge, board, body))
+    if same_text(old[0].body, body):
+        return board
+    return board.having(forge.edit_comment(old[0].number, body))
+
+
+def view_of(desk: Desk, forge: Forge, gate: Gate, board: Board) -> View:
+    others = [one for one in board.marks if one != gate.id and is_waiting(desk, one)]
+    try:
+        stat, diff = diff_of(desk, gate, stat=True), diff_of(desk, gate)[:MOST_DIFF]
+    except GateError:
+        stat = diff = ""  # the work stayed where the agent ran
+    return View(gate, stat, diff, forge.site, alone=not others)
+
+
+def same_text(here: str, wanted: str) -> bool:
+    """A forge may trim a comment, and write its line ends in another way."""
+    return here.replace("\r\n", "\n").strip() == wanted.strip()
+
+
+def is_waiting(desk: Desk, gate: str) -> bool:
+    try:
+        return find_gate(desk, gate).gate.state == "awaiting"
+    except GateError:
+        return False
+
+
+def post_once(forge: Forge, board: Board, body: str) -> Comment:
+    """A comment that begins with a mark of ours; when nobody knows whether it was posted, it is looked for."""
+    mark = body.split("\n", 1)[0]
+    try:
+        return forge.post_comment(board.thread, body)
+    except Unclear:
+        for comment in forge.fetch_comments(board.thread):
+            if comment.author.login == board.ours and comment.body.split("\n", 1)[0].strip() == mark:
+                return comment
+        return forge.post_comment(board.thread, body)
+
+
+def gates_of(desk: Desk, pull: PullRequest) -> list[Summary]:
+    """The open gates that belong to a pull request: asked for it, or on its branch."""
+    return [
+        one
+        for one in summaries(desk)
+        if one.pull_request == str(pull.number)
+        or (not one.pull_request and not pull.foreign and one.branch == pull.branch and one.branch)
+    ]
+
+
+def judge(found: Sequence[Summary]) -> tuple[str, str]:
+    """The status that a head gets, and its words."""
+    waiting = [one.id for one in found if one.state == "awaiting"]
+    going = [one.id for one in found if one.state in OPEN_STATES and not one.closed and one.id not in waiting]
+    sad = [f"{one.id} {one.state}" for one in found if one.state in SAD_STATES]
+    if waiting:
+        return "pending", f"waiting for an answer: {', '.join(waiting[:5])}"
+    if going:
+        return "pending", f"answered, the agent goes on: {', '.join(going[:5])}"
+    if sad:
+        return "failure", ", ".join(sad[:5])
+    return "success", f"answered: {', '.join(one.id for one in found[:5])}"
+
+
+def post_status(desk: Desk, forge: Forge, pull: PullRequest) -> str:
+    """The status of the head that the pull request has now; nothing where it has no gates."""
+    found = gates_of(desk, pull)
+    if not found:
+        return ""
+    state, words = judge(found)
+    forge.set_status(pull.head, state, words, pull.url)
+    return state
+
+
+def bring_up_to_date(desk: Desk, forge: Forge, gate: Gate, board: Board) -> str:
+    """Comment and status after something happened; what could not be told, in words. A later sweep tells it."""
+    try:
+        show(desk, forge, gate, board)
+        pull = forge.fetch_pull_request(board.thread)
+        if pull is not None:
+            post_status(desk, forge, pull)
+    except ForgeFailed as silent:
+        return f"the comment is not up to date: {silent.message}"
+    return ""

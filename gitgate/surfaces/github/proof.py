@@ -1,0 +1,127 @@
+"""Surfaces: whether an answer that is found in the repository is one that a person gave. In CI, whoever may push can write one.
+
+The proof is the comment itself, asked of the forge anew and read again; or a good signature; or a person who may write and
+asked for exactly this answer to be acted on.
+"""
+
+from __future__ import annotations
+
+from ...core.answers import read_answer
+from ...core.model import Answer, Counted, Gate
+from ...errors import BadAnswer, UnknownGate
+from ...service.desk import Desk
+from ...service.reading import find_gate
+from .accept import answered_by, person_of
+from .events import Dispatched
+from .forge import Comment, Forge
+from .posting import Board, load_board, thread_of
+from .replies import parse, read
+
+
+def doubt(desk: Desk, forge: Forge, gate: Gate, vouched: str = "") -> str:
+    """Why the answer of this gate is not acted on by itself; empty when it may be."""
+    if gate.answer is None:
+        return "" if gate.tells_of_expiry else f"nobody has answered gate {gate.id}"
+    if gate.defaulted:
+        return ""
+    for counted in deciding(gate):
+        why = against(desk, forge, gate, counted, vouched)
+        if why:
+            return f"gate {gate.id}: {why}"
+    return ""
+
+
+def deciding(gate: Gate) -> list[Counted]:
+    """The answer that counts, and every other that it took."""
+    if gate.answer is None:
+        return []
+    others = [vote for vote in gate.votes if vote.answer.values == gate.answer.answer.values]
+    return [gate.answer, *(vote for vote in others if vote.commit != gate.answer.commit)]
+
+
+def against(desk: Desk, forge: Forge, gate: Gate, counted: Counted, vouched: str) -> str:
+    if vouched and vouched in (counted.commit, counted.signed_commit):
+        return ""
+    if is_signed(desk, counted.signed_commit):
+        return ""
+    if counted.answer.via == forge.name:
+        return against_comment(desk, forge, gate, counted.answer)
+    return (
+        f"its answer by {counted.answer.via} is not signed by a known key; the one who gave it may start it: "
+        f"git gate github dispatch {gate.id}"
+    )
+
+
+def is_signed(desk: Desk, commit: str) -> bool:
+    if not desk.records.commit(commit).signed:
+        return False
+    from ...service.policing import verdict_on
+    from ...service.policybook import load_book
+    from ...store.signatures import GOOD
+
+    verdict = verdict_on(desk, load_book(desk), commit)
+    return verdict is not None and verdict.word == GOOD
+
+
+def against_comment(desk: Desk, forge: Forge, gate: Gate, said: Answer) -> str:
+    """What speaks against the comment that an answer names as where it comes from."""
+    number = said.evidence.get("comment")
+    comment = forge.fetch_comment(number) if isinstance(number, int) and number > 0 else None
+    if comment is None:
+        return "the comment that it was is not there"
+    if comment.author.bot or comment.author.login == forge.fetch_self():
+        return "a program wrote that comment"
+    if comment.edited:
+        return "the comment was edited afterwards"
+    if person_of(forge, comment.author) != said.by:
+        return f"the comment is by {comment.author.login}"
+    if not forge.may_write(comment.author.login):
+        return f"{comment.author.login} may not write to this repository"
+    return against_words(desk, forge, gate, said, comment)
+
+
+def against_words(desk: Desk, forge: Forge, gate: Gate, said: Answer, comment: Comment) -> str:
+    """Whether the comment, read again, is this answer to this gate."""
+    try:
+        reply = parse(comment.body, [gate.id])
+        if reply is None or reply.verb == "stop":
+            return "the comment is no answer"
+        given, note = read(reply, gate)
+        values, verdict = read_answer(gate.opened.questions, given)
+    except BadAnswer:
+        return "the comment says something else"
+    if (values, verdict, note.strip()) != (dict(said.values), said.verdict, said.note):
+        return "the comment says something else"
+    if reply.gate is not None:
+        return "" if reply.gate == gate.id else "the comment is about another gate"
+    return against_place(desk, forge, gate, comment)
+
+
+def against_place(desk: Desk, forge: Forge, gate: Gate, comment: Comment) -> str:
+    """A comment that names no gate is an answer to what was asked on its thread before it, and to that alone."""
+    if thread_of(desk, forge, gate) != comment.thread:
+        return "the comment stands elsewhere"
+    board = load_board(forge, comment.thread)
+    asked = board.marks.get(gate.id)
+    if asked is None or asked[0].created > comment.created:
+        return "the comment is older than the question"
+    return "the comment answered another gate" if used_elsewhere(desk, board, gate.id, comment.number) else ""
+
+
+def used_elsewhere(desk: Desk, board: Board, gate: str, comment: int) -> bool:
+    for other in board.marks:
+        try:
+            if other != gate and answered_by(find_gate(desk, other).gate, comment):
+                return True
+        except UnknownGate:
+            continue
+    return False
+
+
+def against_dispatch(forge: Forge, asked: Dispatched) -> str:
+    """Whether the one who asked for it is a person whose word counts."""
+    if asked.bot or not asked.login:
+        return "a program asked for it, and its word is nobody's"
+    if not forge.may_write(asked.login):
+        return f"{asked.login} may not write to this repository"
+    return ""

@@ -1,0 +1,124 @@
+"""Surfaces: what was missed is caught up with: deadlines, comments that no event told of, questions that nobody was shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ...core.model import Gate
+from ...errors import GateError
+from ...service.deadlines import act
+from ...service.desk import Desk
+from ...service.listing import summaries
+from ...service.publishing import publish, remote_of
+from ...service.reading import find_gate
+from ...service.syncing import sync
+from . import telling
+from .accept import Accepted, Case, accept_comment, answered_by
+from .forge import Comment, Forge
+from .posting import Board, load_board, post_status, show, thread_of
+from .proof import doubt
+from .replies import may_answer
+
+
+@dataclass
+class Swept:
+    """What was found and done. `resume`: gates whose answer is proven and not acted on yet; `doubts`: why others are not."""
+
+    accepted: list[Accepted] = field(default_factory=list)
+    shown: list[str] = field(default_factory=list)
+    resume: list[str] = field(default_factory=list)
+    doubts: dict[str, str] = field(default_factory=dict)
+    trouble: list[str] = field(default_factory=list)
+
+
+def sweep(desk: Desk, forge: Forge) -> Swept:
+    """Everything once. Trouble with one gate or thread is no other one's."""
+    done = Swept()
+    if remote_of(desk) is not None:
+        sync(desk)
+    threads: dict[int, list[Gate]] = {}
+    for gate in in_order(desk, done):
+        try:
+            thread = thread_of(desk, forge, gate)
+        except GateError as trouble:
+            done.trouble.append(f"gate {gate.id}: {trouble.message}")
+            continue
+        if thread is not None:
+            threads.setdefault(thread, []).append(gate)
+    for thread, gates in threads.items():
+        try:
+            sweep_thread(desk, forge, gates, load_board(forge, thread), done)
+        except GateError as trouble:
+            done.trouble.append(f"thread {thread}: {trouble.message}")
+    find_answered(desk, forge, done)
+    return done
+
+
+def in_order(desk: Desk, done: Swept) -> list[Gate]:
+    """Every open gate, after what its deadline calls for."""
+    found = []
+    for summary in sorted(summaries(desk), key=lambda one: (one.at, one.id)):
+        try:
+            before = desk.records.load(summary.id, summary.tip)
+            after = act(desk, before)
+            if after.tip != before.tip:
+                after = publish(desk, after).gate
+            found.append(after)
+        except GateError as trouble:
+            done.trouble.append(f"gate {summary.id}: {trouble.message}")
+    return found
+
+
+def sweep_thread(desk: Desk, forge: Forge, gates: Sequence[Gate], board: Board, done: Swept) -> None:
+    """The comments of one thread that were not heard, then ours brought up to date."""
+    for comment in missed(desk, forge, board):
+        accepted = accept_comment(desk, forge, comment.number, board)
+        if accepted.outcome not in ("ignored", "again"):
+            done.accepted.append(accepted)
+        board = load_board(forge, board.thread)
+    for gate in gates:
+        now = find_gate(desk, gate.id).gate
+        before, board = board, show(desk, forge, now, board)
+        if board is not before:
+            done.shown.append(gate.id)
+    pull = forge.fetch_pull_request(board.thread)
+    if pull is not None:
+        post_status(desk, forge, pull)
+
+
+def missed(desk: Desk, forge: Forge, board: Board) -> list[Comment]:
+    """Comments of people that may answer what still waits, and that nothing was said to yet."""
+    found = []
+    for comment in board.comments:
+        case = Case(desk, forge, board, comment)
+        ours = comment.author.bot or comment.author.login == board.ours
+        if ours or not may_answer(comment.body) or board.says(telling.about(comment)):
+            continue
+        if case.waiting and not any(is_taken(desk, gate, comment.number) for gate in board.marks):
+            found.append(comment)
+    return found
+
+
+def is_taken(desk: Desk, gate: str, comment: int) -> bool:
+    try:
+        return answered_by(find_gate(desk, gate).gate, comment)
+    except GateError:
+        return False
+
+
+def find_answered(desk: Desk, forge: Forge, done: Swept) -> None:
+    for summary in summaries(desk):
+        if summary.state not in ("answered", "expired"):
+            continue
+        try:
+            gate = desk.records.load(summary.id, summary.tip)
+            if not gate.actionable or gate.opened.delivery != "resume":
+                continue
+            why = doubt(desk, forge, gate)
+        except GateError as trouble:
+            why = trouble.message
+        if why:
+            done.doubts[summary.id] = why
+        else:
+            done.resume.append(summary.id)

@@ -1,0 +1,69 @@
+"""Surfaces: the short replies to those whose word did not count: pure. Each is said once; its first line is the mark of that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...core.model import Gate
+from .comment import examples
+from .forge import Comment
+from .words import block, span
+
+
+@dataclass(frozen=True)
+class Note:
+    """A reply of ours. `mark` is its first line; where that stands already, it was said."""
+
+    mark: str
+    text: str
+
+    @property
+    def body(self) -> str:
+        return f"{self.mark}\n{self.text}\n"
+
+
+def about(comment: Comment) -> str:
+    return f"<!-- gitgate told=c{comment.number} -->"
+
+
+def who(comment: Comment) -> str:
+    return f"[{span(comment.author.login, 60)}]({comment.url})"
+
+
+def unpermitted(comment: Comment, gate: str) -> Note:
+    """Once for each person and gate, however often they try."""
+    mark = f"<!-- gitgate told=p{comment.author.number} gate={gate} -->"
+    return Note(
+        mark, f"{who(comment)}: this is no answer. It takes somebody who may write to this repository."
+    )
+
+
+def edited(comment: Comment) -> Note:
+    words = "this comment was edited, so nobody can tell what was said. Please reply with a new one."
+    return Note(about(comment), f"{who(comment)}: {words}")
+
+
+def unclear(comment: Comment, why: str, gate: Gate | None, waiting: Sequence[str] = ()) -> Note:
+    """What was not understood, and what would be."""
+    lines = [f"{who(comment)}: this could not be taken as an answer: {span(why, 300)}"]
+    if gate is not None:
+        named = f" {gate.id}" if len(waiting) > 1 else ""
+        lines.append("What would be:\n\n" + block("\n".join(examples(gate, named)), 2000, fold=False))
+    elif waiting:
+        several = "\n".join(f"/answer {one} …" for one in waiting[:20])
+        lines.append("Please name the gate that you mean:\n\n" + block(several, 2000, fold=False))
+    return Note(about(comment), "\n\n".join(lines))
+
+
+def too_late(comment: Comment, why: str) -> Note:
+    return Note(about(comment), f"{who(comment)}: this came too late and has no effect: {span(why, 300)}")
+
+
+def changed(comment: Comment, why: str) -> Note:
+    words = "the question changed after it was read. Please look again, and reply with a new comment"
+    return Note(about(comment), f"{who(comment)}: {words}: {span(why, 300)}")
+
+
+def refused(comment: Comment, why: str) -> Note:
+    return Note(about(comment), f"{who(comment)}: this is no answer here: {span(why, 300)}")

@@ -1,0 +1,179 @@
+"""Test bed: GitHub's own OpenAPI description, the part that a gate needs; every request and reply of a test is held to it.
+
+`github-api.json` is extracted by `subset` from `api.github.com.json` of the npm package @octokit/openapi (MIT licence, © its
+contributors), with what only explains left out. A slow test extracts it again from the real package and finds the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from openapi_core import OpenAPI
+from openapi_core.testing import MockRequest, MockResponse
+
+FILE = Path(__file__).with_name("github-api.json")
+HOST = "https://api.github.com"
+PLAIN = "application/json"
+USED: dict[str, tuple[str, ...]] = {
+    "/user": ("get",),
+    "/repos/{owner}/{repo}": ("get",),
+    "/repos/{owner}/{repo}/issues/comments/{comment_id}": ("get", "patch"),
+    "/repos/{owner}/{repo}/issues/comments/{comment_id}/reactions": ("post",),
+    "/repos/{owner}/{repo}/issues/{issue_number}/comments": ("get", "post"),
+    "/repos/{owner}/{repo}/collaborators/{username}/permission": ("get",),
+    "/repos/{owner}/{repo}/pulls": ("get",),
+    "/repos/{owner}/{repo}/pulls/{pull_number}": ("get",),
+    "/repos/{owner}/{repo}/statuses/{sha}": ("post",),
+    "/repos/{owner}/{repo}/actions/workflows/{workflow_id}/dispatches": ("post",),
+    "/repos/{owner}/{repo}/dispatches": ("post",),
+}
+EXPLAINS = frozenset(
+    ("description", "summary", "example", "examples", "externalDocs", "tags", "operationId", "x-github")
+)
+# Their replies are long, and we read four fields of them: those are enough to hold our reading to.
+READ = {
+    "full-repository": ("default_branch", "full_name", "id", "name"),
+    "pull-request": ("number", "state", "html_url", "head"),
+    "pull-request-simple": ("number", "state", "html_url", "head"),
+    "issue-comment": ("id", "body", "user", "created_at", "updated_at", "html_url", "issue_url"),
+    "private-user": ("login", "id", "type"),
+    "public-user": ("login", "id", "type"),
+    "simple-user": ("login", "id", "type"),
+    "nullable-simple-user": ("login", "id", "type"),
+    "repository": ("full_name", "id", "name"),
+    "repository-collaborator-permission": ("permission", "role_name"),
+    "status": ("id", "state", "context", "description", "target_url"),
+    "reaction": ("id", "content"),
+}
+
+
+def subset(whole: Mapping[str, Any]) -> dict[str, Any]:
+    """The operations that we use, with the components that they need, and nothing that only explains."""
+    paths = {
+        path: {method: operation(whole["paths"][path][method]) for method in methods}
+        for path, methods in USED.items()
+    }
+    components: dict[str, dict[str, Any]] = {}
+    wanted = refs_in(paths)
+    while wanted:
+        ref = wanted.pop()
+        _, _, kind, name = ref.split("/")
+        if name in components.get(kind, {}):
+            continue
+        found = kept(whole["components"][kind][name])
+        if kind == "schemas" and name in READ:
+            found = narrowed(found, READ[name])
+        components.setdefault(kind, {})[name] = found
+        wanted |= refs_in(found)
+    ordered = {kind: dict(sorted(items.items())) for kind, items in sorted(components.items())}
+    info = {
+        "title": "GitHub's REST API, a part",
+        "version": whole["info"]["version"],
+        "license": whole["info"]["license"],
+    }
+    return {
+        "openapi": whole["openapi"],
+        "info": info,
+        "servers": [{"url": HOST}],
+        "paths": paths,
+        "components": ordered,
+    }
+
+
+def operation(found: Mapping[str, Any]) -> dict[str, Any]:
+    slim = {name: kept(found[name]) for name in ("parameters", "requestBody") if name in found}
+    good = {code: kept(reply) for code, reply in found["responses"].items() if code.startswith("2")}
+    for reply in good.values():
+        reply.pop("headers", None)
+        reply["description"] = "done"
+    return {**slim, "responses": good}
+
+
+def kept(item: Any, *, names: bool = False) -> Any:
+    """Without what only explains. `names`: the keys are somebody's properties, not the language's words."""
+    if isinstance(item, dict):
+        return {
+            key: kept(value, names=key == "properties")
+            for key, value in item.items()
+            if names or (key not in EXPLAINS and not key.startswith("x-"))
+        }
+    return [kept(value) for value in item] if isinstance(item, list) else item
+
+
+def narrowed(schema: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    inside = {name: schema["properties"][name] for name in names if name in schema["properties"]}
+    needed = [name for name in schema.get("required", []) if name in inside]
+    if "head" in inside:
+        inside["head"] = narrowed_head(inside["head"])
+    return {
+        **{key: value for key, value in schema.items() if key != "required"},
+        "properties": inside,
+        "required": needed,
+    }
+
+
+def narrowed_head(head: dict[str, Any]) -> dict[str, Any]:
+    names = ("ref", "sha", "repo")
+    repo = {
+        "type": "object",
+        "nullable": True,
+        "properties": {"full_name": {"type": "string"}},
+        "required": ["full_name"],
+    }
+    inside = {name: head["properties"][name] for name in names}
+    return {"type": "object", "properties": {**inside, "repo": repo}, "required": list(names)}
+
+
+def refs_in(item: Any) -> set[str]:
+    if isinstance(item, dict):
+        own = {item["$ref"]} if isinstance(item.get("$ref"), str) else set()
+        return own.union(*(refs_in(value) for value in item.values()), set())
+    return set().union(*(refs_in(value) for value in item)) if isinstance(item, list) else set()
+
+
+def write(package: Path) -> None:
+    """Extract it anew from the npm package's folder."""
+    whole = json.loads((package / "generated/api.github.com.json").read_text(encoding="utf-8"))
+    FILE.write_text(json.dumps(subset(whole), indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+# holding requests and replies to it
+
+
+@cache
+def description() -> OpenAPI:
+    """Loaded once."""
+    return OpenAPI.from_dict(json.loads(FILE.read_text(encoding="utf-8")))
+
+
+def hold(method: str, target: str, headers: Mapping[str, str], body: bytes) -> MockRequest:
+    """The request, found valid; anything else raises."""
+    parts = urlsplit(target)
+    request = MockRequest(
+        HOST,
+        method.lower(),
+        parts.path,
+        args=dict(parse_qsl(parts.query, keep_blank_values=True)),
+        headers=dict(headers),
+        data=body or None,
+        content_type=headers.get("Content-Type", PLAIN),
+    )
+    description().validate_request(request)
+    refuse_unknown(request)
+    return request
+
+
+def refuse_unknown(request: MockRequest) -> None:
+    """A parameter or field that the description does not know would be ignored by GitHub, and we would not notice."""
+    found = description().unmarshal_request(request)
+    strange = set(request.parameters.query) - set(found.parameters.query)
+    assert not strange, f"GitHub knows no parameter {strange} of {request.method} {request.path}"
+
+
+def hold_reply(request: MockRequest, status: int, body: bytes) -> None:
+    description().validate_response(request, MockResponse(body, status_code=status, content_type=PLAIN))

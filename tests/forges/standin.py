@@ -1,0 +1,347 @@
+"""Test bed: a forge on loopback that remembers. GitHub's is held to GitHub's own description, request by request.
+
+Whatever breaks the description is kept in `broken`, and the fixture fails its test.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from . import description
+
+START = 1_780_000_000
+ROBOT = "github-actions[bot]"
+Reply = tuple[int, Any]
+
+
+@dataclass
+class Account:
+    login: str
+    number: int
+    type: str = "User"
+    permission: str = "read"
+
+    @property
+    def shape(self) -> dict[str, object]:
+        return {"login": self.login, "id": self.number, "type": self.type}
+
+
+@dataclass
+class Fault:
+    """What the next requests get instead of an answer. `done`: it is done all the same."""
+
+    status: int
+    headers: dict[str, str] = field(default_factory=dict)
+    done: bool = False
+    methods: tuple[str, ...] = ("GET", "POST", "PATCH")
+
+
+@dataclass
+class Forge:
+    """The state of one repository `team/project`, and what was asked of it."""
+
+    kind: str = "github"
+    port: int = 0
+    accounts: dict[str, Account] = field(default_factory=dict)
+    tokens: dict[str, str] = field(default_factory=dict)
+    comments: dict[int, dict[str, Any]] = field(default_factory=dict)
+    pulls: dict[int, dict[str, Any]] = field(default_factory=dict)
+    statuses: list[dict[str, Any]] = field(default_factory=list)
+    reactions: list[tuple[int, str, str]] = field(default_factory=list)
+    dispatched: list[dict[str, Any]] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+    ticks: int = 0
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+    repository = "team/project"
+
+    def __post_init__(self) -> None:
+        self.join(ROBOT, "Bot", "none", token="job-token")
+
+    @property
+    def api(self) -> str:
+        return f"http://127.0.0.1:{self.port}" + ("/api/v1" if self.kind == "gitea" else "")
+
+    @property
+    def site(self) -> str:
+        return f"http://127.0.0.1:{self.port}/{self.repository}"
+
+    @property
+    def env(self) -> dict[str, str]:
+        """As a job of this forge has it."""
+        return {
+            "GITHUB_API_URL": self.api,
+            "GITHUB_SERVER_URL": f"http://127.0.0.1:{self.port}",
+            "GITHUB_REPOSITORY": self.repository,
+            "GITHUB_TOKEN": "job-token",
+        }
+
+    def join(self, login: str, type: str = "User", permission: str = "write", *, token: str = "") -> Account:
+        account = self.accounts.setdefault(login, Account(login, 1000 + len(self.accounts), type, permission))
+        if token:
+            self.tokens[token] = login
+        return account
+
+    def open_pull(
+        self, number: int, branch: str, head: str, *, home: str | None = repository
+    ) -> dict[str, Any]:
+        repo = {"full_name": home} if home else None
+        self.pulls[number] = {
+            "number": number,
+            "state": "open",
+            "html_url": f"{self.site}/pull/{number}",
+            "head": {"ref": branch, "sha": head, "repo": repo},
+        }
+        return self.pulls[number]
+
+    def now(self) -> str:
+        self.ticks += 1
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(START + self.ticks))
+
+    def write(self, thread: int, login: str, body: str) -> dict[str, Any]:
+        """Somebody comments."""
+        with self.lock:
+            number, now = 5_000_000_000 + len(self.comments), self.now()
+            self.comments[number] = {
+                "id": number,
+                "body": body,
+                "user": self.accounts[login].shape,
+                "created_at": now,
+                "updated_at": now,
+                "html_url": f"{self.site}/pull/{thread}#issuecomment-{number}",
+                "issue_url": f"{self.api}/repos/{self.repository}/issues/{thread}",
+            }
+            return self.comments[number]
+
+    def edit(self, number: int, body: str) -> dict[str, Any]:
+        with self.lock:
+            self.comments[number] |= {"body": body, "updated_at": self.now()}
+            return self.comments[number]
+
+    def by(self, login: str) -> list[dict[str, Any]]:
+        return [comment for comment in self.comments.values() if comment["user"]["login"] == login]
+
+    def event(self, comment: dict[str, Any], action: str = "created") -> dict[str, Any]:
+        """The event that a new comment brings, with what we read of it and something that we must not."""
+        thread = int(comment["issue_url"].rpartition("/")[2])
+        return {
+            "action": action,
+            "comment": {**comment, "author_association": "NONE"},
+            "issue": {"number": thread, "pull_request": {"url": f"{self.api}/repos/x/pulls/{thread}"}},
+            "repository": {"full_name": self.repository},
+            "sender": comment["user"],
+        }
+
+    # answering requests
+
+    def answer(self, method: str, path: str, query: dict[str, str], body: Any, login: str) -> Reply:
+        for pattern, act in ROUTES:
+            found = re.fullmatch(pattern, f"{method} {path}")
+            if found:
+                with self.lock:
+                    return act(self, found.groups(), query, body, login)
+        return 404, {"message": "Not Found"}
+
+
+def whoami(forge: Forge, _: Any, _query: Any, _body: Any, login: str) -> Reply:
+    if login == ROBOT:
+        return 403, {"message": "Resource not accessible by integration"}
+    return 200, forge.accounts[login].shape
+
+
+def repository(forge: Forge, _: Any, _query: Any, _body: Any, _login: str) -> Reply:
+    return 200, {"id": 1, "name": "project", "full_name": forge.repository, "default_branch": "main"}
+
+
+def one_comment(forge: Forge, parts: Any, _query: Any, _body: Any, _login: str) -> Reply:
+    found = forge.comments.get(int(parts[0]))
+    return (200, found) if found else (404, {"message": "Not Found"})
+
+
+def patch_comment(forge: Forge, parts: Any, _query: Any, body: Any, _login: str) -> Reply:
+    return 200, forge.edit(int(parts[0]), body["body"])
+
+
+def comments(forge: Forge, parts: Any, _query: Any, _body: Any, _login: str) -> Reply:
+    here = [c for c in forge.comments.values() if c["issue_url"].endswith(f"/{parts[0]}")]
+    return 200, here
+
+
+def post_comment(forge: Forge, parts: Any, _query: Any, body: Any, login: str) -> Reply:
+    if len(body["body"]) > 65_536:
+        return 422, {"message": "Body is too long (maximum is 65536 characters)"}
+    return 201, forge.write(int(parts[0]), login, body["body"])
+
+
+def react(forge: Forge, parts: Any, _query: Any, body: Any, login: str) -> Reply:
+    reaction = (int(parts[0]), body["content"], login)
+    known = reaction in forge.reactions
+    if not known:
+        forge.reactions.append(reaction)
+    shape = {"id": 1, "content": body["content"], "user": forge.accounts[login].shape}
+    return (200 if known else 201), {**shape, "node_id": "x", "created_at": "2026-01-01T00:00:00Z"}
+
+
+def permission(forge: Forge, parts: Any, _query: Any, _body: Any, _login: str) -> Reply:
+    account = forge.accounts.get(unquote(parts[0]))
+    if account is None:
+        return 404, {"message": "Not Found"}
+    return 200, {"permission": account.permission, "role_name": account.permission, "user": None}
+
+
+def pulls(forge: Forge, _: Any, query: Any, _body: Any, _login: str) -> Reply:
+    found = [pull for pull in forge.pulls.values() if pull["state"] == query.get("state", "open")]
+    head = query.get("head", "").partition(":")[2]
+    return 200, [pull for pull in found if not head or pull["head"]["ref"] == head]
+
+
+def one_pull(forge: Forge, parts: Any, _query: Any, _body: Any, _login: str) -> Reply:
+    found = forge.pulls.get(int(parts[0]))
+    return (200, found) if found else (404, {"message": "Not Found"})
+
+
+def status(forge: Forge, parts: Any, _query: Any, body: Any, _login: str) -> Reply:
+    forge.statuses.append({**body, "sha": parts[0]})
+    return 201, {"id": 1, "target_url": None, **body}
+
+
+def dispatch(forge: Forge, parts: Any, _query: Any, body: Any, login: str) -> Reply:
+    if login == "no-actions":
+        return 403, {"message": "Resource not accessible by personal access token"}
+    forge.dispatched.append({**body, "workflow": parts[0], "sender": login})
+    if body.get("return_run_details"):
+        url = f"{forge.site}/actions/runs/7"
+        return 200, {"workflow_run_id": 7, "run_url": url, "html_url": url}
+    return 204, None
+
+
+def dispatch_event(forge: Forge, _: Any, _query: Any, body: Any, login: str) -> Reply:
+    forge.dispatched.append({**body, "sender": login})
+    return 204, None
+
+
+Route = Callable[[Forge, Any, Any, Any, str], Reply]
+AT = "/repos/team/project"
+ROUTES: list[tuple[str, Route]] = [
+    ("GET /user", whoami),
+    (f"GET {AT}", repository),
+    (rf"GET {AT}/issues/comments/(\d+)", one_comment),
+    (rf"PATCH {AT}/issues/comments/(\d+)", patch_comment),
+    (rf"POST {AT}/issues/comments/(\d+)/reactions", react),
+    (rf"GET {AT}/issues/(\d+)/comments", comments),
+    (rf"POST {AT}/issues/(\d+)/comments", post_comment),
+    (rf"GET {AT}/collaborators/([^/]+)/permission", permission),
+    (f"GET {AT}/pulls", pulls),
+    (rf"GET {AT}/pulls/(\d+)", one_pull),
+    (rf"POST {AT}/statuses/(\w+)", status),
+    (rf"POST {AT}/actions/workflows/([\w.]+)/dispatches", dispatch),
+    (f"POST {AT}/dispatches", dispatch_event),
+]
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One request: a fault if one is due, else held to the description, answered, and the reply held to it too."""
+
+    forge: Forge
+    protocol_version = "HTTP/1.1"
+
+    def handle_any(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        parts = urlsplit(self.path)
+        prefix = "/api/v1" if self.forge.kind == "gitea" else ""
+        target = self.path.removeprefix(prefix)
+        with self.forge.lock:
+            self.forge.asked.append(f"{self.command} {target}")
+            due = [fault for fault in self.forge.faults if self.command in fault.methods]
+            fault = due[0] if due else None
+            if fault:
+                self.forge.faults.remove(fault)
+        if fault and not fault.done:
+            self.say(fault.status, {"message": "a fault"}, fault.headers)
+            return
+        login = self.forge.tokens.get(self.headers.get("Authorization", "").partition(" ")[2], "")
+        if not login:
+            self.say(401, {"message": "Bad credentials"})
+            return
+        request = self.held(target, body)
+        query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+        given = json.loads(body) if body else None
+        code, value = self.forge.answer(self.command, parts.path.removeprefix(prefix), query, given, login)
+        value, links = paged(value, query, f"http://127.0.0.1:{self.forge.port}{parts.path}")
+        if request is not None and code < 300:
+            self.check(lambda: description.hold_reply(request, code, json.dumps(value).encode()))
+        if fault:
+            self.say(fault.status, {"message": "a fault"}, fault.headers)
+            return
+        self.say(code, value, links)
+
+    do_GET = do_POST = do_PATCH = handle_any  # noqa: N815 - the names that http.server looks for
+
+    def held(self, target: str, body: bytes) -> Any:
+        if self.forge.kind != "github":
+            return None
+        return self.check(lambda: description.hold(self.command, target, dict(self.headers), body))
+
+    def check(self, held: Callable[[], Any]) -> Any:
+        try:
+            return held()
+        except Exception as wrong:  # noqa: BLE001 - whatever it is, the test is told
+            self.forge.broken.append(f"{self.command} {self.path}: {wrong!r}: {wrong.__cause__}")
+            return None
+
+    def say(self, code: int, value: Any, headers: dict[str, str] | None = None) -> None:
+        data = b"" if value is None else json.dumps(value).encode()
+        self.send_response(code)
+        for name, word in {"Content-Type": "application/json", **(headers or {})}.items():
+            self.send_header(name, word)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Tests are quiet."""
+
+
+def paged(value: Any, query: dict[str, str], url: str) -> tuple[Any, dict[str, str]]:
+    """One page of a list, and where the next one is."""
+    if not isinstance(value, list):
+        return value, {}
+    size = int(query.get("per_page") or query.get("limit") or 30)
+    page = int(query.get("page") or 1)
+    rest = value[page * size :]
+    following = "&".join(f"{name}={word}" for name, word in {**query, "page": page + 1}.items())
+    links = {"Link": f'<{url}?{following}>; rel="next", <{url}?page=1>; rel="first"'} if rest else {}
+    return value[(page - 1) * size : page * size], links
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+
+@contextmanager
+def forge_server(kind: str = "github") -> Iterator[Forge]:
+    """A forge for as long as the `with` lasts."""
+    forge = Forge(kind)
+    handler = type("OneHandler", (Handler,), {"forge": forge})
+    with Server(("127.0.0.1", 0), handler) as listening:
+        forge.port = listening.server_port
+        thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        thread.start()
+        try:
+            yield forge
+        finally:
+            listening.shutdown()
+            thread.join(10)
+    assert not forge.broken, "\n".join(forge.broken)

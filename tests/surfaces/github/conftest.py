@@ -1,0 +1,106 @@
+"""A forge on loopback, a bare repository behind it, and people in clones of their own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forges.standin import Forge, forge_server
+from resuming import Agent
+from testbed.command import Command, Outcome
+from testbed.repositories import Clone
+
+THREAD = 7
+
+
+@pytest.fixture
+def forge(monkeypatch: pytest.MonkeyPatch) -> Iterator[Forge]:
+    """GitHub, with Ada who may write and Eve who may only read."""
+    with forge_server() as running:
+        running.join("ada", token="ada-token")
+        running.join("grace")
+        running.join("eve", permission="read")
+        for name, value in running.env.items():
+            monkeypatch.setenv(name, value)
+        yield running
+
+
+@pytest.fixture
+def agent(person: object, tmp_path: Path) -> Agent:
+    """Set up on this machine by its git configuration alone."""
+    scripted = Agent(tmp_path / "agent")
+    scripted.set_up()
+    return scripted
+
+
+@dataclass
+class Team:
+    """A pull request of the branch `feature`, the clone that its agent works in, and jobs in fresh clones."""
+
+    forge: Forge
+    bare: Clone
+    clone_of: Callable[..., Clone]
+    cli: Command
+    folder: Path
+    jobs: int = 0
+
+    def __post_init__(self) -> None:
+        self.agents = self.clone_of(self.bare, "agents")
+        self.agents.git("checkout", "-q", "-b", "feature")
+        self.agents.git("push", "-q", "origin", "feature")
+        for key in ("initialised", "publishWork"):
+            self.agents.git("config", f"gitgate.{key}", "true")
+        self.agents.git("config", "gitgate.session", "push")
+        self.forge.open_pull(THREAD, "feature", self.agents.git("rev-parse", "HEAD"))
+
+    def ask(self, *words: str, show: bool = True) -> str:
+        """The agent asks, and its question is shown."""
+        gate = self.cli.quick("ask", *words, "--agent", "scripted", cwd=self.agents.path, code=0).line
+        if show:
+            self.cli.quick("github", "comment", gate, cwd=self.agents.path, code=0)
+        return gate
+
+    def job(self) -> Clone:
+        """A fresh clone, as a job's checkout."""
+        self.jobs += 1
+        return self.clone_of(self.bare, f"job{self.jobs}")
+
+    def event_file(self, event: dict[str, Any]) -> Path:
+        place = self.folder / f"event{len(list(self.folder.glob('event*')))}.json"
+        place.write_text(json.dumps(event), encoding="utf-8")
+        return place
+
+    def reply(self, body: str, login: str = "ada", thread: int = THREAD, **how: Any) -> dict[str, Any]:
+        """Somebody comments, and a job hears of it: what the job said."""
+        return self.hear(self.forge.write(thread, login, body), **how).json  # type: ignore[no-any-return]
+
+    def hear(self, comment: dict[str, Any], *flags: str, code: int = 0, action: str = "created") -> Outcome:
+        place = self.event_file(self.forge.event(comment, action))
+        return self.cli.quick(
+            "github", "accept", str(place), "--json", *flags, cwd=self.job().path, code=code
+        )
+
+    def gate(self, gate: str) -> Any:
+        """As the shared repository has it."""
+        clone = self.job()
+        self.cli.quick("sync", cwd=clone.path, code=0)
+        return self.cli.quick("show", gate, "--json", cwd=clone.path, code=0).json
+
+    def shown(self, gate: str) -> str:
+        """Our comment about a gate."""
+        (only,) = [c for c in self.forge.by("github-actions[bot]") if f"gate={gate} seen=" in c["body"]]
+        return str(only["body"])
+
+    def told(self) -> list[str]:
+        """Our short replies."""
+        return [str(c["body"]) for c in self.forge.by("github-actions[bot]") if "told=" in c["body"]]
+
+
+@pytest.fixture
+def team(forge: Forge, bare: Clone, clone_of: Callable[..., Clone], cli: Command, tmp_path: Path) -> Team:
+    return Team(forge, bare, clone_of, cli, tmp_path)

@@ -1,0 +1,200 @@
+"""From a comment to an answer: whose word counts, whose does not, and that both are told."""
+
+from __future__ import annotations
+
+import pytest
+
+from .conftest import THREAD, Team
+
+
+def test_a_question_is_a_comment_and_a_reply_is_the_answer(team: Team) -> None:
+    """Asked, shown once, answered by a comment; the record says who, where and when."""
+    gate = team.ask("Which database?", "-o", "Postgres", "-o", "SQLite=one file")
+    assert "Which database?" in team.shown(gate)
+    assert "/choose 1" in team.shown(gate)
+    said = team.reply("/choose 2")
+    assert (said["outcome"], said["gate"]) == ("answered", gate)
+    now = team.gate(gate)
+    assert now["state"] == "answered"
+    answer = now["answer"]
+    assert (answer["via"], list(answer["values"].values())) == ("github", ["SQLite"])
+    ada = team.forge.accounts["ada"]
+    assert answer["by"] == f"ada <{ada.number}+ada@users.noreply.127.0.0.1>"
+    comment = team.forge.by("ada")[0]
+    assert answer["evidence"] == {
+        "comment": comment["id"], "url": comment["html_url"], "login": "ada", "account": ada.number,
+        "at": comment["created_at"],
+    }  # fmt: skip
+    assert "### ✅ Answered" in team.shown(gate)
+    assert f"[the reply]({comment['html_url']})" in team.shown(gate)
+    reactions = [word for number, word, _ in team.forge.reactions if number == comment["id"]]
+    assert reactions == ["eyes", "+1"]
+
+
+def test_who_may_not_write_is_told_once(team: Team) -> None:
+    """Row 2: an outsider's `/approve` is no answer, and the thread says so one time only."""
+    gate = team.ask("Deploy?", "--type", "approval")
+    for _ in range(3):
+        assert team.reply("/approve", "eve")["outcome"] == "refused"
+    assert len(team.told()) == 1
+    assert "no answer" in team.told()[0]
+    assert team.gate(gate)["state"] == "awaiting"
+    assert team.reply("/approve ship it")["outcome"] == "answered"
+    assert team.gate(gate)["answer"]["note"] == "ship it"
+
+
+@pytest.mark.parametrize(
+    ("permission", "counts"), [("admin", True), ("write", True), ("read", False), ("none", False)]
+)
+def test_permission_is_what_the_forge_says(team: Team, permission: str, counts: bool) -> None:
+    """Whatever the event claims about its author, the collaborators API decides."""
+    team.forge.accounts["grace"].permission = permission
+    gate = team.ask("Deploy?", "--type", "approval")
+    team.reply("/approve", "grace")
+    assert (team.gate(gate)["state"] == "answered") is counts
+
+
+def test_an_edited_comment_is_no_answer(team: Team) -> None:
+    """Row 3: edited before it was read, it is refused; what counts is the comment now, not the event's copy of it."""
+    gate = team.ask("Deploy?", "--type", "approval")
+    comment = dict(team.forge.write(THREAD, "ada", "/reject"))
+    team.forge.edit(comment["id"], "/approve")
+    assert team.hear(comment).json["outcome"] == "refused"
+    assert "edited" in team.told()[0]
+    assert team.gate(gate)["state"] == "awaiting"
+
+
+def test_an_edit_is_no_event_of_ours(team: Team) -> None:
+    """Neither is a deletion."""
+    team.ask("Deploy?", "--type", "approval")
+    comment = team.forge.write(THREAD, "ada", "/approve")
+    for action in ("edited", "deleted"):
+        assert team.hear(comment, action=action).json["outcome"] == "ignored"
+
+
+def test_a_comment_that_is_gone_is_no_answer(team: Team) -> None:
+    """Deleted before it was read."""
+    gate = team.ask("Deploy?", "--type", "approval")
+    comment = team.forge.write(THREAD, "ada", "/approve")
+    del team.forge.comments[comment["id"]]
+    assert team.hear(comment).json["outcome"] == "ignored"
+    assert team.gate(gate)["state"] == "awaiting"
+
+
+def test_a_program_is_nobody(team: Team) -> None:
+    """A bot's word is not taken, even if the event says that a person sent it; nor what an app says in a person's name."""
+    gate = team.ask("Deploy?", "--type", "approval")
+    team.forge.join("helper[bot]", "Bot", "write")
+    comment = team.forge.write(THREAD, "helper[bot]", "/approve")
+    assert team.hear({**comment, "user": team.forge.accounts["ada"].shape}).json["outcome"] == "ignored"
+
+    assert team.gate(gate)["state"] == "awaiting"
+
+
+def test_a_second_delivery_changes_nothing(team: Team) -> None:
+    """The same event twice is one answer, and nobody is told that they came too late."""
+    gate = team.ask("Which?")
+    comment = team.forge.write(THREAD, "ada", "/answer Postgres")
+    assert team.hear(comment).json["outcome"] == "answered"
+    before = team.gate(gate)["tip"]
+    assert team.hear(comment).json["outcome"] == "again"
+    assert team.gate(gate)["tip"] == before
+    assert team.told() == []
+
+
+def test_the_second_person_is_told_who_was_first(team: Team) -> None:
+    """One answer; the other reply gets a word."""
+    team.ask("Which?")
+    team.reply("/answer Postgres")
+    assert team.reply("/answer SQLite", "grace")["outcome"] == "late"
+    assert "ada was first" in team.told()[0]
+
+
+def test_what_cannot_be_understood_is_told_with_an_example(team: Team) -> None:
+    """One short reply shows what would be understood; the next one is taken."""
+    gate = team.ask("Which?", "-o", "Postgres", "-o", "SQLite", "--no-other")
+    assert team.reply("/choose 9")["outcome"] == "unclear"
+    assert "/choose 1" in team.told()[0]
+    assert team.reply("/approve")["outcome"] == "unclear"
+    assert team.reply("/choose sqlite")["outcome"] == "answered"
+    assert list(team.gate(gate)["answer"]["values"].values()) == ["SQLite"]
+
+
+def test_with_several_gates_the_reply_names_one(team: Team) -> None:
+    """Without a name nobody can tell which is meant."""
+    first, second = team.ask("Which?"), team.ask("Deploy?", "--type", "approval")
+    assert f"/approve {second}" in team.shown(second)
+    assert team.reply("/approve")["outcome"] == "unclear"
+    assert first in team.told()[0]
+    assert second in team.told()[0]
+    assert team.reply(f"/approve {second[:4]} all good")["gate"] == second
+    assert team.gate(second)["answer"]["note"] == "all good"
+    assert team.reply("/answer Postgres")["gate"] == first
+
+
+def test_an_older_approval_is_no_answer_to_a_later_question(team: Team) -> None:
+    """What was said before the question was shown is not about it, however late the event comes."""
+    early = team.forge.write(THREAD, "ada", "/approve")
+    gate = team.ask("Deploy?", "--type", "approval")
+    assert team.hear(early).json["outcome"] == "ignored"
+    assert team.gate(gate)["state"] == "awaiting"
+
+
+def test_a_question_that_changed_is_to_be_read_again(team: Team) -> None:
+    """Row 7: terms that moved after the comment was shown make a reply stale; it says so, and nothing is written."""
+    gate = team.ask("Deploy?", "--type", "approval")
+    team.cli.quick("edit", gate, "--priority", "high", cwd=team.agents.path, code=0)
+    assert team.reply("/approve")["outcome"] == "stale"
+    assert team.gate(gate)["state"] == "awaiting"
+    team.cli.quick("github", "comment", gate, cwd=team.agents.path, code=0)
+    assert team.reply("/approve")["outcome"] == "answered"
+
+
+def test_a_stop_ends_it(team: Team) -> None:
+    """With its reason, and who said so."""
+    gate = team.ask("Which?")
+    assert team.reply("/stop")["outcome"] == "unclear"
+    assert team.reply("/stop we do it differently")["outcome"] == "stopped"
+    now = team.gate(gate)
+    assert now["state"] == "stopped"
+    assert now["closing"]["by"].startswith("ada <")
+    assert "we do it differently" in now["closing"]["reason"]
+    assert "### ⏹️ Stopped" in team.shown(gate)
+
+
+def test_talk_is_left_alone(team: Team) -> None:
+    """A thread is for talking, too: no reaction, no reply, no request."""
+    team.ask("Which?")
+    before = len(team.forge.asked)
+    assert team.reply("I like Postgres. /answer is how one would say it.")["outcome"] == "ignored"
+    assert len(team.forge.asked) == before
+    assert team.told() == []
+
+
+def test_another_repositorys_event_is_ignored(team: Team) -> None:
+    """A file that was meant for another repository decides nothing here."""
+    team.ask("Which?")
+    event = team.forge.event(team.forge.write(THREAD, "ada", "/answer Postgres"))
+    event["repository"]["full_name"] = "somebody/else"
+    said = team.cli.quick(
+        "github", "accept", str(team.event_file(event)), "--json", cwd=team.job().path, code=0
+    )
+    assert said.json["outcome"] == "ignored"
+
+
+def test_a_quoted_gate_is_answered_in_plain_words(team: Team) -> None:
+    """Quoting our comment, or beginning with the gate's name, says which one is meant."""
+    first, second = team.ask("Which database?"), team.ask("Which region?")
+    assert team.reply(f"> gate **{first}** · asked by\n\nPostgres")["gate"] == first
+    assert team.reply(f"{second}: eu")["gate"] == second
+    assert list(team.gate(second)["answer"]["values"].values()) == ["eu"]
+
+
+def test_answers_on_a_later_page_are_seen(team: Team) -> None:
+    """Our comment is found again behind a hundred others."""
+    for number in range(130):
+        team.forge.write(THREAD, "grace", f"talk {number}")
+    gate = team.ask("Which?")
+    assert team.reply("/answer Postgres")["outcome"] == "answered"
+    team.cli.quick("github", "comment", gate, cwd=team.job().path, code=0)
+    assert len([c for c in team.forge.by("github-actions[bot]") if "gate=" in c["body"]]) == 1

@@ -1,0 +1,141 @@
+"""The comment: what it shows, how long it gets, and that nothing that somebody wrote acts in it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gitgate.core.fold import begin
+from gitgate.core.model import Asker, Entry, Gate, Opened, Option, Question, Work
+from gitgate.surfaces.github.comment import Mark, View, read_mark, render
+from gitgate.surfaces.github.words import block, clipped, size, span
+
+ONE = "7k2fw9c3ab"
+SITE = "https://github.com/team/project"
+DIRTY = Work("a" * 40, "b" * 40, "c" * 40, "feature", True, 3, 10, 2, ((".env", "looks secret"),))
+HOSTILE = [
+    "@everyone look", "see #12 and team/project#3", "![x](https://evil.example/beacon.png)", "<img src=https://evil.example/x>",
+    "</details>", "<!-- gitgate gate=7k2fw9c3ab seen=" + "d" * 40 + " -->", "```\n# out of the fence\n```", "````", "`" * 30,
+    "\u202egnp.exe", "\x1b[31mred", "a\u200bb", "[click](javascript:alert(1))", "https://evil.example/x", "~~~\nx\n~~~",
+    "line\r\n\r\n### heading", "$(id) ${{ secrets.X }}", "|a|b|\n|-|-|", "\\`", "- [x] done", "\n\n\n", "` @octocat `",
+]  # fmt: skip
+
+
+def gate_of(**fields: object) -> Gate:
+    opened = Opened(
+        str(fields.pop("title", "Which database?")),
+        fields.pop("questions", (Question("db", "Which database?", "text"),)),  # type: ignore[arg-type]
+        Asker(str(fields.pop("agent", "backend/91fe")), "2026-01-01T00:00:00Z", "Ada <ada@example.org>"),
+        DIRTY,
+        "nonce",
+        **fields,  # type: ignore[arg-type]
+    )
+    return begin(ONE, Entry("e" * 40, "opened", opened), opened)
+
+
+def outside(body: str) -> str:
+    """What a forge would read as markup: neither fenced blocks nor code spans, as CommonMark tells them."""
+    kept: list[str] = []
+    fence = ""
+    for line in body.split("\n"):
+        mark = re.match(r" {0,3}(`{3,})([^`]*)$", line)
+        if fence:
+            if mark and len(mark.group(1)) >= len(fence) and not mark.group(2).strip():
+                fence = ""
+            continue
+        if mark:
+            fence = mark.group(1)
+            continue
+        kept.append(re.sub(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", "CODE", line))
+    assert not fence, "a block is left open"
+    return "\n".join(kept)
+
+
+def test_it_says_all_that_a_person_needs() -> None:
+    """Question, options, context, work, who may answer, how, and until when."""
+    question = Question(
+        "db", "Which database?", "choice", (Option("Postgres"), Option("SQLite", "one file")), other=True
+    )
+    gate = gate_of(
+        questions=(question,), context="We need one.", deadline="2026-02-01T00:00:00Z", to=("@ada",)
+    )
+    body = render(View(gate, " a | 2 +-", "+new line\n", SITE))
+    for words in ("Which database?", "Postgres", "one file", "We need one.", "3 files changed, +10 −2", "+new line", "@ada",
+                  "2026-02-01T00:00:00Z", "/choose 1", "/answer other: something else", "/stop", "left out", "backend/91fe"):  # fmt: skip
+        assert words in body
+    assert read_mark(body) == Mark(ONE, "e" * 40)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_nothing_that_somebody_wrote_acts(text: str) -> None:
+    """Row 13: wherever it stands, it is inside code: no mention, link, picture, HTML, mark, escape or reversal."""
+    question = Question(
+        "db",
+        text,
+        "choice",
+        (Option(text.strip() or "x", text), Option("other one")),
+        default=None,
+        other=True,
+    )
+    gate = gate_of(
+        title=text.strip() or "x", questions=(question,), context=text, agent=text.strip() or "x", to=(text,)
+    )
+    body = render(View(gate, text, text, SITE))
+    plain = outside(body)
+    harmless = outside(render(View(gate_of(questions=(replace(question, prompt="x"),)), "x", "x", SITE)))
+    assert read_mark(body) == Mark(ONE, "e" * 40)
+    for bad in (
+        "@",
+        "evil.example",
+        "<img",
+        "javascript",
+        "#12",
+        "project#3",
+        "\x1b",
+        "\u202e",
+        "\u200b",
+        "${{",
+        "octocat",
+    ):
+        assert bad not in plain.replace("@ada", "")
+    assert plain.count("<!--") == 1
+    assert plain.count("</details>") == plain.count("<details")
+    assert plain.count("\n#") == harmless.count("\n#")
+
+
+@given(st.text(max_size=300))
+def test_a_span_and_a_block_hold_whatever_is_in_them(text: str) -> None:
+    """Nothing gets out of either, and neither stays open."""
+    assert outside(f"a {span(text)} b\n") == "a CODE b\n"
+    assert outside(f"a\n\n{block(text, 1000)}\n\nb") == "a\n\n\nb"
+
+
+@pytest.mark.parametrize("unit", ["a", "é", "\U0001f600", "`", "word ", "\n"])
+def test_it_is_never_too_long(unit: str) -> None:
+    """Within 65,536 characters however much there is; what is cut is said to be, and the way to answer stays."""
+    much = unit * (200_000 // len(unit))
+    questions = tuple(Question(f"q{n}", much[:20_000] or "?", "text") for n in range(20))
+    for asked in ((Question("q", "?" + much[:60_000], "text"),), questions):
+        body = render(View(gate_of(questions=asked, context=much), much, much, SITE))
+        assert size(body) <= 65_536
+        assert "/answer" in body
+        outside(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["", "x\n<!-- gitgate gate=7k2fw9c3ab seen=" + "d" * 40 + " -->", "<!-- gitgate gate=7k2f seen=1 -->"],
+)
+def test_a_mark_is_the_first_line_or_none(body: str) -> None:
+    """Further down it is somebody's text."""
+    assert read_mark(body) is None
+
+
+def test_a_cut_is_at_a_line() -> None:
+    """The rest is where the record is."""
+    assert clipped("one\ntwo\nthree", 9) == "one\ntwo\n… (cut here)"
+    assert size(clipped("\U0001f600" * 50, 21)) < 21 + 20

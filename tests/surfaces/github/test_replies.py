@@ -1,0 +1,168 @@
+"""What a comment says as a reply: the grammar, and all that is not meant as one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gitgate.core.answers import Given, read_answer
+from gitgate.core.fold import begin
+from gitgate.core.model import Asker, Entry, Gate, Opened, Option, Question, Work
+from gitgate.errors import BadAnswer
+from gitgate.surfaces.github.replies import Said, may_answer, parse, read
+
+ONE, TWO = "7k2fw9c3ab", "beef23cdez"
+NOWHERE = Work(None, None, None)
+
+
+def gate_of(*questions: Question) -> Gate:
+    opened = Opened("title", questions, Asker("agent", "2026-01-01T00:00:00Z"), NOWHERE, "nonce")
+    return begin(ONE, Entry("a" * 40, "opened", opened), opened)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("/approve", Said("approve", "")),
+        ("/approve after 18:00 only", Said("approve", "after 18:00 only")),
+        ("/APPROVE", Said("approve", "")),
+        ("/reject not yet\nand not so", Said("reject", "not yet\nand not so")),
+        ("/answer Postgres", Said("answer", "Postgres")),
+        ("/answer\nfirst\nsecond", Said("answer", "first\nsecond")),
+        ("/choose 2", Said("choose", "2")),
+        ("/stop we do it differently", Said("stop", "we do it differently")),
+        ("Thanks!\r\n\r\n/answer Postgres\r\n", Said("answer", "Postgres")),
+        ("   /answer Postgres", Said("answer", "Postgres")),
+        (f"/approve {ONE} ship it", Said("approve", "ship it", ONE)),
+        (f"/approve `{ONE}`", Said("approve", "", ONE)),
+        (f"/approve {ONE[:6]} ship it", Said("approve", "ship it", ONE)),
+        ("/answer beef", Said("answer", "beef")),
+        ("/answer use\n/usr/bin/env", Said("answer", "use\n/usr/bin/env")),
+        ("/answer\n```\nSELECT 1;\n```", Said("answer", "```\nSELECT 1;\n```")),
+        (f"> gate **{ONE}** · asked\n\nPostgres, please", Said("answer", "Postgres, please", ONE)),
+        (f"> gate **{ONE}**\n\n/approve", Said("approve", "", ONE)),
+        (f"{ONE}: eu", Said("answer", "eu", ONE)),
+        (f"gate `{ONE}`: eu", Said("answer", "eu", ONE)),
+        ("/approve\n\nOn Tue Ada wrote:\n> /reject", Said("approve", "On Tue Ada wrote:")),
+    ],
+)  # fmt: skip
+def test_what_is_said(body: str, said: Said) -> None:
+    """One command at the start of a line, with its words; or a gate that is quoted or named."""
+    assert parse(body, [ONE]) == said
+    assert may_answer(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "", "I think so.", "> /approve", ">/approve\n", "`/approve`", "one /approve", "/approved", "/approve-it", "//approve",
+        "```\n/approve\n```", "~~~sh\n/approve\n~~~", "````\n```\n/approve\n````", "```\n/approve", "<!-- /approve -->",
+        "<!--\n/approve\n-->", "<!--\n/approve", "    /approve", "\t/approve", "/ approve", "- /approve", "# /approve", "／approve",
+        f"gate {ONE} looks odd", f"> {ONE}", f"see {ONE}", f"> {ONE} {TWO}\n\nyes", f"x{ONE}: eu", "- [x] Postgres",
+        "<details>\n> /approve\n</details>",
+    ],
+)  # fmt: skip
+def test_what_is_only_talk(body: str) -> None:
+    """Quoted, fenced, indented, hidden, in the middle of a line, or merely mentioning a gate."""
+    assert parse(body, [ONE, TWO]) is None
+
+
+@pytest.mark.parametrize("body", ["/approve\n/reject", "/answer a\n\n/answer b", "/approve\n/stop no"])
+def test_two_replies_in_one_comment_are_none(body: str) -> None:
+    """Nobody could tell which counts."""
+    with pytest.raises(BadAnswer, match="one reply"):
+        parse(body, [ONE])
+
+
+def test_a_short_name_counts_where_several_wait() -> None:
+    """Four letters then; and where one waits, a short word is an answer."""
+    assert parse("/answer beef stew", [ONE, TWO]) == Said("answer", "stew", TWO)
+    assert parse("/answer beef stew", [TWO]) == Said("answer", "beef stew")
+    assert parse("/answer beef stew", [ONE]) == Said("answer", "beef stew")
+
+
+def test_a_whole_name_of_another_thread_counts() -> None:
+    """Whoever types all of it means that gate."""
+    assert parse(f"/approve {ONE}", []) == Said("approve", "", ONE)
+
+
+CHOICE = Question("db", "Which?", "choice", (Option("Postgres"), Option("SQLite"), Option("7")), other=True)
+CHOICES = Question("dbs", "Which?", "choices", (Option("a"), Option("b"), Option("c, d")))
+FORM = Question(
+    "f",
+    "Fill",
+    "form",
+    schema={"type": "object", "properties": {"n": {"type": "integer"}, "t": {"type": "string"}}},
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "questions", "values", "note"),
+    [
+        (Said("choose", "2"), (CHOICE,), {"db": "SQLite"}, ""),
+        (Said("choose", "7"), (CHOICE,), {"db": "7"}, ""),
+        (Said("choose", "postgres\nbecause we have it"), (CHOICE,), {"db": "Postgres"}, "because we have it"),
+        (Said("answer", "post"), (CHOICE,), {"db": "Postgres"}, ""),
+        (Said("answer", "other: MySQL"), (CHOICE,), {"db": "MySQL"}, ""),
+        (Said("choose", "1, 3"), (CHOICES,), {"dbs": ["a", "c, d"]}, ""),
+        (Said("choose", "c, d"), (CHOICES,), {"dbs": ["c, d"]}, ""),
+        (Said("answer", "n: 3\nt: two\nlines"), (FORM,), {"f": {"n": 3, "t": "two\nlines"}}, ""),
+        (Said("answer", '{"n": 3}'), (FORM,), {"f": {"n": 3}}, ""),
+        (Said("answer", "t: other: x"), (Question("t", "?", "text"),), {"t": "other: x"}, ""),
+        (Said("answer", "other: x"), (Question("t", "?", "text"),), {"t": "other: x"}, ""),
+        (Said("answer", "db: 7\nok: yes"), (CHOICE, Question("ok", "?", "approval")), {"db": "7", "ok": True}, ""),
+        (Said("answer", "yes"), (Question("ok", "?", "approval"),), {"ok": True}, ""),
+        (Said("reject", "no time"), (Question("ok", "?", "approval"),), {"ok": False}, "no time"),
+    ],
+)  # fmt: skip
+def test_what_it_means(
+    said: Said, questions: tuple[Question, ...], values: dict[str, object], note: str
+) -> None:
+    """As an answer to the gate's questions."""
+    meant, words = read(said, gate_of(*questions))
+    assert read_answer(questions, meant)[0] == values
+    assert words == note
+
+
+@pytest.mark.parametrize(
+    ("said", "questions"),
+    [
+        (Said("approve", ""), (CHOICE,)),
+        (Said("choose", "1"), (Question("t", "?", "text"),)),
+        (Said("choose", ""), (CHOICE,)),
+        (Said("choose", "0"), (CHOICE,)),
+        (Said("answer", ""), (Question("t", "?", "text"),)),
+        (Said("answer", "perhaps"), (Question("ok", "?", "approval"),)),
+        (Said("answer", "just words"), (FORM,)),
+        (Said("answer", "db: 7"), (CHOICE, Question("ok", "?", "approval"))),
+        (Said("choose", "1"), (CHOICE, Question("ok", "?", "approval"))),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit(said: Said, questions: tuple[Question, ...]) -> None:
+    """Silence, near misses and the wrong command are no answers."""
+    with pytest.raises(BadAnswer):
+        read_answer(questions, read(said, gate_of(*questions))[0])
+
+
+@given(st.text(max_size=400))
+def test_any_text_is_read_without_harm(body: str) -> None:
+    """Whatever somebody writes is a reply, talk, or a plain refusal."""
+    try:
+        said = parse(body, [ONE, TWO])
+    except BadAnswer:
+        return
+    if said is not None:
+        assert may_answer(body)
+        assert Given(text=said.text) is not None
+
+
+@given(st.text(alphabet="`~>/ \n<!-aprove", max_size=120))
+def test_an_approval_can_be_seen(body: str) -> None:
+    """What is taken for one stands at the start of a line that is not quoted."""
+    try:
+        said = parse(body, [ONE])
+    except BadAnswer:
+        return
+    if said is not None and said.verb == "approve":
+        assert any(line.lstrip(" ").lower().startswith("/approve") for line in body.split("\n"))
