@@ -30,6 +30,7 @@ from .run import Done, Errand, resume_gate
 
 PAUSE = 0.2
 LOOK_AGAIN = 30.0
+SAY_AGAIN = 600.0
 
 
 @dataclass
@@ -185,17 +186,18 @@ class Shift:
             if not ending.done():
                 continue
             del self.busy[number, gate]
+            pause = LOOK_AGAIN
             try:
                 self.done.append(ending.result())
+                continue
             except (Conflict, UnknownGate) as elsewhere:
                 self.failed[gate] = elsewhere
             except GateError as failed:
-                self.failed[gate] = failed
+                # It will be the same for a while, and is said each time.
+                self.failed[gate], pause = failed, SAY_AGAIN
                 self.crews[number].tell(gate, f"gate {gate}: {failed.message}")
-            else:
-                continue
             desk = self.crews[number].opener()
-            self.crews[number].put_off(desk, gate)
+            self.crews[number].put_off(desk, gate, pause)
             desk.close()
 
     def drain(self, chosen: Sequence[str] = (), more: Callable[[], bool] = lambda: False) -> None:

@@ -116,3 +116,17 @@ def test_a_gate_that_is_acted_on_alone_is_not_shared_meanwhile(
     assert running.wait(20) == 0
     running.communicate()
     assert "resumed" in bare.git("log", "--format=%s", f"refs/hitl/open/{gate}")
+
+
+def test_an_answer_pushed_into_the_agent_s_clone_resumes_it(
+    allowed: Clone, bob: Clone, bare: Clone, agent: Agent, cli: Command
+) -> None:
+    """A clone that was set up is a place to push answers to; the claim is still made where the gate is shared."""
+    agent.does("echo done > result; git add -A; git commit -qm done")
+    gate = ask(cli, allowed)
+    cli.quick("sync", cwd=bob.path, code=0)
+    cli.quick("respond", gate, "Postgres", "--no-push", cwd=bob.path, code=0)
+    bob.git("push", "-q", str(allowed.path), f"refs/hitl/open/{gate}")
+    until(lambda: bare.git("log", "-1", "--format=%s", f"refs/hitl/open/{gate}").startswith("resumed"))
+    assert agent.starts == [gate]
+    assert bare.git("log", "-1", "--format=%s", "main") == "done"
