@@ -12,6 +12,7 @@ from pathlib import Path
 
 from . import scenes
 from .measure import COMMAND, START_UP, Row, figure, peak_memory, ratio, run, side_by_side, timed
+from .sharing import claims, push_hooked, push_many
 
 FOR_EACH_REF = ["git", "for-each-ref", "--format=%(refname) %(contents)", "refs/hitl/open"]
 
@@ -29,11 +30,17 @@ def list_large(room: Path) -> list[Row]:
         place = scenes.repository(room / f"large-{count}-{packed}")
         scenes.with_gates(place, count, packed=packed)
         ours, start, refs = side_by_side(
-            [lambda p=place: run([COMMAND, "list"], p), lambda p=place: run(START_UP, p), lambda p=place: run(FOR_EACH_REF, p)],
+            [
+                lambda p=place: run([COMMAND, "list"], p),
+                lambda p=place: run(START_UP, p),
+                lambda p=place: run(FOR_EACH_REF, p),
+            ],
             7,
         )
         kind = "packed" if packed else "loose"
-        rows.append(ratio(f"list, {count:,} gates, {kind}", ours, start + refs, 1.5, "git for-each-ref + start-up"))
+        rows.append(
+            ratio(f"list, {count:,} gates, {kind}", ours, start + refs, 1.5, "git for-each-ref + start-up")
+        )
     return rows
 
 
@@ -42,7 +49,9 @@ def list_huge(room: Path) -> list[Row]:
     scenes.with_gates(ten, 10_000, packed=True)
     hundred = scenes.repository(room / "huge-100")
     scenes.with_gates(hundred, 100_000, packed=True)
-    ours, theirs = side_by_side([lambda: run([COMMAND, "list"], hundred), lambda: run([COMMAND, "list"], ten)], 3)
+    ours, theirs = side_by_side(
+        [lambda: run([COMMAND, "list"], hundred), lambda: run([COMMAND, "list"], ten)], 3
+    )
     memory = peak_memory([COMMAND, "list"], hundred)
     return [
         ratio("list, 100,000 gates", ours, theirs, 11, "the same at 10,000"),
@@ -74,7 +83,15 @@ def ask_large(room: Path) -> list[Row]:
             scenes.change_files(place, 100, f"{next(marks)}")
             taken.append(timed(action))
     ours, theirs = (sorted(taken[1:])[2] for taken in times.values())
-    return [ratio("ask, 50,000 files, 100 changed", ours, theirs, 2, "temporary index, add -A, write-tree, commit-tree")]
+    return [
+        ratio(
+            "ask, 50,000 files, 100 changed",
+            ours,
+            theirs,
+            2,
+            "temporary index, add -A, write-tree, commit-tree",
+        )
+    ]
 
 
 def respond_local(room: Path) -> list[Row]:
@@ -131,7 +148,9 @@ def poll_bytes(room: Path) -> list[Row]:
     ids = scenes.with_gates(server, 300)
     tree = run(["git", "mktree"], server).decode().strip()
     commit = run(["git", "commit-tree", tree, "-m", "closed"], server).decode().strip()
-    closed = "".join(f"create refs/hitl/archive/{1900 + n // 12}-{1 + n % 12:02d} {commit}\n" for n in range(600))
+    closed = "".join(
+        f"create refs/hitl/archive/{1900 + n // 12}-{1 + n % 12:02d} {commit}\n" for n in range(600)
+    )
     gone = "".join(f"delete refs/hitl/open/{gate}\n" for gate in ids)
     run(["git", "update-ref", "--stdin"], server, input=(closed + gone).encode())
     run([COMMAND, "sync", "-q"], place)
@@ -198,4 +217,7 @@ ROWS: dict[str, Callable[[Path], list[Row]]] = {
     "poll": poll_bytes,
     "open": open_in_process,
     "writers": many_writers,
+    "push": push_hooked,
+    "push-many": push_many,
+    "claims": claims,
 }

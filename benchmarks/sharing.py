@@ -1,0 +1,166 @@
+"""Benchmarks: the rows about a shared repository: what its hook adds to a push, and claims that are raced for over push."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import statistics
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+from time import perf_counter
+
+from gitgate.core.answers import Given
+from gitgate.core.drafts import Draft
+from gitgate.core.model import Gate, Question
+from gitgate.errors import Conflict
+from gitgate.service.answering import Manner, respond
+from gitgate.service.asking import Wishes, ask
+from gitgate.service.claiming import Claimant, claim
+from gitgate.service.desk import Desk, open_desk
+from gitgate.service.recording import reload
+from gitgate.service.syncing import sync
+
+from . import scenes
+from .measure import COMMAND, START_UP, Row, figure, ratio, run, side_by_side
+
+ROUNDS, RACERS = 25, 8
+
+
+def push_hooked(room: Path) -> list[Row]:
+    """The same answers pushed to a server with the receiving hook, and to one without."""
+    hooked, plain = servers(room)
+    place, ids = answered(room / "asker", hooked, 40)
+    hooked_ids, plain_ids = iter(ids), iter(ids)
+    ours, theirs, start = side_by_side(
+        [
+            lambda: push(place, hooked, [next(hooked_ids)]),
+            lambda: push(place, plain, [next(plain_ids)]),
+            lambda: run(START_UP, place),
+        ],
+        35,
+    )
+    return [
+        ratio(
+            "push of one answer, hook installed",
+            ours,
+            theirs + start,
+            1,
+            "the same without the hook + start-up",
+        )
+    ]
+
+
+def push_many(room: Path) -> list[Row]:
+    """A thousand answers in one push: how often a hook of ours was started to judge them."""
+    hooked, _ = servers(room, 1000)
+    place, ids = answered(room / "asker", hooked, 1000)
+    trace = room / "events"
+    push(place, hooked, ids, {"GIT_TRACE2_EVENT": str(trace)})
+    hooks = [
+        line
+        for line in trace.read_text().splitlines()
+        if '"child_start"' in line and '"hook_name":"pre-receive"' in line
+    ]
+    return [
+        figure("hook processes of a push with 1,000 answers", len(hooks), "", 1),
+    ]
+
+
+def servers(room: Path, gates: int = 40) -> tuple[Path, Path]:
+    """One with the hook and one without, with the same gates open."""
+    hooked = scenes.repository(room / "hooked.git", bare=True)
+    scenes.with_gates(hooked, gates)
+    plain = room / "plain.git"
+    shutil.copytree(hooked, plain)
+    run([COMMAND, "init", "--server", "--no-resume"], hooked)
+    return hooked, plain
+
+
+def answered(place: Path, server: Path, count: int) -> tuple[Path, list[str]]:
+    """A clone with the server's gates, each answered there and not yet pushed."""
+    scenes.repository(place)
+    run(["git", "fetch", "-q", str(server), "+refs/hitl/open/*:refs/hitl/open/*"], place)
+    desk = open_desk(place, dict(os.environ), bulk=True)
+    ids = sorted(ref.rpartition("/")[2] for ref in desk.refs.under("refs/hitl/open"))[:count]
+    for gate in ids:
+        respond(desk, reload(desk, gate), Given(text="Left"), Manner(push=False))
+    desk.close()
+    return place, ids
+
+
+def push(place: Path, server: Path, ids: list[str], env: dict[str, str] | None = None) -> None:
+    refs = [f"refs/hitl/open/{gate}" for gate in ids]
+    subprocess.run(
+        ["git", "push", "-q", str(server), *refs],
+        cwd=place,
+        env={**os.environ, **(env or {})},
+        check=True,
+        capture_output=True,
+    )
+
+
+def claims(room: Path) -> list[Row]:
+    """Eight clones that claim the same answer at once, 25 times; and one that claims alone."""
+    server = scenes.repository(room / "shared.git", bare=True)
+    places = [clone(room / f"racer-{number}", server) for number in range(RACERS)]
+    numbers = itertools.count()
+    wrong = sum(winners(question(places[0], f"Round {next(numbers)}?"), places) != 1 for _ in range(ROUNDS))
+    alone = scenes.repository(room / "alone")
+    return [
+        figure(f"rounds without exactly one winner, {RACERS} racers, {ROUNDS} rounds", wrong, "", 0),
+        figure("uncontended claim, in one clone", uncontended(alone), "ms", 15),
+    ]
+
+
+def clone(place: Path, server: Path) -> Path:
+    scenes.repository(place)
+    run(["git", "remote", "add", "origin", str(server)], place)
+    return place
+
+
+def question(place: Path, prompt: str) -> Gate:
+    """Asked and answered there, and shared where it has a server."""
+    desk = open_desk(place, dict(os.environ))
+    draft = Draft((Question("answer", prompt, "text"),), agent="scripted", session="session-1")
+    gate = ask(desk, draft, Wishes()).gate
+    after = respond(desk, gate, Given(text="Left"), Manner()).gate
+    desk.close()
+    return after
+
+
+def winners(gate: Gate, places: list[Path]) -> int:
+    desks = [open_desk(place, dict(os.environ)) for place in places]
+    for desk in desks[1:]:
+        sync(desk)
+    start = Barrier(len(desks))
+
+    def won(number: int, desk: Desk) -> bool:
+        known = reload(desk, gate.id)
+        start.wait(60)
+        try:
+            claim(desk, known, Claimant(f"racer-{number}", host=f"racer-{number}"))
+        except Conflict:
+            return False
+        finally:
+            desk.close()
+        return True
+
+    with ThreadPoolExecutor(len(desks)) as pool:
+        return sum(pool.map(won, range(len(desks)), desks))
+
+
+def uncontended(place: Path) -> float:
+    """The median time, in milliseconds, of claiming what nobody else wants."""
+    times = []
+    for number in range(12):
+        gate = question(place, f"Alone {number}?")
+        desk = open_desk(place, dict(os.environ))
+        known = reload(desk, gate.id)
+        begin = perf_counter()
+        claim(desk, known, Claimant("alone", host="alone"))
+        times.append((perf_counter() - begin) * 1000)
+        desk.close()
+    return statistics.median(times[2:])
