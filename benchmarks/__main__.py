@@ -15,7 +15,9 @@ from .rows import ROWS
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("rows", nargs="*", metavar="ROW", help=f"which to measure: {', '.join(ROWS)} (default: all)")
+    parser.add_argument(
+        "rows", nargs="*", metavar="ROW", help=f"which to measure: {', '.join(ROWS)} (default: all)"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     given = parser.parse_args()
     strange = [name for name in given.rows if name not in ROWS]
@@ -40,10 +42,14 @@ def table(found: list[Row]) -> list[str]:
     lines = [machine(), ""]
     wide = max(len(row.name) for row in found)
     for row in found:
-        figures = f"{row.ours:10.1f} {row.unit:5}" + (f"{row.theirs:10.1f} {row.unit}" if row.theirs is not None else " " * 13)
+        figures = f"{row.ours:10.1f} {row.unit:5}" + (
+            f"{row.theirs:10.1f} {row.unit}" if row.theirs is not None else " " * 13
+        )
         value = f"{row.value:8.2f}x" if row.theirs is not None else " " * 9
         limit = f"{row.limit:g}{'x' if row.theirs is not None else ' ' + row.unit}"
-        lines.append(f"{row.name:{wide}} {figures} {value}  at most {limit:10} {'ok  ' if row.met else 'OVER'} {row.yardstick}")
+        lines.append(
+            f"{row.name:{wide}} {figures} {value}  at most {limit:10} {'ok  ' if row.met else 'OVER'} {row.yardstick}"
+        )
     return lines
 
 

@@ -48,7 +48,9 @@ def figure(name: str, value: float, unit: str, limit: float, yardstick: str = ""
 def run(command: Sequence[str], cwd: Path, *, input: bytes = b"", code: int | None = 0) -> bytes:
     done = subprocess.run(command, cwd=cwd, input=input, capture_output=True, check=False, timeout=600)
     if code is not None and done.returncode != code:
-        raise RuntimeError(f"{' '.join(command)}: exit {done.returncode}\n{done.stderr.decode(errors='replace')}")
+        raise RuntimeError(
+            f"{' '.join(command)}: exit {done.returncode}\n{done.stderr.decode(errors='replace')}"
+        )
     return done.stdout
 
 

@@ -73,9 +73,15 @@ def with_gates(place: Path, count: int, *, packed: bool = False) -> list[str]:
             folded = begin(gate, Entry("", "opened", question), question)
             words = message("opened", question, folded).encode()
             yield (
-                f"commit refs/hitl/open/{gate}\nauthor {PERSON} {AT} +0000\ncommitter {PERSON} {AT} +0000\n"
-                f"data {len(words)}\n"
-            ).encode() + words + f"M 100644 inline question.yaml\ndata {len(data)}\n".encode() + data + b"\n"
+                (
+                    f"commit refs/hitl/open/{gate}\nauthor {PERSON} {AT} +0000\ncommitter {PERSON} {AT} +0000\n"
+                    f"data {len(words)}\n"
+                ).encode()
+                + words
+                + f"M 100644 inline question.yaml\ndata {len(data)}\n".encode()
+                + data
+                + b"\n"
+            )
 
     run(["git", "fast-import", "--quiet"], place, input=b"".join(stream()))
     if packed:
