@@ -63,6 +63,7 @@ def resume_gates(screen: Screen, desk: Desk, forge: GitHub, gates: list[str], vo
     from ..surfaces.github.proof import doubt
     from .resume import stop_on_signal
 
+    refuse_unprepared(desk)
     code = exits.DONE
     with stop_on_signal() as stopping:
         for name in gates:
@@ -88,6 +89,17 @@ def resume_gates(screen: Screen, desk: Desk, forge: GitHub, gates: list[str], vo
                 )
                 show_all(screen, desk, forge, done)
     return code
+
+
+def refuse_unprepared(desk: Desk) -> None:
+    """A job's checkout is gone after it; what an agent makes there has to get out."""
+    from ..service.publishing import may_publish_work, remote_of
+
+    if remote_of(desk) is not None and not may_publish_work(desk):
+        raise Failure(
+            "an agent's commits would be lost with this checkout: nothing permits publishing them",
+            hint="git gate github prepare",
+        )
 
 
 def show_all(screen: Screen, desk: Desk, forge: GitHub, done: Done) -> None:

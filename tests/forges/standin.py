@@ -157,7 +157,7 @@ class Forge:
 def whoami(forge: Forge, _: Any, _query: Any, _body: Any, login: str) -> Reply:
     if login == ROBOT:
         return 403, {"message": "Resource not accessible by integration"}
-    return 200, forge.accounts[login].shape
+    return 200, {**forge.accounts[login].shape, "user_view_type": "public"}
 
 
 def repository(forge: Forge, _: Any, _query: Any, _body: Any, _login: str) -> Reply:
@@ -280,7 +280,11 @@ class Handler(BaseHTTPRequestHandler):
         code, value = self.forge.answer(self.command, parts.path.removeprefix(prefix), query, given, login)
         value, links = paged(value, query, f"http://127.0.0.1:{self.forge.port}{parts.path}")
         if request is not None and code < 300:
-            self.check(lambda: description.hold_reply(request, code, json.dumps(value).encode()))
+            self.check(
+                lambda: description.hold_reply(
+                    request, code, b"" if value is None else json.dumps(value).encode()
+                )
+            )
         if fault:
             self.say(fault.status, {"message": "a fault"}, fault.headers)
             return

@@ -94,7 +94,8 @@ class Web:
                 pause = self.pause_after(refused.code, refused.headers, said, wait)
                 limited = refused.code in (403, 429)
                 if wait is None or pause is None or not (again or limited):
-                    raise failed(self.base, method, path, refused.code, said) from None
+                    unsure = not again and refused.code in PASSING
+                    raise failed(self.base, method, path, refused.code, said, unsure=unsure) from None
             except (URLError, HTTPException, OSError, TimeoutError) as broken:
                 pause = wait
                 if wait is None or not again:
@@ -225,7 +226,7 @@ def read_error(refused: HTTPError) -> str:
     return one_line(str(said.get("message", "")), 200) if isinstance(said, dict) else ""
 
 
-def failed(base: str, method: str, path: str, status: int, said: str) -> ForgeFailed:
+def failed(base: str, method: str, path: str, status: int, said: str, *, unsure: bool = False) -> ForgeFailed:
     hints = {
         401: "the token is not valid (any more): gh auth login, or set GITHUB_TOKEN",
         403: "the token may not do this, or the rate limit is used up: see docs/github.md for what it needs",
@@ -234,7 +235,7 @@ def failed(base: str, method: str, path: str, status: int, said: str) -> ForgeFa
     }
     words = f": {said}" if said else ""
     where = path.partition("?")[0]
-    return ForgeFailed(
+    return (Unclear if unsure else ForgeFailed)(
         f"{host_of(base)} answered {status} to {method} {where}{words}",
         hint=hints.get(status, "try again later" if status >= 500 else ""),
         status=status,

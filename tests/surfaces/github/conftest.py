@@ -66,9 +66,11 @@ class Team:
         return gate
 
     def job(self) -> Clone:
-        """A fresh clone, as a job's checkout."""
+        """A fresh clone, as a job's checkout after its first step."""
         self.jobs += 1
-        return self.clone_of(self.bare, f"job{self.jobs}")
+        clone = self.clone_of(self.bare, f"job{self.jobs}")
+        self.cli.quick("github", "prepare", cwd=clone.path, code=0)
+        return clone
 
     def event_file(self, event: dict[str, Any]) -> Path:
         place = self.folder / f"event{len(list(self.folder.glob('event*')))}.json"
