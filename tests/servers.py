@@ -108,7 +108,7 @@ class HttpServer:
     root: Path
     port: int
     secret: str = ""
-    """`name:password` that is asked of everybody, if any."""
+    """`name:password` that is asked of everybody, if any; of several people, with commas between."""
     read_only: bool = False
     sent: int = 0
     requests: list[str] = field(default_factory=list)
@@ -141,13 +141,21 @@ class Backend(BaseHTTPRequestHandler):
     def answer(self, body: bytes) -> None:
         path, _, query = self.path.partition("?")
         self.place.requests.append(f"{self.command} {self.path}")
-        login = base64.b64encode(self.place.secret.encode()).decode()
-        if self.place.secret and self.headers.get("Authorization") != f"Basic {login}":
+        if self.login() is None:
             self.say(b"401 Unauthorized", b'WWW-Authenticate: Basic realm="git"\r\n', b"who are you?\n")
         elif self.place.read_only and "git-receive-pack" in self.path:
             self.say(b"403 Forbidden", b"", b"read only\n")
         else:
             self.run(path, query, body)
+
+    def login(self) -> str | None:
+        """Who asks; None for who has to say so first."""
+        if not self.place.secret:
+            return "somebody"
+        for secret in self.place.secret.split(","):
+            if self.headers.get("Authorization") == f"Basic {base64.b64encode(secret.encode()).decode()}":
+                return secret.partition(":")[0]
+        return None
 
     def run(self, path: str, query: str, body: bytes) -> None:
         env = {
@@ -163,7 +171,7 @@ class Backend(BaseHTTPRequestHandler):
             "CONTENT_LENGTH": str(len(body)),
             "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
             "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
-            "REMOTE_USER": "somebody",
+            "REMOTE_USER": self.login() or "",
             "REMOTE_ADDR": "127.0.0.1",
         }
         done = subprocess.run(

@@ -11,12 +11,16 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from ..config import environment
+from ..config import environment, load
 from ..errors import GateError
 from ..store.git import Git
 from . import exits
+
+if TYPE_CHECKING:
+    from ..core.model import Gate
+    from ..service.desk import Desk
 
 BULK = 12
 """From so many refs on, reading them within this process is cheaper than its start."""
@@ -30,17 +34,34 @@ def pre_receive(env: Mapping[str, str], text: str) -> int:
     git = Git(place, env)
     git.env["GIT_DIR"] = str(place)
     many = text.count(" refs/hitl/") >= BULK
-    reader = None if many else git.pipe("cat-file", "--batch")  # It starts while we load what reads it.
+    config = git.begin("config", "--list", "-z")
+    reader = None if many else git.pipe("cat-file", "--batch")  # They start while we load what reads them.
+    from ..service.desk import read_git_config
     from ..service.receiving import parse_updates, receiving_desk, refusals
 
     desk = receiving_desk(git, "0" * len(text.partition(" ")[0]), reader)
-    refused = refusals(desk, parse_updates(text))
+    desk.settings = load(env, read_git_config(desk.repo, config), None)
+    refused = refusals(desk, parse_updates(text), doorkeeper(desk, env))
     desk.close()
     for ref, reason in list(refused.items())[:MOST_REASONS]:
         print(f"gate: {ref}: {reason}", file=sys.stderr)
     if len(refused) > MOST_REASONS:
         print(f"gate: and {len(refused) - MOST_REASONS} more", file=sys.stderr)
     return exits.FAILURE if refused else exits.DONE
+
+
+def doorkeeper(desk: Desk, env: Mapping[str, str]) -> Callable[[Gate, str | None], str]:
+    """Judges who says what, by the policy as this repository's own branch has it."""
+    from ..service.policybook import load_book
+    from ..service.pushers import Doorkeeper, actor_of
+
+    try:
+        import pwd
+
+        account = pwd.getpwuid(os.geteuid()).pw_name  # not $USER, which anybody may set
+    except (ImportError, KeyError):
+        account = ""
+    return Doorkeeper(desk, load_book(desk), actor_of(env, account)).against
 
 
 def post_receive(env: Mapping[str, str], _text: str) -> int:

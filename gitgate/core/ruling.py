@@ -142,7 +142,7 @@ def against(policies: Sequence[Policy], term: Terms, case: Case, who: Who, said:
         return "whose agent asked may not answer"
     if not term.automatic and said.via in SCRIPTS:
         return f"a script's answer ({said.via}) is not taken"
-    if term.who is not None and not any(matches(person, who) for person in term.who):
+    if term.who is not None and not among(policies, term.who, who):
         listed = ", ".join(person.name for person in term.who[:8])
         return f"it is for {listed} to answer; {shown(who)} is not among them"
     return against_terms(term, case, said)
@@ -163,6 +163,14 @@ def against_terms(term: Terms, case: Case, said: Said) -> str:
 
 def age(start: str, end: str) -> float:
     return times.parse_time(end) - times.parse_time(start)
+
+
+def needs_names(terms: Sequence[Terms]) -> bool:
+    """Whether it matters who somebody is."""
+    return any(
+        term.who is not None or term.quorum > 1 or (term.refusals or 1) > 1 or not term.requester_may_answer
+        for term in terms
+    )
 
 
 def shown(who: Who) -> str:
@@ -187,6 +195,16 @@ def matches(person: Person, who: Who) -> bool:
             not person.logins and who.login.casefold() in person.emails
         )
     return people.address(who.by) in person.emails
+
+
+def among(policies: Sequence[Policy], listed: Sequence[Person], who: Who) -> bool:
+    """Whether this is one of those, under whichever of the names that the policy knows them by."""
+    if any(matches(person, who) for person in listed):
+        return True
+    known = known_as(policies, who)
+    return any(
+        person.emails & other.emails or person.logins & other.logins for person in listed for other in known
+    )
 
 
 def known_as(policies: Sequence[Policy], who: Who) -> list[Person]:

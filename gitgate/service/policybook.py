@@ -35,7 +35,9 @@ def protected_refs(desk: Desk) -> list[str]:
     """Where the protected branch is looked for, the surest first."""
     named = desk.settings.text("protectedBranch")
     usual = [named] if named else [n for n in (desk.settings.git.get("init.defaultbranch", ""), *USUAL) if n]
-    if desk.repo.bare or desk.settings.flag("server"):
+    # A receiving hook sees no working tree, whether there is one or not; then git's own word counts.
+    bare = desk.repo.bare and desk.settings.git.get("core.bare") != "false"
+    if bare or desk.settings.flag("server"):
         return [f"refs/heads/{named}"] if named else ["HEAD"]
     from .publishing import remote_of
 

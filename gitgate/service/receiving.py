@@ -24,7 +24,10 @@ from .desk import Desk
 HITL = "refs/hitl/"
 RUNS = "refs/hitl/runs/"
 MOST_STEPS = 100_000
+MOST_REFS = 20_000
 Rule = Callable[["Push", "Update", str], str]
+# What speaks against a gate beyond the format, given where it was before the push; empty when nothing does.
+Beyond = Callable[[Gate, "str | None"], str]
 
 
 class Update(NamedTuple):
@@ -41,6 +44,7 @@ class Push:
 
     desk: Desk
     updates: Sequence[Update]
+    beyond: Beyond | None = None
     gates: dict[str, Gate] = field(default_factory=dict)
     _archived: dict[str, Archived] | None = None
     _open: Mapping[str, str] | None = None
@@ -88,9 +92,11 @@ def parse_updates(text: str) -> list[Update]:
     return found
 
 
-def refusals(desk: Desk, updates: Iterable[Update]) -> dict[str, str]:
+def refusals(desk: Desk, updates: Iterable[Update], beyond: Beyond | None = None) -> dict[str, str]:
     """By ref, in words for whoever pushed, why it is not taken; empty when all of it may be."""
-    push = Push(desk, [update for update in updates if update.ref.startswith(HITL)])
+    push = Push(desk, [update for update in updates if update.ref.startswith(HITL)], beyond)
+    if len(push.updates) > MOST_REFS:
+        return {HITL: f"expected at most {MOST_REFS:,} refs in a push; found {len(push.updates):,}"}
     found = {}
     for update in push.updates:
         reason = judge(push, update)
@@ -129,7 +135,7 @@ def judge_open(push: Push, update: Update, gate: str) -> str:
             f"gate {gate} only grows, by first parents: {update.new[:10]} does not go on from {update.old[:10]}, "
             "which is there now (git gate sync)"
         )
-    return ""
+    return push.beyond(after, update.old) if push.beyond else ""
 
 
 def judge_closing(push: Push, update: Update, gate: str) -> str:

@@ -1,0 +1,214 @@
+"""Service: who pushes, as their server vouches for it, and whether the policy lets them say what they push.
+
+An unsigned answer is only a name; here somebody stands behind it, because the server let them in. A signed one may
+travel with anybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..core import ruling, times
+from ..core.attachments import MOST_BYTES, MOST_TOTAL
+from ..core.model import ATTACHMENTS, Answer, Claim, Edit, Entry, Gate, Opened, Outcome, Remark
+from ..core.people import address
+from ..core.policy import Person
+from ..core.ruling import Ruling, Said, Who
+from ..core.values import dataclass
+from ..store.objects import FOLDER, REGULAR
+from ..store.signatures import BAD, GOOD, Verdict
+from .desk import Desk
+from .policing import case, default_ruling, verdict_on
+from .policybook import Book
+
+SLACK = 600  # seconds that clocks may differ by
+SILENT = ("expired", "reminded", "defaulted")
+# Where a server says who logged in: the first that is set counts.
+LOGINS = ("GITGATE_ACTOR", "GL_USER", "GL_USERNAME", "REMOTE_USER")
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Whoever pushes: by a login, or by the key that a push certificate was signed with. `how`: who vouches for it."""
+
+    login: str = ""
+    key: str = ""
+    signer: str = ""
+    how: str = ""
+
+    def named(self, by: str) -> Who:
+        return Who(by, self.key, self.signer) if self.key else Who(by, login=self.login)
+
+    @property
+    def words(self) -> str:
+        return f"{self.signer or self.login or 'nobody known'} ({self.how})"
+
+
+def actor_of(env: Mapping[str, str], account: str) -> Actor:
+    """Who a receiving hook runs for. A certificate that is good by nobody is none."""
+    signer = env.get("GIT_PUSH_CERT_SIGNER", "").strip()
+    good = env.get("GIT_PUSH_CERT_STATUS") == "G" and env.get("GIT_PUSH_CERT_NONCE_STATUS") in ("OK", "SLOP")
+    if good and signer and env.get("GIT_PUSH_CERT_KEY"):
+        return Actor(key=env["GIT_PUSH_CERT_KEY"], signer=signer, how="push certificate")
+    for name in LOGINS:
+        if env.get(name, "").strip():
+            return Actor(env[name].strip(), how=name)
+    return Actor(account, how="account")
+
+
+@dataclass(frozen=True)
+class Doorkeeper:
+    """Judges what is new in each gate of a push."""
+
+    desk: Desk
+    book: Book
+    actor: Actor
+
+    def against(self, gate: Gate, old: str | None) -> str:
+        """What speaks against the events after `old`; empty when nothing does."""
+        commits = [entry.commit for entry in gate.history]
+        fresh = gate.history[commits.index(old) + 1 if old in commits else 0 :]
+        for entry in fresh:
+            why = self.against_clock(entry) or self.against_files(gate, entry)
+            if not why and self.book.policies:
+                why = self.against_event(gate, entry)
+            if why:
+                return f"{entry.name} ({entry.commit[:10]}): {why}"
+        return ""
+
+    def against_clock(self, entry: Entry) -> str:
+        """Silence is not made up: a deadline passes by this clock too."""
+        at = getattr(entry.event, "at", "")
+        if entry.name in SILENT and at > times.format_time(self.desk.clock() + SLACK):
+            return f"it is of {at}, and here it is {self.desk.now}"
+        return ""
+
+    def against_files(self, gate: Gate, entry: Entry) -> str:
+        """What is attached: the files that the question names, regular ones, no more and not too large."""
+        if not isinstance(entry.event, Opened):
+            return ""
+        records = self.desk.records
+        sizes = [len(records.attachment(gate, name)) for name in gate.opened.attachments]
+        if any(size > MOST_BYTES for size in sizes) or sum(sizes) > MOST_TOTAL:
+            return f"its attachments are larger than {MOST_BYTES:,} bytes each, or {MOST_TOTAL:,} together"
+        top = records.tree(records.commit(entry.commit).tree).get(ATTACHMENTS.encode())
+        found = [] if top is None else self.files(top.oid, "", 0)
+        strange = sorted(set(found) - set(gate.opened.attachments))
+        return f"it holds {ATTACHMENTS}/{strange[0]}, which the question does not name" if strange else ""
+
+    def files(self, tree: str, above: str, depth: int) -> list[str]:
+        """Every path below a tree; what is no regular file and no folder has a name that no question can give."""
+        found: list[str] = []
+        for name, item in self.desk.records.tree(tree).items():
+            path = above + name.decode("utf-8", "replace")
+            if item.mode == FOLDER and depth < 10:
+                found += self.files(item.oid, f"{path}/", depth + 1)
+            else:
+                found.append(path if item.mode == REGULAR else f"{path} (no regular file)")
+        return found
+
+    def against_event(self, gate: Gate, entry: Entry) -> str:
+        """By the policy, as it is here now."""
+        event = entry.event
+        if isinstance(event, Answer):
+            return self.against_answer(gate, entry, event)
+        if isinstance(event, Opened):
+            return self.against_question(gate, event)
+        if isinstance(event, Claim | Outcome):
+            return self.unless_among([policy.runners for policy in self.book.policies], "a runner")
+        if isinstance(event, Edit) and entry.name == "reminded":
+            return ""
+        if isinstance(event, Remark) and entry.name in ("commented", "late", "expired"):
+            return self.against_name(event.by) if entry.name != "expired" else ""
+        return self.against_change(gate, entry, getattr(event, "by", ""))
+
+    def against_answer(self, gate: Gate, entry: Entry, answer: Answer) -> str:
+        if not answer.by:
+            return words_of(default_ruling(self.desk, self.book, gate))
+        who, why = self.speaker(gate, entry, answer.by)
+        if why:
+            return why
+        facts = case(self.desk, self.book, gate)
+        return words_of(ruling.rule_on(self.book.policies, facts, who, Said(answer.at, answer.via)))
+
+    def speaker(self, gate: Gate, entry: Entry, by: str) -> tuple[Who, str]:
+        """Who stands behind a name: a good signature of theirs, or whoever pushes; else the reason why nobody does."""
+        verdict = self.verdict(entry)
+        if verdict is not None and verdict.word == BAD:
+            return Who(by), "its signature is bad"
+        if verdict is not None and verdict.word == GOOD:
+            return Who(by, verdict.key, verdict.signer), ""
+        terms = ruling.deciding(self.book.policies, case(self.desk, self.book, gate))
+        if any(term.require_signed for term in terms):
+            return Who(by), ""  # the ruling says that it has to be signed, and by which rule
+        who = self.actor.named(by)
+        if ruling.needs_names(terms) and not ruling.is_named(self.book.policies, who):
+            return who, self.not_theirs(by)
+        return who if ruling.needs_names(terms) else Who(by), ""
+
+    def verdict(self, entry: Entry) -> Verdict | None:
+        said = entry.parents[1] if len(entry.parents) > 1 else entry.commit
+        return verdict_on(self.desk, self.book, said)
+
+    def not_theirs(self, by: str) -> str:
+        return (
+            f"it is in the name of {by}, and {self.actor.words} pushes it: sign it, or let them push it, or have the policy "
+            "say under `people` whose login that is"
+        )
+
+    def against_name(self, by: str) -> str:
+        """Words in somebody's name are theirs; an agent's have no address."""
+        terms = [
+            term
+            for policy in self.book.policies
+            for term in (policy.default, *(r.terms for r in policy.rules))
+        ]
+        if "<" not in by or not ruling.needs_names(terms):
+            return ""
+        return "" if self.is_theirs(by) else self.not_theirs(by)
+
+    def against_question(self, gate: Gate, opened: Opened) -> str:
+        """It asks for as many as the policy wants, and is in the name of whoever pushes it where that decides something."""
+        facts = case(self.desk, self.book, gate)
+        terms = ruling.deciding(self.book.policies, facts)
+        for term in terms:
+            why = ruling.against_terms(term, facts, Said(opened.asked.at))
+            if why:
+                return words_of(Ruling(False, term.name, why, term.source))
+        why = self.unless_among([policy.askers for policy in self.book.policies], "one who may ask")
+        if why or all(term.requester_may_answer for term in terms):
+            return why
+        who = self.actor.named(opened.asked.by)
+        return (
+            "" if ruling.is_named(self.book.policies, who) else self.not_theirs(opened.asked.by or "nobody")
+        )
+
+    def against_change(self, gate: Gate, entry: Entry, by: str) -> str:
+        """To end, take back or change a gate is for whose agent asked, and for who may answer."""
+        facts = case(self.desk, self.book, gate)
+        terms = ruling.deciding(self.book.policies, facts)
+        if not ruling.needs_names(terms) and not any(term.require_signed for term in terms):
+            return ""
+        requester = gate.opened.asked.by
+        name = by if "<" in by else requester
+        if address(name) == address(requester) and self.is_theirs(requester):
+            return ""
+        who, why = self.speaker(gate, entry, name)
+        return why or words_of(ruling.rule_on(self.book.policies, facts, who, Said(self.desk.now)))
+
+    def is_theirs(self, by: str) -> bool:
+        """Whether whoever pushes is the one with this name."""
+        return ruling.is_named(self.book.policies, self.actor.named(by))
+
+    def unless_among(self, lists: Sequence[Sequence[Person] | None], what: str) -> str:
+        """Whoever pushes has to be on every list that there is."""
+        who = self.actor.named(self.actor.signer)
+        if all(listed is None or ruling.among(self.book.policies, listed, who) for listed in lists):
+            return ""
+        return f"{self.actor.words} is not {what}, by the policy"
+
+
+def words_of(said: Ruling) -> str:
+    """Why it is not allowed, with the rule; empty when it is."""
+    where = f" ({said.source})" if said.source else ""
+    return "" if said.allowed else f"the policy's rule {said.rule!r} does not allow it: {said.why}{where}"
