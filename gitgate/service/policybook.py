@@ -38,7 +38,8 @@ def protected_refs(desk: Desk) -> list[str]:
     # A receiving hook sees no working tree, whether there is one or not; then git's own word counts.
     bare = desk.repo.bare and desk.settings.git.get("core.bare") != "false"
     if bare or desk.settings.flag("server"):
-        return [f"refs/heads/{named}"] if named else ["HEAD"]
+        # A server whose HEAD names a branch that nobody pushed has its policy on the one that they did push.
+        return [f"refs/heads/{named}"] if named else ["HEAD", *(f"refs/heads/{name}" for name in usual)]
     from .publishing import remote_of
 
     remote = remote_of(desk)
