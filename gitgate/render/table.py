@@ -44,7 +44,6 @@ class Row(Protocol):
 
 HEADS = ("ID", "AGE", "PRIO", "STATE", "ASKED BY", "BRANCH", "QUESTION")
 AGE, STATE, ASKER, BRANCH = 1, 3, 4, 5
-BATCH = 5_000
 PRINTABLE = bytes(range(ord(" "), ord("~") + 1))
 
 
@@ -111,17 +110,16 @@ def table(rows: Sequence[Row], now: float, cells_wide: int, *, color: bool = Fal
     columns = [[head, *texts] for head, texts in zip(HEADS, columns_of(rows, now), strict=True)]
     shown = [c for c in range(len(HEADS)) if c != STATE or set(columns[c][1:]) - {"awaiting"}]
     most = limits(cells_wide)
-    sizes = {c: size_of(columns[c], most.get(c, cells_wide)) for c in shown[:-1]}
-    left = max(LEAST_QUESTION, cells_wide - sum(size + 2 for size in sizes.values()))
+    laid = [padded(columns[c], most.get(c, cells_wide), right=c == AGE) for c in shown[:-1]]
+    left = max(LEAST_QUESTION, cells_wide - sum(width(column[0]) + 2 for column in laid))
     endings = ["", *(ending(row, now) if row.deadline or row.questions != "1" else "" for row in rows)]
-    lines: list[str] = []
-    for start in range(
-        0, len(endings), BATCH
-    ):  # all cells at once would take more memory than all that is known
-        part = slice(start, start + BATCH)
-        laid = [padded(columns[c][part], size, right=c == AGE) for c, size in sizes.items()]
-        question = with_endings(columns[-1][part], endings[part], left)
-        lines += [line.rstrip() for line in map("  ".join, zip(*laid, question, strict=True))]
+    if any(endings):
+        question = [
+            clip(text, left - width(end)) + end for text, end in zip(columns[-1], endings, strict=True)
+        ]
+    else:
+        question = list(clipped(columns[-1], left)[0])
+    lines = [line.rstrip() for line in map("  ".join, zip(*laid, question, strict=True))]
     if not color:
         return lines
     return [paint(lines[0], "dim", on=True), *map(colored, lines[1:], rows)]
@@ -136,32 +134,21 @@ def limits(cells_wide: int) -> dict[int, int]:
     return {ASKER: MOST_ASKER, BRANCH: MOST_BRANCH}
 
 
-def size_of(column: Sequence[str], most: int) -> int:
-    """How wide a column is: as its widest cell, head included, or as `most`."""
-    return min(longest(column), max(most, width(column[0])))
-
-
-def longest(column: Sequence[str]) -> int:
-    return max(map(len if all(map(str.isascii, column)) else width, column))
-
-
-def padded(column: Sequence[str], size: int, *, right: bool) -> list[str]:
-    fitting = clipped(column, size)
-    if all(map(str.isascii, fitting)):
+def padded(column: Sequence[str], most: int, *, right: bool) -> list[str]:
+    """The column as wide as its widest cell, head included, or as `most`."""
+    fitting, size = clipped(column, max(most, width(column[0])))
+    if "".join(fitting).isascii():
         return [text.rjust(size) for text in fitting] if right else [text.ljust(size) for text in fitting]
     blanks = [" " * (size - width(text)) for text in fitting]
     return [blank + text if right else text + blank for text, blank in zip(fitting, blanks, strict=True)]
 
 
-def clipped(column: Sequence[str], size: int) -> Sequence[str]:
-    return column if longest(column) <= size else [clip(text, size) for text in column]
-
-
-def with_endings(column: Sequence[str], endings: Sequence[str], size: int) -> Sequence[str]:
-    """The questions cut, so that what stands behind them is seen."""
-    if not any(endings):
-        return clipped(column, size)
-    return [clip(text, size - width(end)) + end for text, end in zip(column, endings, strict=True)]
+def clipped(column: Sequence[str], most: int) -> tuple[Sequence[str], int]:
+    """The column cut to `most` cells, and how many its widest cell has then."""
+    size = max(map(len if "".join(column).isascii() else width, column))
+    if size <= most:
+        return column, size
+    return [clip(text, most) for text in column], most
 
 
 def colored(text: str, row: Row) -> str:
