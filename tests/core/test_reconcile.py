@@ -188,7 +188,7 @@ TERMS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=settings().max_examples // 2)
 @given(TERMS, MOVES, st.permutations([0, 1, 2]))
 def test_clones_agree_in_whichever_order_they_sync(
     terms: dict[str, object], moves: list[tuple[int, Callable[[Peer], object]]], order: list[int]

@@ -86,7 +86,7 @@ def test_what_is_written_is_read_alike(value: dict[str, object]) -> None:
     check(text)
 
 
-@settings(max_examples=1500)
+@settings(max_examples=settings().max_examples * 5)
 @given(DOCUMENTS, st.lists(st.tuples(st.floats(0, 1), st.integers(0, 3), PIECES), min_size=1, max_size=4))
 @example({"a": "x\ny\n"}, [(0.5, 0, " ")])
 def test_a_damaged_document_is_read_alike_or_left(
@@ -104,7 +104,7 @@ def test_a_damaged_document_is_read_alike_or_left(
         check(text)
 
 
-@settings(max_examples=1500)
+@settings(max_examples=settings().max_examples * 5)
 @given(st.lists(PIECES, max_size=14))
 def test_any_text_is_read_alike_or_left(pieces: list[str]) -> None:
     """Pieces of YAML in any order."""

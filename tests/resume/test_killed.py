@@ -48,6 +48,15 @@ STEPS = {
     "recorded, not cleaned up": ("gitgate.resume.delivery", "clean_up", "before"),
 }
 STARTED_TWICE = {"started"}
+# Each takes seconds; these say most, and the others run with the slow ones.
+ALWAYS = {"claimed", "commits made, not recorded"}
+CASES = [
+    pytest.param(
+        step, shared, id=f"{where}-{step}", marks=[] if shared and step in ALWAYS else pytest.mark.slow
+    )
+    for step in STEPS
+    for where, shared in (("shared", True), ("alone", False))
+]
 
 
 def killed_at(step: str, gate: str, cwd: Clone) -> None:
@@ -61,8 +70,7 @@ def killed_at(step: str, gate: str, cwd: Clone) -> None:
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()
 
 
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("shared", [True, False], ids=["shared", "alone"])
+@pytest.mark.parametrize(("step", "shared"), CASES)
 def test_a_runner_killed_at_any_step(
     step: str, shared: bool, ann: Clone, bare: Clone, agent: Agent, cli: Command
 ) -> None:

@@ -165,6 +165,7 @@ def test_a_month_is_a_month(repo: Clone, month: str) -> None:
         fold(repo.repository, [Closed(name(0), "1" * 40, month)], by=BY)
 
 
+@pytest.mark.slow
 def test_eight_closers_in_one_clone_lose_nothing(repo: Clone) -> None:
     """8 processes fold 50 gates each into the same month at once: 400 of 400 are found, none is open."""
     tips = open_gates(repo, range(400))

@@ -115,6 +115,7 @@ def test_folding_on_a_server_survives_a_kill_at_every_step(near: Place, after: b
         assert near.server.refs(OPEN) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stride", STRIDES)
 @pytest.mark.parametrize("after", [False, True])
 def test_settling_survives_a_kill_at_every_step(near: Place, after: bool, stride: int) -> None:

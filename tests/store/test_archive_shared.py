@@ -207,6 +207,7 @@ def test_a_server_that_is_down_leaves_all_as_it_was(near: Place) -> None:
     assert near.ann.refs() == before
 
 
+@pytest.mark.slow
 def test_eight_closers_of_one_server_lose_nothing(bare: Clone, clone_of: Callable[..., Clone]) -> None:
     """8 clones fold 50 gates each into the same month at once: the server's archive has 400 of 400, none is open."""
     clones = [clone_of(bare, f"closer{n}") for n in range(8)]
