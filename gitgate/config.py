@@ -62,6 +62,7 @@ SETTINGS = (
     Setting("runner", "word:local,github", "local", "what starts a resumed agent"),
     Setting("forge", "word:github,gitea", "", "what forge the remote is, where its address does not say so", power=True),
     Setting("forgeApi", "text", "", "the address of that forge's API, where it is not the usual one", power=True),
+    Setting("workflows", "text", "", "OWNER/REPOSITORY@COMMIT of the workflows that `git gate init --github` calls", power=True),
     Setting("forgeIssue", "number", "0", "the issue where gates without a pull request are shown"),
     Setting("agentTimeout", "duration", "2h", "how long a resumed agent may run"),
     Setting("timeout", "duration", "", "the deadline of a gate that names none"),

@@ -180,7 +180,8 @@ TOLD = tuple(
     f"GITGATE_{name}" for name in "ID SESSION VERDICT ANSWER NOTE BY ANSWER_FILE PROMPT_FILE".split()
 )
 # Of a CI job: what our own steps log in with, and the files that steer the steps after this one.
-OF_THE_JOB = ("GITGATE_GITHUB_TOKEN", "GITHUB_ENV", "GITHUB_PATH")
+LOGIN = "GITGATE_GITHUB_TOKEN"
+OF_THE_JOB = (LOGIN, "GITHUB_ENV", "GITHUB_PATH")
 # Of the variables under this prefix, what a person sets to configure the program: the way to its model, and limits.
 CLAUDE_CONFIGURED = re.compile(
     r"CLAUDE_CODE_(?:OAUTH_TOKEN|USE_|SKIP_|DISABLE_|ENABLE_|MAX_|API_|CLIENT_|CERT_STORE|PROXY_|SUBAGENT_MODEL|GIT_BASH_PATH|SHELL"

@@ -259,6 +259,36 @@ def prepare_command(screen: Screen) -> int:
     return prepare(screen)
 
 
+@github_command.command("run")
+@verb
+def run_command(screen: Screen) -> int:
+    """Run the job's agent: GITGATE_AGENT_COMMAND is its command as a JSON list, where {task} stands for GITGATE_TASK.
+
+    As `git gate wrap --waiting-ok`: when the agent asks, the job goes on green, and the gate is in the step's outputs.
+    """
+    from .jobs import agent_command
+    from .wrap import wrap_command
+
+    argv = agent_command(screen)
+    told = {"as_json": screen.as_json, "quiet": screen.quiet, "color": screen.color}
+    given = {"command": argv, "waiting_ok": True, "agent": None}
+    code = click.get_current_context().invoke(wrap_command, **given, **told)
+    return int(code or exits.DONE)
+
+
+@github_command.command("publish")
+@verb
+def publish_command(screen: Screen) -> int:
+    """Push what an agent's step left here, its branch and its questions, and show them. For the step after the agent's."""
+    from ..service.branches import publish_branch
+
+    desk, forge = start(screen)
+    branch = publish_branch(desk)
+    if branch:
+        screen.say(f"pushed {branch}")
+    return sweep_now(screen, desk, forge, resume=False)
+
+
 @github_command.command("credential", hidden=True)
 @click.argument("action")
 @verb

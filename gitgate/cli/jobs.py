@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from ..errors import Failure, GateError
+from ..errors import Failure, GateError, Usage
 from . import exits
 from .screen import Screen
 
@@ -103,11 +103,15 @@ def refuse_unprepared(desk: Desk) -> None:
 
 
 def show_all(screen: Screen, desk: Desk, forge: GitHub, done: Done) -> None:
-    """What came of it, on the gate's comment; and what the agent asks next."""
+    """What came of it, on the gate's comment; and what the agent asks next, which had no login to push it."""
     from ..service.listing import summaries
+    from ..service.publishing import remote_of
     from ..service.reading import find_gate
+    from ..service.syncing import sync
     from ..surfaces.github.posting import bring_up_to_date, load_board, thread_of
 
+    if remote_of(desk) is not None:
+        sync(desk)
     wanted = [done.gate, *(one.id for one in summaries(desk) if one.state == "awaiting")]
     try:
         for name in dict.fromkeys(wanted):
@@ -141,6 +145,7 @@ def prepare(screen: Screen) -> int:
         if any(character in name for character in "\n\0=") or name.startswith("-"):
             raise Failure("GITGATE_AGENT_NAME is no plain name", hint="a word, such as: reviewer")
         git.run("config", "--local", "--replace-all", f"gitgate.agent.{name}.resume", resume)
+    keep_session_key(screen, desk)
     screen.emit("github-prepare", {"ready": True}, "")
     screen.say("this checkout is ready: questions and their work are pushed, sessions travel along")
     return exits.DONE
@@ -157,6 +162,37 @@ def log_in(screen: Screen, desk: Desk) -> None:
     git.run("config", "--local", "--unset-all", key, check=False)
     git.run("config", "--local", "--add", key, "")
     git.run("config", "--local", "--add", key, helper)
+
+
+def keep_session_key(screen: Screen, desk: Desk) -> None:
+    """The key that opens encrypted sessions, for this job alone: in the runner's own folder, readable by nobody else."""
+    key, folder = screen.env.get("GITGATE_SESSION_KEY", "").strip(), screen.env.get("RUNNER_TEMP", "")
+    if not key:
+        return
+    place = Path(folder or desk.repo.state_dir) / "gitgate-session-key"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.unlink(missing_ok=True)
+    place.touch(mode=0o600)
+    place.write_text(f"{key}\n", encoding="utf-8")
+    desk.repo.git.run("config", "--local", "--replace-all", "gitgate.sessionIdentity", str(place))
+
+
+def agent_command(screen: Screen) -> tuple[str, ...]:
+    """The agent's words. The task is one of them, whatever it says: no shell ever reads it."""
+    import json
+
+    said = screen.env.get("GITGATE_AGENT_COMMAND", "")
+    try:
+        words = json.loads(said)
+    except ValueError:
+        words = None
+    if not isinstance(words, list) or not words or not all(isinstance(word, str) and word for word in words):
+        raise Usage(
+            "GITGATE_AGENT_COMMAND is no JSON list of words",
+            hint="""'["claude", "-p", "{task}", "--output-format", "json", "--permission-prompt-tool", "stdio"]'""",
+        )
+    task = screen.env.get("GITGATE_TASK", "")
+    return tuple(task if word == "{task}" else word for word in words)
 
 
 def quoted(path: str) -> str:

@@ -209,11 +209,15 @@ def document(gate: Gate) -> bytes:
 
 def surroundings(desk: Desk, gate: Gate, found: Situation, program: str) -> dict[str, str]:
     """What the agent's environment has besides ours. In work that came from elsewhere, git runs nothing it brought."""
+    from ..agents.agent import LOGIN
+
     path = desk.settings.env.get("PATH", os.defpath)
     ours = str(Path(sys.executable).parent)
     if ours not in path.split(os.pathsep):
         path = f"{path}{os.pathsep}{ours}"
     said = {"GITGATE_GATE": gate.id, "GITGATE_AGENT": program, "PATH": path}
+    if desk.settings.env.get(LOGIN):
+        said["GITGATE_PUSH"] = "false"  # A job's login stays with us: what the agent asks is pushed when it has ended.
     pinned = {} if found.trusted else place.pinned(found.there(desk))
     return {**said, **({} if desk.settings.identity() else borrowed_name(gate)), **pinned}
 

@@ -38,6 +38,25 @@ def test_a_reply_resumes_the_agent_in_the_same_job(team: Team, agent: Agent, bar
     assert team.forge.statuses[-1]["state"] == "success"
 
 
+def test_an_agent_that_asks_again_is_heard(team: Team, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Resumed without a login it asks on; the job pushes and shows what it asks, and the next reply goes to that."""
+    monkeypatch.setenv("GITGATE_GITHUB_TOKEN", "job-token")
+    monkeypatch.delenv("GITHUB_TOKEN")
+    monkeypatch.setenv("CI", "true")
+    agent.does('echo more > more.txt; git-gate ask "Which region?"')
+    first = team.ask("Which database?")
+    team.hear(team.forge.write(THREAD, "ada", "/answer Postgres"), "--resume")
+    assert team.gate(first)["state"] == "resumed"
+    (second,) = [c["body"] for c in team.forge.by("github-actions[bot]") if "Which region?" in c["body"]]
+    assert f"follows gate `{first}`" in second
+    assert "more.txt" in second
+    assert team.forge.statuses[-1]["state"] == "pending"
+    agent.does("")
+    team.hear(team.forge.write(THREAD, "ada", "/answer eu"), "--resume")
+    assert agent.starts[0] == first
+    assert len(agent.starts) == 2
+
+
 def test_a_job_that_died_is_made_up_for(team: Team, agent: Agent) -> None:
     """The answer was recorded and nobody was started: the same event again, or a sweep, starts it, once."""
     gate = team.ask("Which?")

@@ -1,0 +1,222 @@
+"""The workflows: what they may do, what they call, and the whole loop by their own steps."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forges.jobs import TOP, WORKFLOWS, Step, load, run_job
+from forges.standin import Forge
+from gitgate.service.github_setup import NAMES, SOURCE
+from resuming import Agent
+from servers import HttpServer
+from testbed.command import Command
+from testbed.repositories import Clone, run_git
+
+from .conftest import THREAD
+
+REUSABLE = ("agent.yml", "answer.yml", "sweep.yml")
+CALLERS = [TOP / "gitgate/texts/workflows" / name for name in NAMES]
+ALL = [*(WORKFLOWS / name for name in REUSABLE), *CALLERS]
+HARMLESS = re.compile(r"(inputs|secrets|github\.(token|event\.(comment\.id|repository\.default_branch)))\b")
+PIN = "team/git-gate@" + "a1" * 20
+
+
+@pytest.mark.parametrize("path", ALL, ids=lambda path: path.name)
+def test_nothing_is_permitted_on_top(path: Path) -> None:
+    """Each job says what it needs, and no more than that."""
+    said = load(path)
+    assert said["permissions"] == {}
+    needed = {"contents": "write", "pull-requests": "write", "issues": "write", "statuses": "write"}
+    assert all(job["permissions"] == needed for job in said["jobs"].values())
+
+
+@pytest.mark.parametrize("path", ALL, ids=lambda path: path.name)
+def test_what_is_used_is_pinned_by_commit(path: Path) -> None:
+    """A tag can be moved."""
+    uses = re.findall(r"\buses: (\S+)", path.read_text())
+    assert uses
+    assert all(re.search(r"@[0-9a-f]{40}$", used) for used in uses)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [*(WORKFLOWS / name for name in REUSABLE), TOP / ".github/actions/git-gate/action.yml"],
+    ids=lambda p: p.name,
+)
+def test_a_step_is_one_call_without_expressions(path: Path) -> None:
+    """Row 4: nothing of an event is ever part of a command; no credentials stay behind; one line each."""
+    said = load(path)
+    steps = said["runs"]["steps"] if "runs" in said else next(iter(said["jobs"].values()))["steps"]
+    for step in steps:
+        assert "${{" not in step.get("run", "")
+        assert "\n" not in step.get("run", "").strip()
+        if "checkout" in step.get("uses", ""):
+            assert (
+                step["with"]["persist-credentials"] == "false" or step["with"]["persist-credentials"] is False
+            )
+        for value in (step.get("env") or {}).values():
+            for expression in re.findall(r"\$\{\{\s*(.+?)\s*\}\}", str(value)):
+                assert HARMLESS.match(expression) or expression == "github.action_path"
+
+
+def test_the_agents_own_step_has_no_token() -> None:
+    """What it asked is pushed by the step after it."""
+    (job,) = load(WORKFLOWS / "agent.yml")["jobs"].values()
+    (run,) = [step for step in job["steps"] if step.get("name") == "Run the agent"]
+    assert "github.token" not in json.dumps(run)
+    assert run["env"]["GITGATE_PUSH"] == "false"
+
+
+# init --github
+
+
+def test_init_writes_small_workflows(repo: Clone, cli: Command) -> None:
+    """Pinned to the commit that is configured; again changes nothing; a person's command stays; removed without a trace."""
+    repo.git("config", "gitgate.workflows", PIN)
+    cli.quick("init", "--github", code=0)
+    texts = {name: (repo.path / ".github/workflows" / name).read_text() for name in NAMES}
+    for text in texts.values():
+        assert SOURCE not in text
+        assert f"@{'a1' * 20}" in text
+    agent = repo.path / ".github/workflows/gitgate-agent.yml"
+    agent.write_text(texts["gitgate-agent.yml"].replace('"claude"', '"reviewer"'))
+    assert "as it was" in cli.quick("init", "--github", code=0).err
+    repo.git("config", "gitgate.workflows", PIN.replace("a1", "b2"))
+    cli.quick("init", "--github", code=0)
+    assert '"reviewer"' in agent.read_text()
+    assert "b2" * 20 in agent.read_text()
+    assert "a1" * 20 not in agent.read_text()
+    cli.quick("init", "--github", "--remove", code=0)
+    assert not (repo.path / ".github").exists()
+
+
+@pytest.mark.parametrize(
+    "named", ["team/git-gate@main", "team/git-gate", "x@" + "a" * 40, PIN + "0", "t/g@" + "A" * 40]
+)
+def test_init_takes_nothing_that_can_be_moved(repo: Clone, cli: Command, named: str) -> None:
+    """A branch or a tag is refused."""
+    repo.git("config", "gitgate.workflows", named)
+    assert "expected OWNER/REPOSITORY@" in cli.quick("init", "--github", code=2).err
+    assert not (repo.path / ".github").exists()
+
+
+def test_init_leaves_somebody_elses_workflow_alone(repo: Clone, cli: Command) -> None:
+    """A file of that name that is not ours stays."""
+    repo.git("config", "gitgate.workflows", PIN)
+    repo.write(".github/workflows/gitgate.yml", "name: mine\n")
+    assert "is not ours" in cli.quick("init", "--github", code=2).err
+    assert (repo.path / ".github/workflows/gitgate.yml").read_text() == "name: mine\n"
+
+
+# the whole loop
+
+
+RUN = """#!/bin/sh
+# The agent's first run: it works a little and asks.
+echo partial > partial.txt
+echo "$1" > task.txt
+test -z "$GITGATE_GITHUB_TOKEN" || echo "$GITGATE_GITHUB_TOKEN" > leaked.txt
+git-gate ask "Which database?" -o Postgres -o SQLite
+"""
+GO_ON = 'echo "db=$GITGATE_ANSWER" > db.conf; env > "{folder}/env.txt"; git add -A; git commit -qm "Use $GITGATE_ANSWER"'
+
+
+def fresh_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another machine: nothing of the one before is there."""
+    folder.mkdir()
+    (folder / ".gitconfig").write_text('[protocol "file"]\n\tallow = always\n')
+    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(name, str(folder))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(folder / ".gitconfig"))
+
+
+def all_well(steps: list[Step]) -> None:
+    assert [one for one in steps if one.code] == []
+
+
+def test_the_whole_loop_by_the_workflows_own_steps(
+    forge: Forge, bare: Clone, web: HttpServer, cli: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over http: asked in job 1, shown, answered by a comment, resumed in job 2 with a fresh home and clone, pushed, told."""
+    bare.git("config", "http.receivepack", "true")
+    agent = Agent(tmp_path / "agent")
+    agent.folder.mkdir()
+    agent.does(GO_ON.format(folder=agent.folder))
+    first = agent.folder / "scripted"
+    first.write_text(RUN)
+    first.chmod(0o755)
+    monkeypatch.delenv("GITHUB_TOKEN")
+    known = {
+        "inputs.command": json.dumps(["scripted", "{task}"]),
+        "inputs.task": 'say "hi" $(touch pwned) `id` ${{ secrets.X }}',
+        "inputs.agent-name": "scripted",
+        "inputs.agent-resume": json.dumps([str(agent.folder / "agent.sh")]),
+    }
+    env = {"CI": "true", "PATH": f"{agent.folder}:{os.environ['PATH']}", "RUNNER_TEMP": str(tmp_path)}
+
+    def checkout(name: str, branch: str) -> Path:
+        fresh_home(tmp_path / f"home-{name}", monkeypatch)
+        run_git("clone", "-q", "-b", branch, web.url(bare.path), str(tmp_path / name), cwd=tmp_path)
+        return tmp_path / name
+
+    bare.git("branch", "feature", "main")
+    forge.open_pull(THREAD, "feature", bare.git("rev-parse", "feature"))
+    output = tmp_path / "output"
+    output.touch()
+
+    # job 1: the agent asks, and the job is green
+    one = checkout("one", "feature")
+    all_well(run_job("agent.yml", known, one, {**env, "GITHUB_OUTPUT": str(output)}))
+    assert "state=awaiting" in output.read_text()
+    gate = re.findall(r"gate=(\w+)", output.read_text())[0]
+    assert not (one / "pwned").exists()
+    assert not (one / "leaked.txt").exists()
+    assert forge.statuses[-1]["state"] == "pending"
+    (shown,) = forge.by("github-actions[bot]")
+    assert "Which database?" in shown["body"]
+    assert "partial" in shown["body"]
+    shutil.rmtree(one)
+
+    # job 2: a comment, somewhere else
+    event = tmp_path / "event.json"
+    event.write_text(json.dumps(forge.event(forge.write(THREAD, "ada", "/choose 2"))))
+    two = checkout("two", "main")
+    all_well(run_job("answer.yml", known, two, {**env, "GITHUB_EVENT_PATH": str(event)}))
+    assert agent.starts == [gate]
+    assert bare.git("show", "feature:db.conf") == "db=SQLite"
+    assert bare.git("show", "feature:partial.txt") == "partial"
+    assert "job-token" not in (agent.folder / "env.txt").read_text()
+    (shown,) = forge.by("github-actions[bot]")
+    assert "### ✅ Answered, and acted on" in shown["body"]
+    assert bare.git("rev-parse", "feature") in shown["body"]
+
+    # job 3: nothing is left to do
+    forge.pulls[THREAD]["head"]["sha"] = bare.git("rev-parse", "feature")
+    three = checkout("three", "main")
+    all_well(run_job("sweep.yml", known, three, env))
+    assert agent.starts == [gate]
+    assert (forge.statuses[-1]["sha"], forge.statuses[-1]["state"]) == (
+        bare.git("rev-parse", "feature"),
+        "success",
+    )
+
+
+def test_an_agent_that_is_done_has_its_branch_pushed(
+    forge: Forge, bare: Clone, clone_of: Callable[..., Clone], tmp_path: Path, person: Any
+) -> None:
+    """Without a question: the job pushes what it made, by fast-forward, and nothing is asked."""
+    bare.git("branch", "feature", "main")
+    job = clone_of(bare, "job", "-b", "feature")
+    command = json.dumps(["sh", "-c", "echo done > made.txt; git add -A; git commit -qm Made"])
+    known = {"inputs.command": command, "inputs.task": ""}
+    all_well(run_job("agent.yml", known, job.path, {"CI": "true"}))
+    assert bare.git("show", "feature:made.txt") == "done"
+    assert forge.comments == {}
