@@ -6,11 +6,11 @@ remote: the local default branch) and from the machine's git configuration: neve
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from ..config import FILE
 from ..core.policy import Policy, Terms, parse_policy
+from ..core.values import dataclass
 from ..errors import BadDocument, BrokenPolicy, GateError
 from ..store.protected import USUAL, Protected, read_protected
 from .desk import Desk
