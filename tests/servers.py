@@ -8,12 +8,13 @@ from __future__ import annotations
 import base64
 import os
 import pwd
+import shlex
 import shutil
 import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -42,8 +43,12 @@ class SshServer:
 
 
 @contextmanager
-def ssh_server(folder: Path) -> Iterator[SshServer]:
-    """Run sshd with keys made for the occasion."""
+def ssh_server(
+    folder: Path, *, reach: Sequence[str] = (), env: Mapping[str, str] | None = None
+) -> Iterator[SshServer]:
+    """Run sshd with keys made for the occasion. `reach`: what leads into the network that it is to stand in; `env`: what
+    whoever logs in finds in the environment, also in place of what their account would give them.
+    """
     if SSHD is None:
         raise AssertionError("sshd is missing: apt-get install openssh-server")
     folder.mkdir(parents=True, exist_ok=True)
@@ -52,24 +57,26 @@ def ssh_server(folder: Path) -> Iterator[SshServer]:
         subprocess.run(make, check=True, timeout=30)
     shutil.copy(folder / "user.pub", folder / "authorized")
     port = free_port()
-    (folder / "config").write_text(sshd_config(folder, port), encoding="utf-8")
+    (folder / "config").write_text(sshd_config(folder, port, env or {}), encoding="utf-8")
     if os.geteuid() == 0:  # Where sshd gives up its rights; it insists.
         Path("/run/sshd").mkdir(parents=True, exist_ok=True)
     host_key = " ".join((folder / "host.pub").read_text(encoding="utf-8").split()[:2])
     (folder / "known").write_text(f"[127.0.0.1]:{port} {host_key}\n", encoding="utf-8")
     with (folder / "log").open("wb") as log:
-        running = subprocess.Popen(
-            [SSHD, "-D", "-e", "-f", str(folder / "config")], stdin=subprocess.DEVNULL, stdout=log, stderr=log
-        )
+        command = [*reach, SSHD, "-D", "-e", "-f", str(folder / "config")]
+        running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:
         wait_for(port, running, folder / "log")
-        yield SshServer(port, ssh_command(folder, "user"), ssh_command(folder, "other"))
+        lead = "".join(f"{shlex.quote(word)} " for word in reach)
+        yield SshServer(port, *(lead + ssh_command(folder, key) for key in ("user", "other")))
     finally:
         running.terminate()
         running.wait(10)
 
 
-def sshd_config(folder: Path, port: int) -> str:
+def sshd_config(folder: Path, port: int, env: Mapping[str, str]) -> str:
+    # One line: sshd heeds only the first.
+    given = " ".join(f"{name}={value}" for name, value in {"XDG_STATE_HOME": folder / "state", **env}.items())
     return f"""Port {port}
 ListenAddress 127.0.0.1
 HostKey {folder}/host
@@ -81,7 +88,7 @@ PasswordAuthentication no
 KbdInteractiveAuthentication no
 PermitRootLogin prohibit-password
 AcceptEnv GIT_PROTOCOL
-SetEnv XDG_STATE_HOME={folder}/state
+SetEnv {given}
 """
 
 
@@ -94,9 +101,9 @@ def wait_for(port: int, running: subprocess.Popen[bytes], log: Path) -> None:
     for _ in range(200):
         if running.poll() is not None:
             raise AssertionError(f"the server ended: {log.read_text(encoding='utf-8')}")
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
+        # Asked of its log: it may stand in a network that is not ours.
+        if f"Server listening on 127.0.0.1 port {port}" in log.read_text(encoding="utf-8"):
+            return
         time.sleep(0.02)
     raise AssertionError(f"nobody listens on {port}")
 
