@@ -82,7 +82,7 @@ def respond_command(screen: Screen, gate_id: str | None, answer: str | None, **f
         # The only question needs no name; its key is one that we gave it.
         unfit.message = unfit.message.removeprefix("answer: ")
         raise
-    return tell_answered(screen, desk, done)
+    return tell_answered(screen, desk, done, resume=not flags["no_resume"])
 
 
 def taken_for_id(unknown: UnknownGate, gate_id: str | None, answer: str | None) -> UnknownGate:
@@ -203,7 +203,7 @@ def ask_person(screen: Screen, desk: Desk, gate: Gate, note: str) -> tuple[Given
     return ask_in_terminal(screen, desk, gate, note)
 
 
-def tell_answered(screen: Screen, desk: Desk, done: Responded) -> int:
+def tell_answered(screen: Screen, desk: Desk, done: Responded, *, resume: bool = True) -> int:
     """What was recorded, where it went, and what happens next."""
     from ..render import shapes
 
@@ -214,12 +214,12 @@ def tell_answered(screen: Screen, desk: Desk, done: Responded) -> int:
         votes = f"one of the {gate.opened.quorum} answers alike that are needed"
         screen.say(f"gate {gate.id}: your answer is {votes}; {where(desk, done.published)}")
     else:
-        screen.say(f"gate {gate.id} {done.answer.verdict}: {what_next(desk, done)}")
+        screen.say(f"gate {gate.id} {done.answer.verdict}: {what_next(desk, done, resume=resume)}")
     screen.say_once(desk)
     return exits.DONE
 
 
-def what_next(desk: Desk, done: Responded) -> str:
+def what_next(desk: Desk, done: Responded, *, resume: bool = True) -> str:
     """The last word of an answer: where it is, and what acts on it."""
     gate, published = done.gate, done.published
     if published.log:
@@ -231,5 +231,26 @@ def what_next(desk: Desk, done: Responded) -> str:
     if gate.opened.delivery == "wait":
         return went if went == SAVED else f"{went}; somebody waits for it"
     if published.pushed:
-        return f"{went}; its hook resumes it"
+        return f"{went}; {acts_there(desk, done, resume=resume)}"
     return went if went == SAVED else f"nothing will resume this by itself: git gate resume {gate.id[:4]}"
+
+
+def acts_there(desk: Desk, done: Responded, *, resume: bool) -> str:
+    """What acts on an answer that was pushed: a server's hook; a forge has none for gates, and is asked for a job."""
+    if not on_forge(desk, done.published.remote):
+        return "its hook resumes it"
+    if not resume:
+        return f"to resume it: git gate github dispatch {done.gate.id[:6]}"
+    from ..surfaces.github.dispatching import after_answer
+
+    sent = after_answer(desk, done.gate)
+    if sent is None:
+        return f"nothing will resume this by itself: git gate resume {done.gate.id[:4]}"
+    return f"a job resumes it: {sent.url}" if sent.url else sent.why
+
+
+def on_forge(desk: Desk, remote: str | None) -> bool:
+    """A cheap look at what is configured, so that answering elsewhere loads nothing of it."""
+    address = desk.settings.git.get(f"remote.{remote}.url", "").lower()
+    known = "github.com" in address or ".ghe.com" in address
+    return known or bool(desk.settings.text("forge")) or bool(desk.settings.env.get("GITHUB_API_URL"))

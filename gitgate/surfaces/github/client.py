@@ -117,7 +117,9 @@ class GitHub:
             body = {"ref": self.default_branch(), "inputs": inputs, "return_run_details": True}
             said = self.web.send("POST", path, body).value
         except ForgeFailed as refused:
-            if refused.status not in (403, 404, 422):
+            if refused.status in (404, 422):
+                refused.hint = f"the default branch has no such workflow ({WORKFLOW}), or the token may not see it: git gate init --github"
+            if refused.status != 403:
                 raise
             body = {"event_type": EVENT, "client_payload": inputs}
             self.web.send("POST", f"{self.base}/dispatches", body)

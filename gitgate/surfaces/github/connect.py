@@ -66,7 +66,9 @@ def split_address(address: str) -> tuple[str, str]:
         parts = urlsplit(address)
         host, path = parts.hostname or "", parts.path
     else:
-        host, _, path = address.rpartition("@")[2].partition(":")
+        host, colon, path = address.rpartition("@")[2].partition(":")
+        if not colon:
+            return "", ""  # a folder
     return host.lower(), path.strip("/").removesuffix(".git")
 
 

@@ -11,6 +11,8 @@ from .client import WORKFLOW
 from .connect import NO_TOKEN, find_place, find_token, forge_at
 from .forge import Forge
 
+PATIENCE = 10.0
+
 
 @dataclass(frozen=True)
 class Sent:
@@ -44,6 +46,8 @@ def after_answer(desk: Desk, gate: Gate) -> Sent | None:
         token = find_token(desk, place)
         if not token:
             return Sent(why=f"no token for {place.host}, so no job was started ({NO_TOKEN}); {later}")
-        return Sent(dispatch(desk, forge_at(place, token), gate))
+        forge = forge_at(place, token)
+        forge.web.timeout, forge.web.pauses = PATIENCE, (1.0,)  # somebody sits before it
+        return Sent(dispatch(desk, forge, gate))
     except GateError as refused:
         return Sent(why=f"no job was started: {refused.message}; {later}")

@@ -73,6 +73,7 @@ class Web:
     scheme: str = "Bearer"
     headers: Mapping[str, str] = field(default_factory=dict)
     timeout: float = 20.0
+    pauses: tuple[float, ...] | None = None
     pause: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.time
     opener: OpenerDirector = field(default_factory=lambda: build_opener(StayHere()), repr=False)
@@ -86,7 +87,7 @@ class Web:
     def send(self, method: str, path: str, body: object = None, *, repeatable: bool | None = None) -> Reply:
         """One call, again where that is harmless and may help: 5xx, a broken connection, a rate limit."""
         again = method != "POST" if repeatable is None else repeatable
-        for wait in (*PAUSES, None):
+        for wait in (*(PAUSES if self.pauses is None else self.pauses), None):
             try:
                 return self.follow(method, self.address(path), body)
             except HTTPError as refused:

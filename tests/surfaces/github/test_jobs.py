@@ -226,7 +226,7 @@ def test_a_dispatch_sends_an_id_and_a_commit_only(
 ) -> None:
     """Never the answer's text; on the default branch, never on the agent's."""
     gate = team.ask("Which?")
-    team.cli.quick("respond", gate, "a secret answer", cwd=team.agents.path, code=0)
+    team.cli.quick("respond", gate, "a secret answer", "--no-resume", cwd=team.agents.path, code=0)
     monkeypatch.setenv("GITHUB_TOKEN", "ada-token")
     said = team.cli.quick("github", "dispatch", gate, cwd=team.agents.path, code=0)
     assert said.line == f"{team.forge.site}/actions/runs/7"
@@ -244,7 +244,7 @@ def test_a_token_without_actions_dispatches_by_the_repository(
     team.forge.join("no-actions", token="weak-token")
     monkeypatch.setenv("GITHUB_TOKEN", "weak-token")
     gate = team.ask("Which?")
-    team.cli.quick("respond", gate, "Postgres", cwd=team.agents.path, code=0)
+    team.cli.quick("respond", gate, "Postgres", "--no-resume", cwd=team.agents.path, code=0)
     team.cli.quick("github", "dispatch", gate, cwd=team.agents.path, code=0)
     (sent,) = team.forge.dispatched
     assert sent["event_type"] == "gitgate"

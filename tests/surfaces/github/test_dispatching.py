@@ -1,0 +1,159 @@
+"""An answer from a terminal, where the remote is a forge: what picks it up, and when."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from forges.standin import Fault
+from gitgate.service.desk import open_desk
+from gitgate.surfaces.github.connect import Place, find_place, find_token, split_address
+from resuming import Agent
+from testbed.repositories import Clone
+
+from .conftest import Team
+
+
+@pytest.mark.usefixtures("agent")
+def test_answering_starts_a_job(team: Team) -> None:
+    """With the person's token; the id and the commit go, the answer does not."""
+    gate = team.ask("Which?")
+    said = team.cli.quick("respond", gate, "secret words", cwd=team.agents.path, code=0)
+    assert f"a job resumes it: {team.forge.site}/actions/runs/7" in said.err
+    (sent,) = team.forge.dispatched
+    assert sent["inputs"] == {"gate": gate, "commit": team.gate(gate)["answer"]["commit"]}
+    assert "secret" not in json.dumps(sent)
+
+
+def test_the_job_that_is_started_acts_on_it(team: Team, agent: Agent) -> None:
+    """The dispatch's own event, as the forge makes it of what was sent."""
+    gate = team.ask("Which?")
+    team.cli.quick("respond", gate, "Postgres", cwd=team.agents.path, code=0)
+    (sent,) = team.forge.dispatched
+    event = {
+        "inputs": sent["inputs"],
+        "ref": f"refs/heads/{sent['ref']}",
+        "repository": {"full_name": team.forge.repository},
+        "sender": team.forge.accounts["ada"].shape,
+    }
+    team.cli.quick("github", "accept", str(team.event_file(event)), "--resume", cwd=team.job().path, code=0)
+    assert agent.starts == [gate]
+
+
+@pytest.mark.usefixtures("agent")
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [(("--no-resume",), "git gate github dispatch"), (("--no-push",), "saved, not pushed: git gate sync")],
+)
+def test_nobody_is_asked_where_it_is_not_wanted(team: Team, flags: tuple[str, ...], words: str) -> None:
+    """And it says what would do it."""
+    gate = team.ask("Which?")
+    assert words in team.cli.quick("respond", gate, "Postgres", *flags, cwd=team.agents.path, code=0).err
+    assert team.forge.dispatched == []
+
+
+@pytest.mark.usefixtures("agent")
+def test_without_a_token_it_says_what_will_pick_it_up(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer is safe and pushed; nothing failed."""
+    gate = team.ask("Which?")
+    monkeypatch.delenv("GITHUB_TOKEN")
+    said = team.cli.quick("respond", gate, "Postgres", cwd=team.agents.path, code=0)
+    assert "no token" in said.err
+    assert f"git gate github dispatch {gate[:6]}" in said.err
+    assert team.gate(gate)["state"] == "answered"
+
+
+@pytest.mark.usefixtures("agent")
+@pytest.mark.parametrize("status", [401, 404, 422])
+def test_a_forge_that_refuses_is_no_failure_of_the_answer(team: Team, status: int) -> None:
+    """It says why, and what to do later."""
+    gate = team.ask("Which?")
+    team.forge.faults = [Fault(status, methods=("POST",))]
+    said = team.cli.quick("respond", gate, "Postgres", cwd=team.agents.path, code=0)
+    assert f"answered {status}" in said.err
+    assert "later: git gate github dispatch" in said.err
+
+
+@pytest.mark.parametrize(
+    ("address", "host", "path"),
+    [
+        ("https://github.com/team/project.git", "github.com", "team/project"),
+        ("https://ada:token@github.com/team/project", "github.com", "team/project"),
+        ("git@github.com:team/project.git", "github.com", "team/project"),
+        ("ssh://git@ssh.github.com:443/team/project.git", "ssh.github.com", "team/project"),
+        ("ssh://git@git.example.org/team/project.git", "git.example.org", "team/project"),
+        ("/srv/git/project.git", "", ""),
+        ("https://github.com.evil.example/team/project", "github.com.evil.example", "team/project"),
+    ],
+)
+def test_an_address_is_read(address: str, host: str, path: str) -> None:
+    """In any of git's spellings."""
+    assert split_address(address) == (host, path)
+
+
+def place_of(repo: Clone, address: str, **settings: str) -> Place | None:
+    repo.git("remote", "add", "origin", address)
+    for key, value in settings.items():
+        repo.git("config", f"gitgate.{key}", value)
+    desk = open_desk(repo.path, os.environ)
+    try:
+        return find_place(desk)
+    finally:
+        desk.close()
+
+
+@pytest.mark.parametrize(
+    ("address", "settings", "api"),
+    [
+        ("git@github.com:team/project.git", {}, "https://api.github.com"),
+        ("https://team.ghe.com/team/project", {}, "https://api.team.ghe.com"),
+        ("https://git.example.org/team/project", {"forge": "github"}, "https://git.example.org/api/v3"),
+        ("https://git.example.org/team/project", {"forge": "gitea"}, "https://git.example.org/api/v1"),
+        ("https://git.example.org/team/project", {}, None),
+        ("https://github.com.evil.example/team/project", {}, None),
+        ("https://github.com/team/project/more", {}, None),
+    ],
+)
+def test_a_forge_is_known_by_its_address(
+    repo: Clone, address: str, settings: dict[str, str], api: str | None
+) -> None:
+    """Or by this machine's configuration; nobody else gets a token."""
+    found = place_of(repo, address, **settings)
+    assert (found.api if found else None) == api
+
+
+def test_no_branch_says_where_a_token_goes(repo: Clone) -> None:
+    """What grants power is not read from the working tree."""
+    repo.write(".gitgate.yml", "settings:\n  forge: github\n  forgeApi: https://evil.example\n")
+    assert place_of(repo, "https://git.example.org/team/project") is None
+
+
+def test_tokens_are_found_in_their_order(
+    repo: Clone, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The environment's, then that of `gh`, then what git would log in with; for another host only that host's."""
+    found = place_of(repo, "https://github.com/team/project")
+    assert found is not None
+    other = Place("github", "git.example.org", "https://git.example.org/api/v3", "", "team/project")
+    repo.git("config", "credential.helper", "!f() { echo username=ada; echo password=from-git; }; f")
+
+    def token(place: Place) -> str:
+        desk = open_desk(repo.path, os.environ)
+        try:
+            return find_token(desk, place)
+        finally:
+            desk.close()
+
+    assert token(found) == "from-git"
+    gh = tmp_path / "bin/gh"
+    gh.parent.mkdir()
+    gh.write_text('#!/bin/sh\ntest "$*" = "auth token --hostname github.com" && echo from-gh\n')
+    gh.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{gh.parent}:{os.environ['PATH']}")
+    assert token(found) == "from-gh"
+    monkeypatch.setenv("GITHUB_TOKEN", "from-env")
+    assert token(found) == "from-env"
+    assert token(other) == "from-git"
