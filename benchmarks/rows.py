@@ -13,6 +13,7 @@ from pathlib import Path
 from . import scenes
 from .measure import COMMAND, START_UP, Row, figure, peak_memory, ratio, run, side_by_side, timed
 from .sharing import claims, push_hooked, push_many
+from .trust import verify_signed
 
 FOR_EACH_REF = ["git", "for-each-ref", "--format=%(refname) %(contents)", "refs/hitl/open"]
 
@@ -220,4 +221,5 @@ ROWS: dict[str, Callable[[Path], list[Row]]] = {
     "push": push_hooked,
     "push-many": push_many,
     "claims": claims,
+    "verify": verify_signed,
 }

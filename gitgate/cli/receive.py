@@ -10,12 +10,13 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from ..config import environment, load
+from ..config import FILE, environment, load
 from ..errors import GateError
-from ..store.git import Git
+from ..store.git import Git, Result
 from . import exits
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 BULK = 12
 """From so many refs on, reading them within this process is cheaper than its start."""
 MOST_REASONS = 20
+POLICY_SETTINGS = ("policyfile", "protectedbranch", "requiresigned", "requestermayanswer")
 
 
 def pre_receive(env: Mapping[str, str], text: str) -> int:
@@ -34,20 +36,32 @@ def pre_receive(env: Mapping[str, str], text: str) -> int:
     git = Git(place, env)
     git.env["GIT_DIR"] = str(place)
     many = text.count(" refs/hitl/") >= BULK
-    config = git.begin("config", "--list", "-z")
+    config, rules = git.begin("config", "--list", "-z"), git.begin("cat-file", "blob", f"HEAD:{FILE}")
     reader = None if many else git.pipe("cat-file", "--batch")  # They start while we load what reads them.
+    from ..service import entering
     from ..service.desk import read_git_config
     from ..service.receiving import parse_updates, receiving_desk, refusals
 
     desk = receiving_desk(git, "0" * len(text.partition(" ")[0]), reader)
     desk.settings = load(env, read_git_config(desk.repo, config), None)
-    refused = refusals(desk, parse_updates(text), doorkeeper(desk, env))
+    ruled = has_policy(desk, rules.result())
+    beyond = doorkeeper(desk, env) if ruled else partial(entering.against, desk)
+    refused = refusals(desk, parse_updates(text), beyond)
     desk.close()
     for ref, reason in list(refused.items())[:MOST_REASONS]:
         print(f"gate: {ref}: {reason}", file=sys.stderr)
     if len(refused) > MOST_REASONS:
         print(f"gate: and {len(refused) - MOST_REASONS} more", file=sys.stderr)
     return exits.FAILURE if refused else exits.DONE
+
+
+def has_policy(desk: Desk, rules: Result) -> bool:
+    """Whether there may be one; where there is surely none, what reads it need not be loaded."""
+    if any(f"gitgate.{name}" in desk.settings.git for name in POLICY_SETTINGS):
+        return True
+    if rules.code == 0:
+        return b"policy" in rules.out
+    return "does not exist in" not in rules.err  # Else HEAD itself is not there, and it may stand elsewhere.
 
 
 def doorkeeper(desk: Desk, env: Mapping[str, str]) -> Callable[[Gate, str | None], str]:

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..core import ruling, times
-from ..core.attachments import MOST_BYTES, MOST_TOTAL
-from ..core.model import ATTACHMENTS, Answer, Claim, Edit, Entry, Gate, Opened, Outcome, Remark
+from ..core import ruling
+from ..core.model import Answer, Claim, Edit, Entry, Gate, Opened, Outcome, Remark
 from ..core.people import address
 from ..core.policy import Person
 from ..core.ruling import Ruling, Said, Who
 from ..core.values import dataclass
-from ..store.objects import FOLDER, REGULAR
 from ..store.signatures import BAD, GOOD, Verdict
+from . import entering
 from .desk import Desk
 from .policing import case, default_ruling, verdict_on
 from .policybook import Book
 
-SLACK = 600  # seconds that clocks may differ by
-SILENT = ("expired", "reminded", "defaulted")
 # Where a server says who logged in: the first that is set counts.
 LOGINS = ("GITGATE_ACTOR", "GL_USER", "GL_USERNAME", "REMOTE_USER")
 
@@ -66,46 +63,12 @@ class Doorkeeper:
 
     def against(self, gate: Gate, old: str | None) -> str:
         """What speaks against the events after `old`; empty when nothing does."""
-        commits = [entry.commit for entry in gate.history]
-        fresh = gate.history[commits.index(old) + 1 if old in commits else 0 :]
-        for entry in fresh:
-            why = self.against_clock(entry) or self.against_files(gate, entry)
-            if not why and self.book.policies:
-                why = self.against_event(gate, entry)
-            if why:
-                return f"{entry.name} ({entry.commit[:10]}): {why}"
-        return ""
-
-    def against_clock(self, entry: Entry) -> str:
-        """Silence is not made up: a deadline passes by this clock too."""
-        at = getattr(entry.event, "at", "")
-        if entry.name in SILENT and at > times.format_time(self.desk.clock() + SLACK):
-            return f"it is of {at}, and here it is {self.desk.now}"
-        return ""
-
-    def against_files(self, gate: Gate, entry: Entry) -> str:
-        """What is attached: the files that the question names, regular ones, no more and not too large."""
-        if not isinstance(entry.event, Opened):
-            return ""
-        records = self.desk.records
-        sizes = [len(records.attachment(gate, name)) for name in gate.opened.attachments]
-        if any(size > MOST_BYTES for size in sizes) or sum(sizes) > MOST_TOTAL:
-            return f"its attachments are larger than {MOST_BYTES:,} bytes each, or {MOST_TOTAL:,} together"
-        top = records.tree(records.commit(entry.commit).tree).get(ATTACHMENTS.encode())
-        found = [] if top is None else self.files(top.oid, "", 0)
-        strange = sorted(set(found) - set(gate.opened.attachments))
-        return f"it holds {ATTACHMENTS}/{strange[0]}, which the question does not name" if strange else ""
-
-    def files(self, tree: str, above: str, depth: int) -> list[str]:
-        """Every path below a tree; what is no regular file and no folder has a name that no question can give."""
-        found: list[str] = []
-        for name, item in self.desk.records.tree(tree).items():
-            path = above + name.decode("utf-8", "replace")
-            if item.mode == FOLDER and depth < 10:
-                found += self.files(item.oid, f"{path}/", depth + 1)
-            else:
-                found.append(path if item.mode == REGULAR else f"{path} (no regular file)")
-        return found
+        why = entering.against(self.desk, gate, old)
+        for entry in () if why else entering.fresh(gate, old):
+            said = self.against_event(gate, entry)
+            if said:
+                return entering.at(entry, said)
+        return why
 
     def against_event(self, gate: Gate, entry: Entry) -> str:
         """By the policy, as it is here now."""

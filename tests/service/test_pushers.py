@@ -133,8 +133,11 @@ def test_the_policy_in_the_push_itself_does_not_count(ann: Seat, server: Clone) 
     answered = say(ann, gate, push=False).gate
     ann.clone.git("pull", "-q", "--rebase", "origin", "main")
     ann.clone.commit("policy", **{".gitgate.yml": "policy: {who: anyone}\n"})
-    with logged_in("ada"), pytest.raises(GitError, match="does not allow it"):
+    before = server.refs()
+    with logged_in("ada"), pytest.raises(GitError, match="pre-receive hook declined"):
         ann.clone.git("push", "origin", "main", f"{answered.tip}:{OPEN}{gate.id}")
+    assert server.refs() == before
+    assert "is for bob to answer" in pushed(ann, answered, "ada")
     ann.clone.commit("broken", **{".gitgate.yml": "policy: {whom: anyone}\n"})
     ann.clone.git("push", "-q", "origin", "main")
     assert "HEAD:.gitgate.yml, line 1: policy.whom" in pushed(ann, answered, "ada")

@@ -1,0 +1,66 @@
+"""Service: what is new in a gate that is pushed, whoever pushes it: silence that this clock bears out, files as they are named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..core import times
+from ..core.attachments import MOST_BYTES, MOST_TOTAL
+from ..core.model import ATTACHMENTS, Entry, Gate, Opened
+from ..store.objects import FOLDER, REGULAR
+from .desk import Desk
+
+SLACK = 600  # seconds that clocks may differ by
+SILENT = ("expired", "reminded", "defaulted")
+
+
+def fresh(gate: Gate, old: str | None) -> Sequence[Entry]:
+    """The events after the commit that was there before the push."""
+    commits = [entry.commit for entry in gate.history]
+    return gate.history[commits.index(old) + 1 if old in commits else 0 :]
+
+
+def against(desk: Desk, gate: Gate, old: str | None) -> str:
+    """What speaks against the events after `old`; empty when nothing does."""
+    for entry in fresh(gate, old):
+        why = against_clock(desk, entry) or against_files(desk, gate, entry)
+        if why:
+            return at(entry, why)
+    return ""
+
+
+def at(entry: Entry, why: str) -> str:
+    return f"{entry.name} ({entry.commit[:10]}): {why}"
+
+
+def against_clock(desk: Desk, entry: Entry) -> str:
+    """Silence is not made up: a deadline passes by this clock too."""
+    said = getattr(entry.event, "at", "")
+    if entry.name in SILENT and said > times.format_time(desk.clock() + SLACK):
+        return f"it is of {said}, and here it is {desk.now}"
+    return ""
+
+
+def against_files(desk: Desk, gate: Gate, entry: Entry) -> str:
+    """What is attached: the files that the question names, regular ones, no more and not too large."""
+    if not isinstance(entry.event, Opened):
+        return ""
+    sizes = [len(desk.records.attachment(gate, name)) for name in gate.opened.attachments]
+    if any(size > MOST_BYTES for size in sizes) or sum(sizes) > MOST_TOTAL:
+        return f"its attachments are larger than {MOST_BYTES:,} bytes each, or {MOST_TOTAL:,} together"
+    top = desk.records.tree(desk.records.commit(entry.commit).tree).get(ATTACHMENTS.encode())
+    found = [] if top is None else files(desk, top.oid, "", 0)
+    strange = sorted(set(found) - set(gate.opened.attachments))
+    return f"it holds {ATTACHMENTS}/{strange[0]}, which the question does not name" if strange else ""
+
+
+def files(desk: Desk, tree: str, above: str, depth: int) -> list[str]:
+    """Every path below a tree; what is no regular file and no folder has a name that no question can give."""
+    found: list[str] = []
+    for name, item in desk.records.tree(tree).items():
+        path = above + name.decode("utf-8", "replace")
+        if item.mode == FOLDER and depth < 10:
+            found += files(desk, item.oid, f"{path}/", depth + 1)
+        else:
+            found.append(path if item.mode == REGULAR else f"{path} (no regular file)")
+    return found
