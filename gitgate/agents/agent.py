@@ -181,7 +181,7 @@ TOLD = tuple(
 )
 # Of a CI job: what our own steps log in with, and the files that steer the steps after this one.
 LOGIN = "GITGATE_GITHUB_TOKEN"
-OF_THE_JOB = (LOGIN, "GITHUB_ENV", "GITHUB_PATH")
+OF_THE_JOB = (LOGIN, "GITGATE_WEBHOOK_SECRET", "GITGATE_SESSION_KEY", "GITHUB_ENV", "GITHUB_PATH")
 # Of the variables under this prefix, what a person sets to configure the program: the way to its model, and limits.
 CLAUDE_CONFIGURED = re.compile(
     r"CLAUDE_CODE_(?:OAUTH_TOKEN|USE_|SKIP_|DISABLE_|ENABLE_|MAX_|API_|CLIENT_|CERT_STORE|PROXY_|SUBAGENT_MODEL|GIT_BASH_PATH|SHELL"

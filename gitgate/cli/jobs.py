@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -59,36 +60,42 @@ def summarise(screen: Screen, desk: Desk, forge: GitHub) -> None:
 
 def resume_gates(screen: Screen, desk: Desk, forge: GitHub, gates: list[str], vouched: str = "") -> int:
     """Start the agents of gates whose answer is proven, one after the other, and say on the thread what came of it."""
-    from ..service.recording import reload
-    from ..surfaces.github.proof import doubt
     from .resume import stop_on_signal
 
     refuse_unprepared(desk)
-    code = exits.DONE
     with stop_on_signal() as stopping:
-        for name in gates:
-            gate = reload(desk, name)
-            if not gate.actionable or gate.opened.delivery != "resume":
-                screen.say(f"gate {name} is {gate.state}: nothing is to be started")
-                continue
-            why = doubt(desk, forge, gate, vouched)
-            if why:
-                screen.warn(f"not started: {why}")
-                code = exits.NOT_ALLOWED
-                continue
-            from ..resume.calls import crew_of
+        return act_on_gates(screen, desk, forge, gates, stopping, vouched)
 
-            try:
-                done = crew_of(desk, screen.say, stopping, insist=True).act(name)
-            except GateError as failed:
-                screen.warn(f"gate {name}: {failed.message}")
-                code = exits.FAILURE if failed.kind != "conflict" else code
-            else:
-                code = (
-                    exits.DONE if done.result in ("resumed", "lost") and code == exits.DONE else exits.FAILURE
-                )
-                show_all(screen, desk, forge, done)
-    return code
+
+def act_on_gates(
+    screen: Screen, desk: Desk, forge: GitHub, gates: list[str], stopping: threading.Event, vouched: str = ""
+) -> int:
+    codes = [act_on_gate(screen, desk, forge, name, stopping, vouched) for name in gates]
+    return next((code for code in codes if code != exits.DONE), exits.DONE)
+
+
+def act_on_gate(
+    screen: Screen, desk: Desk, forge: GitHub, name: str, stopping: threading.Event, vouched: str
+) -> int:
+    from ..resume.calls import crew_of
+    from ..service.recording import reload
+    from ..surfaces.github.proof import doubt
+
+    gate = reload(desk, name)
+    if not gate.actionable or gate.opened.delivery != "resume":
+        screen.say(f"gate {name} is {gate.state}: nothing is to be started")
+        return exits.DONE
+    why = doubt(desk, forge, gate, vouched)
+    if why:
+        screen.warn(f"not started: {why}")
+        return exits.NOT_ALLOWED
+    try:
+        done = crew_of(desk, screen.say, stopping, insist=True).act(name)
+    except GateError as failed:
+        screen.warn(f"gate {name}: {failed.message}")
+        return exits.DONE if failed.kind == "conflict" else exits.FAILURE
+    show_all(screen, desk, forge, done)
+    return exits.DONE if done.result in ("resumed", "lost") else exits.FAILURE
 
 
 def refuse_unprepared(desk: Desk) -> None:

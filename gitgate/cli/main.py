@@ -49,6 +49,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "verify": ("verify", "Check every gate's chain and bindings."),
         "doctor": ("doctor", "What is set up, what is missing, what mends it."),
         "github": ("github", "The pull request: questions as comments, replies as answers."),
+        "serve": ("serve", "Take a forge's webhooks, on a machine of your own."),
         "hook": ("hook", "What the hook shims call."),
         "demo": ("demo", "The whole loop, in a scratch repository."),
         "completion": ("completion", "Shell completion: what to source."),

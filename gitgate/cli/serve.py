@@ -1,0 +1,147 @@
+"""Command line: `git gate serve`: takes a forge's webhooks, for those who run their own machine instead of its CI."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import click
+
+from ..errors import GateError, Usage
+from . import exits
+from .screen import Screen, verb
+
+if TYPE_CHECKING:
+    from ..service.desk import Desk
+    from ..surfaces.github.events import Commented, Dispatched
+    from ..surfaces.github.webhook import Receiver
+
+SECRET = "GITGATE_WEBHOOK_SECRET"  # noqa: S105 - the name of a variable
+LOOK = 0.5
+
+
+@click.command("serve")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Where to listen; put a TLS proxy before anything else.",
+)
+@click.option(
+    "--port", default=8577, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one."
+)
+@click.option(
+    "--sweep",
+    "every",
+    default="15m",
+    show_default=True,
+    metavar="15m",
+    help="How often to look for what was missed.",
+)
+@verb
+def serve_command(screen: Screen, host: str, port: int, every: str) -> int:
+    """Receive webhooks for comments: replies on pull requests become answers, as `git gate github accept` takes them.
+
+    GITGATE_WEBHOOK_SECRET is the secret that the forge signs them with. Agents are started here if `git gate init` allowed it.
+    """
+    from ..core.times import parse_duration
+    from ..surfaces.github.connect import connect
+    from ..surfaces.github.webhook import Receiver, Seen, listen, serve
+    from .resume import stop_on_signal
+
+    desk = screen.desk()
+    desk.refuse_agents("serve")
+    secret = screen.env.get(SECRET, "")
+    if not secret:
+        raise Usage(
+            f"{SECRET} is not set: without it anybody could send anything",
+            hint=f"{SECRET}=$(openssl rand -hex 32)",
+        )
+    connect(desk)  # what is missing is said now
+    pause = parse_duration(every)
+    receiver = Receiver(secret, Seen(desk.repo.state_dir / "webhooks"))
+    server = listen(receiver, host, port)
+    address = f"http://{host}:{server.server_port}/"
+    screen.emit("serve", {"address": address}, address)
+    with stop_on_signal() as stopping, ThreadPoolExecutor(desk.settings.number("maxAgents")) as hands:
+        office = Office(screen, receiver, stopping, hands, pause)
+        serve(server, stopping, office.work)
+    return exits.DONE
+
+
+@dataclass
+class Office:
+    """Who works at what the receiver queued, one thing after the other; agents run beside."""
+
+    screen: Screen
+    receiver: Receiver
+    stopping: threading.Event
+    hands: ThreadPoolExecutor
+    pause: int
+    swept: float = field(default_factory=time.monotonic)
+
+    def work(self) -> None:
+        try:
+            event = self.receiver.events.get(timeout=LOOK)
+        except queue.Empty:
+            event = None
+        due = bool(self.pause) and time.monotonic() - self.swept > self.pause
+        if event is None and not due:
+            return
+        desk = self.screen.desk()
+        try:
+            if event is not None:
+                self.take(desk, event)
+            else:
+                self.sweep(desk)
+        except GateError as trouble:  # a sweep finds it again
+            self.screen.say(trouble.message)
+        finally:
+            self.screen.close()
+
+    def take(self, desk: Desk, event: Commented | Dispatched) -> None:
+        from ..surfaces.github.accept import accept_comment
+        from ..surfaces.github.connect import connect
+        from ..surfaces.github.events import Commented
+        from .github import listen
+
+        forge = connect(desk)
+        if not isinstance(event, Commented) or event.repository.lower() != forge.repository.lower():
+            return
+        listen(desk)
+        done = accept_comment(desk, forge, event.comment)
+        self.screen.say(f"{done.outcome}: {done.words}")
+        if done.outcome in ("answered", "again"):
+            self.start(desk, [done.gate])
+
+    def sweep(self, desk: Desk) -> None:
+        from ..surfaces.github.connect import connect
+        from ..surfaces.github.sweeping import sweep
+
+        self.swept = time.monotonic()
+        done = sweep(desk, connect(desk))
+        for words in (*(one.words for one in done.accepted), *done.doubts.values(), *done.trouble):
+            self.screen.say(words)
+        self.start(desk, done.resume)
+
+    def start(self, desk: Desk, gates: list[str]) -> None:
+        """Agents run on, whatever comes in meanwhile; when we stop, their runner hands back what it holds."""
+        if gates and desk.settings.flag("resumeHere"):
+            self.hands.submit(self.act, gates)
+
+    def act(self, gates: list[str]) -> None:
+        from ..service.desk import open_desk
+        from ..surfaces.github.connect import connect
+        from .jobs import act_on_gates
+
+        desk = open_desk(self.screen.start, self.screen.env)
+        try:
+            act_on_gates(self.screen, desk, connect(desk), gates, self.stopping)
+        except GateError as trouble:
+            self.screen.say(trouble.message)
+        finally:
+            desk.close()

@@ -1,0 +1,176 @@
+"""Surfaces: a forge's webhooks, for those who run their own receiver. Loopback by default, signed, bounded, each taken once.
+
+A request is checked and queued; somebody else works. So the forge has its answer at once, and a flood fills a queue, no more.
+What is lost here, by a crash or a full queue, a sweep finds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import queue
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from ...errors import Failure, GateError, Usage
+from .events import Commented, Dispatched, parse_event
+
+MOST_BODY = 5_000_000
+MOST_QUEUED = 256
+MOST_REMEMBERED = 10_000
+PATIENCE = 10.0
+SHORTEST_SECRET = 16
+EVENTS = frozenset(("issue_comment", "ping"))
+
+
+def signed(secret: str, body: bytes, signature: str) -> bool:
+    """Whether the forge, which alone shares the secret, sent exactly this. Compared in constant time."""
+    wanted = "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+    return hmac.compare_digest(wanted.encode(), signature.encode("utf-8", "surrogateescape"))
+
+
+@dataclass
+class Seen:
+    """Bodies that were taken, by their digest. A delivery's number is not signed, so it tells nothing; the body is."""
+
+    place: Path
+    known: dict[str, None] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        with contextlib.suppress(OSError):
+            lines = self.place.read_text(encoding="ascii", errors="replace").split()
+            self.known = dict.fromkeys(lines[-MOST_REMEMBERED:])
+
+    def first(self, body: bytes) -> bool:
+        """Whether this is new; it is remembered, over a restart too."""
+        digest = hashlib.sha256(body).hexdigest()
+        with self.lock:
+            if digest in self.known:
+                return False
+            self.known[digest] = None
+            while len(self.known) > MOST_REMEMBERED:
+                del self.known[next(iter(self.known))]
+            self.keep()
+        return True
+
+    def forget(self, body: bytes) -> None:
+        """It could not be taken after all: the forge may send it again."""
+        with self.lock:
+            self.known.pop(hashlib.sha256(body).hexdigest(), None)
+            self.keep()
+
+    def keep(self) -> None:
+        self.place.parent.mkdir(parents=True, exist_ok=True)
+        new = self.place.with_suffix(".new")
+        new.write_text("\n".join(self.known) + "\n", encoding="ascii")
+        new.replace(self.place)
+
+
+@dataclass
+class Receiver:
+    """What a webhook is held to, and where what it says goes."""
+
+    secret: str
+    seen: Seen
+    events: queue.Queue[Commented | Dispatched] = field(default_factory=lambda: queue.Queue(MOST_QUEUED))
+
+    def __post_init__(self) -> None:
+        if len(self.secret) < SHORTEST_SECRET:
+            raise Usage(
+                f"a webhook's secret needs at least {SHORTEST_SECRET} characters",
+                hint="openssl rand -hex 32 makes one; put it into GITGATE_WEBHOOK_SECRET and into the webhook's settings",
+            )
+
+    def take(self, headers: Mapping[str, str], body: bytes) -> tuple[int, str]:
+        """From headers by small letters: HTTP's status, and a word for the forge's own log of deliveries."""
+        if not signed(self.secret, body, headers.get("x-hub-signature-256", "")):
+            return 401, "the signature does not fit"
+        if headers.get("x-github-event", "") not in EVENTS:
+            return 202, "not for us"
+        try:
+            event = parse_event(body)
+        except GateError as wrong:
+            return 400, wrong.message
+        if not isinstance(event, Commented):
+            return 202, "not for us"
+        if not self.seen.first(body):
+            return 202, "taken before"
+        try:
+            self.events.put_nowait(event)
+        except queue.Full:
+            self.seen.forget(body)
+            return 503, "too many at once"
+        return 202, "taken"
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One request, with a limit on everything that a stranger decides: time, size, method, path."""
+
+    receiver: Receiver
+    timeout = PATIENCE
+    server_version = "git-gate"
+    sys_version = ""
+
+    def do_POST(self) -> None:
+        length = self.headers.get("Content-Length") or ""
+        if self.path != "/" or not length.isdecimal():
+            self.say(404 if self.path != "/" else 411, "")
+        elif int(length) > MOST_BODY:
+            self.say(413, "too large")
+        else:
+            body = self.rfile.read(int(length))
+            whole = len(body) == int(length)
+            self.say(
+                *self.receiver.take({name.lower(): word for name, word in self.headers.items()}, body)
+                if whole
+                else (400, "cut off")
+            )
+
+    def do_GET(self) -> None:
+        self.say(*((200, "git gate takes webhooks here") if self.path == "/" else (404, "")))
+
+    def say(self, status: int, words: str) -> None:
+        data = f"{words}\n".encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "text/plain; charset=utf-8")
+        self.send_header("Content-Length", str(len(data)))
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(data)
+        self.close_connection = True
+
+    def log_message(self, format: str, *args: object) -> None:
+        """What strangers send is not repeated."""
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+
+def listen(receiver: Receiver, host: str, port: int) -> Server:
+    """A server that has the port; whoever started it lets it serve."""
+    handler = type("ReceivingHandler", (Handler,), {"receiver": receiver})
+    try:
+        return Server((host, port), handler)
+    except OSError as taken:
+        raise Failure(
+            f"nothing can listen on {host}:{port}: {taken.strerror}", hint="--port 0 takes a free one"
+        ) from taken
+
+
+def serve(server: Server, stopping: threading.Event, work: Callable[[], None]) -> None:
+    """Serve until told to stop; `work` is called again and again, and looks at what was queued."""
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
+    thread.start()
+    try:
+        while not stopping.is_set():
+            work()
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(PATIENCE)
