@@ -14,9 +14,10 @@ import pytest
 
 from deciding import gate_of, say
 from gitgate.core.model import Gate
+from gitgate.service.asking import Wishes
 from resuming import Seat
 from servers import http_server, ssh_command, ssh_server
-from signing import publish_policy
+from signing import make_key, publish_policy
 from testbed.command import Command
 from testbed.repositories import Clone, GitError, run_git
 
@@ -153,3 +154,26 @@ def gitolite(folder: Path, there: Path, cli: Command) -> Clone:
     repository = Clone(there / "repositories" / "testing.git")
     cli.quick("init", "--server", "--no-resume", cwd=repository.path, code=0)
     return repository
+
+
+def test_a_push_certificate(door: Door, tmp_path: Path) -> None:
+    """Signed by a key that the server knows it says who pushes; by another one it says nothing, though git calls it good."""
+    publish_policy(door.server, PEOPLE.format(login="nobody-here"))
+    ada = make_key(tmp_path / "keys", "ada", "ada@example.org")
+    eve = make_key(tmp_path / "keys", "eve", "ada@example.org")
+    allowed = tmp_path / "allowed"
+    allowed.write_text(ada.line, encoding="utf-8")
+    for name, value in (
+        ("receive.certNonceSeed", "a seed"),
+        ("gpg.format", "ssh"),
+        ("gpg.ssh.allowedSignersFile", str(allowed)),
+    ):
+        door.server.git("config", name, value)
+    gate = say(door.ann, gate_of(door.ann, wishes=Wishes(push=False)), push=False).gate
+    spec = f"{gate.tip}:{OPEN}{gate.id}"
+    eve.used_by(door.ann.clone)
+    with pytest.raises(GitError, match=r"\(account\) pushes it"):
+        door.ann.clone.git("push", "--signed=yes", "origin", spec)
+    ada.used_by(door.ann.clone)
+    door.ann.clone.git("push", "-q", "--signed=yes", "origin", spec)
+    assert door.server.refs()[OPEN + gate.id] == gate.tip
