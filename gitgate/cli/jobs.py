@@ -143,6 +143,9 @@ def prepare(screen: Screen) -> int:
     for key in ("initialised", "publishWork"):
         git.run("config", "--local", "--replace-all", f"gitgate.{key}", "true")
     git.run("config", "--local", "--replace-all", "gitgate.session", "push")
+    branch = default_branch(screen)
+    if branch:  # the policy's, whatever is checked out
+        git.run("config", "--local", "--replace-all", "gitgate.protectedBranch", branch)
     if not desk.settings.identity():
         for key, value in zip(("user.name", "user.email"), ROBOT, strict=True):
             git.run("config", "--local", "--replace-all", key, value)
@@ -156,6 +159,18 @@ def prepare(screen: Screen) -> int:
     screen.emit("github-prepare", {"ready": True}, "")
     screen.say("this checkout is ready: questions and their work are pushed, sessions travel along")
     return exits.DONE
+
+
+def default_branch(screen: Screen) -> str:
+    """As the job's own event names it."""
+    import json
+
+    try:
+        said = json.loads(Path(screen.env.get("GITHUB_EVENT_PATH") or "-").read_bytes())
+        name = said["repository"]["default_branch"]
+    except (OSError, ValueError, TypeError, KeyError):
+        return ""
+    return name if isinstance(name, str) and name.isprintable() and not name.startswith("-") else ""
 
 
 def log_in(screen: Screen, desk: Desk) -> None:

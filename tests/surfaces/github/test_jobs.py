@@ -333,3 +333,24 @@ def test_the_command_is_the_installed_one(forge: Forge) -> None:
     ).stdout
     for verb in ("accept", "comment", "dispatch", "prepare", "show", "status", "sweep"):
         assert verb in said
+
+
+def test_a_prepared_job_reads_the_policy_of_the_default_branch(team: Team, agent: Agent) -> None:
+    """Whatever is checked out: the event says which branch that is, and a reply is held to its policy."""
+    seed = team.clone_of(team.bare, "policy")
+    seed.write(".gitgate.yml", "policy:\n  who: ['@grace']\n")
+    for command in (("checkout", "-q", "-b", "trunk-of-ours"), ("add", "-A"), ("commit", "-qm", "Policy")):
+        seed.git(*command)
+    seed.git("push", "-q", "origin", "trunk-of-ours")
+    gate = team.ask("Deploy?", "--type", "approval")
+    outcomes = []
+    for login in ("ada", "grace"):
+        event = team.forge.event(team.forge.write(THREAD, login, "/approve"))
+        event["repository"]["default_branch"] = "trunk-of-ours"
+        place = str(team.event_file(event))
+        job = team.job().path
+        team.cli.quick("github", "prepare", cwd=job, env={"GITHUB_EVENT_PATH": place}, code=0)
+        outcomes.append(team.cli.quick("github", "accept", place, "--json", cwd=job, code=0).json["outcome"])
+    assert outcomes == ["refused", "answered"]
+    assert "policy" in team.told()[0]
+    assert team.gate(gate)["answer"]["by"].startswith("grace <")
