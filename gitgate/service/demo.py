@@ -9,13 +9,13 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import Failure
 from ..store.git import Git
 
-PATIENCE = 20.0
+PATIENCE = 40.0
 POLL = 0.1
 SERVER, AGENT, PERSON = "server.git", "agent", "you"
 
@@ -61,9 +61,9 @@ class Step:
 
 
 class Stage:
-    """The scratch folder: a server, the agent's clone and the person's."""
+    """The scratch folder: a server, the agent's clone and the person's. `given` is set for all of them."""
 
-    def __init__(self, room: Path, env: Mapping[str, str]) -> None:
+    def __init__(self, room: Path, env: Mapping[str, str], given: Mapping[str, str]) -> None:
         self.room = room
         home = room / "home"
         home.mkdir()
@@ -71,7 +71,8 @@ class Stage:
         kept = {name: value for name, value in env.items() if not is_personal(name)}
         # `git gate` has to be this git-gate, whether or not its folder is on PATH.
         path = f"{Path(sys.executable).parent}:{kept.get('PATH', '')}"
-        self.env = {**kept, "HOME": str(home), "PATH": path, "GIT_CONFIG_NOSYSTEM": "1", "NO_COLOR": "1"}
+        own = {"HOME": str(home), "PATH": path, "GIT_CONFIG_NOSYSTEM": "1", "NO_COLOR": "1"}
+        self.env = {**kept, **own, **given}
         self.gate = ""
 
     def git(self, place: str, *command: str) -> str:
@@ -96,18 +97,34 @@ def is_personal(name: str) -> bool:
     return name.startswith(("GIT_", "GITGATE_", "GITHUB_", "XDG_", "CLAUDE", "CODEX_")) or name == "CI"
 
 
+@dataclass(frozen=True)
+class Actor:
+    """Who plays the agent: what it needs on the server and in its clone, and how it works until it has asked."""
+
+    prepare: Callable[[Stage], None]
+    ask: Callable[[Stage], Iterator[Step]]
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
 def play(
-    room: Path, env: Mapping[str, str], *, sleep: Callable[[float], None] = time.sleep
+    room: Path,
+    env: Mapping[str, str],
+    actor: Actor | None = None,
+    *,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[Step]:
     """The steps, each as it is done."""
-    stage = Stage(room, env)
-    yield from set_up(stage)
-    yield from ask(stage)
+    actor = actor or Actor(set_up_script, ask_as_script)
+    stage = Stage(room, env, actor.env)
+    yield from set_up(stage, actor)
+    yield from actor.ask(stage)
+    refs = stage.git(AGENT, "for-each-ref", "--format=%(refname:lstrip=3)", "refs/hitl/open")
+    stage.gate = refs.splitlines()[0]
     yield from answer(stage)
     yield from resumed(stage, sleep)
 
 
-def set_up(stage: Stage) -> Iterator[Step]:
+def set_up(stage: Stage, actor: Actor) -> Iterator[Step]:
     stage.git("", "init", "-q", "--bare", SERVER)
     for name, person in ((SERVER, "Resumed Agent"), (AGENT, "Agent's Owner"), (PERSON, "You")):
         if name != SERVER:
@@ -121,9 +138,7 @@ def set_up(stage: Stage) -> Iterator[Step]:
     stage.git(AGENT, "push", "-q", "origin", "HEAD:main")
     stage.git(AGENT, "checkout", "-q", "-b", "login")
     stage.git(AGENT, "push", "-q", "-u", "origin", "login")
-    script = stage.room / "agent.sh"
-    script.write_text(SCRIPT, encoding="utf-8")
-    stage.git(SERVER, "config", "gitgate.agent.demo.resume", f"sh {shlex.quote(str(script))}")
+    actor.prepare(stage)
     yield stage.step(
         SERVER,
         "A bare repository becomes the server: its hooks guard gates and resume agents.",
@@ -131,21 +146,25 @@ def set_up(stage: Stage) -> Iterator[Step]:
         "init",
         "--server",
     )
-    stage.git(AGENT, "config", "gitgate.agent.demo.resume", f"sh {shlex.quote(str(script))}")
     stage.git(AGENT, "config", "gitgate.session", "push")
     stage.git(AGENT, "gate", "init", "--no-resume", "-q")
     stage.git(PERSON, "gate", "init", "--no-resume", "-q")
 
 
-def ask(stage: Stage) -> Iterator[Step]:
+def set_up_script(stage: Stage) -> None:
+    script = stage.room / "agent.sh"
+    script.write_text(SCRIPT, encoding="utf-8")
+    for place in (SERVER, AGENT):
+        stage.git(place, "config", "gitgate.agent.demo.resume", f"sh {shlex.quote(str(script))}")
+
+
+def ask_as_script(stage: Stage) -> Iterator[Step]:
     clone = stage.room / AGENT
     (clone / "login.py").write_text(HALF_DONE, encoding="utf-8")
     (clone / "notes.txt").write_text("Both drivers are installed.\n", encoding="utf-8")
     yield stage.step(AGENT, "An agent is half-way, and must not decide alone. It asks, and exits: nothing runs now.",
         "gate", "ask", "Which database should the login use?", "-o", "Postgres=the cluster that we have",
         "-o", "SQLite=one file, no server", "--context", "Users come in the hundreds.", "--agent", "demo")  # fmt: skip
-    refs = stage.git(AGENT, "for-each-ref", "--format=%(refname:lstrip=3)", "refs/hitl/open")
-    stage.gate = refs.splitlines()[0]
 
 
 def answer(stage: Stage) -> Iterator[Step]:
