@@ -36,12 +36,12 @@ def wait_command(screen: Screen, gate_id: str, for_: str | None) -> int:
 def check_command(screen: Screen, gate_id: str) -> int:
     """Print the answer; exit 8 while there is none."""
     desk = screen.desk()
-    from ..service.policing import check_told
+    from ..service.policing import check_heard
     from ..service.reading import find_gate
 
     found = find_gate(desk, gate_id)
     if not found.archived:
-        check_told(desk, found.gate)
+        check_heard(desk, found.gate)
     return tell_answer(screen, found.gate, pushed=found.pushed, archived=found.archived)
 
 

@@ -10,6 +10,7 @@ from ..core.model import Answer, Counted, Gate, Opened, Work
 from ..core.people import address
 from ..core.policy import Policy
 from ..core.ruling import Case, Ruling, Said, Who
+from ..core.states import ANSWERED
 from ..core.summary import Summary
 from ..core.values import dataclass
 from ..errors import GateError, NotAllowed
@@ -43,8 +44,10 @@ def case(desk: Desk, book: Book, gate: Gate) -> Case:
 
 
 def paths_of(desk: Desk, book: Book, work: Work) -> tuple[str, ...] | None:
-    if work.commit is None or not any(policy.by_path for policy in book.policies):
+    if not any(policy.by_path for policy in book.policies):
         return ()
+    if work.commit is None:
+        return None  # where there is a policy there is a commit: a question that names none says nothing of its work
     start = book.ref or next((ref for ref in protected_refs(desk) if desk.refs.get(ref)), None)
     return touched(desk.repo, start, work.base, work.commit)
 
@@ -76,6 +79,12 @@ def on_answer(desk: Desk, book: Book, gate: Gate, counted: Counted) -> Ruling:
         return Ruling(False, "signature", "its signature is bad")
     said = Said(counted.answer.at, counted.answer.via)
     return ruling.rule_on(book.policies, case(desk, book, gate), who_said(counted.answer, verdict), said)
+
+
+def check_heard(desk: Desk, gate: Gate) -> None:
+    """The same for who only reads the answer; what was acted on already is history, whatever the policy is now."""
+    if gate.state == ANSWERED:
+        check_told(desk, gate)
 
 
 def check_told(desk: Desk, gate: Gate) -> None:

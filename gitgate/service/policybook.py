@@ -130,8 +130,9 @@ def signers_of(desk: Desk, book: Book | None = None) -> bytes | None:
     refs = [book.ref] if book.ref else protected_refs(desk)
     file = read_protected(desk.repo, book.signers_path, refs)
     lines = [line for policy in book.policies for line in policy.signers]
+    named = any(policy.allowed_signers for policy in book.policies)
     if file is None and not lines:
-        return b"" if configured_in_tree(desk) else None
+        return b"" if named or configured_in_tree(desk) else None
     return b"".join((file.data + b"\n" if file else b"", "".join(f"{line}\n" for line in lines).encode()))
 
 

@@ -7,12 +7,13 @@ travel with anybody.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 
 from ..core import ruling
 from ..core.model import Answer, Claim, Edit, Entry, Gate, Opened, Outcome, Remark
 from ..core.people import address
 from ..core.policy import Person
-from ..core.ruling import Ruling, Said, Who
+from ..core.ruling import Case, Ruling, Said, Who
 from ..core.values import dataclass
 from ..store.signatures import BAD, GOOD, Verdict
 from . import entering
@@ -60,6 +61,13 @@ class Doorkeeper:
     desk: Desk
     book: Book
     actor: Actor
+    cases: dict[str, Case] = field(default_factory=dict)
+
+    def case(self, gate: Gate) -> Case:
+        """Looked up once for each gate, however many events it brings."""
+        if gate.tip not in self.cases:
+            self.cases[gate.tip] = case(self.desk, self.book, gate)
+        return self.cases[gate.tip]
 
     def against(self, gate: Gate, old: str | None) -> str:
         """What speaks against the events after `old`; empty when nothing does."""
@@ -91,7 +99,7 @@ class Doorkeeper:
         who, why = self.speaker(gate, entry, answer.by)
         if why:
             return why
-        facts = case(self.desk, self.book, gate)
+        facts = self.case(gate)
         return words_of(ruling.rule_on(self.book.policies, facts, who, Said(answer.at, answer.via)))
 
     def speaker(self, gate: Gate, entry: Entry, by: str) -> tuple[Who, str]:
@@ -101,7 +109,7 @@ class Doorkeeper:
             return Who(by), "its signature is bad"
         if verdict is not None and verdict.word == GOOD:
             return Who(by, verdict.key, verdict.signer), ""
-        terms = ruling.deciding(self.book.policies, case(self.desk, self.book, gate))
+        terms = ruling.deciding(self.book.policies, self.case(gate))
         if any(term.require_signed for term in terms):
             return Who(by), ""  # the ruling says that it has to be signed, and by which rule
         who = self.actor.named(by)
@@ -132,7 +140,7 @@ class Doorkeeper:
 
     def against_question(self, gate: Gate, opened: Opened) -> str:
         """It asks for as many as the policy wants, and is in the name of whoever pushes it where that decides something."""
-        facts = case(self.desk, self.book, gate)
+        facts = self.case(gate)
         terms = ruling.deciding(self.book.policies, facts)
         for term in terms:
             why = ruling.against_terms(term, facts, Said(opened.asked.at))
@@ -148,7 +156,7 @@ class Doorkeeper:
 
     def against_change(self, gate: Gate, entry: Entry, by: str) -> str:
         """To end, take back or change a gate is for whose agent asked, and for who may answer."""
-        facts = case(self.desk, self.book, gate)
+        facts = self.case(gate)
         terms = ruling.deciding(self.book.policies, facts)
         if not ruling.needs_names(terms) and not any(term.require_signed for term in terms):
             return ""

@@ -13,7 +13,7 @@ from ..store.refs import OPEN
 from .attending import Attendance, hear
 from .deadlines import act
 from .desk import Desk
-from .policing import check_told
+from .policing import check_heard
 from .publishing import remote_of
 
 POLL = 0.25
@@ -92,7 +92,7 @@ def refreshed(desk: Desk, gate: Gate) -> Gate:
 def deliver(desk: Desk, gate: Gate, attendance: Attendance) -> Gate:
     """With delivery `wait`, hearing the answer is acting on it, there where the gate is shared."""
     if gate.opened.delivery != "wait" or (gate.answer is None and not gate.expired):
-        check_told(desk, gate)
+        check_heard(desk, gate)
         return gate
     heard = hear(desk, gate, attendance.held)
     attendance.held = None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from deciding import DB, GO, TEXT, approve, asked, gate_of, say
-from gitgate.core.model import Gate, Option, Question
+from gitgate.core.model import Gate, Option, Question, Work
 from gitgate.errors import BrokenPolicy, NotAllowed
 from gitgate.service import remarks
 from gitgate.service.answering import Manner
@@ -17,6 +18,8 @@ from gitgate.service.claiming import claim
 from gitgate.service.policing import check_told
 from gitgate.service.reading import find_gate
 from gitgate.service.waiting import Patience, wait
+from gitgate.store.records import Signature
+from gitgate.store.refs import OPEN
 from resuming import Clock, Seat, claimant
 from signing import publish_policy
 from testbed.command import Command
@@ -162,6 +165,26 @@ def test_work_that_is_not_here_may_touch_anything(ann: Seat, bob: Seat, ruled: C
     with pytest.raises(NotAllowed, match="'data'"):
         say(bob, gate)
     assert say(ann, gate).gate.state == "answered"
+
+
+def test_a_question_that_names_no_work_may_touch_anything(ann: Seat, ruled: Callable[[str], None]) -> None:
+    """Forged so as to fall under no rule about a path, it falls under all of them."""
+    ruled('policy:\n  rules:\n    - {name: data, paths: ["db/**"], who: bob@example.org}\n')
+    desk = ann.desk
+    opened = replace(gate_of(ann).opened, work=Work(None, None, None), nonce="another")
+    forged = desk.records.write_opened(opened, {}, Signature(ADA, desk.at))
+    ann.clone.git("update-ref", OPEN + forged.id, forged.tip)
+    with pytest.raises(NotAllowed, match="'data'"):
+        say(ann, forged)
+
+
+def test_what_was_acted_on_stays_readable(ann: Seat, ruled: Callable[[str], None]) -> None:
+    """A policy that came later does not take back what the agent has heard."""
+    gate = say(ann, gate_of(ann, wishes=Wishes(wait=True))).gate
+    heard = wait(ann.desk, gate, Patience(0))
+    ruled(ONLY_BOB)
+    assert heard.state == "resumed"
+    assert Command().quick("check", gate.id, cwd=ann.clone.path).out == "Postgres\n"
 
 
 def test_how_many_agree(ann: Seat, ruled: Callable[[str], None]) -> None:

@@ -176,6 +176,18 @@ def test_recorded_again_the_originals_signature_counts(
     assert marks(desk, [again]) == {own.tip: marks(desk, [own])[own.tip]}
 
 
+def test_a_named_file_that_is_not_there_vouches_for_nobody(ann: Seat, bare: Clone, eve: Key) -> None:
+    """Git's own configuration does not stand in for it."""
+    publish_policy(bare, "policy: {require_signed: true, allowed_signers: keys/signers}\n")
+    ann.clone.git("fetch", "-q", "origin")
+    outside = eve.place.parent / "allowed"
+    outside.write_text(f"ada@example.org {eve.public}\n")
+    ann.clone.git("config", "gpg.ssh.allowedSignersFile", str(outside))
+    eve.used_by(ann.clone)
+    with pytest.raises(NotAllowed, match="is not"):
+        say(ann, gate_of(ann))
+
+
 def test_keys_of_the_policy_itself(ann: Seat, bare: Clone, ada: Key, eve: Key) -> None:
     """A person's listed key is theirs, and no other one is."""
     person = f'{{email: ada@example.org, key: "{ada.public}"}}'
