@@ -60,6 +60,7 @@ SETTINGS = (
     Setting("retryAfter", "duration", "30s", "the wait before a second attempt; each further one waits twice as long"),
     Setting("leaseTerm", "duration", "2m", "how long a runner may be silent before another takes over"),
     Setting("runner", "word:local,github", "local", "what starts a resumed agent"),
+    Setting("worktrees", "text", "", "the folder where agents from elsewhere are resumed; else one inside `.git`", power=True),
     Setting("forge", "word:github,gitea", "", "what forge the remote is, where its address does not say so", power=True),
     Setting("forgeApi", "text", "", "the address of that forge's API, where it is not the usual one", power=True),
     Setting("workflows", "text", "", "OWNER/REPOSITORY@COMMIT of the workflows that `git gate init --github` calls", power=True),

@@ -155,6 +155,9 @@ def prepare(screen: Screen) -> int:
         if any(character in name for character in "\n\0=") or name.startswith("-"):
             raise Failure("GITGATE_AGENT_NAME is no plain name", hint="a word, such as: reviewer")
         git.run("config", "--local", "--replace-all", f"gitgate.agent.{name}.resume", resume)
+    if env.get("RUNNER_TEMP"):
+        place = str(Path(env["RUNNER_TEMP"]).absolute() / "gitgate-worktrees")
+        git.run("config", "--local", "--replace-all", "gitgate.worktrees", place)
     keep_session_key(screen, desk)
     screen.emit("github-prepare", {"ready": True}, "")
     screen.say("this checkout is ready: questions and their work are pushed, sessions travel along")

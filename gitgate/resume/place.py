@@ -51,7 +51,9 @@ class Situation:
 
 
 def worktrees(desk: Desk) -> Path:
-    return desk.repo.state_dir / "worktrees"
+    """Claude Code lets no agent write below a `.git` unless somebody permits each write; so a machine may name another folder."""
+    named = desk.settings.text("worktrees")
+    return Path(named).absolute() if named else desk.repo.state_dir / "worktrees"
 
 
 def took_place(desk: Desk, gate: str) -> Path:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 
 from ..config import SETTINGS
 from ..errors import GateError
@@ -171,7 +172,7 @@ def extras(desk: Desk) -> Iterator[Finding]:
 
 def leftovers(desk: Desk) -> Iterator[Finding]:
     """What agents left behind, and what needs a person."""
-    folder = desk.repo.state_dir / "worktrees"
+    folder = Path(desk.settings.text("worktrees") or desk.repo.state_dir / "worktrees")
     for place in sorted(folder.iterdir()) if folder.is_dir() else ():
         words = f"a working tree of a resumed agent is still there: {place}"
         yield Finding("worktree", MISSING, words, f"look at it, then: git worktree remove {place}")

@@ -11,9 +11,12 @@ from typing import Any
 import pytest
 
 from forges.standin import Forge, forge_server
+from lab.fixtures import claude_binary, machine, scripted
 from resuming import Agent
 from testbed.command import Command, Outcome
 from testbed.repositories import Clone
+
+__all__ = ["claude_binary", "machine", "scripted"]
 
 THREAD = 7
 

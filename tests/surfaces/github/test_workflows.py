@@ -193,7 +193,9 @@ def test_the_whole_loop_by_the_workflows_own_steps(
     assert agent.starts == [gate]
     assert bare.git("show", "feature:db.conf") == "db=SQLite"
     assert bare.git("show", "feature:partial.txt") == "partial"
-    assert "job-token" not in (agent.folder / "env.txt").read_text()
+    told = (agent.folder / "env.txt").read_text()
+    assert "job-token" not in told
+    assert f"PWD={tmp_path}/gitgate-worktrees/{gate}\n" in told
     (shown,) = forge.by("github-actions[bot]")
     assert "### ✅ Answered, and acted on" in shown["body"]
     assert bare.git("rev-parse", "feature") in shown["body"]
