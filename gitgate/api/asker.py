@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from ..core.model import Gate as Folded
 from .door import Directory, open_desk, seen, told
 from .given import Choices, choices, from_file, read_attachments, seconds, with_terms
-from .reader import show
 from .values import Answer, Gate
 
 if TYPE_CHECKING:
@@ -101,8 +100,17 @@ def wait(id: str | Gate, *, for_: str | int | None = None, directory: Directory 
 
 
 def check(id: str | Gate, *, directory: Directory = None) -> Answer | None:
-    """The answer, or None while there is none (or never will be: see `show(id).state`)."""
-    return show(id, directory=directory).answer
+    """The answer, or None while there is none (or never will be: see `show(id).state`). NotAllowed: the policy does not
+    accept the one that was given.
+    """
+    from ..service.policing import check_heard
+    from ..service.reading import find_gate
+
+    with open_desk(directory) as desk:
+        found = find_gate(desk, str(id))
+        if not found.archived:
+            check_heard(desk, found.gate)
+        return seen(desk, found.gate, pushed=found.pushed, archived=found.archived).answer
 
 
 def withdraw(id: str | Gate, *, reason: str, push: bool | None = None, directory: Directory = None) -> Gate:

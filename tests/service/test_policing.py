@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import gitgate
 from deciding import DB, GO, TEXT, approve, asked, gate_of, say
 from gitgate.core.model import Gate, Option, Question, Work
 from gitgate.errors import BrokenPolicy, NotAllowed
@@ -135,6 +136,8 @@ def test_nobody_acts_on_an_answer_that_is_not_accepted(
         with pytest.raises(NotAllowed, match="bobs"):
             wait(ann.desk, gate, Patience(0))
     assert Command().quick("check", plain.id, cwd=ann.clone.path).code == 4
+    with pytest.raises(NotAllowed, match="bobs"):
+        gitgate.check(plain.id, directory=ann.clone.path)
     assert ann.now(session).state == "answered"
     ruled(ONLY_BOB.replace("bob@", "ada@"))
     assert claim(ann.desk, session, claimant()).gate.state == "resuming"
