@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gitgate.core import codec
+from gitgate.core import codec, yamlread
 from gitgate.core.field import LIMITS, Field
 from gitgate.core.yamlread import read
 from gitgate.errors import BadDocument
@@ -46,7 +46,7 @@ PIECES = st.sampled_from(
 
 def by_library(data: bytes) -> Field | str:
     """What the library makes of it: the document, or its complaint."""
-    with mock.patch.object(codec.yamlread, "read", return_value=None):
+    with mock.patch.object(yamlread, "read", return_value=None):
         try:
             return codec.parse(data, "q.yaml")
         except BadDocument as wrong:

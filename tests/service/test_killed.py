@@ -87,17 +87,16 @@ def room(tmp_path: Path, person: object) -> Room:
     start = make_clone(tmp_path / "start")
     server = make_bare(tmp_path / "server.git")
     start.git("push", "-q", str(server.path), "HEAD:refs/heads/main")
-    clones = []
-    for name in ("agent", "person"):
-        server.git("clone", "-q", str(server.path), str(tmp_path / name))
-        clones.append(Clone(tmp_path / name))
+    agent, person_s = Clone(tmp_path / "agent"), Clone(tmp_path / "person")
+    for clone in (agent, person_s):
+        server.git("clone", "-q", str(server.path), str(clone.path))
     shim, counter = tmp_path / "bin", tmp_path / "count"
     shim.mkdir()
     git = shutil.which("git")
     script = shim / "git"
     script.write_text(SHIM.format(python=sys.executable, counter=str(counter), git=git))
     script.chmod(0o755)
-    return Room(server, *clones, shim, counter)
+    return Room(server, agent, person_s, shim, counter)
 
 
 def was_killed(done: subprocess.CompletedProcess[str]) -> bool:
