@@ -20,5 +20,7 @@ PARTS: tuple[Part, ...] = (
     Part("claude", "Claude Code's hooks and skill, in this project.", "gitgate.service.claude_setup"),
     Part("agents", "Guidance for other agents, in AGENTS.md.", "gitgate.service.agents_setup"),
     Part("script", "scripts/ask-human.sh, by which any program asks.", "gitgate.service.script_setup"),
-    Part("github", "GitHub's workflows: pull requests as the place to answer.", "gitgate.service.github_setup"),
+    Part(
+        "github", "GitHub's workflows: pull requests as the place to answer.", "gitgate.service.github_setup"
+    ),
 )

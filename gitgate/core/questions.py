@@ -158,9 +158,7 @@ def wrong_option(question: Question, word: str) -> str:
 
 def option_hint(question: Question, word: str) -> str:
     if question.other:
-        return (
-            f"to answer in your own words: git gate respond ID --other {quoted_whole(word)}"
-        )
+        return f"to answer in your own words: git gate respond ID --other {quoted_whole(word)}"
     return "answer with a label, a unique beginning of one, or its number: '#1'"
 
 

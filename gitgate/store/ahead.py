@@ -14,7 +14,9 @@ from .tips import Tips
 class Ahead:
     """Questions to git that are under way, as `discover`, the settings and the list ask them. Each is taken once."""
 
-    def __init__(self, start: Path, env: Mapping[str, str], *, tips: bool = False, reader: bool = False) -> None:
+    def __init__(
+        self, start: Path, env: Mapping[str, str], *, tips: bool = False, reader: bool = False
+    ) -> None:
         git = Git(start, env)
         git.env.update(pointers(env))
         self.start = start
