@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..core.model import Gate
 from ..core.prompt import trailers
+from ..core.session import SessionRef
 from ..errors import GateError, PushRefused
+from ..service.calling import publish_sessions, save_sessions
 from ..service.claiming import Held
 from ..service.desk import Desk
 from ..service.holding import BranchMoved, finish, outcome
@@ -88,6 +91,14 @@ def deliver(desk: Desk, held: Held, place: Situation, *, log: str, remark: str =
         desk, held, "resumed", reason=f"{remark}; its branch kept moving", log=log, commits=made.commits
     )
     return Delivered(finish(desk, held, said), Target(""), made.commits)
+
+
+def share_session(desk: Desk, ref: SessionRef) -> None:
+    """The conversation of an agent that asked again, as it ended: its own hook pushes in the background, and all that it
+    left running ended with it. Where the push fails, what was said when it asked is there already.
+    """
+    with contextlib.suppress(GateError):
+        publish_sessions(desk, save_sessions(desk, ref))
 
 
 def aim(desk: Desk, held: Held, place: Situation, made: Made, *, own_only: bool) -> Target:

@@ -217,7 +217,9 @@ def surroundings(desk: Desk, gate: Gate, found: Situation, program: str) -> dict
         path = f"{path}{os.pathsep}{ours}"
     said = {"GITGATE_GATE": gate.id, "GITGATE_AGENT": program, "PATH": path}
     if desk.settings.env.get(LOGIN):
-        said["GITGATE_PUSH"] = "false"  # A job's login stays with us: what the agent asks is pushed when it has ended.
+        said["GITGATE_PUSH"] = (
+            "false"  # A job's login stays with us: what the agent asks is pushed when it has ended.
+        )
     pinned = {} if found.trusted else place.pinned(found.there(desk))
     return {**said, **({} if desk.settings.identity() else borrowed_name(gate)), **pinned}
 
@@ -275,6 +277,8 @@ def conclude(
     again = outcome.result in (Result.ASKED, Result.DEFERRED)
     remark = "it asked again" if again else ""
     done = patiently(errand, lambda: delivery.deliver(desk, held, found, log=log, remark=remark))
+    if again and outcome.session and held.gate.opened.session is not None:
+        delivery.share_session(desk, SessionRef(held.gate.opened.session.agent, outcome.session))
     remains = delivery.clean_up(desk, found, done, asked_again=again)
     if remains:
         errand.say(remains)
