@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 
 from ..errors import Usage
 from .field import Field
 from .keys import fingerprint
-from .readers import texts
 from .times import parse_duration
 from .values import dataclass
 from .words import PRIORITIES
@@ -30,6 +29,7 @@ TERMS = (
     *("who", "quorum", "refusals", "requester_may_answer", "require_signed"),
     *("within", "defaults", "automatic"),
 )
+COMMANDS = ("resume", "start")
 PERSON = ("email", "login", "key")
 TOP = ("people", "groups", "allowed_signers", "agents", "askers", "runners", "rules", *TERMS)
 RULE = ("name", *CONDITIONS, *TERMS)
@@ -83,6 +83,7 @@ class Policy:
     allowed_signers: str | None = None
     signers: tuple[str, ...] = ()
     agents: tuple[str, ...] | None = None
+    commands: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     askers: tuple[Person, ...] | None = None
     runners: tuple[Person, ...] | None = None
     source: str = ""
@@ -125,7 +126,8 @@ def parse_policy(root: Field) -> Policy | None:
         groups=names.groups,
         allowed_signers=parse_path(signers_file) if signers_file else None,
         signers=signers,
-        agents=texts(section, "agents") if section.get("agents") else None,
+        agents=parse_agents(section.get("agents")),
+        commands=parse_commands(section.get("agents")),
         askers=parse_who(section.get("askers"), names),
         runners=parse_who(section.get("runners"), names),
         source=root.source,
@@ -240,6 +242,30 @@ def parse_terms(item: Field, names: Names, above: Terms) -> Terms:
         refusals=refusals.integer(1, 100) if refusals else above.refusals,
         within=parse_within(within) if within else above.within,
     )
+
+
+def parse_agents(found: Field | None) -> tuple[str, ...] | None:
+    """The agents that may be started again: their names, or a mapping of each to how it is started."""
+    if found is None:
+        return None
+    if isinstance(found.value, dict):
+        return tuple(found.value)
+    return tuple(entry.text(most=100, least=1) for entry in found.items())
+
+
+def parse_commands(found: Field | None) -> dict[str, dict[str, tuple[str, ...]]]:
+    """How each agent is started and resumed: a list of words, never a line for a shell."""
+    commands: dict[str, dict[str, tuple[str, ...]]] = {}
+    for name, item in (
+        found.mapping() if found is not None and isinstance(found.value, dict) else {}
+    ).items():
+        only(item, COMMANDS, "an agent")
+        commands[name] = {}
+        for kind in COMMANDS:
+            words = [entry.text(most=4000) for entry in item.need(kind).items()] if item.get(kind) else []
+            if words:
+                commands[name][kind] = tuple(words)
+    return commands
 
 
 def flag(item: Field, name: str, *, otherwise: bool) -> bool:

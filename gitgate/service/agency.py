@@ -1,7 +1,8 @@
 """Service: the agents that this machine knows how to start again, and whose conversation a question belongs to.
 
-How a program is started grants power, so it comes from the machine's own git configuration: never from a gate, a session,
-or a file that a branch carries, not even where the configuration includes one.
+How a program is started grants power, so it comes from the machine's own git configuration, else from the policy on the
+protected branch: never from a gate, a session, or a file that another branch carries, not even where the configuration
+includes one.
 """
 
 from __future__ import annotations
@@ -37,7 +38,21 @@ def configured(desk: Desk, name: str) -> dict[str, list[str]]:
 
     prefix = f"{SECTION}{name}."
     values = machine_values(desk.repo, r"^gitgate\.agent\.")
-    return {key.removeprefix(prefix): found for key, found in values.items() if key.startswith(prefix)}
+    said = {key.removeprefix(prefix): found for key, found in values.items() if key.startswith(prefix)}
+    return said if "resume" in said or "start" in said else {**ruled(desk, name), **said}
+
+
+def ruled(desk: Desk, name: str) -> dict[str, list[str]]:
+    """How the policy of the protected branch starts an agent that this machine says nothing of."""
+    import json
+
+    from ..agents import AGENTS
+    from .policybook import load_book
+
+    if name in AGENTS:
+        return {}
+    found = next((p.commands[name] for p in load_book(desk).policies if name in p.commands), {})
+    return {kind: [json.dumps(list(words))] for kind, words in found.items()}
 
 
 def agent_settings(desk: Desk, name: str) -> AgentSettings:
@@ -136,4 +151,4 @@ def is_agent(desk: Desk, name: str) -> bool:
     if name in ("claude", "codex"):
         return True
     prefix = f"{SECTION}{name}."
-    return any(key.startswith(prefix) for key in desk.settings.git)
+    return any(key.startswith(prefix) for key in desk.settings.git) or bool(ruled(desk, name))

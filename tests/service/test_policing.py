@@ -12,7 +12,7 @@ import gitgate
 from deciding import DB, GO, TEXT, approve, asked, gate_of, say
 from gitgate.core.model import Gate, Option, Question, Work
 from gitgate.errors import BrokenPolicy, NotAllowed
-from gitgate.service import remarks
+from gitgate.service import agency, remarks
 from gitgate.service.answering import Manner
 from gitgate.service.asking import Wishes
 from gitgate.service.claiming import claim
@@ -289,6 +289,24 @@ def test_agents_that_may_be_started(ann: Seat, ruled: Callable[[str], None]) -> 
         claim(ann.desk, gate, claimant())
     ruled(f"policy: {{agents: [codex, {gate.opened.session.agent}]}}\n")
     assert claim(ann.desk, gate, claimant()).gate.state == "resuming"
+
+
+def test_how_an_agent_is_started(ann: Seat, ruled: Callable[[str], None]) -> None:
+    """By the protected branch, where the machine says nothing of it; the agent's own branch has no say."""
+    ruled(
+        'policy:\n  agents:\n    claude: {}\n    coder: {resume: [run-coder, "two words", "{prompt_file}"]}\n'
+    )
+    ann.clone.commit("mine", **{".gitgate.yml": "policy: {agents: {coder: {resume: [sh, -c, evil]}}}\n"})
+    told = agency.agent_settings(ann.desk, "coder")
+    assert told.resume_template == ("run-coder", "two words", "{prompt_file}")
+    assert agency.is_agent(ann.desk, "coder")
+    assert not agency.is_agent(ann.desk, "other")
+    ann.clone.git("config", "gitgate.agent.coder.resume", "my-coder --here")
+    assert agency.agent_settings(ann.desk, "coder").resume_template == ("my-coder", "--here")
+    for wrong in ("{coder: {resume: run}}", "{coder: {run: [x]}}", "{coder: [x]}", "x"):
+        ruled(f"policy: {{agents: {wrong}}}\n")
+        with pytest.raises(BrokenPolicy, match=r"policy\.agents"):
+            gate_of(ann)
 
 
 def test_a_script_may_be_kept_out(ann: Seat, ruled: Callable[[str], None]) -> None:
