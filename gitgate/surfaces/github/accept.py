@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ...core.model import Answer, Gate
-from ...errors import BadAnswer, Conflict, Failure, NotAllowed, Stale, UnknownGate
+from ...errors import BadAnswer, Conflict, Failure, NotAllowed, Stale, UnknownGate, Usage
 from ...service.answering import Manner, respond
 from ...service.desk import Desk, split_person
 from ...service.publishing import remote_of
@@ -59,7 +59,7 @@ def accept_comment(desk: Desk, forge: Forge, number: int, board: Board | None = 
     comment = forge.fetch_comment(number)
     if comment is None:
         return Accepted("ignored", "the comment is gone")
-    if comment.author.bot or comment.author.login == forge.fetch_self():
+    if comment.by_program:
         return Accepted("ignored", "a program wrote it")
     case = Case(desk, forge, board or load_board(forge, comment.thread), comment)
     try:
@@ -130,7 +130,7 @@ def give(case: Case, said: Said, gate: Gate) -> Accepted:
         return Accepted("again", f"gate {gate.id} has this answer already", gate.id)
     try:
         after, outcome, words = stop(case, said, gate) if said.verb == "stop" else answer(case, said, gate)
-    except BadAnswer as unfit:
+    except Usage as unfit:  # what no answer, or no document, can be
         why = unfit.message.removeprefix("answer: ")
         return tell(case, "unclear", telling.unclear(comment, why, gate, case.waiting), gate.id)
     except Stale as stale:

@@ -132,6 +132,11 @@ class GitHub:
         return str(self.web.get(self.base).value["default_branch"])
 
 
+def whole(text: str) -> str:
+    """JSON may hold halves of characters, which nothing else can."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def author_of(item: Any) -> Author:
     if not isinstance(item, Mapping):
         return Author("ghost", 0, bot=True)  # an account that is gone vouches for nothing
@@ -147,7 +152,7 @@ def comment_of(item: Mapping[str, Any]) -> Comment:
     return Comment(
         int(item["id"]),
         int(thread.group(1)) if thread else 0,
-        str(item.get("body") or ""),
+        whole(str(item.get("body") or "")),
         author,
         str(item["created_at"]),
         str(item["updated_at"]),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+BEGIN = "<!-- gitgate "  # every comment of ours begins so
+
 
 @dataclass(frozen=True)
 class Author:
@@ -30,6 +32,11 @@ class Comment:
     @property
     def edited(self) -> bool:
         return self.created != self.updated
+
+    @property
+    def by_program(self) -> bool:
+        """Whether no person wrote it: a bot did, or we in the name of whoever's token we have."""
+        return self.author.bot or self.body.startswith(BEGIN)
 
 
 @dataclass(frozen=True)

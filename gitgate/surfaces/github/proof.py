@@ -69,7 +69,7 @@ def against_comment(desk: Desk, forge: Forge, gate: Gate, said: Answer) -> str:
     comment = forge.fetch_comment(number) if isinstance(number, int) and number > 0 else None
     if comment is None:
         return "the comment that it was is not there"
-    if comment.author.bot or comment.author.login == forge.fetch_self():
+    if comment.by_program:
         return "a program wrote that comment"
     if comment.edited:
         return "the comment was edited afterwards"

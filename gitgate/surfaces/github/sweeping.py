@@ -92,8 +92,7 @@ def missed(desk: Desk, forge: Forge, board: Board) -> list[Comment]:
     found = []
     for comment in board.comments:
         case = Case(desk, forge, board, comment)
-        ours = comment.author.bot or comment.author.login == board.ours
-        if ours or not may_answer(comment.body) or board.says(telling.about(comment)):
+        if comment.by_program or not may_answer(comment.body) or board.says(telling.about(comment)):
             continue
         if case.waiting and not any(is_taken(desk, gate, comment.number) for gate in board.marks):
             found.append(comment)

@@ -198,3 +198,46 @@ def test_answers_on_a_later_page_are_seen(team: Team) -> None:
     assert team.reply("/answer Postgres")["outcome"] == "answered"
     team.cli.quick("github", "comment", gate, cwd=team.job().path, code=0)
     assert len([c for c in team.forge.by("github-actions[bot]") if "gate=" in c["body"]]) == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "escape \x1b[31m and bell \x07", "half of a character \ud800", "reversed \u202e txt.exe", "x" * 65_520,
+        "'; $(touch pwned) `id` ${{ secrets.X }} && rm -rf .", "--force -m x", "yes\u2028no\x85x", "- a\n- b: [c, {d}]\n? !!python/x &a *a",
+        "@everyone ![x](https://evil.example/x.png) </details>", "\U0001f600" * 8000,
+    ],
+    ids=range(10),
+)  # fmt: skip
+def test_hostile_words_are_only_words(team: Team, words: str) -> None:
+    """Rows 4, 12, 13: they are the answer, as they were said, and nothing else; where they are shown they do nothing."""
+    gate = team.ask("Which?")
+    assert team.reply(f"/answer {words}")["outcome"] == "answered"
+    (said,) = team.gate(gate)["answer"]["values"].values()
+    assert said == words.encode("utf-8", "replace").decode()
+    assert not list(team.folder.rglob("pwned"))
+    shown = team.shown(gate)
+    assert len(shown) < 65_536
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+
+
+@pytest.mark.parametrize(
+    "words", ["nul \x00", "<!-- hidden -->", "<!-- gitgate gate=7k2fw9c3ab", "\n\n \t", "> quoted"]
+)
+def test_what_is_no_answer_is_told_so(team: Team, words: str) -> None:
+    """Hidden, quoted, empty, or what no document can hold: the job goes on, and the author hears of it."""
+    gate = team.ask("Which?")
+    assert team.reply(f"/answer {words}" if words[0] != ">" else f"/answer\n{words}")["outcome"] == "unclear"
+    assert len(team.told()) == 1
+    assert team.gate(gate)["state"] == "awaiting"
+
+
+def test_somebody_whose_token_we_have_may_answer(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine of one's own our comments are in one's own name; they are no replies, and one's replies are."""
+    monkeypatch.setenv("GITHUB_TOKEN", "ada-token")
+    gate = team.ask("Deploy?", "--type", "approval")
+    (ours,) = team.forge.by("ada")
+    assert team.hear(ours).json["outcome"] == "ignored"
+    assert team.reply("/approve")["outcome"] == "answered"
+    assert team.gate(gate)["state"] == "answered"

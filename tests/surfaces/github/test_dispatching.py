@@ -77,6 +77,15 @@ def test_a_forge_that_refuses_is_no_failure_of_the_answer(team: Team, status: in
     assert "later: git gate github dispatch" in said.err
 
 
+@pytest.mark.usefixtures("agent")
+def test_an_agent_vouches_for_nothing(team: Team) -> None:
+    """Row 1: its shell may have the person's token, not their judgement."""
+    gate = team.ask("Which?")
+    team.cli.quick("respond", gate, "Postgres", "--no-resume", cwd=team.agents.path, code=0)
+    team.cli.quick("github", "dispatch", gate, cwd=team.agents.path, env={"CLAUDECODE": "1"}, code=4)
+    assert team.forge.dispatched == []
+
+
 @pytest.mark.parametrize(
     ("address", "host", "path"),
     [
