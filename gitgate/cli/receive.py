@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from ..config import FILE, environment, load
-from ..errors import GateError
-from ..store.git import Git, Result
+from ..errors import BrokenRecord, GateError
+from ..store.git import Git
 from . import exits
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def pre_receive(env: Mapping[str, str], text: str) -> int:
     git = Git(place, env)
     git.env["GIT_DIR"] = str(place)
     many = text.count(" refs/hitl/") >= BULK
-    config, rules = git.begin("config", "--list", "-z"), git.begin("cat-file", "blob", f"HEAD:{FILE}")
+    config = git.begin("config", "--list", "-z")
     reader = None if many else git.pipe("cat-file", "--batch")  # They start while we load what reads them.
     from ..service import entering
     from ..service.desk import read_git_config
@@ -44,8 +44,7 @@ def pre_receive(env: Mapping[str, str], text: str) -> int:
 
     desk = receiving_desk(git, "0" * len(text.partition(" ")[0]), reader)
     desk.settings = load(env, read_git_config(desk.repo, config), None)
-    ruled = has_policy(desk, rules.result())
-    beyond = doorkeeper(desk, env) if ruled else partial(entering.against, desk)
+    beyond = doorkeeper(desk, env) if has_policy(desk) else partial(entering.against, desk)
     refused = refusals(desk, parse_updates(text), beyond)
     desk.close()
     for ref, reason in list(refused.items())[:MOST_REASONS]:
@@ -55,13 +54,20 @@ def pre_receive(env: Mapping[str, str], text: str) -> int:
     return exits.FAILURE if refused else exits.DONE
 
 
-def has_policy(desk: Desk, rules: Result) -> bool:
+def has_policy(desk: Desk) -> bool:
     """Whether there may be one; where there is surely none, what reads it need not be loaded."""
+    from ..store.objects import PlumbingObjects
+
+    objects = desk.records.objects
     if any(f"gitgate.{name}" in desk.settings.git for name in POLICY_SETTINGS):
         return True
-    if rules.code == 0:
-        return b"policy" in rules.out
-    return "does not exist in" not in rules.err  # Else HEAD itself is not there, and it may stand elsewhere.
+    if not isinstance(objects, PlumbingObjects) or desk.settings.git.get("core.bare") == "false":
+        return True
+    try:
+        _, _, tree = objects.ask("HEAD^{tree}")
+        return f" {FILE}\0".encode() in tree and b"policy" in objects.ask(f"HEAD:{FILE}")[2]
+    except BrokenRecord:
+        return True  # HEAD is not there, and it may stand elsewhere; or it is too large, which has to be said
 
 
 def doorkeeper(desk: Desk, env: Mapping[str, str]) -> Callable[[Gate, str | None], str]:
