@@ -69,7 +69,7 @@ SETTINGS = (
         "worktrees",
         "text",
         "",
-        "the folder where agents from elsewhere are resumed; else one inside `.git`",
+        "the folder where agents from elsewhere are resumed; else one of your own, on a server one inside",
         power=True,
     ),
     Setting(

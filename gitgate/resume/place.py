@@ -19,7 +19,7 @@ from ..errors import GateError, WorkFailed
 from ..service import presence
 from ..service.desk import Desk
 from ..service.leases import shared_at
-from ..service.work import bring_work
+from ..service.work import bring_work, worktrees
 from ..store import commits
 from ..store.compare import diff, matches
 from ..store.filters import list_drivers, refused_names, switched_off
@@ -48,12 +48,6 @@ class Situation:
 
     def there(self, desk: Desk) -> Repository:
         return discover(self.directory, without_place(desk.repo.git.env))
-
-
-def worktrees(desk: Desk) -> Path:
-    """Claude Code lets no agent write below a `.git` unless somebody permits each write; so a machine may name another folder."""
-    named = desk.settings.text("worktrees")
-    return Path(named).absolute() if named else desk.repo.state_dir / "worktrees"
 
 
 def took_place(desk: Desk, gate: str) -> Path:

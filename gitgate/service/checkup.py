@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 
 from ..config import SETTINGS
 from ..errors import GateError
@@ -15,6 +14,7 @@ from .desk import Desk
 from .listing import summaries
 from .publishing import remote_of
 from .setup import spec_of
+from .work import worktrees
 
 OLDEST_GIT = (2, 38)
 GOOD, MISSING, WRONG = "good", "missing", "wrong"
@@ -172,7 +172,7 @@ def extras(desk: Desk) -> Iterator[Finding]:
 
 def leftovers(desk: Desk) -> Iterator[Finding]:
     """What agents left behind, and what needs a person."""
-    folder = Path(desk.settings.text("worktrees") or desk.repo.state_dir / "worktrees")
+    folder = worktrees(desk)
     for place in sorted(folder.iterdir()) if folder.is_dir() else ():
         words = f"a working tree of a resumed agent is still there: {place}"
         yield Finding("worktree", MISSING, words, f"look at it, then: git worktree remove {place}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,3 +81,22 @@ def open_place(desk: Desk, gate: Gate, directory: Path) -> Place:
         fallback_branch=f"gate/{gate.id}",
         detach=True,
     )
+
+
+def worktrees(desk: Desk) -> Path:
+    """The folder where agents are resumed that do not find the directory which they left.
+
+    Claude Code refuses to write anywhere below a `.git`, so in a clone it is one of the person's own; on a server, whose
+    repository goes by another name, it is inside.
+    """
+    named = desk.settings.text("worktrees")
+    if named:
+        return Path(named).absolute()
+    env = desk.settings.env
+    home = env.get("XDG_STATE_HOME") or (f"{env['HOME']}/.local/state" if env.get("HOME") else "")
+    if ".git" not in desk.repo.common_dir.parts or not home:
+        return desk.repo.state_dir / "worktrees"
+    from ..core.ids import file_name
+
+    name = f"{desk.repo.common_dir.parent.name}-{file_name(os.fsencode(desk.repo.common_dir))[:8]}"
+    return Path(home).absolute() / "gitgate" / "worktrees" / name

@@ -117,7 +117,8 @@ def test_what_a_branch_brings_for_claude_is_not_run(
     assert '\\"Which database?\\"=\\"SQLite\\"' in there.shown
     assert not ran.exists()
 
-    place = there.clone.path / ".git/gitgate/worktrees" / gate
+    lines = there.clone.git("worktree", "list", "--porcelain").splitlines()
+    place = next(Path(line.removeprefix("worktree ")) for line in lines if line.endswith(f"/{gate}"))
     assert (place / ".claude/settings.json").is_file(), "the agent worked beside it"
     plainly = Office(there.machine, Clone(place), hooks={})
     plainly.run("hello")

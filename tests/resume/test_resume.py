@@ -97,6 +97,13 @@ def test_what_a_person_changed_meanwhile_is_kept_and_told(repo: Clone, agent: Ag
     assert "+and by Ada" in (agent.folder / "prompt").read_text()
 
 
+def worktree_of(repo: Clone, gate: str) -> Path:
+    """Where git says that the working tree of the gate's agent is."""
+    lines = repo.git("worktree", "list", "--porcelain").splitlines()
+    places = [Path(line.removeprefix("worktree ")) for line in lines if line.startswith("worktree ")]
+    return next(place for place in places if place.name == gate)
+
+
 def test_a_directory_that_went_on_is_left_alone(repo: Clone, agent: Agent, cli: Command) -> None:
     """Somebody committed there: the agent gets a working tree of its own, told how the branch moved, and cleaned up."""
     agent.does(f'pwd > {agent.folder}/pwd; cp "$GITGATE_PROMPT_FILE" {agent.folder}/prompt; {COMMITS}')
@@ -106,7 +113,8 @@ def test_a_directory_that_went_on_is_left_alone(repo: Clone, agent: Agent, cli: 
     cli.quick("respond", gate, "Postgres", code=0)
     done = cli.quick("resume", gate, "--json", code=0).json["gates"][0]
     place = Path((agent.folder / "pwd").read_text().strip())
-    assert place == repo.path / ".git/gitgate/worktrees" / gate
+    assert place.name == gate
+    assert ".git" not in place.parts, "Claude Code would refuse to write there"
     assert not place.exists()
     prompt = (agent.folder / "prompt").read_text()
     assert "went on by 1 commits" in prompt
@@ -124,7 +132,7 @@ def test_a_worktree_with_uncommitted_changes_stays(repo: Clone, agent: Agent, cl
     repo.commit("moved on")
     cli.quick("respond", gate, "Postgres", code=0)
     said = cli.quick("resume", gate, code=0)
-    place = repo.path / ".git/gitgate/worktrees" / gate
+    place = worktree_of(repo, gate)
     assert str(place) in said.err
     assert (place / "left").read_text() == "more\n"
 
