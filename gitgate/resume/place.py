@@ -22,6 +22,7 @@ from ..service.leases import shared_at
 from ..service.work import bring_work, worktrees
 from ..store import commits
 from ..store.compare import diff, matches
+from ..store.drivers import as_environment, plain_drivers
 from ..store.filters import list_drivers, refused_names, switched_off
 from ..store.git import Git
 from ..store.repository import Repository, discover
@@ -274,15 +275,11 @@ def branch_now(desk: Desk, gate: Gate, branch: str) -> str | None:
 
 
 def pinned(there: Repository) -> Mapping[str, str]:
-    """Git configuration, as environment, that wins over every file: no hooks, no watcher, no filters."""
+    """Git configuration, as environment, that wins over every file: no hooks, no watcher, no filters, no drivers."""
     names = refused_names(there.git, list_drivers(there.git), trusted=False, tops=[], git_dirs=[])
     said = switched_off(names, {})
-    count = int(said["GIT_CONFIG_COUNT"])
-    for number, (key, value) in enumerate(
-        (("core.hooksPath", os.devnull), ("core.fsmonitor", "false")), count
-    ):
-        said[f"GIT_CONFIG_KEY_{number}"], said[f"GIT_CONFIG_VALUE_{number}"] = key, value
-    return {**said, "GIT_CONFIG_COUNT": str(count + 2)}
+    off = [("core.hooksPath", os.devnull), ("core.fsmonitor", "false"), *plain_drivers(there.git)]
+    return {**said, **as_environment(off, said)}
 
 
 def without_programs(desk: Desk, found: Situation) -> Repository:

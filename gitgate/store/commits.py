@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ..core.commitmessage import with_trailers
 from ..errors import GitFailed, LostRace
+from .drivers import as_environment, plain_drivers
 from .git import Git
 from .repository import Repository
 
@@ -112,10 +113,10 @@ def is_ancestor(git: Git, older: str, newer: str) -> bool:
 
 
 def conflicts(git: Git, ours: str, theirs: str) -> list[str]:
-    """The paths that would conflict if these two were merged; nothing is written but objects."""
-    said = git.run(
-        "merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", ours, theirs, check=False
-    )
+    """The paths that would conflict if these two were merged; nothing is written but objects, and no driver is run."""
+    how = ("--write-tree", "--name-only", "--no-messages", "-z")
+    plain = as_environment(plain_drivers(git), git.env)
+    said = git.run("merge-tree", *how, ours, theirs, check=False, env=plain)
     if said.code not in (0, 1):
         return []
     paths = [part for part in said.out.split(b"\0")[1:] if part]

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from .drivers import as_environment
 from .git import Git
 
 
@@ -52,16 +53,9 @@ def _in_work(git: Git, driver: Driver, tops: Sequence[Path], git_dirs: Sequence[
 def switched_off(names: Sequence[str], env: Mapping[str, str]) -> dict[str, str]:
     """Environment under which git takes these filters for absent.
 
-    An empty `process` is enough: with one, git looks at neither `clean` nor `smudge`, and does not start it. The
-    environment and not `-c`, because the name of a filter may hold `=`.
+    An empty `process` is enough: with one, git looks at neither `clean` nor `smudge`, and does not start it.
     """
-    start = int(env.get("GIT_CONFIG_COUNT") or 0)
-    said: dict[str, str] = {}
-    settings = [(f"filter.{name}.{key}", value) for name in names for key, value in OFF]
-    for number, (key, value) in enumerate(settings, start):
-        said[f"GIT_CONFIG_KEY_{number}"] = key
-        said[f"GIT_CONFIG_VALUE_{number}"] = value
-    return {**said, "GIT_CONFIG_COUNT": str(start + len(settings))}
+    return as_environment([(f"filter.{name}.{key}", value) for name in names for key, value in OFF], env)
 
 
 OFF = (("process", ""), ("smudge", ""), ("clean", ""), ("required", "false"))

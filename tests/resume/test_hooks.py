@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 import pytest
 
@@ -104,26 +103,6 @@ def test_a_server_that_may_not_resume_does_not(server: Clone, ann: Clone, agent:
     log = server.path / "gitgate/logs/runner.log"
     until(lambda: "not started here" in log.read_text())
     assert agent.starts == []
-
-
-def test_work_that_came_from_elsewhere_brings_no_command(
-    server: Clone, ann: Clone, agent: Agent, cli: Command, tmp_path: Path
-) -> None:
-    """On the server neither a hook nor a filter that the work selects is run, by us or by the agent's git."""
-    ran = tmp_path / "ran"
-    server.git("config", "core.hooksPath", "hooks-of-the-work")
-    server.git("config", "filter.planted.smudge", f"touch {ran}")
-    server.git("config", "filter.planted.clean", f"touch {ran}; cat")
-    agent.does(f"mkdir -p hooks-of-the-work; {COMMITS}")
-    ann.write(".gitattributes", "* filter=planted\n")
-    ann.write("hooks-of-the-work/pre-commit", f"#!/bin/sh\ntouch {ran}\n", executable=True)
-    gate = ask(cli, ann)
-    cli.quick("respond", gate, "Postgres", "--no-push", cwd=ann.path, code=0)
-    cli.quick("sync", cwd=ann.path)
-    cli.quick("resume", gate, cwd=server.path, code=0)
-    assert agent.starts == [gate]
-    assert server.git("log", "-1", "--format=%s", "main") == "Use Postgres"
-    assert not ran.exists()
 
 
 def test_a_branch_that_went_on_gets_the_commits_beside_it(
