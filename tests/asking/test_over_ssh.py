@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from gitgate.core.transcript import waits_at_call
 from lab.fixtures import MakeMachine, MakeModel
 from lab.model import Reply
 from lab.office import Office
@@ -53,8 +54,17 @@ class Setting:
     def run(self, prompt: str) -> dict[str, Any]:
         """The agent works on the asker's machine until it ends; the gate with its session is on the server then."""
         ended = self.office.run(prompt, "--allowedTools", "Bash", env={"GIT_SSH_COMMAND": self.ssh})
-        until(lambda: bool(self.server.refs("refs/hitl/sessions")))
+        until(lambda: self.arrived(deferred=ended["stop_reason"] == "tool_deferred"))
         return ended
+
+    def arrived(self, *, deferred: bool) -> bool:
+        """Whether the server has the conversation as it ended."""
+        here, there = (clone.refs("refs/hitl/sessions") for clone in (self.office.clone, self.server))
+        if not there or here != there:
+            return False
+        (name,) = there
+        text = self.server.git("show", f"{name}:files/transcript.jsonl")
+        return waits_at_call(text.encode()) is deferred
 
     def answer(self, gate: str, *said: str) -> None:
         self.office.gate("sync", clone=self.bob)
@@ -162,6 +172,8 @@ def test_an_answer_resumes_claude_on_the_server(
     for part in ("TASK-42", "Let me look around.", "what-I-found-7k2f", "Which database?", "SQLite"):
         assert part in shown, part
     assert "one file is enough" in json.dumps(there.office.machine.model.requests())
+    if tool is QUESTION:
+        assert '\\"Which database?\\"=\\"SQLite\\"' in shown, "the answer is the call's own result"
     committed_once(there, asked["id"])
     started_once(there, asked["id"])
 
