@@ -29,6 +29,8 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "diff": ("show", "The partial work as a diff."),
         "worktree": ("show", "The partial work as a worktree to look around in."),
         "respond": ("respond", "Answer a gate."),
+        "join": ("join", "Open the agent's own session here, then decide."),
+        "continue": ("join", "The same as join."),
         "comment": ("remarks", "Ask back or add a remark, without deciding."),
         "edit": ("remarks", "Reassign, reprioritise, or move the deadline."),
         "stop": ("remarks", "End a gate; the agent does not go on."),

@@ -67,6 +67,7 @@ def settle(screen: Screen, question: Question, prompt: str, meaning: Callable[[s
     """Ask until what was typed has a meaning that answers the question; say each time what was expected."""
     while True:
         word = read_word(prompt)
+        leave_if_empty(screen, word)
         try:
             value = meaning(word)
             read_mapping([question], {question.key: value})
@@ -76,6 +77,11 @@ def settle(screen: Screen, question: Question, prompt: str, meaning: Callable[[s
             screen.warn(f"  {words}" if named else f"  {words}; {expected(question)}")
         else:
             return value
+
+
+def leave_if_empty(screen: Screen, word: str) -> None:
+    if screen.empty_leaves and not word.strip():
+        raise EOFError
 
 
 def ask_approval(screen: Screen, _desk: Desk, _gate: Gate, question: Question, notes: list[str]) -> object:
@@ -136,6 +142,7 @@ def ask_text(screen: Screen, desk: Desk, gate: Gate, question: Question, _notes:
             return written(screen, desk, gate, question)
         if text.strip():
             return text
+        leave_if_empty(screen, text)
         screen.warn(f"  an empty answer is not an answer; {expected(question)}")
 
 

@@ -33,6 +33,7 @@ class Screen:
     as_json: bool = False
     quiet: bool = False
     color: str | None = None
+    empty_leaves: bool = False  # an empty line at a prompt leaves with nothing written, as Ctrl-D does
     env: Mapping[str, str] = field(default_factory=config.environment)
     settings: Settings | None = None
     ahead: Ahead | None = None

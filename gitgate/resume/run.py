@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 POLL = 0.5
 INSTRUCTIONS = ("CLAUDE.md", "AGENTS.md")
-AGAIN = "an earlier attempt of yours to act on this answer was interrupted; what it did is still here"
+AGAIN = "you were here before, in an attempt that was interrupted or talking with a person; what was done is still here"
 LAST_LINES, LONGEST_LINE = 30, 2000
 SAYS_LATER = (5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 300.0, 300.0)
 

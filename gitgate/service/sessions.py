@@ -62,10 +62,14 @@ def write(desk: Desk, gate: str, saved: SavedSession) -> str:
 def save(desk: Desk, gate: Gate, ref: SessionRef) -> SavedSession:
     """Save the conversation of a gate anew: it may have gone on after the question was asked."""
     saved = collect(desk, ref)
-    desk.refs.update(
-        [RefMove(SESSIONS + gate.id, write(desk, gate.id, saved), desk.refs.get(SESSIONS + gate.id))]
-    )
+    keep(desk, gate.id, saved)
     return saved
+
+
+def keep(desk: Desk, gate: str, saved: SavedSession) -> None:
+    """From now on this is the gate's session."""
+    ref = SESSIONS + gate
+    desk.refs.update([RefMove(ref, write(desk, gate, saved), desk.refs.get(ref))])
 
 
 def bring(desk: Desk, gate: Gate) -> SavedSession:

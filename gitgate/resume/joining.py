@@ -1,0 +1,244 @@
+"""Resume: a person opens the conversation of an agent that waits: who may, where, and what is kept of it afterwards.
+
+Nothing is decided here and nothing claimed: while they talk, and after that, the gate waits for its answer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..core.model import Gate
+from ..core.session import SavedSession, SessionRef
+from ..core.states import ANSWERED, AWAITING
+from ..errors import Conflict, Failure, GateError
+from ..service import agency, presence, sessions
+from ..service.ancestry import PROGRAMS
+from ..service.answering import Deliver
+from ..service.desk import Desk
+from ..service.publishing import Published
+from ..service.recording import reload
+from ..service.work import bring_work, worktrees
+from ..store import commits
+from ..store.compare import matches
+from ..store.git import Git
+from ..store.restore import open_worktree, remove_worktree
+from . import place
+from .hooks import hooks_of
+from .place import Situation
+from .run import surroundings
+
+if TYPE_CHECKING:
+    from ..agents.agent import Launch, Start
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """An agent's conversation and where it is opened."""
+
+    gate: Gate
+    saved: SavedSession
+    place: Situation
+    launch: Launch
+
+
+@contextlib.contextmanager
+def alone(desk: Desk, gate: Gate) -> Iterator[None]:
+    """One conversation at a time for a person in a clone. A lock of the system: it ends with us, however we end."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    lock = desk.repo.state_dir / f"joined-{os.getuid()}.lock"
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    number = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as taken:
+            other, _, pid = os.read(number, 100).decode("ascii", "replace").partition(" ")
+            raise Conflict(
+                f"you are in a session already: gate {other} (process {pid}); one at a time in a clone",
+                hint=f"end that one first, or answer without a session: git gate respond {gate.id[:6]}",
+            ) from taken
+        os.truncate(number, 0)
+        os.write(number, f"{gate.id} {os.getpid()}".encode())
+        yield
+    finally:
+        os.close(number)
+
+
+def otherwise(gate: Gate) -> str:
+    """What can be done about a gate whose conversation cannot be opened."""
+    short = gate.id[:6]
+    return f"look at the work: git gate worktree {short}   answer: git gate respond {short}"
+
+
+def find_session(desk: Desk, gate: Gate) -> SavedSession:
+    """The conversation, if it can be opened on this machine."""
+    from ..agents.agent import Start
+
+    session = gate.opened.session
+    if session is None:
+        raise Failure(
+            f"gate {gate.id} was asked without a session: there is none to join", hint=otherwise(gate)
+        )
+    agency.adapter(session.agent).join(Start(gate.id, desk.repo.place, desk.repo.state_dir))
+    reason = agency.cannot_start(desk, session.agent)
+    if reason:
+        raise Failure(
+            f"the session of gate {gate.id} cannot be opened on this machine: {reason}", hint=otherwise(gate)
+        )
+    here = presence.find(desk, gate.id)
+    if here is not None and here.alive and presence.program_of(here.pid) in PROGRAMS:
+        raise Conflict(
+            f"the agent of gate {gate.id} still runs (process {here.pid}); a second copy would undo what the first does",
+            hint=f"talk to it there; {otherwise(gate)}",
+        )
+    try:
+        return sessions.bring(desk, gate)
+    except Failure as absent:
+        absent.hint = f"{absent.hint}\n{otherwise(gate)}"
+        raise
+
+
+@contextlib.contextmanager
+def opened(desk: Desk, gate: Gate, saved: SavedSession) -> Iterator[Conversation]:
+    """Everything in its place for the agent's program, and the place nobody else's while this lasts."""
+    with contextlib.ExitStack() as held:
+        found = find_place(desk, gate, held)
+        adapter = agency.adapter(saved.agent)
+        if saved.files:
+            adapter.place(saved, found.directory, desk.settings.env)
+        launch = adapter.join(request(desk, gate, saved, found))
+        yield Conversation(gate, saved, found, launch)
+
+
+def request(desk: Desk, gate: Gate, saved: SavedSession, found: Situation) -> Start:
+    from ..agents.agent import Start
+
+    around = surroundings(desk, gate, found, saved.agent)
+    del around["GITGATE_GATE"]  # It says that the agent was resumed, and nobody sits before it.
+    return Start(
+        gate=gate.id,
+        cwd=found.directory,
+        folder=desk.repo.state_dir / "runs" / gate.id / "joined",
+        session=SessionRef(saved.agent, saved.id, saved.directory),
+        hooks=hooks_of(saved.agent),
+        settings=agency.agent_settings(desk, saved.agent),
+        env=desk.settings.env,
+        extra_env=around,
+    )
+
+
+def find_place(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situation:
+    """The directory that the agent left, where an earlier conversation took place, or a new worktree of the work."""
+    if gate.opened.work.commit is None:
+        return without_work(desk, gate)
+    return (
+        place.same_directory(desk, gate, held)
+        or joined_before(desk, gate, held)
+        or new_worktree(desk, gate, held)
+    )
+
+
+def without_work(desk: Desk, gate: Gate) -> Situation:
+    """The question names no work: any working tree of this repository will do, best the agent's own."""
+    here = place.asked_here(desk, gate)
+    there = place.repository_of(desk, Path(here.directory)) if here is not None else None
+    return Situation((there or desk.repo).place, False, None, "", trusted=True)
+
+
+def joined_before(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situation | None:
+    directory = worktrees(desk) / name_of(gate)
+    if place.repository_of(desk, directory) is None or not place.lock(desk, directory, held):
+        return None
+    return situation(desk, gate, directory)
+
+
+def new_worktree(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situation:
+    """On no branch, so that nobody's is held while the person thinks."""
+    commit, work = bring_work(desk, gate), gate.opened.work
+    directory = place.free_directory(desk, name_of(gate))
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    found = situation(desk, gate, directory)
+    open_worktree(
+        desk.repo,
+        base=work.base,
+        staged=work.staged or commit,
+        work=commit,
+        directory=directory,
+        branch=None,
+        fallback_branch=f"gate/{gate.id}",
+        detach=True,
+        trusted=found.trusted,
+    )
+    place.lock(desk, directory, held)
+    return found
+
+
+def name_of(gate: Gate) -> str:
+    return f"{gate.id}-join"
+
+
+def situation(desk: Desk, gate: Gate, directory: Path) -> Situation:
+    trusted = place.asked_here(desk, gate) is not None
+    return Situation(directory, True, None, gate.opened.work.base or "", place.tips(desk), trusted)
+
+
+def keep(desk: Desk, talk: Conversation) -> bool:
+    """Save the conversation as it is now with the gate, while that waits; False where nothing of it could be read."""
+    ref = SessionRef(talk.saved.agent, talk.saved.id, str(talk.place.directory))
+    saved = sessions.collect(desk, ref)
+    if not saved.files or reload(desk, talk.gate.id).state != AWAITING:
+        return False
+    sessions.keep(desk, talk.gate.id, saved)
+    return True
+
+
+def go_on_from(talk: Conversation, deliver: Deliver) -> Deliver:
+    """Deliver the answer, so that the agent goes on where they talked if it is resumed on this machine.
+
+    The directory that it left is found again by itself, and what was edited there told, unless it was committed there.
+    """
+
+    def go(desk: Desk, gate: Gate, *, push: bool | None = None) -> Published:
+        found = talk.place
+        there = place.repository_of(desk, found.directory)
+        stands = there is not None and place.stands_as_before(there, gate.opened.work)
+        if (
+            gate.state == ANSWERED
+            and there is not None
+            and gate.opened.work.commit
+            and (found.ours or not stands)
+        ):
+            place.remember(desk, gate, found)
+        return deliver(desk, gate, push=push)
+
+    return go
+
+
+def put_away(desk: Desk, talk: Conversation) -> str:
+    """Remove a worktree in which nothing changed; one with changes stays for the next conversation, and is named."""
+    found, work = talk.place, talk.gate.opened.work
+    if not found.ours or work.commit is None or place.repository_of(desk, found.directory) is None:
+        return ""
+    there = found.there(desk)
+    if not found.trusted:
+        quiet = Git(there.git.directory, {})
+        quiet.env = {**there.git.env, **place.pinned(there)}
+        there = replace(there, git=quiet)
+    head = (
+        there.git.text("rev-parse", "HEAD") if there.git.ok("rev-parse", "-q", "--verify", "HEAD") else None
+    )
+    same = head == work.base and commits.head_branch(there.git) is None
+    if same and matches(there, work.commit, work.staged or work.commit):
+        with contextlib.suppress(GateError):
+            remove_worktree(desk.repo, found.directory, force=True)
+            return ""
+    return f"what was changed stays in {found.directory}; to go on there: git gate join {talk.gate.id[:6]}"
