@@ -7,6 +7,7 @@ Nobody has an identity until a test asks for one: `person`, or any fixture that 
 from __future__ import annotations
 
 import os
+import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -35,6 +36,12 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 LEVELS = (ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.GLOBAL, ConfigLevel.PROGRAMDATA)
+
+
+def pytest_configure() -> None:
+    """A shell starts what runs behind it deaf to Ctrl-C, and so would every command be that a test interrupts."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:

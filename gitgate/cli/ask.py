@@ -16,6 +16,7 @@ from .whereto import SAVED, tell_trouble, where
 
 if TYPE_CHECKING:
     from ..core.drafts import Draft
+    from ..core.model import Gate
     from ..service.asking import Asked
     from ..service.desk import Desk
 
@@ -179,6 +180,8 @@ def tell(screen: Screen, desk: Desk, asked: Asked, *, waits: bool) -> None:
         f"gate {gate.id} {'→ ' + str(published.remote) if published.pushed else 'is here'}; {work_words(asked)}"
     )
     tell_left_out(screen, gate.opened.work.left_out)
+    if gate.opened.delivery == "resume" and published.pushed and not published.session:
+        screen.say(session_words(desk, gate))
     if published.pushed and published.reason:
         screen.warn(f"warning: {published.reason}")
     tell_trouble(screen, published)
@@ -198,6 +201,18 @@ def tell_left_out(screen: Screen, left_out: Sequence[tuple[str, str]]) -> None:
         screen.say(f"left out of the work: {path} ({reason}){taken}")
     if len(left_out) > MOST_LEFT_OUT:
         screen.say(f"left out of the work: {len(left_out) - MOST_LEFT_OUT} more, named by git gate show")
+
+
+def session_words(desk: Desk, gate: Gate) -> str:
+    """Whose session it was taken for, and that no hook or runner elsewhere can go on with it."""
+    session = gate.opened.session
+    shares = desk.settings.text("session") == "push"
+    how = (
+        "git gate init publishes work and sessions"
+        if shares
+        else "git config gitgate.session push shares them"
+    )
+    return f"its session ({session.agent if session else 'none'}) stays here, and only here it is resumed ({how})"
 
 
 def work_words(asked: Asked) -> str:

@@ -44,7 +44,7 @@ def tree_command(screen: Screen, all_: bool) -> None:
         )
     else:
         screen.emit("tree", {"branches": {}}, "")
-        screen.say("no gates; every gate here: git gate tree --all")
+        screen.say("no gates" if all_ else "no gates; closed ones too: git gate tree --all")
 
 
 @click.command("log")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ..errors import BadAnswer
 from .model import Answer, Opened, Question, Value
-from .questions import expected, listed, match_option, read_other, read_value
+from .questions import expected, listed, match_option, quoted_whole, read_other, read_value
 from .values import dataclass
 
 APPROVING = ("approve", "approved", "yes", "accept", "continue", "ok", "proceed")
@@ -183,7 +183,13 @@ def read_free(question: Question, given: object) -> Value:
         and not match_option(question, given)
     ):
         return read_other(question, given.removeprefix("other:"))
-    return read_value(question, given)
+    try:
+        return read_value(question, given)
+    except BadAnswer as wrong:
+        if " --other " not in wrong.hint:
+            raise
+        own = quoted_whole(f"{question.key}=other:{given}")  # --other answers a gate with one question alone
+        raise BadAnswer(wrong.message, hint=f"to answer it in your own words: -a {own}") from None
 
 
 def lines_of(questions: Sequence[Question], text: str) -> dict[str, str]:

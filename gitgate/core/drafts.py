@@ -80,16 +80,20 @@ def check_options(kind: str, options: Sequence[Option], schema: Mapping[str, obj
     if choosing and not options:
         raise Usage(f"a {kind} question needs options", hint="add them: -o LABEL -o 'LABEL=what it means'")
     if options and not choosing:
-        raise Usage(f"a {kind} question has no options", hint="use --type choice, or leave the options out")
+        article = "an" if kind == "approval" else "a"
+        raise Usage(
+            f"{article} {kind} question has no options", hint="use --type choice, or leave the options out"
+        )
     if kind == "form" and schema is None:
         raise Usage("a form question needs a schema", hint="add it: --schema FILE")
     if schema is not None and kind != "form":
         raise Usage(f"a {kind} question has no schema", hint="use --type form")
     folded = [option.label.strip().casefold() for option in options]
-    for label in folded:
+    for option in options:
+        label = option.label.strip()
         if not label:
             raise Usage("an option needs a label")
-        if folded.count(label) > 1:
+        if folded.count(label.casefold()) > 1:
             raise Usage(f"the option {label!r} is there twice")
 
 

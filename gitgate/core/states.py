@@ -90,8 +90,10 @@ def refusal(state: str | None, event: str) -> str:
             if state == RESUMED
             else ("the gate is already answered, and an agent is acting on it")
         )
-    possible = ", ".join(row.event for row in TABLE if row.state == state)
-    return f"a gate that is {state or 'not there'} cannot be {event}; what can happen now: {possible}"
+    # That a late answer would be kept is no way on for whoever is refused.
+    possible = [row.event for row in TABLE if row.state == state and row.event != "late"]
+    then = f"; what can happen now: {', '.join(possible)}" if possible else ": it is over"
+    return f"a gate that is {state or 'not there'} cannot be {event}{then}"
 
 
 def advice(state: str | None) -> str:

@@ -97,7 +97,8 @@ def check(desk: Desk, draft: Draft) -> None:
     without = [q.key for q in draft.questions if q.default is None]
     if without:
         raise Usage(
-            f"--on-timeout default needs a default, and {', '.join(without)} has none",
+            "--on-timeout default needs a default"
+            + (f" for each question: {', '.join(without)}" if len(draft.questions) > 1 else ""),
             hint="add --default VALUE",
         )
     if any(q.type == "approval" for q in draft.questions) and not approvals_may_default(desk):

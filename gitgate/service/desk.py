@@ -141,7 +141,7 @@ class Desk:
         if len(waiting) > 1:
             names = ", ".join(summary.id[:6] for summary in waiting[:8])
             raise AmbiguousGate(
-                f"{len(waiting)} gates wait: {names}", hint="name one: git gate respond ID ANSWER"
+                f"{len(waiting)} gates wait: {names}", hint="name one of them; what each asks: git gate list"
             )
         return waiting[0].id, waiting[0].tip
 

@@ -36,6 +36,22 @@ def test_what_went(cli: Command, bare: Clone, clone_of: Callable[..., Clone]) ->
     assert cli.quick("ask", "And?", "--json", "--no-push", cwd=clone.path, code=0).json["pushed"] is False
 
 
+def test_a_session_that_stays_is_told(cli: Command, bare: Clone, clone_of: Callable[..., Clone]) -> None:
+    """No server can go on with what it never got; whose session it was taken for is told with it."""
+    clone = clone_of(bare)
+    words = ("ask", "Which?", "--agent", "mine", "--session", "abcd-1234")
+    assert "its session (claude) stays here" in cli.quick(*words, cwd=clone.path, code=0).err
+    clone.git("config", "gitgate.agent.mine.resume", "true")
+    stays = cli.quick(*words, cwd=clone.path, code=0).err
+    assert "its session (mine) stays here" in stays
+    assert "git config gitgate.session push shares them" in stays
+    clone.git("config", "gitgate.session", "push")
+    assert "git gate init publishes work and sessions" in cli.quick(*words, cwd=clone.path, code=0).err
+    clone.git("config", "gitgate.publishWork", "true")
+    assert "stays here" not in cli.quick(*words, cwd=clone.path, code=0).err
+    assert "stays here" not in cli.quick("ask", "Which?", cwd=clone.path, code=0).err
+
+
 def test_what_stays_is_named(cli: Command, repo: Clone, ask: Ask) -> None:
     """A file that looks secret, with the flag that takes it; a long list is cut."""
     for number in range(12):

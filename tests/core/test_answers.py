@@ -133,6 +133,15 @@ def test_what_is_missing_is_told_with_the_command() -> None:
     assert refused.value.hint == "git gate respond ID -a db=… -a why=…"
 
 
+def test_own_words_among_several_questions() -> None:
+    """The hint is one that works there: `--other` does not, and what it says is taken."""
+    with pytest.raises(BadAnswer) as refused:
+        read_answer((DB, WHY), Given(pairs=(("db", "MySQL"), ("why", "x"))))
+    assert refused.value.hint == 'to answer it in your own words: -a "db=other:MySQL"'
+    values, _ = read_answer((DB, WHY), Given(pairs=(("db", "other:MySQL"), ("why", "x"))))
+    assert values["db"] == "MySQL"
+
+
 def test_nothing_is_nothing() -> None:
     """An empty word, or a no, is something."""
     assert Given().nothing

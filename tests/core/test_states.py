@@ -97,7 +97,7 @@ def test_what_is_no_row_is_an_error_that_says_why(state: str | None, event: str)
     with pytest.raises(IllegalEvent) as refused:
         states.after(state, event)
     assert refused.value.kind == "conflict"
-    assert "already answered" in refused.value.message or "what can happen now" in refused.value.message
+    assert "already answered" in refused.value.message or "cannot be" in refused.value.message
     assert state is None or refused.value.hint.endswith(("ID", ")"))
 
 
@@ -108,7 +108,7 @@ def test_what_is_no_row_is_an_error_that_says_why(state: str | None, event: str)
         ("answered", "withdrawn", "the gate is already answered"),
         ("resuming", "amended", "already answered, and an agent is acting on it"),
         ("resumed", "amended", "already answered, and the agent has been told"),
-        ("withdrawn", "answered", "a gate that is withdrawn cannot be answered; what can happen now: late"),
+        ("withdrawn", "answered", "a gate that is withdrawn cannot be answered: it is over"),
         (None, "answered", "a gate that is not there cannot be answered"),
     ],
 )

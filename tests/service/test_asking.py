@@ -179,7 +179,7 @@ def test_what_stays_out_is_named(alone: Seat) -> None:
         ((DB,), {"timeout": -5}, Usage, "in the future"),
         ((DB,), {"quorum": 0}, Usage, "somebody has to answer"),
         ((DB,), {"quorum": 101}, BadDocument, "quorum"),
-        ((TEXT,), {"timeout": 60, "on_timeout": "default"}, Usage, "needs a default, and answer has none"),
+        ((TEXT,), {"timeout": 60, "on_timeout": "default"}, Usage, "--on-timeout default needs a default"),
         (
             (replace(GO, default=True),),
             {"timeout": 60, "on_timeout": "default"},
