@@ -1,0 +1,77 @@
+"""Joining, with the real Claude Code at a terminal: a scripted model asked, a person talks to it, and then decides."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+
+import pytest
+
+from lab.model import Reply
+from lab.office import Office
+from testbed.terminal import Terminal
+
+from .conftest import MakeOffice
+
+pytestmark = [pytest.mark.claude, pytest.mark.slow, pytest.mark.timeout(180)]
+
+DATABASE = {
+    "question": "Which database?",
+    "header": "Database",
+    "multiSelect": False,
+    "options": [{"label": name, "description": name} for name in ("Postgres", "SQLite")],
+}
+BY_CALL = Reply("I looked.", [("AskUserQuestion", {"questions": [DATABASE]})], when="GO-ON")
+BY_COMMAND = Reply("I looked.", [("Bash", {"command": "git-gate ask 'Which database?' -q"})], when="GO-ON")
+TOLD = Reply("I-TRIED-BOTH-OF-THEM.", when="WHAT-DID-YOU-TRY")
+OVER = Reply("Over.", repeat=True)
+
+
+def settle_in(here: Office) -> None:
+    """Somebody who used the program before, and trusts this directory."""
+    said = {
+        "hasCompletedOnboarding": True,
+        "customApiKeyResponses": {"approved": [here.env["ANTHROPIC_API_KEY"][-20:]]},
+        "projects": {str(here.clone.path): {"hasTrustDialogAccepted": True}},
+    }
+    place = here.machine.home / ".claude" / ".claude.json"
+    known = json.loads(place.read_text("utf-8")) if place.exists() else {}
+    place.write_text(json.dumps({**known, **said}), "utf-8")
+
+
+def enter(terminal: Terminal, text: str) -> None:
+    """As a person types: what comes with its Enter at once is taken for pasted."""
+    time.sleep(1.5)
+    terminal.keys(text)
+    time.sleep(1)
+    terminal.keys("\r")
+
+
+@pytest.mark.parametrize("ask", [BY_CALL, BY_COMMAND], ids=["call", "command"])
+def test_a_person_talks_to_it_and_then_decides(
+    office: MakeOffice, pty_cli: Callable[..., Terminal], ask: Reply
+) -> None:
+    """The conversation goes on where it stopped, decides nothing, and is what the resumed agent goes on from."""
+    here = office(ask, TOLD, OVER)
+    here.clone.write("draft.py", "half = 1\n")
+    here.run("GO-ON", "--allowedTools", "Bash")
+    settle_in(here)
+    gate = str(here.only()["id"])
+    terminal = pty_cli("join", gate, cwd=here.clone.path, env=here.env, columns=120)
+    terminal.expect("opening claude's session where it was", timeout=30)
+    terminal.expect("GO-ON", timeout=60)
+    enter(terminal, "WHAT-DID-YOU-TRY")
+    terminal.expect("I-TRIED-BOTH-OF-THEM", timeout=60)
+    enter(terminal, "/exit")
+    terminal.expect("the session is over", timeout=60)
+    assert here.only()["state"] == "awaiting"
+    terminal.expect("your ")
+    terminal.line("SQLite")
+    terminal.finish(code=0, timeout=30)
+    answer = here.only()["answer"]
+    assert (list(answer["values"].values()), answer["via"]) == (["SQLite"], "join")
+    here.resume(gate)
+    assert here.only()["state"] == "resumed"
+    for words in ("GO-ON", "WHAT-DID-YOU-TRY", "I-TRIED-BOTH-OF-THEM", "SQLite"):
+        assert words in here.shown
