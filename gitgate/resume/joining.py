@@ -208,16 +208,12 @@ def go_on_from(talk: Conversation, deliver: Deliver) -> Deliver:
     """
 
     def go(desk: Desk, gate: Gate, *, push: bool | None = None) -> Published:
-        found = talk.place
-        there = place.repository_of(desk, found.directory)
-        stands = there is not None and place.stands_as_before(there, gate.opened.work)
-        if (
-            gate.state == ANSWERED
-            and there is not None
-            and gate.opened.work.commit
-            and (found.ours or not stands)
-        ):
-            place.remember(desk, gate, found)
+        found, work = talk.place, gate.opened.work
+        if gate.state == ANSWERED and work.commit is not None:
+            put_away(desk, talk)
+            there = place.repository_of(desk, found.directory)
+            if there is not None and (found.ours or not place.stands_as_before(there, work)):
+                place.remember(desk, gate, found)
         return deliver(desk, gate, push=push)
 
     return go

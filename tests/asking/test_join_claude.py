@@ -75,3 +75,27 @@ def test_a_person_talks_to_it_and_then_decides(
     assert here.only()["state"] == "resumed"
     for words in ("GO-ON", "WHAT-DID-YOU-TRY", "I-TRIED-BOTH-OF-THEM", "SQLite"):
         assert words in here.shown
+
+
+def test_a_killed_terminal_loses_nothing(office: MakeOffice, pty_cli: Callable[..., Terminal]) -> None:
+    """The gate waits, and whoever joins again finds what was said before."""
+    here = office(BY_COMMAND, TOLD, OVER)
+    here.run("GO-ON", "--allowedTools", "Bash")
+    settle_in(here)
+    gate = str(here.only()["id"])
+    terminal = pty_cli("join", gate, cwd=here.clone.path, env=here.env, columns=120)
+    terminal.expect("GO-ON", timeout=60)
+    enter(terminal, "WHAT-DID-YOU-TRY")
+    terminal.expect("I-TRIED-BOTH-OF-THEM", timeout=60)
+    terminal.end()
+    assert here.only()["state"] == "awaiting"
+    again = pty_cli("join", gate, cwd=here.clone.path, env=here.env, columns=120)
+    again.expect("I-TRIED-BOTH-OF-THEM", timeout=60)
+    enter(again, "/exit")
+    again.expect("the session is over", timeout=60)
+    again.expect("your ")
+    again.line()
+    again.finish(code=8)
+    assert "I-TRIED-BOTH-OF-THEM" in here.clone.git(
+        "show", f"refs/hitl/sessions/{gate}:files/transcript.jsonl"
+    )

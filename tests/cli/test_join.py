@@ -207,6 +207,42 @@ def test_what_was_changed_in_the_worktree_is_kept(desk: Desk, pty_cli: Pty) -> N
     assert "you were here before" in told
 
 
+def test_a_worktree_without_changes_goes_with_the_answer(desk: Desk, pty_cli: Pty) -> None:
+    """Whoever only talked leaves nothing behind."""
+    gate = desk.ask()
+    desk.repo.git("add", "draft.txt")
+    desk.repo.git("commit", "-qm", "go on")
+    terminal = pty_cli("join", gate)
+    talk(terminal, "say hello")
+    terminal.line("leave")
+    terminal.expect("your answer (")
+    terminal.line("Postgres")
+    terminal.finish(code=0)
+    assert not Path(desk.runs[0]["cwd"]).exists()
+
+
+def test_what_was_committed_where_it_was_is_gone_on_with(desk: Desk, pty_cli: Pty) -> None:
+    """A commit made in the agent's own directory while they talked does not send it back to its work as saved."""
+    gate = desk.ask()
+    terminal = pty_cli("join", gate)
+    talk(terminal, "say hello")
+    desk.repo.git("add", "draft.txt")
+    desk.repo.git("commit", "-qm", "made while we talked")
+    terminal.line("leave")
+    terminal.expect("your answer (")
+    terminal.line("Postgres")
+    terminal.finish(code=0)
+    place = desk.folder / "resumed-in"
+    (desk.folder / "claude.py").write_text(
+        f"import os\nopen({str(place)!r}, 'w').write(os.getcwd())\n"
+        'print(\'{"type": "result", "is_error": false, "result": "done", "session_id": "x"}\')\n',
+        encoding="utf-8",
+    )
+    desk.cli("resume", gate, code=0)
+    assert Path(place.read_text("utf-8")) == desk.repo.path.resolve()
+    assert desk.repo.path.is_dir()
+
+
 def test_one_at_a_time(desk: Desk, pty_cli: Pty) -> None:
     """A second session of the same person in the same clone is refused with the first one's name; its end frees the place."""
     one, two = desk.ask("One?"), desk.ask("Two?")
@@ -324,3 +360,71 @@ def test_it_needs_a_terminal_and_a_person(desk: Desk, cli: Command, monkeypatch:
     for verb in ("join", "continue"):
         assert "for people" in cli(verb, gate, env={"CLAUDECODE": "1"}, code=4).err
     assert desk.runs == []
+
+
+def test_another_machine_joins_too(
+    desk: Desk,
+    pty_cli: Pty,
+    cli: Command,
+    bare: Clone,
+    clone_of: Callable[..., Clone],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where sessions are shared, the conversation is opened from another clone, and goes back with what was said there."""
+    ann, bob = clone_of(bare, "ann"), clone_of(bare, "bob")
+    for name in ("gitgate.session push", "gitgate.publishWork true"):
+        ann.git("config", "--global", *name.split())
+    monkeypatch.chdir(ann.path)
+    gate = Desk(ann, cli, desk.folder).ask()
+    (project_folder(os.environ, ann.path) / f"{SESSION}.jsonl").unlink()
+    cli("sync", cwd=bob.path, code=0)
+    terminal = pty_cli("join", gate, cwd=bob.path)
+    terminal.expect("in a worktree of its work")
+    talk(terminal, "say from-bob")
+    place = Path(desk.runs[0]["cwd"])
+    assert (place / "draft.txt").read_text("utf-8") == "half done\n"
+    terminal.line("leave")
+    terminal.expect("your answer (")
+    terminal.line()
+    terminal.finish(code=8)
+    assert not place.exists()
+    assert "from-bob" in bare.git("show", f"refs/hitl/sessions/{gate}:files/transcript.jsonl")
+
+
+@pytest.mark.parametrize("program", ["git-gate", "git"])
+def test_keys_that_interrupt_are_the_programs(desk: Desk, pty_cli: Pty, program: str) -> None:
+    """Ctrl-C in the session reaches the program alone: when it ends by that, the person is still asked."""
+    gate = desk.ask()
+    terminal = pty_cli(*(["gate"] if program == "git" else []), "join", gate, program=program)
+    talk(terminal, "say hello")
+    terminal.keys("\x03")
+    terminal.expect("claude ended with exit code 130")
+    terminal.expect("your answer (")
+    terminal.line("Postgres")
+    terminal.expect("answered")
+    terminal.finish()
+    assert desk.state(gate)["answer"]["values"] == {"answer": "Postgres"}
+
+
+@pytest.mark.parametrize("command", ["git-gate", "git gate"])
+def test_it_goes_into_the_background_with_the_program(desk: Desk, pty_cli: Pty, command: str) -> None:
+    """Ctrl-Z gives the terminal back to the shell above, and `fg` brings the session back, also when git is between."""
+    gate = desk.ask()
+    shell = pty_cli("--norc", "--noprofile", "-i", program=shutil.which("bash") or "bash")
+    shell.line(f"PS1='READY> '; {command} join {gate}")
+    talk(shell, "say hello")
+    shell.keys("\x1a")
+    shell.expect("READY> ")
+    shell.line("echo $((40 + 2))-in-the-shell")
+    shell.expect("42-in-the-shell")
+    shell.line("fg")
+    shell.expect(f"{command} join")
+    shell.line("say again")
+    shell.expect("claude: say done")
+    shell.line("leave")
+    shell.expect("your answer (")
+    shell.line("Postgres")
+    shell.expect("READY> ")
+    shell.line("exit")
+    shell.finish(code=0)
+    assert desk.state(gate)["answer"]["values"] == {"answer": "Postgres"}
