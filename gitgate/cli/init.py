@@ -25,8 +25,8 @@ def part_options(command: Callable[..., object]) -> Callable[..., object]:
 
 @click.command("init")
 @click.option("--server", is_flag=True, help="This is the bare repository that others push to.")
-@click.option("--publish-work/--no-publish-work", default=True, help="Push partial work with questions.")
-@click.option("--resume/--no-resume", default=True, help="Let answers start agents on this machine.")
+@click.option("--publish-work/--no-publish-work", default=None, help="Push partial work with questions.")
+@click.option("--resume/--no-resume", default=None, help="Let answers start agents on this machine.")
 @part_options
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 @click.option("--remove", is_flag=True, help="Undo all of it.")
@@ -53,10 +53,19 @@ def init_command(screen: Screen, **flags: Any) -> int:
     return exits.DONE
 
 
+def permitted(desk: Desk, setting: str, said: bool | None) -> bool:
+    """A no that was said before stands until somebody takes it back: `init` is run again for other reasons."""
+    return desk.settings.git.get(f"gitgate.{setting}") != "false" if said is None else said
+
+
 def wanted(desk: Desk, flags: dict[str, Any], chosen: Sequence[Any]) -> list[Step]:
     from ..service.setup import Wishes, steps
 
-    wishes = Wishes(flags["server"], flags["publish_work"], flags["resume"])
+    wishes = Wishes(
+        flags["server"],
+        permitted(desk, "publishwork", flags["publish_work"]),
+        permitted(desk, "resumehere", flags["resume"]),
+    )
     return [
         *steps(desk, wishes),
         *(step for part in chosen for step in import_module(part.module).steps(desk)),

@@ -47,6 +47,17 @@ def test_consent_can_be_withheld_and_withdrawn(ann: Clone, cli: Command) -> None
     assert ann.git("config", "gitgate.resumeHere") == "false"
 
 
+def test_a_no_stands_until_it_is_taken_back(cli: Command, repo: Clone) -> None:
+    """Running it again, for another part or an update, permits nothing that was refused."""
+    cli.quick("init", "--no-publish-work", "--no-resume", code=0)
+    again = cli.quick("init", "--agents", code=0).err
+    assert "as it was  config gitgate.publishWork false" in again
+    assert "as it was  config gitgate.resumeHere false" in again
+    assert "done       config gitgate.resumeHere true" in cli.quick("init", "--resume", code=0).err
+    assert repo.git("config", "gitgate.publishWork") == "false"
+    assert repo.git("config", "gitgate.resumeHere") == "true"
+
+
 def test_a_dry_run_changes_nothing(ann: Clone, cli: Command) -> None:
     """It says what would be done."""
     before = config(ann), sorted((ann.path / ".git/hooks").iterdir())
