@@ -133,6 +133,16 @@ class Edit:
     deadline: str | None = None
     timeout: int | None = None
 
+    @property
+    def text(self) -> str:
+        """What changed, in words: an audit trail that says only `edited` says nothing."""
+        terms = [
+            f"for {', '.join(self.to) or 'anyone'}" if self.to is not None else "",
+            f"priority {self.priority}" if self.priority else "",
+            f"due {self.deadline or 'never'}" if self.deadline is not None else "",
+        ]
+        return ", ".join(term for term in terms if term)
+
 
 @dataclass(frozen=True)
 class Claim:

@@ -11,7 +11,7 @@ from ..core.marks import UNSIGNED, Mark
 from ..core.model import Answer, Counted, Gate, Question
 from ..core.text import indent, neutral, one_line, wrap
 from .paint import STATE_COLORS, paint
-from .shapes import event
+from .shapes import event, resume
 from .table import age, due
 
 
@@ -35,7 +35,9 @@ def letter(
         section("Context", wrap(neutral(gate.opened.context), cells, "  "), color=color),
         section("The work so far", work(gate, stat), color=color),
         section("Attached", attached(gate), color=color),
+        section("Remarks", remarks(gate, cells), color=color),
         answers(gate, signed or {}, color=color),
+        section("What came of it", outcome(gate), color=color),
         how(gate, color=color),
         section("History", history(gate), color=color),
     ]
@@ -137,6 +139,33 @@ def shown_plain(value: object) -> str:
 
 def attached(gate: Gate) -> str:
     return indent("\n".join(one_line(name) for name in gate.opened.attachments), "  ")
+
+
+def remarks(gate: Gate, cells: int) -> str:
+    """What was asked back, all of it: the history has room for its beginning only."""
+    lines = []
+    for entry in gate.history:
+        if entry.name == "commented":
+            shape = event(entry)
+            lines.append(wrap(neutral(str(shape.get("text", ""))), cells, "  "))
+            lines.append(f"  — {one_line(str(shape['by'] or 'nobody'))}, {shape['at']}")
+    return "\n".join(lines)
+
+
+def outcome(gate: Gate) -> str:
+    """What the agent made of the answer, for whoever asks later."""
+    came = resume(gate)
+    if came is None or not came["outcome"]:
+        return ""
+    host = f" on {one_line(str(came['host']))}" if came["host"] else ""
+    by = f"by {one_line(str(came['runner']))}{host}, attempt {came['attempt']}"
+    made = came["commits"]
+    commits = " ".join(one_line(str(commit))[:10] for commit in (made if isinstance(made, list) else ()))
+    branch = f" on {one_line(str(came['branch']))}" if came["branch"] else ""
+    lines = [f"{came['outcome']}: {by}"]
+    lines += [f"commits{branch}: {commits}"] if commits else []
+    lines += [one_line(str(came["reason"]))] if came["reason"] else []
+    return indent("\n".join(lines), "  ")
 
 
 def section(title: str, body: str, *, color: bool) -> str:

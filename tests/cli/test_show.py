@@ -48,6 +48,21 @@ def test_an_answered_letter(cli: Command, ask: Ask) -> None:
     assert "How to answer" not in said
 
 
+def test_what_was_remarked_and_changed(cli: Command, ask: Ask) -> None:
+    """A remark stands there whole, however long; an edit says what it changed, in the trail too."""
+    gate = ask("Which?")
+    remark = "Which region is it for? " * 8
+    cli.quick("comment", gate, remark, code=0)
+    cli.quick("edit", gate, "--priority", "urgent", "--to", "@bob", code=0)
+    cli.quick("edit", gate, "--to", "anyone", "--timeout", "never", code=0)
+    said = cli.quick("show", gate, code=0).out
+    assert f"Remarks {remark}— Ada Lovelace <ada@example.org>, " in " ".join(said.split())
+    assert "Ada Lovelace: for @bob, priority urgent" in said
+    trail = cli.quick("log", gate, code=0).out
+    assert "Ada Lovelace: for @bob, priority urgent" in trail
+    assert "Ada Lovelace: for anyone, due never" in trail
+
+
 def test_a_default_has_no_name(cli: Command, ask: Ask) -> None:
     """A deadline that passed is never shown as a person, and exits 124."""
     gate = ask("Which?", "-o", "A", "-o", "B", "--default", "A", "--timeout", "1s", "--on-timeout", "default")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 
 import pytest
@@ -49,6 +50,10 @@ def test_an_answer_from_another_clone_resumes_the_agent_on_the_server(
     until(lambda: not (server.path / "gitgate/worktrees" / gate).exists())
     assert list(server.refs("refs/heads")) == ["refs/heads/feature", "refs/heads/main"]
     assert agent.starts == [gate]
+    letter = cli.quick("show", gate, cwd=bob.path, code=0).out
+    made = server.git("rev-parse", "feature")[:10]
+    assert f"What came of it\n  resumed: by local on {socket.gethostname()}, attempt 1\n" in letter
+    assert f"commits on feature: {made}\n" in letter
 
 
 def test_the_push_does_not_wait_for_the_agent(
