@@ -28,7 +28,8 @@ What an answer may be depends on the type of the question:
   form      -a FIELD=VALUE for each field, or a JSON object
   session   decided in the agent's own session, or in words
 
-  Several questions: -a KEY=VALUE for each (--approve may stand for the only approval).
+  Several questions: -a KEY=VALUE for each (--approve may stand for the only approval);
+  -a KEY=other:TEXT for your own words in place of an option.
   --note TEXT goes with any answer.
 
 Nothing is written unless all of it fits; a wrong answer says what was expected and

@@ -111,7 +111,7 @@ def unknown_verb(word: str) -> str:
 
     close = get_close_matches(word, list(VERBS), 1)
     meant = f"; did you mean `git gate {close[0]}`?" if close else ""
-    return f"there is no verb {word!r}{meant} See: git gate -h"
+    return f"there is no verb {word!r}{meant}"
 
 
 @click.group(

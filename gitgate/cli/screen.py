@@ -264,4 +264,6 @@ def complete_ids(ctx: click.Context, _param: click.Parameter, incomplete: str) -
 
 
 def gate_argument(*, required: bool = True) -> Callable[[Callable[..., object]], Callable[..., object]]:
-    return click.argument("gate_id", metavar="ID", required=required, shell_complete=complete_ids)
+    return click.argument(
+        "gate_id", metavar="ID" if required else "[ID]", required=required, shell_complete=complete_ids
+    )

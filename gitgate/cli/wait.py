@@ -42,7 +42,18 @@ def check_command(screen: Screen, gate_id: str) -> int:
     found = find_gate(desk, gate_id)
     if not found.archived:
         check_heard(desk, found.gate)
-    return tell_answer(screen, found.gate, pushed=found.pushed, archived=found.archived)
+    code = tell_answer(screen, found.gate, pushed=found.pushed, archived=found.archived)
+    if found.gate.state == "awaiting":
+        tell_of_elsewhere(screen, desk)
+    return code
+
+
+def tell_of_elsewhere(screen: Screen, desk: Desk) -> None:
+    """Looking asks no remote: whoever looks again and again would never hear of an answer from another clone."""
+    from ..service.publishing import remote_of
+
+    if remote_of(desk) is not None:
+        screen.say("that is what this clone knows; to hear of answers given elsewhere: git gate sync")
 
 
 def wait_for(screen: Screen, desk: Desk, gate: Gate, most: str | None) -> int:

@@ -52,6 +52,19 @@ def test_a_session_that_stays_is_told(cli: Command, bare: Clone, clone_of: Calla
     assert "stays here" not in cli.quick("ask", "Which?", cwd=clone.path, code=0).err
 
 
+def test_a_check_knows_only_this_clone(
+    cli: Command, bare: Clone, clone_of: Callable[..., Clone], ask: Ask
+) -> None:
+    """Answered elsewhere, it still waits here until somebody syncs: that is told, where there is a remote to ask."""
+    clone = clone_of(bare)
+    gate = ask("Which?", cwd=clone.path)
+    waits = cli.quick("check", gate, cwd=clone.path, code=8)
+    assert waits.out == ""
+    assert "to hear of answers given elsewhere: git gate sync" in waits.err
+    clone.git("remote", "remove", "origin")
+    assert "git gate sync" not in cli.quick("check", gate, cwd=clone.path, code=8).err
+
+
 def test_what_stays_is_named(cli: Command, repo: Clone, ask: Ask) -> None:
     """A file that looks secret, with the flag that takes it; a long list is cut."""
     for number in range(12):
