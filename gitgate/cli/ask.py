@@ -77,7 +77,12 @@ def ask_command(screen: Screen, **flags: Any) -> int:
         push=flags["push"],
         wait=waits,
     )
-    asked = ask(desk, draft, wishes, attachments_of((*draft.attach, *flags["attach"]), desk))
+    asked = ask(
+        desk,
+        draft,
+        wishes,
+        attachments_of((*draft.attach, *from_here(flags["attach"], desk, screen.start)), desk),
+    )
     tell(screen, desk, asked, waits=waits)
     if waits:
         from .wait import wait_for
@@ -155,6 +160,13 @@ def read_schema(name: str) -> Mapping[str, object]:
     schema = plain if isinstance(plain, dict) else {}
     forms.check_schema(schema, name)
     return schema
+
+
+def from_here(paths: tuple[str, ...], desk: Desk, start: Path) -> list[str]:
+    """Paths as they were typed begin where the command was started, as `@FILE` does; a record knows them from the top."""
+    top, here = desk.repo.place.resolve(), start.resolve()
+    below = here.relative_to(top) if here.is_relative_to(top) else Path()
+    return [str(below / path) for path in paths]
 
 
 def attachments_of(paths: tuple[str, ...], desk: Desk) -> dict[str, bytes]:

@@ -65,6 +65,16 @@ def test_a_check_knows_only_this_clone(
     assert "git gate sync" not in cli.quick("check", gate, cwd=clone.path, code=8).err
 
 
+def test_an_attachment_is_found_from_where_one_stands(cli: Command, repo: Clone) -> None:
+    """In a folder below the top too; it is known by its path in the repository."""
+    repo.write("docs/plan.txt", "one\n")
+    for place, typed in ((repo.path / "docs", "plan.txt"), (repo.path, "docs/plan.txt")):
+        words = ("ask", "Which?", "--attach", typed, "--context", f"@{typed}", "--json")
+        assert cli.quick(*words, cwd=place, code=0).json["attachments"] == ["docs/plan.txt"]
+    away = cli.quick("ask", "Which?", "--attach", "docs/plan.txt", cwd=repo.path / "docs", code=2)
+    assert '"docs/docs/plan.txt": expected a file' in away.err
+
+
 def test_what_stays_is_named(cli: Command, repo: Clone, ask: Ask) -> None:
     """A file that looks secret, with the flag that takes it; a long list is cut."""
     for number in range(12):
