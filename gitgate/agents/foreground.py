@@ -9,6 +9,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 
 from ..errors import Failure
@@ -19,13 +20,16 @@ GRACE = 10
 AS_BEFORE = b"\x1b[?1049l\x1b[?2004l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l\x1b[?25h\x1b[0m"
 # The program's own business while it has the terminal: what is typed reaches us too, as one group with it.
 ITS_OWN = ("SIGINT", "SIGQUIT", "SIGTSTP")
+# Git, if it started us, hands an interrupt on to us once more, maybe when the program has ended by it.
+ECHO = 0.5
 ENDS_US = ("SIGTERM", "SIGHUP")
 
 
 def foreground(launch: Launch, grace: int = GRACE) -> int:
     """Run it here until it ends; its exit code, 128 + n after signal n. Whoever ends us ends it, and is heard afterwards."""
     ended: list[int] = []
-    with kept_terminal(), handled(ITS_OWN, lambda _number: None):
+    typed: list[int] = []
+    with kept_terminal(), handled(ITS_OWN, typed.append):
         try:
             child = subprocess.Popen(list(launch.argv), cwd=launch.cwd, env=dict(launch.env))
         except OSError as unstartable:
@@ -42,6 +46,8 @@ def foreground(launch: Launch, grace: int = GRACE) -> int:
             code = attend(child)
             if ended:
                 signal.alarm(0)
+        if signal.SIGINT in typed:
+            time.sleep(ECHO)
         if code > 128 and os.isatty(2):
             with contextlib.suppress(OSError):
                 os.write(2, AS_BEFORE)

@@ -17,6 +17,7 @@ import pytest
 
 from gitgate.agents.claude_files import project_folder
 from gitgate.service.presence import started
+from resuming import until
 from testbed.command import Command
 from testbed.repositories import Clone
 from testbed.terminal import Terminal
@@ -33,7 +34,7 @@ session = sys.argv[sys.argv.index("--resume") + 1]
 names = ("GITGATE_GATE", "GITGATE_AGENT", "GIT_DIR")
 env = {name: os.environ[name] for name in names if name in os.environ}
 with (here / "runs").open("a") as runs:
-    print(json.dumps({"argv": sys.argv[1:], "cwd": os.getcwd(), "env": env}), file=runs)
+    print(json.dumps({"argv": sys.argv[1:], "cwd": os.getcwd(), "env": env, "pid": os.getpid()}), file=runs)
 transcript = next(Path.home().glob(f".claude/projects/{''.join(c if c.isalnum() else '-' for c in os.getcwd())}/*.jsonl"))
 said = [json.loads(line) for line in transcript.read_text().splitlines()]
 print(f"claude: {len(said)} earlier messages", flush=True)
@@ -103,6 +104,12 @@ def desk(repo: Clone, cli: Command, tmp_path: Path) -> Desk:
     program = json.dumps([sys.executable, str(folder / "claude.py")])
     repo.git("config", "--global", "gitgate.agent.claude.program", program)
     return Desk(repo, cli, folder)
+
+
+def state_of(pid: int) -> str:
+    """How a process is, in one letter."""
+    shown = subprocess.run(["ps", "-o", "state=", "-p", str(pid)], capture_output=True, text=True)
+    return shown.stdout.strip()[:1]
 
 
 def talk(terminal: Terminal, *lines: str) -> None:
@@ -415,6 +422,8 @@ def test_it_goes_into_the_background_with_the_program(desk: Desk, pty_cli: Pty, 
     talk(shell, "say hello")
     shell.keys("\x1a")
     shell.expect("READY> ")
+    # The shell waits for git alone: what is typed before the program has stopped, too, the program would still read.
+    until(lambda: state_of(desk.runs[0]["pid"]) == "T")
     shell.line("echo $((40 + 2))-in-the-shell")
     shell.expect("42-in-the-shell")
     shell.line("fg")
