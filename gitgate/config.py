@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .core.values import dataclass
-from .errors import Usage
+from .errors import GateError, Usage
 
 FILE = ".gitgate.yml"
 
@@ -135,6 +135,8 @@ class Settings:
     git: Mapping[str, str]
     flags: Mapping[str, str] = field(default_factory=dict)
     files: tuple[Callable[[], Mapping[str, str]], ...] = ()
+    trouble: list[str] = field(default_factory=list)
+    """What is wrong with the working tree's file, once it was read. An agent can write there: it must not lock anybody out."""
 
     def text(self, name: str) -> str:
         setting = BY_NAME[name]
@@ -243,20 +245,30 @@ def environment() -> dict[str, str]:
 def load(
     env: Mapping[str, str], git: Mapping[str, str], top: Path | None, flags: Mapping[str, str] | None = None
 ) -> Settings:
-    paths = [] if top is None else [top / FILE]
+    trouble: list[str] = []
+    files = [] if top is None else [lazily(top / FILE, trouble)]
     home = env.get("XDG_CONFIG_HOME") or (f"{env['HOME']}/.config" if env.get("HOME") else "")
     if home:
-        paths.append(Path(home) / "gitgate" / "config.yml")
-    return Settings(env, git, flags or {}, tuple(lazily(path) for path in paths))
+        files.append(lazily(Path(home) / "gitgate" / "config.yml"))
+    return Settings(env, git, flags or {}, tuple(files), trouble)
 
 
-def lazily(path: Path) -> Callable[[], Mapping[str, str]]:
-    """The settings in a file, parsed at first need: most commands never need it, and YAML is dear to import."""
+def lazily(path: Path, trouble: list[str] | None = None) -> Callable[[], Mapping[str, str]]:
+    """The settings in a file, parsed at first need: most commands never need it, and YAML is dear to import.
+
+    With `trouble`, what is wrong with the file is put there, and the file counts as empty.
+    """
     known: list[Mapping[str, str]] = []
 
     def read() -> Mapping[str, str]:
         if not known:
-            known.append(read_file(path))
+            try:
+                known.append(read_file(path))
+            except GateError as wrong:
+                if trouble is None:
+                    raise
+                trouble.append(f"{wrong.message}; no setting of this file counts")
+                known.append({})
         return known[0]
 
     return read
@@ -280,5 +292,9 @@ def read_file(path: Path) -> Mapping[str, str]:
         if name not in BY_NAME:
             item.fail(f"there is no setting of that name; the settings are {', '.join(BY_NAME)}")
         value = item.value
-        found[name] = ("true" if value else "false") if isinstance(value, bool) else str(value)
+        text = ("true" if value else "false") if isinstance(value, bool) else str(value)
+        try:
+            found[name] = checked(BY_NAME[name], text)
+        except Usage as wrong:
+            item.fail(wrong.message)
     return found

@@ -64,7 +64,10 @@ class Screen:
         """The verb is over: nothing of it runs on."""
         self.pulse.stop()
         while self.desks:
-            self.desks.pop().close()
+            desk = self.desks.pop()
+            for words in desk.settings.trouble:
+                self.warn(words)
+            desk.close()
 
     def emit(self, name: str, fields: Mapping[str, object], text: str) -> None:
         """The result: one JSON object, or text."""

@@ -88,6 +88,8 @@ def prepare(desk: Desk, gate: Gate) -> SavedSession:
 
 def resume_gate(errand: Errand, desk: Desk, gate: Gate, held: Held | None = None) -> Done:
     """Act on the gate's answer, once. Conflict when it is somebody else's."""
+    if gate.closed:
+        raise claiming.nothing_to_act_on(gate)
     saved = prepare(desk, gate)
     if held is None:
         held = claiming.claim(desk, gate, errand.who, insist=errand.insist)

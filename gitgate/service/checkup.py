@@ -66,6 +66,8 @@ def settings(desk: Desk) -> Iterator[Finding]:
             desk.settings.text(one.name)
         except GateError as wrong:
             yield Finding(f"gitgate.{one.name}", WRONG, wrong.message, wrong.hint)
+    for words in desk.settings.trouble:
+        yield Finding(".gitgate.yml", WRONG, words, "mend it, or take it away: git checkout -- .gitgate.yml")
 
 
 def remote(desk: Desk) -> Iterator[Finding]:

@@ -35,6 +35,7 @@ def test_the_loop_runs_from_the_question_to_the_audit(cli: Command, scratch: Pat
     assert list(scratch.glob("gitgate-demo-*")) == []
 
 
+@pytest.mark.slow
 def test_it_is_told_step_by_step(cli: Command) -> None:
     """Each command with who types it, and at the end what to type in one's own repository."""
     said = cli("demo", code=0, timeout=60).out
@@ -43,6 +44,7 @@ def test_it_is_told_step_by_step(cli: Command) -> None:
     assert "git gate init --server" in said
 
 
+@pytest.mark.slow
 def test_kept_it_can_be_looked_into(cli: Command, git: object, scratch: Path) -> None:
     """The folder stays, with a server whose gate a person can read with plain git."""
     kept = Path(cli("demo", "--json", "--keep", code=0, timeout=60).json["kept"])

@@ -218,3 +218,17 @@ def test_the_clone_that_never_synced_says_so(
         assert "never synced" in said.out + said.err
     cli.quick("sync", cwd=clone.path, code=0)
     assert "nothing waits" in cli.quick(cwd=clone.path, code=0).out
+
+
+@pytest.mark.parametrize(
+    "text", ["- not a mapping\n", "settings: {colour: red}\n", "settings: {maxAgents: many}\n", "a: &b c\n"]
+)
+def test_a_broken_file_in_the_working_tree_locks_nobody_out(cli: Command, repo: Clone, text: str) -> None:
+    """An agent can write `.gitgate.yml` there: what is wrong with it is said, and the verbs go on."""
+    gate = asked(cli, repo)
+    repo.write(".gitgate.yml", text)
+    assert gate in cli.quick("list", code=0).out
+    said = cli.quick("respond", gate, "left", code=0)
+    assert ".gitgate.yml" in said.err
+    assert "no setting of this file counts" in said.err
+    assert ".gitgate.yml" in str(cli.quick("doctor", "--json").json)

@@ -177,7 +177,7 @@ def configure(clone: Clone, payload: Payload, trap: Trap) -> None:
 
 
 @pytest.mark.parametrize("name", PAYLOADS)
-@pytest.mark.parametrize("where", ["server", "clone"])
+@pytest.mark.parametrize("where", ["server", pytest.param("clone", marks=pytest.mark.slow)])
 def test_nothing_that_the_work_brings_is_run(
     where: str, name: str, server: Clone, ann: Clone, bob: Clone, agent: Agent, cli: Command, trap: Trap
 ) -> None:
