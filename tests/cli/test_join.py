@@ -29,6 +29,9 @@ SESSION = "0b9c4f0e-0000-4000-8000-000000000000"
 PROGRAM = """\
 import json, os, signal, sys, termios, time, tty
 from pathlib import Path
+
+pytestmark = pytest.mark.slow  # each takes a second or more
+
 here = Path(__file__).parent
 session = sys.argv[sys.argv.index("--resume") + 1]
 names = ("GITGATE_GATE", "GITGATE_AGENT", "GIT_DIR")

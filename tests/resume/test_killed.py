@@ -49,7 +49,7 @@ STEPS = {
 }
 STARTED_TWICE = {"started"}
 # Each takes seconds; these say most, and the others run with the slow ones.
-ALWAYS = {"claimed", "commits made, not recorded"}
+ALWAYS = {"commits made, not recorded"}
 CASES = [
     pytest.param(
         step, shared, id=f"{where}-{step}", marks=[] if shared and step in ALWAYS else pytest.mark.slow
@@ -104,6 +104,7 @@ def resumed(cli: Command, clone: Clone, gate: str) -> bool:
     return cli.quick("resume", gate, cwd=clone.path).code == 0
 
 
+@pytest.mark.slow
 def test_an_agent_dies_with_its_runner(ann: Clone, agent: Agent, cli: Command) -> None:
     """Killed half-way, the runner takes the agent along, so that none runs when the next one starts."""
     agent.does("sleep 30; echo never >> never")
@@ -130,6 +131,7 @@ def alive(pid: int) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_a_runner_that_loses_its_claim_stops_its_agent(
     ann: Clone, bob: Clone, agent: Agent, cli: Command
 ) -> None:

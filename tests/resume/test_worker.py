@@ -11,6 +11,8 @@ from resuming import Agent, until
 from testbed.command import Command
 from testbed.repositories import Clone, make_clone
 
+pytestmark = pytest.mark.slow  # each takes a second or more
+
 
 def ask(cli: Command, clone: Clone, *flags: str) -> str:
     return cli.quick("ask", "Which?", "--agent", "scripted", *flags, cwd=clone.path, code=0).line

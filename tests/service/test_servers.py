@@ -21,6 +21,8 @@ from signing import make_key, publish_policy
 from testbed.command import Command
 from testbed.repositories import Clone, GitError, run_git
 
+pytestmark = pytest.mark.slow  # each takes a second or more
+
 OPEN = "refs/hitl/open/"
 PEOPLE = """policy:
   people:

@@ -75,6 +75,7 @@ def test_ssh_settings_come_from_gits_configuration(repo: Clone) -> None:
     assert read_remote(repo.repository, "origin").ssh_command == "ssh -i mine"
 
 
+@pytest.mark.slow
 def test_ending_takes_what_git_started_along(repo: Clone, tmp_path: Path) -> None:
     """Silence is ended together with the helpers that caused it, even ones that ignore being asked."""
     mark = tmp_path / "pid"
@@ -96,6 +97,7 @@ def test_a_sign_of_life_is_enough(repo: Clone) -> None:
     assert (said.code, said.silenced, said.err) == (0, False, ["1", "2", "3", "4", "5"])
 
 
+@pytest.mark.slow
 def test_a_child_that_keeps_our_pipe_is_not_waited_for(repo: Clone) -> None:
     """A connection kept open for later holds standard error; git's words are there all the same."""
     repo.git("config", "alias.leave", "!echo done >&2; sleep 20 &")

@@ -18,6 +18,8 @@ from testbed.repositories import Clone
 
 from .conftest import THREAD, Team
 
+pytestmark = pytest.mark.slow  # each takes a second or more
+
 COMMITS = 'echo "db=$GITGATE_ANSWER" > db.conf; git add -A; git commit -qm "Use $GITGATE_ANSWER"'
 
 
