@@ -22,6 +22,8 @@ from testbed.command import Command
 from testbed.repositories import Clone
 from testbed.terminal import Terminal
 
+pytestmark = pytest.mark.slow  # each takes a second or more
+
 Pty = Callable[..., Terminal]
 SESSION = "0b9c4f0e-0000-4000-8000-000000000000"
 
@@ -29,8 +31,6 @@ SESSION = "0b9c4f0e-0000-4000-8000-000000000000"
 PROGRAM = """\
 import json, os, signal, sys, termios, time, tty
 from pathlib import Path
-
-pytestmark = pytest.mark.slow  # each takes a second or more
 
 here = Path(__file__).parent
 session = sys.argv[sys.argv.index("--resume") + 1]
