@@ -56,6 +56,7 @@ def test_an_answer_from_another_clone_resumes_the_agent_on_the_server(
     assert f"commits on feature: {made}\n" in letter
 
 
+@pytest.mark.slow
 def test_the_push_does_not_wait_for_the_agent(
     server: Clone, ann: Clone, bob: Clone, agent: Agent, cli: Command
 ) -> None:

@@ -177,7 +177,8 @@ def configure(clone: Clone, payload: Payload, trap: Trap) -> None:
 
 
 @pytest.mark.parametrize("name", PAYLOADS)
-@pytest.mark.parametrize("where", ["server", pytest.param("clone", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["server", "clone"])
 def test_nothing_that_the_work_brings_is_run(
     where: str, name: str, server: Clone, ann: Clone, bob: Clone, agent: Agent, cli: Command, trap: Trap
 ) -> None:
@@ -197,6 +198,7 @@ def test_nothing_that_the_work_brings_is_run(
     assert server.git("log", "-1", "--format=%s", f"gate/{gate}") == "Go on"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAYLOADS)
 def test_taken_plainly_it_runs(
     name: str, server: Clone, ann: Clone, bob: Clone, agent: Agent, cli: Command, trap: Trap, tmp_path: Path

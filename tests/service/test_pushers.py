@@ -24,6 +24,8 @@ from signing import Key, make_key, publish_policy
 from testbed.command import Command
 from testbed.repositories import Clone, GitError, run_git
 
+pytestmark = pytest.mark.slow  # each pushes several times
+
 OPEN = "refs/hitl/open/"
 PEOPLE = """policy:
   people:
