@@ -133,6 +133,13 @@ class IllegalEvent(Conflict):
     code = "illegal_event"
 
 
+class StillWaiting(Conflict):
+    """Not an error of anybody's: the answer is not there yet."""
+
+    code = "waiting"
+    kind = "waiting"
+
+
 class Stale(GateError):
     """The gate or its work changed since it was read."""
 

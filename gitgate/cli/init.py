@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..service import parts
+from ..service.parts import PARTS
 from . import exits
-from .parts import PARTS
 from .screen import Screen, verb
 
 if TYPE_CHECKING:
@@ -39,47 +39,17 @@ def init_command(screen: Screen, **flags: Any) -> int:
     """
     desk = screen.desk()
     desk.refuse_agents("init")
-    chosen = [part for part in PARTS if flags[part.flag.replace("-", "_")]]
-    found = removal(desk, chosen) if flags["remove"] else wanted(desk, flags, chosen)
+    named = [part for part in PARTS if flags[part.flag.replace("-", "_")]]
+    chosen = parts.Chosen(flags["server"], flags["publish_work"], flags["resume"], named)
+    found = parts.removal(desk, named) if flags["remove"] else parts.wanted(desk, chosen)
     if not flags["dry_run"]:
-        for step in found:
-            if not step.done:
-                step.take()
+        parts.take(found)
     tell(screen, found, dry_run=flags["dry_run"])
     if not flags["remove"]:
         tell_of_hooks(screen, desk)
     if not (flags["dry_run"] or flags["remove"] or flags["server"]):
         first_sync(screen)
     return exits.DONE
-
-
-def permitted(desk: Desk, setting: str, said: bool | None) -> bool:
-    """A no that was said before stands until somebody takes it back: `init` is run again for other reasons."""
-    return desk.settings.git.get(f"gitgate.{setting}") != "false" if said is None else said
-
-
-def wanted(desk: Desk, flags: dict[str, Any], chosen: Sequence[Any]) -> list[Step]:
-    from ..service.setup import Wishes, steps
-
-    wishes = Wishes(
-        flags["server"],
-        permitted(desk, "publishwork", flags["publish_work"]),
-        permitted(desk, "resumehere", flags["resume"]),
-    )
-    return [
-        *steps(desk, wishes),
-        *(step for part in chosen for step in import_module(part.module).steps(desk)),
-    ]
-
-
-def removal(desk: Desk, chosen: Sequence[Any]) -> list[Step]:
-    """With parts named, those alone; else everything."""
-    from ..service import setup
-
-    if chosen:
-        return [step for part in chosen for step in import_module(part.module).removal(desk)]
-    every = [step for part in PARTS for step in import_module(part.module).removal(desk)]
-    return [*every, *setup.removal(desk)]
 
 
 def tell(screen: Screen, found: Sequence[Step], *, dry_run: bool) -> None:

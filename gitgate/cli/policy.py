@@ -45,19 +45,14 @@ def check_command(screen: Screen, gate_id: str | None, who: str | None) -> int:
 def tell_rules(screen: Screen, desk: Desk, book: Book) -> None:
     """Every rule in its order, as it was read."""
     from ..core.text import neutral
+    from ..service.explaining import plain, rules_of
 
-    found = [(policy, [rule.terms for rule in policy.rules]) for policy in book.policies]
-    shape = [
-        {
-            "source": policy.source or policy.default.source,
-            "rules": [plain(t) for t in (*terms, policy.default)],
-        }
-        for policy, terms in found
-    ]
+    found = rules_of(book)
+    shape = [{"source": source, "rules": [plain(term) for term in terms]} for source, terms in found]
     lines = []
-    for policy, terms in found:
-        lines.append(policy.source or policy.default.source)
-        lines += [f"  {term.name}: {words(term)}" for term in (*terms, policy.default)]
+    for source, terms in found:
+        lines.append(source)
+        lines += [f"  {term.name}: {words(term)}" for term in terms]
     screen.emit("policy", {"policies": shape, "branch": book.ref}, neutral("\n".join(lines)))
     if not found:
         from ..service.policybook import protected_refs
@@ -70,30 +65,24 @@ def tell_rules(screen: Screen, desk: Desk, book: Book) -> None:
 
 def explain_one(screen: Screen, desk: Desk, book: Book, gate: Gate, given: str | None) -> int:
     """One gate and one person: the ruling, the rules that decide, and what the work touches."""
-    from ..core.ruling import Who, deciding
     from ..core.text import neutral
-    from ..service.policing import case, explain
+    from ..service.explaining import explain_gate, plain
 
-    who = Who(f"{given} <{given}>" if given and "<" not in given else given or desk.person())
-    if given and given.startswith("@"):
-        who = Who("", login=given[1:])
-    facts = case(desk, book, gate)
-    terms = deciding(book.policies, facts)
-    said = explain(desk, book, gate, who)
+    said = explain_gate(desk, book, gate, given)
     fields = {
         "gate": gate.id,
-        "who": given or who.by,
+        "who": said.who,
         "allowed": said.allowed,
         "rule": said.rule if book.policies else None,
         "why": said.why,
-        "rules": [plain(term) for term in terms],
-        "paths": None if facts.paths is None else list(facts.paths),
+        "rules": [plain(term) for term in said.terms],
+        "paths": None if said.paths is None else list(said.paths),
     }
-    lines = [f"{given or who.by}: {'may answer' if said.allowed else 'may not answer'} gate {gate.id}"]
+    lines = [f"{said.who}: {'may answer' if said.allowed else 'may not answer'} gate {gate.id}"]
     if book.policies:
         lines.append(f"rule {said.rule}: {said.why}{f' ({said.source})' if said.source else ''}")
-        lines += [f"  {term.name}: {words(term)}" for term in terms]
-        lines.append(f"the work touches {touches(facts.paths)}")
+        lines += [f"  {term.name}: {words(term)}" for term in said.terms]
+        lines.append(f"the work touches {touches(said.paths)}")
     else:
         lines.append("there is no policy")
     screen.emit("ruling", fields, neutral("\n".join(lines)))
@@ -122,18 +111,3 @@ def words(term: Terms) -> str:
         "" if term.automatic else "no scripts",
     ]
     return " · ".join(word for word in said if word)
-
-
-def plain(term: Terms) -> dict[str, object]:
-    return {
-        "name": term.name,
-        "who": None if term.who is None else [person.name for person in term.who],
-        "quorum": term.quorum,
-        "refusals": term.refusals,
-        "requester_may_answer": term.requester_may_answer,
-        "require_signed": term.require_signed,
-        "within": term.within,
-        "defaults": term.defaults,
-        "automatic": term.automatic,
-        "source": term.source,
-    }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import Conflict, Failure, Usage
+from ..errors import Usage
 from . import exits
 from .screen import Screen, gate_argument, verb
 
@@ -34,6 +34,7 @@ def resume_command(screen: Screen, gate_id: str | None, all_: bool, runner: str 
     desk = screen.desk()
     name = runner or desk.settings.text("runner")
     if gate_id is not None:
+        from ..resume.calls import refuse_waiting
         from ..service.reading import open_gate
 
         gate = open_gate(desk, gate_id)
@@ -42,21 +43,6 @@ def resume_command(screen: Screen, gate_id: str | None, all_: bool, runner: str 
             elsewhere(screen, desk, name, gate.id) if detach or name != "local" else one(screen, desk, gate)
         )
     return elsewhere(screen, desk, name, "") if detach or name != "local" else every(screen, desk)
-
-
-def refuse_waiting(gate: Gate) -> None:
-    if gate.state == "awaiting":
-        raise StillWaiting(
-            f"nobody has answered gate {gate.id} yet, so there is nothing to resume with",
-            hint=f"answer it: git gate respond {gate.id[:6]}   or decide in the agent's own session: git gate join {gate.id[:6]}",
-        )
-
-
-class StillWaiting(Conflict):
-    """Not an error of anybody's: the answer is not there yet."""
-
-    code = "waiting"
-    kind = "waiting"
 
 
 def elsewhere(screen: Screen, desk: Desk, name: str, gate: str) -> int:
@@ -70,19 +56,13 @@ def elsewhere(screen: Screen, desk: Desk, name: str, gate: str) -> int:
 
 
 def one(screen: Screen, desk: Desk, gate: Gate) -> int:
-    from ..resume.calls import crew_of
+    from ..resume.calls import crew_of, refuse_failed
 
     with stop_on_signal() as stopping:
         done = crew_of(desk, screen.say, stopping, insist=True).act(gate.id)
     tell(screen, [done])
-    return exits.DONE if done.result == "resumed" else failed(done)
-
-
-def failed(done: Done) -> int:
-    if done.result == "lost":
-        raise Conflict(done.reason, hint=f"git gate show {done.gate}")
-    hint = f"what it said: {done.log}" if done.log else f"git gate show {done.gate}"
-    raise Failure(f"gate {done.gate} was not resumed: {done.reason}", hint=hint)
+    refuse_failed(done)
+    return exits.DONE
 
 
 def every(screen: Screen, desk: Desk) -> int:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from ..core.model import Gate
-from ..errors import Failure
 from .screen import Screen, gate_argument, verb
 
 if TYPE_CHECKING:
@@ -107,10 +106,9 @@ def worktree_command(screen: Screen, gate_id: str, directory: Path | None) -> No
 
 
 def chosen_directory(screen: Screen, desk: Desk, gate: Gate, given: Path | None) -> Path:
+    from ..service.work import beside
+
     start = Path(screen.directory) if screen.directory else Path.cwd()
     if given is not None:
         return start / given
-    beside = desk.repo.place.parent / f"{desk.repo.place.name}-{gate.id[:6]}"
-    if beside.exists():
-        raise Failure(f"{beside} is already there", hint=f"git gate worktree {gate.id[:6]} DIR")
-    return beside
+    return beside(desk, gate)

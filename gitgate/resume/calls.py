@@ -12,12 +12,14 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from ..core.model import Gate
+from ..errors import Conflict, Failure, StillWaiting
 from ..runners import Order, find
 from ..service.claiming import Claimant
 from ..service.desk import Desk, open_desk
 from .crew import Crew, Shift
 from .heart import boottime
-from .run import log_of
+from .run import Done, log_of
 
 
 def mark(desk: Desk) -> Path:
@@ -89,3 +91,21 @@ def crew_of(
     term = desk.settings.seconds("leaseTerm") or 120
     who = Claimant("local", term=term, monotonic=boottime)
     return Crew(opener, who, say, stopping, insist=insist, log=lambda gate: log_of(desk, gate))
+
+
+def refuse_waiting(gate: Gate) -> None:
+    if gate.state == "awaiting":
+        raise StillWaiting(
+            f"nobody has answered gate {gate.id} yet, so there is nothing to resume with",
+            hint=f"answer it: git gate respond {gate.id[:6]}   or decide in the agent's own session: git gate join {gate.id[:6]}",
+        )
+
+
+def refuse_failed(done: Done) -> None:
+    """Whoever named a gate is told why it was not resumed."""
+    if done.result == "resumed":
+        return
+    if done.result == "lost":
+        raise Conflict(done.reason, hint=f"git gate show {done.gate}")
+    hint = f"what it said: {done.log}" if done.log else f"git gate show {done.gate}"
+    raise Failure(f"gate {done.gate} was not resumed: {done.reason}", hint=hint)

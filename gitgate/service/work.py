@@ -83,6 +83,14 @@ def open_place(desk: Desk, gate: Gate, directory: Path) -> Place:
     )
 
 
+def beside(desk: Desk, gate: Gate) -> Path:
+    """Where a gate's work is looked at, unless somebody says where."""
+    place = desk.repo.place.parent / f"{desk.repo.place.name}-{gate.id[:6]}"
+    if place.exists():
+        raise Failure(f"{place} is already there", hint=f"git gate worktree {gate.id[:6]} DIR")
+    return place
+
+
 def worktrees(desk: Desk) -> Path:
     """The folder where agents are resumed that do not find the directory which they left.
 

@@ -1,0 +1,69 @@
+"""Service: the policy explained: its rules, and for one gate and one person which of them decides, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..core.model import Gate
+from ..core.policy import Terms
+from ..core.ruling import Who, deciding
+from ..core.values import dataclass
+from .desk import Desk
+from .policing import case, explain
+from .policybook import Book
+
+
+@dataclass(frozen=True)
+class Explained:
+    """Whether somebody may answer a gate. `paths`: what its work touches that a rule is about; None where nobody knows."""
+
+    gate: str
+    who: str
+    allowed: bool
+    rule: str
+    why: str
+    source: str
+    terms: tuple[Terms, ...]
+    paths: tuple[str, ...] | None
+
+
+def explain_gate(desk: Desk, book: Book, gate: Gate, given: str | None) -> Explained:
+    """One gate and one person, by default the one at this machine."""
+    who = named(desk, given)
+    facts = case(desk, book, gate)
+    said = explain(desk, book, gate, who)
+    terms = deciding(book.policies, facts)
+    return Explained(
+        gate.id, given or who.by, said.allowed, said.rule, said.why, said.source, terms, facts.paths
+    )
+
+
+def named(desk: Desk, given: str | None) -> Who:
+    """An e-mail, `Name <e-mail>`, or `@login`."""
+    if given and given.startswith("@"):
+        return Who("", login=given[1:])
+    return Who(f"{given} <{given}>" if given and "<" not in given else given or desk.person())
+
+
+def rules_of(book: Book) -> list[tuple[str, tuple[Terms, ...]]]:
+    """Every rule of every policy in its order, the default last, with where it was read."""
+    return [
+        (policy.source or policy.default.source, (*(rule.terms for rule in policy.rules), policy.default))
+        for policy in book.policies
+    ]
+
+
+def plain(term: Terms) -> Mapping[str, object]:
+    """A rule's terms, for programs."""
+    return {
+        "name": term.name,
+        "who": None if term.who is None else [person.name for person in term.who],
+        "quorum": term.quorum,
+        "refusals": term.refusals,
+        "requester_may_answer": term.requester_may_answer,
+        "require_signed": term.require_signed,
+        "within": term.within,
+        "defaults": term.defaults,
+        "automatic": term.automatic,
+        "source": term.source,
+    }
