@@ -84,7 +84,7 @@ def keys(questions: tuple[Question, ...]) -> list[str]:
     """The sections of an answer: one a question, or one a field of the only form."""
     if len(questions) > 1:
         return [question.key for question in questions]
-    fields = (questions[0].schema or {}).get("properties") if questions[0].type == "form" else None
+    fields = (questions[0].schema or {}).get("properties") if questions[0].kind == "form" else None
     return list(fields) if isinstance(fields, dict) else []
 
 
@@ -143,9 +143,9 @@ def fitting(gate: Gate, text: str) -> Given:
 
 def given_of(questions: tuple[Question, ...], text: str) -> Given:
     only = questions[0]
-    if len(questions) > 1 or only.type in ("text", "session"):
+    if len(questions) > 1 or only.kind == "text":
         return Given(text=text)
-    if only.type == "form" and not text.lstrip().startswith("{"):
+    if only.kind == "form" and not text.lstrip().startswith("{"):
         from ..core.answers import lines_of
 
         sections = lines_of([Question(key, "", "text") for key in keys(questions)], text)
@@ -155,7 +155,7 @@ def given_of(questions: tuple[Question, ...], text: str) -> Given:
         return Given(other=word.removeprefix("other:").strip())
     return Given(
         text=", ".join(line.strip().lstrip("-*").strip() for line in word.splitlines() if line.strip())
-        if only.type == "choices"
+        if only.kind == "choices"
         else word
     )
 

@@ -37,7 +37,7 @@ def ask_questions(
     for question in gate.opened.questions:
         if several or not presented:
             present(screen, question, several=several)
-        values[question.key] = ASK[question.type](screen, desk, gate, question, notes)
+        values[question.key] = ASK[question.kind](screen, desk, gate, question, notes)
     return Given(values=values), "\n".join(notes)
 
 
@@ -160,7 +160,6 @@ def ask_fields(screen: Screen, _desk: Desk, _gate: Gate, question: Question, _no
 
 ASK: dict[str, Callable[[Screen, Desk, Gate, Question, list[str]], object]] = {
     "text": ask_text,
-    "session": ask_text,
     "approval": ask_approval,
     "choice": ask_choice,
     "choices": ask_choices,

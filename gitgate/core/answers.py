@@ -46,7 +46,7 @@ def read_answer(questions: Sequence[Question], given: Given) -> tuple[dict[str, 
 
 
 def verdict_of(questions: Sequence[Question], values: Mapping[str, Value]) -> str:
-    said = [values[q.key] for q in questions if q.type == "approval" and q.key in values]
+    said = [values[q.key] for q in questions if q.kind == "approval" and q.key in values]
     if not said:
         return "answered"
     return "approved" if all(word is True for word in said) else "rejected"
@@ -84,16 +84,16 @@ def misfit_default(opened: Opened, answer: Answer) -> str:
 
 def is_possible(question: Question, value: Value) -> bool:
     """Whether a recorded value is one that this question can have."""
-    if question.type == "approval":
+    if question.kind == "approval":
         return isinstance(value, bool)
-    if question.type == "form":
+    if question.kind == "form":
         return isinstance(value, Mapping)
-    if question.type == "choices":
+    if question.kind == "choices":
         return isinstance(value, list) and bool(value) and all(is_option(question, part) for part in value)
     return (
         isinstance(value, str)
         and bool(value.strip())
-        and (question.type != "choice" or is_option(question, value))
+        and (question.kind != "choice" or is_option(question, value))
     )
 
 
@@ -118,9 +118,9 @@ def read_single(question: Question, given: Given) -> Value:
 
 def read_yes_no(question: Question, *, approve: bool) -> Value:
     """--approve and --reject are for approvals; on a choice that has such an option they name it."""
-    if question.type == "approval":
+    if question.kind == "approval":
         return approve
-    if question.type == "choice":
+    if question.kind == "choice":
         words = APPROVING if approve else REJECTING
         found = [label for label in question.labels if label.casefold() in words]
         if len(found) == 1:
@@ -133,7 +133,7 @@ def read_yes_no(question: Question, *, approve: bool) -> Value:
 
 
 def read_pairs(question: Question, pairs: Sequence[tuple[str, str]]) -> Value:
-    if question.type == "form" and not (len(pairs) == 1 and pairs[0][0] == question.key):
+    if question.kind == "form" and not (len(pairs) == 1 and pairs[0][0] == question.key):
         from . import forms
 
         return read_value(question, forms.coerce(question.schema or {}, unique(pairs)))
@@ -150,7 +150,7 @@ def read_several(questions: Sequence[Question], given: Given) -> dict[str, Value
             f"--other answers one question; this gate has {len(questions)}", hint="use -a KEY=VALUE for each"
         )
     named = unique(given.pairs)
-    approvals = [q for q in questions if q.type == "approval"]
+    approvals = [q for q in questions if q.kind == "approval"]
     if given.approve is not None:
         if len(approvals) != 1:
             raise BadAnswer(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import BadDocument
 from . import codec
@@ -12,6 +13,9 @@ from .model import Answer, Claim, Edit, Event, Opened, Outcome, Remark, Value
 from .opening import parse_opened, plain_opened
 from .readers import MOST_TEXT, mapping, moment, oid, one_of, texts, words
 from .words import OUTCOMES, PRIORITIES, VERDICTS
+
+if TYPE_CHECKING:
+    from .talks import Held
 
 VERSION = 1
 
@@ -46,13 +50,35 @@ def plain(event: Event) -> dict[str, object]:
             "seen": event.seen,
             "amends": event.amends,
             "evidence": dict(event.evidence),
+            "session": plain_session(event.session),
         }
+    if isinstance(event, Remark):
+        said = {"at": event.at, "by": event.by, "text": event.text, "via": event.via}
+        return {**said, "session": plain_session(event.session)}
     if isinstance(event, Edit):
         listed = None if event.to is None else {"to": list(event.to) or "anyone"}
         fields = {"at": event.at, "by": event.by, **(listed or {}), "priority": event.priority}
         return {**fields, "deadline": cleared(event.deadline), "timeout": event.timeout}
     flat = {name: getattr(event, name) for name in event.__dataclass_fields__}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in flat.items()}
+
+
+def plain_session(held: Held | None) -> dict[str, object] | None:
+    if held is None:
+        return None
+    from .talks import plain_held
+
+    return plain_held(held)
+
+
+def parse_session(root: Field, *endings: str) -> Held | None:
+    """How a conversation went that ended with this event."""
+    found = root.get("session")
+    if found is None:
+        return None
+    from .talks import parse_held
+
+    return parse_held(found, endings)
 
 
 def cleared(deadline: str | None) -> str | None:
@@ -72,6 +98,7 @@ def parse_answer(root: Field) -> Answer:
         note=words(root, "note", MOST_TEXT),
         amends=oid(root, "amends"),
         evidence=mapping(root, "evidence"),
+        session=parse_session(root, "completed"),
     )
 
 
@@ -82,6 +109,11 @@ def parse_remark(root: Field) -> Remark:
         text=words(root, "text", MOST_TEXT),
         via=words(root, "via") or "cli",
     )
+
+
+def parse_stop(root: Field) -> Remark:
+    """A stop may be the end of a conversation that came to no answer."""
+    return replace(parse_remark(root), session=parse_session(root, "cancelled", "timeout"))
 
 
 def parse_edit(root: Field) -> Edit:
@@ -134,7 +166,7 @@ KINDS = (
     Kind("edited", "edits", parse_edit),
     Kind("reminded", "reminders", parse_reminder),
     Kind("withdrawn", "withdrawals", parse_remark),
-    Kind("stopped", "stops", parse_remark),
+    Kind("stopped", "stops", parse_stop),
     Kind("expired", "expiries", parse_remark),
     Kind("claimed", "claims", parse_claim),
     Kind("outcome", "outcomes", parse_outcome),

@@ -5,16 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ..errors import BadAnswer, Usage
 from .field import Field
 from .model import Option, Question, Value
-from .opening import KEY, parse_questions
+from .opening import KEY, parse_questions, unfit
 from .questions import ALIASES, TYPES, read_value, type_name
 from .readers import texts
 from .times import parse_duration
 from .values import dataclass
 from .words import ON_TIMEOUT, PRIORITIES
+
+if TYPE_CHECKING:
+    from .talks import Talk
 
 # Words that other systems use for our fields, in files that ask.
 FIELD_ALIASES = {
@@ -53,6 +57,7 @@ def question(
     default: object = None,
     other: bool = True,
     schema: Mapping[str, object] | None = None,
+    talk: Talk | None = None,
 ) -> Question:
     """One question from flags or keyword arguments."""
     if not prompt.strip():
@@ -63,14 +68,21 @@ def question(
         raise Usage(
             f"{name!r} is not a type of question; expected one of {', '.join(TYPES)}", hint=other_words()
         )
-    check_options(kind, options, schema)
+    if kind == "session":
+        check_talk(prompt, options, schema, talk)
+    elif talk is not None:
+        raise Usage(f"a {kind} question is not a conversation", hint="use --type session")
+    else:
+        check_options(kind, options, schema)
+    check_labels(options)
     plain = Question(
         key=key,
         prompt=prompt.strip(),
         type=kind,
         options=tuple(replace(option, label=option.label.strip()) for option in options),
         other=other and kind in ("choice", "choices"),
-        schema=schema if kind == "form" else None,
+        schema=schema if kind in ("form", "session") else None,
+        talk=talk,
     )
     return plain if default is None else replace(plain, default=default_of(plain, default))
 
@@ -88,6 +100,18 @@ def check_options(kind: str, options: Sequence[Option], schema: Mapping[str, obj
         raise Usage("a form question needs a schema", hint="add it: --schema FILE")
     if schema is not None and kind != "form":
         raise Usage(f"a {kind} question has no schema", hint="use --type form")
+
+
+def check_talk(
+    prompt: str, options: Sequence[Option], schema: Mapping[str, object] | None, talk: Talk | None
+) -> None:
+    wrong = unfit(Question("", prompt, "session", tuple(options), schema=schema, talk=talk))
+    if wrong:
+        hint = "selection: -o LABEL -o LABEL; structured: --schema FILE; approval and freeform: neither"
+        raise Usage(wrong, hint=f"--outcome {hint}")
+
+
+def check_labels(options: Sequence[Option]) -> None:
     folded = [option.label.strip().casefold() for option in options]
     for option in options:
         label = option.label.strip()

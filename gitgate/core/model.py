@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 from .values import dataclass
+
+if TYPE_CHECKING:
+    from .talks import Held, Talk  # loaded where a gate has one
 
 Value = str | bool | list[str] | Mapping[str, object]
 
 QUESTION_FILE = "question.yaml"
 ATTACHMENTS = "attachments"
+
+# What the outcome of a conversation is read as.
+KINDS = {"approval": "approval", "selection": "choice", "freeform": "text", "structured": "form"}
 
 
 @dataclass(frozen=True)
@@ -28,6 +35,14 @@ class Question:
     default: Value | None = None
     other: bool = False
     schema: Mapping[str, object] | None = None
+    talk: Talk | None = None
+
+    @property
+    def kind(self) -> str:
+        """The type that its answer has: its own, or for a conversation that of the outcome."""
+        if self.type != "session":
+            return self.type
+        return KINDS[self.talk.outcome] if self.talk is not None else "text"
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -110,16 +125,18 @@ class Answer:
     note: str = ""
     amends: str | None = None
     evidence: Mapping[str, object] = field(default_factory=dict)
+    session: Held | None = None
 
 
 @dataclass(frozen=True)
 class Remark:
-    """An event that is only words: a comment, a withdrawal, a stop, an expiry."""
+    """An event that is only words: a comment, a withdrawal, an expiry, a stop (also of a conversation)."""
 
     at: str
     by: str = ""
     text: str = ""
     via: str = "cli"
+    session: Held | None = None
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,10 @@ def plain_question(question: Question) -> dict[str, object]:
         said["other"] = question.other
     if question.schema is not None:
         said["schema"] = dict(question.schema)
+    if question.talk is not None:
+        from .talks import plain_talk
+
+        said["talk"] = plain_talk(question.talk)
     return said
 
 
@@ -136,6 +140,10 @@ def parse_questions(listed: Field) -> list[Question]:
 
 def parse_question(item: Field) -> Question:
     kind = parse_type(item)
+    if kind == "session":
+        return parse_conversation(item)
+    if item.get("talk"):
+        item.need("talk").fail(f"a {kind} question is not a conversation; its type would be session")
     options = parse_options(item)
     choosing = kind in ("choice", "choices")
     if choosing and len(options) < 1:
@@ -154,6 +162,52 @@ def parse_question(item: Field) -> Question:
         schema=schema if kind == "form" else None,
     )
     return with_default(item, question)
+
+
+def parse_conversation(item: Field) -> Question:
+    """A question that is decided in a conversation: its outcome says what belongs to it."""
+    found = item.get("talk") or item.get("session_config") or item.get("sessionConfig")
+    talk, described = None, item
+    if found is not None:
+        from .talks import aliased_schema, parse_talk
+
+        talk, described = parse_talk(found), aliased_schema(found) or item
+    options = parse_options(item) or parse_options(described)
+    schema = mapping(item, "schema") or mapping(described, "schema")
+    question = Question(
+        key=parse_key(item),
+        prompt=item.need("prompt").text(most=MOST_TEXT, least=1),
+        type="session",
+        options=options,
+        schema=schema or None,
+        talk=talk,
+    )
+    wrong = unfit(question)
+    if wrong:
+        item.fail(wrong)
+    return with_default(item, question)
+
+
+def unfit(question: Question) -> str:
+    """What is missing for the outcome of a conversation, or does not go with it."""
+    outcome = question.talk.outcome if question.talk is not None else "freeform"
+    if outcome == "selection" and not question.options:
+        return "a session that ends in a selection needs options"
+    if question.options and outcome != "selection":
+        return f"a session that ends in {ARTICLES[outcome]} has no options"
+    if outcome == "structured" and question.schema is None:
+        return "a session with a structured outcome needs a schema"
+    if question.schema is not None and outcome != "structured":
+        return f"a session that ends in {ARTICLES[outcome]} has no schema"
+    return ""
+
+
+ARTICLES = {
+    "approval": "an approval",
+    "selection": "a selection",
+    "freeform": "free text",
+    "structured": "a structured outcome",
+}
 
 
 def parse_key(item: Field) -> str:

@@ -28,7 +28,7 @@ def type_name(given: str) -> str | None:
     """Our word for a question type, or None when it is not one."""
     name = given.strip().lower()
     name = ALIASES.get(name, name)
-    return name if name in READERS else None
+    return name if name in TYPES else None
 
 
 def read_text(question: Question, given: object) -> Value:
@@ -98,14 +98,16 @@ READERS: Mapping[str, Callable[[Question, object], Value]] = {
     "choice": read_choice,
     "choices": read_choices,
     "form": read_form,
-    "session": read_text,
 }
-TYPES = tuple(READERS)
+TYPES = (*READERS, "session")
 
 
 def read_value(question: Question, given: object) -> Value:
-    """What `given` means as an answer to this question; BadAnswer says what was expected."""
-    return READERS[question.type](question, given)
+    """What `given` means as an answer to this question; BadAnswer says what was expected.
+
+    A conversation's is read by its outcome.
+    """
+    return READERS[question.kind](question, given)
 
 
 def read_other(question: Question, given: str) -> Value:
@@ -168,11 +170,11 @@ def empty(question: Question) -> BadAnswer:
 
 def expected(question: Question) -> str:
     """What would be an answer, in a few words."""
-    if question.type in ("choice", "choices"):
-        return f"expected {'one' if question.type == 'choice' else 'some'} of: {listed(question)}"
-    if question.type == "approval":
+    if question.kind in ("choice", "choices"):
+        return f"expected {'one' if question.kind == 'choice' else 'some'} of: {listed(question)}"
+    if question.kind == "approval":
         return "expected yes or no"
-    return "expected a form as JSON, or -a FIELD=VALUE" if question.type == "form" else "expected some text"
+    return "expected a form as JSON, or -a FIELD=VALUE" if question.kind == "form" else "expected some text"
 
 
 def listed(question: Question) -> str:

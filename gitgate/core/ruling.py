@@ -69,7 +69,7 @@ def case_of_question(
 ) -> Case:
     return Case(
         id=gate,
-        types=tuple(question.type for question in opened.questions),
+        types=types_of(opened),
         priority=priority,
         agent=opened.asked.agent,
         requester=opened.asked.by,
@@ -79,6 +79,12 @@ def case_of_question(
         refusals=opened.refusals,
         paths=paths,
     )
+
+
+def types_of(opened: Opened) -> tuple[str, ...]:
+    """A conversation that ends in an approval is one: no rule for approvals is got round by talking."""
+    approving = ("approval",) if any(question.kind == "approval" for question in opened.questions) else ()
+    return tuple(dict.fromkeys((*(question.type for question in opened.questions), *approving)))
 
 
 def deciding(policies: Sequence[Policy], case: Case) -> tuple[Terms, ...]:

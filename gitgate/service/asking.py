@@ -101,7 +101,7 @@ def check(desk: Desk, draft: Draft) -> None:
             + (f" for each question: {', '.join(without)}" if len(draft.questions) > 1 else ""),
             hint="add --default VALUE",
         )
-    if any(q.type == "approval" for q in draft.questions) and not approvals_may_default(desk):
+    if any(q.kind == "approval" for q in draft.questions) and not approvals_may_default(desk):
         raise NotAllowed(
             "an approval is not given by default: nobody would have said yes",
             hint="a person may allow it on this machine: git config gitgate.approvalDefaults true",

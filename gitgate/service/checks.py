@@ -98,7 +98,7 @@ def check_enclosed(desk: Desk, done: Audit, gate: Gate) -> None:
                 "attachment",
                 absent.message.removeprefix(f"gate {gate.id}: "),
             )
-    forms = [question for question in gate.opened.questions if question.type == "form"]
+    forms = [question for question in gate.opened.questions if question.kind == "form"]
     for entry in gate.history:
         if forms and isinstance(entry.event, Answer):
             from ..core.questions import read_value

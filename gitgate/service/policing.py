@@ -134,7 +134,7 @@ def one_name(book: Book, by: str) -> str:
 
 
 def default_ruling(desk: Desk, book: Book, gate: Gate) -> Ruling:
-    plain = all(question.type != "approval" for question in gate.opened.questions)
+    plain = all(question.kind != "approval" for question in gate.opened.questions)
     otherwise = plain or desk.settings.flag("approvalDefaults")
     if not book.policies:
         return Ruling(otherwise, "setting", "an approval needs the permission of gitgate.approvalDefaults")

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from gitgate.core.model import Option, Question
 from gitgate.core.questions import (
     ALIASES,
-    READERS,
     TYPES,
     expected,
     kind_of,
@@ -37,7 +36,7 @@ SESSION = Question("s", "Talk", "session")
 @pytest.mark.parametrize("word", [*TYPES, *ALIASES, " Choice ", "YESNO"])
 def test_types_and_aliases_have_a_name(word: str) -> None:
     """Ours and other systems', in any case."""
-    assert type_name(word) in READERS
+    assert type_name(word) in TYPES
 
 
 @pytest.mark.parametrize("word", ["", "poem", "choice,text", "__class__"])

@@ -130,10 +130,10 @@ def read(said: Said, gate: Gate) -> tuple[Given, str]:
 def choose(text: str, question: Question) -> tuple[Given, str]:
     """A number or a label; what stands on further lines is a note."""
     first, _, note = text.partition("\n")
-    if question.type not in ("choice", "choices"):
-        raise BadAnswer(f"/choose is for questions with options; this is a {question.type} question")
+    if question.kind not in ("choice", "choices"):
+        raise BadAnswer(f"/choose is for questions with options; this is a {question.kind} question")
     labels = {label.casefold() for label in question.labels}
-    parts = [first] if question.type == "choice" or first.strip().casefold() in labels else first.split(",")
+    parts = [first] if question.kind == "choice" or first.strip().casefold() in labels else first.split(",")
     words = [part.strip() for part in parts]
     numbered = [
         f"#{word}" if word.isdecimal() and word.casefold() not in labels else word for word in words if word
@@ -143,9 +143,9 @@ def choose(text: str, question: Question) -> tuple[Given, str]:
 
 def answer(text: str, question: Question) -> Given:
     key, colon, rest = text.partition(":")
-    if colon and key.strip().lower() == "other" and question.type in ("choice", "choices"):
+    if colon and key.strip().lower() == "other" and question.kind in ("choice", "choices"):
         return Given(other=rest.strip())
-    if question.type == "form" and not text.lstrip().startswith("{"):
+    if question.kind == "form" and not text.lstrip().startswith("{"):
         return Given(pairs=tuple(fields(text)))
     if colon and key.strip() == question.key:
         return Given(text=rest.strip())
