@@ -17,14 +17,14 @@ def pre_receive(screen: Screen, args: tuple[str, ...]) -> int:
     from . import receive
 
     del args
-    return receive.pre_receive(screen.env, sys.stdin.read())
+    return receive.pre_receive(screen.env, sys.stdin.buffer.read())
 
 
 def post_receive(screen: Screen, args: tuple[str, ...]) -> int:
     from . import receive
 
     del args
-    return receive.post_receive(screen.env, "")
+    return receive.post_receive(screen.env, b"")
 
 
 def runner(screen: Screen, args: tuple[str, ...]) -> int:

@@ -29,19 +29,20 @@ MOST_REASONS = 20
 POLICY_SETTINGS = ("policyfile", "protectedbranch", "requiresigned", "requestermayanswer")
 
 
-def pre_receive(env: Mapping[str, str], text: str) -> int:
+def pre_receive(env: Mapping[str, str], data: bytes) -> int:
     """Refuses a push that would change or lose a gate, and says which ref and why."""
     # Git starts a receiving hook in the repository, whatever kind of repository that is.
     place = Path(os.path.normpath(Path.cwd() / env.get("GIT_DIR", ".")))
     git = Git(place, env)
     git.env["GIT_DIR"] = str(place)
-    many = text.count(" refs/hitl/") >= BULK
+    many = data.count(b" refs/hitl/") >= BULK
     config = git.begin("config", "--list", "-z")
     reader = None if many else git.pipe("cat-file", "--batch")  # They start while we load what reads them.
     from ..service import entering
     from ..service.desk import read_git_config
-    from ..service.receiving import parse_updates, receiving_desk, refusals
+    from ..service.receiving import decode, parse_updates, receiving_desk, refusals
 
+    text = decode(data)
     desk = receiving_desk(git, "0" * len(text.partition(" ")[0]), reader)
     desk.settings = load(env, read_git_config(desk.repo, config), None)
     beyond = doorkeeper(desk, env) if has_policy(desk) else partial(entering.against, desk)
@@ -84,7 +85,7 @@ def doorkeeper(desk: Desk, env: Mapping[str, str]) -> Callable[[Gate, str | None
     return Doorkeeper(desk, load_book(desk), actor_of(env, account)).against
 
 
-def post_receive(env: Mapping[str, str], _text: str) -> int:
+def post_receive(env: Mapping[str, str], _data: bytes) -> int:
     """Acts on what can be acted on now, where somebody allowed that; the push is through already."""
     from contextlib import suppress
 
@@ -103,7 +104,7 @@ def post_receive(env: Mapping[str, str], _text: str) -> int:
     return act_on_calls(desk)
 
 
-HOOKS: Mapping[str, Callable[[Mapping[str, str], str], int]] = {
+HOOKS: Mapping[str, Callable[[Mapping[str, str], bytes], int]] = {
     "pre-receive": pre_receive,
     "post-receive": post_receive,
 }
@@ -113,7 +114,7 @@ def main() -> NoReturn:
     """One hook, from git's lines on standard input to an exit code; an error is a refusal with its reason."""
     gc.disable()
     try:
-        code = HOOKS[sys.argv[1]](environment(), sys.stdin.read())
+        code = HOOKS[sys.argv[1]](environment(), sys.stdin.buffer.read())
     except GateError as failed:
         print(f"gate: {failed.message}", file=sys.stderr)
         code = exits.BY_KIND[failed.kind]

@@ -60,7 +60,9 @@ def find_need(text: str) -> Need | None:
 
 def last_object(text: str) -> Mapping[str, object] | None:
     """The JSON object that a text ends with, also when it is fenced."""
-    text = re.sub(r"\s*(?:```|~~~)\s*$", "", text)
+    text = text.rstrip()
+    if text.endswith(("```", "~~~")):
+        text = text[:-3].rstrip()
     if not text.endswith("}"):
         return None
     start = len(text)

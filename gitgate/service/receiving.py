@@ -82,11 +82,16 @@ def receiving_desk(git: Git, zero: str, reader: Piped | None) -> Desk:
     return Desk(repo, load({}, {}, None), Refs(repo), time, bulk=reader is None, reader=reader)
 
 
+def decode(data: bytes) -> str:
+    """What git gives to a receiving hook: a ref's name may be any bytes, whatever language the server speaks."""
+    return data.decode("utf-8", "surrogateescape")
+
+
 def parse_updates(text: str) -> list[Update]:
-    """The lines that git gives to a receiving hook."""
+    """Its lines, each one ref. Only a newline ends one: a name may hold what Unicode calls a line separator."""
     found = []
     zero = "0" * len(text.partition(" ")[0])
-    for line in text.splitlines():
+    for line in filter(None, text.split("\n")):
         old, new, ref = [*line.split(" ", 2), "", ""][:3]
         found.append(Update(None if old == zero else old, None if new == zero else new, ref))
     return found

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -51,6 +54,25 @@ def test_a_push_without_gates_is_none_of_its_business(ann: Seat, server: Clone) 
     new = ann.clone.commit("more")
     ann.clone.git("push", "-q", "origin", "main")
     assert server.refs()["refs/heads/main"] == new
+
+
+def test_a_name_is_all_of_its_line(ann: Seat, server: Clone) -> None:
+    """What Unicode calls a line's end is part of a name: such a ref does not pass for the gate that it begins with."""
+    gate = ann.ask()
+    for odd in ("\u2028x", "\x85x"):
+        assert "not named like a gate" in refused(ann.clone, f"{gate.tip}:{OPEN}{gate.id}{odd}")
+    assert [name for name in server.refs() if name.startswith(OPEN)] == [OPEN + gate.id]
+
+
+def test_a_name_that_is_no_utf_8(ann: Seat, server: Clone, tmp_path: Path) -> None:
+    """Whatever language the server speaks: the branch is taken, the gate beside it judged."""
+    hook = server.path / "hooks" / "pre-receive"
+    lines = f"{'0' * 40} {'1' * 40} {OPEN}caf".encode() + b"\xe9\n"
+    for language in ("C", "en_US.UTF-8", "C.UTF-8"):
+        env = {**os.environ, "LC_ALL": language, "GIT_DIR": "."}
+        ended = subprocess.run([str(hook)], input=lines, cwd=server.path, env=env, capture_output=True)
+        assert (ended.returncode, b"not named like a gate" in ended.stderr) == (1, True)
+        assert b"Traceback" not in ended.stderr
 
 
 def test_a_record_is_not_rewound(ann: Seat) -> None:
