@@ -170,11 +170,13 @@ def gates_of(screen: Screen, desk: Desk, found: Sequence[Summary]) -> list[dict[
             continue
         gates.append(gate)
     signed = marks(desk, gates)
+    stalled = {summary.id for summary in found if summary.state == "stalled"}
     listed = []
     for gate in gates:
         folded = OPEN + gate.id not in here
         pushed = folded or theirs.get(base + gate.id) == gate.tip
-        listed.append(shapes.gate(gate, pushed=pushed, signed=signed, archived=folded))
+        shape = shapes.gate(gate, pushed=pushed, signed=signed, archived=folded)
+        listed.append({**shape, "stalled": gate.id in stalled})
     return listed
 
 

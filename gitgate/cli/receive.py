@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -22,6 +22,7 @@ from . import exits
 if TYPE_CHECKING:
     from ..core.model import Gate
     from ..service.desk import Desk
+    from ..service.receiving import Update
 
 BULK = 12
 """From so many refs on, reading them within this process is cheaper than its start."""
@@ -46,13 +47,30 @@ def pre_receive(env: Mapping[str, str], data: bytes) -> int:
     desk = receiving_desk(git, "0" * len(text.partition(" ")[0]), reader)
     desk.settings = load(env, read_git_config(desk.repo, config), None)
     beyond = doorkeeper(desk, env) if has_policy(desk) else partial(entering.against, desk)
-    refused = refusals(desk, parse_updates(text), beyond)
+    answered: list[Gate] = []
+
+    def judge(gate: Gate, old: str | None) -> str:
+        answered.extend([gate] if gate.actionable else [])
+        return beyond(gate, old)
+
+    updates = parse_updates(text)
+    refused = refusals(desk, updates, judge)
+    if answered and not refused:
+        foretell(desk, answered, updates)
     desk.close()
     for ref, reason in list(refused.items())[:MOST_REASONS]:
         print(f"gate: {ref}: {reason}", file=sys.stderr)
     if len(refused) > MOST_REASONS:
         print(f"gate: and {len(refused) - MOST_REASONS} more", file=sys.stderr)
     return exits.FAILURE if refused else exits.DONE
+
+
+def foretell(desk: Desk, answered: Sequence[Gate], updates: Sequence[Update]) -> None:
+    """Whoever answers is told now whether that resumes the agent: what acts on it later has nobody to talk to."""
+    from ..service.starting import foretold
+
+    for line in foretold(desk, answered, updates):
+        print(line, file=sys.stderr)
 
 
 def has_policy(desk: Desk) -> bool:

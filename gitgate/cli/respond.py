@@ -238,7 +238,7 @@ def what_next(desk: Desk, done: Responded, *, resume: bool = True) -> str:
 def acts_there(desk: Desk, done: Responded, *, resume: bool) -> str:
     """What acts on an answer that was pushed: a server's hook; a forge has none for gates, and is asked for a job."""
     if not on_forge(desk, done.published.remote):
-        return "its hook resumes it"
+        return hook_acts(desk, done)
     if not resume:
         return f"to resume it: git gate github dispatch {done.gate.id[:6]}"
     from ..surfaces.github.dispatching import after_answer
@@ -247,6 +247,35 @@ def acts_there(desk: Desk, done: Responded, *, resume: bool) -> str:
     if sent is None:
         return f"nothing will resume this by itself: git gate resume {done.gate.id[:4]}"
     return f"a job resumes it: {sent.url}" if sent.url else sent.why
+
+
+def hook_acts(desk: Desk, done: Responded) -> str:
+    """Only what the server itself said is promised; otherwise, who can still start the agent."""
+    from ..core.text import one_line
+
+    told = done.published.told
+    if told == "":
+        return "its hook resumes it"
+    why = (
+        "no hook there said that it resumes it"
+        if told is None
+        else f"it is not resumed there ({one_line(told)})"
+    )
+    return f"{why}; {resumed_by_hand(desk, done.gate)}"
+
+
+def resumed_by_hand(desk: Desk, gate: Gate) -> str:
+    """Where the agent's session is, as far as anybody knows: where it asked."""
+    from ..core.text import one_line
+    from ..service.presence import find
+
+    command = f"git gate resume {gate.id[:4]}"
+    asked = gate.opened.asked
+    if find(desk, gate.id) is not None:
+        return f"nothing will resume this by itself: {command}"
+    directory = f" in {one_line(asked.directory)}" if asked.directory else ""
+    place = f"on {one_line(asked.host)}{directory}" if asked.host else "elsewhere"
+    return f"it was asked {place}: there, {command}, or a git gate worker"
 
 
 def on_forge(desk: Desk, remote: str | None) -> bool:

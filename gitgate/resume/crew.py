@@ -25,6 +25,7 @@ from ..service.desk import Desk
 from ..service.listing import summaries
 from ..service.recording import reload
 from ..service.slots import slot
+from ..service.starting import CannotStart, note_inability
 from .handover import pending, take_over
 from .run import Done, Errand, resume_gate
 
@@ -197,6 +198,9 @@ class Shift:
                 self.failed[gate], pause = failed, SAY_AGAIN
                 self.crews[number].tell(gate, f"gate {gate}: {failed.message}")
             desk = self.crews[number].opener()
+            if isinstance(self.failed[gate], CannotStart):
+                with contextlib.suppress(GateError):
+                    note_inability(desk, gate, self.failed[gate].message)
             self.crews[number].put_off(desk, gate, pause)
             desk.close()
 

@@ -15,10 +15,11 @@ from ..core.answers import printed
 from ..core.model import Gate
 from ..core.prompt import Circumstances, resume_prompt
 from ..core.session import SavedSession, SessionRef
-from ..errors import Failure, GateError, RemoteUnreachable
+from ..errors import GateError, RemoteUnreachable
 from ..service import agency, claiming, holding, sessions
 from ..service.claiming import Claimant, ClaimLost, Held
 from ..service.desk import Desk
+from ..service.starting import CannotStart
 from ..service.work import bring_work
 from . import delivery, place
 from .delivery import Delivered
@@ -71,13 +72,13 @@ def prepare(desk: Desk, gate: Gate) -> SavedSession:
     """Everything that the gate names, in hand: nobody claims what they could not start."""
     session = gate.opened.session
     if session is None:
-        raise Failure(
+        raise CannotStart(
             f"gate {gate.id} was asked without a session: there is nothing to resume",
             hint=f"git gate check {gate.id}",
         )
     reason = agency.cannot_start(desk, session.agent)
     if reason:
-        raise Failure(
+        raise CannotStart(
             f"gate {gate.id} cannot be resumed on this machine: {reason}", hint="resume it where it was asked"
         )
     saved = sessions.bring(desk, gate)

@@ -11,6 +11,7 @@ from ..store.refs import OPEN
 from .desk import Desk, split_person
 
 NEEDS_A_PERSON = ("awaiting", "failed", "stalled")
+ACTED_ON = ("answered", "resuming", "expired")
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def listed(desk: Desk, chosen: Filter) -> list[Summary]:
     found = []
     for summary in summaries(desk):
         current = settled(desk, summary) if summary.deadline and overdue(summary, now) else summary
-        if current.state == "resuming" and not chosen.states:
+        if current.state in ACTED_ON and not chosen.states:
             current = with_stall(desk, current)
         if chosen.keeps(current) or (current.state == "broken" and not chosen.states):
             found.append(current)
@@ -66,10 +67,10 @@ def listed(desk: Desk, chosen: Filter) -> list[Summary]:
 
 
 def with_stall(desk: Desk, summary: Summary) -> Summary:
-    """A gate that is being acted on; `stalled` where whoever did so is gone, and a person is needed."""
-    from .stalling import stalled
+    """A gate that is to be acted on; `stalled` where whoever did so is gone or nobody begins, and a person is needed."""
+    from .stalling import may_stall, stalled
 
-    return summary._replace(state="stalled") if stalled(desk, summary) else summary
+    return summary._replace(state="stalled") if may_stall(summary) and stalled(desk, summary) else summary
 
 
 def overdue(summary: Summary, now: str) -> bool:

@@ -22,7 +22,10 @@ ACTED_ON = "an agent acts on it here; it goes when that is done"
 
 @dataclass(frozen=True)
 class Published:
-    """Where a gate went. `pushed` is False with a `reason` when it stayed here; `log` tells of its agent, started here."""
+    """Where a gate went. `pushed` is False with a `reason` when it stayed here; `log` tells of its agent, started here.
+
+    `told`: what the remote said as it took an answer: empty, it resumes the agent; else why it does not; None: nothing.
+    """
 
     gate: Gate
     remote: str | None = None
@@ -32,6 +35,7 @@ class Published:
     session: bool = False
     log: str = ""
     archived: bool = False
+    told: str | None = None
 
 
 def remote_of(desk: Desk) -> str | None:
@@ -85,7 +89,8 @@ def send(desk: Desk, gate: Gate, remote: str, *, work: bool) -> Published:
         fates = push_moves(desk, remote, [record, *extra])
         if all(fate.ok for fate in fates):
             session = any(move.ref.startswith(SESSIONS) for move in extra)
-            return Published(gate, remote, True, reason, work=bool(extra), session=session)
+            told = told_of(fates, gate.id)
+            return Published(gate, remote, True, reason, bool(extra), session, told=told)
         refused = next((fate for fate in fates if fate.reason.startswith("refused")), None)
         if refused is not None and extra:
             reason, extra = f"the work was not taken: {refused.reason}", []
@@ -94,6 +99,14 @@ def send(desk: Desk, gate: Gate, remote: str, *, work: bool) -> Published:
         else:
             gate, extra = catch_up(desk, gate, remote), [] if known else extra
     raise Failure(f"{remote} keeps changing gate {gate.id}", hint=f"git gate sync {remote}")
+
+
+def told_of(fates: Sequence[Fate], gate: str) -> str | None:
+    if not any(fate.words for fate in fates):
+        return None
+    from .starting import heard
+
+    return heard(fates[0].words, gate)
 
 
 def stands_on(gate: Gate, known: str | None) -> bool:

@@ -35,10 +35,14 @@ def gate_status(desk: Desk, given: str) -> tuple[Json, str]:
         lines.append(f"session: {one_line(gate.opened.session.agent)}")
     if gate.deadline and gate.state == "awaiting":
         lines.append(f"deadline: {gate.deadline} ({gate.opened.on_timeout})")
+    stuck = is_stalled(desk, gate)
+    if stuck:
+        lines.append(f"stalled: {stuck}")
     lines.append(f"next: {next_command(gate)}")
     fields: Json = {
         "id": gate.id,
         "state": gate.state,
+        "stalled": bool(stuck),
         "agent": asked.agent,
         "asked_at": asked.at,
         "deadline": gate.deadline,
@@ -47,8 +51,25 @@ def gate_status(desk: Desk, given: str) -> tuple[Json, str]:
     return fields, "\n".join(lines)
 
 
+def is_stalled(desk: Desk, gate: Gate) -> str:
+    """Why a person is needed although there is an answer; empty when none is."""
+    if gate.state == "resuming" or gate.actionable:
+        from ..core.summary import summary_of
+        from .stalling import may_stall, stalled
+
+        summary = summary_of(gate.id, gate.tip, desk.records.commit(gate.tip).message)
+        if may_stall(summary) and stalled(desk, summary):
+            asked = gate.opened.asked
+            where = " in ".join(one_line(word) for word in (asked.host, asked.directory) if word)
+            ran = f"; it was asked on {where}" if where else ""
+            return f"nobody acts on the answer{ran}" if gate.actionable else "whoever acted on it is gone"
+    return ""
+
+
 def next_command(gate: Gate) -> str:
     short = gate.id[:6]
+    if gate.actionable and gate.opened.session is None:
+        return f"git gate wait {short}"
     return {
         "awaiting": f"git gate respond {short} ANSWER",
         "answered": f"git gate resume {short}" if gate.actionable else f"git gate check {short}",

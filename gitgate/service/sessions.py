@@ -14,7 +14,7 @@ from typing import Any
 
 from ..core import codec, trailers
 from ..core.ids import is_id
-from ..core.model import Gate
+from ..core.model import Asker, Gate
 from ..core.session import SavedSession, SessionRef
 from ..errors import BrokenRecord, Failure, GateError, MissingExtra, UnknownGate
 from ..store.objects import FOLDER, REGULAR
@@ -27,6 +27,7 @@ from .asking import digest_of
 from .desk import Desk
 from .publishing import push_moves, remote_of
 from .recording import NOBODY
+from .starting import CannotStart
 
 DOCUMENT, SEALED, FILES = "session.yaml", "session.age", "files"
 MOST_BYTES = 64_000_000
@@ -82,8 +83,9 @@ def bring(desk: Desk, gate: Gate) -> SavedSession:
     if saved is None and here is not None and here.session:
         saved = SavedSession(session.agent, here.session, here.directory)
     if saved is None:
-        raise Failure(
-            f"the session of gate {gate.id} is not here: it stayed with {gate.opened.asked.agent}",
+        asked = gate.opened.asked
+        raise CannotStart(
+            f"the session of gate {gate.id} is not here: it stayed where {asked.agent} asked{place_of(asked)}",
             hint="resume it there, or share sessions from there: git config gitgate.session push",
         )
     if digest_of(session.salt, saved.id) != session.digest:
@@ -91,6 +93,12 @@ def bring(desk: Desk, gate: Gate) -> SavedSession:
             f"gate {gate.id}: the saved session is not the one that asked", hint="git gate verify"
         )
     return replace(saved, agent=session.agent)
+
+
+def place_of(asked: Asker) -> str:
+    """Machine and directory, as the asker told them."""
+    where = " in ".join(word for word in (asked.host, asked.directory) if word)
+    return f" (on {where})" if where else ""
 
 
 def load(desk: Desk, gate: str) -> SavedSession | None:

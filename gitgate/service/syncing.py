@@ -5,6 +5,7 @@ Light on purpose: usually nothing is new, and then no record is read. What diffe
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -94,14 +95,14 @@ def listen(desk: Desk, remote: str) -> tuple[Synced, Sides]:
 
 
 def remember_sync(desk: Desk) -> None:
-    """So that an empty list can say `nothing waits` and mean it."""
+    """So that an empty list can say `nothing waits` and mean it, and until when what is known here is true."""
     mark = desk.repo.state_dir / "synced"
-    if not mark.exists():
-        try:
-            mark.parent.mkdir(exist_ok=True)
-            mark.touch()
-        except OSError as unwritable:
-            desk.progress(f"{mark} cannot be written: {unwritable.strerror}")
+    try:
+        mark.parent.mkdir(exist_ok=True)
+        mark.touch()
+        os.utime(mark, (desk.clock(), desk.clock()))
+    except OSError as unwritable:
+        desk.progress(f"{mark} cannot be written: {unwritable.strerror}")
 
 
 def both_sides(desk: Desk, remote: str) -> Sides:

@@ -224,7 +224,7 @@ def blamed(fates: Mapping[str, Fate], words: str) -> dict[str, Fate]:
 
 def parse_fate(ref: str, flag: str, summary: str, words: str) -> Fate:
     if flag != "!":
-        return Fate(ref, ok=True, reason=OK)
+        return Fate(ref, ok=True, reason=OK, words=words)
     reason = summary.rpartition("] (")[2].removesuffix(")")
     if _COLLATERAL.search(reason):
         return Fate(ref, ok=False, reason=NOT_SENT)

@@ -39,12 +39,14 @@ class Fate:
     """What became of one move. `reason`: ok, stale, not sent, unknown, or `refused: ` and what the server said.
 
     `missing_at` names further addresses of the remote that did not take it; the first address alone decides `ok`.
+    `words`: what the server said besides, as it took it.
     """
 
     ref: str
     ok: bool
     reason: str
     missing_at: tuple[str, ...] = ()
+    words: str = field(default="", compare=False)
 
 
 OK, STALE, NOT_SENT, UNKNOWN, REFUSED = "ok", "stale", "not sent", "unknown", "refused: "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from pathlib import Path
 
 import pytest
@@ -44,10 +45,13 @@ def test_it_resumes_here_at_once(allowed: Clone, bare: Clone, agent: Agent, cli:
 
 
 def test_not_where_nobody_allowed_it(ann: Clone, agent: Agent, cli: Command) -> None:
-    """Without `init` it is only published."""
+    """Without `init` it is only published, and nothing is promised that nobody does."""
     gate = ask(cli, ann)
     said = cli("respond", gate, "Postgres", cwd=ann.path, code=0)
-    assert "pushed to origin; its hook resumes it" in said.err
+    assert (
+        "pushed to origin; no hook there said that it resumes it; nothing will resume this by itself"
+        in said.err
+    )
     assert agent.starts == []
 
 
@@ -57,7 +61,10 @@ def test_not_where_the_agent_did_not_run(allowed: Clone, bob: Clone, agent: Agen
     gate = ask(cli, allowed)
     cli.quick("sync", cwd=bob.path, code=0)
     said = cli("respond", gate, "Postgres", cwd=bob.path, code=0)
-    assert "its hook resumes it" in said.err
+    assert (
+        f"it was asked on {socket.gethostname()} in {allowed.path}: there, git gate resume {gate[:4]}"
+        in said.err
+    )
     assert agent.starts == []
 
 
@@ -65,7 +72,7 @@ def test_not_when_it_was_asked_not_to(allowed: Clone, agent: Agent, cli: Command
     """`--no-resume` leaves it to others."""
     gate = ask(cli, allowed)
     said = cli("respond", gate, "Postgres", "--no-resume", cwd=allowed.path, code=0)
-    assert "its hook resumes it" in said.err
+    assert f"nothing will resume this by itself: git gate resume {gate[:4]}" in said.err
 
 
 def test_out_of_reach_it_is_saved_and_not_resumed(allowed: Clone, agent: Agent, cli: Command) -> None:

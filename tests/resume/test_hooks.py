@@ -9,7 +9,7 @@ import pytest
 
 from resuming import Agent, until
 from testbed.command import Command
-from testbed.repositories import Clone
+from testbed.repositories import Clone, run_git
 
 COMMITS = 'echo "db=$GITGATE_ANSWER" > db.conf; git add -A; git commit -qm "Use $GITGATE_ANSWER"'
 
@@ -54,6 +54,67 @@ def test_an_answer_from_another_clone_resumes_the_agent_on_the_server(
     made = server.git("rev-parse", "feature")[:10]
     assert f"What came of it\n  resumed: by local on {socket.gethostname()}, attempt 1\n" in letter
     assert f"commits on feature: {made}\n" in letter
+
+
+def test_a_session_that_stayed_behind_is_not_promised(
+    server: Clone, ann: Clone, bob: Clone, agent: Agent, cli: Command
+) -> None:
+    """The server says so as it takes the answer, and writes it into the gate once; whoever has the session goes on."""
+    ann.git("config", "gitgate.session", "local")
+    gate = ask(cli, ann)
+    cli.quick("sync", cwd=bob.path, code=0)
+    said = cli.quick("respond", gate, "Postgres", cwd=bob.path, code=0)
+    host = socket.gethostname()
+    assert (
+        f"pushed to origin; it is not resumed there (its session is not here); it was asked on {host} in {ann.path}"
+        in said.err
+    )
+    until(lambda: "commented" in events(server, gate))
+    server.git("hook", "run", "post-receive", check=False)
+    cli.quick("resume", "--all", cwd=server.path, code=1)
+    assert events(server, gate) == ["opened", "answered", "commented"]
+    cli.quick("sync", cwd=ann.path, code=0)
+    assert f"not resumed on {host}" in cli.quick("show", gate, cwd=ann.path, code=0).out
+    assert state(cli, ann, gate) == "answered"
+    cli.quick("resume", gate, cwd=ann.path, code=0)
+    assert agent.starts == [gate]
+    assert state(cli, bob, gate) == "resumed"
+
+
+def events(server: Clone, gate: str) -> list[str]:
+    return [
+        line.split(":")[0].split()[0]
+        for line in server.git(
+            "log", "--reverse", "--format=%(trailers:key=Hitl-Event,valueonly)", f"refs/hitl/open/{gate}"
+        ).splitlines()
+        if line
+    ]
+
+
+@pytest.mark.parametrize(
+    ("where", "key", "why"),
+    [
+        ("server", "gitgate.resumeHere", "git gate init did not allow it"),
+        ("hook", "post-receive", "it has no post-receive hook"),
+        ("hook", "pre-receive", ""),
+        ("machine", "gitgate.agent.scripted.resume", "no command is set that starts 'scripted'"),
+    ],
+)
+def test_a_server_says_why_it_does_not_resume(
+    server: Clone, ann: Clone, agent: Agent, cli: Command, where: str, key: str, why: str
+) -> None:
+    """What it lacks is named, and the way on."""
+    gate = ask(cli, ann)
+    if where == "machine":
+        run_git("config", "--global", "--unset", key, cwd=ann.path)
+    elif where == "hook":
+        (server.path / "hooks" / key).unlink()
+    else:
+        server.git("config", key, "false")
+    said = cli.quick("respond", gate, "Postgres", cwd=ann.path, code=0).err
+    assert (f"it is not resumed there ({why}" if why else "no hook there said that it resumes it") in said
+    assert f"nothing will resume this by itself: git gate resume {gate[:4]}" in said
+    assert agent.starts == [] or key == "pre-receive"  # an older server resumes, too, and says nothing
 
 
 @pytest.mark.slow

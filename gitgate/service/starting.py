@@ -1,0 +1,127 @@
+"""Service: whether the agent of an answered gate can be started in this repository, and who is told when it cannot.
+
+A shared repository says so to whoever pushes the answer, and writes it into the gate. That is a remark and no outcome:
+the gate stays answered, so that any other machine, one that has the session, may still claim it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from ..core.model import Event, Gate, Remark
+from ..core.states import ANSWERED, EXPIRED
+from ..errors import Failure, GateError, IllegalEvent
+from ..store.refs import SESSIONS
+from .desk import Desk
+
+if TYPE_CHECKING:
+    from .receiving import Update
+
+VIA = "runner"
+STARTS = "its agent is resumed here"
+STAYS = "its agent is not resumed here: "
+_HEARD = re.compile(rf"gate: ([2-9a-z]+): ({re.escape(STARTS)}|{re.escape(STAYS)}[^·]*)")
+
+
+class CannotStart(Failure):
+    """Nothing that passes by itself: this machine does not have the session, or does not know the agent."""
+
+    code = "cannot_start"
+
+
+# said to whoever pushes
+
+
+def foretold(desk: Desk, gates: Iterable[Gate], updates: Sequence[Update]) -> list[str]:
+    """A line for each gate of a push that is to be resumed: whether it will be, and if not, why."""
+    wanted = [gate for gate in gates if gate.actionable and gate.opened.delivery == "resume"]
+    if not wanted:
+        return []
+    refs = [SESSIONS + gate.id for gate in wanted]
+    coming = {update.ref for update in updates if update.new}
+    here = {*desk.refs.under(*refs), *coming}
+    everybody = no_runner(desk)
+    unknown: dict[str, str] = {}
+    lines = []
+    for gate in wanted:
+        why = everybody or ("" if SESSIONS + gate.id in here else "its session is not here")
+        why = why or no_agent(desk, gate, unknown)
+        lines.append(f"gate: {gate.id}: {STAYS}{why}" if why else f"gate: {gate.id}: {STARTS}")
+    return lines
+
+
+def no_runner(desk: Desk) -> str:
+    """Why a push to this repository starts nothing at all."""
+    if not desk.settings.flag("resumeHere"):
+        return "git gate init did not allow it"
+    from .hookshims import hooks_folder
+
+    folder = hooks_folder(desk.repo)
+    there = folder is None or os.access(folder / "post-receive", os.X_OK)
+    return "" if there else "it has no post-receive hook"
+
+
+def no_agent(desk: Desk, gate: Gate, known: dict[str, str]) -> str:
+    """Why this machine cannot start the agent of a gate, looked up once for each agent."""
+    session = gate.opened.session
+    if session is None:
+        return "it was asked without a session"
+    if session.agent not in known:
+        from .agency import cannot_start
+
+        try:
+            known[session.agent] = cannot_start(desk, session.agent)
+        except GateError as broken:
+            known[session.agent] = broken.message
+    return known[session.agent]
+
+
+def heard(words: str, gate: str) -> str | None:
+    """What a server said of a gate as it took a push: empty, it resumes it; else why it does not; None: nothing."""
+    for name, said in _HEARD.findall(words):
+        if name == gate:
+            return "" if said == STARTS else str(said).removeprefix(STAYS).strip()
+    return None
+
+
+# written into the gate
+
+
+def note_inability(desk: Desk, gate: str, why: str) -> None:
+    """Once for an answer, and only where all can see it: what one of many clones cannot do says nothing."""
+    import socket
+
+    from .publishing import remote_of
+    from .recording import NOBODY, record, reload
+
+    if remote_of(desk) is not None:
+        return
+    event = Remark(at=desk.now, text=f"not resumed on {socket.gethostname()}: {why}", via=VIA)
+
+    def decide(current: Gate) -> tuple[str, Event]:
+        if current.state != ANSWERED or noted(current):
+            raise IllegalEvent(f"gate {gate} has moved on")
+        return "commented", event
+
+    try:
+        record(desk, reload(desk, gate), decide, who=NOBODY)
+    except IllegalEvent:
+        return
+
+
+def noted(gate: Gate) -> bool:
+    """Whether a runner has said, since the answer that counts, that it cannot start the agent."""
+    for entry in reversed(gate.history):
+        if gate.answer is not None and entry.commit == gate.answer.commit:
+            return False
+        if isinstance(entry.event, Remark) and entry.event.via == VIA and entry.name == "commented":
+            return True
+    return False
+
+
+def unbegun(gate: Gate) -> bool:
+    """Something is to be told to an asker, and nobody has begun with it."""
+    return gate.actionable and gate.state in (ANSWERED, EXPIRED)
