@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..core.words import ON_TIMEOUT, PRIORITIES
+from ..core.words import ON_TIMEOUT, PRIORITIES, TYPES
 from ..errors import Usage
+from .ask_session import FLAGS, called, given, offered, session_options, talk_of
 from .screen import Screen, read_file, read_text, verb
 from .whereto import SAVED, tell_trouble, where
 
@@ -25,17 +26,34 @@ MOST_LEFT_OUT = 10
 
 @click.command("ask")
 @click.argument("prompt", required=False)
-@click.option("--type", "type_", metavar="T", help="text, approval, choice, choices, form or session.")
+@click.option(
+    "--type",
+    "type_",
+    metavar="T",
+    shell_complete=offered(*TYPES),
+    help="text, approval, choice, choices, form or session.",
+)
 @click.option(
     "-o", "--option", "option", multiple=True, metavar="LABEL[=TEXT]", help="An option; repeatable."
 )
 @click.option("--options", metavar="A,B,C", help="The options in one list.")
 @click.option("--no-other", is_flag=True, help="Only the options; no free text.")
 @click.option("--default", metavar="V", help="The answer if nobody gives one (with --on-timeout default).")
-@click.option("--schema", metavar="FILE", help="JSON Schema of a form.")
+@click.option(
+    "--schema",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="JSON Schema of a form, or of a structured outcome.",
+)
 @click.option("--title", help="A short title; otherwise the question's beginning.")
 @click.option("--context", metavar="TEXT|@FILE|-", help="What the person needs to know.")
-@click.option("--attach", multiple=True, metavar="PATH", help="A file to show with the question; repeatable.")
+@click.option(
+    "--attach",
+    multiple=True,
+    metavar="PATH",
+    type=click.Path(dir_okay=False),
+    help="A file to show with the question; repeatable.",
+)
 @click.option("--priority", type=click.Choice(list(reversed(PRIORITIES))), help="How pressing it is.")
 @click.option("--confidence", type=click.FloatRange(0, 1), help="How sure you are of your own view, 0 to 1.")
 @click.option("--timeout", metavar="2h", help="The deadline; none unless set.")
@@ -45,13 +63,20 @@ MOST_LEFT_OUT = 10
 @click.option("--agent", metavar="NAME", help="The asking agent's name.")
 @click.option("--session", metavar="ID", help="The agent's session, to be resumed with the answer.")
 @click.option("--key", metavar="K", help="The same key while its gate is open returns the same gate.")
-@click.option("--file", "file", metavar="F|-", help="Read the question from a YAML or JSON file.")
+@click.option(
+    "--file",
+    "file",
+    metavar="F|-",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    help="Read the question from a YAML or JSON file.",
+)
 @click.option("--no-work", is_flag=True, help="Leave the partial work out.")
 @click.option("--no-untracked", is_flag=True, help="Leave untracked files out.")
 @click.option(
     "--include", multiple=True, metavar="PATH", help="Take this file although it looks secret or is large."
 )
 @click.option("--push/--no-push", default=None, help="Insist on pushing, or stay local.")
+@session_options
 @click.option("--wait", "wait", is_flag=True, help="Block, and print only the answer.")
 @click.option("--wait-for", metavar="30m", help="The same, for so long at most.")
 @verb
@@ -64,6 +89,7 @@ def ask_command(screen: Screen, **flags: Any) -> int:
     \b
     git gate ask "Which database?" -o Postgres -o "SQLite=one file, no server"
     git gate ask "Deploy to production?" --type approval --timeout 2h
+    git gate ask "Is the new schema sound?" --type session --outcome approval --session-timeout 30m
     """
     draft = draft_of(flags)
     desk = screen.desk()
@@ -126,6 +152,7 @@ def draft_from_file(flags: Mapping[str, Any]) -> Draft:
     from ..core import codec, drafts
 
     beside = [f"--{name}" for name in ("option", "options", "default", "schema") if flags[name]]
+    beside += [called(FLAGS[name]) for name in given(flags)]
     beside += ["the prompt"] if flags["prompt"] else []
     if beside:
         raise Usage(f"--file brings the question; {beside[0]} cannot stand beside it")
@@ -150,6 +177,7 @@ def question_of(flags: Mapping[str, Any]) -> Any:
         default=flags["default"],
         other=not flags["no_other"],
         schema=schema,
+        talk=talk_of(flags),
     )
 
 

@@ -11,8 +11,9 @@ from .ids import is_prefix
 from .readers import MOST_TEXT, words
 from .times import parse_duration
 from .values import dataclass
+from .words import SESSION_OUTCOMES
 
-OUTCOMES = ("approval", "selection", "freeform", "structured")
+OUTCOMES = SESSION_OUTCOMES
 ENDINGS = ("completed", "cancelled", "timeout")
 SOURCES = ("command", "mcp", "file", "json", "words", "prompt", "person")
 GRACE, SAVE_EVERY = 60, 300

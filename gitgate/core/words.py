@@ -4,4 +4,6 @@ PRIORITIES = ("urgent", "high", "normal", "low")  # most pressing first
 DELIVERIES = ("resume", "wait", "none")
 ON_TIMEOUT = ("stuck", "default", "remind", "fail")
 VERDICTS = ("answered", "approved", "rejected", "defaulted")
+TYPES = ("text", "approval", "choice", "choices", "form", "session")
+SESSION_OUTCOMES = ("approval", "selection", "freeform", "structured")
 OUTCOMES = ("resumed", "released", "failed")
