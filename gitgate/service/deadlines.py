@@ -11,6 +11,8 @@ from .recording import TRIES, append, reload
 
 VIA = "deadline"
 DAY = 86_400
+SHORTEST = 60
+DOUBLINGS = 12  # from a minute, that is more than a day
 MOST_REMINDERS = MOST_EVENTS // 2  # a record's room is for answers; who never looks is no longer reminded
 
 
@@ -35,14 +37,26 @@ def due(desk: Desk, gate: Gate) -> tuple[str, Event]:
     """The event that the passed deadline calls for. A default without permission falls back to `stuck`."""
     how = gate.opened.on_timeout
     if how == "remind" and len(gate.history) < MOST_REMINDERS:
-        later = times.format_time(desk.clock() + (gate.timeout or DAY))
-        return "reminded", Edit(at=desk.now, deadline=later)
+        return "reminded", Edit(at=desk.now, deadline=times.format_time(desk.clock() + next_term(gate)))
     if how == "default" and may_default(desk, gate):
         values = {q.key: q.default for q in gate.opened.questions if q.default is not None}
         return "answered", Answer(
             gate=gate.id, values=values, verdict="defaulted", at=desk.now, seen=gate.tip, via=VIA
         )
     return "expired", Remark(at=desk.now, text="nobody answered before the deadline", via=VIA)
+
+
+def next_term(gate: Gate) -> int:
+    """Until the next reminder: each time twice as long, up to a day. Whoever asks for a second is not to get a commit of
+    the record for each; a term of more than a day stays what it is.
+    """
+    given = gate.timeout or DAY
+    so_far = 0
+    for entry in reversed(gate.history):
+        if entry.name == "edited" and isinstance(entry.event, Edit) and entry.event.timeout is not None:
+            break  # a person set another term, which begins anew
+        so_far += entry.name == "reminded"
+    return max(given, min(DAY, max(SHORTEST, given) << min(so_far, DOUBLINGS)))
 
 
 def may_default(desk: Desk, gate: Gate) -> bool:

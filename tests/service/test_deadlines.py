@@ -9,6 +9,7 @@ import pytest
 
 from deciding import DB, GO, gate_of, say
 from gitgate.core.model import Edit, Gate
+from gitgate.core.times import format_time, parse_time
 from gitgate.errors import GateError
 from gitgate.service import deadlines
 from gitgate.service.deadlines import act, past_due
@@ -88,9 +89,35 @@ def test_who_never_looks_is_not_reminded_without_end(
     monkeypatch.setattr(deadlines, "MOST_REMINDERS", 3)
     gate = gate_of(alone, timeout=60, on_timeout="remind")
     for _ in range(4):
-        clock.pass_by(60)
+        clock.pass_by(86_400)
         looked_at(alone, gate)
     assert names(alone.now(gate)) == ["reminded", "reminded", "expired"]
+
+
+def test_reminders_come_ever_more_rarely(alone: Seat, clock: Clock) -> None:
+    """Whoever asks for one each second gets a dozen, and then one a day: each is a commit."""
+    gate = gate_of(alone, timeout=1, on_timeout="remind")
+    clock.pass_by(1)
+    terms = []
+    for _ in range(14):
+        deadline = looked_at(alone, gate).deadline
+        assert deadline is not None
+        terms.append(parse_time(deadline) - clock())
+        clock.pass_by(terms[-1])
+    assert terms == [*(60 * 2**n for n in range(11)), 86_400, 86_400, 86_400]
+
+
+def test_a_new_term_begins_anew(alone: Seat, clock: Clock) -> None:
+    """A person who wants to be reminded in an hour is, however often it was before; a week stays a week."""
+    gate = gate_of(alone, timeout=1, on_timeout="remind")
+    for _ in range(5):
+        clock.pass_by(86_400)
+        looked_at(alone, gate)
+    for term in (3600, 7 * 86_400):
+        later = format_time(clock() + term)
+        append(alone.desk, alone.now(gate), "edited", Edit(alone.desk.now, BOB, deadline=later, timeout=term))
+        clock.pass_by(term)
+        assert looked_at(alone, gate).deadline == format_time(clock() + term)
 
 
 def test_remind_without_a_term_comes_again_next_day(alone: Seat, clock: Clock) -> None:
