@@ -38,20 +38,27 @@ def fold_closed(desk: Desk, *, older_than: int = 0, remote: str | None = None) -
     ready = [
         gate for gate in closed_gates(desk) if gate.id not in done.kept and age(desk, gate) >= older_than
     ]
-    if not ready:
-        return done
-    desk.progress(f"folding {len(ready)} closed gates")
-    result = closing.fold(
-        desk.repo,
-        [as_closed(desk, gate) for gate in ready],
-        by=Signature(desk.settings.identity() or NOBODY, desk.at),
-        remote=name,
-        timeout=desk.settings.seconds("networkTimeout") or 60,
-    )
-    closing.prune(desk.repo)
-    done.folded.extend(result.gates)
-    done.kept.update(result.kept)
+    if ready:
+        desk.progress(f"folding {len(ready)} closed gates")
+        result = closing.fold(
+            desk.repo,
+            [as_closed(desk, gate) for gate in ready],
+            by=Signature(desk.settings.identity() or NOBODY, desk.at),
+            remote=name,
+            timeout=desk.settings.seconds("networkTimeout") or 60,
+        )
+        done.folded.extend(result.gates)
+        done.kept.update(result.kept)
+    closing.prune(desk.repo, lambda gate, tip: not has_partial_work(desk, gate, tip))
     return done
+
+
+def has_partial_work(desk: Desk, gate: str, tip: str) -> bool:
+    """Whether its work is more than the commit that the agent stood on; what cannot be read is kept."""
+    try:
+        return desk.records.load(gate, tip).opened.work.dirty
+    except GateError:
+        return True
 
 
 def closed_gates(desk: Desk) -> Iterator[Gate]:
@@ -83,7 +90,7 @@ def as_closed(desk: Desk, gate: Gate) -> closing.Closed:
     """The work goes along as evidence where it may be published, or where there is nobody to publish it to."""
     work = gate.opened.work
     shared = remote_of(desk) is None or may_publish_work(desk)
-    keep = work.commit if work.dirty and shared else None
+    keep = work.commit if shared else None
     return closing.Closed(gate.id, gate.tip, last_at(gate)[:7], keep)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -274,8 +274,10 @@ class Closing:
         ]
 
 
-def prune(repo: Repository) -> list[str]:
-    """Delete the work, sessions and leases here of gates that are archived; work only where evidence keeps it."""
+def prune(repo: Repository, spare: Callable[[str, str], bool] = lambda _gate, _tip: False) -> list[str]:
+    """Delete the work, sessions and leases here of gates that are archived; work only where evidence keeps it, or where
+    `spare` says of a gate and its tip that there is nothing to keep.
+    """
     refs = Refs(repo)
     open_here = {ref.removeprefix(OPEN) for ref in refs.under(OPEN)}
     beside = refs.under(WORK, *kept_with(""))
@@ -286,7 +288,11 @@ def prune(repo: Repository) -> list[str]:
         RefMove(ref, None, oid)
         for ref, oid in beside.items()
         if (gate := ref.rpartition("/")[2]) in closed
-        and (not ref.startswith(WORK) or (gate in kept and oid in kept[gate].tips))
+        and (
+            not ref.startswith(WORK)
+            or (gate in kept and oid in kept[gate].tips)
+            or spare(gate, closed[gate].tip)
+        )
     ]
     failed = LocalShelves(repo).take_away(moves) if moves else {}
     return [move.ref for move in moves if move.ref not in failed]

@@ -1,0 +1,65 @@
+"""Closed gates folded away: nothing of them is left over, and nothing that is worth keeping goes."""
+
+from __future__ import annotations
+
+import pytest
+
+from gitgate.core.model import Gate
+from gitgate.service.archiving import fold_closed
+from gitgate.service.auditing import audit
+from gitgate.service.claiming import claim
+from gitgate.service.holding import finish, outcome
+from resuming import Seat, claimant
+
+HITL = "refs/hitl/"
+
+
+def closed(seat: Seat, *, dirty: bool) -> Gate:
+    if dirty:
+        seat.clone.write("partial", "p")
+    gate = seat.ask()
+    answered = seat.answer(gate)
+    desk = seat.desk
+    held = claim(desk, answered, claimant())
+    finish(desk, held, outcome(desk, held, "resumed"))
+    return gate
+
+
+def kinds(refs: dict[str, str]) -> list[str]:
+    return sorted(ref.removeprefix(HITL).partition("/")[0] for ref in refs)
+
+
+@pytest.mark.parametrize("dirty", [True, False])
+def test_without_a_remote_no_ref_is_left(alone: Seat, *, dirty: bool) -> None:
+    """Whether the agent had changed anything or not; `verify` has nothing to mention."""
+    gate = closed(alone, dirty=dirty)
+    assert fold_closed(alone.desk).folded == [gate.id]
+    assert kinds(alone.clone.refs(HITL)) == ["archive", "evidence"]
+    alone.clone.git(
+        "merge-base", "--is-ancestor", str(gate.opened.work.commit), *alone.clone.refs(f"{HITL}evidence")
+    )
+    assert not audit(alone.desk).notes
+
+
+@pytest.mark.parametrize("consent", [True, False])
+@pytest.mark.parametrize("dirty", [True, False])
+def test_with_a_remote_no_ref_is_left_on_either_side(ann: Seat, *, dirty: bool, consent: bool) -> None:
+    """What was never published, and is nowhere else, stays here."""
+    ann.clone.git("config", "gitgate.publishWork", str(consent).lower())
+    gate = closed(ann, dirty=dirty)
+    assert fold_closed(ann.desk).folded == [gate.id]
+    there = ann.clone.git("ls-remote", "origin", f"{HITL}*").split("\n")
+    evidence = ["evidence"] if consent else []
+    assert kinds({line.partition("\t")[2]: "" for line in there}) == ["archive", *evidence]
+    only_here = ["work"] if dirty and not consent else []
+    assert kinds(ann.clone.refs(HITL)) == ["archive", *evidence, *only_here]
+
+
+def test_what_an_earlier_archive_left_goes_with_the_next(alone: Seat) -> None:
+    """Also when there is nothing new to fold."""
+    gate = closed(alone, dirty=False)
+    fold_closed(alone.desk)
+    alone.clone.git("update-ref", "-d", next(iter(alone.clone.refs(f"{HITL}evidence"))))
+    alone.clone.git("update-ref", f"{HITL}work/{gate.id}", str(gate.opened.work.commit))
+    assert fold_closed(alone.desk).folded == []
+    assert kinds(alone.clone.refs(HITL)) == ["archive"]
