@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..core.answers import Given
@@ -75,22 +77,19 @@ def all_alike(desk: Desk, chosen: Sequence[Summary], given: Given, flags: dict[s
 
 
 def in_turn(screen: Screen, desk: Desk, chosen: Sequence[Summary], flags: dict[str, Any]) -> list[Fate]:
-    """One after the other: answer, skip or quit. What was answered stays answered, however it ends."""
-    from .prompts import choose, present, show
+    """One after the other, each answered, or left for later. What was answered stays answered, however it ends."""
+    from .turns import LeaveAll, NextGate
 
     fates: list[Fate] = []
+    asking = replace(screen, in_turn=True)
     try:
         for place, summary in enumerate(chosen, 1):
             screen.warn(f"\n── {place} of {len(chosen)} ──")
             gate = desk.records.load(summary.id, summary.tip)
-            show(screen, desk, gate)
-            for question in gate.opened.questions:
-                present(screen, question, several=len(gate.opened.questions) > 1)
-            wish = choose("\nanswer, skip or quit? [a/s/q]: ", "asq")
-            if wish == "q":
-                break
-            if wish == "a":
-                fates.append(one(screen, desk, gate, flags))
+            with suppress(NextGate):
+                fates.append(one(asking, desk, gate, flags))
+    except LeaveAll:
+        return fates
     except (EOFError, KeyboardInterrupt):
         report(screen, desk, fates)
         raise
@@ -98,13 +97,17 @@ def in_turn(screen: Screen, desk: Desk, chosen: Sequence[Summary], flags: dict[s
 
 
 def one(screen: Screen, desk: Desk, gate: Gate, flags: dict[str, Any]) -> Fate:
-    from dataclasses import replace
-
     from ..service.answering import respond
     from ..service.batch import Fate
-    from .prompts import ask_questions
+    from .prompts import ask_questions, present, show
+    from .turns import OFFER
 
-    given, note = ask_questions(screen, desk, gate, flags["note"], presented=True)
+    show(screen, desk, gate)
+    alone = len(gate.opened.questions) == 1
+    if alone:
+        present(screen, gate.opened.questions[0], several=False)
+    screen.warn(f"\n{OFFER}")
+    given, note = ask_questions(screen, desk, gate, flags["note"], presented=alone)
     try:
         done = respond(desk, gate, given, replace(manner_of(flags, note), seen=gate.tip))
     except GateError as refused:

@@ -9,6 +9,7 @@ from ..core.model import Question
 from ..errors import BadAnswer
 from .keyboard import read_word
 from .screen import Screen
+from .turns import heed
 
 # What a part of a schema may lean on elsewhere in the whole.
 SHARED = ("$schema", "$defs", "definitions")
@@ -20,9 +21,11 @@ def ask_form(screen: Screen, question: Question) -> dict[str, object] | str:
     fields = schema.get("properties")
     while True:
         if isinstance(fields, Mapping) and fields:
-            value: dict[str, object] | str = ask_each(screen, schema, fields)
+            value: dict[str, object] | str = ask_each(screen, question, schema, fields)
         else:
             value = read_word("the form, as JSON on one line: ")
+            if heed(screen, question, value):
+                continue
         try:
             read_mapping([question], {question.key: value})
         except BadAnswer as wrong:
@@ -31,21 +34,24 @@ def ask_form(screen: Screen, question: Question) -> dict[str, object] | str:
             return value
 
 
-def ask_each(screen: Screen, schema: Mapping[str, object], fields: Mapping[str, object]) -> dict[str, object]:
+def ask_each(
+    screen: Screen, question: Question, schema: Mapping[str, object], fields: Mapping[str, object]
+) -> dict[str, object]:
     needed = schema.get("required")
     required = needed if isinstance(needed, list) else []
     found: dict[str, object] = {}
     for name, detail in fields.items():
-        value = ask_field(screen, schema, name, detail, needed=name in required)
+        value = ask_field(screen, question, (schema, name, detail), needed=name in required)
         if value is not None:
             found[name] = value[0]
     return found
 
 
 def ask_field(
-    screen: Screen, schema: Mapping[str, object], name: str, detail: object, *, needed: bool
+    screen: Screen, question: Question, field: tuple[Mapping[str, object], str, object], *, needed: bool
 ) -> tuple[object] | None:
     """The field's value, wrapped so that null is one too; None when it was left out."""
+    schema, name, detail = field
     from ..core.text import one_line
     from ..render.letter import field_kind
 
@@ -55,6 +61,8 @@ def ask_field(
         screen.warn(f"  {one_line(described)}")
     while True:
         text = read_word(f"{one_line(name)} ({words}{'' if needed else ', optional'}): ")
+        if heed(screen, question, text, empty=False):
+            continue
         if not text.strip() and not needed:
             return None
         value, problem = fitting(schema, name, detail, text)

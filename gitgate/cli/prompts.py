@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from ..errors import BadAnswer
 from .form_prompts import ask_form
 from .keyboard import read_lines, read_word
 from .screen import Screen
+from .turns import heed
 
 if TYPE_CHECKING:
     from ..service.desk import Desk
@@ -67,7 +67,8 @@ def settle(screen: Screen, question: Question, prompt: str, meaning: Callable[[s
     """Ask until what was typed has a meaning that answers the question; say each time what was expected."""
     while True:
         word = read_word(prompt)
-        leave_if_empty(screen, word)
+        if heed(screen, question, word):
+            continue
         try:
             value = meaning(word)
             read_mapping([question], {question.key: value})
@@ -77,11 +78,6 @@ def settle(screen: Screen, question: Question, prompt: str, meaning: Callable[[s
             screen.warn(f"  {words}" if named else f"  {words}; {expected(question)}")
         else:
             return value
-
-
-def leave_if_empty(screen: Screen, word: str) -> None:
-    if screen.empty_leaves and not word.strip():
-        raise EOFError
 
 
 def ask_approval(screen: Screen, _desk: Desk, _gate: Gate, question: Question, notes: list[str]) -> object:
@@ -140,9 +136,10 @@ def ask_text(screen: Screen, desk: Desk, gate: Gate, question: Question, _notes:
         text = read_lines(rf"your answer (\ at the end of a line goes on, {EDITOR} opens your editor): ")
         if text.strip() == EDITOR:
             return written(screen, desk, gate, question)
+        if heed(screen, question, text):
+            continue
         if text.strip():
             return text
-        leave_if_empty(screen, text)
         screen.warn(f"  an empty answer is not an answer; {expected(question)}")
 
 
@@ -165,12 +162,3 @@ ASK: dict[str, Callable[[Screen, Desk, Gate, Question, list[str]], object]] = {
     "choices": ask_choices,
     "form": ask_fields,
 }
-
-
-def choose(prompt: str, words: str) -> str:
-    """One of the letters in `words`; anything else is asked again."""
-    while True:
-        word = read_word(prompt).strip().lower()[:1]
-        if word and word in words:
-            return word
-        sys.stderr.write(f"  expected one of {', '.join(words)}\n")

@@ -34,6 +34,7 @@ class Screen:
     quiet: bool = False
     color: str | None = None
     empty_leaves: bool = False  # an empty line at a prompt leaves with nothing written, as Ctrl-D does
+    in_turn: bool = False  # several gates are gone through: a prompt also takes what leads on to the next
     env: Mapping[str, str] = field(default_factory=config.environment)
     settings: Settings | None = None
     ahead: Ahead | None = None

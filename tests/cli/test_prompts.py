@@ -167,20 +167,20 @@ def test_hostile_words_do_not_reach_the_terminal(pty_cli: Start, ask: Ask) -> No
     terminal.finish(code=130)
 
 
-def test_each_goes_through_what_waits(pty_cli: Start, cli: Command, ask: Ask) -> None:
-    """Answer, skip, quit: what was answered stays answered, the rest waits."""
+@pytest.mark.parametrize("skip", ["", ":s"])
+def test_each_goes_through_what_waits(pty_cli: Start, cli: Command, ask: Ask, skip: str) -> None:
+    """Each is answered at once, left for later, or the end: what was answered stays answered, the rest waits."""
     first, second, third = (
         ask(f"{priority}?", "--type", "approval", "--priority", priority)
         for priority in ("urgent", "high", "low")
     )
     terminal = pty_cli("respond", "--each")
-    for number, (wish, gate) in enumerate((("a", first), ("s", second), ("q", third)), 1):
+    for number, (said, gate) in enumerate((("y", first), (skip, second), (":q", third)), 1):
         terminal.expect(f"{number} of 3")
         terminal.expect(gate)
-        terminal.expect("[a/s/q]")
-        terminal.line(wish)
-        if wish == "a":
-            dialogue(terminal, ("[y/n]", "y"))
+        dialogue(terminal, ("Enter for the next one, :q to leave, ? for help", "?"))
+        dialogue(terminal, ("y or n; words after it are your note", "perhaps"))
+        dialogue(terminal, ("expected yes or no", said))
     assert "approved" in terminal.finish(code=0)
     assert [cli.quick("check", gate).code for gate in (first, second, third)] == [0, 8, 8]
 
@@ -190,8 +190,25 @@ def test_each_interrupted_reports_what_was_answered(pty_cli: Start, cli: Command
     first = ask("One?", "--type", "approval", "--priority", "urgent")
     second = ask("Two?", "--type", "approval")
     terminal = pty_cli("respond", "--each")
-    dialogue(terminal, ("[a/s/q]", "a"), ("[y/n]", "y"), ("[a/s/q]", "a"))
+    dialogue(terminal, ("[y/n]", "y"))
+    terminal.expect("2 of 2")
     terminal.expect("[y/n]")
     terminal.keys("\x03")
     assert f"{first}  One?" in terminal.finish(code=130)
     assert [cli.quick("check", gate).code for gate in (first, second)] == [0, 8]
+
+
+def test_each_takes_what_an_answer_may_be(pty_cli: Start, cli: Command, ask: Ask) -> None:
+    """A label that begins with a letter is that label; a form is left for later in the middle; words are words."""
+    choice = ask("Which?", "-o", "SQLite", "-o", "Quickwit", "--no-other", "--priority", "urgent")
+    Path("s.json").write_text(
+        '{"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}}}', encoding="utf-8"
+    )
+    form = ask("Fill it?", "--type", "form", "--schema", "s.json", "--priority", "high")
+    text = ask("Why?")
+    terminal = pty_cli("respond", "--each")
+    dialogue(terminal, ("your choice", "s"), ("a (text)", ":s"), ("your answer", "?"), ("any words", "a"))
+    terminal.finish(code=0)
+    assert cli.quick("check", choice, code=0).line == "SQLite"
+    cli.quick("check", form, code=8)
+    assert cli.quick("check", text, code=0).line == "a"
