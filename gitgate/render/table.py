@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Protocol
 
 from ..core.text import clip, one_line, width
-from ..core.times import ago, parse_time
+from ..core.times import ago, are_our_own, format_time, least, parse_time
 from ..errors import Usage
 from .paint import PRIORITY_COLORS, STATE_COLORS, paint
 
@@ -54,6 +55,21 @@ def age(at: str, now: float) -> str:
         return "?"
 
 
+def ages(moments: Sequence[str], now: float) -> list[str]:
+    """Each as `age` has it. In order, those of one age stand together, so that of thousands a few are reckoned."""
+    ordered = sorted(set(moments))
+    if not are_our_own(ordered):
+        return [age(at, now) for at in moments]
+    known: dict[str, str] = {}
+    while len(known) < len(ordered):
+        first = len(known)
+        said = age(ordered[first], now)
+        seconds = least(said)
+        end = bisect_right(ordered, format_time(now - seconds), first) if seconds else len(ordered)
+        known.update(dict.fromkeys(ordered[first:end], said))
+    return [known[at] for at in moments]
+
+
 def due(deadline: str, now: float) -> str:
     try:
         left = parse_time(deadline) - now
@@ -77,7 +93,7 @@ def columns_of(rows: Sequence[Row], now: float) -> list[list[str]]:
     """What stands below each of HEADS."""
     return [
         lined([row.id for row in rows]),
-        [age(row.at, now) for row in rows],
+        ages([row.at for row in rows], now),
         lined([row.priority for row in rows]),
         lined([row.state for row in rows]),
         [name or "-" for name in lined([row.agent for row in rows])],

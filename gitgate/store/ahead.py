@@ -20,9 +20,9 @@ class Ahead:
         git = Git(start, env)
         git.env.update(pointers(env))
         self.start = start
+        self.tips = Tips(git, OPEN) if tips else None  # first, because it takes longest
         self.place = begin_discovery(git)
         self.config = begin_config(git)
-        self.tips = Tips(git, OPEN) if tips else None
         self.reader = git.pipe("cat-file", "--batch") if reader else None
 
     def close(self) -> None:

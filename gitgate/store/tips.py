@@ -9,12 +9,16 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
+from typing import IO
 
 from ..core.summary import absent
 from ..errors import GitFailed
 from .git import Git
 
-CHUNK = 1 << 18
+# Larger ones are given back to the system each time, and taking them anew costs as much as reading them.
+CHUNK = 1 << 16
+PIPE = 1 << 20
 # No tip comes near. Of a larger object, which anybody can push there, only its beginning is kept.
 MOST_TIP = 1 << 22
 KEPT = 1 << 12
@@ -31,14 +35,16 @@ class Tips:
         self.objects = git.pipe("cat-file", "--buffer", f"--batch={form}", stdin=self.refs.stdout)
         if self.refs.stdout is not None:
             self.refs.stdout.close()
+        widen(self.objects.stdout)
 
     def runs(self) -> Iterator[bytes]:
         """Whole tips, many at a time; each begins with a line that begins with the mark."""
         rest, out = b"", self.objects.stdout
         try:
             while chunk := out.read(CHUNK) if out else b"":
+                known = len(rest) - len(self.mark)
                 rest += chunk
-                cut = rest.rfind(self.mark)
+                cut = rest.rfind(self.mark, max(known, 0))
                 if cut > 0:
                     yield self.checked(rest[:cut])
                     rest = rest[cut:]
@@ -65,3 +71,12 @@ class Tips:
                 running.wait()
         if self.objects.stdout is not None:
             self.objects.stdout.close()
+
+
+def widen(pipe: IO[bytes] | None) -> None:
+    """Let git go on while our own code is being loaded: as it comes, a pipe is full after a hundred tips."""
+    with suppress(ImportError, OSError):  # it cannot be done everywhere, and a user may have no more of them
+        import fcntl
+
+        if pipe is not None and hasattr(fcntl, "F_SETPIPE_SZ"):
+            fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE)

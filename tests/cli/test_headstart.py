@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.cli.headstart import head_start
+from gitgate.cli.headstart import COMPLETING, head_start
 from gitgate.config import environment
 from gitgate.store.refs import OPEN
 from testbed.command import COMMAND, Command
@@ -45,6 +45,23 @@ def test_only_what_will_be_asked_is_begun(
         assert (ahead.tips is not None) is tips
         ahead.close()
         assert ahead.place.process.returncode is not None
+
+
+def test_a_shell_that_completes_begins_nothing(repo: Clone) -> None:
+    """It asks what may be typed, mostly without a word that tells which verb."""
+    del repo
+    assert head_start([], {**environment(), COMPLETING: "bash_complete"}) is None
+
+
+def test_git_is_begun_before_click_is_imported(repo: Clone) -> None:
+    """Else the longest import would come first, and git with nothing to do."""
+    code = (
+        "import sys\nfrom gitgate.cli import process\n"
+        "def begin(args, env):\n    print('click' in sys.modules)\n"
+        "process.head_start = begin\nprocess.run()"
+    )
+    said = subprocess.run([sys.executable, "-c", code, "list"], cwd=repo.path, capture_output=True, text=True)
+    assert said.stdout == "False\n", said.stderr
 
 
 def test_an_error_is_said_as_ever(cli: Command, tmp_path: Path) -> None:

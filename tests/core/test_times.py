@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.core.times import ago, format_duration, format_time, parse_duration, parse_time
+from gitgate.core.times import (
+    ago,
+    are_our_own,
+    format_duration,
+    format_time,
+    least,
+    parse_duration,
+    parse_time,
+)
 from gitgate.errors import Usage
 
 
@@ -124,3 +132,33 @@ def test_a_moment_outside_the_calendar_is_refused(epoch: float) -> None:
     """A date out of a commit may be anything."""
     with pytest.raises(Usage, match="expected a time in the years 0 to 9999"):
         format_time(epoch)
+
+
+@given(st.integers(0, 100 * 366 * 86_400))
+def test_an_age_says_the_least_that_it_can_be(seconds: int) -> None:
+    """A second less would be called otherwise."""
+    fewest = least(ago(seconds))
+    assert fewest <= seconds
+    assert ago(fewest) == ago(seconds)
+    assert fewest == 0 or ago(fewest - 1) != ago(seconds)
+
+
+@given(st.lists(st.integers(0, 253_402_300_799)))
+def test_our_own_times_are_ordered_as_text(moments: list[int]) -> None:
+    """Those that we write are known as such, all at once."""
+    assert are_our_own([format_time(moment) for moment in moments])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "x", "2026-02-30T00:00:00Z", "2026-13-01T00:00:00Z", "2026-02-03T24:00:00Z", "2026-02-03T29:00:00Z",
+        "2026-02-03T23:60:00Z", "2026-02-03T23:00:60Z", "2026-02-03T23:00:00z", "2026-02-03 23:00:00Z",
+        "2026-02-03T23:00:00.5Z", "2026-02-03T23:00:00+00:00", "2026-02-03T23:00:0", "٢026-02-03T23:00:00Z",
+    ],
+)  # fmt: skip
+def test_any_other_time_is_not_our_own(text: str) -> None:
+    """One among many is enough: its text may stand elsewhere than its moment."""
+    good = "2026-02-03T23:00:00Z"
+    assert not are_our_own([text])
+    assert not are_our_own([good, text, good])
