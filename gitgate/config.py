@@ -90,6 +90,7 @@ SETTINGS = (
         power=True,
     ),
     Setting("forgeIssue", "number", "0", "the issue where gates without a pull request are shown"),
+    Setting("forgeCommit", "flag", "false", "gates without a pull request are shown on their commit"),
     Setting("agentTimeout", "duration", "2h", "how long a resumed agent may run"),
     Setting("timeout", "duration", "", "the deadline of a gate that names none"),
     Setting("onTimeout", "word:stuck,default,remind,fail", "stuck", "what happens at that deadline"),

@@ -56,7 +56,8 @@ def comment_command(screen: Screen, gate_id: str) -> int:
     """Post a gate's comment, or bring it up to date."""
     from ..errors import Failure
     from ..service.reading import find_gate
-    from ..surfaces.github.posting import load_board, show, thread_of
+    from ..surfaces.github.posting import load_board, show
+    from ..surfaces.github.threads import thread_of
 
     desk, forge = start(screen)
     listen(desk)
@@ -65,7 +66,8 @@ def comment_command(screen: Screen, gate_id: str) -> int:
     if thread is None:
         raise Failure(
             f"gate {gate.id} has no pull request: none is open for {gate.opened.work.branch or 'its branch'}",
-            hint="open one; or name an issue for such gates: git config gitgate.forgeIssue NUMBER",
+            hint="open one; or name an issue for such gates: git config gitgate.forgeIssue NUMBER"
+            "   (or, on their commits: git config gitgate.forgeCommit true)",
         )
     board = show(desk, forge, gate, load_board(forge, thread))
     return tell_comment(screen, gate.id, board)
@@ -119,14 +121,14 @@ def accept_command(screen: Screen, event_file: str, resume: bool) -> int:
     if not isinstance(event, Commented | Dispatched):
         return tell_accepted(screen, None, "ignored", event.why)
     desk, forge = start(screen)
-    if event.repository and event.repository.lower() != forge.repository.lower():
+    if event.repository and not forge.is_ours(event.repository):
         return tell_accepted(screen, None, "ignored", "it is another repository's event")
     listen(desk)
     if isinstance(event, Dispatched):
         return dispatched(screen, desk, forge, event, resume=resume)
     from ..surfaces.github.accept import accept_comment
 
-    done = accept_comment(desk, forge, event.comment)
+    done = accept_comment(desk, forge, event.comment, on_commit=event.on_commit)
     return finish(screen, desk, forge, done, resume=resume)
 
 
@@ -214,7 +216,7 @@ def status_command(screen: Screen, number: int | None) -> int:
     Statuses belong to a commit, so it is posted again for each new head. Without NUMBER: the job's own pull request.
     """
     from ..errors import Failure
-    from ..surfaces.github.posting import post_status
+    from ..surfaces.github.posting import load_board, post_status
     from .jobs import summarise
 
     desk, forge = start(screen)
@@ -225,7 +227,7 @@ def status_command(screen: Screen, number: int | None) -> int:
     pull = forge.fetch_pull_request(chosen)
     if pull is None:
         raise Failure(f"there is no pull request {chosen}", hint="git gate github status NUMBER")
-    state = post_status(desk, forge, pull)
+    state = post_status(desk, forge, load_board(forge, chosen))
     summarise(screen, desk, forge)
     fields = {"pull_request": chosen, "head": pull.head, "state": state or None}
     screen.emit("github-status", fields, state or "no gate belongs to it")

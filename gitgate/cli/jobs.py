@@ -115,7 +115,8 @@ def show_all(screen: Screen, desk: Desk, forge: GitHub, done: Done) -> None:
     from ..service.publishing import remote_of
     from ..service.reading import find_gate
     from ..service.syncing import sync
-    from ..surfaces.github.posting import bring_up_to_date, load_board, thread_of
+    from ..surfaces.github.posting import bring_up_to_date, load_board
+    from ..surfaces.github.threads import thread_of
 
     if remote_of(desk) is not None:
         sync(desk)

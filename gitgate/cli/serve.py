@@ -110,10 +110,10 @@ class Office:
         from .github import listen
 
         forge = connect(desk)
-        if not isinstance(event, Commented) or event.repository.lower() != forge.repository.lower():
+        if not isinstance(event, Commented) or not forge.is_ours(event.repository):
             return
         listen(desk)
-        done = accept_comment(desk, forge, event.comment)
+        done = accept_comment(desk, forge, event.comment, on_commit=event.on_commit)
         self.screen.say(f"{done.outcome}: {done.words}")
         if done.outcome in ("answered", "again"):
             self.start(desk, [done.gate])

@@ -22,14 +22,20 @@ PLAIN = "application/json"
 USED: dict[str, tuple[str, ...]] = {
     "/user": ("get",),
     "/repos/{owner}/{repo}": ("get",),
-    "/repos/{owner}/{repo}/issues/comments/{comment_id}": ("get", "patch"),
+    "/repos/{owner}/{repo}/issues/comments/{comment_id}": ("get", "patch", "delete"),
     "/repos/{owner}/{repo}/issues/comments/{comment_id}/reactions": ("post",),
     "/repos/{owner}/{repo}/issues/{issue_number}/comments": ("get", "post"),
+    "/repos/{owner}/{repo}/comments/{comment_id}": ("get", "patch", "delete"),
+    "/repos/{owner}/{repo}/comments/{comment_id}/reactions": ("post",),
+    "/repos/{owner}/{repo}/commits/{commit_sha}/comments": ("get", "post"),
+    "/repos/{owner}/{repo}/commits/{commit_sha}/pulls": ("get",),
     "/repos/{owner}/{repo}/collaborators/{username}/permission": ("get",),
     "/repos/{owner}/{repo}/pulls": ("get",),
     "/repos/{owner}/{repo}/pulls/{pull_number}": ("get",),
     "/repos/{owner}/{repo}/statuses/{sha}": ("post",),
+    "/repos/{owner}/{repo}/actions/workflows/{workflow_id}": ("get",),
     "/repos/{owner}/{repo}/actions/workflows/{workflow_id}/dispatches": ("post",),
+    "/repos/{owner}/{repo}/actions/secrets": ("get",),
     "/repos/{owner}/{repo}/dispatches": ("post",),
 }
 EXPLAINS = frozenset(
@@ -37,9 +43,12 @@ EXPLAINS = frozenset(
 )
 # Their replies are long, and we read four fields of them: those are enough to hold our reading to.
 READ = {
-    "full-repository": ("default_branch", "full_name", "id", "name"),
-    "pull-request": ("number", "state", "html_url", "head"),
-    "pull-request-simple": ("number", "state", "html_url", "head"),
+    "full-repository": ("default_branch", "full_name", "id", "name", "permissions"),
+    "pull-request": ("number", "state", "html_url", "head", "base"),
+    "pull-request-simple": ("number", "state", "html_url", "head", "base"),
+    "commit-comment": ("id", "body", "user", "created_at", "updated_at", "html_url", "commit_id"),
+    "workflow": ("id", "name", "path", "state"),
+    "actions-secret": ("name",),
     "issue-comment": ("id", "body", "user", "created_at", "updated_at", "html_url", "issue_url"),
     "private-user": ("login", "id", "type", "user_view_type"),
     "public-user": ("login", "id", "type", "user_view_type"),
@@ -108,8 +117,9 @@ def kept(item: Any, *, names: bool = False) -> Any:
 def narrowed(schema: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     inside = {name: schema["properties"][name] for name in names if name in schema["properties"]}
     needed = [name for name in schema.get("required", []) if name in inside]
-    if "head" in inside:
-        inside["head"] = narrowed_head(inside["head"])
+    for end in ("head", "base"):
+        if end in inside:
+            inside[end] = narrowed_end(inside[end])
     return {
         **{key: value for key, value in schema.items() if key != "required"},
         "properties": inside,
@@ -117,7 +127,7 @@ def narrowed(schema: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def narrowed_head(head: dict[str, Any]) -> dict[str, Any]:
+def narrowed_end(end: dict[str, Any]) -> dict[str, Any]:
     names = ("ref", "sha", "repo")
     repo = {
         "type": "object",
@@ -125,7 +135,7 @@ def narrowed_head(head: dict[str, Any]) -> dict[str, Any]:
         "properties": {"full_name": {"type": "string"}},
         "required": ["full_name"],
     }
-    inside = {name: head["properties"][name] for name in names}
+    inside = {name: end["properties"][name] for name in names}
     return {"type": "object", "properties": {**inside, "repo": repo}, "required": list(names)}
 
 

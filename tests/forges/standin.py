@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from . import description
+from . import description, gitea
 
 START = 1_780_000_000
 ROBOT = "github-actions[bot]"
@@ -43,6 +43,11 @@ class Fault:
     headers: dict[str, str] = field(default_factory=dict)
     done: bool = False
     methods: tuple[str, ...] = ("GET", "POST", "PATCH")
+    words: str = "a fault"
+    path: str = ""
+    """What the request's path ends with, if it is only meant for that."""
+    short: bool = False
+    """The answer breaks off in the middle."""
 
 
 @dataclass
@@ -54,6 +59,13 @@ class Forge:
     accounts: dict[str, Account] = field(default_factory=dict)
     tokens: dict[str, str] = field(default_factory=dict)
     comments: dict[int, dict[str, Any]] = field(default_factory=dict)
+    on_commits: dict[int, dict[str, Any]] = field(default_factory=dict)
+    commits: dict[str, list[int]] = field(default_factory=dict)
+    """Which pull requests bring which commit."""
+    old_name: str = ""
+    """What the repository was called before."""
+    secrets: list[str] = field(default_factory=list)
+    workflows: dict[str, str] = field(default_factory=dict)
     pulls: dict[int, dict[str, Any]] = field(default_factory=dict)
     statuses: list[dict[str, Any]] = field(default_factory=list)
     reactions: list[tuple[int, str, str]] = field(default_factory=list)
@@ -62,6 +74,7 @@ class Forge:
     asked: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     ticks: int = 0
+    made: int = 0
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     repository = "team/project"
@@ -70,8 +83,13 @@ class Forge:
         self.join(ROBOT, "Bot", "none", token="job-token")
 
     @property
+    def prefix(self) -> str:
+        """Where the API begins: Enterprise Server's and Gitea's are below the site's own address."""
+        return {"gitea": "/api/v1", "enterprise": "/api/v3"}.get(self.kind, "")
+
+    @property
     def api(self) -> str:
-        return f"http://127.0.0.1:{self.port}" + ("/api/v1" if self.kind == "gitea" else "")
+        return f"http://127.0.0.1:{self.port}{self.prefix}"
 
     @property
     def site(self) -> str:
@@ -102,6 +120,7 @@ class Forge:
             "state": "open",
             "html_url": f"{self.site}/pull/{number}",
             "head": {"ref": branch, "sha": head, "repo": repo},
+            "base": {"ref": "main", "sha": "0" * 40, "repo": {"full_name": self.repository}},
         }
         return self.pulls[number]
 
@@ -109,10 +128,26 @@ class Forge:
         self.ticks += 1
         return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(START + self.ticks))
 
+    def write_on(self, commit: str, login: str, body: str) -> dict[str, Any]:
+        """Somebody comments on a commit; those comments are numbered by themselves."""
+        with self.lock:
+            number, now = 5_000_000_000 + len(self.on_commits), self.now()
+            self.on_commits[number] = {
+                "id": number,
+                "body": body,
+                "user": self.accounts[login].shape,
+                "created_at": now,
+                "updated_at": now,
+                "html_url": f"{self.site}/commit/{commit}#commitcomment-{number}",
+                "commit_id": commit,
+            }
+            return self.on_commits[number]
+
     def write(self, thread: int, login: str, body: str) -> dict[str, Any]:
         """Somebody comments."""
         with self.lock:
-            number, now = 5_000_000_000 + len(self.comments), self.now()
+            number, now = 5_000_000_000 + self.made, self.now()
+            self.made += 1
             self.comments[number] = {
                 "id": number,
                 "body": body,
@@ -160,8 +195,57 @@ def whoami(forge: Forge, _: Any, _query: Any, _body: Any, login: str) -> Reply:
     return 200, {**forge.accounts[login].shape, "user_view_type": "public"}
 
 
-def repository(forge: Forge, _: Any, _query: Any, _body: Any, _login: str) -> Reply:
-    return 200, {"id": 1, "name": "project", "full_name": forge.repository, "default_branch": "main"}
+def repository(forge: Forge, _: Any, _query: Any, _body: Any, login: str) -> Reply:
+    may = {
+        "admin": False,
+        "push": login == ROBOT or forge.accounts[login].permission == "write",
+        "pull": True,
+    }
+    said = {"id": 1, "name": "project", "full_name": forge.repository, "default_branch": "main"}
+    return 200, {**said, "permissions": may}
+
+
+def commit_comment(forge: Forge, parts: Any, _query: Any, _body: Any, _login: str) -> Reply:
+    found = forge.on_commits.get(int(parts[0]))
+    return (200, found) if found else (404, {"message": "Not Found"})
+
+
+def commit_comments(forge: Forge, parts: Any, _query: Any, _body: Any, _login: str) -> Reply:
+    return 200, [c for c in forge.on_commits.values() if c["commit_id"] == parts[0]]
+
+
+def post_commit_comment(forge: Forge, parts: Any, _query: Any, body: Any, login: str) -> Reply:
+    if parts[0] not in forge.commits:
+        return 422, {"message": f"No commit found for SHA: {parts[0]}"}
+    return 201, forge.write_on(parts[0], login, body["body"])
+
+
+def patch_commit_comment(forge: Forge, parts: Any, _query: Any, body: Any, _login: str) -> Reply:
+    forge.on_commits[int(parts[0])] |= {"body": body["body"], "updated_at": forge.now()}
+    return 200, forge.on_commits[int(parts[0])]
+
+
+def commit_pulls(forge: Forge, parts: Any, _query: Any, _body: Any, _login: str) -> Reply:
+    if parts[0] not in forge.commits:
+        return 422, {"message": f"No commit found for SHA: {parts[0]}"}
+    return 200, [forge.pulls[number] for number in forge.commits[parts[0]]]
+
+
+def workflow(forge: Forge, parts: Any, _query: Any, _body: Any, _login: str) -> Reply:
+    if parts[0] not in forge.workflows:
+        return 404, {"message": "Not Found"}
+    path = f".github/workflows/{parts[0]}"
+    return 200, {"id": 1, "name": "gitgate", "path": path, "state": forge.workflows[parts[0]]}
+
+
+def secrets(forge: Forge, _: Any, _query: Any, _body: Any, login: str) -> Reply:
+    if login != "ada":
+        return 403, {"message": "Resource not accessible"}
+    names = [
+        {"name": name, "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z"}
+        for name in forge.secrets
+    ]
+    return 200, {"total_count": len(names), "secrets": names}
 
 
 def one_comment(forge: Forge, parts: Any, _query: Any, _body: Any, _login: str) -> Reply:
@@ -171,6 +255,10 @@ def one_comment(forge: Forge, parts: Any, _query: Any, _body: Any, _login: str) 
 
 def patch_comment(forge: Forge, parts: Any, _query: Any, body: Any, _login: str) -> Reply:
     return 200, forge.edit(int(parts[0]), body["body"])
+
+
+def delete_comment(forge: Forge, parts: Any, _query: Any, _body: Any, _login: str) -> Reply:
+    return (204, None) if forge.comments.pop(int(parts[0]), None) else (404, {"message": "Not Found"})
 
 
 def comments(forge: Forge, parts: Any, _query: Any, _body: Any, _login: str) -> Reply:
@@ -238,7 +326,15 @@ ROUTES: list[tuple[str, Route]] = [
     (f"GET {AT}", repository),
     (rf"GET {AT}/issues/comments/(\d+)", one_comment),
     (rf"PATCH {AT}/issues/comments/(\d+)", patch_comment),
-    (rf"POST {AT}/issues/comments/(\d+)/reactions", react),
+    (rf"DELETE {AT}/issues/comments/(\d+)", delete_comment),
+    (rf"POST {AT}(?:/issues)?/comments/(\d+)/reactions", react),
+    (rf"GET {AT}/comments/(\d+)", commit_comment),
+    (rf"PATCH {AT}/comments/(\d+)", patch_commit_comment),
+    (rf"GET {AT}/commits/(\w+)/comments", commit_comments),
+    (rf"POST {AT}/commits/(\w+)/comments", post_commit_comment),
+    (rf"GET {AT}/commits/(\w+)/pulls", commit_pulls),
+    (rf"GET {AT}/actions/workflows/([\w.-]+)", workflow),
+    (f"GET {AT}/actions/secrets", secrets),
     (rf"GET {AT}/issues/(\d+)/comments", comments),
     (rf"POST {AT}/issues/(\d+)/comments", post_comment),
     (rf"GET {AT}/collaborators/([^/]+)/permission", permission),
@@ -259,41 +355,56 @@ class Handler(BaseHTTPRequestHandler):
     def handle_any(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         parts = urlsplit(self.path)
-        prefix = "/api/v1" if self.forge.kind == "gitea" else ""
+        prefix = self.forge.prefix
         target = self.path.removeprefix(prefix)
+        if not self.path.startswith(prefix):
+            self.say(404, {"message": "that is not the API"})
+            return
+        old = f"/repos/{self.forge.old_name}"
+        if self.forge.old_name and (target + "/").startswith((f"{old}/", f"{old}?")):
+            there = self.forge.api + target.replace(old, AT, 1)
+            self.say(301 if self.command == "GET" else 307, {"message": "Moved"}, {"Location": there})
+            return
         with self.forge.lock:
             self.forge.asked.append(f"{self.command} {target}")
-            due = [fault for fault in self.forge.faults if self.command in fault.methods]
+            at = parts.path
+            due = [f for f in self.forge.faults if self.command in f.methods and at.endswith(f.path)]
             fault = due[0] if due else None
             if fault:
                 self.forge.faults.remove(fault)
         if fault and not fault.done:
-            self.say(fault.status, {"message": "a fault"}, fault.headers)
+            self.say(fault.status, {"message": fault.words}, fault.headers)
             return
         login = self.forge.tokens.get(self.headers.get("Authorization", "").partition(" ")[2], "")
         if not login:
             self.say(401, {"message": "Bad credentials"})
             return
         request = self.held(target, body)
+        short = bool(fault and fault.short)
         query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
         given = json.loads(body) if body else None
         code, value = self.forge.answer(self.command, parts.path.removeprefix(prefix), query, given, login)
-        value, links = paged(value, query, f"http://127.0.0.1:{self.forge.port}{parts.path}")
+        here, paging = f"http://127.0.0.1:{self.forge.port}{parts.path}", self.forge.kind != "gitea"
+        value, links = paged(value, query, here, paging=paging)
         if request is not None and code < 300:
             self.check(
                 lambda: description.hold_reply(
                     request, code, b"" if value is None else json.dumps(value).encode()
                 )
             )
-        if fault:
-            self.say(fault.status, {"message": "a fault"}, fault.headers)
+        if fault and not short:
+            self.say(fault.status, {"message": fault.words}, fault.headers)
             return
-        self.say(code, value, links)
+        if self.forge.kind == "gitea":
+            strange = gitea.against(AT, self.command, parts.path.removeprefix(prefix), query, given)
+            self.forge.broken += [f"Gitea does not know {strange}"] if strange else []
+            value = gitea.shaped(value, self.forge.site, self.forge.pulls)
+        self.say(code, value, links, short=short)
 
-    do_GET = do_POST = do_PATCH = handle_any  # noqa: N815 - the names that http.server looks for
+    do_GET = do_POST = do_PATCH = do_DELETE = handle_any  # noqa: N815 - the names that http.server looks for
 
     def held(self, target: str, body: bytes) -> Any:
-        if self.forge.kind != "github":
+        if self.forge.kind == "gitea":
             return None
         return self.check(lambda: description.hold(self.command, target, dict(self.headers), body))
 
@@ -304,24 +415,27 @@ class Handler(BaseHTTPRequestHandler):
             self.forge.broken.append(f"{self.command} {self.path}: {wrong!r}: {wrong.__cause__}")
             return None
 
-    def say(self, code: int, value: Any, headers: dict[str, str] | None = None) -> None:
+    def say(
+        self, code: int, value: Any, headers: dict[str, str] | None = None, *, short: bool = False
+    ) -> None:
         data = b"" if value is None else json.dumps(value).encode()
         self.send_response(code)
         for name, word in {"Content-Type": "application/json", **(headers or {})}.items():
             self.send_header(name, word)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
-        self.wfile.write(data)
+        self.wfile.write(data[: len(data) // 2] if short else data)
+        self.close_connection = self.close_connection or short
 
     def log_message(self, format: str, *args: object) -> None:
         """Tests are quiet."""
 
 
-def paged(value: Any, query: dict[str, str], url: str) -> tuple[Any, dict[str, str]]:
+def paged(value: Any, query: dict[str, str], url: str, *, paging: bool = True) -> tuple[Any, dict[str, str]]:
     """One page of a list, and where the next one is."""
     if not isinstance(value, list):
         return value, {}
-    size = int(query.get("per_page") or query.get("limit") or 30)
+    size = int(query.get("per_page") or query.get("limit") or (30 if paging else 1_000_000))
     page = int(query.get("page") or 1)
     rest = value[page * size :]
     following = "&".join(f"{name}={word}" for name, word in {**query, "page": page + 1}.items())

@@ -54,9 +54,11 @@ class Case:
         return [gate for gate, (ours, _) in marks if ours.created <= self.comment.created]
 
 
-def accept_comment(desk: Desk, forge: Forge, number: int, board: Board | None = None) -> Accepted:
+def accept_comment(
+    desk: Desk, forge: Forge, number: int, board: Board | None = None, *, on_commit: bool = False
+) -> Accepted:
     """One comment, to its end. The gates of this clone are as the remote has them."""
-    comment = forge.fetch_comment(number)
+    comment = forge.fetch_comment(number, on_commit=on_commit)
     if comment is None:
         return Accepted("ignored", "the comment is gone")
     if comment.by_program:
@@ -79,7 +81,7 @@ def take(case: Case, said: Said) -> Accepted:
     if isinstance(chosen, Accepted):
         return chosen
     with contextlib.suppress(ForgeFailed):  # a courtesy
-        case.forge.react(case.comment.number, "eyes")
+        case.forge.react(case.comment, "eyes")
     if case.comment.edited:
         return tell(case, "refused", telling.edited(case.comment), chosen)
     if not case.forge.may_write(case.comment.author.login):
@@ -112,20 +114,25 @@ def choose(case: Case, said: Said) -> str | Accepted:
 
 def taken_before(case: Case, gate: str) -> bool:
     with contextlib.suppress(UnknownGate):
-        return answered_by(find_gate(case.desk, gate).gate, case.comment.number)
+        return answered_by(find_gate(case.desk, gate).gate, case.comment)
     return False
 
 
-def answered_by(gate: Gate, comment: int) -> bool:
+def answered_by(gate: Gate, comment: Comment) -> bool:
     """Whether this comment is in the record: counted, as a vote, or late."""
     events = [entry.event for entry in gate.history]
-    return any(isinstance(said, Answer) and said.evidence.get("comment") == comment for said in events)
+    return any(isinstance(said, Answer) and is_from(said, comment) for said in events)
+
+
+def is_from(said: Answer, comment: Comment) -> bool:
+    """Comments on commits are counted by themselves, so the same number may be another one's elsewhere."""
+    return (said.evidence.get("comment"), said.evidence.get("commit", "")) == (comment.number, comment.commit)
 
 
 def give(case: Case, said: Said, gate: Gate) -> Accepted:
     """Say it to the gate; whatever is wrong with it is told to its author."""
     comment = case.comment
-    if answered_by(gate, comment.number):
+    if answered_by(gate, comment):
         bring_up_to_date(case.desk, case.forge, gate, case.board)
         return Accepted("again", f"gate {gate.id} has this answer already", gate.id)
     try:
@@ -141,15 +148,14 @@ def give(case: Case, said: Said, gate: Gate) -> Accepted:
         return lost(case, gate, late)
     trouble = bring_up_to_date(case.desk, case.forge, after, case.board)
     with contextlib.suppress(ForgeFailed):
-        case.forge.react(comment.number, "+1")
+        case.forge.react(comment, "+1")
     return Accepted(outcome, "; ".join(part for part in (words, trouble) if part), gate.id)
 
 
 def lost(case: Case, gate: Gate, late: Conflict) -> Accepted:
     """Somebody was first, unless it was this very comment, delivered twice."""
     now = find_gate(case.desk, gate.id).gate
-    counted = now.answer.answer.evidence.get("comment") if now.answer is not None else None
-    if counted == case.comment.number:
+    if now.answer is not None and is_from(now.answer.answer, case.comment):
         return Accepted("again", f"gate {gate.id} has this answer already", gate.id)
     return tell(case, "late", telling.too_late(case.comment, late.message), gate.id)
 
@@ -199,6 +205,7 @@ def evidence_of(comment: Comment) -> Mapping[str, object]:
         "login": comment.author.login,
         "account": comment.author.number,
         "at": comment.created,
+        **({"commit": comment.commit} if comment.commit else {}),
     }
 
 
@@ -226,6 +233,6 @@ def tell(case: Case, outcome: str, note: Note, gate: str = "") -> Accepted:
     if case.board.says(note.mark):
         return Accepted(outcome, f"{plain} (told before)", gate)
     with contextlib.suppress(ForgeFailed):
-        case.forge.react(case.comment.number, "confused")
+        case.forge.react(case.comment, "confused")
     post_once(case.forge, case.board, note.body)
     return Accepted(outcome, plain, gate)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
-from .forge import Author, Comment, PullRequest
+from .forge import Author, Comment, PullRequest, Thread
 from .web import ForgeFailed, Web
 
 VERSION = "2022-11-28"
 ACTIONS_BOT = "github-actions[bot]"
 WRITERS = frozenset(("admin", "maintain", "write"))
+GONE = frozenset((404, 410))
 WORKFLOW, EVENT = "gitgate.yml", "gitgate"
 MOST_WORDS = 140
 
@@ -32,6 +33,7 @@ class GitHub:
     login: str = ""
     name: str = "github"
     robot: str = ACTIONS_BOT
+    about: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def base(self) -> str:
@@ -48,31 +50,46 @@ class GitHub:
                 self.login = self.robot
         return self.login
 
-    def fetch_comment(self, number: int) -> Comment | None:
+    def fetch_comment(self, number: int, *, on_commit: bool = False) -> Comment | None:
         try:
-            return comment_of(self.web.get(f"{self.base}/issues/comments/{number}").value)
+            return self.read(self.web.get(self.at(number, on_commit=on_commit)).value)
         except ForgeFailed as refused:
-            if refused.status in (404, 410):
+            if refused.status in GONE:
                 return None
             raise
 
-    def fetch_comments(self, thread: int) -> list[Comment]:
-        found = self.web.pages(f"{self.base}/issues/{thread}/comments", {"per_page": 100})
-        return [comment_of(item) for item in found]
+    def fetch_comments(self, thread: Thread) -> list[Comment]:
+        found = self.web.pages(self.comments_of(thread), {"per_page": 100})
+        return sorted((self.read(item) for item in found), key=lambda comment: comment.number)
 
-    def post_comment(self, thread: int, body: str) -> Comment:
-        return comment_of(
-            self.web.send("POST", f"{self.base}/issues/{thread}/comments", {"body": body}).value
-        )
+    def post_comment(self, thread: Thread, body: str) -> Comment:
+        return self.read(self.web.send("POST", self.comments_of(thread), {"body": body}).value)
 
-    def edit_comment(self, number: int, body: str) -> Comment:
-        return comment_of(
-            self.web.send("PATCH", f"{self.base}/issues/comments/{number}", {"body": body}).value
-        )
+    def edit_comment(self, comment: Comment, body: str) -> Comment:
+        return self.read(self.web.send("PATCH", self.at_comment(comment), {"body": body}).value)
 
-    def react(self, number: int, word: str) -> None:
-        path = f"{self.base}/issues/comments/{number}/reactions"
-        self.web.send("POST", path, {"content": word}, repeatable=True)
+    def remove_comment(self, comment: Comment) -> None:
+        try:
+            self.web.send("DELETE", self.at_comment(comment))
+        except ForgeFailed as refused:
+            if refused.status not in GONE:
+                raise
+
+    def react(self, comment: Comment, word: str) -> None:
+        self.web.send("POST", f"{self.at_comment(comment)}/reactions", {"content": word}, repeatable=True)
+
+    def read(self, item: Any) -> Comment:
+        return comment_of(item)
+
+    def comments_of(self, thread: Thread) -> str:
+        """Commits have comments of their own, at a path of their own."""
+        return f"{self.base}/{'commits' if isinstance(thread, str) else 'issues'}/{thread}/comments"
+
+    def at_comment(self, comment: Comment) -> str:
+        return self.at(comment.number, on_commit=bool(comment.commit))
+
+    def at(self, number: int, *, on_commit: bool) -> str:
+        return f"{self.base}{'' if on_commit else '/issues'}/comments/{number}"
 
     def may_write(self, login: str) -> bool:
         """By the collaborators API: what a comment says of its author's association leaves private members out."""
@@ -87,17 +104,32 @@ class GitHub:
             raise
         return said.get("permission") in WRITERS
 
-    def find_pull_requests(self, branch: str) -> list[PullRequest]:
-        owner = self.repository.partition("/")[0]
-        query = {"state": "open", "head": f"{owner}:{branch}", "per_page": 100}
-        found = [
-            pull_request_of(item, self.repository) for item in self.web.pages(f"{self.base}/pulls", query)
-        ]
+    def find_pull_requests(self, branch: str, *, closed: bool = False) -> list[PullRequest]:
+        state = "closed" if closed else "open"
+        found = self.pulls_of(self.repository, branch, state)
+        if not found and self.web.moved:  # to another owner, whose name its branches go by now
+            found = self.pulls_of(str(self.fetch_about()["full_name"]), branch, state)
         return [item for item in found if item.branch == branch and not item.foreign]
+
+    def pulls_of(self, repository: str, branch: str, state: str) -> list[PullRequest]:
+        head = f"{repository.partition('/')[0]}:{branch}"
+        query = {"state": state, "head": head, "per_page": 100}
+        return pull_requests_of(self.web.pages(f"{self.base}/pulls", query))
+
+    def find_pull_requests_with(self, commit: str) -> list[PullRequest]:
+        """Those that merely begin at the commit are not among them; a commit that was never pushed is nowhere."""
+        path = f"{self.base}/commits/{quote(commit, safe='')}/pulls"
+        try:
+            found = pull_requests_of(self.web.pages(path, {"per_page": 100}))
+        except ForgeFailed as refused:
+            if refused.status in (404, 409, 422):
+                return []
+            raise
+        return [item for item in found if item.open]
 
     def fetch_pull_request(self, number: int) -> PullRequest | None:
         try:
-            return pull_request_of(self.web.get(f"{self.base}/pulls/{number}").value, self.repository)
+            return pull_request_of(self.web.get(f"{self.base}/pulls/{number}").value)
         except ForgeFailed as refused:
             if refused.status == 404:
                 return None
@@ -129,7 +161,17 @@ class GitHub:
 
     def default_branch(self) -> str:
         """Never the branch that an agent works on: its workflow file is the agent's."""
-        return str(self.web.get(self.base).value["default_branch"])
+        return str(self.fetch_about()["default_branch"])
+
+    def is_ours(self, repository: str) -> bool:
+        """A repository that was renamed answers to both names, and its events say the new one."""
+        named = repository.lower()
+        return named == self.repository.lower() or named == str(self.fetch_about().get("full_name")).lower()
+
+    def fetch_about(self) -> Mapping[str, Any]:
+        if not self.about:
+            self.about.update(self.web.get(self.base).value)
+        return self.about
 
 
 def whole(text: str) -> str:
@@ -145,13 +187,12 @@ def author_of(item: Any) -> Author:
 
 
 def comment_of(item: Mapping[str, Any]) -> Comment:
-    thread = re.search(r"/issues/([0-9]+)$", str(item.get("issue_url") or ""))
     author = author_of(item.get("user"))
     if item.get("performed_via_github_app"):
         author = Author(author.login, author.number, bot=True)
     return Comment(
         int(item["id"]),
-        int(thread.group(1)) if thread else 0,
+        thread_in(item),
         whole(str(item.get("body") or "")),
         author,
         str(item["created_at"]),
@@ -160,15 +201,32 @@ def comment_of(item: Mapping[str, Any]) -> Comment:
     )
 
 
-def pull_request_of(item: Mapping[str, Any], repository: str) -> PullRequest:
-    head = item["head"]
-    home = head.get("repo")
-    theirs = str(home.get("full_name", "")) if isinstance(home, Mapping) else ""
+def thread_in(item: Mapping[str, Any]) -> Thread:
+    """On a commit by its id; else the number at the end of an address, of which Gitea has another for pull requests."""
+    if item.get("commit_id"):
+        return str(item["commit_id"])
+    address = str(item.get("issue_url") or item.get("pull_request_url") or "")
+    found = re.search(r"/(?:issues|pulls)/([0-9]+)$", address)
+    return int(found.group(1)) if found else 0
+
+
+def pull_requests_of(items: Iterable[Any]) -> list[PullRequest]:
+    return sorted((pull_request_of(item) for item in items), key=lambda pull: -pull.number)
+
+
+def pull_request_of(item: Mapping[str, Any]) -> PullRequest:
+    """Foreign where its branch's repository is gone, or another one than that which it is to be merged into."""
+    head, base = item["head"], item["base"]
+    theirs = name_of(head.get("repo"))
     return PullRequest(
         int(item["number"]),
         str(head["ref"]),
         str(head["sha"]),
         str(item["html_url"]),
         open=item.get("state") == "open",
-        foreign=theirs.lower() != repository.lower(),
+        foreign=not theirs or theirs != name_of(base.get("repo")),
     )
+
+
+def name_of(repository: object) -> str:
+    return str(repository.get("full_name", "")).lower() if isinstance(repository, Mapping) else ""

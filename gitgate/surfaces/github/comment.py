@@ -43,13 +43,14 @@ class Mark:
 
 @dataclass(frozen=True)
 class View:
-    """What is known when the comment is written. `alone`: no other gate waits in the thread."""
+    """What is known when the comment is written. `alone`: no other gate waits in the thread; `unheard`: no event tells of it."""
 
     gate: Gate
     stat: str = ""
     diff: str = ""
     site: str = ""
     alone: bool = True
+    unheard: bool = False
 
 
 def read_mark(body: str) -> Mark | None:
@@ -215,6 +216,8 @@ def how(view: View) -> str:
     to = ", ".join(span(who, 60) for who in gate.to)
     who = f"{to} (with the right to write to this repository)" if to else WHO
     more = "" if view.alone else " Several gates wait here, so the reply names this one."
+    if view.unheard:
+        more += " GitHub starts no job for a comment on a commit, so a reply here is found by the next sweep."
     return (
         f"**Reply** with a new comment that begins with one of these; it counts from {who}.{more}\n\n"
         f"```text\n{ways}\n```\n\n"

@@ -47,7 +47,11 @@ def after_answer(desk: Desk, gate: Gate) -> Sent | None:
         if not token:
             return Sent(why=f"no token for {place.host}, so no job was started ({NO_TOKEN}); {later}")
         forge = forge_at(place, token)
-        forge.web.timeout, forge.web.pauses = PATIENCE, (1.0,)  # somebody sits before it
+        forge.web.timeout, forge.web.pauses, forge.web.longest = (
+            PATIENCE,
+            (1.0,),
+            2.0,
+        )  # somebody sits before it
         return Sent(dispatch(desk, forge, gate))
     except GateError as refused:
         return Sent(why=f"no job was started: {refused.message}; {later}")

@@ -16,10 +16,11 @@ OID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Commented:
-    """Somebody commented; what they said is asked of the forge anew."""
+    """Somebody commented, on a commit or elsewhere; what they said is asked of the forge anew."""
 
     comment: int
     repository: str
+    on_commit: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def parse_event(data: bytes) -> Event:
 
 
 def read_event(said: Mapping[str, object]) -> Event:
-    if "comment" in said and "issue" in said:
+    if "comment" in said and ("issue" in said or is_on_commit(said)):
         return read_comment(said)
     inputs = said.get("inputs") if "inputs" in said else said.get("client_payload")
     if isinstance(inputs, Mapping):
@@ -74,7 +75,13 @@ def read_comment(said: Mapping[str, object]) -> Event:
         return Nothing("a program wrote it")
     if not may_answer(str(comment.get("body") or "")):
         return Nothing("it is no reply to a gate")
-    return Commented(number, repository_of(said))
+    return Commented(number, repository_of(said), is_on_commit(said))
+
+
+def is_on_commit(said: Mapping[str, object]) -> bool:
+    """A review's comments name a commit too; their numbers are of a third kind, and they are not for us."""
+    elsewhere = {"issue", "pull_request", "discussion", "review"} & set(said)
+    return not elsewhere and bool(part(said, "comment").get("commit_id"))
 
 
 def read_dispatch(said: Mapping[str, object], inputs: Mapping[str, object]) -> Event:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 BEGIN = "<!-- gitgate "  # every comment of ours begins so
+Thread = int | str
+"""Where comments stand: the number of a pull request or an issue, or a commit's full id."""
 
 
 @dataclass(frozen=True)
@@ -19,10 +21,10 @@ class Author:
 
 @dataclass(frozen=True)
 class Comment:
-    """A comment as the forge has it now. `thread` is the number of its pull request or issue."""
+    """A comment as the forge has it now. Numbers of comments on commits are counted apart from the others'."""
 
     number: int
-    thread: int
+    thread: Thread
     body: str
     author: Author
     created: str
@@ -32,6 +34,11 @@ class Comment:
     @property
     def edited(self) -> bool:
         return self.created != self.updated
+
+    @property
+    def commit(self) -> str:
+        """The commit that it stands on; empty for one of a pull request or an issue."""
+        return self.thread if isinstance(self.thread, str) else ""
 
     @property
     def by_program(self) -> bool:
@@ -62,19 +69,23 @@ class Forge(Protocol):
         """Our own login: only what it wrote is ours."""
         ...
 
-    def fetch_comment(self, number: int) -> Comment | None:
+    def fetch_comment(self, number: int, *, on_commit: bool = False) -> Comment | None:
         """None when it is gone."""
         ...
 
-    def fetch_comments(self, thread: int) -> list[Comment]:
+    def fetch_comments(self, thread: Thread) -> list[Comment]:
         """All of a thread's, oldest first."""
         ...
 
-    def post_comment(self, thread: int, body: str) -> Comment: ...
+    def post_comment(self, thread: Thread, body: str) -> Comment: ...
 
-    def edit_comment(self, number: int, body: str) -> Comment: ...
+    def edit_comment(self, comment: Comment, body: str) -> Comment: ...
 
-    def react(self, number: int, word: str) -> None:
+    def remove_comment(self, comment: Comment) -> None:
+        """Also when it is gone already."""
+        ...
+
+    def react(self, comment: Comment, word: str) -> None:
         """`eyes`, `+1` or `confused` on a comment."""
         ...
 
@@ -82,8 +93,16 @@ class Forge(Protocol):
         """Whether the forge lets this account write to the repository."""
         ...
 
-    def find_pull_requests(self, branch: str) -> list[PullRequest]:
-        """The open ones of a branch of this very repository."""
+    def is_ours(self, repository: str) -> bool:
+        """Whether `owner/name` is this repository, by the name that it has now or the one that it was given here."""
+        ...
+
+    def find_pull_requests(self, branch: str, *, closed: bool = False) -> list[PullRequest]:
+        """The open ones of a branch of this very repository, or those that were closed or merged; newest first."""
+        ...
+
+    def find_pull_requests_with(self, commit: str) -> list[PullRequest]:
+        """The open ones that bring this commit."""
         ...
 
     def fetch_pull_request(self, number: int) -> PullRequest | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from ...core.model import Gate
@@ -13,7 +13,7 @@ from ...service.listing import summaries
 from ...service.reading import find_gate
 from ...service.work import diff_of
 from .comment import Mark, View, read_mark, render
-from .forge import Comment, Forge, PullRequest
+from .forge import Comment, Forge, PullRequest, Thread
 from .web import ForgeFailed, Unclear
 
 OPEN_STATES = frozenset(("awaiting", "answered", "resuming"))
@@ -25,7 +25,7 @@ MOST_DIFF = 200_000
 class Board:
     """A thread as it is: every comment, and which account is ours."""
 
-    thread: int
+    thread: Thread
     ours: str
     comments: tuple[Comment, ...]
 
@@ -46,36 +46,45 @@ class Board:
             for comment in self.comments
         )
 
+    def ours_of(self, key: str) -> list[Comment]:
+        """Ours that say the same thing, oldest first: of two that were posted at once the first counts."""
+        found = [one for one in self.comments if one.author.login == self.ours and key_of(one.body) == key]
+        return sorted(found, key=lambda one: one.number)
+
     def having(self, comment: Comment) -> Board:
         others = [kept for kept in self.comments if kept.number != comment.number]
         return replace(self, comments=tuple(sorted((*others, comment), key=lambda each: each.number)))
 
+    def without(self, comment: Comment) -> Board:
+        return replace(self, comments=tuple(kept for kept in self.comments if kept.number != comment.number))
 
-def load_board(forge: Forge, thread: int) -> Board:
+
+def key_of(body: str) -> str:
+    """What a comment of ours is about: a gate, whatever is shown of it; else the whole of its first line."""
+    mark = read_mark(body)
+    return mark.gate if mark is not None else body.split("\n", 1)[0].strip()
+
+
+def load_board(forge: Forge, thread: Thread) -> Board:
     return Board(thread, forge.fetch_self(), tuple(forge.fetch_comments(thread)))
 
 
-def thread_of(desk: Desk, forge: Forge, gate: Gate) -> int | None:
-    """Where the gate is shown: its pull request, else the one of its branch, else the issue that is set for the rest."""
-    number = gate.opened.config.get("pull_request")
-    if isinstance(number, int) and number > 0:
-        return number
-    branch = gate.opened.work.branch
-    found = forge.find_pull_requests(branch) if branch else []
-    if found:
-        return found[0].number
-    return desk.settings.number("forgeIssue") or None
-
-
 def show(desk: Desk, forge: Forge, gate: Gate, board: Board) -> Board:
-    """The gate's comment, posted or brought up to date; untouched when it says so already."""
+    """The gate's comment, posted or brought up to date; untouched when it says so already.
+
+    One that somebody removed is posted again while the gate is open; of two, which a race leaves, the later one goes.
+    """
     body = render(view_of(desk, forge, gate, board))
-    old = board.marks.get(gate.id)
-    if old is None:
-        return board.having(post_once(forge, board, body))
-    if same_text(old[0].body, body):
+    known = board.ours_of(gate.id)
+    for spare in known[1:]:
+        forge.remove_comment(spare)
+        board = board.without(spare)
+    if not known and gate.closed:
         return board
-    return board.having(forge.edit_comment(old[0].number, body))
+    old = known[0] if known else post_once(forge, board, body)
+    if same_text(old.body, body):
+        return board if known else board.having(old)
+    return board.having(forge.edit_comment(old, body))
 
 
 def view_of(desk: Desk, forge: Forge, gate: Gate, board: Board) -> View:
@@ -84,7 +93,7 @@ def view_of(desk: Desk, forge: Forge, gate: Gate, board: Board) -> View:
         stat, diff = diff_of(desk, gate, stat=True), diff_of(desk, gate)[:MOST_DIFF]
     except GateError:
         stat = diff = ""  # the work stayed where the agent ran
-    return View(gate, stat, diff, forge.site, alone=not others)
+    return View(gate, stat, diff, forge.site, alone=not others, unheard=isinstance(board.thread, str))
 
 
 def same_text(here: str, wanted: str) -> bool:
@@ -100,23 +109,29 @@ def is_waiting(desk: Desk, gate: str) -> bool:
 
 
 def post_once(forge: Forge, board: Board, body: str) -> Comment:
-    """A comment that begins with a mark of ours; when nobody knows whether it was posted, it is looked for."""
-    mark = body.split("\n", 1)[0]
+    """A comment that begins with a mark of ours; when nobody knows whether it was posted, it is looked for.
+
+    A forge creates whatever it is told to. So whoever posted looks again, and takes back what somebody else said before.
+    """
     try:
-        return forge.post_comment(board.thread, body)
+        posted = forge.post_comment(board.thread, body)
     except Unclear:
-        for comment in forge.fetch_comments(board.thread):
-            if comment.author.login == board.ours and comment.body.split("\n", 1)[0].strip() == mark:
-                return comment
-        return forge.post_comment(board.thread, body)
+        found = load_board(forge, board.thread).ours_of(key_of(body))
+        return found[0] if found else forge.post_comment(board.thread, body)
+    first = next(iter(load_board(forge, board.thread).ours_of(key_of(body))), posted)
+    if first.number >= posted.number:
+        return posted
+    forge.remove_comment(posted)
+    return first
 
 
-def gates_of(desk: Desk, pull: PullRequest) -> list[Summary]:
-    """The open gates that belong to a pull request: asked for it, or on its branch."""
+def gates_of(desk: Desk, pull: PullRequest, shown: Collection[str] = ()) -> list[Summary]:
+    """The open gates that belong to a pull request: asked for it, on its branch, or shown on it."""
     return [
         one
         for one in summaries(desk)
         if one.pull_request == str(pull.number)
+        or one.id in shown
         or (not one.pull_request and not pull.foreign and one.branch == pull.branch and one.branch)
     ]
 
@@ -135,9 +150,12 @@ def judge(found: Sequence[Summary]) -> tuple[str, str]:
     return "success", f"answered: {', '.join(one.id for one in found[:5])}"
 
 
-def post_status(desk: Desk, forge: Forge, pull: PullRequest) -> str:
-    """The status of the head that the pull request has now; nothing where it has no gates."""
-    found = gates_of(desk, pull)
+def post_status(desk: Desk, forge: Forge, board: Board) -> str:
+    """The status of the head that the pull request has now; nothing where it has no gates, or is none."""
+    pull = None if isinstance(board.thread, str) else forge.fetch_pull_request(board.thread)
+    if pull is None:
+        return ""
+    found = gates_of(desk, pull, board.marks)
     if not found:
         return ""
     state, words = judge(found)
@@ -149,9 +167,7 @@ def bring_up_to_date(desk: Desk, forge: Forge, gate: Gate, board: Board) -> str:
     """Comment and status after something happened; what could not be told, in words. A later sweep tells it."""
     try:
         show(desk, forge, gate, board)
-        pull = forge.fetch_pull_request(board.thread)
-        if pull is not None:
-            post_status(desk, forge, pull)
+        post_status(desk, forge, board)
     except ForgeFailed as silent:
         return f"the comment is not up to date: {silent.message}"
     return ""

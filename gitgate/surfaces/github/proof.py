@@ -14,7 +14,7 @@ from ...service.reading import find_gate
 from .accept import answered_by, person_of
 from .events import Dispatched
 from .forge import Comment, Forge
-from .posting import Board, load_board, thread_of
+from .posting import Board, load_board
 from .replies import parse, read
 
 
@@ -66,7 +66,9 @@ def is_signed(desk: Desk, commit: str) -> bool:
 def against_comment(desk: Desk, forge: Forge, gate: Gate, said: Answer) -> str:
     """What speaks against the comment that an answer names as where it comes from."""
     number = said.evidence.get("comment")
-    comment = forge.fetch_comment(number) if isinstance(number, int) and number > 0 else None
+    on_commit = bool(said.evidence.get("commit"))
+    named = isinstance(number, int) and number > 0
+    comment = forge.fetch_comment(number, on_commit=on_commit) if named and isinstance(number, int) else None
     if comment is None:
         return "the comment that it was is not there"
     if comment.by_program:
@@ -98,17 +100,20 @@ def against_words(desk: Desk, forge: Forge, gate: Gate, said: Answer, comment: C
 
 
 def against_place(desk: Desk, forge: Forge, gate: Gate, comment: Comment) -> str:
-    """A comment that names no gate is an answer to what was asked on its thread before it, and to that alone."""
-    if thread_of(desk, forge, gate) != comment.thread:
-        return "the comment stands elsewhere"
+    """A comment that names no gate is an answer to what was asked on its thread before it, and to that alone.
+
+    Where the thread is does not matter: a question of ours stands there or does not, whatever became of the pull request.
+    """
     board = load_board(forge, comment.thread)
     asked = board.marks.get(gate.id)
-    if asked is None or asked[0].created > comment.created:
+    if asked is None:
+        return "the question does not stand where the comment does"
+    if asked[0].created > comment.created:
         return "the comment is older than the question"
-    return "the comment answered another gate" if used_elsewhere(desk, board, gate.id, comment.number) else ""
+    return "the comment answered another gate" if used_elsewhere(desk, board, gate.id, comment) else ""
 
 
-def used_elsewhere(desk: Desk, board: Board, gate: str, comment: int) -> bool:
+def used_elsewhere(desk: Desk, board: Board, gate: str, comment: Comment) -> bool:
     for other in board.marks:
         try:
             if other != gate and answered_by(find_gate(desk, other).gate, comment):

@@ -15,10 +15,11 @@ from ...service.reading import find_gate
 from ...service.syncing import sync
 from . import telling
 from .accept import Accepted, Case, accept_comment, answered_by
-from .forge import Comment, Forge
-from .posting import Board, load_board, post_status, show, thread_of
+from .forge import Comment, Forge, Thread
+from .posting import Board, load_board, post_status, show
 from .proof import doubt
 from .replies import may_answer
+from .threads import Pulls, thread_of
 
 
 @dataclass
@@ -37,10 +38,11 @@ def sweep(desk: Desk, forge: Forge) -> Swept:
     done = Swept()
     if remote_of(desk) is not None:
         sync(desk)
-    threads: dict[int, list[Gate]] = {}
+    threads: dict[Thread, list[Gate]] = {}
+    pulls = Pulls(forge)
     for gate in in_order(desk, done):
         try:
-            thread = thread_of(desk, forge, gate)
+            thread = thread_of(desk, forge, gate, pulls)
         except GateError as trouble:
             done.trouble.append(f"gate {gate.id}: {trouble.message}")
             continue
@@ -73,7 +75,7 @@ def in_order(desk: Desk, done: Swept) -> list[Gate]:
 def sweep_thread(desk: Desk, forge: Forge, gates: Sequence[Gate], board: Board, done: Swept) -> None:
     """The comments of one thread that were not heard, then ours brought up to date."""
     for comment in missed(desk, forge, board):
-        accepted = accept_comment(desk, forge, comment.number, board)
+        accepted = accept_comment(desk, forge, comment.number, board, on_commit=bool(comment.commit))
         if accepted.outcome not in ("ignored", "again"):
             done.accepted.append(accepted)
         board = load_board(forge, board.thread)
@@ -82,24 +84,23 @@ def sweep_thread(desk: Desk, forge: Forge, gates: Sequence[Gate], board: Board, 
         before, board = board, show(desk, forge, now, board)
         if board is not before:
             done.shown.append(gate.id)
-    pull = forge.fetch_pull_request(board.thread)
-    if pull is not None:
-        post_status(desk, forge, pull)
+    post_status(desk, forge, board)
 
 
 def missed(desk: Desk, forge: Forge, board: Board) -> list[Comment]:
     """Comments of people that may answer what still waits, and that nothing was said to yet."""
     found = []
+    ours = [one for one in board.comments if one.author.login == board.ours]
     for comment in board.comments:
         case = Case(desk, forge, board, comment)
-        if comment.by_program or not may_answer(comment.body) or board.says(telling.about(comment)):
+        if comment.by_program or not may_answer(comment.body) or telling.was_told(comment, ours):
             continue
-        if case.waiting and not any(is_taken(desk, gate, comment.number) for gate in board.marks):
+        if case.waiting and not any(is_taken(desk, gate, comment) for gate in board.marks):
             found.append(comment)
     return found
 
 
-def is_taken(desk: Desk, gate: str, comment: int) -> bool:
+def is_taken(desk: Desk, gate: str, comment: Comment) -> bool:
     try:
         return answered_by(find_gate(desk, gate).gate, comment)
     except GateError:

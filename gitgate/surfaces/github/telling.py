@@ -27,13 +27,26 @@ def about(comment: Comment) -> str:
     return f"<!-- gitgate told=c{comment.number} -->"
 
 
+def person(comment: Comment) -> str:
+    return f"<!-- gitgate told=p{comment.author.number}"
+
+
+def was_told(comment: Comment, ours: Sequence[Comment]) -> bool:
+    """Whether one of ours is about this comment, or told its author after it that their word does not count."""
+    return any(
+        said.body.startswith(about(comment))
+        or (said.body.startswith(f"{person(comment)} ") and said.created >= comment.created)
+        for said in ours
+    )
+
+
 def who(comment: Comment) -> str:
     return f"[{span(comment.author.login, 60)}]({comment.url})"
 
 
 def unpermitted(comment: Comment, gate: str) -> Note:
     """Once for each person and gate, however often they try."""
-    mark = f"<!-- gitgate told=p{comment.author.number} gate={gate} -->"
+    mark = f"{person(comment)} gate={gate} -->"
     return Note(
         mark, f"{who(comment)}: this is no answer. It takes somebody who may write to this repository."
     )

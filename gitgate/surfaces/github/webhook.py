@@ -24,7 +24,7 @@ MOST_QUEUED = 256
 MOST_REMEMBERED = 10_000
 PATIENCE = 10.0
 SHORTEST_SECRET = 16
-EVENTS = frozenset(("issue_comment", "ping"))
+EVENTS = frozenset(("issue_comment", "commit_comment", "ping"))
 
 
 def signed(secret: str, body: bytes, signature: str) -> bool:

@@ -6,14 +6,13 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from forges.standin import Fault, Forge, forge_server
+from forges.standin import Fault, Forge
 from resuming import Agent
-from testbed.command import COMMAND, Command
+from testbed.command import COMMAND
 from testbed.repositories import Clone
 
 from .conftest import THREAD, Team
@@ -310,22 +309,6 @@ def test_show_prints_what_would_be_posted(team: Team) -> None:
     said = team.cli.quick("github", "show", gate, cwd=team.agents.path, code=0)
     assert "**Reply**" in said.out
     assert len(team.forge.asked) == before
-
-
-def test_gitea_is_spoken_to_through_the_same_seam(
-    bare: Clone, clone_of: Callable[..., Clone], cli: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another forge, another API: the question is shown there, and a reply is the answer."""
-    with forge_server("gitea") as forge:
-        forge.join("gitea-actions", "Bot", "write", token="tea-token")
-        forge.join("ada", permission="owner")
-        for name, value in {**forge.env, "GITHUB_TOKEN": "tea-token", "GITEA_ACTIONS": "true"}.items():
-            monkeypatch.setenv(name, value)
-        team = Team(forge, bare, clone_of, cli, tmp_path)
-        gate = team.ask("Which?")
-        assert team.reply("/answer Postgres")["outcome"] == "answered"
-        assert team.gate(gate)["answer"]["via"] == "gitea"
-        assert all(line.split()[1].startswith("/") for line in forge.asked)
 
 
 def test_the_command_is_the_installed_one(forge: Forge) -> None:

@@ -1,0 +1,71 @@
+"""Surfaces: where a gate is shown: its pull request, that of its branch or its commit, else an issue or its commit, by setting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ...core.model import Gate
+from ...service.desk import Desk
+from .comment import read_mark
+from .forge import Forge, PullRequest, Thread
+
+
+@dataclass
+class Pulls:
+    """What the forge said of pull requests, remembered for as long as one look at everything takes."""
+
+    forge: Forge
+    branches: dict[tuple[str, bool], list[PullRequest]] = field(default_factory=dict)
+    commits: dict[str, list[PullRequest]] = field(default_factory=dict)
+
+    def of_branch(self, branch: str, *, closed: bool = False) -> list[PullRequest]:
+        if (branch, closed) not in self.branches:
+            self.branches[branch, closed] = self.forge.find_pull_requests(branch, closed=closed)
+        return self.branches[branch, closed]
+
+    def of_commit(self, commit: str) -> list[PullRequest]:
+        """Those whose head it is; else those that bring it."""
+        if commit not in self.commits:
+            found = self.forge.find_pull_requests_with(commit)
+            self.commits[commit] = [one for one in found if one.head == commit] or found
+        return self.commits[commit]
+
+
+def thread_of(desk: Desk, forge: Forge, gate: Gate, pulls: Pulls | None = None) -> Thread | None:
+    """Where the gate is, or is to be, shown; None where no pull request is open and no setting names another place."""
+    number = gate.opened.config.get("pull_request")
+    if isinstance(number, int) and number > 0:
+        return number
+    known = pulls or Pulls(forge)
+    found = of_work(known, gate)
+    if found is not None:
+        return found.number
+    shown = shown_on_closed(forge, known, gate)
+    if shown is not None:
+        return shown
+    if desk.settings.number("forgeIssue"):
+        return desk.settings.number("forgeIssue")
+    return gate.opened.work.base if desk.settings.flag("forgeCommit") else None
+
+
+def of_work(pulls: Pulls, gate: Gate) -> PullRequest | None:
+    """The open one of the gate's branch; else the only one that brings the commit that the agent began at."""
+    work = gate.opened.work
+    found = pulls.of_branch(work.branch) if work.branch else []
+    if found:
+        return found[0]
+    bringing = pulls.of_commit(work.base) if work.base else []
+    return bringing[0] if len(bringing) == 1 else None
+
+
+def shown_on_closed(forge: Forge, pulls: Pulls, gate: Gate) -> int | None:
+    """A pull request that was closed or merged while the gate waits goes on showing it; a new gate does not begin there."""
+    branch = gate.opened.work.branch
+    found = pulls.of_branch(branch, closed=True) if branch else []
+    for pull in found[:1]:
+        ours = forge.fetch_self()
+        for comment in forge.fetch_comments(pull.number):
+            mark = read_mark(comment.body) if comment.author.login == ours else None
+            if mark is not None and mark.gate == gate.id:
+                return pull.number
+    return None
