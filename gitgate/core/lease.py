@@ -47,7 +47,8 @@ def parse(message: str) -> Lease | None:
     """The lease that a commit's message holds, or None when it is not one of ours."""
     said = trailers.parse(message) or {}
     term, beat = said.get("Term", ""), said.get("Beat", "")
-    if not all(said.get(name) for name in ("Gate", "Nonce", "Expires")) or not (term + beat).isdecimal():
+    numbered = term.isdecimal() and beat.isdecimal()
+    if not all(said.get(name) for name in ("Gate", "Nonce", "Expires")) or not numbered:
         return None
     return Lease(
         gate=said["Gate"],

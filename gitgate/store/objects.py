@@ -13,7 +13,9 @@ from typing import IO, NamedTuple, Protocol
 
 from ..errors import BrokenRecord, Failure
 from .git import Git, Piped
+from .loose import Damaged, TooLarge, object_folders, read_loose
 from .packing import name_of, pack_of
+from .patience import Patient
 from .repository import Repository
 
 BLOB, TREE, COMMIT = "blob", "tree", "commit"
@@ -69,6 +71,7 @@ class PlumbingObjects:
     def __init__(self, git: Git, reader: Piped | None = None, width: int = 20) -> None:
         self.git = git
         self.reader = reader
+        self.said: Patient | None = None
         self.width = width
         self.waiting: dict[str, tuple[str, bytes]] | None = None
         self.known: dict[str, tuple[str, bytes]] = {}
@@ -93,23 +96,24 @@ class PlumbingObjects:
 
     def ask(self, name: str) -> tuple[str, str, bytes]:
         """The object of this name, its kind and its contents."""
-        into, out = self.pipes()
+        into, said = self.pipes()
         into.write(f"{name}\n".encode())
         into.flush()
-        head = out.readline().split()
+        try:
+            head = said.line().split()
+            size = int(head[2]) if len(head) == 3 else 0
+            payload = said.exactly(size + 1) if len(head) == 3 and size <= MOST_BYTES else b""
+        except TimeoutError as silent:
+            raise self.drop(stuck(name, silent)) from silent
         if not head:
-            self.drop()
-            raise damaged(name)
+            raise self.drop(damaged(name))
         if len(head) != 3:
             raise missing(name)
-        if int(head[2]) > MOST_BYTES:
-            self.drop()
-            raise too_large(name, int(head[2]))
-        payload = out.read(int(head[2]))
-        if len(payload) + len(out.read(1)) != int(head[2]) + 1:
-            self.drop()
-            raise damaged(name)
-        return head[0].decode(), head[1].decode(), payload
+        if size > MOST_BYTES:
+            raise self.drop(too_large(name, size))
+        if len(payload) != size + 1:
+            raise self.drop(damaged(name))
+        return head[0].decode(), head[1].decode(), payload[:-1]
 
     def write(self, kind: str, payload: bytes) -> str:
         if self.waiting is None:
@@ -137,23 +141,26 @@ class PlumbingObjects:
             self.git.run("unpack-objects", "-q", input=pack)
             self.waiting.clear()
 
-    def pipes(self) -> tuple[IO[bytes], IO[bytes]]:
+    def pipes(self) -> tuple[IO[bytes], Patient]:
         if self.reader is None:
             self.reader = self.git.pipe("cat-file", "--batch")
         if self.reader.stdin is None or self.reader.stdout is None:
             raise Failure("git cat-file has no pipes")
-        return self.reader.stdin, self.reader.stdout
+        if self.said is None:
+            self.said = Patient(self.reader.stdout.fileno())
+        return self.reader.stdin, self.said
 
     def close(self) -> None:
         if self.reader is not None:
             self.reader.communicate()
-            self.reader = None
+            self.reader = self.said = None
 
-    def drop(self) -> None:
+    def drop(self, why: BrokenRecord) -> BrokenRecord:
         """End the reader in the middle of its answer; the next question starts another."""
         if self.reader is not None:
             self.reader.kill()
         self.close()
+        return why
 
 
 class LibraryObjects:
@@ -171,15 +178,25 @@ class LibraryObjects:
         self.names = {number: name for name, number in self.kinds.items()}
         self.failure = pygit2.GitError
         self.odb = pygit2.Repository(str(repo.git_dir)).odb
+        self.folders = object_folders(repo.common_dir / "objects")
         # What a push brings is kept apart until it is accepted; git tells a hook where, and libgit2 does not listen.
         incoming = repo.git.env.get("GIT_OBJECT_DIRECTORY")
         if incoming:
             self.odb.add_disk_alternate(str(repo.git_dir / incoming))
+            self.folders.insert(0, str(repo.git_dir / incoming))
         # A size without the object; older releases of pygit2 have no such call.
         self.header: Callable[[str], tuple[int, int]] | None = getattr(self.odb, "read_header", None)
 
     def read(self, oid: str) -> tuple[str, bytes]:
         check_oid(oid)
+        try:
+            loose = read_loose(self.folders, oid, MOST_BYTES)
+        except TooLarge as large:
+            raise too_large(oid, large.size) from large
+        except (Damaged, OSError) as unreadable:
+            raise damaged(oid) from unreadable
+        if loose is not None:
+            return loose
         try:
             size = self.header(oid)[1] if self.header is not None else 0
             if size > MOST_BYTES:
@@ -229,6 +246,10 @@ def missing(oid: str) -> BrokenRecord:
 
 def damaged(oid: str) -> BrokenRecord:
     return BrokenRecord(f"object {oid[:12]} is damaged", hint="git fsck")
+
+
+def stuck(oid: str, silent: TimeoutError) -> BrokenRecord:
+    return BrokenRecord(f"object {oid[:12]} may be damaged: reading it, git {silent}", hint="git fsck")
 
 
 def too_large(oid: str, size: int) -> BrokenRecord:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import zlib
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitgate.errors import BrokenRecord
-from gitgate.store import objects
+from gitgate.store import objects, patience
 from gitgate.store.objects import (
     BLOB,
     COMMIT,
@@ -183,6 +184,56 @@ def test_a_damaged_file_is_told_and_the_store_goes_on(real: Objects, repo: Clone
     with pytest.raises(BrokenRecord, match=oid[:12]):
         real.read(oid)
     assert real.read(fine) == (BLOB, b"fine")
+
+
+@pytest.mark.parametrize("size", [40, 200_000])
+def test_an_object_cut_off_after_its_header_is_told(real: Objects, repo: Clone, size: int) -> None:
+    """Git has said how long it is by then; the error comes, and the next object is read."""
+    content = random.Random(size).randbytes(size)  # noqa: S311 - it has to be the same each time
+    oid = repo.git("hash-object", "-w", "--stdin", input=content)
+    place = repo.path / ".git" / "objects" / oid[:2] / oid[2:]
+    whole = place.read_bytes()
+    place.chmod(0o644)
+    for cut in (len(whole) // 2, len(whole) - 1):
+        place.write_bytes(whole[:cut])
+        with pytest.raises(BrokenRecord, match=oid[:12]):
+            real.read(oid)
+    place.write_bytes(whole)
+    assert real.read(oid) == (BLOB, content)
+
+
+def test_borrowed_objects_are_read_with_the_same_care(repo: Clone, tmp_path: Path) -> None:
+    """A clone that shares another's folder of objects: found there, and a damaged one told."""
+    oid = repo.git("hash-object", "-w", "--stdin", input="true")
+    borrower = tmp_path / "borrower"
+    subprocess.run(["git", "clone", "-q", "--shared", str(repo.path), str(borrower)], check=True)
+    store = LibraryObjects(Clone(borrower).repository)
+    assert store.read(oid) == (BLOB, b"true")
+    place = repo.path / ".git" / "objects" / oid[:2] / oid[2:]
+    place.chmod(0o644)
+    place.write_bytes(place.read_bytes()[:-2])
+    with pytest.raises(BrokenRecord, match="damaged"):
+        store.read(oid)
+    store.close()
+
+
+@pytest.mark.parametrize("said", ["", f"{ABSENT} blob 10\n", f"{ABSENT} blob 10\nhalf"])
+def test_a_git_that_falls_silent_is_not_waited_for(
+    repo: Clone, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    """Some versions turn round in themselves over a damaged file. It is ended, and another is asked what comes next."""
+    monkeypatch.setattr(patience, "PATIENCE", 0.1)
+    stuck = subprocess.Popen(
+        ["sh", "-c", 'read asked; printf "$1"; exec sleep 60', "git", said],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    store = PlumbingObjects(repo.repository.git, stuck)
+    with pytest.raises(BrokenRecord, match=r"damaged: reading it, git has said nothing for 0\.1 s"):
+        store.read(ABSENT)
+    assert stuck.returncode is not None
+    assert store.read(repo.git("rev-parse", "HEAD"))[0] == COMMIT
+    store.close()
 
 
 def test_other_content_than_the_name_says_is_an_error_and_not_an_answer(real: Objects, repo: Clone) -> None:
