@@ -38,3 +38,12 @@ def read_lines(prompt: str) -> str:
 
 def more_is_there() -> bool:
     return bool(select.select([sys.stdin], [], [], PASTED_WITHIN)[0])
+
+
+def choose(prompt: str, words: str) -> str:
+    """One of the letters in `words`; anything else is asked again."""
+    while True:
+        word = read_word(prompt).strip().lower()[:1]
+        if word and word in words:
+            return word
+        sys.stderr.write(f"  expected one of {', '.join(words)}\n")
