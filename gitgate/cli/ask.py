@@ -52,7 +52,7 @@ MOST_LEFT_OUT = 10
     multiple=True,
     metavar="PATH",
     type=click.Path(dir_okay=False),
-    help="A file to show with the question; repeatable.",
+    help="A file to show with the question, from where you are; repeatable.",
 )
 @click.option("--priority", type=click.Choice(list(reversed(PRIORITIES))), help="How pressing it is.")
 @click.option("--confidence", type=click.FloatRange(0, 1), help="How sure you are of your own view, 0 to 1.")
@@ -73,7 +73,10 @@ MOST_LEFT_OUT = 10
 @click.option("--no-work", is_flag=True, help="Leave the partial work out.")
 @click.option("--no-untracked", is_flag=True, help="Leave untracked files out.")
 @click.option(
-    "--include", multiple=True, metavar="PATH", help="Take this file although it looks secret or is large."
+    "--include",
+    multiple=True,
+    metavar="PATH",
+    help="Take this file although it looks secret or is large; from where you are.",
 )
 @click.option("--push/--no-push", default=None, help="Insist on pushing, or stay local.")
 @session_options
@@ -99,7 +102,7 @@ def ask_command(screen: Screen, **flags: Any) -> int:
     wishes = Wishes(
         work=not flags["no_work"],
         untracked=not flags["no_untracked"],
-        include=flags["include"],
+        include=tuple(from_here(flags["include"], desk, screen.start)),
         push=flags["push"],
         wait=waits,
     )
@@ -197,6 +200,14 @@ def from_here(paths: tuple[str, ...], desk: Desk, start: Path) -> list[str]:
     return [str(below / path) for path in paths]
 
 
+def as_typed(path: str, desk: Desk, start: Path) -> str:
+    """The other way round: a path from the top as it is typed here."""
+    from os.path import relpath
+
+    top, here = desk.repo.place.resolve(), start.resolve()
+    return relpath(top / path, here) if here.is_relative_to(top) else path
+
+
 def attachments_of(paths: tuple[str, ...], desk: Desk) -> dict[str, bytes]:
     from ..store.attach import read
 
@@ -219,7 +230,7 @@ def tell(screen: Screen, desk: Desk, asked: Asked, *, waits: bool) -> None:
     screen.say(
         f"gate {gate.id} {'→ ' + str(published.remote) if published.pushed else 'is here'}; {work_words(asked)}"
     )
-    tell_left_out(screen, gate.opened.work.left_out)
+    tell_left_out(screen, desk, gate.opened.work.left_out)
     if gate.opened.delivery == "resume" and published.pushed and not published.session:
         screen.say(session_words(desk, gate))
     if published.pushed and published.reason:
@@ -234,10 +245,11 @@ def tell(screen: Screen, desk: Desk, asked: Asked, *, waits: bool) -> None:
     screen.say_once(desk)
 
 
-def tell_left_out(screen: Screen, left_out: Sequence[tuple[str, str]]) -> None:
+def tell_left_out(screen: Screen, desk: Desk, left_out: Sequence[tuple[str, str]]) -> None:
     """Each file that stayed here, with its reason; `--include` takes what looks secret or is large, and nothing else."""
     for path, reason in left_out[:MOST_LEFT_OUT]:
-        taken = f"; --include {quote(path)} takes it" if "secret" in reason or " MB, " in reason else ""
+        typed = quote(path if path.startswith('"') else as_typed(path, desk, screen.start))
+        taken = f"; --include {typed} takes it" if "secret" in reason or " MB, " in reason else ""
         screen.say(f"left out of the work: {path} ({reason}){taken}")
     if len(left_out) > MOST_LEFT_OUT:
         screen.say(f"left out of the work: {len(left_out) - MOST_LEFT_OUT} more, named by git gate show")

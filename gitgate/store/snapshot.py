@@ -284,7 +284,7 @@ def _named(top: Path, name: str) -> bytes:
         )
     if lstat(top, relative) is None:
         raise Usage(
-            f"nothing is at {printable(relative)}", hint="name a path relative to the top of the working tree"
+            f"nothing is at {printable(relative)}", hint=f"name a file or a folder beneath {top}"
         )
     return relative
 

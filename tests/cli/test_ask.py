@@ -87,6 +87,25 @@ def test_what_stays_is_named(cli: Command, repo: Clone, ask: Ask) -> None:
     assert "keys/0/.env" in cli.quick("diff", gate, "--stat").out
 
 
+@pytest.mark.parametrize(
+    ("place", "typed"), [("keys/0", ".env"), ("docs", "../keys/0/.env"), ("", "keys/0/.env")]
+)
+def test_what_stays_is_named_as_it_is_typed(cli: Command, repo: Clone, place: str, typed: str) -> None:
+    """From where one stands, as the files of other flags are."""
+    repo.write("keys/0/.env", "TOKEN=1\n")
+    repo.write("docs/plan", "")
+    said = cli.quick("ask", "Which?", cwd=repo.path / place, code=0)
+    assert (
+        f"left out of the work: keys/0/.env (its name says that it holds secrets); --include {typed} takes it"
+        in said.err
+    )
+    gate = cli.quick("ask", "Which?", "--include", typed, cwd=repo.path / place, code=0).line
+    assert "keys/0/.env" in cli.quick("diff", gate, "--stat").out
+    assert (
+        "nothing is at" in cli.quick("ask", "Which?", "--include", "nope", cwd=repo.path / place, code=2).err
+    )
+
+
 def test_a_remote_that_is_away(cli: Command, repo: Clone) -> None:
     """The gate is safe here: exit 0 with a warning; 1 under --push and in CI."""
     repo.git("remote", "add", "origin", "file:///nonexistent/x.git")
