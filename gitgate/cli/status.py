@@ -29,14 +29,24 @@ def status_command(screen: Screen, gate_id: str | None) -> None:
 def tree_command(screen: Screen, all_: bool) -> None:
     """Gates under the branch that their work is on; a gate that follows another stands below it."""
     from ..render.tree import tree
+    from ..service.lineage import families
     from ..service.listing import Filter, by_branch, listed
 
     desk = screen.desk()
     states = () if all_ else ("awaiting", "answered", "resuming", "failed")
-    branches = by_branch(listed(desk, Filter(all=all_, states=states)))
+    branches = families(desk, by_branch(listed(desk, Filter(all=all_, states=states))))
     shape = {
-        name: [{"id": s.id, "state": s.state, "title": s.title, "question": s.question} for s in found]
-        for name, found in branches.items()
+        name: [
+            {
+                "id": one.id,
+                "state": one.state,
+                "title": one.title,
+                "question": one.question,
+                "follows": family.follows.get(one.id),
+            }
+            for one in family.found
+        ]
+        for name, family in branches.items()
     }
     if branches:
         screen.emit(

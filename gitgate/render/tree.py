@@ -1,36 +1,51 @@
-"""Render: gates under their branches."""
+"""Render: gates under their branches, and below a gate those that follow it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
 
 from ..core.text import clip, one_line
 from .paint import STATE_COLORS, paint
 from .table import Row
 
+LEAST_TITLE = 20
+DEEPEST = 12
 
-def tree(branches: Mapping[str, Sequence[Row]], cells: int, *, color: bool = False) -> list[str]:
+
+class Family(Protocol):
+    """The gates of a branch."""
+
+    @property
+    def first(self) -> Sequence[Row]: ...
+    def children(self, of: str) -> Sequence[Row]: ...
+
+
+def tree(branches: Mapping[str, Family], cells: int, *, color: bool = False) -> list[str]:
     lines: list[str] = []
     for name in sorted(branches):
         lines.append(paint(one_line(name) or "(no branch)", "bold", on=color))
-        rows = branches[name]
-        for place, row in enumerate(rows):
-            corner = "└─" if place == len(rows) - 1 else "├─"
-            state = paint(f"[{one_line(row.state)}]", STATE_COLORS.get(row.state, ""), on=color)
-            lines.append(
-                clip_tail(
-                    f"{corner} {one_line(row.id[:6])} {state} ",
-                    one_line(row.title),
-                    cells,
-                    len(one_line(row.state)),
-                )
-            )
-            bar = "  " if place == len(rows) - 1 else "│ "
-            if one_line(row.question) != one_line(row.title):
-                lines.append(clip(f"{bar}   Question: {one_line(row.question)}", cells))
+        lines.extend(family_lines(branches[name], cells, color=color))
     return lines
 
 
-def clip_tail(head: str, tail: str, cells: int, state: int) -> str:
-    """Only the title is cut: colour codes take no room."""
-    return head + clip(tail, max(20, cells - 14 - state))
+def family_lines(family: Family, cells: int, *, color: bool) -> Iterator[str]:
+    """Each gate with what follows it below. A long story is not indented out of sight."""
+    todo = side_by_side(family.first, "")
+    while todo:
+        row, lead, last = todo.pop()
+        state = one_line(row.state)
+        head = f"{lead}{'└─' if last else '├─'} {one_line(row.id[:6])} "
+        painted = paint(f"[{state}]", STATE_COLORS.get(row.state, ""), on=color)
+        # Only the title is cut: colour codes take no room.
+        room = max(LEAST_TITLE, cells - len(head) - len(state) - 3)
+        yield f"{head}{painted} {clip(one_line(row.title), room)}"
+        below = f"{lead}{'   ' if last else '│  '}" if len(lead) < 3 * DEEPEST else lead
+        if one_line(row.question) != one_line(row.title):
+            yield clip(f"{below}  Question: {one_line(row.question)}", cells)
+        todo += side_by_side(family.children(row.id), below)
+
+
+def side_by_side(rows: Sequence[Row], lead: str) -> list[tuple[Row, str, bool]]:
+    """As a stack: the first one on top."""
+    return [(row, lead, place == 0) for place, row in enumerate(reversed(rows))]

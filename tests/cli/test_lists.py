@@ -249,3 +249,35 @@ def test_a_forged_gate_is_harmless(cli: Command, repo: Clone, ask: Ask) -> None:
     assert cli.quick("show", "abcdefghij", code=1).err
     assert cli.quick("respond", "bcdefghijk", "words", code=1).err
     assert not any(sign in cli.quick("show", "zz\u202ezz", code=1).err for sign in ("\x9b", "\u202e"))
+
+
+def test_a_gate_that_follows_another_stands_below_it(cli: Command, repo: Clone, ask: Ask) -> None:
+    """Also where the one before is over; on another branch it stands by itself."""
+    first = ask("First?", "--title", "The first")
+    cli.quick("respond", first, "yes", code=0)
+
+    def after(before: str, *words: str) -> str:
+        return cli.quick("ask", *words, "-q", env={"GITGATE_GATE": before}, code=0).line
+
+    second = after(first, "Second?")
+    third = after(second, "Third?")
+    other = ask("Other?", "--priority", "low")
+    repo.git("checkout", "-q", "-b", "side")
+    aside = after(first, "Aside?")
+    assert cli.quick("tree", code=0).out.splitlines() == [
+        "main",
+        f"├─ {first[:6]} [answered] The first",
+        "│    Question: First?",
+        f"│  └─ {second[:6]} [awaiting] Second?",
+        f"│     └─ {third[:6]} [awaiting] Third?",
+        f"└─ {other[:6]} [awaiting] Other?",
+        "side",
+        f"└─ {aside[:6]} [awaiting] Aside?",
+    ]
+    shapes = cli.quick("tree", "--json", code=0).json["branches"]["main"]
+    assert {one["id"]: one["follows"] for one in shapes} == {
+        first: None,
+        second: first,
+        third: second,
+        other: None,
+    }
