@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..core.text import counted
 from ..errors import GateError
 from .lists import gates_of, gather, lines_of
 from .screen import Screen
@@ -35,7 +36,7 @@ def list_everywhere(screen: Screen, flags: dict[str, Any]) -> None:
         screen.page("\n\n".join(parts))
     elif not screen.as_json:
         screen.say(
-            f"nothing waits for you in {len(known)} repositories"
+            f"nothing waits for you in {counted(len(known), 'repository')}"
             if known
             else "no repository is known: git gate init in each"
         )

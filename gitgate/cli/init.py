@@ -44,7 +44,7 @@ def init_command(screen: Screen, **flags: Any) -> int:
     found = parts.removal(desk, named) if flags["remove"] else parts.wanted(desk, chosen)
     if not flags["dry_run"]:
         parts.take(found)
-    tell(screen, found, dry_run=flags["dry_run"])
+    tell(screen, found, dry_run=flags["dry_run"], remove=flags["remove"])
     if not flags["remove"]:
         tell_of_hooks(screen, desk)
     if not (flags["dry_run"] or flags["remove"] or flags["server"]):
@@ -52,12 +52,25 @@ def init_command(screen: Screen, **flags: Any) -> int:
     return exits.DONE
 
 
-def tell(screen: Screen, found: Sequence[Step], *, dry_run: bool) -> None:
+def tell(screen: Screen, found: Sequence[Step], *, dry_run: bool, remove: bool) -> None:
     listed = [{"step": step.name, "means": step.words, "done": step.done or not dry_run} for step in found]
     screen.emit("init", {"dry_run": dry_run, "steps": listed}, "")
+    if remove:
+        tell_removed(screen, [step for step in found if not step.done], dry_run=dry_run)
+        return
     for step in found:
         mark = "as it was" if step.done else "to do" if dry_run else "done"
         screen.say(f"{mark:<9}  {step.name}: {step.words}")
+
+
+def tell_removed(screen: Screen, found: Sequence[Step], *, dry_run: bool) -> None:
+    """Only what was there: of what init never did, nothing can be undone."""
+    for step in found:
+        screen.say(f"{'to undo' if dry_run else 'undone':<9}  {step.name}: {step.words}")
+    if not found:
+        screen.say("there is nothing of init to undo here")
+    elif not dry_run:
+        screen.say("gates, sessions and your own settings stay; set up again: git gate init")
 
 
 def tell_of_hooks(screen: Screen, desk: Desk) -> None:
@@ -72,6 +85,7 @@ def tell_of_hooks(screen: Screen, desk: Desk) -> None:
 
 def first_sync(screen: Screen) -> None:
     """What waits already; a network that is down is no reason to fail."""
+    from ..core.text import counted
     from ..errors import GateError
     from ..service.publishing import remote_of
     from ..service.syncing import bring_home
@@ -86,4 +100,4 @@ def first_sync(screen: Screen) -> None:
     except GateError as silent:
         screen.warn(f"{silent.message}; later: git gate sync")
         return
-    screen.say(f"{remote}: {len(done.new)} gates that were not here. next: git gate list")
+    screen.say(f"{remote}: {counted(len(done.new), 'gate')} not known here before. next: git gate list")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from . import exits
-from .screen import Screen, complete_ids, verb
+from .screen import Screen, complete_ids, explain_alone, verb
 
 if TYPE_CHECKING:
     from ..core.model import Gate
@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from ..service.policybook import Book
 
 
-@click.group("policy")
-def policy_command() -> None:
+@click.group("policy", invoke_without_command=True)
+@verb
+def policy_command(screen: Screen) -> None:
     """Who may answer what."""
+    explain_alone(screen)
 
 
 @policy_command.command("check")

@@ -204,6 +204,15 @@ def verb(command: Callable[..., object]) -> Callable[..., object]:
     return update_wrapper(with_screen, command)
 
 
+def explain_alone(screen: Screen) -> None:
+    """A verb of verbs, by itself, says what there is, as git does; what was said to it goes for the verb within it, too."""
+    ctx = click.get_current_context()
+    ctx.obj = screen
+    if ctx.invoked_subcommand is None:
+        text = ctx.get_help()
+        screen.emit("help", {"topic": ctx.info_name, "text": text}, text)
+
+
 def named(failed: GateError, given: str | None) -> None:
     """Make the hint ready to type: the gate that was named stands where it says ID."""
     if given and "ID" in failed.hint.split():

@@ -5,12 +5,14 @@ from __future__ import annotations
 import click
 
 from . import exits
-from .screen import Screen, gate_argument, verb
+from .screen import Screen, explain_alone, gate_argument, verb
 
 
-@click.group("session")
-def session_command() -> None:
+@click.group("session", invoke_without_command=True)
+@verb
+def session_command(screen: Screen) -> None:
     """The saved conversations of agents."""
+    explain_alone(screen)
 
 
 @session_command.command("drop")

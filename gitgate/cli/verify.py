@@ -52,11 +52,9 @@ def shape(problem: Problem) -> dict[str, str]:
 
 
 def summary(done: Audit) -> str:
+    from ..core.text import counted
+
     words = [counted(done.gates, "gate"), counted(done.events, "event")]
     words += [counted(count, f"{word} signature") for word, count in sorted(done.signatures.items())]
     wrong = counted(len(done.problems), "problem") if done.problems else "nothing is wrong"
     return f"{', '.join(words)}: {wrong}"
-
-
-def counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"

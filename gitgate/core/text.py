@@ -159,6 +159,12 @@ def _wrapped(line: str, room: int) -> list[str]:
     return [*lines, current.rstrip()]
 
 
+def counted(count: int, what: str) -> str:
+    """`1 gate`, `2 gates`, `3 repositories`."""
+    many = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+    return f"{count} {what if count == 1 else many}"
+
+
 def _pieces(word: str, room: int) -> list[str]:
     """`word`, cut where it is longer than a line."""
     if width(word) <= room:

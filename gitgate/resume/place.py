@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from ..core.model import Gate, Work
+from ..core.text import counted
 from ..errors import GateError, WorkFailed
 from ..service import presence
 from ..service.desk import Desk
@@ -249,7 +250,7 @@ def with_branch_news(desk: Desk, gate: Gate, found: Situation) -> Situation:
         )
         return replace(found, moved="; ".join(part for part in (found.moved, words) if part))
     count = desk.repo.git.text("rev-list", "--count", f"{work.base}..{tip}")
-    words = f"branch {work.branch} went on by {count} commits meanwhile, to {tip[:10]}"
+    words = f"branch {work.branch} went on by {counted(int(count), 'commit')} meanwhile, to {tip[:10]}"
     clashes = commits.conflicts(desk.repo.git, tip, work.commit)
     words += "; merging it would conflict" if clashes else "; your work merges with it without conflicts"
     return replace(

@@ -15,6 +15,7 @@ from ..core.answers import printed
 from ..core.model import Gate
 from ..core.prompt import Circumstances, resume_prompt
 from ..core.session import SavedSession, SessionRef
+from ..core.text import counted
 from ..errors import GateError, RemoteUnreachable
 from ..service import agency, claiming, holding, sessions
 from ..service.claiming import Claimant, ClaimLost, Held
@@ -285,7 +286,7 @@ def conclude(
     remains = delivery.clean_up(desk, found, done, asked_again=again)
     if remains:
         errand.say(remains)
-    made = f": {len(done.commits)} commits on {done.target.branch}" if done.commits else ""
+    made = f": {counted(len(done.commits), 'commit')} on {done.target.branch}" if done.commits else ""
     errand.say(f"gate {held.gate.id} resumed{made}")
     branch = done.target.branch if done.commits else ""
     return Done(held.gate.id, "resumed", remains, log, branch, done.commits, held.attempt, again)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..core.text import counted
 from ..errors import GateError
 from ..service.claiming import Claimant
 from ..service.deadlines import act
@@ -94,7 +95,7 @@ def work(plan: Plan, say: Callable[[str], None], stopping: threading.Event, *, o
     stations = [station(plan, place, say, stopping) for place in plan.places]
     most = plan.most or max(one.desk.settings.number("maxAgents") for one in stations)
     shift = Shift([one.crew for one in stations], most, stopping)
-    say(f"working in {len(stations)} repositories, at most {most} agents at once")
+    say(f"working in {counted(len(stations), 'repository')}, at most {counted(most, 'agent')} at once")
     try:
         while not stopping.is_set():
             for one in stations:

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..core import codec, trailers
 from ..core.ids import is_id
-from ..core.model import Asker, Gate
+from ..core.model import Gate
 from ..core.session import SavedSession, SessionRef
 from ..errors import BrokenRecord, Failure, GateError, MissingExtra, UnknownGate
 from ..store.objects import FOLDER, REGULAR
@@ -27,7 +27,7 @@ from .asking import digest_of
 from .desk import Desk
 from .publishing import push_moves, remote_of
 from .recording import NOBODY
-from .starting import CannotStart
+from .starting import CannotStart, place_of
 
 DOCUMENT, SEALED, FILES = "session.yaml", "session.age", "files"
 MOST_BYTES = 64_000_000
@@ -93,12 +93,6 @@ def bring(desk: Desk, gate: Gate) -> SavedSession:
             f"gate {gate.id}: the saved session is not the one that asked", hint="git gate verify"
         )
     return replace(saved, agent=session.agent)
-
-
-def place_of(asked: Asker) -> str:
-    """Machine and directory, as the asker told them."""
-    where = " in ".join(word for word in (asked.host, asked.directory) if word)
-    return f" (on {where})" if where else ""
 
 
 def load(desk: Desk, gate: str) -> SavedSession | None:

@@ -158,7 +158,8 @@ def removal(desk: Desk) -> list[Step]:
 
 
 def taken_away(folder: Path, name: str) -> Step:
-    words = "taken away; what was there before is back"
+    before = (folder / f"{name}{hookshims.BEFORE}").exists()
+    words = "taken away; what was there before is back" if before else "taken away"
     gone = not hookshims.is_ours(folder / name)
     return Step(f"hook {name}", words, gone, lambda: hookshims.remove(folder, name))
 

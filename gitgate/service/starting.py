@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ..core.model import Event, Gate, Remark
+from ..core.model import Asker, Event, Gate, Remark
 from ..core.states import ANSWERED, EXPIRED
 from ..errors import Failure, GateError, IllegalEvent
 from ..store.refs import SESSIONS
@@ -30,6 +30,12 @@ class CannotStart(Failure):
     """Nothing that passes by itself: this machine does not have the session, or does not know the agent."""
 
     code = "cannot_start"
+
+
+def place_of(asked: Asker) -> str:
+    """Machine and directory, as the asker told them."""
+    where = " in ".join(word for word in (asked.host, asked.directory) if word)
+    return f" (on {where})" if where else ""
 
 
 # said to whoever pushes

@@ -11,6 +11,7 @@ from ..errors import Failure, GateError
 from ..store.refs import WORK
 from .desk import Desk
 from .publishing import remote_of
+from .starting import place_of
 
 if TYPE_CHECKING:
     from ..store.restore import Place
@@ -30,8 +31,9 @@ def bring_work(desk: Desk, gate: Gate) -> str:
         fetch_refs(desk.repo, remote, [WORK + gate.id])
         if desk.repo.git.ok("cat-file", "-e", f"{commit}^{{commit}}"):
             return commit
+    asked = gate.opened.asked
     raise Failure(
-        f"the work of gate {gate.id} is not here: it stayed in the clone of {gate.opened.asked.agent}",
+        f"the work of gate {gate.id} is not here: it stayed where {asked.agent} asked{place_of(asked)}",
         hint="publish it there: git gate init, then git gate sync",
     )
 

@@ -41,6 +41,22 @@ def test_exit_codes_are_the_table(cli: Command) -> None:
     assert all(f"{code:>3}  {words}" in page for code, words in MEANINGS)
 
 
+@pytest.mark.parametrize("verb", ["policy", "session"])
+def test_a_verb_of_verbs_by_itself(cli: Command, verb: str) -> None:
+    """It says what there is, as git does; a flag before the verb within it counts for that one."""
+    alone = cli.quick(verb, code=0)
+    assert (alone.out, alone.err) == (cli.quick(verb, "-h", code=0).out, "")
+    said = cli.quick(verb, "--json", code=0).json
+    assert (said["schema"], said["topic"], said["text"]) == ("gitgate.help/v1", verb, alone.out.rstrip("\n"))
+    assert cli.quick(verb, "nothing", code=2).out == ""
+
+
+def test_a_flag_in_the_middle(cli: Command, repo: Clone) -> None:
+    """Wherever it stands it is heard."""
+    for words in (("--json", "policy", "check"), ("policy", "--json", "check"), ("policy", "check", "--json")):
+        assert cli.quick(*words, code=0).json["schema"] == "gitgate.policy/v1"
+
+
 def test_help_alone(cli: Command) -> None:
     """Lists the verbs and the topics; a near miss is named."""
     page = cli.quick("help", code=0).out

@@ -60,7 +60,7 @@ def test_it_is_found_nowhere(ann: Seat, bob: Seat) -> None:
     """One that stayed where it was is said to have stayed, with what to do."""
     gate = ann.ask()
     sync(bob.desk)
-    with pytest.raises(Failure, match="stayed with"):
+    with pytest.raises(Failure, match="it stayed where scripted asked"):
         sessions.bring(bob.desk, bob.now(gate))
 
 

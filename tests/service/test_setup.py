@@ -98,6 +98,21 @@ def test_removing_leaves_nothing_of_it(ann: Clone, cli: Command) -> None:
     assert f"refs/hitl/open/{gate}" in ann.refs()
 
 
+def test_removing_tells_what_it_undid(ann: Clone, cli: Command) -> None:
+    """Of what was never there nothing is said to have been taken away."""
+    hook = ann.path / ".git/hooks/post-receive"
+    hook.write_text("#!/bin/sh\n", encoding="utf-8")
+    hook.chmod(0o755)
+    cli.quick("init", code=0)
+    trial = cli.quick("init", "--remove", "--dry-run", code=0).err
+    assert "to undo    hook pre-receive: taken away\n" in trial
+    done = cli.quick("init", "--remove", code=0).err
+    assert "undone     hook post-receive: taken away; what was there before is back\n" in done
+    assert "git gate init" in done
+    assert all(words not in done for words in ("AGENTS.md", ".claude", "as it was"))
+    assert cli.quick("init", "--remove", code=0).err == "there is nothing of init to undo here\n"
+
+
 def test_hooks_shared_with_others_are_not_touched(ann: Clone, cli: Command, tmp_path: Path) -> None:
     """Where core.hooksPath leads elsewhere, it says what to call from there."""
     ann.git("config", "core.hooksPath", str(tmp_path / "shared"))
