@@ -17,13 +17,17 @@ import pytest
 
 import gitgate
 from gitgate import errors
+from gitgate.api.terms import SessionTerms
 from gitgate.cli.main import cli as command_line
 from testbed.repositories import Clone
 
 VERBS = (
     *("ask", "wait", "check", "respond", "withdraw", "stop", "comment"),
     *("edit", "list", "show", "status", "log", "sync", "signal", "verify"),
+    *("diff", "worktree", "tree", "watch", "resume_gate", "archive", "init", "doctor", "policy_check"),
+    "session_drop",
 )
+INTERACTIVE = ("ask_interactive", "pause")
 HEAVY = ("click", "yaml", "pygit2", "git", "json", "subprocess", "gitgate.api")
 # Flags of a terminal, or told otherwise in Python: by another name, as a list, or by the directory.
 TERMINAL_ONLY = {
@@ -39,6 +43,12 @@ TERMINAL_ONLY = {
     "no_resume",
 }
 SAID_OTHERWISE = {"option", "message", "pairs", "for_", "most", "most_", "gate_ids"}
+# A flag and its `--no-` are one keyword that is True, False or None.
+VERB_OF = {
+    "session_drop": ("session", "drop"),
+    "policy_check": ("policy", "check"),
+    "resume_gate": ("resume",),
+}
 
 
 def test_importing_it_costs_nothing() -> None:
@@ -63,10 +73,13 @@ def test_every_verb_is_there_with_an_example_or_a_word() -> None:
         _ = gitgate.nonsense
 
 
-@pytest.mark.parametrize("verb", ["ask", "withdraw", "stop", "comment", "edit", "signal", "list", "respond"])
+@pytest.mark.parametrize("verb", [name for name in VERBS if name not in ("show", "status", "wait", "check")])
 def test_keyword_arguments_are_the_long_flags(verb: str) -> None:
     """Every flag of the verb that is not about a terminal has its keyword argument."""
-    command = command_line.get_command(click.Context(command_line), verb)
+    command: click.Command | None = command_line
+    for name in VERB_OF.get(verb, (verb,)):
+        assert isinstance(command, click.Group)
+        command = command.get_command(click.Context(command), name)
     assert command is not None
     flags = {
         name.removeprefix("--").replace("-", "_")
@@ -75,7 +88,16 @@ def test_keyword_arguments_are_the_long_flags(verb: str) -> None:
         for name in parameter.opts
         if name.startswith("--")
     }
-    assert flags - set(inspect.signature(getattr(gitgate, verb)).parameters) <= {"json"}
+    known = set(inspect.signature(getattr(gitgate, verb)).parameters)
+    if verb == "ask":
+        known |= SessionTerms.__optional_keys__
+    assert flags - known <= {"json"}
+
+
+def test_a_keyword_that_nobody_knows_is_refused(repo: Clone) -> None:
+    """As Python itself does it."""
+    with pytest.raises(TypeError, match=r"ask\(\) got an unexpected keyword argument 'promt'"):
+        gitgate.ask(promt="Which?")  # type: ignore[call-arg]
 
 
 def test_ask_and_answer(repo: Clone) -> None:
@@ -272,4 +294,4 @@ def test_the_page_about_it_is_true(repo: Clone, capsys: pytest.CaptureFixture[st
     table = {
         name for row in page.splitlines() if row.startswith("| `") for name in re.findall(r"`(\w+)\(", row)
     }
-    assert table == set(VERBS)
+    assert table == {*VERBS, *INTERACTIVE}

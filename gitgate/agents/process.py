@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -123,10 +124,13 @@ def recall(folder: Path) -> Finished | None:
 
 
 def detach(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) -> int:
-    """Start a program that outlives us, in a session of its own; its talk goes to `log`. Its process id."""
+    """Start a program that may outlive us, in a session of its own; its talk goes to `log`. Its process id.
+
+    Where it is we who live on, as a library in somebody's process does, its end is taken note of: no zombie stays.
+    """
     log.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
     with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as out:
-        return subprocess.Popen(
+        started = subprocess.Popen(
             list(argv),
             cwd=cwd,
             env=dict(env),
@@ -134,7 +138,9 @@ def detach(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) ->
             stdout=out,
             stderr=out,
             start_new_session=True,
-        ).pid
+        )
+    threading.Thread(target=started.wait, daemon=True).start()
+    return started.pid
 
 
 def _finished(folder: Path, ending: Ending, code: int) -> Finished:

@@ -13,32 +13,64 @@ with a message, a stable `code` and a `hint`. Nothing is printed, and nothing is
 
 from __future__ import annotations
 
+from .. import errors
+from ..errors import GateError
 from .asker import ask, check, wait, withdraw
+from .conversation import Checkpoint, SessionResult
+from .interactive import Interactive, ask_interactive, pause
+from .keeper import archive, doctor, init, policy_check, resume_gate, session_drop
+from .looker import diff, tree, watch, worktree
 from .person import comment, edit, respond, signal, stop
 from .reader import list, log, show, status, sync, verify  # noqa: A004 - the verb's name
+from .results import Archived, Dropped, Finding, Policy, Resumed, Ruling, Step, Worktree
 from .values import Answer, Event, Gate, Problem, Status, Synced, Verified
 
 __all__ = [
     "Answer",
+    "Archived",
+    "Checkpoint",
+    "Dropped",
     "Event",
+    "Finding",
     "Gate",
+    "GateError",
+    "Interactive",
+    "Policy",
     "Problem",
+    "Resumed",
+    "Ruling",
+    "SessionResult",
     "Status",
+    "Step",
     "Synced",
     "Verified",
+    "Worktree",
+    "archive",
     "ask",
+    "ask_interactive",
     "check",
     "comment",
+    "diff",
+    "doctor",
     "edit",
+    "errors",
+    "init",
     "list",
     "log",
+    "pause",
+    "policy_check",
     "respond",
+    "resume_gate",
+    "session_drop",
     "show",
     "signal",
     "status",
     "stop",
     "sync",
+    "tree",
     "verify",
     "wait",
+    "watch",
     "withdraw",
+    "worktree",
 ]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from ..core.model import Gate as Folded
 from .door import Directory, open_desk, seen, told
-from .given import Choices, choices, from_file, read_attachments, seconds, with_terms
+from .given import Choices
+from .terms import FIELDS, Asking, SessionTerms, Terms, Words, refuse_unknown
 from .values import Answer, Gate
 
 if TYPE_CHECKING:
@@ -43,47 +44,26 @@ def ask(
     wait: bool = False,
     wait_for: str | int | None = None,
     directory: Directory = None,
+    **conversation: Unpack[SessionTerms],
 ) -> Gate:
     """Open a gate, with the partial work of the repository. With `wait` or `wait_for` it blocks until it is decided.
+
+    With `type="session"` it says how the conversation is to be held: `outcome`, `system_prompt`, `session_context`,
+    `model`, `cwd`, `mcp_config`, `session_timeout`, `grace`, `transcript`, `resume_session`, `save_every`, `checkpoint`.
 
     >>> gate = gitgate.ask("Deploy?", type="approval", timeout="2h", push=False)
     >>> gate = gitgate.ask("Which?", options={"JWT": "stateless", "Sessions": ""}, key="auth")
     """
-    from ..core import drafts
-    from ..service import asking
+    from ..service.asking import Wishes
 
-    if file is None:
-        question = drafts.question(
-            prompt or "",
-            type=type,
-            options=choices(options),
-            default=default,
-            other=not no_other,
-            schema=schema,
-        )
-        draft = drafts.Draft((question,))
-    else:
-        draft = from_file(file, prompt, (options, schema, default))
-    terms = {
-        "title": title,
-        "context": context,
-        "priority": priority,
-        "confidence": confidence,
-        "timeout": seconds(timeout),
-        "on_timeout": on_timeout,
-        "to": ((to,) if isinstance(to, str) else tuple(to)) or None,
-        "quorum": quorum,
-        "agent": agent,
-        "session": session,
-        "key": key,
-    }
-    draft = with_terms(draft, terms)
+    refuse_unknown("ask", conversation, FIELDS)
+    words = Words(prompt, type, options, no_other, default, schema, file, conversation)
+    terms = Terms(title, context, priority, confidence, timeout, on_timeout, to, quorum, agent, session, key)
     blocks = wait or wait_for is not None
-    wishes = asking.Wishes(
-        work=not no_work, untracked=not no_untracked, include=tuple(include), push=push, wait=blocks
-    )
+    wishes = Wishes(not no_work, not no_untracked, tuple(include), push, blocks)
+    asking = Asking(terms.onto(words.draft()), wishes, attach)
     with open_desk(directory) as desk:
-        asked = asking.ask(desk, draft, wishes, read_attachments(desk, (*draft.attach, *map(str, attach))))
+        asked = asking.open(desk)
         gate = waited(desk, asked.gate, wait_for) if blocks else asked.gate
         return seen(desk, gate, pushed=asked.published.pushed)
 

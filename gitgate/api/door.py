@@ -25,11 +25,16 @@ def open_desk(directory: Directory) -> Iterator[Desk]:
     """A desk for one call. In bulk: a Python process lives long, so libgit2 is worth its loading."""
     from ..service.desk import open_desk as opened
 
-    desk = opened(Path(directory) if directory is not None else Path.cwd(), config.environment(), bulk=True)
+    desk = opened(standing(directory), config.environment(), bulk=True)
     try:
         yield desk
     finally:
         desk.close()
+
+
+def standing(directory: Directory) -> Path:
+    """Where a call works, wherever the process goes afterwards."""
+    return Path.cwd() if directory is None else Path(directory).absolute()
 
 
 def told(desk: Desk, published: Published) -> Gate:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ..core.model import Value
 from ..errors import Usage
 from .door import Directory, open_desk, told
 from .given import given_of
 from .values import Gate
+
+if TYPE_CHECKING:
+    from ..service.answering import Deliver
+    from ..service.desk import Desk
 
 
 def respond(
@@ -23,10 +28,13 @@ def respond(
     sign: bool | None = None,
     amend: bool = False,
     seen: str | None = None,
+    resume: bool = True,
     push: bool | None = None,
     directory: Directory = None,
 ) -> Gate:
     """Answer a gate as the person at this machine; `answers` holds one for each question by its key (`-a`).
+
+    Where the agent ran here and `init` allowed it, the answer starts it again, unless `resume` is False.
 
     >>> gitgate.respond("7k2f", "Postgres", note="we have it already")
     >>> gitgate.respond("7k2f", approve=True)
@@ -39,9 +47,26 @@ def respond(
         gate = reading.open_gate(desk, None if id is None else str(id))
         given = given_of(gate, answer, answers, other, approve=True if approve else False if reject else None)
         manner = answering.Manner(
-            note=note, via="python", seen=seen or gate.tip, amend=amend, sign=sign, push=push
+            note=note,
+            via="python",
+            seen=seen or gate.tip,
+            amend=amend,
+            sign=sign,
+            push=push,
+            deliver=delivery(desk, resume=resume),
         )
         return told(desk, answering.respond(desk, gate, given, manner).published)
+
+
+def delivery(desk: Desk, *, resume: bool) -> Deliver:
+    """An answer given where the agent ran starts it there; what that takes is loaded only where it is allowed."""
+    if resume and desk.settings.flag("resumeHere"):
+        from ..resume.here import deliver_here
+
+        return deliver_here
+    from ..service.publishing import publish
+
+    return publish
 
 
 def signal(

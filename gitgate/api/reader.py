@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ..errors import Usage
 from .door import Directory, open_desk, seen
+from .looker import event_of
 from .values import Event, Gate, Problem, Status, Synced, Verified
+
+if TYPE_CHECKING:
+    from ..service.desk import Desk
+    from ..service.listing import Filter
 
 
 def list(  # noqa: A001 - the verb's name
@@ -27,13 +33,10 @@ def list(  # noqa: A001 - the verb's name
 
     >>> [gate.title for gate in gitgate.list(branch="main")]
     """
-    from ..core.questions import TYPES, type_name
     from ..service import listing
 
-    kind = None if type is None else type_name(type)
-    if type is not None and kind is None:
-        raise Usage(f"{type!r} is not a type of question; expected one of {', '.join(TYPES)}")
     states = (state,) if isinstance(state, str) else tuple(state)
+    kind = None if type is None else known_type(type)
     with open_desk(directory) as desk:
         if sync:
             from ..service.syncing import sync as bring_together
@@ -48,16 +51,32 @@ def list(  # noqa: A001 - the verb's name
             mine=desk.person() if mine else None,
             asked_by=asked_by,
         )
-        here = [
-            seen(desk, desk.records.load(s.id, s.tip))
-            for s in listing.listed(desk, chosen)
-            if s.state != "broken"
-        ]
-        away = [
-            seen(desk, desk.records.load(s.id, s.tip), archived=True)
-            for s in (listing.archived(desk, chosen) if all else ())
-        ]
-        return (*here, *away)
+        return found(desk, chosen)
+
+
+def known_type(given: str) -> str:
+    from ..core.questions import TYPES, type_name
+
+    kind = type_name(given)
+    if kind is None:
+        raise Usage(f"{given!r} is not a type of question; expected one of {', '.join(TYPES)}")
+    return kind
+
+
+def found(desk: Desk, chosen: Filter) -> tuple[Gate, ...]:
+    """The gates whose records are whole; those of the archive last."""
+    from ..service import listing
+
+    here = [one for one in listing.listed(desk, chosen) if one.state != "broken"]
+    if chosen.mine is not None:
+        from ..service.policing import mine
+
+        here = mine(desk, here)
+    away = listing.archived(desk, chosen) if chosen.all else []
+    return (
+        *(seen(desk, desk.records.load(one.id, one.tip)) for one in here),
+        *(seen(desk, desk.records.load(one.id, one.tip), archived=True) for one in away),
+    )
 
 
 def show(id: str | Gate | None = None, *, directory: Directory = None) -> Gate:
@@ -96,17 +115,7 @@ def log(
 
     with open_desk(directory) as desk:
         events = events_of_all(desk) if id is None else events_of_one(desk, str(id))
-        return tuple(
-            Event(
-                gate=str(event["gate"]),
-                event=str(event["event"]),
-                at=str(event["at"]),
-                by=None if event["by"] is None else str(event["by"]),
-                text=str(event.get("text", "")),
-                commit=str(event["commit"]),
-            )
-            for event in events[:n]
-        )
+        return tuple(map(event_of, events[:n]))
 
 
 def sync(remote: str | None = None, *, directory: Directory = None) -> Synced:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import click
@@ -21,7 +21,7 @@ SERVERS = {"mcpServers": {"tickets": {"command": "tickets-mcp", "args": ["--read
 SCHEMA = {"type": "object", "required": ["safe"], "properties": {"safe": {"type": "boolean"}}}
 
 
-def recorded(repo: Clone, gate: str) -> dict[str, object]:
+def recorded(repo: Clone, gate: str) -> Mapping[str, object]:
     """The only question, as the record has it."""
     text = repo.git("show", f"refs/hitl/open/{gate}:question.yaml")
     from gitgate.core import codec

@@ -1,0 +1,209 @@
+"""Python: a question that is decided in a conversation between a person and an agent, and a checkpoint without an agent."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Generic, Literal, Self, Unpack, cast, overload
+
+from ..core.model import Value
+from ..errors import Conflict, StillWaiting, Usage
+from .asker import waited, withdraw
+from .conversation import Checkpoint, M, Schema, SessionResult, T, model_of, result_of, schema_of
+from .door import Directory, open_desk, standing
+from .terms import Asking, InteractiveTerms, PauseTerms, interactive, pausing, refuse_unknown
+from .values import Gate
+
+Standing = Literal["idle", "pending", "resolved"]
+Wait = str | int | None
+
+
+class Interactive(Generic[T]):
+    """A handle on one conversation at a time: `idle` until it asks, `pending` while the gate waits, then `resolved`.
+
+    >>> with gitgate.Interactive() as talk:
+    ...     result = talk.ask("Is the new schema sound?", outcome="approval").wait()
+
+    Left as a context, it takes back what is still pending. With an id it goes on with a gate that was asked before, perhaps
+    by a process that is gone.
+    """
+
+    @overload
+    def __init__(
+        self: Interactive[Value],
+        id: str | Gate | None = None,
+        *,
+        schema: None = None,
+        directory: Directory = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Interactive[M], id: str | Gate | None = None, *, schema: type[M], directory: Directory = None
+    ) -> None: ...
+
+    def __init__(
+        self, id: str | Gate | None = None, *, schema: type[Any] | None = None, directory: Directory = None
+    ) -> None:
+        self._id = None if id is None else str(id)
+        self._model = model_of(schema)
+        self._directory = standing(directory)
+        self._result: SessionResult[T] | None = None
+        self._asking = threading.Lock()
+
+    @property
+    def id(self) -> str | None:
+        """The gate's id; None before anything was asked."""
+        return self._id
+
+    @property
+    def status(self) -> Standing:
+        if self._id is None:
+            return "idle"
+        return "resolved" if self.result is not None else "pending"
+
+    @property
+    def result(self) -> SessionResult[T] | None:
+        """What came of it; None while nothing has."""
+        return self._look(None, block=False)
+
+    @overload
+    def ask(self, prompt: str, *, schema: type[M], **terms: Unpack[InteractiveTerms]) -> Interactive[M]: ...
+    @overload
+    def ask(
+        self, prompt: str, *, schema: Schema | None = None, **terms: Unpack[InteractiveTerms]
+    ) -> Interactive[Value]: ...
+
+    def ask(
+        self,
+        prompt: str,
+        *,
+        schema: type[Any] | Schema | None = None,
+        **terms: Unpack[InteractiveTerms],
+    ) -> Interactive[Any]:
+        """Open the gate and come back at once, with this handle. Conflict: what it asked before still waits."""
+        refuse_unknown("ask", terms, InteractiveTerms.__optional_keys__)
+        asking = interactive(prompt, schema_of(schema), terms, blocks=False)
+        with self._asking:
+            if self.status == "pending":
+                raise Conflict(
+                    f"gate {self._id} still waits for its session, and a handle asks one thing at a time",
+                    hint=f"wait() for it, or take it back: git gate withdraw {self._id} --reason R",
+                )
+            self._directory = standing(terms.get("directory", self._directory))
+            self._id = opened(asking, self._directory)
+            self._model, self._result = model_of(schema), None
+        return cast("Interactive[Any]", self)
+
+    def wait(self, for_: Wait = None) -> SessionResult[T] | None:
+        """Block until the conversation is over; None when the time ran out before."""
+        if self._id is None:
+            raise Usage(
+                "nothing was asked, so there is nothing to wait for", hint='ask("Is the schema sound?")'
+            )
+        return self._look(for_, block=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.status == "pending":
+            withdraw(str(self._id), reason="its asker is gone", directory=self._directory)
+
+    def _look(self, for_: Wait, *, block: bool) -> SessionResult[T] | None:
+        if self._id is None or self._result is not None:
+            return self._result
+        from ..service.reading import find_gate
+
+        with open_desk(self._directory) as desk:
+            found = find_gate(desk, self._id)
+            self._id = found.gate.id
+            gate = waited(desk, found.gate, for_) if block else found.gate
+            result = result_of(desk, gate, self._model, archived=found.archived)
+            if block or gate.closed:  # a look is not yet the hearing of an answer
+                self._result = result
+        return result
+
+
+@overload
+def ask_interactive(
+    prompt: str,
+    *,
+    schema: type[M],
+    wait: Literal[True] = True,
+    wait_for: Wait = None,
+    **terms: Unpack[InteractiveTerms],
+) -> SessionResult[M]: ...
+@overload
+def ask_interactive(
+    prompt: str,
+    *,
+    schema: Schema | None = None,
+    wait: Literal[True] = True,
+    wait_for: Wait = None,
+    **terms: Unpack[InteractiveTerms],
+) -> SessionResult[Value]: ...
+@overload
+def ask_interactive(
+    prompt: str, *, schema: type[M], wait: Literal[False], **terms: Unpack[InteractiveTerms]
+) -> Interactive[M]: ...
+@overload
+def ask_interactive(
+    prompt: str, *, schema: Schema | None = None, wait: Literal[False], **terms: Unpack[InteractiveTerms]
+) -> Interactive[Value]: ...
+
+
+def ask_interactive(
+    prompt: str,
+    *,
+    schema: type[Any] | Schema | None = None,
+    wait: bool = True,
+    wait_for: Wait = None,
+    **terms: Unpack[InteractiveTerms],
+) -> SessionResult[Any] | Interactive[Any]:
+    """Ask a person to decide in a conversation (`git gate join`), and block until they did; `wait=False` gives a handle.
+
+    `outcome` is `approval`, `selection` (with `options`), `structured` (with `schema`: JSON Schema, or a pydantic model whose
+    instance is then the response) or `freeform`. For the conversation: `system_prompt`, `context` (any JSON), `model`, `cwd`,
+    `mcp_config`, `timeout` and `grace` (of the session; the gate's own deadline is `gate_timeout`), `capture_transcript`,
+    `resume_session`, `save_every`. For the gate: `title`, `attach`, `priority`, `confidence`, `on_timeout`, `default`, `to`,
+    `quorum`, `agent`, `session`, `key`, `no_work`, `no_untracked`, `include`, `push`, `directory`.
+    StillWaiting: `wait_for` ran out, and the gate still waits.
+
+    >>> result = gitgate.ask_interactive("Is the new schema sound?", outcome="approval", timeout="30m")
+    >>> result.outcome == "completed" and result.response
+    """
+    refuse_unknown("ask_interactive", terms, InteractiveTerms.__optional_keys__)
+    blocks, directory = wait or wait_for is not None, terms.get("directory")
+    gate = opened(interactive(prompt, schema_of(schema), terms, blocks=blocks), directory)
+    handle: Interactive[Any] = Interactive(gate, schema=model_of(schema), directory=directory)
+    return heard(handle, wait_for) if blocks else handle
+
+
+def pause(prompt: str, *, wait_for: Wait = None, **terms: Unpack[PauseTerms]) -> Checkpoint:
+    """Ask a person whether to go on, and block until they said; no agent is in it. Silence is never a yes.
+
+    It takes `context` and what `ask_interactive` takes for the gate. StillWaiting: `wait_for` ran out, and the gate still
+    waits.
+
+    >>> if not (word := gitgate.pause("Approve deployment?")):
+    ...     raise SystemExit(word.reason)
+    """
+    refuse_unknown("pause", terms, PauseTerms.__optional_keys__)
+    directory = terms.get("directory")
+    handle = Interactive(opened(pausing(prompt, terms), directory), directory=directory)
+    result = heard(handle, wait_for)
+    proceed = result.outcome == "completed" and result.response is True
+    return Checkpoint(proceed, result.reason, result.message, result.gate)
+
+
+def opened(asking: Asking, directory: Directory) -> str:
+    with open_desk(directory) as desk:
+        return asking.open(desk).gate.id
+
+
+def heard(handle: Interactive[T], wait_for: Wait) -> SessionResult[T]:
+    result = handle.wait(wait_for)
+    if result is None:
+        raise StillWaiting(
+            f"gate {handle.id} still waits for its session", hint=f"to wait on: git gate wait {handle.id}"
+        )
+    return result

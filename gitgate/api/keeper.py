@@ -1,0 +1,165 @@
+"""Python: what looks after a repository: setting it up, checking it, acting on answers, folding and erasing."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import asdict
+from typing import TYPE_CHECKING, overload
+
+from ..errors import Usage
+from .door import Directory, open_desk
+from .results import Archived, Dropped, Finding, Policy, Resumed, Ruling, Step
+from .values import Gate
+
+if TYPE_CHECKING:
+    from ..core.model import Gate as Folded
+    from ..service.desk import Desk
+
+
+def init(
+    *,
+    server: bool = False,
+    publish_work: bool | None = None,
+    resume: bool | None = None,
+    claude: bool = False,
+    agents: bool = False,
+    script: bool = False,
+    github: bool = False,
+    dry_run: bool = False,
+    remove: bool = False,
+    directory: Directory = None,
+) -> tuple[Step, ...]:
+    """Set up the clone: settings, hooks, and what git fetch brings along. Running it is consent to what the steps say.
+
+    `sync()` afterwards brings what waits already.
+    """
+    from ..service import parts
+
+    flags = {"claude": claude, "agents": agents, "script": script, "github": github}
+    named = [part for part in parts.PARTS if flags[part.flag]]
+    with open_desk(directory) as desk:
+        desk.refuse_agents("init")
+        chosen = parts.Chosen(server, publish_work, resume, named)
+        found = parts.removal(desk, named) if remove else parts.wanted(desk, chosen)
+        if not dry_run:
+            parts.take(found)
+        return tuple(Step(step.name, step.words, step.done or not dry_run) for step in found)
+
+
+def doctor(*, directory: Directory = None) -> tuple[Finding, ...]:
+    """What is set up, what is missing, and the command that mends it. Changes nothing.
+
+    >>> [found.mend for found in gitgate.doctor() if found.state == "wrong"]
+    """
+    from ..service.checkup import examine
+
+    with open_desk(directory) as desk:
+        return tuple(Finding(**asdict(found)) for found in examine(desk))
+
+
+@overload
+def policy_check(*, directory: Directory = None) -> Policy: ...
+@overload
+def policy_check(id: str | Gate, *, who: str | None = None, directory: Directory = None) -> Ruling: ...
+
+
+def policy_check(
+    id: str | Gate | None = None, *, who: str | None = None, directory: Directory = None
+) -> Policy | Ruling:
+    """Who may answer a gate, by which rule, and why; without a gate, the rules. BrokenPolicy: one cannot be read.
+
+    >>> gitgate.policy_check("7k2f", who="@grace").allowed
+    """
+    from ..service.explaining import explain_gate, plain, rules_of
+    from ..service.policybook import load_book
+    from ..service.reading import find_gate
+
+    with open_desk(directory) as desk:
+        book = load_book(desk)
+        if id is None:
+            if who is not None:
+                raise Usage(
+                    "who may answer what is asked of one gate", hint='policy_check("7k2f", who="@ada")'
+                )
+            return Policy({source: tuple(map(plain, terms)) for source, terms in rules_of(book)}, book.ref)
+        said = explain_gate(desk, book, find_gate(desk, str(id)).gate, who)
+        rule = said.rule if book.policies else None
+        return Ruling(
+            said.gate, said.who, said.allowed, rule, said.why, tuple(map(plain, said.terms)), said.paths
+        )
+
+
+def resume_gate(
+    id: str | Gate | None = None,
+    *,
+    all: bool = False,
+    runner: str | None = None,
+    detach: bool = False,
+    directory: Directory = None,
+) -> tuple[Resumed, ...]:
+    """Claim what is answered and start its agent again; stays until the agent is done, unless `detach` or another runner
+    than the local one is to do it. A gate that was named and is not resumed is an error. (`gitgate.resume` is a package.)
+
+    >>> gitgate.resume_gate("7k2f")[0].commits
+    """
+    from ..resume.calls import call, refuse_waiting
+    from ..service.reading import open_gate
+
+    if (id is None) == (not all):
+        raise Usage("name a gate, or all=True", hint='gitgate.list(state="answered")')
+    with open_desk(directory) as desk:
+        name = runner or desk.settings.text("runner")
+        gate = None if id is None else open_gate(desk, str(id))
+        if gate is not None:
+            refuse_waiting(gate)
+        if detach or name != "local":
+            which = gate.id if gate else ""
+            return (Resumed(which, "started", log=call(desk, which, name)),)
+        return every_one(desk) if gate is None else (only(desk, gate),)
+
+
+def only(desk: Desk, gate: Folded) -> Resumed:
+    from ..resume.calls import crew_of, refuse_failed
+
+    done = crew_of(desk, desk.progress, threading.Event(), insist=True).act(gate.id)
+    refuse_failed(done)
+    return Resumed(**asdict(done))
+
+
+def every_one(desk: Desk) -> tuple[Resumed, ...]:
+    """All that can be acted on. Interrupted, it hands back what it holds."""
+    from ..resume.calls import crew_of
+    from ..resume.crew import Shift
+
+    stopping = threading.Event()
+    shift = Shift([crew_of(desk, desk.progress, stopping)], desk.settings.number("maxAgents"), stopping)
+    try:
+        shift.drain()
+    except BaseException:
+        stopping.set()
+        shift.end()
+        raise
+    failed = [Resumed(gate, "failed", error.message) for gate, error in shift.failed.items()]
+    return (*(Resumed(**asdict(done)) for done in shift.done), *failed)
+
+
+def archive(*, older_than: str | int | None = None, directory: Directory = None) -> Archived:
+    """Fold closed gates away, month by month. They stay readable: `list(all=True)`, `show`, `log`."""
+    from ..core.times import parse_duration
+    from ..service.archiving import fold_closed
+
+    with open_desk(directory) as desk:
+        usual = desk.settings.seconds("archiveAfter") or 0
+        least = usual if older_than is None else parse_duration(str(older_than))
+        done = fold_closed(desk, older_than=least)
+        return Archived(done.remote, tuple(done.folded), dict(done.kept))
+
+
+def session_drop(id: str | Gate, *, directory: Directory = None) -> Dropped:
+    """Erase a gate's saved session, here and on the remote. The record stays whole; copies in other clones remain."""
+    from ..service.reading import find_gate
+    from ..service.sessions import drop
+
+    with open_desk(directory) as desk:
+        desk.refuse_agents("session drop")
+        return Dropped(**asdict(drop(desk, find_gate(desk, str(id)).gate.id)))

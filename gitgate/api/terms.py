@@ -1,0 +1,281 @@
+"""Python: the keyword arguments that several functions share, and what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+from ..core.model import Option
+from ..errors import Usage
+from .door import Directory
+from .given import Choices, choices, from_file, read_attachments, seconds, with_terms
+from .values import Gate
+
+if TYPE_CHECKING:
+    from ..core.drafts import Draft
+    from ..core.talks import Talk
+    from ..service.asking import Asked, Wishes
+    from ..service.desk import Desk
+
+SessionOutcome = Literal["approval", "selection", "freeform", "structured"]
+
+
+class SessionTerms(TypedDict, total=False):
+    """How a conversation is to be held, for `type="session"`: the long flags' names."""
+
+    outcome: SessionOutcome | None
+    system_prompt: str | None
+    session_context: object
+    model: str | None
+    cwd: str | Path | None
+    mcp_config: str | Path | Mapping[str, object] | None
+    session_timeout: str | int | None
+    grace: str | int | None
+    transcript: bool
+    resume_session: str | Gate | None
+    save_every: str | int | None
+    checkpoint: bool
+
+
+class GateTerms(TypedDict, total=False):
+    """What any question may say of itself. `gate_timeout`: its deadline, apart from how long a session may last."""
+
+    title: str | None
+    attach: Sequence[str | Path]
+    priority: str | None
+    confidence: float | None
+    gate_timeout: str | int | None
+    on_timeout: str | None
+    default: object
+    to: str | Sequence[str]
+    quorum: int | None
+    agent: str | None
+    session: str | None
+    key: str | None
+    no_work: bool
+    no_untracked: bool
+    include: Sequence[str]
+    push: bool | None
+    directory: Directory
+
+
+class InteractiveTerms(GateTerms, total=False):
+    """All that `ask_interactive` takes besides the prompt, the schema and how long to wait."""
+
+    outcome: SessionOutcome | None
+    options: Choices
+    system_prompt: str | None
+    context: object
+    model: str | None
+    cwd: str | Path | None
+    mcp_config: str | Path | Mapping[str, object] | None
+    timeout: str | int | None
+    grace: str | int | None
+    capture_transcript: bool
+    resume_session: str | Gate | None
+    save_every: str | int | None
+
+
+class PauseTerms(GateTerms, total=False):
+    """All that `pause` takes besides the prompt and how long to wait."""
+
+    context: object
+
+
+# The field of a conversation, by the keyword that sets it.
+FIELDS = {
+    "outcome": "outcome",
+    "system_prompt": "system",
+    "session_context": "context",
+    "model": "model",
+    "cwd": "cwd",
+    "mcp_config": "mcp",
+    "session_timeout": "timeout",
+    "grace": "grace",
+    "transcript": "transcript",
+    "resume_session": "resume",
+    "save_every": "save_every",
+    "checkpoint": "checkpoint",
+}
+
+
+@dataclass(frozen=True)
+class Words:
+    """What is asked."""
+
+    prompt: str | None
+    type: str | None = None
+    options: Choices = ()
+    no_other: bool = False
+    default: object = None
+    schema: Mapping[str, object] | None = None
+    file: str | Path | None = None
+    conversation: Mapping[str, object] = field(default_factory=dict)
+
+    def draft(self) -> Draft:
+        from ..core import drafts
+
+        used = {
+            name: value
+            for name, value in self.conversation.items()
+            if value is not None and value is not False
+        }
+        if self.file is not None:
+            return from_file(self.file, self.prompt, (self.options, self.schema, self.default, used))
+        options = choices(self.options)
+        question = drafts.question(
+            self.prompt or "",
+            type=self.type,
+            options=options,
+            default=self.default,
+            other=not self.no_other,
+            schema=self.schema,
+            talk=self.talk(used, options),
+        )
+        return drafts.Draft((question,))
+
+    def talk(self, used: Mapping[str, object], options: Sequence[Option]) -> Talk | None:
+        """The conversation that is described; None where nothing is said of one."""
+        if not used and self.type is None:
+            return None
+        from ..core.questions import type_name
+        from ..core.talkdrafts import refuse_elsewhere, talk_of
+
+        said = {FIELDS[name]: plain(name, value) for name, value in used.items()}
+        refuse_elsewhere(self.type, said, called)
+        rest = bool(options) or self.schema is not None
+        if type_name(self.type or "") != "session" or not (used or rest):
+            return None
+        return talk_of(said, called, options=bool(options), schema=self.schema is not None)
+
+
+def called(name: str) -> str:
+    """A field of the conversation as its keyword is written."""
+    word = next((word for word, field in FIELDS.items() if field == name), name)
+    return 'type="session"' if name == "type" else word
+
+
+def refuse_unknown(function: str, given: Mapping[str, object], known: Container[str]) -> None:
+    """What Python itself says of a keyword that no parameter has."""
+    strange = next((name for name in given if name not in known), None)
+    if strange is not None:
+        raise TypeError(f"{function}() got an unexpected keyword argument {strange!r}")
+
+
+def plain(name: str, value: object) -> object:
+    """One value as a question file would have it."""
+    from ..core.talkdrafts import as_json, parse_json
+
+    if name == "mcp_config" and isinstance(value, str | Path):
+        try:
+            return parse_json(Path(value).read_bytes(), str(value))
+        except OSError as unreadable:
+            raise Usage(f"mcp_config: {value} cannot be read: {unreadable.strerror}") from unreadable
+    if name == "cwd" and isinstance(value, Path):
+        return value.as_posix()
+    return str(value) if isinstance(value, Gate) else as_json(value, name)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How it is asked: what is None was not said, so that settings may decide."""
+
+    title: str | None = None
+    context: str | None = None
+    priority: str | None = None
+    confidence: float | None = None
+    timeout: str | int | None = None
+    on_timeout: str | None = None
+    to: str | Sequence[str] = ()
+    quorum: int | None = None
+    agent: str | None = None
+    session: str | None = None
+    key: str | None = None
+
+    def onto(self, draft: Draft) -> Draft:
+        people = (self.to,) if isinstance(self.to, str) else tuple(self.to)
+        said = {**vars(self), "timeout": seconds(self.timeout), "to": people or None}
+        return with_terms(draft, said)
+
+
+@dataclass(frozen=True)
+class Asking:
+    """A question with everything that belongs to it, before there is a desk."""
+
+    draft: Draft
+    wishes: Wishes
+    attach: Sequence[str | Path] = ()
+
+    def open(self, desk: Desk) -> Asked:
+        from ..service import asking
+
+        enclosed = read_attachments(desk, (*self.draft.attach, *map(str, self.attach)))
+        return asking.ask(desk, self.draft, self.wishes, enclosed)
+
+
+def pausing(prompt: str, terms: PauseTerms) -> Asking:
+    conversation = {"checkpoint": True, "session_context": terms.get("context")}
+    return asked_as(prompt, None, (), conversation, terms, blocks=True)
+
+
+def interactive(
+    prompt: str, schema: Mapping[str, object] | None, terms: InteractiveTerms, *, blocks: bool
+) -> Asking:
+    conversation = {
+        "outcome": terms.get("outcome"),
+        "system_prompt": terms.get("system_prompt"),
+        "session_context": terms.get("context"),
+        "model": terms.get("model"),
+        "cwd": terms.get("cwd"),
+        "mcp_config": terms.get("mcp_config"),
+        "session_timeout": terms.get("timeout"),
+        "grace": terms.get("grace"),
+        "transcript": terms.get("capture_transcript"),
+        "resume_session": terms.get("resume_session"),
+        "save_every": terms.get("save_every"),
+    }
+    return asked_as(prompt, schema, terms.get("options", ()), conversation, terms, blocks=blocks)
+
+
+def asked_as(
+    prompt: str,
+    schema: Mapping[str, object] | None,
+    options: Choices,
+    conversation: Mapping[str, object],
+    terms: GateTerms | InteractiveTerms | PauseTerms,
+    *,
+    blocks: bool,
+) -> Asking:
+    """A question of type session, with the terms that any question has."""
+    from ..service.asking import Wishes
+
+    words = Words(
+        prompt,
+        "session",
+        options,
+        default=terms.get("default"),
+        schema=schema,
+        conversation=conversation,
+    )
+    own = Terms(
+        title=terms.get("title"),
+        priority=terms.get("priority"),
+        confidence=terms.get("confidence"),
+        timeout=terms.get("gate_timeout"),
+        on_timeout=terms.get("on_timeout"),
+        to=terms.get("to", ()),
+        quorum=terms.get("quorum"),
+        agent=terms.get("agent"),
+        session=terms.get("session"),
+        key=terms.get("key"),
+    )
+    wishes = Wishes(
+        work=not terms.get("no_work", False),
+        untracked=not terms.get("no_untracked", False),
+        include=tuple(terms.get("include", ())),
+        push=terms.get("push"),
+        wait=blocks,
+    )
+    return Asking(own.onto(words.draft()), wishes, terms.get("attach", ()))

@@ -1,0 +1,87 @@
+"""Core: how a question that is decided in a conversation ended, for whoever asked it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .model import Answer, Gate, Question, Value
+from .states import AWAITING, STOPPED, WITHDRAWN
+from .values import dataclass
+
+if TYPE_CHECKING:
+    from .talks import Held
+
+COMPLETED, CANCELLED, TIMEOUT = "completed", "cancelled", "timeout"
+NOBODY_ANSWERED = "nobody answered before the deadline"
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What came of it. `value` is what a person said, and nothing else: a default is nobody's answer."""
+
+    outcome: str
+    value: Value | None = None
+    seconds: int = 0
+    status: str = ""
+    summary: str = ""
+    reason: str = ""
+    message: str = ""
+    transcript: str = ""
+
+    @property
+    def proceed(self) -> bool:
+        """Whether a person said yes to going on."""
+        return self.outcome == COMPLETED and self.value is True
+
+
+def talk_question(gate: Gate) -> Question | None:
+    """The question of a gate that is decided in a conversation."""
+    return next((question for question in gate.opened.questions if question.type == "session"), None)
+
+
+def ending_of(gate: Gate) -> Ending | None:
+    """None while the gate waits.
+
+    A stop and a withdrawal are `cancelled`, unless the stop says of the conversation that its time ran out; a deadline of
+    the gate that passed is `timeout`, with a default or without.
+    """
+    if gate.state == AWAITING:
+        return None
+    if gate.closing is not None and gate.state in (STOPPED, WITHDRAWN):
+        held = gate.closing.session
+        outcome = TIMEOUT if held is not None and held.outcome == TIMEOUT else CANCELLED
+        return ending(outcome, None, held, reason=gate.closing.text)
+    if gate.answer is not None and not gate.defaulted:
+        return answered(gate, gate.answer.answer)
+    return Ending(TIMEOUT, reason=NOBODY_ANSWERED)
+
+
+def answered(gate: Gate, said: Answer) -> Ending:
+    """The value is that of the question; what was said beside it is the reason for a no, and a message with a yes."""
+    question = talk_question(gate) or gate.opened.questions[0]
+    value = said.values.get(question.key)
+    refused = value is False
+    return ending(
+        COMPLETED,
+        value,
+        said.session,
+        reason=said.note if refused else "",
+        message="" if refused else said.note,
+    )
+
+
+def ending(
+    outcome: str, value: Value | None, held: Held | None, *, reason: str = "", message: str = ""
+) -> Ending:
+    if held is None:
+        return Ending(outcome, value, reason=reason, message=message)
+    return Ending(
+        outcome,
+        value,
+        held.seconds,
+        held.status,
+        held.summary,
+        held.reason or reason,
+        held.message or message,
+        held.transcript,
+    )
