@@ -36,10 +36,25 @@ class AgentSettings:
     ] = ()  # the agent's own flags; a program forgets them, so every start passes all
     start_template: tuple[str, ...] = ()  # `command` only
     resume_template: tuple[str, ...] = ()  # `command` only
+    join_template: tuple[str, ...] = ()  # `command` only: how a person's conversation with it is opened
     stdin: str = "answer"  # `command` only: answer, prompt or none
     project_settings: bool = False  # let the worktree's own settings take part: they may run code
     project_servers: bool = False  # let the worktree's own MCP servers start: they run code
     timeout: float = SIX_HOURS
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """What a conversation that a person takes part in is given. The program forgets all of it: every start passes it anew.
+
+    With `id` a conversation of that id begins; if there is a session as well, it branches off from that one.
+    """
+
+    id: str = ""
+    system: str = ""
+    model: str = ""
+    servers: Mapping[str, object] = field(default_factory=dict)  # MCP servers by name
+    allowed: tuple[str, ...] = ()  # tools that it uses without asking
 
 
 @dataclass(frozen=True)
@@ -65,6 +80,7 @@ class Start:
     settings: AgentSettings = AgentSettings()
     env: Mapping[str, str] = field(default_factory=dict)
     extra_env: Mapping[str, str] = field(default_factory=dict)
+    meeting: Meeting = Meeting()
 
 
 @dataclass(frozen=True)
@@ -177,7 +193,7 @@ MARKS = (
 )
 # What `command` tells a program; a program started from it must not take it for its own.
 TOLD = tuple(
-    f"GITGATE_{name}" for name in "ID SESSION VERDICT ANSWER NOTE BY ANSWER_FILE PROMPT_FILE".split()
+    f"GITGATE_{name}" for name in "ID SESSION VERDICT ANSWER NOTE BY ANSWER_FILE PROMPT_FILE OUTCOME".split()
 )
 # Of a CI job: what our own steps log in with, and the files that steer the steps after this one.
 LOGIN = "GITGATE_GITHUB_TOKEN"

@@ -35,6 +35,7 @@ from .agent import (
 
 # AskUserQuestion is offered only where somebody could be asked for a permission; its calls are deferred by our hook.
 ALWAYS = ("-p", "--output-format", "stream-json", "--verbose", "--permission-prompt-tool", "stdio")
+SERVERS = "mcp.json"
 DEFERRED = "deferred"  # a file that says that a call waited for its answer
 UNANSWERED = re.compile(r"Tool permission request failed: \w*Error: Stream closed")
 NO_CONVERSATION = "No conversation found with session ID"
@@ -75,8 +76,22 @@ class Claude:
         return Launch(argv, request.cwd, env, request.folder, stdin, files, request.settings.timeout)
 
     def join(self, request: Start) -> Launch:
-        argv = (*self._command(request), *self._resuming(request))
-        return Launch(argv, request.cwd, {**scrubbed(request.env), **request.extra_env}, request.folder)
+        meeting = request.meeting
+        files = {}
+        argv = [*self._command(request)]
+        if meeting.servers:
+            # In a file for our eyes only: an argument is seen by everybody on the machine, and servers take secrets.
+            files[SERVERS] = json.dumps({"mcpServers": dict(meeting.servers)}).encode()
+            argv += ["--mcp-config", str(request.folder / SERVERS)]
+        argv += ["--allowedTools", ",".join(meeting.allowed)] if meeting.allowed else []
+        argv += ["--model", meeting.model] if meeting.model else []
+        argv += ["--append-system-prompt", meeting.system] if meeting.system else []
+        argv += ["--fork-session"] if meeting.id and request.session else []
+        argv += ["--session-id", need_session_id(meeting.id)] if meeting.id else []
+        argv += self._resuming(request)
+        argv += ["--", request.prompt] if request.prompt else []
+        env = {**scrubbed(request.env), **request.extra_env}
+        return Launch(tuple(argv), request.cwd, env, request.folder, files=files)
 
     def _command(self, request: Start, *flags: str) -> tuple[str, ...]:
         """The program with every flag that keeps the worktree's own settings out, and with our hooks."""

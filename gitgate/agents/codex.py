@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ..core.secrets import redact, secret_values
 from ..core.session import SavedSession, SessionRef
-from ..errors import Failure
+from ..errors import Failure, Usage
 from .agent import (
     SESSION_ID,
     SESSION_MOST,
@@ -101,6 +101,11 @@ class Codex:
         )
 
     def join(self, request: Start) -> Launch:
+        if request.meeting.id:
+            raise Usage(
+                "a conversation that begins with a person is not opened with codex: it could not be found again",
+                hint="git config gitgate.joinAgent claude",
+            )
         settings = request.settings
         resume = ("resume", need_session_id(request.session.id)) if request.session else ()
         argv = (*(settings.program or (self.name,)), *resume, *settings.arguments)

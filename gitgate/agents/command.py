@@ -74,6 +74,12 @@ class Command:
         return Launch(argv, request.cwd, env, request.folder, stdin, files, settings.timeout)
 
     def join(self, request: Start) -> Launch:
+        template = request.settings.join_template
+        if template:
+            files = {PROMPT_FILE: request.prompt.encode("utf-8", "replace")}
+            argv = (*substitute(template, placeholders(request)), *request.settings.arguments)
+            env = {**scrubbed(request.env), **told(request), **request.extra_env}
+            return Launch(argv, request.cwd, env, request.folder, files=files)
         raise Usage(
             f"how to open a session of this program is not known ({request.gate})",
             hint=f"open it yourself in git gate worktree {request.gate}, or answer: git gate respond {request.gate}",
@@ -89,7 +95,7 @@ class Command:
 def placeholders(request: Start) -> dict[str, str]:
     return {
         "id": request.gate,
-        "session": request.session.id if request.session else "",
+        "session": request.session.id if request.session else request.meeting.id,
         "verdict": request.told.get("verdict", ""),
         "cwd": str(request.cwd),
         "answer_file": str(request.folder / ANSWER_FILE),
@@ -140,7 +146,7 @@ def told(request: Start) -> dict[str, str]:
     """The environment's share: short texts, without what no environment can hold."""
     texts = {
         "ID": request.gate,
-        "SESSION": request.session.id if request.session else "",
+        "SESSION": request.session.id if request.session else request.meeting.id,
         **{name.upper(): request.told.get(name, "") for name in ("verdict", "answer", "note", "by")},
         "ANSWER_FILE": str(request.folder / ANSWER_FILE),
         "PROMPT_FILE": str(request.folder / PROMPT_FILE),

@@ -25,6 +25,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "wait": ("wait", "Block until a gate is answered; print the answer."),
         "check": ("wait", "Print the answer, or exit 8 while there is none."),
         "withdraw": ("remarks", "Take a question back."),
+        "outcome": ("outcome", "In a session that a person joined: say what was decided."),
         "wrap": ("wrap", "Run an agent; open the gate when it ends by asking."),
     },
     "For the person": {

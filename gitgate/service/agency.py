@@ -74,6 +74,7 @@ def agent_settings(desk: Desk, name: str) -> AgentSettings:
         arguments=listed(name, "arguments", said),
         start_template=listed(name, "start", said),
         resume_template=listed(name, "resume", said),
+        join_template=listed(name, "join", said),
         stdin=stdin,
         project_settings=switched_on(said, "projectsettings"),
         project_servers=switched_on(said, "projectservers"),
@@ -118,6 +119,17 @@ def cannot_start(desk: Desk, name: str) -> str:
     if settings.resume_template or settings.start_template:
         return ""
     return f"no command is set that starts {name!r}: git config {SECTION}{name}.resume '…'"
+
+
+def cannot_join(desk: Desk, name: str) -> str:
+    """Why a person cannot talk to the agent `name` on this machine; empty when they can."""
+    from ..agents import AGENTS
+
+    if name in AGENTS and name != "command":
+        return cannot_start(desk, name)
+    if agent_settings(desk, name).join_template:
+        return ""
+    return f"no command is set that opens a conversation with {name!r}: git config {SECTION}{name}.join '…'"
 
 
 def current_session(desk: Desk, agent: str | None, session: str | None) -> SessionRef | None:

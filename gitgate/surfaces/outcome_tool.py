@@ -1,0 +1,114 @@
+"""Surfaces: a tool by which the agent in a joined session says what was decided: the Model Context Protocol over lines of JSON.
+
+One tool, made from the question. It speaks as little of the protocol as that takes, so that it needs no library and starts
+at once. A value that does not answer the question comes back as the tool's error, with what was expected.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..core.answers import shown
+from ..core.briefing import SERVER, TOOL
+from ..core.model import Question
+from ..core.questions import expected
+from ..errors import GateError
+from ..service import channel
+from ..version import VERSION
+
+PROTOCOL = "2025-06-18"
+NO_METHOD, NO_REQUEST, NOT_JSON, NO_PARAMETERS = -32601, -32600, -32700, -32602
+WHEN = (
+    "Say what the person decided in this conversation. Call it when they have decided, and only then; never decide for them. "
+    "Nothing is recorded before they have left the session and confirmed it. The last call counts."
+)
+SPOKEN = {
+    "status": "CONTINUE or STOP for an approval; DONE, NEEDS_REVIEW or another word where nothing was decided yet",
+    "summary": "What was decided, or done, in a few sentences",
+    "reason": "Why; for a refusal what speaks against it",
+    "message": "What the person wants to have told to whoever asked",
+}
+
+
+def reply(line: bytes, place: Path) -> str | None:
+    """What is answered to one line of the client's; None to what wants no answer."""
+    try:
+        message = json.loads(line.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return failed(None, NOT_JSON, "this line is not JSON")
+    if not isinstance(message, dict) or not isinstance(message.get("method"), str):
+        # An answer to something that we never asked, or nothing that we know.
+        return None if isinstance(message, dict) else failed(None, NO_REQUEST, "expected one request")
+    if "id" not in message:
+        return None
+    number, given = message["id"], message.get("params")
+    parameters = given if isinstance(given, dict) else {}
+    method = message["method"]
+    if method == "initialize":
+        return done(number, hello(parameters))
+    if method == "ping":
+        return done(number, {})
+    if method == "tools/list":
+        return done(number, {"tools": [described(channel.question_of(place))]})
+    if method == "tools/call":
+        if parameters.get("name") != TOOL:
+            return failed(number, NO_PARAMETERS, f"there is one tool here: {TOOL}")
+        return done(number, called(parameters.get("arguments"), place))
+    return failed(number, NO_METHOD, f"{method} is nothing that is done here")
+
+
+def hello(parameters: Mapping[str, object]) -> dict[str, object]:
+    version = parameters.get("protocolVersion")
+    return {
+        "protocolVersion": version if isinstance(version, str) else PROTOCOL,
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": SERVER, "version": VERSION},
+        "instructions": WHEN,
+    }
+
+
+def described(question: Question) -> dict[str, object]:
+    """The tool, its value as narrow as the question allows."""
+    fields = {name: {"type": "string", "description": words} for name, words in SPOKEN.items()}
+    value = {**value_schema(question), "description": f"What they decided: {expected(question)}"}
+    schema = {"type": "object", "properties": {"value": value, **fields}, "additionalProperties": False}
+    return {"name": TOOL, "description": WHEN, "inputSchema": schema}
+
+
+def value_schema(question: Question) -> dict[str, object]:
+    if question.kind == "approval":
+        return {"type": "string", "enum": ["approve", "reject"]}
+    labels = {"type": "string", "enum": list(question.labels)} if not question.other else {"type": "string"}
+    if question.kind == "choice":
+        return dict(labels)
+    if question.kind == "choices":
+        return {"type": "array", "items": labels, "minItems": 1}
+    return {"type": "object"} if question.kind == "form" else {"type": "string"}
+
+
+def called(arguments: object, place: Path) -> dict[str, object]:
+    """The result of a call. It names no gate: a hook would take that for a question that was just asked."""
+    given = arguments if isinstance(arguments, dict) else {}
+    try:
+        understood = channel.say(place, given, "mcp")
+    except GateError as refused:
+        return result(f"Not written: {refused.message} {refused.hint}".strip(), wrong=True)
+    what = "no value yet" if understood.value is None else shown(understood.value)
+    status = f" ({understood.status})" if understood.status else ""
+    return result(
+        f"Written: {what}{status}. It counts when the person has left the session (/exit) and confirmed it."
+    )
+
+
+def result(text: str, *, wrong: bool = False) -> dict[str, object]:
+    return {"content": [{"type": "text", "text": text}], "isError": wrong}
+
+
+def done(number: object, value: Mapping[str, object]) -> str:
+    return json.dumps({"jsonrpc": "2.0", "id": number, "result": value}, ensure_ascii=True)
+
+
+def failed(number: object, code: int, words: str) -> str:
+    return json.dumps({"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": words}})
