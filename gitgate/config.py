@@ -91,6 +91,24 @@ SETTINGS = (
     ),
     Setting("forgeIssue", "number", "0", "the issue where gates without a pull request are shown"),
     Setting("forgeCommit", "flag", "false", "gates without a pull request are shown on their commit"),
+    Setting(
+        "joinAgent", "text", "claude", "the agent that a person talks to about a gate without one", power=True
+    ),
+    Setting(
+        "joinServers",
+        "flag",
+        "false",
+        "`git gate join --yes` starts the MCP servers that a gate names, unseen",
+        power=True,
+    ),
+    Setting(
+        "editor",
+        "text",
+        "",
+        "what `git gate join --editor` opens the worktree with; else VISUAL, EDITOR",
+        power=True,
+        env="GITGATE_EDITOR",
+    ),
     Setting("agentTimeout", "duration", "2h", "how long a resumed agent may run"),
     Setting("timeout", "duration", "", "the deadline of a gate that names none"),
     Setting("onTimeout", "word:stuck,default,remind,fail", "stuck", "what happens at that deadline"),

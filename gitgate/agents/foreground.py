@@ -10,7 +10,9 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 from ..errors import Failure
 from .agent import Launch
@@ -23,29 +25,55 @@ ITS_OWN = ("SIGINT", "SIGQUIT", "SIGTSTP")
 # Git, if it started us, hands an interrupt on to us once more, maybe when the program has ended by it.
 ECHO = 0.5
 ENDS_US = ("SIGTERM", "SIGHUP")
+WARN_EVERY = 10
 
 
-def foreground(launch: Launch, grace: int = GRACE) -> int:
-    """Run it here until it ends; its exit code, 128 + n after signal n. Whoever ends us ends it, and is heard afterwards."""
+@dataclass(frozen=True)
+class Limit:
+    """How long it may last: after `seconds` the person is warned, and `grace` seconds later the program is ended."""
+
+    seconds: int
+    grace: int
+    title: str = "this session"
+
+    def words(self, left: int) -> str:
+        return f" {self.title} is over in {left} s: come to an end. Then it is closed and recorded as a timeout. "
+
+
+@dataclass(frozen=True)
+class Left:
+    """How the program ended: its exit code, 128 + n after signal n; whether that was because its time was over."""
+
+    code: int
+    timed_out: bool = False
+
+
+def foreground(
+    launch: Launch,
+    limit: Limit | None = None,
+    begun: Callable[[int], object] = lambda _pid: None,
+    grace: int = GRACE,
+) -> Left:
+    """Run it here until it ends; `begun` is told its process. Whoever ends us ends it, and is heard afterwards."""
     ended: list[int] = []
     typed: list[int] = []
     with kept_terminal(), handled(ITS_OWN, typed.append):
-        try:
-            child = subprocess.Popen(list(launch.argv), cwd=launch.cwd, env=dict(launch.env))
-        except OSError as unstartable:
-            raise Failure(
-                f"{launch.argv[0]} cannot be started: {unstartable.strerror}", hint="git gate doctor"
-            ) from unstartable
+        child = begin(launch)
+        begun(child.pid)
+        timer = Timer()
 
         def end(number: int) -> None:
             ended.append(number)
-            child.send_signal(number)
-            signal.alarm(grace)
+            tell(child.pid, number)
+            timer.arm([(grace, partial(tell, child.pid, signal.SIGKILL))])
 
-        with handled(("SIGALRM",), lambda _number: child.kill()), handled(ENDS_US, end):
-            code = attend(child)
-            if ended:
-                signal.alarm(0)
+        with handled(("SIGALRM",), timer.ring), handled(ENDS_US, end):
+            if limit is not None:
+                timer.arm(closing(limit, timer, child.pid, grace))
+            try:
+                code = attend(child)
+            finally:
+                timer.arm([])
         if signal.SIGINT in typed:
             time.sleep(ECHO)
         if code > 128 and os.isatty(2):
@@ -53,7 +81,81 @@ def foreground(launch: Launch, grace: int = GRACE) -> int:
                 os.write(2, AS_BEFORE)
     if ended:
         raise KeyboardInterrupt
-    return code
+    return Left(code, timed_out=timer.over)
+
+
+def begin(launch: Launch) -> subprocess.Popen[bytes]:
+    """Its files are for our eyes only; those of an earlier conversation in that folder are written anew."""
+    if launch.files:
+        launch.folder.mkdir(parents=True, mode=0o700, exist_ok=True)
+    for name, content in launch.files.items():
+        place = launch.folder / name
+        with contextlib.suppress(FileNotFoundError):
+            place.unlink()
+        with os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+            out.write(content)
+    try:
+        return subprocess.Popen(list(launch.argv), cwd=launch.cwd, env=dict(launch.env))
+    except OSError as unstartable:
+        raise Failure(
+            f"{launch.argv[0]} cannot be started: {unstartable.strerror}", hint="git gate doctor"
+        ) from unstartable
+
+
+def tell(pid: int, number: int) -> None:
+    """A signal to a child that nobody has waited for yet. `Popen` would wait for it, and take its ending from us."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+class Timer:
+    """Things to do after so many seconds, each counted from the one before. One alarm at a time is all that there is."""
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[float, Callable[[], object]]] = []
+        self.over = False
+
+    def arm(self, steps: Sequence[tuple[float, Callable[[], object]]]) -> None:
+        self.steps = list(steps)
+        self.wind()
+
+    def wind(self) -> None:
+        if hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_REAL, max(self.steps[0][0], 0.001) if self.steps else 0)
+
+    def expire(self, pid: int) -> None:
+        self.over = True
+        tell(pid, signal.SIGTERM)
+
+    def ring(self, _number: int) -> None:
+        if self.steps:
+            self.steps.pop(0)[1]()
+            self.wind()
+
+
+def closing(limit: Limit, timer: Timer, pid: int, grace: int) -> list[tuple[float, Callable[[], object]]]:
+    """What happens when the time is over: warnings until the grace period ends, a polite signal, one that nobody resists."""
+    moments = [*range(limit.grace, 0, -WARN_EVERY)] or [0]
+    steps: list[tuple[float, Callable[[], object]]] = []
+    before = limit.grace
+    for number, left in enumerate(moments):
+        pause = limit.seconds if number == 0 else before - left
+        steps.append((pause, partial(show, limit, left, bell=number == 0)))
+        before = left
+    return [
+        *steps,
+        (moments[-1], partial(timer.expire, pid)),
+        (grace, partial(tell, pid, signal.SIGKILL)),
+    ]
+
+
+def show(limit: Limit, left: int, *, bell: bool) -> None:
+    """In the first line of whatever the program shows, and in the window's title; the cursor stays where the program has it."""
+    if os.isatty(2):
+        words = limit.words(left)
+        line = f"\x1b7\x1b[1;1H\x1b[0;7m{words}\x1b[0m\x1b[K\x1b8\x1b]2;{words.strip()}\x07"
+        with contextlib.suppress(OSError):
+            os.write(2, (line + ("\a" if bell else "")).encode())
 
 
 def attend(child: subprocess.Popen[bytes]) -> int:
@@ -67,7 +169,7 @@ def attend(child: subprocess.Popen[bytes]) -> int:
         if os.getpgrp() != os.getsid(0):  # a shell is above us that can bring us back
             os.kill(0, signal.SIGTSTP)  # git, if it started us, waits for us in the same group
             signal.raise_signal(signal.SIGSTOP)
-        child.send_signal(signal.SIGCONT)
+        tell(child.pid, signal.SIGCONT)
     child.returncode = os.waitstatus_to_exitcode(status)
     return child.returncode if child.returncode >= 0 else 128 - child.returncode
 

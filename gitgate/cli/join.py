@@ -1,27 +1,34 @@
-"""Command line: `git gate join`: the agent's own session on this terminal, and then the person's answer."""
+"""Command line: `git gate join`: a conversation about a gate on this terminal, and then the person's answer."""
 
 from __future__ import annotations
 
 import copy
 import sys
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import AmbiguousGate, GateError, UnknownGate, Usage
-from . import exits
+from ..errors import AmbiguousGate, Failure, GateError, UnknownGate, Usage
 from .screen import Screen, complete_ids, verb
 
 if TYPE_CHECKING:
+    from ..agents.foreground import Left, Limit
     from ..core.model import Gate
     from ..resume.joining import Conversation
+    from ..resume.meeting import Chosen
     from ..service.desk import Desk
 
 
 @click.command("join")
 @click.argument("gate_id", metavar="[ID]", required=False, shell_complete=complete_ids)
 @click.option("--next", "next_", is_flag=True, help="The most pressing gate that waits.")
+@click.option("--new", "new", is_flag=True, help="A new session, whatever conversation there is.")
+@click.option("--agent", metavar="NAME", help="The agent of a new session; else gitgate.joinAgent.")
+@click.option("--editor", is_flag=True, help="First open the editor on the worktree.")
+@click.option("--yes", is_flag=True, help="Take an outcome that is beyond doubt without asking; else exit 8.")
+@click.option("--yes-mcp", is_flag=True, help="Start the MCP servers that the gate names without asking.")
+@click.option("--session-timeout", metavar="30m", help="How long the session may last.")
 @click.option("--note", default="", help="A word to go with the answer.")
 @click.option("--sign/--no-sign", default=None, help="Sign the answer with your key.")
 @click.option("--no-resume", is_flag=True, help="Do not resume the agent from here.")
@@ -30,27 +37,49 @@ if TYPE_CHECKING:
 def join_command(screen: Screen, gate_id: str | None, next_: bool, **flags: Any) -> int:
     """Open the agent's own session here, to look around and talk; then decide.
 
-    It opens where the agent stopped: in the directory that it left, or in a worktree of its partial work. While you talk the
-    gate waits. When you leave the session you are asked for the answer; an empty line or Ctrl-D leaves the gate waiting (exit
-    8), and joining again goes on from there.
+    It opens where the agent stopped: in the directory that it left, or in a worktree of its partial work. A gate without a
+    session gets a new one, in a worktree of its own, with the question first. While you talk the gate waits. When you leave
+    the session you are shown what was understood and confirm it, or are asked for the answer; an empty line or Ctrl-D leaves
+    the gate waiting (exit 8), and joining again goes on from there. A gate that is ended there, or whose session ran out of
+    time, is closed (exit 9).
     """
     desk = screen.desk()
     desk.refuse_agents("join")
     need_terminal(screen, gate_id)
     gate = chosen(desk, gate_id, next_=next_)
-    from ..resume import joining
+    from ..resume import joining, meeting
+    from .joined import conclude
 
-    saved = joining.find_session(desk, gate)
     with joining.alone(desk, gate):
-        with joining.opened(desk, gate, saved) as talk:
-            introduce(screen, desk, talk)
+        introduce(screen, desk, gate)
+        talk = meeting.talk_of(meeting.the_question(gate))
+        if talk.checkpoint:
+            from .checkpoint import decide_here
+
+            return decide_here(screen, desk, gate, flags)
+        choice = which(screen, desk, gate, flags)
+        servers = agreed(screen, desk, gate, choice, flags)
+        with meeting.opened(desk, gate, choice, servers) as opened:
+            tell_where(screen, opened)
+            if flags["editor"]:
+                open_editor(screen, desk, opened)
+            limit = limit_of(gate, flags)
             screen.close()  # Ctrl-C on this terminal would end the git that it reads with.
-            converse(screen, talk)
-        return decide(screen, screen.desk(), talk, flags)
+            ended = converse(screen, desk, opened, limit)
+        return conclude(screen, opened, ended, flags)
 
 
 continue_command = copy.copy(join_command)
 continue_command.name = "continue"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How the program ended, how long the conversation has lasted, when it was opened this time."""
+
+    left: Left
+    seconds: int
+    since: float
 
 
 def need_terminal(screen: Screen, gate_id: str | None) -> None:
@@ -91,36 +120,151 @@ def most_pressing(desk: Desk) -> str:
     return found[0].id
 
 
-def introduce(screen: Screen, desk: Desk, talk: Conversation) -> None:
-    """What is being asked, and where they are about to be."""
+def introduce(screen: Screen, desk: Desk, gate: Gate) -> None:
+    """What is being asked."""
     from .prompts import present, show
 
-    show(screen, desk, talk.gate)
-    questions = talk.gate.opened.questions
+    show(screen, desk, gate)
+    questions = gate.opened.questions
     for question in questions:
         present(screen, question, several=len(questions) > 1)
     screen.warn("")
-    if talk.place.ours:
-        screen.say(f"opening {talk.saved.agent}'s session in a worktree of its work: {talk.place.directory}")
+
+
+def which(screen: Screen, desk: Desk, gate: Gate, flags: dict[str, Any]) -> Chosen:
+    """The agent's own conversation, or, where there is none or it is not to be had here, another one about the question."""
+    from ..resume import joining, meeting
+
+    agent = flags["agent"] or desk.settings.text("joinAgent")
+    if flags["new"] or gate.opened.session is None:
+        return meeting.another(desk, gate, agent, anew=flags["new"])
+    try:
+        return meeting.own(desk, gate, joining.find_session(desk, gate))
+    except (Failure, Usage) as absent:
+        screen.warn(f"{absent.message}\n")
+        if not agrees("open a new session with the question instead? [y/N] "):
+            raise
+    return meeting.another(desk, gate, agent)
+
+
+def agrees(prompt: str) -> bool:
+    from .keyboard import read_word
+
+    try:
+        return read_word(prompt).strip().lower() in ("y", "yes")
+    except EOFError:
+        return False
+
+
+def agreed(
+    screen: Screen, desk: Desk, gate: Gate, choice: Chosen, flags: dict[str, Any]
+) -> dict[str, object]:
+    """The MCP servers of the gate, if a person lets them start: they are commands, and an agent wrote them."""
+    import json
+
+    from ..resume import meeting
+
+    mcp = meeting.talk_of(meeting.the_question(gate)).mcp
+    servers = mcp.get("mcpServers") if mcp is not None else None
+    if not isinstance(servers, dict) or not servers:
+        return {}
+    if choice.saved.agent != "claude":
+        screen.say(f"the gate names MCP servers; {choice.saved.agent} is not given any")
+        return {}
+    screen.warn(
+        f"whoever asked wants these MCP servers in the session; they are programs that run as you, here:\n\n"
+        f"{json.dumps(mcp, indent=2, ensure_ascii=False)}\n"
+    )
+    if flags["yes_mcp"]:
+        return dict(servers)
+    if flags["yes"]:
+        if desk.settings.flag("joinServers"):
+            return dict(servers)
+        screen.say("they are not started: nobody looked at them (--yes-mcp starts them)")
+        return {}
+    if agrees("start them? [y/N] "):
+        return dict(servers)
+    screen.say("they are not started")
+    return {}
+
+
+def tell_where(screen: Screen, talk: Conversation) -> None:
+    """Where they are about to be, and what becomes of it."""
+    agent, directory = talk.saved.agent, talk.launch.cwd
+    if talk.own and talk.place.ours:
+        screen.say(f"opening {agent}'s session in a worktree of its work: {directory}")
         screen.say(
             "what is changed there is what the agent goes on with, if it is resumed on this machine when you answered; "
             "elsewhere it starts from its work as it was saved"
         )
+    elif talk.own:
+        screen.say(f"opening {agent}'s session where it was: {directory}")
     else:
-        screen.say(f"opening {talk.saved.agent}'s session where it was: {talk.place.directory}")
-    screen.say("nothing is decided in it: when you leave it, you are asked for the answer")
+        what = "a new session" if talk.new else "the session that was begun earlier"
+        where = f"in a worktree of the work: {directory}" if talk.place.ours else f"in {directory}"
+        screen.say(f"opening {what} with {agent} {where}")
+    screen.say(
+        "nothing is decided in it: when you leave it, you confirm what was said, or are asked for the answer"
+    )
 
 
-def converse(screen: Screen, talk: Conversation) -> None:
+def open_editor(screen: Screen, desk: Desk, talk: Conversation) -> None:
+    """Whatever the person edits with, on the folder; one that needs the terminal has it until it is closed."""
+    from ..store.editor import open_folder
+
+    command = (
+        desk.settings.env.get("GITGATE_EDITOR")
+        or desk.settings.text("editor")
+        or desk.settings.env.get("VISUAL")
+        or desk.settings.env.get("EDITOR")
+    )
+    if not command:
+        screen.say("no editor is set: git config --global gitgate.editor 'code'")
+        return
+    screen.pulse.stop()
+    problem = open_folder(command, talk.launch.cwd, screen.env)
+    if problem:
+        screen.say(problem)
+
+
+def limit_of(gate: Gate, flags: dict[str, Any]) -> Limit | None:
+    from ..agents.foreground import Limit
+    from ..core.times import parse_duration
+    from ..resume import meeting
+
+    talk = meeting.talk_of(meeting.the_question(gate))
+    seconds = parse_duration(flags["session_timeout"]) if flags["session_timeout"] else talk.timeout
+    if seconds is None:
+        return None
+    if seconds <= 0:
+        raise Usage("a session has to last for some time", hint="--session-timeout 30m")
+    return Limit(seconds, talk.grace, f"gate {gate.id[:6]}: this session")
+
+
+def converse(screen: Screen, desk: Desk, talk: Conversation, limit: Limit | None) -> Ended:
     """The program has the terminal. However it ends, what was said is saved with the gate."""
     from ..agents.foreground import foreground
+    from ..resume import meeting
+    from ..resume.saving import saving
+    from ..service.desk import open_desk
 
+    since = desk.clock()
+    every = meeting.talk_of(talk.question).save_every
+    spent = talk.spent
     try:
-        code = foreground(talk.launch)
+        with saving(lambda: open_desk(screen.start, screen.env), talk, every):
+            left = foreground(
+                talk.launch, limit, begun=lambda pid: meeting.remember(desk, talk, pid, talk.spent)
+            )
     finally:
+        spent += int(desk.clock() - since)
+        meeting.remember(desk, talk, 0, spent)
         keep(screen, talk)
-    if code:
-        screen.say(f"{talk.saved.agent} ended with exit code {code}")
+    if left.timed_out:
+        screen.say(f"the session's time was over, and {talk.saved.agent} was ended")
+    elif left.code:
+        screen.say(f"{talk.saved.agent} ended with exit code {left.code}")
+    return Ended(left, spent, since)
 
 
 def keep(screen: Screen, talk: Conversation) -> None:
@@ -128,7 +272,7 @@ def keep(screen: Screen, talk: Conversation) -> None:
 
     desk = screen.desk()
     try:
-        if not joining.keep(desk, talk):
+        if not joining.keep(desk, talk) and talk.own:
             screen.say(
                 "the conversation was not saved with the gate: an agent that is resumed elsewhere does not know it"
             )
@@ -136,44 +280,3 @@ def keep(screen: Screen, talk: Conversation) -> None:
         screen.say(f"the conversation was not saved with the gate: {failed}")
     finally:
         screen.close()
-
-
-def decide(screen: Screen, desk: Desk, talk: Conversation, flags: dict[str, Any]) -> int:
-    """The gate still waits, unless somebody else decided meanwhile: the answer, or not yet."""
-    from ..resume import joining
-    from ..service.answering import Manner, check_open, respond
-    from ..service.calling import publish_sessions
-    from ..service.deadlines import act
-    from ..service.publishing import publish
-    from ..service.recording import reload
-    from .prompts import ask_in_terminal
-    from .respond import delivery, tell_answered
-
-    gate = act(desk, reload(desk, talk.gate.id))
-    try:
-        check_open(gate, desk.person(), amend=False)
-    except GateError:
-        screen.say(joining.put_away(desk, talk))
-        raise
-    if flags["push"] is not False:
-        publish_sessions(desk, [gate.id])
-    screen.say("\nthe session is over; what is your answer? (an empty line or Ctrl-D: not yet)\n")
-    try:
-        given, note = ask_in_terminal(replace(screen, empty_leaves=True), desk, gate, flags["note"])
-    except EOFError:
-        return leave(screen, desk, talk)
-    deliver = joining.go_on_from(talk, delivery(desk, flags).get("deliver", publish))
-    manner = Manner(
-        note=note, via="join", seen=gate.tip, sign=flags["sign"], push=flags["push"], deliver=deliver
-    )
-    return tell_answered(screen, desk, respond(desk, gate, given, manner), resume=not flags["no_resume"])
-
-
-def leave(screen: Screen, desk: Desk, talk: Conversation) -> int:
-    from ..resume import joining
-
-    short = talk.gate.id[:6]
-    screen.warn("")
-    screen.say(joining.put_away(desk, talk))
-    screen.say(f"the gate still waits: git gate join {short}   or: git gate respond {short}")
-    return exits.WAITING

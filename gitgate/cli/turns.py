@@ -6,7 +6,7 @@ from ..core.model import Question
 from ..core.questions import expected
 from .screen import Screen
 
-HELP, NEXT, LEAVE = "?", ":s", ":q"
+HELP, NEXT, LEAVE, CANCEL = "?", ":s", ":q", ":c"
 OFFER = f"answer it, or: Enter for the next one, {LEAVE} to leave, {HELP} for help"
 MEANS = {
     "approval": "y or n; words after it are your note",
@@ -25,6 +25,10 @@ class LeaveAll(Exception):
     """Enough; what was answered stays answered."""
 
 
+class Cancelled(Exception):
+    """After a session: the gate is ended without an answer."""
+
+
 def heed(screen: Screen, question: Question, word: str, *, empty: bool = True) -> bool:
     """Whether what was typed was no answer, and was done: then it is asked again. `empty`: Enter alone has a meaning."""
     word = word.strip()
@@ -41,4 +45,6 @@ def heed(screen: Screen, question: Question, word: str, *, empty: bool = True) -
         raise LeaveAll
     if screen.empty_leaves and empty and not word:
         raise EOFError
+    if screen.empty_leaves and word == CANCEL:
+        raise Cancelled
     return False

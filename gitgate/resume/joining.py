@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..core.model import Gate
+from ..core.model import Gate, Question
 from ..core.session import SavedSession, SessionRef
 from ..core.states import ANSWERED, AWAITING
 from ..errors import Conflict, Failure, GateError
@@ -28,22 +28,33 @@ from ..store.compare import matches
 from ..store.git import Git
 from ..store.restore import open_worktree, remove_worktree
 from . import place
-from .hooks import hooks_of
 from .place import Situation
-from .run import surroundings
 
 if TYPE_CHECKING:
-    from ..agents.agent import Launch, Start
+    from ..agents.agent import Launch
 
 
 @dataclass(frozen=True)
 class Conversation:
-    """An agent's conversation and where it is opened."""
+    """A conversation and where it is opened. `own`: it is the agent's that asked, which goes on with it when it is resumed.
+
+    `before` are the ids of what was said in it earlier, `spent` the seconds that it had lasted, `question` the one that it is
+    to decide, where there is just one.
+    """
 
     gate: Gate
     saved: SavedSession
     place: Situation
     launch: Launch
+    own: bool = True
+    new: bool = False
+    question: Question | None = None
+    before: frozenset[str] = frozenset()
+    spent: int = 0
+
+    @property
+    def ref(self) -> SessionRef:
+        return SessionRef(self.saved.agent, self.saved.id, str(self.launch.cwd))
 
 
 @contextlib.contextmanager
@@ -88,8 +99,11 @@ def find_session(desk: Desk, gate: Gate) -> SavedSession:
         raise Failure(
             f"gate {gate.id} was asked without a session: there is none to join", hint=otherwise(gate)
         )
-    agency.adapter(session.agent).join(Start(gate.id, desk.repo.place, desk.repo.state_dir))
-    reason = agency.cannot_start(desk, session.agent)
+    settings = agency.agent_settings(desk, session.agent)
+    agency.adapter(session.agent).join(
+        Start(gate.id, desk.repo.place, desk.repo.state_dir, settings=settings)
+    )
+    reason = agency.cannot_join(desk, session.agent)
     if reason:
         raise Failure(
             f"the session of gate {gate.id} cannot be opened on this machine: {reason}", hint=otherwise(gate)
@@ -105,35 +119,6 @@ def find_session(desk: Desk, gate: Gate) -> SavedSession:
     except Failure as absent:
         absent.hint = f"{absent.hint}\n{otherwise(gate)}"
         raise
-
-
-@contextlib.contextmanager
-def opened(desk: Desk, gate: Gate, saved: SavedSession) -> Iterator[Conversation]:
-    """Everything in its place for the agent's program, and the place nobody else's while this lasts."""
-    with contextlib.ExitStack() as held:
-        found = find_place(desk, gate, held)
-        adapter = agency.adapter(saved.agent)
-        if saved.files:
-            adapter.place(saved, found.directory, desk.settings.env)
-        launch = adapter.join(request(desk, gate, saved, found))
-        yield Conversation(gate, saved, found, launch)
-
-
-def request(desk: Desk, gate: Gate, saved: SavedSession, found: Situation) -> Start:
-    from ..agents.agent import Start
-
-    around = surroundings(desk, gate, found, saved.agent)
-    del around["GITGATE_GATE"]  # It says that the agent was resumed, and nobody sits before it.
-    return Start(
-        gate=gate.id,
-        cwd=found.directory,
-        folder=desk.repo.state_dir / "runs" / gate.id / "joined",
-        session=SessionRef(saved.agent, saved.id, saved.directory),
-        hooks=hooks_of(saved.agent),
-        settings=agency.agent_settings(desk, saved.agent),
-        env=desk.settings.env,
-        extra_env=around,
-    )
 
 
 def find_place(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situation:
@@ -152,6 +137,13 @@ def without_work(desk: Desk, gate: Gate) -> Situation:
     here = place.asked_here(desk, gate)
     there = place.repository_of(desk, Path(here.directory)) if here is not None else None
     return Situation((there or desk.repo).place, False, None, "", trusted=True)
+
+
+def place_apart(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situation:
+    """For a conversation that is not the agent's own: a worktree of its work, whoever works in the directory it left."""
+    if gate.opened.work.commit is None:
+        return without_work(desk, gate)
+    return joined_before(desk, gate, held) or new_worktree(desk, gate, held)
 
 
 def joined_before(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situation | None:
@@ -192,12 +184,15 @@ def situation(desk: Desk, gate: Gate, directory: Path) -> Situation:
 
 
 def keep(desk: Desk, talk: Conversation) -> bool:
-    """Save the conversation as it is now with the gate, while that waits; False where nothing of it could be read."""
-    ref = SessionRef(talk.saved.agent, talk.saved.id, str(talk.place.directory))
-    saved = sessions.collect(desk, ref)
-    if not saved.files or reload(desk, talk.gate.id).state != AWAITING:
+    """Save the conversation as it is now with the gate, while that waits; False where nothing of it could be read.
+
+    Another conversation never takes the place of the one in which the agent asked: that is what it is resumed with.
+    """
+    saved = sessions.collect(desk, talk.ref)
+    if not saved.files or (gate := reload(desk, talk.gate.id)).state != AWAITING:
         return False
-    sessions.keep(desk, talk.gate.id, saved)
+    if talk.own or gate.opened.session is None:
+        sessions.keep(desk, gate.id, saved)
     return True
 
 
@@ -212,7 +207,7 @@ def go_on_from(talk: Conversation, deliver: Deliver) -> Deliver:
         if gate.state == ANSWERED and work.commit is not None:
             put_away(desk, talk)
             there = place.repository_of(desk, found.directory)
-            if there is not None and (found.ours or not place.stands_as_before(there, work)):
+            if there is not None and talk.own and (found.ours or not place.stands_as_before(there, work)):
                 place.remember(desk, gate, found)
         return deliver(desk, gate, push=push)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ..core import people
 from ..core.answers import Given, read_answer
@@ -18,6 +18,9 @@ from .desk import Desk, split_person
 from .policing import Permit, permit
 from .publishing import Published, publish
 from .recording import record, reload
+
+if TYPE_CHECKING:
+    from ..core.talks import Held
 
 # What may happen to a gate between reading and answering without changing what was read.
 HARMLESS = frozenset(("voted", "commented", "reminded"))
@@ -51,6 +54,7 @@ class Manner:
     push: bool | None = None
     who: str | None = None
     evidence: Mapping[str, object] = field(default_factory=dict)
+    session: Held | None = None  # the conversation that came to this answer
     deliver: Deliver = publish
 
 
@@ -80,6 +84,7 @@ def respond(desk: Desk, gate: Gate, given: Given, manner: Manner = Manner()) -> 
             note=manner.note.strip(),
             amends=amends,
             evidence=manner.evidence,
+            session=manner.session,
         )
 
     after = record(desk, gate, decide, who=who, sign=permit.sign, approve=permit.approve)
@@ -168,7 +173,7 @@ def refuse_late(gate: Gate, said: Answer) -> None:
 def signal_given(gate: Gate, status: str) -> Given:
     """What a script's status means as an answer to this gate."""
     word = status.strip().upper()
-    types = {question.type for question in gate.opened.questions}
+    types = {question.kind for question in gate.opened.questions}
     if not word:
         raise BadAnswer("a signal needs a status", hint="git gate signal ID --status CONTINUE")
     if "approval" in types:

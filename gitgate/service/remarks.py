@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..core import times
 from ..core.model import Edit, Event, Gate, Remark
 from ..core.people import same
@@ -15,6 +17,9 @@ from .policing import Permit, permit
 from .publishing import Published, publish
 from .recording import record
 
+if TYPE_CHECKING:
+    from ..core.talks import Held
+
 
 def comment(desk: Desk, gate: Gate, text: str, *, push: bool | None = None) -> Published:
     words = needed(text, "a comment needs words", 'git gate comment ID "which region?"')
@@ -22,11 +27,14 @@ def comment(desk: Desk, gate: Gate, text: str, *, push: bool | None = None) -> P
     return publish(desk, record(desk, gate, lambda _now: ("commented", event), who=signer(desk)), push=push)
 
 
-def stop(desk: Desk, gate: Gate, reason: str, *, push: bool | None = None) -> Published:
-    """A person ends it; the agent does not go on."""
+def stop(
+    desk: Desk, gate: Gate, reason: str, *, push: bool | None = None, session: Held | None = None
+) -> Published:
+    """A person ends it; the agent does not go on. `session` is a conversation that came to no answer."""
     desk.refuse_agents("stop")
     words = needed(reason, "say why it is stopped", "git gate stop ID --reason 'we do it differently'")
-    event = Remark(at=desk.now, by=desk.person(), text=words)
+    via = "join" if session is not None else "cli"
+    event = Remark(at=desk.now, by=desk.person(), text=words, via=via, session=session)
     gate = act(desk, gate)
     leave = may_stop(desk, gate)
     stopped = record(

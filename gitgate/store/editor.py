@@ -44,3 +44,15 @@ def ended(editor: subprocess.Popen[bytes]) -> int:
             return editor.wait()
         except KeyboardInterrupt:
             continue
+
+
+def open_folder(command: str, folder: Path, env: Mapping[str, str]) -> str:
+    """Open the person's editor on a folder: a window of its own, or this terminal until it is closed. What went wrong."""
+    try:
+        editor = subprocess.Popen(
+            ["sh", "-c", f'{command} "$@"', command, str(folder)], cwd=folder, env=dict(env)
+        )
+    except OSError as wrong:
+        return f"the editor {command!r} could not be started: {wrong.strerror}"
+    status = ended(editor)
+    return f"the editor {command!r} ended with exit {status}" if status else ""

@@ -326,20 +326,27 @@ def test_the_most_pressing_is_taken(desk: Desk, pty_cli: Pty) -> None:
     assert "git gate join --next" in pty_cli("join").finish(code=1)
 
 
-def test_only_what_waits_and_has_a_session_is_joined(desk: Desk, pty_cli: Pty, cli: Command) -> None:
-    """Each refusal says what happened, or what can be done instead; no program is started."""
+def test_what_cannot_be_joined_says_what_can_be_done(
+    desk: Desk, pty_cli: Pty, cli: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each refusal says what happened, or what can be done instead; no program is started that the person did not agree to."""
     desk.repo.git("config", "gitgate.agent.mine.resume", "mine {session}")
-    bare = desk.ask("A?", session=False)
     other = cli.quick("ask", "B?", "--agent", "mine", "--session", "abcd-1234", "-q", code=0).line
     done = desk.ask("C?")
     cli.quick("respond", done, "no", code=0)
-    said = pty_cli("join", bare).finish(code=1)
-    assert f"git gate worktree {bare[:6]}" in said
-    assert f"git gate respond {bare[:6]}" in said
-    said = pty_cli("join", other).finish(code=2)
+    terminal = pty_cli("join", other)
+    terminal.expect("open a new session with the question instead? [y/N] ")
+    terminal.line("")
+    said = terminal.finish(code=2)
     assert f"git gate worktree {other}" in said
     assert f"git gate respond {other}" in said
     assert "Ada Lovelace" in pty_cli("join", done).finish(code=5)
+    bare = desk.ask("A?", session=False)
+    desk.repo.git("config", "--global", "gitgate.agent.claude.program", "no-such-program")
+    said = pty_cli("join", bare).finish(code=1)
+    assert "no-such-program is not on PATH" in said
+    assert f"git gate worktree {bare[:6]}" in said
+    assert f"git gate respond {bare[:6]}" in said
     assert desk.runs == []
 
 
