@@ -171,10 +171,13 @@ def last_record(conversation: bytes) -> bytes:
 
 def _moved(content: bytes, before: str, here: str) -> bytes:
     """The conversation names long output by its path; a path that JSON would spell otherwise is left as it is."""
-    old = before.encode()
-    if not before.startswith("/") or len(before) < 8 or re.search(rb'[\x00-\x1f"\\]', old + here.encode()):
+    if (
+        not before.startswith("/")
+        or len(before) < 8
+        or re.search(r'[\x00-\x1f"\\\ud800-\udfff]', before + here)
+    ):
         return content
-    return content.replace(old, here.encode())
+    return content.replace(before.encode(), here.encode())
 
 
 def _write(target: Path, content: bytes) -> None:

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ..core import codec, trailers
+from ..core.field import Field
 from ..core.ids import is_id
 from ..core.model import Gate
 from ..core.session import SavedSession, SessionRef
 from ..errors import BrokenRecord, Failure, GateError, MissingExtra, UnknownGate
+from ..store.leftout import path_of, printable
 from ..store.objects import FOLDER, REGULAR
 from ..store.records import Signature
 from ..store.refs import SESSIONS
@@ -51,13 +54,19 @@ def write(desk: Desk, gate: str, saved: SavedSession) -> str:
     if recipients:
         files = {DOCUMENT: codec.dump({**about, "encrypted": "age"}), SEALED: seal(saved, recipients)}
     else:
-        left_out = [{"path": path, "reason": why} for path, why in saved.left_out]
-        about |= {"id": saved.id, "directory": saved.directory, "place": saved.place, "left_out": left_out}
+        left_out = [{"path": shown(path), "reason": shown(why)} for path, why in saved.left_out]
+        places = {"directory": shown(saved.directory), "place": shown(saved.place)}
+        about |= {"id": saved.id, **places, "left_out": left_out}
         files = {DOCUMENT: codec.dump({name: value for name, value in about.items() if value})}
         files |= {f"{FILES}/{name}": content for name, content in saved.files.items()}
     by = Signature(desk.settings.identity() or NOBODY, desk.at)
     message = trailers.dump(f"session of gate {gate}", [("Gate", gate), ("Agent", saved.agent)])
     return desk.records.write_commit(desk.records.write_files(files), (), by, message)
+
+
+def shown(place: str) -> str:
+    """A place as a document can hold it: as git quotes it where it is not UTF-8."""
+    return printable(os.fsencode(place)) if place else ""
 
 
 def save(desk: Desk, gate: Gate, ref: SessionRef) -> SavedSession:
@@ -118,29 +127,32 @@ def read(desk: Desk, oid: str) -> SavedSession:
             raise BrokenRecord(f"session {oid[:12]} has no {SEALED}")
         return unseal(desk, records.blob(top[SEALED.encode()].oid))
 
-    def words(name: str) -> str:
-        found = about.get(name)
+    def words(entry: Field, name: str) -> str:
+        found = entry.get(name)
         return found.text(most=4096) if found is not None else ""
 
+    def place(entry: Field, name: str) -> str:
+        return os.fsdecode(path_of(words(entry, name)))
+
     left_out = about.get("left_out")
-    told = (
-        [
-            (entry.need("path").text(most=4096), entry.need("reason").text(most=1000))
-            for entry in left_out.items()
-        ]
-        if left_out
-        else []
-    )
+    told = [(place(entry, "path"), place(entry, "reason")) for entry in left_out.items()] if left_out else []
     folder = top.get(FILES.encode())
     files = read_files(desk, folder.oid) if folder is not None and folder.mode == FOLDER else {}
-    return SavedSession(words("agent"), words("id"), words("directory"), words("place"), files, tuple(told))
+    return SavedSession(
+        words(about, "agent"),
+        words(about, "id"),
+        place(about, "directory"),
+        place(about, "place"),
+        files,
+        tuple(told),
+    )
 
 
 def read_files(desk: Desk, tree: str, prefix: str = "", depth: int = 0) -> dict[str, bytes]:
     """Regular files only: a link could lead out of where they are put."""
     found: dict[str, bytes] = {}
     for entry in desk.records.tree(tree).values():
-        name = prefix + entry.name.decode("utf-8", "replace")
+        name = prefix + os.fsdecode(entry.name)
         if entry.mode == REGULAR:
             found[name] = desk.records.blob(entry.oid)
         elif entry.mode == FOLDER and depth < 8:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..core import documents
@@ -114,9 +115,9 @@ class Records(Chains):
             if slash:
                 folders.setdefault(folder, {})[rest] = data
             else:
-                entries.append(TreeEntry(REGULAR, path.encode(), self.objects.write(BLOB, data)))
+                entries.append(TreeEntry(REGULAR, os.fsencode(path), self.objects.write(BLOB, data)))
         entries += [
-            TreeEntry(FOLDER, name.encode(), self.write_files(inner)) for name, inner in folders.items()
+            TreeEntry(FOLDER, os.fsencode(name), self.write_files(inner)) for name, inner in folders.items()
         ]
         return self.write_tree(entries)
 

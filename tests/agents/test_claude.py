@@ -242,6 +242,16 @@ def test_side_files_are_saved_while_they_are_small(tmp_path: Path) -> None:
     assert new.with_suffix(".jsonl").stat().st_mode & 0o777 == 0o600
 
 
+def test_a_place_that_is_not_utf8(tmp_path: Path) -> None:
+    """Taken up where folders are called anything; what the conversation says of its own files stays as it was."""
+    home = tmp_path / os.fsdecode(b"caf\xe9")
+    conversation = b'{"type":"user","uuid":"u","message":{"content":"/tmp/somewhere"}}\n'
+    saved = SavedSession("claude", ID, "", os.fsdecode(b"/tmp/\xe9"), {TRANSCRIPT: conversation})
+    CLAUDE.place(saved, home, {"HOME": str(home)})
+    (there,) = home.rglob("*.jsonl")
+    assert b"/tmp/somewhere" in there.read_bytes()
+
+
 def test_a_session_too_large_to_keep_is_named(tmp_path: Path) -> None:
     kept_session(tmp_path)
     saved = CLAUDE.collect(SessionRef("claude", ID), {"HOME": str(tmp_path)}, most=10)

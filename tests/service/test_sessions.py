@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pyrage
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from gitgate.core.session import SavedSession
 from gitgate.errors import BrokenRecord, Failure
 from gitgate.service import sessions
+from gitgate.service.recording import reload
 from gitgate.service.syncing import sync
 from resuming import Seat
 from testbed.command import Command
@@ -38,6 +41,28 @@ def test_a_session_comes_back_as_it_was(alone: Seat) -> None:
     gate = alone.ask()
     keep(alone, gate.id)
     assert sessions.load(alone.desk, gate.id) == SAVED
+
+
+def test_names_that_are_not_utf8(alone: Seat) -> None:
+    """A folder may be called anything: it comes back as it was, and the document stays one."""
+    odd = os.fsdecode(b'/home/ada/caf\xe9 "x"\\n')
+    files = {os.fsdecode(b"caf\xe9/\xff.txt"): b"x"}
+    saved = replace(
+        SAVED, files=files, directory=odd, place=f"{odd}/.claude", left_out=((odd, f"no such file: {odd}"),)
+    )
+    gate = alone.ask()
+    keep(alone, gate.id, saved)
+    assert sessions.load(alone.desk, gate.id) == saved
+
+
+def test_a_session_is_saved_in_a_folder_that_is_not_utf8(repo: Clone, cli: Command, tmp_path: Path) -> None:
+    """Asking works there, and so does taking the conversation up again."""
+    here = tmp_path / os.fsdecode(b"caf\xe9")
+    repo.path.rename(here)
+    gate = cli("ask", "Which?", "--session", "11111111-2222-3333-4444-555555555555", cwd=here, code=0).line
+    with Seat(Clone(here)) as seat:
+        saved = sessions.bring(seat.desk, reload(seat.desk, gate))
+    assert (saved.id, saved.directory) == ("11111111-2222-3333-4444-555555555555", str(here))
 
 
 def test_it_stays_here_unless_wanted_otherwise(ann: Seat, bare: Clone) -> None:
