@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,11 +14,35 @@ from testbed.repositories import Clone, run_git
 SSH = [pytest.mark.server, pytest.mark.slow]
 
 
+OLD = """#!/bin/sh
+# What an sshd that does not take GIT_PROTOCOL from its clients (`AcceptEnv`) starts.
+echo asked >> "$0.log"
+exec env -u GIT_PROTOCOL git-upload-pack "$@"
+"""
+
+
+@pytest.fixture
+def old_server(bare: Clone, tmp_path: Path) -> Iterator[str]:
+    """A server that speaks git's first protocol alone: whoever asks is told of every ref there is."""
+    script = tmp_path / "upload-pack"
+    script.write_text(OLD, encoding="utf-8")
+    script.chmod(0o755)
+    run_git("config", "--global", "remote.origin.uploadpack", str(script), cwd=tmp_path)
+    yield bare.path.as_uri()
+    assert (tmp_path / "upload-pack.log").exists()
+
+
 @pytest.fixture(
-    params=["path", "file", pytest.param("http", marks=pytest.mark.server), pytest.param("ssh", marks=SSH)]
+    params=[
+        "path",
+        "file",
+        "old",
+        pytest.param("http", marks=pytest.mark.server),
+        pytest.param("ssh", marks=SSH),
+    ]
 )
 def url(request: pytest.FixtureRequest, bare: Clone, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The same bare repository, reached in each of the four ways."""
+    """The same bare repository, reached in each of the four ways, and as servers of old speak."""
     bare.git("config", "http.receivepack", "true")
     if request.param == "ssh":
         sshd: SshServer = request.getfixturevalue("sshd")
@@ -27,6 +51,8 @@ def url(request: pytest.FixtureRequest, bare: Clone, monkeypatch: pytest.MonkeyP
     if request.param == "http":
         web: HttpServer = request.getfixturevalue("web")
         return web.url(bare.path)
+    if request.param == "old":
+        return str(request.getfixturevalue("old_server"))
     return bare.path.as_uri() if request.param == "file" else str(bare.path)
 
 
@@ -57,6 +83,27 @@ def test_the_loop_over_every_kind_of_server(cli: Command, url: str, tmp_path: Pa
     cli.quick("sync", cwd=bob.path, code=0)
     assert cli.quick("show", gate, "--json", cwd=ann.path, code=0).json["archived"]
     assert not bob.refs("refs/hitl/open")
+
+
+def test_an_old_server_tells_what_came_and_went(cli: Command, old_server: str, tmp_path: Path) -> None:
+    """Work, sessions, a lost race and a stale clone over git's first protocol: nothing is lost, nothing comes back."""
+    ann, bob, cy = (plain_clone(old_server, tmp_path / name) for name in ("ann", "bob", "cy"))
+    ann.git("config", "gitgate.publishWork", "true")
+    ann.write("partial", "p")
+    first, second = asked(cli, ann), asked(cli, ann)
+    for clone in (bob, cy):
+        cli.quick("sync", cwd=clone.path, code=0)
+    assert "partial" in cli.quick("diff", first, cwd=bob.path, code=0).out
+    cli.quick("respond", first, "left", cwd=bob.path, code=0)
+    cli.quick("respond", first, "right", cwd=cy.path, code=5)
+    assert cli.quick("check", first, cwd=cy.path, code=0).out == "Left\n"
+    cli.quick("archive", cwd=bob.path, code=0)
+    cli.quick("sync", cwd=ann.path, code=0)
+    cli.quick("sync", cwd=cy.path, code=0)
+    for clone in (ann, bob, cy):
+        listed = cli.quick("list", "--all", "--json", cwd=clone.path, code=0).json["gates"]
+        assert {one["id"]: one["archived"] for one in listed} == {first: True, second: False}
+    cli.quick("verify", cwd=cy.path, code=0)
 
 
 def test_a_shallow_clone_takes_part_and_stays_shallow(cli: Command, bare: Clone, tmp_path: Path) -> None:
