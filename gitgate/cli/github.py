@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from ..errors import Usage
 from . import exits
-from .screen import Screen, gate_argument, read_file, verb
+from .github_steps import (
+    act_on,
+    credential_command,
+    listen,
+    prepare_command,
+    publish_command,
+    read_event_file,
+    resume_command,
+    run_command,
+    start,
+    sweep_now,
+)
+from .screen import Screen, gate_argument, verb
 
 if TYPE_CHECKING:
     from ..service.desk import Desk
@@ -16,9 +28,7 @@ if TYPE_CHECKING:
     from ..surfaces.github.client import GitHub
     from ..surfaces.github.events import Dispatched
     from ..surfaces.github.posting import Board
-    from ..surfaces.github.sweeping import Swept
 
-MOST_EVENT = 32_000_000
 resume_option = click.option(
     "--resume/--no-resume", default=False, help="Start what was answered, here and now."
 )
@@ -30,23 +40,6 @@ def github_command() -> None:
 
     The workflows that `git gate init --github` writes call these. The token is GITHUB_TOKEN's, that of `gh`, or git's own.
     """
-
-
-def start(screen: Screen) -> tuple[Desk, GitHub]:
-    from ..surfaces.github.connect import connect
-
-    desk = screen.desk()
-    return desk, connect(desk)
-
-
-def listen(desk: Desk) -> None:
-    """The gates as the remote has them."""
-    from ..service.publishing import remote_of
-    from ..service.syncing import bring_home
-
-    remote = remote_of(desk)
-    if remote is not None:
-        bring_home(desk, remote)
 
 
 @github_command.command("comment")
@@ -112,12 +105,9 @@ def accept_command(screen: Screen, event_file: str, resume: bool) -> int:
 
     Exit 0 also when the comment is none of our business, or was refused and its author was told.
     """
-    from ..surfaces.github.events import Commented, Dispatched, parse_event
+    from ..surfaces.github.events import Commented, Dispatched
 
-    data = read_file(event_file, "EVENT_FILE", MOST_EVENT)
-    if len(data) > MOST_EVENT:
-        raise Usage("the event is too large", hint="it is not one of the forge's")
-    event = parse_event(data)
+    event = read_event_file(event_file)
     if not isinstance(event, Commented | Dispatched):
         return tell_accepted(screen, None, "ignored", event.why)
     desk, forge = start(screen)
@@ -135,9 +125,12 @@ def accept_command(screen: Screen, event_file: str, resume: bool) -> int:
 def finish(screen: Screen, desk: Desk, forge: GitHub, done: Accepted, *, resume: bool) -> int:
     """Say what became of it, and go on to the agent where it is to be started here."""
     tell_accepted(screen, done.gate or None, done.outcome, done.words)
-    if not resume or done.outcome not in ("answered", "again"):
-        return exits.DONE
-    return act_on(screen, desk, forge, [done.gate])
+    from .jobs import hand_on, summarise
+
+    gates = [done.gate] if done.outcome in ("answered", "again") else []
+    hand_on(screen, desk, gates)
+    summarise(screen, desk, forge)
+    return act_on(screen, desk, forge, gates) if resume and gates else exits.DONE
 
 
 def dispatched(screen: Screen, desk: Desk, forge: GitHub, event: Dispatched, *, resume: bool) -> int:
@@ -151,6 +144,9 @@ def dispatched(screen: Screen, desk: Desk, forge: GitHub, event: Dispatched, *, 
     if not event.gate:
         return sweep_now(screen, desk, forge, resume=resume)
     tell_accepted(screen, event.gate, "vouched", f"{event.login} asks for gate {event.gate} to be acted on")
+    from .jobs import hand_on
+
+    hand_on(screen, desk, [event.gate])
     return act_on(screen, desk, forge, [event.gate], event.commit) if resume else exits.DONE
 
 
@@ -163,12 +159,6 @@ def tell_accepted(screen: Screen, gate: str | None, outcome: str, words: str) ->
     return exits.DONE
 
 
-def act_on(screen: Screen, desk: Desk, forge: GitHub, gates: list[str], vouched: str = "") -> int:
-    from .jobs import resume_gates
-
-    return resume_gates(screen, desk, forge, gates, vouched)
-
-
 @github_command.command("sweep")
 @resume_option
 @verb
@@ -176,35 +166,6 @@ def sweep_command(screen: Screen, resume: bool) -> int:
     """Catch up: push and show what waits here, hear comments that were missed, act on deadlines, repost statuses."""
     desk, forge = start(screen)
     return sweep_now(screen, desk, forge, resume=resume)
-
-
-def sweep_now(screen: Screen, desk: Desk, forge: GitHub, *, resume: bool) -> int:
-    from ..surfaces.github.sweeping import sweep
-    from .jobs import summarise
-
-    done = sweep(desk, forge)
-    tell_swept(screen, done)
-    summarise(screen, desk, forge)
-    code = act_on(screen, desk, forge, done.resume) if resume and done.resume else exits.DONE
-    return exits.FAILURE if done.trouble else code
-
-
-def tell_swept(screen: Screen, done: Swept) -> None:
-    heard = [{"gate": one.gate, "outcome": one.outcome, "words": one.words} for one in done.accepted]
-    fields: dict[str, Any] = {
-        "shown": done.shown,
-        "accepted": heard,
-        "resume": done.resume,
-        "doubts": done.doubts,
-        "trouble": done.trouble,
-    }
-    screen.emit("github-sweep", fields, "")
-    for gate in done.shown:
-        screen.say(f"shown: gate {gate}")
-    for one in done.accepted:
-        screen.say(f"{one.outcome}: {one.words}")
-    for words in (*done.doubts.values(), *done.trouble):
-        screen.warn(words)
 
 
 @github_command.command("status")
@@ -250,53 +211,5 @@ def dispatch_command(screen: Screen, gate_id: str | None) -> int:
     return exits.DONE
 
 
-@github_command.command("prepare")
-@verb
-def prepare_command(screen: Screen) -> int:
-    """Make a CI job's checkout ready: settings, who commits, how the agent is started, and a login that holds no secret.
-
-    GITGATE_AGENT_NAME and GITGATE_AGENT_RESUME (a JSON list) name a program that can be started again.
-    """
-    from .jobs import prepare
-
-    return prepare(screen)
-
-
-@github_command.command("run")
-@verb
-def run_command(screen: Screen) -> int:
-    """Run the job's agent: GITGATE_AGENT_COMMAND is its command as a JSON list, where {task} stands for GITGATE_TASK.
-
-    As `git gate wrap --waiting-ok`: when the agent asks, the job goes on green, and the gate is in the step's outputs.
-    """
-    from .jobs import agent_command
-    from .wrap import wrap_command
-
-    argv = agent_command(screen)
-    told = {"as_json": screen.as_json, "quiet": screen.quiet, "color": screen.color}
-    given = {"command": argv, "waiting_ok": True, "agent": None}
-    code = click.get_current_context().invoke(wrap_command, **given, **told)
-    return int(code or exits.DONE)
-
-
-@github_command.command("publish")
-@verb
-def publish_command(screen: Screen) -> int:
-    """Push what an agent's step left here, its branch and its questions, and show them. For the step after the agent's."""
-    from ..service.branches import publish_branch
-
-    desk, forge = start(screen)
-    branch = publish_branch(desk)
-    if branch:
-        screen.say(f"pushed {branch}")
-    return sweep_now(screen, desk, forge, resume=False)
-
-
-@github_command.command("credential", hidden=True)
-@click.argument("action")
-@verb
-def credential_command(screen: Screen, action: str) -> int:
-    """What git calls to log in: gives the job's token to the job's own server, and to no other."""
-    from .jobs import credential
-
-    return credential(screen, action)
+for step in (prepare_command, run_command, publish_command, resume_command, credential_command):
+    github_command.add_command(step)

@@ -57,6 +57,19 @@ def summarise(screen: Screen, desk: Desk, forge: GitHub) -> None:
 
 # acting on answers
 
+MOST_HANDED_ON = 256  # so many jobs a matrix of GitHub's may have; a later sweep hands on the rest
+
+
+def hand_on(screen: Screen, desk: Desk, gates: list[str]) -> None:
+    """The gates whose agents the next job is to start, as the step's output `resume`: each in a job, and a group, of its own."""
+    import json
+
+    from ..service.reading import find_gate
+
+    ready = [found.gate for found in (find_gate(desk, name) for name in gates) if found.gate.actionable]
+    names = [gate.id for gate in ready if gate.opened.delivery == "resume"]
+    note(screen, resume=json.dumps(names[:MOST_HANDED_ON]))
+
 
 def resume_gates(screen: Screen, desk: Desk, forge: GitHub, gates: list[str], vouched: str = "") -> int:
     """Start the agents of gates whose answer is proven, one after the other, and say on the thread what came of it."""

@@ -107,7 +107,7 @@ class Office:
         from ..surfaces.github.accept import accept_comment
         from ..surfaces.github.connect import connect
         from ..surfaces.github.events import Commented
-        from .github import listen
+        from .github_steps import listen
 
         forge = connect(desk)
         if not isinstance(event, Commented) or not forge.is_ours(event.repository):

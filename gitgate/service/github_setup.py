@@ -36,9 +36,7 @@ def steps(desk: Desk) -> list[Step]:
         here = text_of(place)
         if here and OURS not in here:
             raise Usage(f"{FOLDER}/{name} is there, and is not ours", hint="rename it, and run this again")
-        wanted = pinned(
-            here if here and name == AGENT else text_of(TEXTS / "workflows" / name), source, commit
-        )
+        wanted = pinned(here or text_of(TEXTS / "workflows" / name), source, commit)
         found.append(written(place, name, here, wanted))
     return found
 

@@ -42,10 +42,12 @@ def filled(text: str, known: Mapping[str, str]) -> str:
     return EXPRESSION.sub(lambda found: known[found.group(1)], text)
 
 
-def run_job(name: str, known: Mapping[str, str], folder: Path, env: Mapping[str, str]) -> list[Step]:
-    """The steps of the only job of a workflow, in a checkout, until one fails; those for any case run all the same."""
+def run_job(
+    name: str, known: Mapping[str, str], folder: Path, env: Mapping[str, str], *, job: str = ""
+) -> list[Step]:
+    """The steps of a workflow's first job, or of the one named, in a checkout, until one fails; those for any case run on."""
     said = load(WORKFLOWS / name)
-    (job,) = said["jobs"].values()
+    chosen = said["jobs"][job] if job else next(iter(said["jobs"].values()))
     inputs = {
         f"inputs.{key}": str(one.get("default", ""))
         for key, one in said["on"]["workflow_call"]["inputs"].items()
@@ -53,7 +55,7 @@ def run_job(name: str, known: Mapping[str, str], folder: Path, env: Mapping[str,
     secrets = {f"secrets.{key}": "" for key in said["on"]["workflow_call"]["secrets"]}
     context = {**inputs, **secrets, "github.token": "job-token", **known}
     done: list[Step] = []
-    for step in job["steps"]:
+    for step in chosen["steps"]:
         if not str(step.get("run", "")).startswith("git-gate "):
             continue
         if any(one.code for one in done) and step.get("if") != "always()":

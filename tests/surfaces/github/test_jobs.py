@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -205,6 +206,52 @@ def test_an_answer_from_a_terminal_is_acted_on_when_its_author_asks(team: Team, 
     assert agent.starts == []
     asks("ada", commit)
     assert agent.starts == [gate]
+
+
+def test_the_job_after_a_dispatch_acts_on_what_a_person_vouches_for(
+    team: Team, agent: Agent, tmp_path: Path
+) -> None:
+    """Two jobs of one run see the same event; without it, or for another answer, nobody is started."""
+    gate = team.ask("Which?")
+    team.cli.quick("respond", gate, "Postgres", "--no-resume", cwd=team.agents.path, code=0)
+    commit = team.gate(gate)["answer"]["commit"]
+    output = tmp_path / "output"
+
+    def event(login: str, which: str) -> str:
+        said = {
+            "inputs": {"gate": gate, "commit": which},
+            "repository": {"full_name": team.forge.repository},
+            "sender": team.forge.accounts[login].shape,
+        }
+        return str(team.event_file(said))
+
+    def resume(*words: str, code: int) -> None:
+        team.cli.quick("github", "resume", gate, *words, cwd=team.job().path, code=code)
+
+    env = {"GITHUB_OUTPUT": str(output)}
+    team.cli.quick("github", "accept", event("ada", commit), cwd=team.job().path, env=env, code=0)
+    assert f'resume=["{gate}"]' in output.read_text().splitlines()
+    resume(code=4)
+    resume("--event", event("eve", commit), code=4)
+    resume("--event", event("ada", "0" * 40), code=4)
+    assert agent.starts == []
+    resume("--event", event("ada", commit), code=0)
+    resume("--event", event("ada", commit), code=0)
+    assert agent.starts == [gate]
+
+
+def test_a_reply_that_is_not_counted_yet_hands_nothing_on(team: Team, agent: Agent, tmp_path: Path) -> None:
+    """One of two answers that are needed; talk; a stranger: no further job."""
+    output = tmp_path / "output"
+    env = {"GITHUB_OUTPUT": str(output)}
+    team.ask("Deploy?", "--type", "approval", "--quorum", "2")
+    for login, body in (("ada", "/approve"), ("eve", "/approve"), ("ada", "only talk")):
+        place = str(team.event_file(team.forge.event(team.forge.write(THREAD, login, body))))
+        team.cli.quick("github", "accept", place, cwd=team.job().path, env=env, code=0)
+    assert set(re.findall(r"^resume=(.*)$", output.read_text(), re.MULTILINE)) == {"[]"}
+    place = str(team.event_file(team.forge.event(team.forge.write(THREAD, "grace", "/approve"))))
+    team.cli.quick("github", "accept", place, cwd=team.job().path, env=env, code=0)
+    assert len(json.loads(re.findall(r"^resume=(.*)$", output.read_text(), re.MULTILINE)[-1])) == 1
 
 
 def test_twenty_replies_at_once_are_one_answer(team: Team, bare: Clone) -> None:

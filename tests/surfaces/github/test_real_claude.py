@@ -19,7 +19,7 @@ from servers import HttpServer
 from testbed.repositories import Clone, run_git
 
 from .conftest import THREAD
-from .test_workflows import all_well, fresh_home
+from .test_workflows import all_well, fresh_home, handed_on
 
 pytestmark = [pytest.mark.claude, pytest.mark.slow]
 
@@ -99,8 +99,14 @@ def test_a_comment_resumes_claude_in_another_job(
     event.write_text(
         json.dumps(forge.event(forge.write(THREAD, "ada", "/choose SQLite\none file is enough")))
     )
+    output.write_text("")
     two, env = job("two", "main")
     all_well(run_job("answer.yml", known, two, {**env, "GITHUB_EVENT_PATH": str(event)}))
+    assert handed_on(output) == [gate]
+    shutil.rmtree(two)
+    three, env = job("three", "main")
+    known["matrix.gate"] = gate
+    all_well(run_job("answer.yml", known, three, {**env, "GITHUB_EVENT_PATH": str(event)}, job="resume"))
     assert "one file is enough" in model.shown()
     assert bare.git("show", "feature:db.conf") == "db=SQLite"
     assert bare.git("show", "feature:half.txt") == "half"

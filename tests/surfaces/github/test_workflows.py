@@ -25,7 +25,7 @@ from .conftest import THREAD
 REUSABLE = ("agent.yml", "answer.yml", "sweep.yml")
 CALLERS = [TOP / "gitgate/texts/workflows" / name for name in NAMES]
 ALL = [*(WORKFLOWS / name for name in REUSABLE), *CALLERS]
-HARMLESS = re.compile(r"(inputs|secrets|github\.(token|event\.(comment\.id|repository\.default_branch)))\b")
+HARMLESS = re.compile(r"(inputs|secrets|matrix\.gate|github\.token)\b")
 PIN = "team/git-gate@" + "a1" * 20
 
 
@@ -54,8 +54,8 @@ def test_what_is_used_is_pinned_by_commit(path: Path) -> None:
 def test_a_step_is_one_call_without_expressions(path: Path) -> None:
     """Row 4: nothing of an event is ever part of a command; no credentials stay behind; one line each."""
     said = load(path)
-    steps = said["runs"]["steps"] if "runs" in said else next(iter(said["jobs"].values()))["steps"]
-    for step in steps:
+    each = [said["runs"]] if "runs" in said else said["jobs"].values()
+    for step in (step for one in each for step in one["steps"]):
         assert "${{" not in step.get("run", "")
         assert "\n" not in step.get("run", "").strip()
         if "checkout" in step.get("uses", ""):
@@ -75,6 +75,22 @@ def test_the_agents_own_step_has_no_token() -> None:
     assert run["env"]["GITGATE_PUSH"] == "false"
 
 
+@pytest.mark.parametrize(("name", "first"), [("answer.yml", "answer"), ("sweep.yml", "sweep")])
+def test_each_gate_has_a_group_of_its_own(name: str, first: str) -> None:
+    """An agent goes on in a job, and a group, of its gate; whoever replies gets a job at once, without agent or keys."""
+    jobs = load(WORKFLOWS / name)["jobs"]
+    assert list(jobs) == [first, "resume"]
+    assert jobs["resume"]["concurrency"] == {
+        "group": "gitgate-${{ matrix.gate }}",
+        "cancel-in-progress": False,
+    }
+    assert jobs["resume"]["strategy"]["fail-fast"] is False
+    assert "concurrency" not in load(WORKFLOWS / "answer.yml")["jobs"]["answer"]
+    short = json.dumps(jobs[first])
+    for word in ("secrets.", "agent-package", "cancel-in-progress: true"):
+        assert word not in short
+
+
 # init --github
 
 
@@ -88,12 +104,16 @@ def test_init_writes_small_workflows(repo: Clone, cli: Command) -> None:
         assert f"@{'a1' * 20}" in text
     agent = repo.path / ".github/workflows/gitgate-agent.yml"
     agent.write_text(texts["gitgate-agent.yml"].replace('"claude"', '"reviewer"'))
+    answers = repo.path / ".github/workflows/gitgate.yml"
+    answers.write_text(texts["gitgate.yml"].replace('agent-package: ""', 'agent-package: "reviewer@1.2.3"'))
     assert "as it was" in cli.quick("init", "--github", code=0).err
     repo.git("config", "gitgate.workflows", PIN.replace("a1", "b2"))
     cli.quick("init", "--github", code=0)
     assert '"reviewer"' in agent.read_text()
     assert "b2" * 20 in agent.read_text()
     assert "a1" * 20 not in agent.read_text()
+    assert answers.read_text().count('"reviewer@1.2.3"') == 2
+    assert "a1" * 20 not in answers.read_text()
     cli.quick("init", "--github", "--remove", code=0)
     assert not (repo.path / ".github").exists()
 
@@ -158,6 +178,12 @@ def fresh_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(folder / ".gitconfig"))
 
 
+def handed_on(output: Path) -> list[str]:
+    """What the first job of a run gives to the jobs after it."""
+    (said,) = re.findall(r"^resume=(.*)$", output.read_text(), re.MULTILINE)
+    return list(json.loads(said))
+
+
 def all_well(steps: list[Step]) -> None:
     assert [one for one in steps if one.code] == []
 
@@ -209,7 +235,16 @@ def test_the_whole_loop_by_the_workflows_own_steps(
     event = tmp_path / "event.json"
     event.write_text(json.dumps(forge.event(forge.write(THREAD, "ada", "/choose 2"))))
     two = checkout("two", "main")
-    all_well(run_job("answer.yml", known, two, {**env, "GITHUB_EVENT_PATH": str(event)}))
+    output.write_text("")
+    here = {**env, "GITHUB_EVENT_PATH": str(event), "GITHUB_OUTPUT": str(output)}
+    all_well(run_job("answer.yml", known, two, here))
+    assert handed_on(output) == [gate]
+    assert agent.starts == []
+    shutil.rmtree(two)
+
+    # the next job of that run: nothing of the one before is there
+    two = checkout("three", "main")
+    all_well(run_job("answer.yml", {**known, "matrix.gate": gate}, two, here, job="resume"))
     assert agent.starts == [gate]
     assert bare.git("show", "feature:db.conf") == "db=SQLite"
     assert bare.git("show", "feature:partial.txt") == "partial"
@@ -220,10 +255,14 @@ def test_the_whole_loop_by_the_workflows_own_steps(
     assert "### ✅ Answered, and acted on" in shown["body"]
     assert bare.git("rev-parse", "feature") in shown["body"]
 
-    # job 3: nothing is left to do
+    # a sweep: nothing is left to do, and a second job of that gate finds it done
     forge.pulls[THREAD]["head"]["sha"] = bare.git("rev-parse", "feature")
-    three = checkout("three", "main")
-    all_well(run_job("sweep.yml", known, three, env))
+    output.write_text("")
+    four = checkout("four", "main")
+    all_well(run_job("sweep.yml", known, four, here))
+    assert handed_on(output) == []
+    five = checkout("five", "main")
+    all_well(run_job("sweep.yml", {**known, "matrix.gate": gate}, five, here, job="resume"))
     assert agent.starts == [gate]
     assert (forge.statuses[-1]["sha"], forge.statuses[-1]["state"]) == (
         bare.git("rev-parse", "feature"),

@@ -1,0 +1,166 @@
+"""Command line: `git gate github`, what only jobs call: a checkout made ready, an agent run, its gates pushed, an answer acted on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..errors import Usage
+from . import exits
+from .screen import Screen, gate_argument, read_file, verb
+
+if TYPE_CHECKING:
+    from ..service.desk import Desk
+    from ..surfaces.github.client import GitHub
+    from ..surfaces.github.events import Event
+    from ..surfaces.github.sweeping import Swept
+
+MOST_EVENT = 32_000_000
+
+
+def start(screen: Screen) -> tuple[Desk, GitHub]:
+    from ..surfaces.github.connect import connect
+
+    desk = screen.desk()
+    return desk, connect(desk)
+
+
+def listen(desk: Desk) -> None:
+    """The gates as the remote has them."""
+    from ..service.publishing import remote_of
+    from ..service.syncing import bring_home
+
+    remote = remote_of(desk)
+    if remote is not None:
+        bring_home(desk, remote)
+
+
+def read_event_file(name: str) -> Event:
+    from ..surfaces.github.events import parse_event
+
+    data = read_file(name, "EVENT_FILE", MOST_EVENT)
+    if len(data) > MOST_EVENT:
+        raise Usage("the event is too large", hint="it is not one of the forge's")
+    return parse_event(data)
+
+
+def act_on(screen: Screen, desk: Desk, forge: GitHub, gates: list[str], vouched: str = "") -> int:
+    from .jobs import resume_gates
+
+    return resume_gates(screen, desk, forge, gates, vouched)
+
+
+def sweep_now(screen: Screen, desk: Desk, forge: GitHub, *, resume: bool) -> int:
+    from ..surfaces.github.sweeping import sweep
+    from .jobs import hand_on, summarise
+
+    done = sweep(desk, forge)
+    tell_swept(screen, done)
+    hand_on(screen, desk, done.resume)
+    summarise(screen, desk, forge)
+    code = act_on(screen, desk, forge, done.resume) if resume and done.resume else exits.DONE
+    return exits.FAILURE if done.trouble else code
+
+
+def tell_swept(screen: Screen, done: Swept) -> None:
+    heard = [{"gate": one.gate, "outcome": one.outcome, "words": one.words} for one in done.accepted]
+    fields: dict[str, Any] = {
+        "shown": done.shown,
+        "accepted": heard,
+        "resume": done.resume,
+        "doubts": done.doubts,
+        "trouble": done.trouble,
+    }
+    screen.emit("github-sweep", fields, "")
+    for gate in done.shown:
+        screen.say(f"shown: gate {gate}")
+    for one in done.accepted:
+        screen.say(f"{one.outcome}: {one.words}")
+    for words in (*done.doubts.values(), *done.trouble):
+        screen.warn(words)
+
+
+@click.command("prepare")
+@verb
+def prepare_command(screen: Screen) -> int:
+    """Make a CI job's checkout ready: settings, who commits, how the agent is started, and a login that holds no secret.
+
+    GITGATE_AGENT_NAME and GITGATE_AGENT_RESUME (a JSON list) name a program that can be started again.
+    """
+    from .jobs import prepare
+
+    return prepare(screen)
+
+
+@click.command("run")
+@verb
+def run_command(screen: Screen) -> int:
+    """Run the job's agent: GITGATE_AGENT_COMMAND is its command as a JSON list, where {task} stands for GITGATE_TASK.
+
+    As `git gate wrap --waiting-ok`: when the agent asks, the job goes on green, and the gate is in the step's outputs.
+    """
+    from .jobs import agent_command
+    from .wrap import wrap_command
+
+    argv = agent_command(screen)
+    told = {"as_json": screen.as_json, "quiet": screen.quiet, "color": screen.color}
+    given = {"command": argv, "waiting_ok": True, "agent": None}
+    code = click.get_current_context().invoke(wrap_command, **given, **told)
+    return int(code or exits.DONE)
+
+
+@click.command("publish")
+@verb
+def publish_command(screen: Screen) -> int:
+    """Push what an agent's step left here, its branch and its questions, and show them. For the step after the agent's."""
+    from ..service.branches import publish_branch
+
+    desk, forge = start(screen)
+    branch = publish_branch(desk)
+    if branch:
+        screen.say(f"pushed {branch}")
+    return sweep_now(screen, desk, forge, resume=False)
+
+
+@click.command("resume")
+@gate_argument()
+@click.option(
+    "--event",
+    "event_file",
+    metavar="EVENT_FILE",
+    help="The job's event; a person who dispatched vouches for it.",
+)
+@verb
+def resume_command(screen: Screen, gate_id: str, event_file: str | None) -> int:
+    """Start the agent of an answered gate, here and now, if its answer is proven: for the job after the one that took it.
+
+    Exit 0 also when another job has it already.
+    """
+    from ..service.reading import open_gate
+
+    desk, forge = start(screen)
+    listen(desk)
+    gate = open_gate(desk, gate_id).id
+    return act_on(screen, desk, forge, [gate], vouched_for(forge, gate, event_file))
+
+
+def vouched_for(forge: GitHub, gate: str, event_file: str | None) -> str:
+    """The answer that the job's event is about, where a person who may write to the repository sent it."""
+    from ..surfaces.github.events import Dispatched
+    from ..surfaces.github.proof import against_dispatch
+
+    event = read_event_file(event_file) if event_file else None
+    if not isinstance(event, Dispatched) or event.gate != gate:
+        return ""
+    return "" if against_dispatch(forge, event) else event.commit
+
+
+@click.command("credential", hidden=True)
+@click.argument("action")
+@verb
+def credential_command(screen: Screen, action: str) -> int:
+    """What git calls to log in: gives the job's token to the job's own server, and to no other."""
+    from .jobs import credential
+
+    return credential(screen, action)
