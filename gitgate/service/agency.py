@@ -106,19 +106,27 @@ def switched_on(said: Mapping[str, Sequence[str]], variable: str) -> bool:
 
 
 def cannot_start(desk: Desk, name: str) -> str:
-    """Why this machine cannot start the agent `name`; empty when it can."""
+    """Why this machine cannot start the agent `name`; empty when it can, as far as can be known beforehand."""
     import shutil
 
+    program = program_of(desk, name)
+    if program is None:
+        return f"no command is set that starts {name!r}: git config {SECTION}{name}.resume '…'"
+    if "{" in program or ("/" in program and not program.startswith("/")):
+        return ""  # Which program it is turns out only where the agent is started.
+    found = shutil.which(program, path=desk.settings.env.get("PATH"))
+    return "" if found else f"{program} is not on PATH"
+
+
+def program_of(desk: Desk, name: str) -> str | None:
+    """What is run for the agent `name`; None where nothing says so."""
     from ..agents import AGENTS
 
     settings = agent_settings(desk, name)
     if name in AGENTS and name != "command":
-        program = settings.program[0] if settings.program else name
-        found = shutil.which(program, path=desk.settings.env.get("PATH"))
-        return "" if found else f"{program} is not on PATH"
-    if settings.resume_template or settings.start_template:
-        return ""
-    return f"no command is set that starts {name!r}: git config {SECTION}{name}.resume '…'"
+        return settings.program[0] if settings.program else name
+    template = settings.resume_template or settings.start_template
+    return template[0] if template else None
 
 
 def cannot_join(desk: Desk, name: str) -> str:

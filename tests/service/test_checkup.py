@@ -1,0 +1,114 @@
+"""Looking a clone over: each finding says what is wrong, and what mends it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gitgate.service import checkup
+from gitgate.service.checkup import Finding, examine
+from resuming import Agent, Seat
+from testbed.repositories import Clone
+
+
+def found(seat: Seat) -> dict[str, Finding]:
+    return {one.name: one for one in examine(seat.desk)}
+
+
+def test_a_git_that_is_too_old(alone: Seat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked which it is, and told which is needed."""
+    desk = alone.desk
+    folder = tmp_path / "old"
+    folder.mkdir()
+    (folder / "git").write_text("#!/bin/sh\necho git version 2.30.2\n")
+    (folder / "git").chmod(0o755)
+    desk.repo.git.env["PATH"] = str(folder)
+    (one,) = checkup.git_version(desk)
+    assert one.state == "wrong"
+    assert "2.30.2" in one.words
+    assert "install git" in one.mend
+
+
+def test_nobody(alone: Seat, nobody: None) -> None:
+    """Who git does not know cannot answer."""
+    assert found(alone)["identity"].mend.startswith("git config --global user.name")
+
+
+def test_a_file_of_settings_that_cannot_be_read(alone: Seat) -> None:
+    """It stops nobody, and is named."""
+    (alone.clone.path / ".gitgate.yml").write_text("priority: [\n")
+    assert found(alone)[".gitgate.yml"].state == "wrong"
+
+
+def test_a_server_that_hides_what_it_is_for(bare: Clone) -> None:
+    """Hidden refs cannot be pushed: gates would never arrive."""
+    bare.git("config", "gitgate.server", "true")
+    with Seat(bare) as server:
+        assert found(server)["remote"].state == "good"
+        for hidden in ("refs/hitl", "refs/hitl/open", "refs", "^refs/hitl"):
+            bare.git("config", "transfer.hideRefs", hidden)
+            assert found(server)["remote"].mend == "git config --unset-all transfer.hideRefs"
+        bare.git("config", "transfer.hideRefs", "refs/internal")
+        assert found(server)["remote"].state == "good"
+
+
+def test_no_remote(alone: Seat) -> None:
+    """Gates stay here, and that is said."""
+    one = found(alone)["remote"]
+    assert (one.state, one.mend) == ("missing", "git remote add origin URL")
+
+
+def test_hooks_that_are_shared_with_others(ann: Seat, tmp_path: Path) -> None:
+    """Not ours to change; what calls ours from there is said."""
+    ann.clone.git("config", "core.hooksPath", str(tmp_path / "shared"))
+    assert "git gate hook post-receive" in found(ann)["hooks"].mend
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("#!/bin/sh\n# git-gate hook: of before\n", "another git-gate"), ("#!/bin/sh\n", "else's")],
+)
+def test_a_hook_that_is_not_this_ones(ann: Seat, text: str, words: str) -> None:
+    """Another version's, or somebody else's."""
+    ann.clone.git("config", "gitgate.initialised", "true")
+    hook = ann.clone.path / ".git/hooks/post-receive"
+    hook.write_text(text)
+    hook.chmod(0o755)
+    one = found(ann)["hook post-receive"]
+    assert one.state == "wrong"
+    assert words in one.words
+    assert one.mend == "git gate init"
+
+
+def test_agents_that_can_be_started_and_those_that_cannot(ann: Seat, tmp_path: Path) -> None:
+    """Each that is set up here, or asked here."""
+    agent = Agent(tmp_path / "agent")
+    agent.set_up()
+    ann.clone.git("config", "gitgate.agent.other.model", "small")
+    ann.clone.git("config", "gitgate.agent.gone.resume", "no-such-program-here {prompt_file}")
+    states = {name: one for name, one in found(ann).items() if name.startswith("agent ")}
+    assert states["agent scripted"].state == "good"
+    assert states["agent other"].mend.startswith("git config gitgate.agent.other.resume")
+    assert states["agent gone"].state == "missing"
+
+
+def test_extras_that_are_asked_for_and_missing(ann: Seat, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Encryption that was asked for is not left out silently."""
+    ann.clone.git("config", "gitgate.sessionRecipients", "age1abc")
+    monkeypatch.setitem(sys.modules, "pyrage", None)
+    monkeypatch.setattr(checkup, "find_spec", lambda _name: None)
+    findings = found(ann)
+    assert (findings["extra age"].state, findings["extra forms"].state) == ("wrong", "missing")
+    assert "git-gate[age]" in findings["extra age"].mend
+
+
+def test_what_was_left_behind(ann: Seat, clone_of: Callable[..., Clone]) -> None:
+    """A working tree of an agent that did not come to its end."""
+    from gitgate.service.work import worktrees
+
+    place = worktrees(ann.desk) / "left"
+    place.mkdir(parents=True)
+    assert found(ann)["worktree"].mend.endswith(f"git worktree remove {place}")
