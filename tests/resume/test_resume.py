@@ -117,7 +117,7 @@ def test_a_directory_that_went_on_is_left_alone(repo: Clone, agent: Agent, cli: 
     assert ".git" not in place.parts, "Claude Code would refuse to write there"
     assert not place.exists()
     prompt = (agent.folder / "prompt").read_text()
-    assert "went on by 1 commits" in prompt
+    assert "went on by 1 commit meanwhile" in prompt
     assert "README" in prompt
     assert done["branch"] == f"gate/{gate}"
     assert repo.git("log", "-1", "--format=%s", f"gate/{gate}") == "Use Postgres"
