@@ -83,7 +83,7 @@ def respond(desk: Desk, gate: Gate, given: Given, manner: Manner = Manner()) -> 
             via=manner.via,
             note=manner.note.strip(),
             amends=amends,
-            evidence=manner.evidence,
+            evidence={**manner.evidence, **permit.evidence},
             session=manner.session,
         )
 

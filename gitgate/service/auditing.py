@@ -13,6 +13,7 @@ from ..core.people import address
 from ..errors import AmbiguousGate, BrokenRecord, Failure, GateError, UnknownGate
 from ..store.refs import LEASES, OPEN, SESSIONS, WORK
 from ..store.signatures import BAD, GOOD, verify
+from .auditing_policy import check_policies
 from .checks import Audit, Problem, check_enclosed, check_shared, check_work, look_around, wrong_message
 from .desk import Desk
 from .policybook import signers_of
@@ -44,6 +45,7 @@ def audit(desk: Desk, given: Sequence[str] = (), branch: str | None = None) -> A
         *check_all(desk, done, one_of(archived, wanted), archived=True, branch=branch),
     ]
     check_signatures(desk, done, found)
+    check_policies(desk, done, [checked.gate for checked in found])
     if branch is not None:
         for checked in found:
             check_resolved(done, checked.gate)

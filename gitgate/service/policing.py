@@ -19,6 +19,8 @@ from ..store.touched import touched
 from .desk import Desk
 from .policybook import Book, load_book, protected_refs, signers_of
 
+POLICY = "policy"
+
 
 def who_said(answer: Answer, verdict: Verdict | None) -> Who:
     """Who stands behind an answer: a good signature's owner, a forge's login that came with it, or only a name."""
@@ -165,10 +167,18 @@ def refuse_unless(gate: Gate, said: Ruling) -> None:
 
 @dataclass(frozen=True)
 class Permit:
-    """Leave to say something: whether to sign it, and the last check, once it is written and before it counts."""
+    """Leave to say something: whether to sign it, the last check, once it is written and before it counts, and by which
+    commit's policy it was given.
+    """
 
     sign: bool
     approve: Callable[[Gate], None] | None = None
+    policy: str | None = None
+
+    @property
+    def evidence(self) -> dict[str, object]:
+        """What the answer says of it, so that it can be judged by the same policy when that is no longer the latest."""
+        return {POLICY: self.policy} if self.policy else {}
 
 
 def permit(desk: Desk, gate: Gate, who: Who, said: Said, *, sign: bool | None) -> Permit:
@@ -181,7 +191,7 @@ def permit(desk: Desk, gate: Gate, who: Who, said: Said, *, sign: bool | None) -
     needed = any(term.require_signed for term in ruling.deciding(book.policies, facts))
     if not (wanted or (needed and sign is None)):
         refuse_unless(gate, ruling.rule_on(book.policies, facts, who, said))
-        return Permit(sign=False)
+        return Permit(sign=False, policy=book.commit)
 
     def approve(after: Gate) -> None:
         verdict = verdict_on(desk, book, after.tip)
@@ -191,7 +201,7 @@ def permit(desk: Desk, gate: Gate, who: Who, said: Said, *, sign: bool | None) -
             raise unknown_key(gate, verdict, book)
         refuse_unless(gate, ruling.rule_on(book.policies, facts, signed, said))
 
-    return Permit(sign=True, approve=approve)
+    return Permit(sign=True, approve=approve, policy=book.commit)
 
 
 def unknown_key(gate: Gate, verdict: Verdict | None, book: Book) -> NotAllowed:

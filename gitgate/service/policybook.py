@@ -21,10 +21,13 @@ MACHINE = "machine"
 
 @dataclass(frozen=True)
 class Book:
-    """All policies that hold here; every one of them has to agree. `ref`: the protected branch, where there is one."""
+    """All policies that hold here; every one of them has to agree. `ref`: the protected branch, where there is one, and
+    `commit` its commit that they were read from.
+    """
 
     policies: tuple[Policy, ...] = ()
     ref: str | None = None
+    commit: str | None = None
 
     @property
     def signers_path(self) -> str:
@@ -59,7 +62,7 @@ def load_book(desk: Desk) -> Book:
         )
     here = [] if found is None else [parsed(found)]
     policies = tuple(policy for policy in (*here, *machine_policies(desk)) if policy is not None)
-    return Book(policies, ref_of(found))
+    return Book(policies, ref_of(found), None if found is None else found.commit)
 
 
 def ref_of(found: Protected | None) -> str | None:
@@ -127,7 +130,8 @@ def signers_of(desk: Desk, book: Book | None = None) -> bytes | None:
         book = load_book(desk) if book is None else book
     except GateError:
         return b""  # nobody's signature is good while nobody can say whose keys count
-    refs = [book.ref] if book.ref else protected_refs(desk)
+    at = book.commit or book.ref
+    refs = [at] if at else protected_refs(desk)
     file = read_protected(desk.repo, book.signers_path, refs)
     lines = [line for policy in book.policies for line in policy.signers]
     named = any(policy.allowed_signers for policy in book.policies)

@@ -17,10 +17,11 @@ MOST_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Protected:
-    """The file, and where it was read: the commit's branch and the path."""
+    """The file, and where it was read: the branch and the path, and the branch's commit."""
 
     data: bytes
     source: str
+    commit: str | None = None
 
 
 def read_protected(repo: Repository, path: str, refs: Sequence[str]) -> Protected | None:
@@ -36,5 +37,6 @@ def read_protected(repo: Repository, path: str, refs: Sequence[str]) -> Protecte
             return None
         if int(said[2]) > MOST_BYTES:
             raise Failure(f"{path} on {ref} is larger than {MOST_BYTES} bytes", hint="make it smaller")
-        return Protected(repo.git.out("cat-file", "blob", said[0]), f"{ref.removeprefix('refs/')}:{path}")
+        data = repo.git.out("cat-file", "blob", said[0])
+        return Protected(data, f"{ref.removeprefix('refs/')}:{path}", commit.partition(" ")[0])
     return None
