@@ -11,15 +11,22 @@ SIGNS = {"good": "ok", "missing": "--", "wrong": "!!"}
 
 
 @click.command("doctor")
+@click.option(
+    "--online",
+    is_flag=True,
+    help="Ask GitHub too: the token's rights, the workflows, the names of the secrets.",
+)
 @verb
-def doctor_command(screen: Screen) -> int:
+def doctor_command(screen: Screen, online: bool) -> int:
     """What is set up, what is missing, and the command that mends it. Changes nothing; exit 1 when something is wrong."""
     from dataclasses import asdict
 
     from ..core.text import one_line
     from ..service.checkup import WRONG, examine
+    from ..surfaces.github.checkup import examine_github
 
-    found = examine(screen.desk())
+    desk = screen.desk()
+    found = [*examine(desk), *examine_github(desk, online=online)]
     lines = []
     for one in found:
         lines.append(f"{SIGNS[one.state]}  {one.name}: {one_line(one.words)}")

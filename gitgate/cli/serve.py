@@ -42,14 +42,20 @@ LOOK = 0.5
     metavar="15m",
     help="How often to look for what was missed.",
 )
+@click.option(
+    "--page",
+    is_flag=True,
+    help="Show what waits at /, to this machine only; let no proxy pass anything but POST.",
+)
 @verb
-def serve_command(screen: Screen, host: str, port: int, every: str) -> int:
+def serve_command(screen: Screen, host: str, port: int, every: str, page: bool) -> int:
     """Receive webhooks for comments: replies on pull requests become answers, as `git gate github accept` takes them.
 
     GITGATE_WEBHOOK_SECRET is the secret that the forge signs them with. Agents are started here if `git gate init` allowed it.
     """
     from ..core.times import parse_duration
     from ..surfaces.github.connect import connect
+    from ..surfaces.github.page import is_loopback
     from ..surfaces.github.webhook import Receiver, Seen, listen, serve
     from .resume import stop_on_signal
 
@@ -61,16 +67,33 @@ def serve_command(screen: Screen, host: str, port: int, every: str) -> int:
             f"{SECRET} is not set: without it anybody could send anything",
             hint=f"{SECRET}=$(openssl rand -hex 32)",
         )
+    if page and not is_loopback(host):
+        raise Usage("--page is for this machine only", hint="--host 127.0.0.1, or no --page")
     connect(desk)  # what is missing is said now
     pause = parse_duration(every)
     receiver = Receiver(secret, Seen(desk.repo.state_dir / "webhooks"))
-    server = listen(receiver, host, port)
+    server = listen(receiver, host, port, (lambda: what_waits(screen)) if page else None)
     address = f"http://{host}:{server.server_port}/"
     screen.emit("serve", {"address": address}, address)
     with stop_on_signal() as stopping, ThreadPoolExecutor(desk.settings.number("maxAgents")) as hands:
         office = Office(screen, receiver, stopping, hands, pause)
         serve(server, stopping, office.work)
     return exits.DONE
+
+
+def what_waits(screen: Screen) -> str:
+    """The page, read anew; nothing is acted on for it, not even a deadline."""
+    from ..core.summary import by_pressure
+    from ..service.desk import open_desk
+    from ..service.listing import NEEDS_A_PERSON, summaries
+    from ..surfaces.github.page import page
+
+    desk = open_desk(screen.start, screen.env)
+    try:
+        waiting = [one for one in summaries(desk) if one.state in (*NEEDS_A_PERSON, "broken")]
+        return page(by_pressure(waiting), str(desk.repo.place))
+    finally:
+        desk.close()
 
 
 @dataclass

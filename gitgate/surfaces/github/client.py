@@ -159,6 +159,26 @@ class GitHub:
         url = said.get("html_url") if isinstance(said, Mapping) else None
         return str(url) if url else f"{self.site}/actions/workflows/{WORKFLOW}"
 
+    def fetch_workflow(self, name: str) -> str:
+        """The state of a workflow file as Actions knows it, such as `active`; empty where there is none."""
+        try:
+            said = self.web.get(f"{self.base}/actions/workflows/{quote(name, safe='')}").value
+        except ForgeFailed as refused:
+            if refused.status == 404:
+                return ""
+            raise
+        return str(said["state"])
+
+    def fetch_secret_names(self) -> set[str] | None:
+        """None where the token may not see them."""
+        try:
+            said = self.web.get(f"{self.base}/actions/secrets", {"per_page": 100}).value
+        except ForgeFailed as refused:
+            if refused.status in (403, 404):
+                return None
+            raise
+        return {str(one["name"]) for one in said["secrets"]}
+
     def default_branch(self) -> str:
         """Never the branch that an agent works on: its workflow file is the agent's."""
         return str(self.fetch_about()["default_branch"])

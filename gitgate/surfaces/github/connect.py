@@ -85,17 +85,26 @@ def api_of(kind: str, host: str) -> str:
 
 
 def find_token(desk: Desk, place: Place) -> str:
-    """The environment's, else that of the forge's own command, else what git would log in with; empty when there is none."""
+    """Empty when there is none."""
+    return token_and_source(desk, place)[0]
+
+
+def token_and_source(desk: Desk, place: Place) -> tuple[str, str]:
+    """The environment's, else that of the forge's own command, else what git would log in with; and which of them it is."""
     known = place.job or place.host in ("github.com", "ssh.github.com")
     for name in TOKENS if known else ENTERPRISE_TOKENS:
         token = desk.settings.env.get(name, "").strip()
         if token:
-            return token
+            return token, name
     if place.job:
-        return ""
+        return "", ""
     from ...runners.github import gh_token
 
-    return gh_token(place.host, desk.settings.env) or git_password(desk, place)
+    kept = gh_token(place.host, desk.settings.env)
+    if kept:
+        return kept, "gh"
+    password = git_password(desk, place)
+    return password, "git's credentials" if password else ""
 
 
 def git_password(desk: Desk, place: Place) -> str:

@@ -72,15 +72,13 @@ def load_board(forge: Forge, thread: Thread) -> Board:
 def show(desk: Desk, forge: Forge, gate: Gate, board: Board) -> Board:
     """The gate's comment, posted or brought up to date; untouched when it says so already.
 
-    One that somebody removed is posted again while the gate is open; of two, which a race leaves, the later one goes.
+    One that somebody removed is posted again; of two, which a race leaves, the later one goes.
     """
     body = render(view_of(desk, forge, gate, board))
     known = board.ours_of(gate.id)
     for spare in known[1:]:
         forge.remove_comment(spare)
         board = board.without(spare)
-    if not known and gate.closed:
-        return board
     old = known[0] if known else post_once(forge, board, body)
     if same_text(old.body, body):
         return board if known else board.having(old)

@@ -81,6 +81,8 @@ def sweep_thread(desk: Desk, forge: Forge, gates: Sequence[Gate], board: Board, 
         board = load_board(forge, board.thread)
     for gate in gates:
         now = find_gate(desk, gate.id).gate
+        if now.closed and gate.id not in board.marks:
+            continue  # it was never shown here, or somebody does not want to see it any more
         before, board = board, show(desk, forge, now, board)
         if board is not before:
             done.shown.append(gate.id)

@@ -17,6 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from ...errors import Failure, GateError, Usage
+from . import page
 from .events import Commented, Dispatched, parse_event
 
 MOST_BODY = 5_000_000
@@ -24,6 +25,7 @@ MOST_QUEUED = 256
 MOST_REMEMBERED = 10_000
 PATIENCE = 10.0
 SHORTEST_SECRET = 16
+PLAIN = {"Content-Type": "text/plain; charset=utf-8"}
 EVENTS = frozenset(("issue_comment", "commit_comment", "ping"))
 
 
@@ -112,6 +114,8 @@ class Handler(BaseHTTPRequestHandler):
     """One request, with a limit on everything that a stranger decides: time, size, method, path."""
 
     receiver: Receiver
+    waiting: Callable[[], str] | None
+    server: Server
     timeout = PATIENCE
     server_version = "git-gate"
     sys_version = ""
@@ -132,12 +136,25 @@ class Handler(BaseHTTPRequestHandler):
             )
 
     def do_GET(self) -> None:
-        self.say(*((200, "git gate takes webhooks here") if self.path == "/" else (404, "")))
+        if self.path != "/":
+            self.say(404, "")
+        elif self.waiting is None or not self.from_here():
+            self.say(200, "git gate takes webhooks here")
+        else:
+            try:
+                self.say(200, self.waiting(), page.HEADERS)
+            except GateError as trouble:
+                self.say(500, trouble.message)
 
-    def say(self, status: int, words: str) -> None:
+    def from_here(self) -> bool:
+        headers = {name.lower(): word for name, word in self.headers.items()}
+        return page.is_local(str(self.client_address[0]), headers, self.server.server_port)
+
+    def say(self, status: int, words: str, headers: Mapping[str, str] = PLAIN) -> None:
         data = f"{words}\n".encode()
         self.send_response(status)
-        self.send_header("Content-Type", "text/plain; charset=utf-8")
+        for name, word in headers.items():
+            self.send_header(name, word)
         self.send_header("Content-Length", str(len(data)))
         self.send_header("Connection", "close")
         self.end_headers()
@@ -152,9 +169,10 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
 
 
-def listen(receiver: Receiver, host: str, port: int) -> Server:
-    """A server that has the port; whoever started it lets it serve."""
-    handler = type("ReceivingHandler", (Handler,), {"receiver": receiver})
+def listen(receiver: Receiver, host: str, port: int, waiting: Callable[[], str] | None = None) -> Server:
+    """A server that has the port; whoever started it lets it serve. `waiting` makes the page, where one is wanted."""
+    shown = None if waiting is None else staticmethod(waiting)
+    handler = type("ReceivingHandler", (Handler,), {"receiver": receiver, "waiting": shown})
     try:
         return Server((host, port), handler)
     except OSError as taken:

@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +18,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from gitgate.core.summary import Summary
 from gitgate.errors import Usage
+from gitgate.surfaces.github.page import is_local, page
 from gitgate.surfaces.github.webhook import MOST_BODY, Receiver, Seen, signed
 from resuming import Agent, until
 from testbed.command import COMMAND
@@ -194,3 +197,73 @@ def test_it_needs_a_secret(team: Team) -> None:
     """And says how to make one."""
     said = team.cli.quick("serve", "--port", "0", cwd=team.job().path, code=2)
     assert "openssl rand" in said.err
+
+
+# the page
+
+
+def get(place: tuple[str, int], path: str = "/", **headers: str) -> tuple[int, str, dict[str, str]]:
+    connection = http.client.HTTPConnection(*place, timeout=10)
+    connection.request("GET", path, headers=headers)
+    answer = connection.getresponse()
+    said = answer.status, answer.read().decode(), {name.lower(): word for name, word in answer.getheaders()}
+    connection.close()
+    return said
+
+
+@pytest.mark.slow
+def test_the_page_lists_what_waits(team: Team) -> None:
+    """Only where it is wanted, to this machine by its own name; words are words; a deadline is not acted on for a look."""
+    gate = team.ask('Which <script>alert(1)</script> & "this"?', "--timeout", "1s", show=False)
+    here = team.agents
+    time.sleep(1)
+    before = here.git("for-each-ref", "refs/hitl")
+    with serving(here.path, "--sweep", "0s") as place:
+        assert gate not in get(place)[1]
+    with serving(here.path, "--sweep", "0s", "--page") as place:
+        status, said, headers = get(place)
+        assert (status, said.count(gate)) == (200, 1)
+        assert "Which &lt;script&gt;alert(1)&lt;/script&gt; &amp; &quot;this&quot;?" in said
+        assert "<script" not in said
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert get(place, "/other")[0] == 404
+        for name, word in (
+            ("Host", "evil.example"),
+            ("X-Forwarded-For", "203.0.113.7"),
+            ("Forwarded", "for=x"),
+        ):
+            assert gate not in get(place, **{name: word})[1]
+        until(lambda: get(place)[0] == 200)
+    assert here.git("for-each-ref", "refs/hitl") == before
+
+
+def test_the_page_is_for_this_machine(team: Team) -> None:
+    """Where others could ask for it, there is none."""
+    env = {"GITGATE_WEBHOOK_SECRET": SECRET}
+    words = ("serve", "--port", "0", "--host", "198.51.100.1", "--page")
+    assert "this machine" in team.cli.quick(*words, cwd=team.job().path, env=env, code=2).err
+
+
+@pytest.mark.parametrize(
+    ("address", "host", "local"),
+    [
+        ("127.0.0.1", "127.0.0.1:80", True), ("::1", "[::1]:80", True), ("127.0.0.1", "localhost:80", True),
+        ("203.0.113.7", "127.0.0.1:80", False), ("127.0.0.1", "localhost.evil.example:80", False),
+        ("127.0.0.1", "localhost:81", False), ("127.0.0.1", "", False), ("x", "localhost:80", False),
+    ],
+)  # fmt: skip
+def test_who_is_local(address: str, host: str, local: bool) -> None:
+    """By the connection and by the name that was asked for: a page elsewhere may point its own name here."""
+    assert is_local(address, {"host": host}, 80) is local
+
+
+def test_the_page_is_bounded_and_says_nothing_by_itself() -> None:
+    """Thousands of gates are some hundreds of lines; what hides or turns text is made visible."""
+    one = Summary("7k2fw9c3ab", "a" * 40, "awaiting", "\u202egnp.exe\x1b[31m" + "x" * 5000)
+    said = page([one] * 3000, "/srv/<b>project")
+    assert len(said) < 500_000
+    assert "and 2500 more" in said
+    assert "/srv/&lt;b&gt;project" in said
+    assert "\u202e" not in said
+    assert "\x1b" not in said
+    assert "nothing waits" in page([], "here")

@@ -1,0 +1,264 @@
+"""Surfaces: whether questions and replies get through on GitHub: the workflows, what they may do, the token, the secrets.
+
+Off line it is read from this clone; the forge is asked only when somebody says so. Nothing is changed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from ...core import codec
+from ...errors import GateError
+from ...service import github_setup
+from ...service.checkup import GOOD, MISSING, WRONG, Finding
+from ...service.desk import Desk
+from ...service.guidance import text_of
+from ...service.publishing import remote_of
+from .client import GitHub
+from .connect import NO_TOKEN, Place, find_place, forge_at, token_and_source
+from .web import ForgeFailed
+
+INIT = "git gate init --github"
+NEEDED = ("contents", "pull-requests", "issues", "statuses")
+EVENTS = ("issue_comment", "repository_dispatch", "workflow_dispatch", "schedule")
+CALLED = re.compile(r"\buses:\s*(\S+)")
+PINNED = re.compile(r"@[0-9a-f]{40}$")
+
+
+def examine_github(desk: Desk, *, online: bool = False) -> list[Finding]:
+    """Nothing where neither the remote nor a file here says that this is for GitHub."""
+    found: list[Finding] = []
+    for look in (workflows, keys, places, *((answers,) if online else ())):
+        try:
+            found.extend(look(desk))
+        except GateError as trouble:
+            found.append(Finding(f"github {look.__name__}", WRONG, trouble.message, trouble.hint))
+    return found
+
+
+def here(desk: Desk) -> Place | None:
+    place = find_place(desk)
+    return place if place is not None and place.kind == "github" else None
+
+
+def file_of(desk: Desk, name: str) -> str:
+    top = desk.repo.top
+    return text_of(top / github_setup.FOLDER / name) if top is not None else ""
+
+
+def workflows(desk: Desk) -> Iterator[Finding]:
+    """Each file that `init --github` writes."""
+    for name in github_setup.NAMES:
+        text = file_of(desk, name)
+        if not text:
+            if here(desk) is not None and desk.repo.top is not None:
+                yield Finding(f"workflow {name}", MISSING, f"not there: {github_setup.MEANS[name]}", INIT)
+        elif github_setup.OURS not in text:
+            yield Finding(
+                f"workflow {name}",
+                MISSING,
+                "somebody else's file of that name is there",
+                f"rename it, then: {INIT}",
+            )
+        else:
+            yield from one_workflow(desk, name, text)
+
+
+def one_workflow(desk: Desk, name: str, text: str) -> Iterator[Finding]:
+    said = codec.parse(text.encode(), f"{github_setup.FOLDER}/{name}").plain()
+    troubles = [
+        words for words in (against(name, text, said), *(against_job(*job) for job in jobs_of(said))) if words
+    ]
+    for words, mend in troubles:
+        yield Finding(f"workflow {name}", WRONG, words, mend)
+    if troubles:
+        return
+    stale = stale_pin(desk, text)
+    if stale:
+        yield Finding(f"workflow {name}", MISSING, stale, INIT)
+    elif not on_default_branch(desk, name, text):
+        words = "as it is here, it is not on the default branch, where GitHub looks for it"
+        yield Finding(
+            f"workflow {name}",
+            MISSING,
+            words,
+            f"git add {github_setup.FOLDER}, commit, and push to the default branch",
+        )
+    else:
+        yield Finding(f"workflow {name}", GOOD, f"in place; {github_setup.MEANS[name]}")
+    for job, inside in jobs_of(said):
+        if not inside.get("with", {}).get("agent-package"):
+            words = f"the job {job} installs no agent: agent-package is empty"
+            yield Finding(
+                f"workflow {name}",
+                MISSING,
+                words,
+                'agent-package: "@anthropic-ai/claude-code@VERSION", unless the runner has it',
+            )
+
+
+def jobs_of(said: Any) -> list[tuple[str, dict[str, Any]]]:
+    jobs = said.get("jobs") if isinstance(said, dict) else None
+    return [(name, job) for name, job in (jobs or {}).items() if isinstance(job, dict)]
+
+
+def against(name: str, text: str, said: Any) -> tuple[str, str] | None:
+    loose = [used for used in CALLED.findall(text) if not PINNED.search(used)]
+    if loose:
+        return (
+            f"it calls {loose[0]}, which can be moved",
+            f"git config gitgate.workflows OWNER/REPOSITORY@COMMIT; {INIT}",
+        )
+    listens = said.get("on") if isinstance(said, dict) else None
+    deaf = [event for event in EVENTS if name == github_setup.ANSWERS and event not in (listens or ())]
+    return (f"it does not run on {', '.join(deaf)}", f"take the file away, then: {INIT}") if deaf else None
+
+
+def against_job(job: str, inside: dict[str, Any]) -> tuple[str, str] | None:
+    may = inside.get("permissions") or {}
+    lacks = [right for right in NEEDED if not isinstance(may, dict) or may.get(right) != "write"]
+    if lacks:
+        return (
+            f"the job {job} may not write {', '.join(lacks)}",
+            f"permissions: {{{lacks[0]}: write}} in that job",
+        )
+    recipients, secrets = inside.get("with", {}).get("session-recipients"), inside.get("secrets") or {}
+    if recipients and secrets != "inherit" and "SESSION_KEY" not in secrets:
+        words = f"the job {job} encrypts sessions and is not given the key that opens them"
+        return words, "SESSION_KEY: ${{ secrets.SESSION_KEY }} under its secrets"
+    return None
+
+
+def stale_pin(desk: Desk, text: str) -> str:
+    """Whether the file calls another commit than the one that this git gate came from; unknown is no reproach."""
+    try:
+        source, commit = github_setup.source_of(desk)
+    except GateError:
+        return ""
+    return (
+        ""
+        if github_setup.pinned(text, source, commit) == text
+        else "it calls another commit than this git gate's"
+    )
+
+
+def on_default_branch(desk: Desk, name: str, text: str) -> bool:
+    """As it was last fetched. Where that is not known, nobody can tell from here."""
+    remote = remote_of(desk)
+    head = f"refs/remotes/{remote}/HEAD"
+    if remote is None or not desk.repo.git.ok("rev-parse", "--verify", "--quiet", head):
+        return True
+    found = desk.repo.git.run("show", f"{head}:{github_setup.FOLDER}/{name}", check=False)
+    return found.code == 0 and found.out.decode("utf-8", "replace") == text
+
+
+def keys(desk: Desk) -> Iterator[Finding]:
+    """Who speaks to GitHub from here; the token itself is shown nowhere."""
+    place = here(desk)
+    if place is None:
+        return
+    _, source = token_and_source(desk, place)
+    if source:
+        yield Finding("github token", GOOD, f"{place.host} is spoken to with that of {source}")
+    else:
+        words = f"none for {place.host}: an answer given here starts no job by itself"
+        yield Finding("github token", MISSING, words, NO_TOKEN)
+
+
+def places(desk: Desk) -> Iterator[Finding]:
+    """Where a gate without a pull request is shown, and what the jobs need that cannot be seen from here."""
+    if here(desk) is None:
+        return
+    issue, commit = desk.settings.number("forgeIssue"), desk.settings.flag("forgeCommit")
+    if issue or commit:
+        where = f"on issue {issue}" if issue else "on their commits"
+        yield Finding("github place", GOOD, f"gates without a pull request are shown {where}")
+    else:
+        words = "gates without a pull request are shown nowhere on GitHub"
+        yield Finding(
+            "github place",
+            MISSING,
+            words,
+            "settings: {forgeIssue: NUMBER} or {forgeCommit: true} in .gitgate.yml",
+        )
+    files = [file_of(desk, name) for name in github_setup.NAMES]
+    if any(files) and not any(re.search(r'session-recipients: *"[^"]', text) for text in files):
+        words = "saved sessions travel with the gates in the clear: session-recipients is empty"
+        yield Finding(
+            "github sessions", MISSING, words, "an age or ssh key there, and the secret SESSION_KEY"
+        )
+
+
+# asked of the forge, when somebody says so
+
+
+def answers(desk: Desk) -> Iterator[Finding]:
+    place = here(desk)
+    if place is None:
+        yield Finding("github", MISSING, "the remote is not on GitHub", "git config gitgate.forge github")
+        return
+    token, _ = token_and_source(desk, place)
+    if not token:
+        yield Finding("github", WRONG, "it cannot be asked without a token", NO_TOKEN)
+        return
+    forge = forge_at(place, token)
+    for ask in (rights, runs, secrets):
+        try:
+            yield from ask(desk, forge)
+        except ForgeFailed as refused:
+            yield Finding(f"github {ask.__name__}", WRONG, refused.message, refused.hint)
+
+
+def rights(_desk: Desk, forge: GitHub) -> Iterator[Finding]:
+    may = forge.fetch_about().get("permissions") or {}
+    if may.get("push"):
+        yield Finding("github rights", GOOD, f"the token may write to {forge.repository}")
+    else:
+        words = f"the token may not write to {forge.repository}: it can neither push gates nor start jobs"
+        yield Finding(
+            "github rights", WRONG, words, "gh auth refresh -s repo, or a token that may write contents"
+        )
+
+
+def runs(_desk: Desk, forge: GitHub) -> Iterator[Finding]:
+    for name in github_setup.NAMES:
+        state = forge.fetch_workflow(name)
+        if state == "active":
+            yield Finding(f"github runs {name}", GOOD, "GitHub knows it, and runs it")
+        elif state:
+            yield Finding(
+                f"github runs {name}", WRONG, f"it is {state.replace('_', ' ')}", f"gh workflow enable {name}"
+            )
+        else:
+            yield Finding(
+                f"github runs {name}",
+                WRONG,
+                "GitHub knows no such workflow",
+                f"{INIT}, then push it to the default branch",
+            )
+
+
+def secrets(desk: Desk, forge: GitHub) -> Iterator[Finding]:
+    """Their names alone can be asked, and not by everybody."""
+    known = forge.fetch_secret_names()
+    if known is None:
+        words = "only an administrator's token sees the names of secrets"
+        yield Finding("github secrets", MISSING, words, "gh secret list")
+        return
+    texts = [file_of(desk, name) for name in github_setup.NAMES]
+    wanted = dict.fromkeys(name for text in texts for name in re.findall(r"\$\{\{ *secrets\.(\w+)", text))
+    for name in wanted:
+        needed = name != "SESSION_KEY" or any(
+            re.search(r'session-recipients: *"[^"]', text) for text in texts
+        )
+        if name in known:
+            yield Finding(f"github secret {name}", GOOD, "it is there")
+        elif needed:
+            yield Finding(
+                f"github secret {name}",
+                MISSING,
+                "this repository has none (an organisation may)",
+                f"gh secret set {name}",
+            )

@@ -1,0 +1,143 @@
+"""`git gate doctor` about GitHub: what is written, what it may, whose token; and, when asked to, what GitHub itself says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from testbed.command import Command
+from testbed.repositories import Clone
+
+from .conftest import Team
+
+PIN = "team/git-gate@" + "a1" * 20
+Look = Callable[..., dict[str, tuple[str, str]]]
+
+
+@pytest.fixture
+def look(repo: Clone, cli: Command, monkeypatch: pytest.MonkeyPatch) -> Look:
+    """A clone of a repository on GitHub; what `doctor` says of it, by name: the worst state, and all of the words."""
+    repo.git("remote", "add", "origin", "https://github.com/team/project")
+    repo.git("config", "gitgate.workflows", PIN)
+
+    def looked(*flags: str) -> dict[str, tuple[str, str]]:
+        found: dict[str, tuple[str, str]] = {}
+        for one in cli.quick("doctor", "--json", *flags).json["findings"]:
+            state, words = found.get(one["name"], ("good", ""))
+            worst = max(state, one["state"], key=["good", "missing", "wrong"].index)
+            found[one["name"]] = (worst, f"{words} {one['words']} {one['mend']}")
+        return found
+
+    return looked
+
+
+def answers(repo: Clone) -> Path:
+    return repo.path / ".github/workflows/gitgate.yml"
+
+
+def test_elsewhere_it_says_nothing(repo: Clone, cli: Command) -> None:
+    """Whoever is not on GitHub hears nothing of it."""
+    repo.git("remote", "add", "origin", "https://git.example.org/team/project")
+    assert "github" not in cli.quick("doctor", "--json").out.lower()
+
+
+def test_what_is_missing_is_said_with_the_command(look: Look) -> None:
+    """Before anything was set up."""
+    found = look()
+    assert found["workflow gitgate.yml"][0] == "missing"
+    assert "git gate init --github" in found["workflow gitgate.yml"][1]
+    assert "gh auth login" in found["github token"][1]
+    assert "forgeIssue" in found["github place"][1]
+
+
+def test_what_is_written_is_looked_at(
+    look: Look, repo: Clone, cli: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Committed to the default branch, at this commit, with an agent: good. The token's place is told, the token is not."""
+    cli.quick("init", "--github", code=0)
+    assert "agent-package is empty" in look()["workflow gitgate.yml"][1]
+    for name in ("gitgate.yml", "gitgate-agent.yml"):
+        place = repo.path / ".github/workflows" / name
+        text = place.read_text().replace('agent-package: ""', 'agent-package: "reviewer@1.2.3"')
+        place.write_text(text.replace('session-recipients: ""', 'session-recipients: "age1x"'))
+    repo.git("update-ref", "refs/remotes/origin/main", "HEAD")
+    repo.git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")
+    assert "not on the default branch" in look()["workflow gitgate.yml"][1]
+    repo.git("add", "-A")
+    repo.git("commit", "-qm", "Workflows")
+    repo.git("update-ref", "refs/remotes/origin/main", "HEAD")
+    monkeypatch.setenv("GH_TOKEN", "a-secret-token")
+    monkeypatch.setenv("GITGATE_FORGE_ISSUE", "12")
+    found = look()
+    for name in ("workflow gitgate.yml", "workflow gitgate-agent.yml", "github token", "github place"):
+        assert found[name][0] == "good"
+    assert "GH_TOKEN" in found["github token"][1]
+    assert "a-secret-token" not in str(found)
+    assert "github sessions" not in found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "state", "words"),
+    [
+        ("a1" * 20, "main", "wrong", "can be moved"),
+        ("a1" * 20, "b2" * 20, "missing", "another commit"),
+        ("      statuses: write\n", "", "wrong", "may not write statuses"),
+        ("  schedule:\n", "  page_build:\n", "wrong", "does not run on schedule"),
+        ("# Written by", "# Not written by", "missing", "somebody else's"),
+        ("jobs:", "jobs: [", "wrong", "gitgate.yml"),
+        ('session-recipients: ""', 'session-recipients: "age1x"\n      x: y', "good", ""),
+        ("      SESSION_KEY: ${{ secrets.SESSION_KEY }}\n", "", "good", ""),
+    ],
+)
+def test_what_is_wrong_with_it(
+    look: Look, repo: Clone, cli: Command, old: str, new: str, state: str, words: str
+) -> None:
+    """Each with what mends it; a key is needed only for sessions that are encrypted."""
+    cli.quick("init", "--github", code=0)
+    text = answers(repo).read_text().replace('agent-package: ""', 'agent-package: "reviewer@1.2.3"')
+    assert old in text
+    answers(repo).write_text(text.replace(old, new))
+    found = look()
+    said = found.get("github workflows") or found["workflow gitgate.yml"]
+    assert said[0] == state
+    assert words in said[1]
+
+
+def test_encrypted_sessions_need_their_key(look: Look, repo: Clone, cli: Command) -> None:
+    """A job that encrypts and cannot open goes nowhere."""
+    cli.quick("init", "--github", code=0)
+    text = answers(repo).read_text().replace('session-recipients: ""', 'session-recipients: "age1x"')
+    answers(repo).write_text(text.replace("      SESSION_KEY: ${{ secrets.SESSION_KEY }}\n", ""))
+    assert "not given the key" in look()["workflow gitgate.yml"][1]
+
+
+def test_github_is_asked_only_when_told_to(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The token's rights, the workflows as Actions knows them, and the names of secrets, for whom it tells them."""
+    agents, cli = team.agents, team.cli
+    agents.git("config", "gitgate.workflows", PIN)
+    cli.quick("init", "--github", cwd=agents.path, code=0)
+
+    def asked(token: str) -> str:
+        monkeypatch.setenv("GITHUB_TOKEN", token)
+        return cli.quick("doctor", "--online", cwd=agents.path).out
+
+    before = len(team.forge.asked)
+    cli.quick("doctor", cwd=agents.path)
+    assert len(team.forge.asked) == before
+    said = asked("ada-token")
+    assert "the token may write to team/project" in said
+    assert "GitHub knows no such workflow" in said
+    assert "gh secret set ANTHROPIC_API_KEY" in said
+    assert "gh secret set SESSION_KEY" not in said
+    team.forge.workflows = {"gitgate.yml": "active", "gitgate-agent.yml": "disabled_manually"}
+    team.forge.secrets = ["ANTHROPIC_API_KEY"]
+    said = asked("ada-token")
+    assert "gh workflow enable gitgate-agent.yml" in said
+    assert "github secret ANTHROPIC_API_KEY: it is there" in said
+    team.forge.join("eve", token="eve-token")
+    said = asked("eve-token")
+    assert "may not write" in said
+    assert "only an administrator's token" in said
+    assert "401" in asked("wrong-token")
