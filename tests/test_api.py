@@ -41,6 +41,7 @@ TERMINAL_ONLY = {
     "match",
     "template",
     "no_resume",
+    "online",  # asks a forge, whom only the command line knows
 }
 SAID_OTHERWISE = {"option", "message", "pairs", "for_", "most", "most_", "gate_ids"}
 # A flag and its `--no-` are one keyword that is True, False or None.

@@ -191,7 +191,7 @@ def pause(prompt: str, *, wait_for: Wait = None, **terms: Unpack[PauseTerms]) ->
     directory = terms.get("directory")
     handle = Interactive(opened(pausing(prompt, terms), directory), directory=directory)
     result = heard(handle, wait_for)
-    proceed = result.outcome == "completed" and result.response is True
+    proceed = result.outcome == "completed" and result.response is True  # nobody else's word is a yes
     return Checkpoint(proceed, result.reason, result.message, result.gate)
 
 

@@ -79,7 +79,12 @@ def tell_answer(screen: Screen, gate: Gate, *, pushed: bool, archived: bool = Fa
     answer = gate.answer.answer if gate.answer else None
     verdict = answer.verdict if answer else None
     text = neutral(printed(gate.opened.questions, answer)) if answer else ""
-    screen.emit("answer", {**shapes.gate(gate, pushed=pushed, archived=archived), "verdict": verdict}, text)
+    fields = {**shapes.gate(gate, pushed=pushed, archived=archived), "verdict": verdict}
+    if any(question.type == "session" for question in gate.opened.questions):
+        from ..core.endings import plain
+
+        fields["result"] = plain(gate)
+    screen.emit("answer", fields, text)
     screen.say(circumstances(gate))
     return exits.of_gate(gate.state, verdict, expired=gate.expired)
 

@@ -34,6 +34,22 @@ class Ending:
         return self.outcome == COMPLETED and self.value is True
 
 
+def plain(gate: Gate) -> dict[str, object] | None:
+    """The same for programs; None for another question, and while the gate waits. A checkpoint says whether to proceed."""
+    question, ended = talk_question(gate), ending_of(gate)
+    if question is None or ended is None:
+        return None
+    checkpoint = question.talk is not None and question.talk.checkpoint
+    return {
+        "outcome": ended.outcome,
+        "response": ended.value,
+        "duration": ended.seconds,
+        **({"proceed": ended.proceed} if checkpoint else {}),
+        **{name: getattr(ended, name) for name in ("status", "summary", "reason", "message")},
+        "transcript": ended.transcript or None,
+    }
+
+
 def talk_question(gate: Gate) -> Question | None:
     """The question of a gate that is decided in a conversation."""
     return next((question for question in gate.opened.questions if question.type == "session"), None)
@@ -75,13 +91,7 @@ def ending(
 ) -> Ending:
     if held is None:
         return Ending(outcome, value, reason=reason, message=message)
-    return Ending(
-        outcome,
-        value,
-        held.seconds,
-        held.status,
-        held.summary,
-        held.reason or reason,
-        held.message or message,
-        held.transcript,
-    )
+    why, more = held.reason or reason, held.message or message
+    if more == why:  # what a script said once is not said twice
+        more = ""
+    return Ending(outcome, value, held.seconds, held.status, held.summary, why, more, held.transcript)

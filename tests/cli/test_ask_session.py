@@ -215,6 +215,21 @@ def test_waiting_prints_the_value(repo: Clone, cli: Command, ask: Ask) -> None:
     assert waited.out == ""
 
 
+def test_programs_are_told_how_it_ended(repo: Clone, cli: Command, ask: Ask) -> None:
+    """As one object: a checkpoint says whether to proceed, and why not; nothing while it waits, nor of another question."""
+    checkpoint = ask("Deploy?", "--type", "session", "--checkpoint")
+    assert cli.quick("check", checkpoint, "--json", code=8).json["result"] is None
+    cli.quick("respond", checkpoint, "--reject", "--note", "tests fail", code=0)
+    said = cli.quick("check", checkpoint, "--json", code=3).json["result"]
+    assert (said["outcome"], said["proceed"], said["reason"]) == ("completed", False, "tests fail")
+    words = ask("Why?", "--type", "session")
+    cli.quick("stop", words, "--reason", "not now", code=0)
+    said = cli.quick("check", words, "--json", code=9).json["result"]
+    assert (said["outcome"], said["response"], said["reason"]) == ("cancelled", None, "not now")
+    assert "proceed" not in said
+    assert "result" not in cli.quick("check", ask("Which?"), "--json", code=8).json
+
+
 def test_sessions_are_found(repo: Clone, cli: Command, ask: Ask) -> None:
     """By their type, under either name, whatever they end in."""
     asked = {ask("One?", "--type", "session"), ask("Two?", "--type", "session", "--outcome", "approval")}
