@@ -23,12 +23,13 @@ from .looker import diff, tree, watch, worktree
 from .person import comment, edit, respond, signal, stop
 from .reader import list, log, show, status, sync, verify  # noqa: A004 - the verb's name
 from .results import Archived, Dropped, Finding, Policy, Resumed, Ruling, Step, Worktree
-from .values import Answer, Event, Gate, Problem, Status, Synced, Verified
+from .values import Answer, Conversation, Event, Gate, Problem, Status, Synced, Verified
 
 __all__ = [
     "Answer",
     "Archived",
     "Checkpoint",
+    "Conversation",
     "Dropped",
     "Event",
     "Finding",

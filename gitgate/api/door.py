@@ -11,9 +11,10 @@ from .. import config
 from ..core.answers import printed
 from ..core.model import Counted
 from ..core.model import Gate as Folded
-from .values import Answer, Gate
+from .values import Answer, Conversation, Gate
 
 if TYPE_CHECKING:
+    from ..core.talks import Held
     from ..service.desk import Desk
     from ..service.publishing import Published
 
@@ -51,9 +52,12 @@ def seen(desk: Desk, gate: Folded, *, pushed: bool | None = None, archived: bool
         remote = None if archived else remote_of(desk)
         pushed = archived or (remote is not None and desk.tracked(remote, gate.id) == gate.tip)
     details = shapes.gate(gate, pushed=pushed, signed=marks(desk, [gate]), archived=archived)
-    return Gate(
-        gate.id, gate.state, gate.opened.title, answer_of(gate, gate.answer), pushed, archived, details
-    )
+    said, talked = answer_of(gate, gate.answer), talked_of(shapes.held_of(gate))
+    return Gate(gate.id, gate.state, gate.opened.title, said, pushed, archived, details, talked)
+
+
+def talked_of(held: Held | None) -> Conversation | None:
+    return None if held is None else Conversation(**{n: getattr(held, n) for n in held.__dataclass_fields__})
 
 
 def answer_of(gate: Folded, counted: Counted | None) -> Answer | None:
@@ -70,4 +74,5 @@ def answer_of(gate: Folded, counted: Counted | None) -> Answer | None:
         by=said.by,
         via=said.via,
         at=said.at,
+        session=talked_of(said.session),
     )

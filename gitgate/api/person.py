@@ -78,10 +78,7 @@ def signal(
     with open_desk(directory) as desk:
         desk.refuse_agents("signal")
         gate = reading.open_gate(desk, str(id))
-        manner = answering.Manner(note=message, via="signal", push=push)
-        return told(
-            desk, answering.respond(desk, gate, answering.signal_given(gate, status), manner).published
-        )
+        return told(desk, answering.signal(desk, gate, status, message, push=push).published)
 
 
 def stop(id: str | Gate, *, reason: str, push: bool | None = None, directory: Directory = None) -> Gate:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..errors import Usage
@@ -91,7 +92,7 @@ def show(id: str | Gate | None = None, *, directory: Directory = None) -> Gate:
         found = find_gate(desk, None if id is None else str(id))
         gate = seen(desk, found.gate, pushed=found.pushed, archived=found.archived)
         details = {**gate.details, "history": shapes.history(found.gate.history)}
-        return Gate(gate.id, gate.state, gate.title, gate.answer, gate.pushed, gate.archived, details)
+        return replace(gate, details=details)
 
 
 def status(*, directory: Directory = None) -> Status:

@@ -9,6 +9,21 @@ from ..core.model import Value
 
 
 @dataclass(frozen=True)
+class Conversation:
+    """How a conversation about a question went: how it ended (`completed`, `cancelled`, `timeout`) and after how long."""
+
+    outcome: str
+    seconds: int
+    status: str = ""
+    summary: str = ""
+    reason: str = ""
+    message: str = ""
+    source: str = ""
+    confirmed: bool = True
+    transcript: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True)
 class Answer:
     """What was said. `text` is what `git gate check` prints; `value` is that of the only question."""
 
@@ -20,6 +35,7 @@ class Answer:
     by: str
     via: str
     at: str
+    session: Conversation | None = None
 
     @property
     def approved(self) -> bool:
@@ -41,7 +57,10 @@ class Event:
 
 @dataclass(frozen=True)
 class Gate:
-    """One gate as it is now. `details` is everything, in the shape of `git gate show --json`."""
+    """One gate as it is now. `details` is everything, in the shape of `git gate show --json`.
+
+    `session` is the conversation that ended it, with an answer or without.
+    """
 
     id: str
     state: str
@@ -50,6 +69,7 @@ class Gate:
     pushed: bool
     archived: bool = False
     details: Mapping[str, object] = field(default_factory=dict, repr=False)
+    session: Conversation | None = None
 
     def __str__(self) -> str:
         return self.id

@@ -139,6 +139,8 @@ def beneath(screen: Screen, desk: Desk, summary: Summary) -> list[str]:
     options = ", ".join(one_line(label) for question in gate.opened.questions for label in question.labels)
     if options:
         lines.append(wrap(f"options: {options}", cells, "    "))
+    if summary.type == "session" and summary.state == "awaiting":
+        lines.append(f"    talk it over: git gate join {summary.id[:6]}")
     if summary.deadline:
         lines.append(f"    deadline {summary.deadline}: {summary.on_timeout}")
     if gate.answer is not None and gate.answer.answer.by:
@@ -240,4 +242,7 @@ def state_line(counts: dict[str, int]) -> str:
 def next_command(first: Summary) -> str:
     from ..core.text import one_line
 
-    return "git gate verify" if first.state == "broken" else f"git gate show {one_line(first.id[:6])}"
+    if first.state == "broken":
+        return "git gate verify"
+    verb = "join" if first.type == "session" and first.state == "awaiting" else "show"
+    return f"git gate {verb} {one_line(first.id[:6])}"

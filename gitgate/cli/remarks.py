@@ -107,10 +107,7 @@ def signal_command(screen: Screen, gate_id: str, status: str, message: str, push
     desk = screen.desk()
     desk.refuse_agents("signal")
     gate = reading.open_gate(desk, gate_id)
-    manner = answering.Manner(note=message, via="signal", push=push)
-    return tell_answered(
-        screen, desk, answering.respond(desk, gate, answering.signal_given(gate, status), manner)
-    )
+    return tell_answered(screen, desk, answering.signal(desk, gate, status, message, push=push))
 
 
 def tell(screen: Screen, desk: Desk, published: Published, did: str) -> None:

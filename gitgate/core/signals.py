@@ -51,7 +51,7 @@ def words_of(question: Question, data: Mapping[str, object], name: str) -> str:
         return ""
     if not isinstance(found, str):
         raise BadAnswer(f"{question.key}: {name}: expected text")
-    return found.strip()[:MOST_WORDS]
+    return found.replace("\0", "").encode("utf-8", "replace").decode().strip()[:MOST_WORDS]
 
 
 def given_value(data: Mapping[str, object]) -> object:
@@ -108,6 +108,12 @@ def read_chosen(question: Question, data: Mapping[str, object], said: Mapping[st
     return label
 
 
+def read_several(question: Question, data: Mapping[str, object], said: Mapping[str, str]) -> Value | None:
+    del said
+    value = given_value(data)
+    return None if value is None else read_value(question, value)
+
+
 def read_object(question: Question, data: Mapping[str, object], said: Mapping[str, str]) -> Value | None:
     """The object within `decision`, else the whole where it fits; a status alone has none."""
     del said
@@ -131,4 +137,10 @@ def is_whole(question: Question, data: Mapping[str, object]) -> bool:
     return True
 
 
-READ = {"approval": read_approval, "text": read_words, "choice": read_chosen, "form": read_object}
+READ = {
+    "approval": read_approval,
+    "text": read_words,
+    "choice": read_chosen,
+    "choices": read_several,
+    "form": read_object,
+}

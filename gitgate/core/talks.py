@@ -169,9 +169,11 @@ def seconds(field: Field, least: int) -> int:
 
 
 def plain_held(held: Held | None) -> dict[str, object] | None:
+    """What stands in a record, cut to what is read back from one."""
     if held is None:
         return None
     said = {name: getattr(held, name) for name in held.__dataclass_fields__}
+    said |= {name: said[name][:MOST_WORDS] for name in ("summary", "reason", "message")}
     shown = {name: value for name, value in said.items() if value != ""}
     if held.confirmed:
         del shown["confirmed"]

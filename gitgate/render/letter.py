@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from shlex import quote
+from typing import TYPE_CHECKING
 
 from ..core.answers import shown
 from ..core.marks import UNSIGNED, Mark
-from ..core.model import Answer, Counted, Gate, Question
+from ..core.model import Answer, Counted, Gate, Question, Remark
 from ..core.text import indent, neutral, one_line, wrap
 from .paint import STATE_COLORS, paint
-from .shapes import event, resume
+from .shapes import event, resume, words_of
 from .table import age, due
+from .ways import ways
+
+if TYPE_CHECKING:
+    from ..core.talks import Held
 
 
 def letter(
@@ -33,10 +37,11 @@ def letter(
             for question in gate.opened.questions
         ),
         section("Context", wrap(neutral(gate.opened.context), cells, "  "), color=color),
+        section("The conversation", conversation(gate, cells), color=color),
         section("The work so far", work(gate, stat), color=color),
         section("Attached", attached(gate), color=color),
         section("Remarks", remarks(gate, cells), color=color),
-        answers(gate, signed or {}, color=color),
+        answers(gate, signed or {}, cells, color=color),
         section("What came of it", outcome(gate), color=color),
         how(gate, color=color),
         section("History", history(gate), color=color),
@@ -49,6 +54,7 @@ def opening(gate: Gate, now: float, cells: int, *, stat: str = "", color: bool =
     parts = [
         head(gate, now, cells, archived=False, color=color),
         section("Context", wrap(neutral(gate.opened.context), cells, "  "), color=color),
+        section("The conversation", conversation(gate, cells), color=color),
         section("The work so far", work(gate, stat), color=color),
         section("Attached", attached(gate), color=color),
     ]
@@ -89,9 +95,9 @@ def asked(question: Question, cells: int, *, several: bool, numbered: bool = Fal
     if question.other:
         lead = f"#{len(question.options) + 1}" if numbered else "or"
         lines.append(f"    {lead} something else, in your own words")
-    if question.type == "approval":
+    if question.kind == "approval":
         lines.append("    yes or no")
-    if question.type == "form":
+    if question.kind == "form":
         lines.append(form_fields(question))
     if question.default is not None:
         lines.append(f"    default: {one_line(shown(question.default))}")
@@ -135,6 +141,25 @@ def field_kind(detail: object) -> str:
 
 def shown_plain(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def conversation(gate: Gate, cells: int) -> str:
+    """How the questions that are decided in a conversation are to be talked about."""
+    questions = gate.opened.questions
+    if all(question.talk is None for question in questions):
+        return ""
+    from .talks import terms
+
+    several = len(questions) > 1
+    return "\n".join(terms(q, cells, several=several) for q in questions if q.talk is not None)
+
+
+def talked(held: Held | None, cells: int) -> str:
+    if held is None:
+        return ""
+    from .talks import held_lines
+
+    return held_lines(held, cells)
 
 
 def attached(gate: Gate) -> str:
@@ -189,24 +214,31 @@ def work(gate: Gate, stat: str) -> str:
     return "\n".join(lines)
 
 
-def answers(gate: Gate, signed: Mapping[str, Mark], *, color: bool) -> str:
+def answers(gate: Gate, signed: Mapping[str, Mark], cells: int, *, color: bool) -> str:
     parts = []
     if gate.answer is not None:
-        parts.append(section("Answer", said(gate, gate.answer, signed), color=color))
+        parts.append(section("Answer", said(gate, gate.answer, signed, cells), color=color))
     elif gate.votes:
-        votes = "\n".join(said(gate, vote, signed) for vote in gate.votes)
+        votes = "\n".join(said(gate, vote, signed, cells) for vote in gate.votes)
         parts.append(
             section(f"Answers so far ({len(gate.votes)} of {gate.opened.quorum})", votes, color=color)
         )
     if gate.closing is not None:
-        parts.append(section("How it ended", f"  {gate.state}: {neutral(gate.closing.text)}", color=color))
+        parts.append(section("How it ended", ended(gate, gate.closing, cells), color=color))
     if gate.late:
-        late = "\n".join(said(gate, vote, signed) for vote in gate.late)
+        late = "\n".join(said(gate, vote, signed, cells) for vote in gate.late)
         parts.append(section("Late, with no effect", late, color=color))
     return "\n\n".join(part for part in parts if part)
 
 
-def said(gate: Gate, counted: Counted, signed: Mapping[str, Mark]) -> str:
+def ended(gate: Gate, closing: Remark, cells: int) -> str:
+    lines = [f"  {gate.state}: {neutral(closing.text)}"]
+    if closing.session is not None:
+        lines += [talked(closing.session, cells), f"  — {one_line(closing.by)}, {closing.at}"]
+    return "\n".join(lines)
+
+
+def said(gate: Gate, counted: Counted, signed: Mapping[str, Mark], cells: int) -> str:
     answer: Answer = counted.answer
     several = len(gate.opened.questions) > 1
     lines = []
@@ -215,6 +247,8 @@ def said(gate: Gate, counted: Counted, signed: Mapping[str, Mark]) -> str:
         lines.append(indent(lead + neutral(shown(answer.values.get(question.key))), "  "))
     if answer.note:
         lines.append(indent(neutral(answer.note), "  "))
+    if answer.session is not None:
+        lines.append(talked(answer.session, cells))
     mark = one_line(signed.get(counted.signed_commit, UNSIGNED).words)
     # A default never looks like a person: nobody's name stands under it.
     who = (
@@ -232,28 +266,12 @@ def how(gate: Gate, *, color: bool) -> str:
     return section("How to answer", indent("\n".join(ways(gate)), "  "), color=color)
 
 
-def ways(gate: Gate) -> list[str]:
-    """The commands that answer it, ready to type."""
-    questions = gate.opened.questions
-    start = f"git gate respond {gate.id[:6]}"
-    if len(questions) > 1:
-        return [start + " " + " ".join(f"-a {question.key}=…" for question in questions)]
-    only = questions[0]
-    if only.type == "approval":
-        return [f"{start} --approve", f"{start} --reject --note WHY"]
-    if only.type in ("choice", "choices"):
-        example = quote(one_line(only.options[0].label))
-        return [f"{start} {example}    (or '#1')", *([f"{start} --other TEXT"] if only.other else [])]
-    if only.type == "form":
-        return [f"{start} -a FIELD=VALUE …"]
-    return [f"{start} TEXT    (or --edit, to write it in your editor)"]
-
-
 def history(gate: Gate) -> str:
     lines = []
     for entry in gate.history:
         shape = event(entry)
         by = one_line(str(shape["by"] or "nobody").partition(" <")[0])
-        words = f": {one_line(str(shape['text']), 60)}" if shape.get("text") else ""
+        said = words_of(shape)
+        words = f": {one_line(said, 60)}" if said else ""
         lines.append(f"  {shape['at']}  {entry.name:<10} {by}{words}  ({entry.commit[:10]})")
     return "\n".join(lines)

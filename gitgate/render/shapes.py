@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from ..core.marks import UNSIGNED, VERIFIED, Mark
-from ..core.model import Answer, Claim, Counted, Entry, Gate, Outcome, Question
+from ..core.model import Answer, Claim, Counted, Entry, Gate, Opened, Outcome, Question, Remark
+
+if TYPE_CHECKING:
+    from ..core.talks import Held
 
 Json = dict[str, object]
 
@@ -57,9 +61,7 @@ def gate(
         "needed": opened.quorum,
         "claim": claim(given),
         "resume": resume(given),
-        "closing": {"by": given.closing.by, "at": given.closing.at, "reason": given.closing.text}
-        if given.closing
-        else None,
+        "closing": closing(given.closing) if given.closing else None,
         "key": opened.key,
         "attachments": list(opened.attachments),
         "pushed": pushed,
@@ -85,7 +87,31 @@ def question(given: Question) -> Json:
         shape["other"] = given.other
     if given.schema is not None:
         shape["schema"] = dict(given.schema)
+    if given.type == "session":
+        from .talks import talk_shape
+
+        shape["talk"] = talk_shape(given.talk)
     return shape
+
+
+def held(given: Held | None, *, transcript: bool = True) -> Json | None:
+    """How a conversation was held; most gates have none, and their shapes load nothing for it."""
+    if given is None:
+        return None
+    from .talks import held_shape
+
+    return held_shape(given, transcript=transcript)
+
+
+def held_of(gate: Gate) -> Held | None:
+    """How the conversation was held that came to this gate's end."""
+    if gate.answer is not None:
+        return gate.answer.answer.session
+    return gate.closing.session if gate.closing is not None else None
+
+
+def closing(given: Remark) -> Json:
+    return {"by": given.by, "at": given.at, "reason": given.text, "session": held(given.session)}
 
 
 def answer(counted: Counted, signed: Mapping[str, Mark]) -> Json:
@@ -102,6 +128,7 @@ def answer(counted: Counted, signed: Mapping[str, Mark]) -> Json:
         "signed": mark.word == VERIFIED,
         "signature": {"verdict": mark.word, "by": mark.by or None, "key": mark.key or None},
         "evidence": dict(said.evidence),
+        "session": held(said.session),
         "commit": counted.commit,
     }
 
@@ -159,7 +186,22 @@ def event(entry: Entry) -> Json:
     words = getattr(given, "text", "") or getattr(given, "reason", "") or getattr(given, "note", "")
     if words:
         shape["text"] = words
+    if (talked := getattr(given, "session", None)) is not None and not isinstance(given, Opened):
+        shape["session"] = held(talked, transcript=False)
     return shape
+
+
+def words_of(event: Mapping[str, object]) -> str:
+    """What an event of the history says, in words, with how long people talked to get there."""
+    text, talked = str(event.get("text") or ""), event.get("session")
+    if not isinstance(talked, Mapping):
+        return text
+    from ..core.times import format_duration
+
+    seconds, summary = talked.get("seconds"), str(talked.get("summary") or "")
+    lasted = format_duration(seconds) if isinstance(seconds, int) else "?"
+    told = f"{text} ({talked.get('outcome')} after {lasted})".strip()
+    return f"{told} · {summary}" if summary and summary != text else told
 
 
 def error(code: str, message: str, hint: str) -> Json:

@@ -14,6 +14,7 @@ from .paint import PRIORITY_COLORS, STATE_COLORS, paint
 MOST_ASKER = 24
 MOST_BRANCH = 28
 LEAST_QUESTION = 12
+SESSION = "session"  # the type of a question that is decided in a conversation: `git gate join`
 
 
 class Row(Protocol):
@@ -112,10 +113,17 @@ def lined(texts: list[str]) -> list[str]:
 
 
 def ending(row: Row, now: float) -> str:
-    """What stands behind the question however much of that is cut: that there are more, and until when."""
+    """What stands behind the question however much of that is cut: that there are more, how it is answered, until when."""
     count = int(row.questions) if row.questions.isdecimal() and len(row.questions) < 4 else 1
     more = f" (+{count - 1} more)" if count > 1 else ""
-    return more + (f" · {due(row.deadline, now)}" if row.deadline and row.state == "awaiting" else "")
+    if row.state != "awaiting":
+        return more
+    talked = " · join" if row.type == SESSION else ""
+    return more + talked + (f" · {due(row.deadline, now)}" if row.deadline else "")
+
+
+def is_more(row: Row) -> bool:
+    return bool(row.deadline) or row.questions != "1" or row.type == SESSION
 
 
 def table(rows: Sequence[Row], now: float, cells_wide: int, *, color: bool = False) -> list[str]:
@@ -128,7 +136,7 @@ def table(rows: Sequence[Row], now: float, cells_wide: int, *, color: bool = Fal
     most = limits(cells_wide)
     laid = [padded(columns[c], most.get(c, cells_wide), right=c == AGE) for c in shown[:-1]]
     left = max(LEAST_QUESTION, cells_wide - sum(width(column[0]) + 2 for column in laid))
-    endings = ["", *(ending(row, now) if row.deadline or row.questions != "1" else "" for row in rows)]
+    endings = ["", *(ending(row, now) if is_more(row) else "" for row in rows)]
     if any(endings):
         question = [
             clip(text, left - width(end)) + end for text, end in zip(columns[-1], endings, strict=True)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ..core.text import clip, one_line, width
 from .paint import paint
+from .shapes import words_of
 
 EVENT_COLORS = {
     "opened": "yellow",
@@ -24,7 +25,7 @@ def line(event: Mapping[str, object], cells: int = 10_000, *, color: bool = Fals
     """One event, its words cut to what the line has left."""
     name = str(event["event"])
     who = one_line(str(event.get("by") or "nobody").partition(" <")[0])
-    words = one_line(" · ".join(str(event.get("text") or "").split("\n")))
+    words = one_line(" · ".join(words_of(event).split("\n")))
     mark = event.get("signature")
     if isinstance(mark, Mapping):
         who = f"{who} ({one_line(str(mark['verdict']))})"

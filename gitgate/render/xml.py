@@ -15,6 +15,7 @@ IMPOSSIBLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 STATUS = {"awaiting": "pending", "withdrawn": "cancelled", "stopped": "cancelled", "expired": "timeout"}
 WORK = ("branch", "base", "commit", "dirty", "files", "insertions", "deletions")
 ANSWER = ("verdict", "by", "via", "at", "signed", "commit")
+HELD = ("status", "summary", "reason", "message")
 OUTCOME = {"answered": "completed"}
 
 
@@ -41,15 +42,24 @@ def interaction(question: Mapping[str, object], shape: Mapping[str, object]) -> 
     for option in listed(question.get("options")):
         yield "  " + element("option", option.get("description") or "", label=option.get("label"))
     yield from ("  " + line for line in config(question, shape))
+    held = conversation(shape) if question.get("type") == "session" else {}
     if said:
         yield "  " + element("outcome", OUTCOME.get(str(said.get("verdict")), said.get("verdict")))
-    if (spent := duration(shape)) is not None:
+    elif held:
+        yield "  " + element("outcome", held.get("outcome"))
+    if (spent := in_milliseconds(held.get("seconds")) if held else duration(shape)) is not None:
         yield "  " + element("duration", spent)
     if question.get("key") in values:
         yield "  " + element("response", values[str(question.get("key"))])
-    if not said:
-        yield "  " + element("message", message(shape))
+    yield from ("  " + element(name, held.get(name)) for name in HELD if held.get(name))
+    if not said and not held.get("message"):
+        yield "  " + element("message", message(shape, question))
     yield "</human-interaction>"
+
+
+def conversation(shape: Mapping[str, object]) -> Mapping[str, object]:
+    """How the conversation was held that ended the gate, with an answer or without."""
+    return mapping(mapping(shape.get("answer") or shape.get("closing")).get("session"))
 
 
 def config(question: Mapping[str, object], shape: Mapping[str, object]) -> Iterator[str]:
@@ -62,12 +72,36 @@ def config(question: Mapping[str, object], shape: Mapping[str, object]) -> Itera
         "confidence": shape.get("confidence"),
         "default": question.get("default"),
         "schema": question.get("schema"),
+        **talk_config(mapping(question.get("talk"))),
     }
     yield "<config>"
     for name, value in said.items():
         if value is not None:
             yield "  " + element(name, value)
     yield "</config>"
+
+
+def talk_config(talk: Mapping[str, object]) -> dict[str, object]:
+    """The terms of a conversation that were set, durations in milliseconds as they are elsewhere in this form."""
+    lasts = talk.get("timeout")
+    said = {
+        "outcome-type": talk.get("outcome"),
+        "model": talk.get("model"),
+        "cwd": talk.get("cwd"),
+        "timeout": in_milliseconds(lasts),
+        "grace": in_milliseconds(talk.get("grace")) if lasts else None,
+        "system-prompt": talk.get("system"),
+        "session-context": talk.get("context"),
+        "mcp-config": talk.get("mcp"),
+        "resume-session": talk.get("resume"),
+        "capture-transcript": talk.get("transcript") or None,
+        "checkpoint": talk.get("checkpoint") or None,
+    }
+    return {name: value for name, value in said.items() if value != ""}
+
+
+def in_milliseconds(seconds: object) -> int | None:
+    return seconds * 1000 if isinstance(seconds, int) else None
 
 
 def circumstances(shape: Mapping[str, object]) -> Iterator[str]:
@@ -91,12 +125,18 @@ def circumstances(shape: Mapping[str, object]) -> Iterator[str]:
 
 
 def status(shape: Mapping[str, object]) -> str:
-    return STATUS.get(str(shape.get("state")), "completed")
+    held = mapping(mapping(shape.get("closing")).get("session"))
+    return str(held["outcome"]) if held.get("outcome") else STATUS.get(str(shape.get("state")), "completed")
 
 
-def message(shape: Mapping[str, object]) -> str:
+def message(shape: Mapping[str, object], question: Mapping[str, object]) -> str:
     state = str(shape.get("state"))
-    return "Waiting for an answer." if state == "awaiting" else f"Closed without an answer: {state}."
+    if state != "awaiting":
+        why = mapping(shape.get("closing")).get("reason") if question.get("type") == "session" else ""
+        return f"Closed without an answer: {state}{f': {why}' if why else '.'}"
+    if question.get("type") == "session":
+        return f"Waiting for the session to be held: git gate join {str(shape.get('id'))[:6]}"
+    return "Waiting for an answer."
 
 
 def duration(shape: Mapping[str, object]) -> int | None:

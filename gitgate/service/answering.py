@@ -170,7 +170,28 @@ def refuse_late(gate: Gate, said: Answer) -> None:
     raise Conflict(f"{words}; your answer {kept}", hint=f"git gate show {gate.id}")
 
 
-def signal_given(gate: Gate, status: str) -> Given:
+def signal(desk: Desk, gate: Gate, status: str, message: str = "", *, push: bool | None = None) -> Responded:
+    """Answer for a script. On a question that is decided in a session the status itself is kept, whatever it is."""
+    desk.refuse_agents("signal")
+    given = signal_given(gate, status, message)
+    note = "" if given.text is not None and given.text == message.strip() else message
+    manner = Manner(note=note, via="signal", push=push, session=held(gate, status, message))
+    return respond(desk, gate, given, manner)
+
+
+def held(gate: Gate, status: str, message: str) -> Held | None:
+    """What a signal leaves of a session that nobody held here."""
+    if all(question.type != "session" for question in gate.opened.questions):
+        return None
+    from ..core.talks import STATUS, Held
+
+    word = status.strip()
+    if not STATUS.fullmatch(word):
+        return Held("completed", 0, message=message.strip(), source="command")
+    return Held("completed", 0, status=word, message=message.strip(), source="command")
+
+
+def signal_given(gate: Gate, status: str, message: str = "") -> Given:
     """What a script's status means as an answer to this gate."""
     word = status.strip().upper()
     types = {question.kind for question in gate.opened.questions}
@@ -183,4 +204,7 @@ def signal_given(gate: Gate, status: str) -> Given:
                 hint="--status CONTINUE approves, --status STOP rejects",
             )
         return Given(approve=word == "CONTINUE")
+    only = gate.opened.questions[0]
+    if message.strip() and only.type == "session" and only.kind != "text":
+        return Given(text=message.strip())  # a status is no label and no object: the message is
     return Given(text=status.strip())

@@ -15,6 +15,7 @@ from .listing import Filter, listed, summaries
 from .reading import find_gate
 
 if TYPE_CHECKING:
+    from ..core.talks import Held
     from .roster import Known
 
 Json = dict[str, object]
@@ -38,6 +39,10 @@ def gate_status(desk: Desk, given: str) -> tuple[Json, str]:
     stuck = is_stalled(desk, gate)
     if stuck:
         lines.append(f"stalled: {stuck}")
+    from ..render.shapes import held, held_of
+
+    talked = held_of(gate)
+    lines += talked_lines(talked) if talked is not None else []
     lines.append(f"next: {next_command(gate)}")
     fields: Json = {
         "id": gate.id,
@@ -46,9 +51,20 @@ def gate_status(desk: Desk, given: str) -> tuple[Json, str]:
         "agent": asked.agent,
         "asked_at": asked.at,
         "deadline": gate.deadline,
+        "type": ",".join(dict.fromkeys(question.type for question in gate.opened.questions)),
+        "talked": held(talked, transcript=False),
         "next": next_command(gate),
     }
     return fields, "\n".join(lines)
+
+
+def talked_lines(talked: Held) -> list[str]:
+    from ..render.talks import held_line
+
+    return [
+        f"talked: {held_line(talked)}",
+        *([f"summary: {one_line(talked.summary)}"] if talked.summary else []),
+    ]
 
 
 def is_stalled(desk: Desk, gate: Gate) -> str:
@@ -68,6 +84,8 @@ def is_stalled(desk: Desk, gate: Gate) -> str:
 
 def next_command(gate: Gate) -> str:
     short = gate.id[:6]
+    if gate.state == "awaiting" and gate.opened.questions[0].type == "session":
+        return f"git gate join {short}"
     if gate.actionable and gate.opened.session is None:
         return f"git gate wait {short}"
     return {

@@ -426,6 +426,7 @@ def test_a_signal_brings_its_words() -> None:
         "Two left.", "NEEDS_REVIEW", "Two left.", "time", "See log.", "mcp", sure=True
     )
     assert signalled({"value": "Yes and no.", "notes": "n"}, FREEFORM).message == "n"
+    assert signalled({"summary": "a\0b\ud800" + "c" * 40_000}, FREEFORM).summary.startswith("ab?c")
     assert signalled({"status": "DONE"}, STRUCTURED).value is None
     assert signalled({"value": {"approved": True, "notes": "x"}}, STRUCTURED).sure
 

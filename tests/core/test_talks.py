@@ -283,6 +283,14 @@ def test_a_transcript_is_kept_within_its_bounds(text: str, times: int) -> None:
     assert parse("answers", dump(said), "a.yaml") == said
 
 
+def test_words_longer_than_a_record_takes_are_cut() -> None:
+    """A record that is written can be read."""
+    said = parse("answers", dump(answer("words", Held("completed", 1, summary="x" * 40_000))), "a.yaml")
+    assert isinstance(said, Answer)
+    assert said.session is not None
+    assert said.session.summary == "x" * 32 * 1024
+
+
 def test_the_end_of_a_long_transcript_is_kept() -> None:
     """What was decided stands there."""
     short = kept("\x1b[31mfirst " + "ü" * MOST_TRANSCRIPT + " last")

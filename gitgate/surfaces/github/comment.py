@@ -14,6 +14,7 @@ from ...core.answers import shown
 from ...core.ids import is_id
 from ...core.model import Answer, Gate, Question
 from ...core.text import one_line
+from .talking import join_words, talked
 from .words import block, size, span
 
 MOST = 65_000
@@ -126,6 +127,7 @@ def outcome(view: View, most: int) -> list[str]:
     if gate.closing is not None:
         by = gate.closing.by.partition(" <")[0]
         said.append((f"By {span(by, 60)}:\n\n" if by else "") + block(gate.closing.text, min(most, 4000)))
+        said += talked(gate.closing.session, most)
     if gate.outcome is not None and gate.state in ("resumed", "failed"):
         made = [commit_link(view, oid) for oid in gate.outcome.commits[:20]]
         where = f" on {span(gate.outcome.branch, 100)}" if gate.outcome.branch else ""
@@ -141,11 +143,14 @@ def answer_words(view: View, answer: Answer, most: int) -> str:
     lead = "{}: " if len(questions) > 1 else ""
     words = "\n".join(lead.format(q.key) + shown(answer.values.get(q.key)) for q in questions)
     text = block(words + (f"\n\n{answer.note}" if answer.note else ""), min(most, 8000))
+    after = "".join(f"\n\n{part}" for part in talked(answer.session, most))
     if not answer.by:
         return f"Nobody said this; it is what the question declared:\n\n{text}"
     place = answer.evidence.get("url")
     link = f" ([the reply]({place}))" if is_ours(view.site, place) else f" by {span(answer.via, 20)}"
-    return f"{span(answer.by.partition(' <')[0], 60)} said{link}, at {one_line(answer.at, 30)}:\n\n{text}"
+    return (
+        f"{span(answer.by.partition(' <')[0], 60)} said{link}, at {one_line(answer.at, 30)}:\n\n{text}{after}"
+    )
 
 
 def is_ours(site: str, place: object) -> bool:
@@ -171,7 +176,7 @@ def asked(question: Question, most: int, *, several: bool) -> str:
         lines.append(f"\nand {len(question.options) - room} more options")
     if question.other:
         lines.append("\nor something else, in your own words")
-    if question.type == "form":
+    if question.kind == "form":
         from ...render.letter import form_fields
 
         lines.append("\n" + block(form_fields(question), min(most, 4000), fold=False))
@@ -218,7 +223,7 @@ def how(view: View) -> str:
     more = "" if view.alone else " Several gates wait here, so the reply names this one."
     if view.unheard:
         more += " GitHub starts no job for a comment on a commit, so a reply here is found by the next sweep."
-    return (
+    return join_words(gate) + (
         f"**Reply** with a new comment that begins with one of these; it counts from {who}.{more}\n\n"
         f"```text\n{ways}\n```\n\n"
         "An edited comment and a ticked box are no answers: nobody could tell whose they are."
@@ -231,7 +236,7 @@ def examples(gate: Gate, named: str = "") -> list[str]:
 
 
 def kind_of(gate: Gate) -> str:
-    return "several" if len(gate.opened.questions) > 1 else gate.opened.questions[0].type
+    return "several" if len(gate.opened.questions) > 1 else gate.opened.questions[0].kind
 
 
 def several_lines(gate: Gate, named: str) -> list[str]:
@@ -240,14 +245,14 @@ def several_lines(gate: Gate, named: str) -> list[str]:
 
 
 def sample(question: Question) -> str:
-    if question.type == "approval":
+    if question.kind == "approval":
         return "yes"
     return plain(question.options[0].label) if question.options else "…"
 
 
 def choice_lines(gate: Gate, named: str) -> list[str]:
     question = gate.opened.questions[0]
-    several = ", 2" if question.type == "choices" and len(question.options) > 1 else ""
+    several = ", 2" if question.kind == "choices" and len(question.options) > 1 else ""
     return [
         f"/choose{named} 1{several}",
         f"/choose{named} {plain(question.options[0].label)}",
@@ -271,5 +276,4 @@ EXAMPLES: dict[str, Callable[[Gate, str], list[str]]] = {
     "choices": choice_lines,
     "form": lambda _gate, named: [f"/answer{named} field: value", "other field: value", ""],
     "text": lambda _gate, named: [f"/answer{named} your words"],
-    "session": lambda _gate, named: [f"/answer{named} your words"],
 }

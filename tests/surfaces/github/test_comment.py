@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitgate.core.fold import begin
-from gitgate.core.model import Asker, Entry, Gate, Opened, Option, Question, Work
+from gitgate.core.model import Answer, Asker, Counted, Entry, Gate, Opened, Option, Question, Remark, Work
+from gitgate.core.talks import Held, Talk
 from gitgate.surfaces.github.comment import Mark, View, read_mark, render
 from gitgate.surfaces.github.words import block, clipped, size, span
 
@@ -139,3 +140,64 @@ def test_a_cut_is_at_a_line() -> None:
     """The rest is where the record is."""
     assert clipped("one\ntwo\nthree", 9) == "one\ntwo\n… (cut here)"
     assert size(clipped("\U0001f600" * 50, 21)) < 21 + 20
+
+
+TALKED = Question("s", "Approve the schema?", "session", talk=Talk("approval", timeout=1800, system="Help."))
+HELD = Held("completed", 342, "DONE", "@everyone looks good", transcript="secret talk")
+
+
+def test_a_conversation_says_how_to_join_and_that_words_do_too() -> None:
+    """The command, how long it may take, and replies by its outcome."""
+    body = render(View(gate_of(questions=(TALKED,))))
+    for words in (
+        f"`git gate join {ONE}`",
+        "It lasts 30m at most",
+        "one typed here is an answer too",
+        "/approve",
+        "/reject why not",
+    ):
+        assert words in body
+    assert "git gate join" not in render(View(gate_of()))
+
+
+@pytest.mark.parametrize(
+    ("talk", "options", "reply"),
+    [
+        (None, (), "/answer your words"),
+        (Talk("selection"), (Option("Blue"), Option("Green")), "/choose Blue"),
+        (Talk("structured"), (), "/answer field: value"),
+    ],
+)
+def test_every_outcome_has_its_reply(talk: Talk | None, options: tuple[Option, ...], reply: str) -> None:
+    """As a question of that type has."""
+    asked = Question("s", "Which?", "session", options, schema={"type": "object"}, talk=talk)
+    assert reply in render(View(gate_of(questions=(asked,))))
+
+
+def test_an_ended_conversation_is_told_without_what_was_said() -> None:
+    """Outcome, duration and summary, in code; the transcript never."""
+    said = Answer(
+        ONE, {"s": True}, "approved", "2026-01-02T00:00:00Z", "e" * 40, "Ada <a@b>", "join", session=HELD
+    )
+    gate = replace(gate_of(questions=(TALKED,)), state="answered", answer=Counted("f" * 40, said, "f" * 40))
+    body = render(View(gate))
+    for words in ("Approved", "conversation of 5m42s · DONE", "@everyone looks good"):
+        assert words in body
+    assert "secret talk" not in body
+    assert "@everyone" not in outside(body)
+    assert "git gate join" not in body
+
+
+def test_a_conversation_that_ran_out_is_told() -> None:
+    """As a timeout, with how long it took."""
+    ended = Remark(
+        "2026-01-02T00:00:00Z",
+        "Ada <a@b>",
+        "the time was up",
+        "join",
+        Held("timeout", 1860, transcript="whispers"),
+    )
+    body = render(View(replace(gate_of(questions=(TALKED,)), state="stopped", closing=ended)))
+    assert "Stopped" in body
+    assert "timeout, conversation of 31m" in body
+    assert "whispers" not in body

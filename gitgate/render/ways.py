@@ -1,0 +1,38 @@
+"""Render: the commands that answer a gate, ready to type."""
+
+from __future__ import annotations
+
+from shlex import quote
+
+from ..core.model import Gate
+from ..core.text import one_line
+
+
+def ways(gate: Gate) -> list[str]:
+    """What is decided in a conversation may be typed all the same."""
+    questions = gate.opened.questions
+    joined = [join_line(gate)] if any(question.type == "session" for question in questions) else []
+    return [*joined, *typed(gate)]
+
+
+def join_line(gate: Gate) -> str:
+    """How to hold the conversation."""
+    checkpoint = any(q.talk is not None and q.talk.checkpoint for q in gate.opened.questions)
+    words = "it asks whether to go on" if checkpoint else "talk it over with the agent, then decide"
+    return f"git gate join {gate.id[:6]}    ({words})"
+
+
+def typed(gate: Gate) -> list[str]:
+    questions = gate.opened.questions
+    start = f"git gate respond {gate.id[:6]}"
+    if len(questions) > 1:
+        return [start + " " + " ".join(f"-a {question.key}=…" for question in questions)]
+    only = questions[0]
+    if only.kind == "approval":
+        return [f"{start} --approve", f"{start} --reject --note WHY"]
+    if only.kind in ("choice", "choices"):
+        example = quote(one_line(only.options[0].label))
+        return [f"{start} {example}    (or '#1')", *([f"{start} --other TEXT"] if only.other else [])]
+    if only.kind == "form":
+        return [f"{start} -a FIELD=VALUE …"]
+    return [f"{start} TEXT    (or --edit, to write it in your editor)"]
