@@ -22,7 +22,6 @@ from .desk import Desk
 from .policing import approvals_may_default, tightened
 from .publishing import Published, may_publish_work, publish
 from .recording import NOBODY
-from .talking import settled
 
 KEYS = "refs/gitgate/+keys/"  # `+` is in no remote's folder there
 TRIES = 5
@@ -57,7 +56,10 @@ def ask(
 ) -> Asked:
     """Open a gate. Nothing is written unless all of it can be."""
     check(desk, draft)
-    draft = settled(desk, draft)
+    if any(question.talk is not None for question in draft.questions):
+        from .talking import settled
+
+        draft = settled(desk, draft)
     check_enclosed(draft, attachments or {})
     for _ in range(TRIES):
         existing = held_by_key(desk, draft.key)

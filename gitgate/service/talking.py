@@ -14,8 +14,6 @@ from .desk import Desk
 
 def settled(desk: Desk, draft: Draft) -> Draft:
     """The same draft; an earlier gate whose conversation is to go on is named by its whole id."""
-    if all(question.talk is None for question in draft.questions):
-        return draft
     return replace(draft, questions=tuple(settled_question(desk, question) for question in draft.questions))
 
 
