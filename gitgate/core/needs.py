@@ -18,7 +18,7 @@ from .questions import type_name
 from .text import one_line
 
 STATUSES = frozenset(("needs_input", "needs-input", "needs_human", "needs-human", "awaiting_input"))
-LINE = re.compile(r"^[\s>*_#`-]*(?:status\s*[:=]\s*)?[\"'`*]*NEEDS_HUMAN\b[\"'`*]*(.*)$", re.MULTILINE)
+LINE = re.compile(r"^[\s>*_#`-]*+(?:status\s*[:=]\s*)?[\"'`*]*+NEEDS_HUMAN\b[\"'`*]*(.*)$", re.MULTILINE)
 MOST_TEXT, MOST_FIELD, LAST_LINES = 400_000, 60_000, 30
 
 

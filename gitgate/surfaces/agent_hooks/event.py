@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -101,7 +102,7 @@ def read_event(raw: bytes, env: Mapping[str, str], cwd: Path) -> Event:
     said = words("cwd")
     return Event(
         session=words("session_id") or env.get("CLAUDE_CODE_SESSION_ID", ""),
-        cwd=Path(said) if said and "\0" not in said and Path(said).is_dir() else cwd,
+        cwd=Path(said) if said and os.path.isdir(said) else cwd,  # noqa: PTH112 - Path's raises for a name too long
         tool=words("tool_name"),
         given=given if isinstance(given, dict) else {},
         call=words("tool_use_id"),
