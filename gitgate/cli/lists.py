@@ -177,7 +177,7 @@ def gates_of(screen: Screen, desk: Desk, found: Sequence[Summary]) -> list[dict[
     for gate in gates:
         folded = OPEN + gate.id not in here
         pushed = folded or theirs.get(base + gate.id) == gate.tip
-        shape = shapes.gate(gate, pushed=pushed, signed=signed, archived=folded)
+        shape = shapes.gate(gate, pushed=pushed, signed=signed, archived=folded, transcript=False)
         listed.append({**shape, "stalled": gate.id in stalled})
     return listed
 

@@ -75,6 +75,17 @@ def outcome(gate: Gate, now: Circumstances) -> Iterator[str]:
     yield f"{author(answer, now)} {VERDICTS[answer.verdict]}\n" + fenced("answer", told)
     if answer.note:
         yield "With this note:\n" + fenced("note", answer.note)
+    if talked := conversation(answer):
+        yield "It was decided in a conversation, of which was kept:\n" + fenced("conversation", talked)
+
+
+def conversation(answer: Answer) -> str:
+    """What is to be remembered of the conversation that came to the answer; never what was said in it."""
+    held = answer.session
+    if held is None:
+        return ""
+    said = {"status": held.status, "summary": held.summary, "reason": held.reason, "message": held.message}
+    return "\n".join(f"{name}: {words}" for name, words in said.items() if words)
 
 
 VERDICTS = {

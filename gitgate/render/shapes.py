@@ -21,8 +21,12 @@ def gate(
     session_id: str | None = None,
     signed: Mapping[str, Mark] | None = None,
     archived: bool = False,
+    transcript: bool = True,
 ) -> Json:
-    """Everything about a gate but its history. `signed`: by commit, what its signature is worth."""
+    """Everything about a gate but its history. `signed`: by commit, what its signature is worth.
+
+    Without `transcript` what was said in a conversation is left out: a list of gates would be long.
+    """
     opened, work, session = given.opened, given.opened.work, given.opened.session
     marks = signed or {}
     return {
@@ -55,13 +59,13 @@ def gate(
         "to": list(given.to),
         "deadline": given.deadline,
         "on_timeout": opened.on_timeout,
-        "answer": answer(given.answer, marks) if given.answer else None,
-        "answers": [answer(vote, marks) for vote in given.votes],
-        "late": [answer(vote, marks) for vote in given.late],
+        "answer": answer(given.answer, marks, transcript=transcript) if given.answer else None,
+        "answers": [answer(vote, marks, transcript=transcript) for vote in given.votes],
+        "late": [answer(vote, marks, transcript=transcript) for vote in given.late],
         "needed": opened.quorum,
         "claim": claim(given),
         "resume": resume(given),
-        "closing": closing(given.closing) if given.closing else None,
+        "closing": closing(given.closing, transcript=transcript) if given.closing else None,
         "key": opened.key,
         "attachments": list(opened.attachments),
         "pushed": pushed,
@@ -110,11 +114,12 @@ def held_of(gate: Gate) -> Held | None:
     return gate.closing.session if gate.closing is not None else None
 
 
-def closing(given: Remark) -> Json:
-    return {"by": given.by, "at": given.at, "reason": given.text, "session": held(given.session)}
+def closing(given: Remark, *, transcript: bool = True) -> Json:
+    session = held(given.session, transcript=transcript)
+    return {"by": given.by, "at": given.at, "reason": given.text, "session": session}
 
 
-def answer(counted: Counted, signed: Mapping[str, Mark]) -> Json:
+def answer(counted: Counted, signed: Mapping[str, Mark], *, transcript: bool = True) -> Json:
     said: Answer = counted.answer
     mark = signed.get(counted.signed_commit, UNSIGNED)
     return {
@@ -128,7 +133,7 @@ def answer(counted: Counted, signed: Mapping[str, Mark]) -> Json:
         "signed": mark.word == VERIFIED,
         "signature": {"verdict": mark.word, "by": mark.by or None, "key": mark.key or None},
         "evidence": dict(said.evidence),
-        "session": held(said.session),
+        "session": held(said.session, transcript=transcript),
         "commit": counted.commit,
     }
 

@@ -153,6 +153,14 @@ def test_json_of_a_session_that_came_to_nothing(cli: Command, repo: Clone, sessi
     )
 
 
+def test_a_list_leaves_out_what_was_said(cli: Command, repo: Clone, session: str) -> None:
+    """Of every gate, how it ended; the transcript of one is in `show --json`."""
+    decide(repo, session, HELD, approve=True)
+    (gate,) = cli.quick("list", "--all", "--json", code=0).json["gates"]
+    assert gate["answer"]["session"]["summary"] == "Looks good after the indexes."
+    assert "transcript" not in gate["answer"]["session"]
+
+
 def test_json_of_other_gates_says_that_nobody_talked(cli: Command, ask: Ask) -> None:
     """The field is there, and empty."""
     gate = ask("Which?")
@@ -237,6 +245,34 @@ def test_a_signal_decides_an_approval_by_session(
     assert (answer["verdict"], answer["via"], answer["note"]) == (verdict, "signal", "fine")
     assert answer["session"]["status"] == status
     assert answer["session"]["source"] == "command"
+
+
+def test_a_typed_answer_is_read_by_the_outcome(cli: Command, ask: Ask, session: str) -> None:
+    """Without any conversation: as an approval, as one of the options."""
+    assert "expected yes or no" in cli.quick("respond", session, "perhaps", code=2).err
+    cli.quick("respond", session, "--reject", "--note", "no rollback", code=0)
+    assert cli.quick("check", session, code=3).out == "rejected\nno rollback\n"
+    choice = ask("Which?", "--type", "session", "-o", "Blue", "-o", "Green")
+    assert "Blue, Green" in cli.quick("respond", choice, "Red", code=2).err
+    cli.quick("respond", choice, "gr", code=0)
+    assert cli.quick("check", choice, code=0).out == "Green\n"
+
+
+def test_an_approval_by_session_is_not_given_by_default(cli: Command, ask: Ask) -> None:
+    """Silence is no consent here either."""
+    flags = (
+        "--type",
+        "session",
+        "--outcome",
+        "approval",
+        "--default",
+        "yes",
+        "--timeout",
+        "1h",
+        "--on-timeout",
+        "default",
+    )
+    assert "not given by default" in cli.quick("ask", "Deploy?", *flags, code=4).err
 
 
 def test_a_checkpoint_takes_a_signal(cli: Command, ask: Ask) -> None:

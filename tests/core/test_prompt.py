@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from gitgate.core.model import Answer, Asker, Counted, Gate, Opened, Option, Question, Work
 from gitgate.core.prompt import Circumstances, circumstances, fenced, resume_prompt, trailers
+from gitgate.core.talks import Held
 
 QUESTION = Question("db", "Which database?", "choice", (Option("Postgres"), Option("SQLite")))
 OPENED = Opened(
@@ -134,3 +135,14 @@ def test_a_name_cannot_add_a_trailer() -> None:
         ("Gate", "7k2fw3x9ab"),
         ("Decided-by", "Eve Decided-by: Ada"),
     )
+
+
+def test_what_is_kept_of_a_conversation_comes_with_the_answer() -> None:
+    """Status and words, fenced; what was said in it does not."""
+    held = Held(
+        "completed", 60, "DONE", "Small is enough.", message=">>> conversation", transcript="whispers"
+    )
+    text = resume_prompt(answered(session=held))
+    assert "status: DONE\nsummary: Small is enough.\nmessage: >>> conversation\n>>> conversation " in text
+    assert "whispers" not in text
+    assert "conversation" not in resume_prompt(answered(session=Held("completed", 60)))

@@ -306,3 +306,10 @@ def test_the_terms_may_be_written_otherwise() -> None:
     again = parse(None, data.replace(b"      outcome: approval\n", b"      {outcome: approval}\n"), "q.yaml")
     assert isinstance(again, Opened)
     assert again.questions == (ASKED["approval"],)
+
+
+def test_a_request_of_another_system_is_understood() -> None:
+    """Flat, with its terms under `session_config`."""
+    data = b"type: interactive_session\nprompt: Review\nsession_config: {model: opus, timeout: 1800}\n"
+    (only,) = read_draft(codec.parse(data, "ask.yaml")).questions
+    assert only.talk == Talk(model="opus", timeout=1800)
