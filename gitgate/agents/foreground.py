@@ -76,7 +76,7 @@ def foreground(
                 timer.arm([])
         if signal.SIGINT in typed:
             time.sleep(ECHO)
-        if code > 128 and os.isatty(2):
+        if child.returncode < 0 and os.isatty(2):  # One that ended by itself has tidied up, and says its last words.
             with contextlib.suppress(OSError):
                 os.write(2, AS_BEFORE)
     if ended:

@@ -1,0 +1,92 @@
+"""A checkpoint: no agent, a few keys at the terminal: look at the work, go on or stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from talking import Meeting, meet
+from testbed.command import Command
+from testbed.repositories import Clone
+from testbed.terminal import Terminal
+
+pytestmark = pytest.mark.slow  # each takes a second or more
+
+Pty = Callable[..., Terminal]
+
+
+@pytest.fixture
+def desk(repo: Clone, cli: Command, tmp_path: Path) -> Meeting:
+    return meet(repo, cli, tmp_path / "claude")
+
+
+@pytest.fixture
+def gate(desk: Meeting) -> str:
+    return desk.talk("Approve deployment?", "--checkpoint")
+
+
+def test_a_person_goes_on(desk: Meeting, pty_cli: Pty, gate: str) -> None:
+    """`c` is CONTINUE: an approval, with the message; no program was started for it."""
+    terminal = pty_cli("join", gate[:6])
+    assert "Approve deployment?" in terminal.expect("[d/m/c/s/q]: ")
+    terminal.line("m")
+    terminal.expect("message: ")
+    terminal.line("after lunch")
+    terminal.expect("[d/m/c/s/q]: ")
+    terminal.line("c")
+    terminal.finish(code=0)
+    answer = desk.answer(gate)
+    assert (answer["verdict"], answer["note"], answer["via"]) == ("approved", "after lunch", "join")
+    held = desk.held(gate)
+    assert (held["outcome"], held["status"], held["message"], held["source"]) == (
+        "completed",
+        "CONTINUE",
+        "after lunch",
+        "prompt",
+    )
+    assert desk.runs == []
+    desk.cli("check", gate, code=0)
+
+
+def test_a_person_stops(desk: Meeting, pty_cli: Pty, gate: str) -> None:
+    """`s` is STOP: a no with its reason, which is asked for until there is one; whoever waits hears both."""
+    terminal = pty_cli("continue", gate)
+    terminal.expect("[d/m/c/s/q]: ")
+    terminal.line("s")
+    terminal.expect("why: ")
+    terminal.line("")
+    terminal.expect("why: ")
+    terminal.line("the tests are red")
+    terminal.finish(code=0)
+    answer = desk.answer(gate)
+    assert (answer["verdict"], answer["note"]) == ("rejected", "the tests are red")
+    assert (desk.held(gate)["status"], desk.held(gate)["reason"]) == ("STOP", "the tests are red")
+    assert "the tests are red" in desk.cli("check", gate, code=3).out
+
+
+def test_the_work_is_looked_at_first(desk: Meeting, pty_cli: Pty, gate: str) -> None:
+    """`d` shows the partial work, and decides nothing."""
+    terminal = pty_cli("join", gate, rows=200)
+    terminal.expect("[d/m/c/s/q]: ")
+    terminal.line("d")
+    assert "+half done" in terminal.expect("[d/m/c/s/q]: ")
+    assert desk.show(gate)["state"] == "awaiting"
+
+
+@pytest.mark.parametrize("leaves", ["q\r", "\r", "\x04", "no\rq\r"], ids=["q", "empty", "Ctrl-D", "other"])
+def test_anything_else_leaves_it_waiting(desk: Meeting, pty_cli: Pty, gate: str, leaves: str) -> None:
+    """Only the keys that say so decide."""
+    terminal = pty_cli("join", gate)
+    terminal.expect("[d/m/c/s/q]: ")
+    terminal.keys(leaves)
+    assert f"git gate join {gate[:6]}" in terminal.finish(code=8)
+    assert desk.show(gate)["state"] == "awaiting"
+
+
+def test_a_script_decides_it_by_a_signal(desk: Meeting, gate: str) -> None:
+    """Without a terminal: CONTINUE approves, STOP refuses, and another status decides nothing."""
+    assert "--status CONTINUE" in desk.cli("signal", gate, "--status", "DONE", code=2).err
+    desk.cli("signal", gate, "--status", "CONTINUE", "--message", "approved", code=0)
+    assert (desk.answer(gate)["verdict"], desk.answer(gate)["note"]) == ("approved", "approved")
