@@ -151,7 +151,7 @@ class GitHub:
         except ForgeFailed as refused:
             if refused.status in (404, 422):
                 refused.hint = f"the default branch has no such workflow ({WORKFLOW}), or the token may not see it: git gate init --github"
-            if refused.status != 403:
+            if refused.status != 403 or "rate limit" in refused.message.lower():
                 raise
             body = {"event_type": EVENT, "client_payload": inputs}
             self.web.send("POST", f"{self.base}/dispatches", body)

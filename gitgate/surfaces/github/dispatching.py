@@ -11,7 +11,7 @@ from .client import WORKFLOW
 from .connect import NO_TOKEN, find_place, find_token, forge_at
 from .forge import Forge
 
-PATIENCE = 10.0
+PATIENCE, SHORT = 10.0, 2.0
 
 
 @dataclass(frozen=True)
@@ -39,19 +39,29 @@ def after_answer(desk: Desk, gate: Gate) -> Sent | None:
     place = find_place(desk)
     if place is None or place.kind != "github" or not gate.actionable or gate.opened.delivery != "resume":
         return None
-    later = (
-        f"later: git gate github dispatch {gate.id[:6]}   or: gh workflow run {WORKFLOW} -f gate={gate.id}"
-    )
     try:
         token = find_token(desk, place)
         if not token:
-            return Sent(why=f"no token for {place.host}, so no job was started ({NO_TOKEN}); {later}")
+            return Sent(
+                why=f"no token for {place.host}, so no job was started ({NO_TOKEN}); {picked_up(desk, gate)}"
+            )
         forge = forge_at(place, token)
-        forge.web.timeout, forge.web.pauses, forge.web.longest = (
-            PATIENCE,
-            (1.0,),
-            2.0,
-        )  # somebody sits before it
+        forge.web.timeout, forge.web.pauses = PATIENCE, (1.0,)  # somebody sits before it
+        forge.web.longest = SHORT
         return Sent(dispatch(desk, forge, gate))
     except GateError as refused:
-        return Sent(why=f"no job was started: {refused.message}; {later}")
+        return Sent(why=f"no job was started: {refused.message}; {picked_up(desk, gate)}")
+
+
+def picked_up(desk: Desk, gate: Gate) -> str:
+    """What finds the answer all the same, and when; else who may start it. Jobs take no unsigned commit for a person's word."""
+    from .proof import deciding, is_signed
+
+    dispatch = f"git gate github dispatch {gate.id[:6]}"
+    if all(is_signed(desk, one.signed_commit) for one in deciding(gate)):
+        return f"it is signed, so the next sweep of {WORKFLOW} resumes it, by default within half an hour; sooner: {dispatch}"
+    commit = f" -f commit={gate.answer.commit}" if gate.answer is not None else ""
+    return (
+        "it is not signed by a key that the policy knows, so no sweep acts on it by itself; "
+        f"later: {dispatch}   or: gh workflow run {WORKFLOW} -f gate={gate.id}{commit}"
+    )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...core.model import Gate
+from ...core.times import parse_time
 from ...errors import GateError
 from ...service.deadlines import act
 from ...service.desk import Desk
@@ -16,10 +17,12 @@ from ...service.syncing import sync
 from . import telling
 from .accept import Accepted, Case, accept_comment, answered_by
 from .forge import Comment, Forge, Thread
-from .posting import Board, load_board, post_status, show
+from .posting import Board, load_board, post_once, post_status, show
 from .proof import doubt
 from .replies import may_answer
 from .threads import Pulls, thread_of
+
+PATIENCE = 600
 
 
 @dataclass
@@ -53,7 +56,8 @@ def sweep(desk: Desk, forge: Forge) -> Swept:
             sweep_thread(desk, forge, gates, load_board(forge, thread), done)
         except GateError as trouble:
             done.trouble.append(f"thread {thread}: {trouble.message}")
-    find_answered(desk, forge, done)
+    places = {gate.id: thread for thread, gates in threads.items() for gate in gates}
+    find_answered(desk, forge, places, done)
     return done
 
 
@@ -109,7 +113,7 @@ def is_taken(desk: Desk, gate: str, comment: Comment) -> bool:
         return False
 
 
-def find_answered(desk: Desk, forge: Forge, done: Swept) -> None:
+def find_answered(desk: Desk, forge: Forge, places: Mapping[str, Thread], done: Swept) -> None:
     for summary in summaries(desk):
         if summary.state not in ("answered", "expired"):
             continue
@@ -118,9 +122,24 @@ def find_answered(desk: Desk, forge: Forge, done: Swept) -> None:
             if not gate.actionable or gate.opened.delivery != "resume":
                 continue
             why = doubt(desk, forge, gate)
+            if why and gate.id in places:
+                say_doubt(desk, forge, gate, why, places[gate.id])
         except GateError as trouble:
             why = trouble.message
         if why:
             done.doubts[summary.id] = why
         else:
             done.resume.append(summary.id)
+
+
+def say_doubt(desk: Desk, forge: Forge, gate: Gate, why: str, thread: Thread) -> None:
+    """On the thread, once: people would wait for an agent that nobody starts. Who has just answered in a terminal may be at it."""
+    if gate.answer is None:
+        return
+    said = gate.answer.answer
+    if said.via != forge.name and parse_time(desk.now) - parse_time(said.at) < PATIENCE:
+        return
+    board = load_board(forge, thread)
+    note = telling.not_acted_on(gate.id, gate.answer.commit, why)
+    if not board.says(note.mark):
+        post_once(forge, board, note.body)

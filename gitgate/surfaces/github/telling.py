@@ -78,5 +78,16 @@ def changed(comment: Comment, why: str) -> Note:
     return Note(about(comment), f"{who(comment)}: {words}: {span(why, 300)}")
 
 
+def not_acted_on(gate: str, answer: str, why: str) -> Note:
+    """Once for each answer: it is in the record, and nobody will be started by it."""
+    mark = f"<!-- gitgate told=d{answer} gate={gate} -->"
+    return Note(
+        mark,
+        f"Gate **{gate}** is answered, and no job acts on that by itself: {span(why, 300)}. "
+        "Somebody who may write to this repository and has looked at it can start the agent:\n\n"
+        + block(f"git gate github dispatch {gate}", 200, fold=False),
+    )
+
+
 def refused(comment: Comment, why: str) -> Note:
     return Note(about(comment), f"{who(comment)}: this is no answer here: {span(why, 300)}")

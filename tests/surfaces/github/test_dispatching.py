@@ -12,6 +12,7 @@ from forges.standin import Fault
 from gitgate.service.desk import open_desk
 from gitgate.surfaces.github.connect import Place, find_place, find_token, split_address
 from resuming import Agent
+from signing import make_key, publish_policy
 from testbed.repositories import Clone
 
 from .conftest import Team
@@ -62,8 +63,39 @@ def test_without_a_token_it_says_what_will_pick_it_up(team: Team, monkeypatch: p
     monkeypatch.delenv("GITHUB_TOKEN")
     said = team.cli.quick("respond", gate, "Postgres", cwd=team.agents.path, code=0)
     assert "no token" in said.err
+    assert "no sweep acts on it" in said.err
+    commit = team.gate(gate)["answer"]["commit"]
+    assert f"gh workflow run gitgate.yml -f gate={gate} -f commit={commit}" in said.err
     assert f"git gate github dispatch {gate[:6]}" in said.err
     assert team.gate(gate)["state"] == "answered"
+
+
+@pytest.mark.slow
+def test_a_signed_answer_is_picked_up_by_the_sweep(
+    team: Team, agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says so, and when; and the sweep does."""
+    ada = make_key(tmp_path / "keys", "ada", "ada@example.org")
+    publish_policy(team.bare, "policy:\n  rules: []\n", signers=ada.line)
+    team.agents.git("fetch", "-q", "origin")
+    ada.used_by(team.agents)
+    gate = team.ask("Which?")
+    monkeypatch.delenv("GITHUB_TOKEN")
+    said = team.cli.quick("respond", gate, "Postgres", "--sign", cwd=team.agents.path, code=0)
+    assert "the next sweep of gitgate.yml resumes it, by default within half an hour" in said.err
+    monkeypatch.setenv("GITHUB_TOKEN", "job-token")
+    team.cli.quick("github", "sweep", "--resume", cwd=team.job().path, code=0)
+    assert agent.starts == [gate]
+
+
+@pytest.mark.usefixtures("agent")
+def test_nobody_waits_long_before_a_terminal(team: Team) -> None:
+    """A rate limit of a minute is said, not waited for."""
+    gate = team.ask("Which?")
+    team.forge.faults = [Fault(403, words="You have exceeded a secondary rate limit", methods=("POST",))]
+    said = team.cli.quick("respond", gate, "Postgres", cwd=team.agents.path, code=0)
+    assert "secondary rate limit" in said.err
+    assert team.forge.dispatched == []
 
 
 @pytest.mark.usefixtures("agent")
