@@ -23,7 +23,9 @@ from .stances import (
     approval_mentions,
     approval_sides,
     fences,
+    is_courtesy,
     is_troubled,
+    plain,
     readable,
     selection_mentions,
     selection_sides,
@@ -36,6 +38,10 @@ __all__ = ["ASSISTANT", "PERSON", "Spoken", "Understood", "read", "signalled"]
 ASSISTANT, PERSON = "assistant", "person"
 LAST = 4
 MOST_JSON = 256 * 1024
+LED = re.compile(
+    r"(?:(?:so )?(?:here is|here's) )?(?:(?:the|my|our|final|recorded) )*(?:decision|outcome|verdict|result|answer)"
+    r"(?: is| as json| in json)*:"
+)
 # The line before a block: somebody else's words, or none that are meant.
 INTRODUCED = re.compile(
     r"\b(?:file|files|contains?|content|reads|output|printed|returned|response|log|config|configuration"
@@ -105,7 +111,8 @@ def read_json(last: Sequence[Spoken], place: int, question: Question) -> Underst
     ended = agreed and not "".join(after).strip() and readable(text)
     if question.kind in ("approval", "choice"):
         prose = stance_of("\n".join(before), question, assistant=True)
-        return each[-1] if ended and fits_talk(last, place, question, prose, each[-1].value) else None
+        fits = ended and is_led(before) and fits_talk(last, place, question, prose, each[-1].value)
+        return replace(each[-1], sure=each[-1].sure and is_backed(last, question)) if fits else None
     if question.kind == "text" and each[-1].value is None and not each[-1].status:
         return read_last_words(last, question)
     meant = question.kind != "text" or given_value(parse(found[-1])) is not None
@@ -137,6 +144,18 @@ def introduced(before: Sequence[str]) -> bool:
     return INTRODUCED.search(lead(before).casefold()) is not None
 
 
+def is_led(before: Sequence[str]) -> bool:
+    """Whether a line that announces the block calls it the decision: `To approve:` does not."""
+    line = plain(lead(before))
+    return not line.endswith(":") or LED.fullmatch(line) is not None
+
+
+def is_backed(last: Sequence[Spoken], question: Question) -> bool:
+    """Whether the person said nothing that the object may have been a mere example for."""
+    said = list(last_person(last, [taken(message, question) for message in last]))
+    return not said or bool(said[0].side)
+
+
 def lead(before: Sequence[str]) -> str:
     return next((line for line in reversed(before) if line.strip()), "")
 
@@ -148,7 +167,7 @@ def fits_talk(
     stances = [taken(message, question) for message in last]
     earlier, later = [prose, *last_person(last[:place], stances)], stances[place + 1 :]
     side = side_of(value)
-    agreed = all(one.side in ("", side) for one in (*earlier, *later))
+    agreed = all(one.side in ("", side) for one in earlier) and is_quiet(last, stances, place, side)
     weighed = later if value is False else [*earlier, *later]
     return agreed and not any(one.troubled for one in weighed)
 
@@ -176,6 +195,15 @@ def stance_of(text: str, question: Question, *, assistant: bool) -> Stance:
     )
 
 
+def is_quiet(last: Sequence[Spoken], stances: Sequence[Stance], place: int, side: str) -> bool:
+    """Whether nobody took another side after it, and the person said nothing more than thanks, or the same again."""
+    after = zip(last[place + 1 :], stances[place + 1 :], strict=True)
+    return all(
+        one.side == side or (not one.side and (message.role == ASSISTANT or is_courtesy(message.text)))
+        for message, one in after
+    )
+
+
 def last_person(last: Sequence[Spoken], stances: Sequence[Stance]) -> Iterator[Stance]:
     """What the person said last, if anything."""
     said = [one for message, one in zip(last, stances, strict=False) if message.role != ASSISTANT]
@@ -191,8 +219,11 @@ def read_decision(last: Sequence[Spoken], question: Question) -> Understood | No
     place = places[-1]
     side, by = stances[place].side, last[place].role
     others = [*stances[place + 1 :], *(last_person(last[:place], stances) if by == ASSISTANT else ())]
+    quiet = is_quiet(last, stances, place, side)
     weighed = [] if value_of(side, question) is False else [stances[place], *others]
-    opposed = any(one.side not in ("", side) for one in others) or any(one.troubled for one in weighed)
+    opposed = (
+        not quiet or any(one.side not in ("", side) for one in others) or any(one.troubled for one in weighed)
+    )
     if opposed or stances[place].mentions:
         return None
     both = {last[p].role == ASSISTANT for p in places if stances[p].side == side}

@@ -170,14 +170,18 @@ def is_troubled(text: str) -> bool:
 
 def courteous(after: Sequence[tuple[str, str]]) -> bool:
     """Nothing, or thanks, or the same again."""
-    return all(side or _COURTESY.fullmatch(plain(part)) for part, side in after)
+    return all(side or is_courtesy(part) for part, side in after)
+
+
+def is_courtesy(text: str) -> bool:
+    return _COURTESY.fullmatch(plain(text)) is not None
 
 
 def leads(before: tuple[str, str], sentence: str) -> bool:
     """`The reviewer wrote:` makes what follows somebody's words; before a word alone any unfinished sentence does."""
     part, side = before
     alone = any(re.fullmatch(bare, sentence) for bare in _BARE.values())
-    unfinished = not side and not _ENDED.search(part) and not _COURTESY.fullmatch(plain(part))
+    unfinished = not side and not _ENDED.search(part) and not is_courtesy(part)
     return plain(part).endswith((":", "：")) or (alone and unfinished)
 
 

@@ -75,6 +75,7 @@ YES = [
     [fenced('{"decision": true, "reason": "the indexes are there"}', before="The person has decided.")],
     [fenced('{"decision": {"approved": true, "notes": "looks good"}}', before="Done.")],
     [fenced('{"approved": true}'), "A: Recorded."],
+    ["P: I approve it", fenced('{"decision": "approve"}', before="**Final decision:**"), "P: thanks"],
     [fenced('{"status": "CONTINUE", "summary": "reviewed"}')],
     ["```\n" + '{"decision": "approved"}' + "\n```"],
 ]
@@ -217,6 +218,13 @@ DECEIVING = [
     [fenced('{"decision": "approve"}'), "A: I take that back."],
     [fenced('{"decision": "approve"}'), "A: What else shall I look at?"],
     ["P: " + fenced('{"decision": "approve"}')],
+    [fenced('{"decision": "approve"}'), "P: oh, b.sql looks bad"],
+    ["P: approved", "P: oh, b.sql looks bad"],
+    ["P: I approve", "A: Noted.", "P: oh dear, b.sql looks bad"],
+    [fenced('{"decision": "approve"}', before="This is what I'd end with:")],
+    [fenced('{"decision": "approve"}', before="To approve:")],
+    [fenced('{"decision": "approve"}', before="Option A:")],
+    [fenced('{"decision": "approve"}', before="Bob's decision:")],
 ]
 
 
@@ -393,6 +401,17 @@ def test_words_alone_are_sure_only_where_both_say_so() -> None:
         if (found := read(talk(*said), APPROVAL)) is not None
     }
     assert list(sure.values()) == [False, False, True]
+
+
+def test_an_object_is_sure_where_the_person_said_so_too() -> None:
+    """Or where nobody said anything else: after other words it may have been an example."""
+    said = fenced('{"decision": "approve"}')
+    sure = [
+        found.sure
+        for before in ([], ["P: I approve it"], ["P: show me how an approving answer is spelt"])
+        if (found := read(talk(*before, said), APPROVAL)) is not None
+    ]
+    assert sure == [True, True, False]
 
 
 @pytest.mark.parametrize(
