@@ -18,7 +18,9 @@ SCRIPTS = frozenset(("signal", "python"))
 
 @dataclass(frozen=True)
 class Case:
-    """What rules look at. `paths` is None when it is not known here what the work touches: then any may be touched."""
+    """What rules look at. `paths` is None when it is not known here what the work touches: then any may be touched.
+    `asked_as`: the priority that it was asked with, where that was changed since.
+    """
 
     id: str
     types: tuple[str, ...]
@@ -30,6 +32,7 @@ class Case:
     quorum: int = 1
     refusals: int = 1
     paths: tuple[str, ...] | None = ()
+    asked_as: str = ""
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,7 @@ def case_of_question(
         quorum=opened.quorum,
         refusals=opened.refusals,
         paths=paths,
+        asked_as=opened.priority,
     )
 
 
@@ -88,31 +92,33 @@ def types_of(opened: Opened) -> tuple[str, ...]:
 
 
 def deciding(policies: Sequence[Policy], case: Case) -> tuple[Terms, ...]:
-    """The terms that hold for this gate, each once, in the order of the policies."""
+    """The terms that hold for this gate, each once, in the order of the policies. Another priority only adds rules."""
     found: dict[Terms, None] = {}
     for policy in policies:
-        for path in case.paths or (None,):
-            found[first(policy, case, path)] = None
-        if case.paths is None:
-            # What is touched is not known, so that it may be anything.
-            found.update((rule.terms, None) for rule in policy.rules if rule.paths and fits(rule, case))
+        for priority in dict.fromkeys((case.asked_as or case.priority, case.priority)):
+            fitting = [rule for rule in policy.rules if fits(rule, case, priority)]
+            for path in case.paths or (None,):
+                found[first(policy, fitting, path)] = None
+            if case.paths is None:
+                # What is touched is not known, so that it may be anything.
+                found.update((rule.terms, None) for rule in fitting if rule.paths)
     return tuple(found)
 
 
-def first(policy: Policy, case: Case, path: str | None) -> Terms:
-    for rule in policy.rules:
-        if not fits(rule, case) or (rule.paths and path is None):
+def first(policy: Policy, fitting: Sequence[Rule], path: str | None) -> Terms:
+    for rule in fitting:
+        if rule.paths and path is None:
             continue
         if not rule.paths or any(globs.fits_path(pattern, path or "") for pattern in rule.paths):
             return rule.terms
     return policy.default
 
 
-def fits(rule: Rule, case: Case) -> bool:
+def fits(rule: Rule, case: Case, priority: str) -> bool:
     """Whether a rule is about gates like this, apart from paths."""
     return (
         (not rule.types or any(kind in rule.types for kind in case.types))
-        and (not rule.priorities or case.priority in rule.priorities)
+        and (not rule.priorities or priority in rule.priorities)
         and (not rule.agents or any(globs.of_text(word).fullmatch(case.agent) for word in rule.agents))
     )
 

@@ -77,15 +77,19 @@ class Desk:
 
     def refuse_agents(self, verb: str) -> None:
         """An agent never answers, stops or joins a gate: its shell has the person's git identity, not their judgement."""
-        from .ancestry import agent_above
-
-        marker = self.settings.inside_agent
-        told = f"{marker} is set" if marker else agent_above()
+        told = self.agent_here()
         if told:
             raise NotAllowed(
                 f"`git gate {verb}` is for people, and this is an agent's process ({told})",
                 hint="leave it to the person; an agent asks with: git gate ask, and reads with: git gate check ID",
             )
+
+    def agent_here(self) -> str:
+        """What tells that this is an agent's process; empty when nothing does."""
+        from .ancestry import agent_above
+
+        marker = self.settings.inside_agent
+        return f"{marker} is set" if marker else agent_above()
 
     # finding
 

@@ -54,12 +54,8 @@ def may_stop(desk: Desk, gate: Gate) -> Permit:
 def withdraw(desk: Desk, gate: Gate, reason: str, *, push: bool | None = None) -> Published:
     """The asker takes the question back; an agent only its own."""
     words = needed(reason, "say why it is withdrawn", "git gate withdraw ID --reason 'found it in the docs'")
-    marker = desk.settings.inside_agent
-    if marker and not is_own(desk, gate):
-        raise NotAllowed(
-            f"gate {gate.id} is {gate.opened.asked.agent}'s: an agent withdraws only its own",
-            hint="leave it to its asker, or to a person",
-        )
+    if desk.agent_here():
+        refuse_others(desk, gate, "withdraws")
     event = Remark(at=desk.now, by=speaker(desk, gate), text=words)
     gate = act(desk, gate)
     return publish(desk, record(desk, gate, lambda _now: ("withdrawn", event), who=signer(desk)), push=push)
@@ -67,11 +63,19 @@ def withdraw(desk: Desk, gate: Gate, reason: str, *, push: bool | None = None) -
 
 def speaker(desk: Desk, gate: Gate) -> str:
     """Who says it. An agent's shell has the person's git identity; its words must not look like theirs."""
-    marker = desk.settings.inside_agent
-    if not marker:
+    if not desk.agent_here():
         return desk.settings.identity() or gate.opened.asked.agent
     own = gate.opened.asked.agent if is_own(desk, gate) else ""
+    marker = desk.settings.inside_agent or "by its processes"
     return own or desk.settings.env.get("GITGATE_AGENT") or f"an agent ({marker})"
+
+
+def refuse_others(desk: Desk, gate: Gate, does: str) -> None:
+    if not is_own(desk, gate):
+        raise NotAllowed(
+            f"gate {gate.id} is {gate.opened.asked.agent}'s: an agent {does} only its own",
+            hint="leave it to its asker, or to a person",
+        )
 
 
 def is_own(desk: Desk, gate: Gate) -> bool:
@@ -98,11 +102,33 @@ def edit(
     if priority is not None:
         check_choice("--priority", priority, PRIORITIES)
     deadline, seconds = new_deadline(desk, timeout)
+    if desk.agent_here():
+        refuse_others(desk, gate, "changes")
+        refuse_loosening(gate, to, priority, timeout)
     event: Event = Edit(
         at=desk.now, by=speaker(desk, gate), to=to, priority=priority, deadline=deadline, timeout=seconds
     )
     gate = act(desk, gate)
     return publish(desk, record(desk, gate, lambda _now: ("edited", event), who=signer(desk)), push=push)
+
+
+def refuse_loosening(
+    gate: Gate, to: tuple[str, ...] | None, priority: str | None, timeout: str | None
+) -> None:
+    """An agent may make its question more pressing, and for fewer. Sooner, silence would decide; later, an answer would
+    be taken that was given under other terms.
+    """
+    why = ""
+    if timeout is not None:
+        why = "moves no deadline"
+    elif to is not None and (not to or (gate.to and not set(to) <= set(gate.to))):
+        why = f"does not give it to others: it is for {', '.join(gate.to) or 'anyone'}"
+    elif priority is not None and PRIORITIES.index(priority) > PRIORITIES.index(gate.priority):
+        why = f"does not make it less pressing: it is {gate.priority}"
+    if why:
+        raise NotAllowed(
+            f"gate {gate.id}: an agent {why}", hint="leave it to a person; git gate comment tells them why"
+        )
 
 
 def new_deadline(desk: Desk, timeout: str | None) -> tuple[str | None, int | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from gitgate.service import remarks
 from gitgate.service.publishing import Published
 from gitgate.store.refs import OPEN
 from resuming import Clock, Seat
+from signing import publish_policy
 from testbed.repositories import Clone
 
 ADA = "Ada Lovelace <ada@example.org>"
@@ -161,8 +163,67 @@ def test_an_agents_remark_does_not_look_like_a_persons(
         monkeypatch.setenv(name, value)
     remarks.comment(alone.desk, gate, "hm")
     assert last(alone, gate)[1] == by
-    remarks.edit(alone.desk, alone.now(gate), priority="low")
-    assert last(alone, gate)[1] == by
+
+
+@pytest.mark.parametrize(
+    ("variables", "terms", "why"),
+    [
+        ({"GITGATE_AGENT": "other"}, {"priority": "urgent"}, "changes only its own"),
+        ({"CLAUDECODE": "1"}, {"priority": "urgent"}, "changes only its own"),
+        ({"GITGATE_AGENT": "coder"}, {"priority": "low"}, "less pressing: it is normal"),
+        ({"GITGATE_AGENT": "coder"}, {"to": ()}, "does not give it to others: it is for ann, bob"),
+        ({"GITGATE_AGENT": "coder"}, {"to": ("eve",)}, "does not give it to others"),
+        ({"GITGATE_AGENT": "coder"}, {"to": ("ann", "eve")}, "does not give it to others"),
+        ({"GITGATE_AGENT": "coder"}, {"timeout": "1m"}, "moves no deadline"),
+        ({"GITGATE_AGENT": "coder"}, {"timeout": "never"}, "moves no deadline"),
+        ({"GITGATE_AGENT": "coder"}, {"priority": "urgent", "timeout": "9h"}, "moves no deadline"),
+    ],
+)
+def test_an_agent_does_not_loosen_a_gate(
+    alone: Seat, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], terms: dict[str, Any], why: str
+) -> None:
+    """Not its own, and no other: whom it is for, how pressing it is and until when are what a person relies on."""
+    gate = gate_of(alone, to=("ann", "bob"), timeout=3600, on_timeout="fail")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(NotAllowed, match=why):
+        remarks.edit(alone.desk, gate, **terms)
+    assert alone.now(gate) == gate
+
+
+def test_an_agent_may_tighten_its_own(alone: Seat, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For fewer people, and more pressing; in its own name."""
+    gate = gate_of(alone, to=("ann", "bob"))
+    monkeypatch.setenv("GITGATE_AGENT", "coder")
+    after = remarks.edit(alone.desk, gate, to=("ann",), priority="high").gate
+    assert (after.to, after.priority, last(alone, gate)[1]) == (("ann",), "high", "coder")
+    anyones = gate_of(alone)
+    assert remarks.edit(alone.desk, anyones, to=("bob",)).gate.to == ("bob",)
+
+
+def test_an_agent_that_cleared_its_marker_changes_nothing(
+    alone: Seat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its processes tell, as with the verbs of a person; and its words do not look like a person's."""
+    gate = gate_of(alone)
+    monkeypatch.setattr("gitgate.service.ancestry.agent_above", lambda: "process 5 is claude")
+    with pytest.raises(NotAllowed, match="changes only its own"):
+        remarks.edit(alone.desk, gate, priority="high")
+    with pytest.raises(NotAllowed, match="withdraws only its own"):
+        remarks.withdraw(alone.desk, gate, "x")
+    remarks.comment(alone.desk, gate, "hm")
+    assert last(alone, gate)[1] == "an agent (by its processes)"
+
+
+def test_another_priority_only_adds_rules(ann: Seat, bare: Clone) -> None:
+    """Else it would be a way to choose the rule that decides."""
+    rules = "{name: calm, priorities: [normal, low], who: bob@example.org}, {name: pressing, priorities: [urgent], who: anyone}"
+    publish_policy(bare, f"policy: {{rules: [{rules}]}}\n")
+    ann.clone.git("fetch", "-q", "origin")
+    gate = remarks.edit(ann.desk, gate_of(ann), priority="urgent").gate
+    with pytest.raises(NotAllowed, match="'calm'"):
+        say(ann, gate)
+    assert say(ann, gate_of(ann, priority="urgent")).gate.state == "answered"
 
 
 # Terms
