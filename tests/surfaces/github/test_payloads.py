@@ -18,7 +18,7 @@ import pytest
 
 from forges import description
 from gitgate.errors import Usage
-from gitgate.surfaces.github.events import Commented, Nothing, parse_event, read_event
+from gitgate.surfaces.github.events import Commented, Dispatched, Nothing, parse_event, read_event
 
 from .conftest import THREAD, Team
 
@@ -119,6 +119,41 @@ def test_variants_of_real_comments(change: Callable[[dict[str, Any]], None], kin
         assert isinstance(said, kind)
         if isinstance(said, Commented):
             assert said == Commented(event["comment"]["id"], event["repository"]["full_name"])
+
+
+def test_real_comments_on_commits_are_told_from_those_of_reviews() -> None:
+    """Their numbers are of another kind, so which of them it is must be right; a review's is not for us."""
+    found: dict[str, set[tuple[type, bool]]] = {}
+    for name, example in examples():
+        if name in ("commit_comment", "pull_request_review_comment") and example["action"] == "created":
+            event = copy.deepcopy(example)
+            event["comment"]["body"] = "/approve"
+            said = parse_event(json.dumps(event).encode())
+            found.setdefault(name, set()).add((type(said), getattr(said, "on_commit", False)))
+    assert found == {"commit_comment": {(Commented, True)}, "pull_request_review_comment": {(Nothing, False)}}
+
+
+def test_a_real_dispatch_is_read() -> None:
+    """Of a workflow and of the repository: the gate, the commit and the sender, wherever they stand."""
+    gate, commit, seen = "7k2fw9c3ab", "a" * 40, set()
+    for name, example in examples():
+        if name not in ("repository_dispatch", "workflow_dispatch"):
+            continue
+        event = copy.deepcopy(example)
+        event["inputs" if name == "workflow_dispatch" else "client_payload"] = {
+            "gate": gate,
+            "commit": commit,
+        }
+        said = parse_event(json.dumps(event).encode())
+        assert said == Dispatched(
+            gate,
+            commit,
+            event["sender"]["login"],
+            event["sender"]["type"] != "User",
+            event["repository"]["full_name"],
+        )
+        seen.add(name)
+    assert seen == {"repository_dispatch", "workflow_dispatch"}
 
 
 def test_a_real_payload_becomes_an_answer(team: Team) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
+from pyrage import x25519
 
 from forges.jobs import run_job
 from forges.standin import Forge
@@ -42,7 +44,9 @@ def test_a_comment_resumes_claude_in_another_job(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Over http, by the workflows' own steps, each job with a home and a clone of its own: the session and the work travel."""
+    """Over http, by the workflows' own steps, each job with a home and a clone of its own: the work travels, and the
+    session, which nobody reads on the way.
+    """
     model = scripted(
         Reply("Half of it.", [("Bash", {"command": WORK})], when="TASK-42"),
         Reply("I need an answer.", [("AskUserQuestion", {"questions": [DATABASE]})]),
@@ -65,7 +69,10 @@ def test_a_comment_resumes_claude_in_another_job(
         "--",
         "{task}",
     ]
+    key = x25519.Identity.generate()
     known = {
+        "inputs.session-recipients": str(key.to_public()),
+        "secrets.SESSION_KEY": str(key),
         "inputs.command": json.dumps(command),
         "inputs.task": "TASK-42: set up the database",
         "secrets.ANTHROPIC_API_KEY": "dummy-not-a-key",
@@ -92,6 +99,11 @@ def test_a_comment_resumes_claude_in_another_job(
     (shown,) = forge.by("github-actions[bot]")
     assert "Which database?" in shown["body"]
     assert "half.txt" in shown["body"]
+    stored = subprocess.run(
+        ["git", "cat-file", "--batch", "--batch-all-objects"], cwd=bare.path, capture_output=True, check=True
+    ).stdout
+    assert b"age-encryption.org/v1" in stored
+    assert b"TASK-42" not in stored
     shutil.rmtree(one)
     shutil.rmtree(tmp_path / "home-one")
 
