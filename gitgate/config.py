@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from pathlib import Path
 from typing import NamedTuple
 
-from .core.values import dataclass
+from .core.values import dataclass, field
 from .errors import GateError, Usage
 
 FILE = ".gitgate.yml"

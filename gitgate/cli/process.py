@@ -12,15 +12,15 @@ import sys
 import threading
 from typing import NoReturn
 
-from ..config import environment
-from .headstart import head_start
-
 # Python's own 700 looks for garbage ten times while ten thousand gates are read, and there is none.
 OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
 
 def run() -> NoReturn:
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
+    from ..config import environment
+    from .headstart import head_start
+
     begun = head_start(sys.argv[1:], environment())
     from .main import main
 

@@ -1,7 +1,8 @@
 """Command line: the hooks of a repository that others push to, started by git itself, without the rest of the command line.
 
-Whoever pushes waits for `pre-receive`: it loads what it needs to judge the push, and nothing to talk with people.
-Run as `python -P -m gitgate.cli.receive NAME`.
+Whoever pushes waits for `pre-receive`: it loads what it needs to judge the push, and nothing to talk with people. All of it
+late, once Python was told not to look for garbage: what is loaded is needed to the end.
+Run as `python -P -m gitgate.cli.receive NAME [LINE]`; the other lines are on standard input.
 """
 
 from __future__ import annotations
@@ -10,14 +11,9 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from ..config import FILE, environment, load
-from ..errors import BrokenRecord, GateError
-from ..store.git import Git
-from . import exits
+from .exits import BY_KIND, DONE, FAILURE
 
 if TYPE_CHECKING:
     from ..core.model import Gate
@@ -32,6 +28,10 @@ POLICY_SETTINGS = ("policyfile", "protectedbranch", "requiresigned", "requesterm
 
 def pre_receive(env: Mapping[str, str], data: bytes) -> int:
     """Refuses a push that would change or lose a gate, and says which ref and why."""
+    from pathlib import Path
+
+    from ..store.git import Git
+
     # Git starts a receiving hook in the repository, whatever kind of repository that is.
     place = Path(os.path.normpath(Path.cwd() / env.get("GIT_DIR", ".")))
     git = Git(place, env)
@@ -39,6 +39,9 @@ def pre_receive(env: Mapping[str, str], data: bytes) -> int:
     many = data.count(b" refs/hitl/") >= BULK
     config = git.begin("config", "--list", "-z")
     reader = None if many else git.pipe("cat-file", "--batch")  # They start while we load what reads them.
+    from functools import partial
+
+    from ..config import load
     from ..service import entering
     from ..service.desk import read_git_config
     from ..service.receiving import decode, parse_updates, receiving_desk, refusals
@@ -50,7 +53,7 @@ def pre_receive(env: Mapping[str, str], data: bytes) -> int:
     answered: list[Gate] = []
 
     def judge(gate: Gate, old: str | None) -> str:
-        answered.extend([gate] if gate.actionable else [])
+        answered.extend([gate] if gate.actionable and gate.opened.delivery == "resume" else [])
         return beyond(gate, old)
 
     updates = parse_updates(text)
@@ -62,7 +65,7 @@ def pre_receive(env: Mapping[str, str], data: bytes) -> int:
         print(f"gate: {ref}: {reason}", file=sys.stderr)
     if len(refused) > MOST_REASONS:
         print(f"gate: and {len(refused) - MOST_REASONS} more", file=sys.stderr)
-    return exits.FAILURE if refused else exits.DONE
+    return FAILURE if refused else DONE
 
 
 def foretell(desk: Desk, answered: Sequence[Gate], updates: Sequence[Update]) -> None:
@@ -75,6 +78,8 @@ def foretell(desk: Desk, answered: Sequence[Gate], updates: Sequence[Update]) ->
 
 def has_policy(desk: Desk) -> bool:
     """Whether there may be one; where there is surely none, what reads it need not be loaded."""
+    from ..config import FILE
+    from ..errors import BrokenRecord
     from ..store.objects import PlumbingObjects
 
     objects = desk.records.objects
@@ -86,7 +91,8 @@ def has_policy(desk: Desk) -> bool:
         _, _, tree = objects.ask("HEAD^{tree}")
         return f" {FILE}\0".encode() in tree and b"policy" in objects.ask(f"HEAD:{FILE}")[2]
     except BrokenRecord:
-        return True  # HEAD is not there, and it may stand elsewhere; or it is too large, which has to be said
+        # It is too large, which has to be said; or HEAD is not there, and it may stand on another branch, if there is one.
+        return bool(desk.refs.under("refs/heads/"))
 
 
 def doorkeeper(desk: Desk, env: Mapping[str, str]) -> Callable[[Gate, str | None], str]:
@@ -106,6 +112,7 @@ def doorkeeper(desk: Desk, env: Mapping[str, str]) -> Callable[[Gate, str | None
 def post_receive(env: Mapping[str, str], _data: bytes) -> int:
     """Acts on what can be acted on now, where somebody allowed that; the push is through already."""
     from contextlib import suppress
+    from pathlib import Path
 
     from ..runners.local import without_caller
     from ..service.desk import open_desk
@@ -118,7 +125,7 @@ def post_receive(env: Mapping[str, str], _data: bytes) -> int:
     desk = open_desk(place, without_caller(env))
     if not desk.settings.flag("resumeHere"):
         print("agents are not started here by themselves: git gate init allows it", file=sys.stderr)
-        return exits.DONE
+        return DONE
     return act_on_calls(desk)
 
 
@@ -131,11 +138,15 @@ HOOKS: Mapping[str, Callable[[Mapping[str, str], bytes], int]] = {
 def main() -> NoReturn:
     """One hook, from git's lines on standard input to an exit code; an error is a refusal with its reason."""
     gc.disable()
+    from ..config import environment
+    from ..errors import GateError
+
     try:
-        code = HOOKS[sys.argv[1]](environment(), sys.stdin.buffer.read())
+        first = [os.fsencode(line) + b"\n" for line in sys.argv[2:]]  # The shim has read it already.
+        code = HOOKS[sys.argv[1]](environment(), b"".join(first) + sys.stdin.buffer.read())
     except GateError as failed:
         print(f"gate: {failed.message}", file=sys.stderr)
-        code = exits.BY_KIND[failed.kind]
+        code = BY_KIND[failed.kind]
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)  # Freeing each object first would take a tenth of the time.

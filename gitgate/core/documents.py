@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import BadDocument
@@ -12,6 +11,7 @@ from .field import Field
 from .model import Answer, Claim, Edit, Event, Opened, Outcome, Remark, Value
 from .opening import parse_opened, plain_opened
 from .readers import MOST_TEXT, mapping, moment, oid, one_of, texts, words
+from .values import replace
 from .words import OUTCOMES, PRIORITIES, VERDICTS
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from ..errors import BrokenRecord, IllegalEvent
 from . import people, states
 from .answers import misfit
 from .model import Answer, Claim, Counted, Edit, Entry, Gate, Opened, Outcome, Remark
+from .values import replace
 
 _RESULTS = {"resumed": "resumed", "released": "released", "failed": "failed"}
 # What a passed deadline brings about; nobody's word.

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import TYPE_CHECKING
 
-from .values import dataclass
+from .values import dataclass, field
 
 if TYPE_CHECKING:
     from .talks import Held, Talk  # loaded where a gate has one

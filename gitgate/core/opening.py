@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 
 from ..errors import BadAnswer
 from .attachments import check_names
@@ -12,6 +11,7 @@ from .field import Field
 from .model import Asker, Opened, Option, Question, Session, Work
 from .questions import ALIASES, TYPES, read_value, type_name
 from .readers import MOST_TEXT, mapping, moment, oid, one_of, texts, words
+from .values import replace
 from .words import DELIVERIES, ON_TIMEOUT, PRIORITIES
 
 MOST_QUESTIONS = 20

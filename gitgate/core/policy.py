@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import field, replace
 
 from ..errors import Usage
 from .field import Field
 from .keys import fingerprint
 from .times import parse_duration
-from .values import dataclass
+from .values import dataclass, field, replace
 from .words import PRIORITIES
 
 SECTION = "policy"
@@ -168,8 +167,11 @@ def parse_people(section: Field) -> tuple[dict[str, Person], tuple[str, ...]]:
             if not print_:
                 item.need("key").fail("expected an ssh public key, or a key's fingerprint (SHA256:… or hex)")
             keys.append(print_)
+            owner = emails[0] if emails else name.replace(" ", "-")
             if line:
-                signers.append(f'{emails[0] if emails else name.replace(" ", "-")} namespaces="git" {line}')
+                signers.append(f'{owner} namespaces="git" {line}')
+            elif not print_.startswith("SHA256:"):
+                signers.append(f"# key {print_} {owner}")  # read by `store.signatures`; ssh passes over it
         logins = tuple(word.strip().removeprefix("@").casefold() for word in several(item, "login"))
         people[name] = Person(name, frozenset(emails), frozenset(logins), frozenset(keys))
     return people, tuple(signers)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import config
 from ..config import Settings
 from ..core import ids, times
+from ..core.values import dataclass, field
 from ..errors import AmbiguousGate, Failure, NotAllowed, UnknownGate, Usage
 from ..store.refs import OPEN, Refs
 from ..store.repository import Repository, begin_config, discover
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..store.records import Records
 
 
-@dataclass
+@dataclass(frozen=False)
 class Desk:
     """One repository, one person, one clock."""
 

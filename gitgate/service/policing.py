@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from ..core import ruling
 from ..core.model import Answer, Counted, Gate, Opened, Work
@@ -12,7 +11,7 @@ from ..core.policy import Policy
 from ..core.ruling import Case, Ruling, Said, Who
 from ..core.states import ANSWERED
 from ..core.summary import Summary
-from ..core.values import dataclass
+from ..core.values import dataclass, replace
 from ..errors import GateError, NotAllowed
 from ..store.signatures import BAD, GOOD, Verdict, verify
 from ..store.touched import touched

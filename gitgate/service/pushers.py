@@ -7,14 +7,13 @@ travel with anybody.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 
 from ..core import ruling
 from ..core.model import Answer, Claim, Edit, Entry, Gate, Opened, Outcome, Remark
 from ..core.people import address
 from ..core.policy import Person
 from ..core.ruling import Case, Ruling, Said, Who
-from ..core.values import dataclass
+from ..core.values import dataclass, field
 from ..store.signatures import BAD, GOOD, Verdict
 from . import entering
 from .desk import Desk

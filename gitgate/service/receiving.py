@@ -6,7 +6,6 @@ Gates only grow, by their first parents, an event at a time; they leave through 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from time import time
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ from ..config import load
 from ..core import lease as leases
 from ..core.ids import is_id
 from ..core.model import Gate
+from ..core.values import dataclass, field
 from ..errors import GateError
 from ..store.archive import Archived, find, is_month, shelves
 from ..store.git import Git, Piped
@@ -38,7 +38,7 @@ class Update(NamedTuple):
     ref: str
 
 
-@dataclass
+@dataclass(frozen=False)
 class Push:
     """A push, with what its rules need to know of the repository that is to take it."""
 

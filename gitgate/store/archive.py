@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 from ..core.ids import is_id
+from ..core.values import dataclass, field, replace
 from .refs import ARCHIVE, TRACKING, Refs
 from .repository import Repository
 
 LATE = "late"
 _MONTH = r"\d{4}-(0[1-9]|1[0-2])"
-_LINE = re.compile(r"^([2-9a-km-np-z]{10}) (late )?([0-9a-f]{40,64})$", re.MULTILINE)
+_LINE = r"(?m)^([2-9a-km-np-z]{10}) (late )?([0-9a-f]{40,64})$"
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def contents(repo: Repository, months: Sequence[Shelf], only: Sequence[str] = ()
 def read_fold(
     found: dict[str, Archived], month: str, parents: frozenset[str], message: str, wanted: frozenset[str]
 ) -> None:
-    for gate, late, tip in _LINE.findall(message):
+    for gate, late, tip in re.findall(_LINE, message):
         if tip in parents and (not wanted or gate in wanted):
             before = found.get(gate)
             if before is None:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from ..errors import GitFailed, LostRace
 from .git import Git
 from .repository import Repository
-from .tips import Tips
 
 if TYPE_CHECKING:
     from .remote import RefMove
+    from .tips import Tips
 
 OPEN = "refs/hitl/open/"
 WORK = "refs/hitl/work/"
@@ -93,6 +93,8 @@ class Refs:
 
     def tips(self) -> Tips:
         """The tips of all open gates: those begun ahead, once, else anew."""
+        from .tips import Tips
+
         begun, self.begun = self.begun, None
         return begun or Tips(self.git, OPEN)
 

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 
-from ..core.values import dataclass
+from ..core.values import dataclass, field
 from ..errors import RemoteUnreachable, UnsafeRemote, Usage
 from .repository import Repository
 

@@ -14,9 +14,8 @@ In a merge the other sides, and the commit of the conflict, are further parents 
 from __future__ import annotations
 
 import re
-from dataclasses import field
 
-from ..core.values import dataclass
+from ..core.values import dataclass, field
 from ..errors import GitFailed, WorkFailed
 from .git import Git
 from .leftout import path_of, printable
@@ -151,6 +150,8 @@ def _not_a_line(reason: str) -> WorkFailed:
 
 def work_failed(failed: GitFailed) -> WorkFailed:
     """Git's own words, with what to do about the failures that have a name."""
+    if failed.hint:  # it is not about the work
+        return WorkFailed(failed.message, hint=failed.hint)
     said = failed.stderr or failed.message
     if broken := re.search(r"(?:clean|smudge) filter '(.+?)' failed", said):
         name = broken[1]

@@ -56,9 +56,9 @@ def test_a_shell_that_completes_begins_nothing(repo: Clone) -> None:
 def test_git_is_begun_before_click_is_imported(repo: Clone) -> None:
     """Else the longest import would come first, and git with nothing to do."""
     code = (
-        "import sys\nfrom gitgate.cli import process\n"
+        "import sys\nfrom gitgate.cli import headstart, process\n"
         "def begin(args, env):\n    print('click' in sys.modules)\n"
-        "process.head_start = begin\nprocess.run()"
+        "headstart.head_start = begin\nprocess.run()"
     )
     said = subprocess.run([sys.executable, "-c", code, "list"], cwd=repo.path, capture_output=True, text=True)
     assert said.stdout == "False\n", said.stderr

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import dataclasses
 import inspect
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import FrozenInstanceError, field
 from functools import partial
@@ -12,18 +14,21 @@ from typing import Any
 
 import pytest
 
-from gitgate.core import model
+from gitgate.core import model, values
 from gitgate.core.values import dataclass, make_frozen
 
+FIELDS = ["words", "count", "secret", "terms", "aside"]
 
-def shaped(decorate: Callable[[type], type]) -> Any:
-    """The same class, under another decorator."""
+
+def shaped(decorate: Callable[[type], type], field: Any = field) -> Any:
+    """The same class, under another decorator, its fields told by ours or by the real `field`."""
 
     class Parent:
         words: str
         count: int = 3
         secret: str = field(default="", repr=False)
         terms: Mapping[str, object] = field(default_factory=dict)
+        aside: int = field(default=0, compare=False)
 
         @property
         def twice(self) -> int:
@@ -33,6 +38,7 @@ def shaped(decorate: Callable[[type], type]) -> Any:
 
 
 LIGHT, REAL = shaped(make_frozen), shaped(dataclasses.dataclass(frozen=True))
+OWN = shaped(make_frozen, values.field)
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,15 @@ class Kept:
     parts: tuple[str, ...] = ()
 
 
-@pytest.mark.parametrize("kind", [LIGHT, REAL])
+@dataclass(frozen=False)
+class Changing:
+    """One whose fields may be set."""
+
+    words: str
+    parts: list[str] = values.field(default_factory=list)
+
+
+@pytest.mark.parametrize("kind", [LIGHT, REAL, OWN])
 def test_a_value(kind: Any) -> None:
     """Positions, names and defaults; equal by what it holds; each default of its own."""
     one, other = kind("a", 1), kind(count=1, words="a")
@@ -53,15 +67,58 @@ def test_a_value(kind: Any) -> None:
     assert one.terms == {}
     assert one.terms is not other.terms
     assert kind("a").twice == 6
-    assert repr(kind("a", secret="hush")) == "shaped.<locals>.Parent(words='a', count=3, terms={})"
-    assert [f.name for f in dataclasses.fields(kind)] == ["words", "count", "secret", "terms"]
-    assert dataclasses.asdict(one) == {"words": "a", "count": 1, "secret": "", "terms": {}}
-    assert dataclasses.replace(one, count=2) == kind("a", 2)
-    assert kind.__match_args__ == ("words", "count", "secret", "terms")
-    assert list(inspect.signature(kind).parameters) == ["words", "count", "secret", "terms"]
+    assert repr(kind("a", secret="hush")) == "shaped.<locals>.Parent(words='a', count=3, terms={}, aside=0)"
+    assert [f.name for f in dataclasses.fields(kind)] == FIELDS
+    assert dataclasses.asdict(one) == {"words": "a", "count": 1, "secret": "", "terms": {}, "aside": 0}
+    assert dataclasses.replace(one, count=2) == values.replace(one, count=2) == kind("a", 2)
+    assert kind("a", aside=1) == kind("a", aside=2)
+    assert kind.__match_args__ == tuple(FIELDS)
+    assert list(inspect.signature(kind).parameters) == FIELDS
 
 
-@pytest.mark.parametrize("kind", [LIGHT, REAL])
+@pytest.mark.parametrize("kind", [LIGHT, OWN])
+def test_the_standard_functions_know_the_fields_as_ever(kind: Any) -> None:
+    """Defaults and all, though they are told only when somebody asks."""
+    ours, real = dataclasses.fields(kind), dataclasses.fields(REAL)
+    told = ("name", "type", "default", "default_factory", "repr", "compare", "init")
+    assert [[getattr(f, each) for each in told] for f in ours] == [
+        [getattr(f, each) for each in told] for f in real
+    ]
+    child = dataclasses.make_dataclass("Child", [("more", int, 0)], bases=(kind,))
+    assert [f.name for f in dataclasses.fields(child)] == [*FIELDS, "more"]
+
+
+def test_a_class_that_goes_on_from_another_has_its_fields_too() -> None:
+    """Its own come last; a default that all would share is refused."""
+
+    @make_frozen
+    class Longer(Kept):
+        more: int = 1
+
+    assert dataclasses.astuple(Longer("a", ("b",), 2)) == ("a", ("b",), 2)  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match="shared by all"):
+        make_frozen(type("Shared", (), {"__annotations__": {"parts": "list"}, "parts": []}))
+
+
+def test_one_that_changes() -> None:
+    """Its fields are set; it is no key."""
+    one = Changing("a")
+    one.words = "b"
+    one.parts.append("c")
+    assert one == Changing("b", ["c"])
+    assert Changing("b").parts == []
+    with pytest.raises(TypeError):
+        hash(one)
+
+
+def test_defining_values_imports_nothing_for_it() -> None:
+    """A receiving hook starts in the time that importing `dataclasses` would take."""
+    code = "import sys, gitgate.core.fold, gitgate.core.model; print('dataclasses' in sys.modules)"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said == "False\n"
+
+
+@pytest.mark.parametrize("kind", [LIGHT, REAL, OWN])
 def test_nothing_of_it_changes(kind: Any) -> None:
     """Not a field, not one that is not there; not by deleting."""
     one = kind("a")
@@ -75,9 +132,10 @@ def test_nothing_of_it_changes(kind: Any) -> None:
     assert one == kind("a")
 
 
-@pytest.mark.parametrize("kind", [LIGHT, REAL])
+@pytest.mark.parametrize("kind", [LIGHT, REAL, OWN])
 @pytest.mark.parametrize(
-    ("args", "named"), [((), {}), (("a", 1, "", {}, 5), {}), (("a",), {"words": "b"}), (("a",), {"new": 1})]
+    ("args", "named"),
+    [((), {}), (("a", 1, "", {}, 5, 6), {}), (("a",), {"words": "b"}), (("a",), {"new": 1})],
 )
 def test_a_wrong_call_is_a_type_error(kind: Any, args: tuple[object, ...], named: dict[str, object]) -> None:
     """Too few, too many, twice, unknown."""
