@@ -52,8 +52,8 @@ def join_command(screen: Screen, gate_id: str | None, next_: bool, **flags: Any)
 
     with joining.alone(desk, gate):
         introduce(screen, desk, gate)
-        talk = meeting.talk_of(meeting.the_question(gate))
-        if talk.checkpoint:
+        talk = meeting.talk_of(gate)
+        if talk.checkpoint and meeting.the_question(gate) is not None:
             from .checkpoint import decide_here
 
             return decide_here(screen, desk, gate, flags)
@@ -164,7 +164,7 @@ def agreed(
 
     from ..resume import meeting
 
-    mcp = meeting.talk_of(meeting.the_question(gate)).mcp
+    mcp = meeting.talk_of(gate).mcp
     servers = mcp.get("mcpServers") if mcp is not None else None
     if not isinstance(servers, dict) or not servers:
         return {}
@@ -232,7 +232,7 @@ def limit_of(gate: Gate, flags: dict[str, Any]) -> Limit | None:
     from ..core.times import parse_duration
     from ..resume import meeting
 
-    talk = meeting.talk_of(meeting.the_question(gate))
+    talk = meeting.talk_of(gate)
     seconds = parse_duration(flags["session_timeout"]) if flags["session_timeout"] else talk.timeout
     if seconds is None:
         return None
@@ -249,7 +249,7 @@ def converse(screen: Screen, desk: Desk, talk: Conversation, limit: Limit | None
     from ..service.desk import open_desk
 
     since = desk.clock()
-    every = meeting.talk_of(talk.question).save_every
+    every = meeting.talk_of(talk.gate).save_every
     spent = talk.spent
     try:
         with saving(lambda: open_desk(screen.start, screen.env), talk, every):

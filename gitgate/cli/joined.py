@@ -177,7 +177,7 @@ def record(
     deliver = joining.go_on_from(talk, delivery(desk, flags).get("deliver", publish))
     manner = Manner(
         note=flags["note"],
-        via="join",
+        via="join" if held.confirmed else "join --yes",
         seen=gate.tip,
         sign=flags["sign"],
         push=flags["push"],

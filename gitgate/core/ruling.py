@@ -13,7 +13,7 @@ from .model import Gate, Opened
 from .policy import Person, Policy, Rule, Terms
 from .values import dataclass
 
-SCRIPTS = frozenset(("signal", "python"))
+SCRIPTS = frozenset(("signal", "python", "join --yes"))
 
 
 @dataclass(frozen=True)

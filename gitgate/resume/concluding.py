@@ -91,7 +91,7 @@ def held(
         message=str(words.get("message", "")),
         source=source or str(words.get("source", "")),
         confirmed=confirmed,
-        transcript=transcript(desk, talk) if talk_of(talk.question).transcript else "",
+        transcript=transcript(desk, talk) if talk_of(talk.gate).transcript else "",
     )
 
 

@@ -20,6 +20,7 @@ from ..agents.agent import Meeting, Start
 from ..agents.claude_files import TRANSCRIPT
 from ..core import briefing, dialogue
 from ..core.briefing import SERVER, TOOL
+from ..core.endings import talk_question
 from ..core.model import Gate, Question
 from ..core.session import SavedSession, SessionRef
 from ..core.talks import Talk
@@ -48,7 +49,9 @@ class Chosen:
     spent: int = 0
 
 
-def talk_of(question: Question | None) -> Talk:
+def talk_of(gate: Gate) -> Talk:
+    """How the conversation is to be held; of a gate that says nothing of it, as usual."""
+    question = talk_question(gate)
     return (question.talk if question is not None else None) or Talk()
 
 
@@ -67,7 +70,7 @@ def another(desk: Desk, gate: Gate, agent: str, *, anew: bool = False) -> Chosen
     before = None if anew else joined_earlier(desk, gate)
     if before is not None:
         return before
-    earlier = talk_of(the_question(gate)).resume
+    earlier = talk_of(gate).resume
     saved = SavedSession(agent, "") if not earlier or anew else conversation_of(desk, earlier)
     reason = agency.cannot_join(desk, saved.agent)
     if reason:
@@ -169,15 +172,15 @@ def opened(
         find = joining.find_place if chosen.own else joining.place_apart
         found = find(desk, gate, held)
         question = the_question(gate)
-        cwd = within(found.directory, talk_of(question).cwd)
+        cwd = within(found.directory, talk_of(gate).cwd)
         adapter = agency.adapter(chosen.saved.agent)
         if chosen.saved.files:
             adapter.place(chosen.saved, cwd, desk.settings.env)
         start = request(desk, gate, chosen, found, cwd, servers)
         launch = adapter.join(start)
         if start.prompt:
-            whole = briefing.briefing(gate, question) if question else ""
-            launch = replace(launch, files={**launch.files, BRIEF: whole.encode("utf-8", "replace")})
+            whole = briefing.briefing(gate).encode("utf-8", "replace")
+            launch = replace(launch, files={**launch.files, BRIEF: whole})
         name = chosen.id or chosen.saved.id
         yield Conversation(
             gate,
@@ -211,19 +214,17 @@ def request(
     folder = folder_of(desk, gate)
     around = surroundings(desk, gate, found, agent)
     del around["GITGATE_GATE"]  # It says that the agent was resumed, and nobody sits before it.
-    meeting = Meeting(id=chosen.id, servers=servers)
-    prompt = ""
+    meeting = terms(gate, chosen, servers)
     if question is not None:
         place = channel.open_channel(folder, question)
         around[channel.VARIABLE] = str(place)
-        meeting = terms(question, chosen, place, servers)
-        # In a conversation that goes on the question is known; one that begins, or branches off, is told.
-        prompt = briefing.fitted(gate, question, str(folder / BRIEF)) if chosen.id else ""
+        meeting = replace(meeting, servers={**servers, SERVER: our_server(place)}, allowed=ALLOWED)
     return Start(
         gate=gate.id,
         cwd=cwd,
         folder=folder,
-        prompt=prompt,
+        # In a conversation that goes on the question is known; one that begins, or branches off, is told.
+        prompt=briefing.fitted(gate, str(folder / BRIEF)) if chosen.id else "",
         session=SessionRef(agent, chosen.saved.id, chosen.saved.directory) if chosen.saved.id else None,
         hooks=hooks_of(agent),
         settings=agency.agent_settings(desk, agent),
@@ -233,22 +234,23 @@ def request(
     )
 
 
-def terms(question: Question, chosen: Chosen, place: Path, servers: Mapping[str, object]) -> Meeting:
+def terms(gate: Gate, chosen: Chosen, servers: Mapping[str, object]) -> Meeting:
     """How it is held. The agent's own conversation keeps its model and its instructions."""
-    ours = {
+    if chosen.own:
+        return Meeting(servers=servers)
+    return Meeting(
+        id=chosen.id, system=briefing.instructions(gate), model=talk_of(gate).model, servers=servers
+    )
+
+
+def our_server(place: Path) -> dict[str, object]:
+    """The tool by which the session says what was decided: this very installation."""
+    return {
         "type": "stdio",
         "command": sys.executable,
         "args": ["-P", "-m", "gitgate", "outcome", "--mcp"],
         "env": {channel.VARIABLE: str(place)},
     }
-    talk = talk_of(question)
-    return Meeting(
-        id=chosen.id,
-        system="" if chosen.own else briefing.instructions(question),
-        model="" if chosen.own else talk.model,
-        servers={**servers, SERVER: ours},
-        allowed=ALLOWED,
-    )
 
 
 def within(top: Path, folder: str) -> Path:

@@ -239,7 +239,7 @@ def test_yes_takes_only_what_is_beyond_doubt(desk: Meeting, pty_cli: Pty) -> Non
     again.line("leave")
     again.finish(code=0)
     assert desk.answer(gate)["verdict"] == "approved"
-    assert desk.held(gate)["confirmed"] is False
+    assert (desk.held(gate)["confirmed"], desk.answer(gate)["via"]) == (False, "join --yes")
 
 
 def test_time_runs_out(desk: Meeting, pty_cli: Pty) -> None:
