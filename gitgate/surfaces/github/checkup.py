@@ -87,7 +87,7 @@ def one_workflow(desk: Desk, name: str, text: str) -> Iterator[Finding]:
             f"git add {github_setup.FOLDER}, commit, and push to the default branch",
         )
     else:
-        yield Finding(f"workflow {name}", GOOD, f"in place; {github_setup.MEANS[name]}")
+        yield Finding(f"workflow {name}", GOOD, f"in place; {github_setup.MEANS[name].partition(' (')[0]}")
     for job, inside in jobs_of(said):
         if not inside.get("with", {}).get("agent-package"):
             words = f"the job {job} installs no agent: agent-package is empty"
