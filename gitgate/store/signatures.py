@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +18,8 @@ GOOD, BAD, UNKNOWN = "good", "bad", "unknown"
 # git has no means to check at all it says `N`, none: whoever asks here knows that there is one.
 _LETTERS = {"G": GOOD, "B": BAD, "R": BAD}
 SSH_KEY = "SHA256:"
+# What ssh takes for a comment among the allowed signers: an OpenPGP or X.509 key, and whose it is.
+LISTED = re.compile(r"^# key ([0-9A-F]{40,64}) (\S+)$", re.MULTILINE)
 
 
 class Verdict(NamedTuple):
@@ -34,21 +37,28 @@ def verify(git: Git, commits: Sequence[str], signers: bytes | None = None) -> di
     """
     if not commits:
         return {}
-    form = "--format=tformat:%H%x00%G?%x00%GS%x00%GF"
+    form = "--format=tformat:%H%x00%G?%x00%GS%x00%GF%x00%GP"
     asked = "".join(f"{oid}\n" for oid in dict.fromkeys(commits)).encode()
     log = ("log", "--no-walk=unsorted", "--no-show-signature", "--stdin", form)
     with written(signers) as place:
         said = git.text(*named(place), *log, input=asked)
     found = dict.fromkeys(commits, Verdict(UNKNOWN))
+    listed = None if signers is None else dict(LISTED.findall(signers.decode("utf-8", "replace")))
     for line in said.split("\n"):
-        oid, letter, signer, key = line.split("\0", 3)
-        found[oid] = judged(letter, signer, key)
+        oid, letter, signer, used, primary = line.split("\0", 4)
+        found[oid] = judged(letter, signer, used if used.startswith(SSH_KEY) else primary or used, listed)
     return found
 
 
-def judged(letter: str, signer: str, key: str) -> Verdict:
-    """What git's letter means. Good by nobody is not good: some ways of asking say so of a key that nobody knows."""
+def judged(letter: str, signer: str, key: str, listed: Mapping[str, str] | None = None) -> Verdict:
+    """What git's letter means. Good by nobody is not good: some ways of asking say so of a key that nobody knows.
+
+    `listed`: whose OpenPGP and X.509 keys count, where that is said; else the machine's keyring decides. A key's own
+    name for its owner is anybody's to choose, so that the list's counts.
+    """
     word = _LETTERS.get(letter, UNKNOWN)
+    if listed is not None and key and not key.startswith(SSH_KEY) and letter in "GU":
+        return Verdict(GOOD, listed[key], key) if key in listed else Verdict(UNKNOWN, signer, key)
     if word == GOOD and not signer.strip():
         word = UNKNOWN
     return Verdict(word, signer if letter in "GUXY" else "", key)
