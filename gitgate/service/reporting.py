@@ -32,6 +32,8 @@ def gate_status(desk: Desk, given: str) -> tuple[Json, str]:
         f"question: {one_line(gate.opened.questions[0].prompt)}",
         f"asked: {waiting} ago",
     ]
+    if gate.closing is not None and gate.closing.text:
+        lines.append(f"reason: {one_line(gate.closing.text)}")
     if gate.opened.session is not None:
         lines.append(f"session: {one_line(gate.opened.session.agent)}")
     if gate.deadline and gate.state == "awaiting":
