@@ -25,6 +25,12 @@ DATABASE = {
 BY_CALL = Reply("I looked.", [("AskUserQuestion", {"questions": [DATABASE]})], when="GO-ON")
 BY_COMMAND = Reply("I looked.", [("Bash", {"command": "git-gate ask 'Which database?' -q"})], when="GO-ON")
 TOLD = Reply("I-TRIED-BOTH-OF-THEM.", when="WHAT-DID-YOU-TRY")
+TAKEN = Reply(
+    "I note it.",
+    [("mcp__gitgate__outcome", {"value": "SQLite", "summary": "One file is enough."})],
+    when="TAKE-SQLITE",
+)
+NOTED = Reply("NOTED.", when="It counts when the person")
 OVER = Reply("Over.", repeat=True)
 
 
@@ -75,6 +81,35 @@ def test_a_person_talks_to_it_and_then_decides(
     assert here.only()["state"] == "resumed"
     for words in ("GO-ON", "WHAT-DID-YOU-TRY", "I-TRIED-BOTH-OF-THEM", "SQLite"):
         assert words in here.shown
+
+
+@pytest.mark.parametrize("ask", [BY_CALL, BY_COMMAND], ids=["call", "command"])
+def test_the_agents_own_session_says_what_was_decided(
+    office: MakeOffice, pty_cli: Callable[..., Terminal], ask: Reply
+) -> None:
+    """It has the tool without having been told of it; confirmed, that very conversation goes on, and there is no other."""
+    here = office(ask, TAKEN, NOTED, OVER)
+    here.clone.write("draft.py", "half = 1\n")
+    here.run("GO-ON", "--allowedTools", "Bash")
+    settle_in(here)
+    gate = str(here.only()["id"])
+    terminal = pty_cli("join", gate, cwd=here.clone.path, env=here.env, columns=120)
+    terminal.expect("GO-ON", timeout=60)
+    enter(terminal, "TAKE-SQLITE")
+    terminal.expect("NOTED.", timeout=60)
+    enter(terminal, "/exit")
+    shown = terminal.expect("is that your answer?", timeout=60)
+    assert "One file is enough." in shown
+    terminal.line("y")
+    terminal.finish(code=0, timeout=30)
+    answer = here.only()["answer"]
+    assert (list(answer["values"].values()), answer["via"]) == (["SQLite"], "join")
+    here.resume(gate)
+    assert here.only()["state"] == "resumed"
+    for words in ("GO-ON", "TAKE-SQLITE", "One file is enough.", "SQLite"):
+        assert words in here.shown
+    transcripts = [*(here.machine.home / ".claude" / "projects").glob("*/*.jsonl")]
+    assert len({place.stem for place in transcripts}) == 1
 
 
 def test_a_killed_terminal_loses_nothing(office: MakeOffice, pty_cli: Callable[..., Terminal]) -> None:
