@@ -9,6 +9,7 @@ such a document as it is. Plain words mean what YAML 1.2 says: `no`, `on` and da
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from ..errors import BadDocument
@@ -16,7 +17,6 @@ from . import yamlread
 from .field import LIMITS, Field, Limits, Plain, field_of, found, step
 from .scalars import resolve
 from .text import one_line
-from .yamlwrite import NEVER, dump
 
 __all__ = ["LIMITS", "Field", "Limits", "Plain", "dump", "field_of", "parse"]
 
@@ -33,6 +33,13 @@ SAID = {
     "found character that cannot start any token": "found a tab, or text that starts with @, ` or %",
 }
 QUOTE = "put text that holds `: ` or ` #`, or starts with one of []{}&*!|>'\"%@`?-#, in double quotes"
+
+
+def dump(value: Mapping[str, object], *, source: str = "document") -> bytes:
+    """The document for `value`, by `yamlwrite`; a hook that judges what others wrote does without."""
+    from .yamlwrite import dump as written
+
+    return written(value, source=source)
 
 
 def parse(data: bytes, source: str, *, limits: Limits = LIMITS) -> Field:
@@ -138,8 +145,11 @@ class _Builder:
     """Takes a parser's events one by one and stops at the first that the plain subset does not have."""
 
     def __init__(self, loader: Any, yaml: Any, source: str, limits: Limits, last: int) -> None:
+        from .yamlwrite import NEVER
+
         self.next = loader.get_event
         self.yaml = yaml
+        self.never = NEVER
         self.source = source
         self.limits = limits
         self.last = last
@@ -179,7 +189,7 @@ class _Builder:
         kind = type(event)
         if kind is self.yaml.ScalarEvent:
             field.value = resolve(event.value, field) if event.implicit[0] else event.value
-            never = NEVER.search(event.value)
+            never = self.never.search(event.value)
             if never:
                 field.fail(f"expected text; found the character U+{ord(never.group()):04X}")
         elif depth > self.limits.depth:

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import time
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..config import load
-from ..core import lease as leases
 from ..core.ids import is_id
 from ..core.model import Gate
 from ..core.values import dataclass, field
 from ..errors import GateError
-from ..store.archive import Archived, find, is_month, shelves
 from ..store.git import Git, Piped
 from ..store.refs import ARCHIVE, EVIDENCE, LEASES, OPEN, SESSIONS, WORK, Refs
 from ..store.repository import Repository
 from .desk import Desk
+
+if TYPE_CHECKING:
+    from ..store.archive import Archived
 
 HITL = "refs/hitl/"
 RUNS = "refs/hitl/runs/"
@@ -53,6 +54,8 @@ class Push:
     def archived(self) -> Mapping[str, Archived]:
         """Which of the gates of this push the archive here holds already."""
         if self._archived is None:
+            from ..store.archive import find, shelves
+
             named = [name for update in self.updates if is_id(name := update.ref.rpartition("/")[2])]
             self._archived = find(self.desk.repo, shelves(self.desk.repo, ARCHIVE), named)
         return self._archived
@@ -177,6 +180,8 @@ def judge_lease(push: Push, update: Update, gate: str) -> str:
     """A lease moves freely, and is what it says that it is. One that ends does so with its claim's outcome, or lapsed."""
     if update.new is None:
         return ""
+    from ..core import lease as leases
+
     found = leases.parse(push.desk.records.commit(update.new).message) if is_id(gate) else None
     if found is None or found.gate != gate:
         return f"it is no lease of gate {gate}"
@@ -190,6 +195,8 @@ def judge_run(push: Push, update: Update, _name: str) -> str:
 
 def judge_archive(push: Push, update: Update, month: str) -> str:
     """The archive is only added to."""
+    from ..store.archive import is_month
+
     if not is_month(month):
         return "an archive is named by its month, as 2026-01"
     if update.new is None:
@@ -202,6 +209,8 @@ def judge_archive(push: Push, update: Update, month: str) -> str:
 
 def judge_evidence(_push: Push, _update: Update, month: str) -> str:
     """The work of closed gates may be rewritten: that is how it is erased."""
+    from ..store.archive import is_month
+
     return "" if is_month(month) else "evidence is named by its month, as 2026-01"
 
 
