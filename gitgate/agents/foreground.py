@@ -26,6 +26,7 @@ ITS_OWN = ("SIGINT", "SIGQUIT", "SIGTSTP")
 ECHO = 0.5
 ENDS_US = ("SIGTERM", "SIGHUP")
 WARN_EVERY = 10
+KEEP_TITLE, TITLE_AS_BEFORE = "\x1b[22;2t", b"\x1b[23;2t"
 
 
 @dataclass(frozen=True)
@@ -74,9 +75,14 @@ def foreground(
                 code = attend(child)
             finally:
                 timer.arm([])
+                if timer.rung and os.isatty(2):
+                    with contextlib.suppress(OSError):
+                        os.write(2, TITLE_AS_BEFORE)
         if signal.SIGINT in typed:
             time.sleep(ECHO)
-        if child.returncode < 0 and os.isatty(2):  # One that ended by itself has tidied up, and says its last words.
+        if child.returncode < 0 and os.isatty(
+            2
+        ):  # One that ended by itself has tidied up, and says its last words.
             with contextlib.suppress(OSError):
                 os.write(2, AS_BEFORE)
     if ended:
@@ -114,6 +120,7 @@ class Timer:
     def __init__(self) -> None:
         self.steps: list[tuple[float, Callable[[], object]]] = []
         self.over = False
+        self.rung = False
 
     def arm(self, steps: Sequence[tuple[float, Callable[[], object]]]) -> None:
         self.steps = list(steps)
@@ -129,6 +136,7 @@ class Timer:
 
     def ring(self, _number: int) -> None:
         if self.steps:
+            self.rung = True
             self.steps.pop(0)[1]()
             self.wind()
 
@@ -140,7 +148,7 @@ def closing(limit: Limit, timer: Timer, pid: int, grace: int) -> list[tuple[floa
     before = limit.grace
     for number, left in enumerate(moments):
         pause = limit.seconds if number == 0 else before - left
-        steps.append((pause, partial(show, limit, left, bell=number == 0)))
+        steps.append((pause, partial(show, limit, left, first=number == 0)))
         before = left
     return [
         *steps,
@@ -149,13 +157,13 @@ def closing(limit: Limit, timer: Timer, pid: int, grace: int) -> list[tuple[floa
     ]
 
 
-def show(limit: Limit, left: int, *, bell: bool) -> None:
+def show(limit: Limit, left: int, *, first: bool) -> None:
     """In the first line of whatever the program shows, and in the window's title; the cursor stays where the program has it."""
     if os.isatty(2):
         words = limit.words(left)
         line = f"\x1b7\x1b[1;1H\x1b[0;7m{words}\x1b[0m\x1b[K\x1b8\x1b]2;{words.strip()}\x07"
         with contextlib.suppress(OSError):
-            os.write(2, (line + ("\a" if bell else "")).encode())
+            os.write(2, (KEEP_TITLE + line + "\a" if first else line).encode())
 
 
 def attend(child: subprocess.Popen[bytes]) -> int:

@@ -357,6 +357,19 @@ def test_servers_start_only_with_a_persons_word(desk: Meeting, pty_cli: Pty, tmp
     assert servers() == {"gitgate", "logs"}
     place = Path(desk.flag("--mcp-config"))
     assert place.stat().st_mode & 0o077 == 0
+    agreed.line("leave")
+    agreed.expect("your answer (")
+    agreed.line()
+    agreed.finish(code=8)
+    (desk.repo.path / ".gitgate.yml").write_text("settings:\n  joinServers: true\n")
+    branchs = pty_cli("join", gate, "--yes")
+    branchs.expect("they are not started")  # A file of the working tree grants nothing.
+    begin(branchs, earlier=1)
+    branchs.line("leave")
+    branchs.finish(code=8)
+    desk.repo.git("config", "gitgate.joinServers", "true")
+    begin(pty_cli("join", gate, "--yes"), earlier=1)
+    assert servers() == {"gitgate", "logs"}
 
 
 def test_the_editor_opens_on_the_worktree(
