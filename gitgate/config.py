@@ -54,7 +54,7 @@ SETTINGS = (
     ),
     Setting("maxAgents", "number", "2", "how many agents are resumed at once on this machine"),
     Setting("sessionRecipients", "text", "", "age or ssh keys that saved sessions are encrypted to"),
-    Setting("sessionIdentity", "text", "", "the file with the age key that opens encrypted sessions"),
+    Setting("sessionIdentity", "text", "", "the file with the age or ssh key that opens encrypted sessions"),
     Setting("maxAttempts", "number", "3", "how often a resume is tried before the gate is failed"),
     Setting(
         "retryAfter",

@@ -33,6 +33,7 @@ from .recording import NOBODY
 from .starting import CannotStart, place_of
 
 DOCUMENT, SEALED, FILES = "session.yaml", "session.age", "files"
+PLAIN = ("agent", "id", "directory", "place")
 MOST_BYTES = 64_000_000
 
 
@@ -49,7 +50,7 @@ def collect(desk: Desk, ref: SessionRef) -> SavedSession:
 
 def write(desk: Desk, gate: str, saved: SavedSession) -> str:
     """The commit that holds a saved session."""
-    recipients = [word for word in desk.settings.text("sessionRecipients").replace(",", " ").split() if word]
+    recipients = recipients_in(desk.settings.text("sessionRecipients"))
     about = {"hitl": 1, "agent": saved.agent}
     if recipients:
         files = {DOCUMENT: codec.dump({**about, "encrypted": "age"}), SEALED: seal(saved, recipients)}
@@ -162,10 +163,24 @@ def read_files(desk: Desk, tree: str, prefix: str = "", depth: int = 0) -> dict[
     return found
 
 
+def recipients_in(text: str) -> list[str]:
+    """Keys, between commas or blanks. One of OpenSSH's is two words, and a third that its owner added for people."""
+    found: list[str] = []
+    words = text.replace(",", " ").split()
+    while words:
+        key = words.pop(0)
+        if key.startswith("ssh-") and words:
+            key = f"{key} {words.pop(0)}"
+            if words and not words[0].startswith(("ssh-", "age1")):
+                words.pop(0)
+        found.append(key)
+    return found
+
+
 def seal(saved: SavedSession, recipients: Sequence[str]) -> bytes:
     """The whole session, its id and its paths too, readable only by those named."""
     files = {name: base64.b64encode(content).decode() for name, content in saved.files.items()}
-    plain = {name: getattr(saved, name) for name in ("agent", "id", "directory", "place", "left_out")}
+    plain = {name: getattr(saved, name) for name in (*PLAIN, "left_out")}
     pyrage = age()
     try:
         keys = [
@@ -193,19 +208,26 @@ def unseal(desk: Desk, sealed: bytes) -> SavedSession:
     home = desk.settings.env.get("HOME", "")
     path = Path(home, place[2:]) if place.startswith("~/") else Path(place)
     try:
-        keys = [
-            pyrage.x25519.Identity.from_str(line.strip())
-            for line in path.read_text(encoding="utf-8").splitlines()
-            if line.strip() and not line.startswith("#")
-        ]
-        said = json.loads(pyrage.decrypt(sealed, keys))
+        said = json.loads(pyrage.decrypt(sealed, keys_in(pyrage, path.read_bytes())))
     except (OSError, ValueError, pyrage.IdentityError, pyrage.DecryptError) as wrong:
         raise Failure(
             f"the session cannot be opened with {path}: {wrong}", hint="ask who saved it"
         ) from wrong
-    files = {str(name): base64.b64decode(content) for name, content in said["files"].items()}
-    left_out = tuple((str(path), str(why)) for path, why in said["left_out"])
-    return SavedSession(said["agent"], said["id"], said["directory"], said["place"], files, left_out)
+    try:
+        files = {str(name): base64.b64decode(content) for name, content in said["files"].items()}
+        left_out = tuple((str(path), str(why)) for path, why in said["left_out"])
+        agent, name, directory, place = (str(said[word]) for word in PLAIN)
+    except (ValueError, TypeError, LookupError, AttributeError) as odd:
+        raise BrokenRecord("what was encrypted is no session", hint="ask who saved it") from odd
+    return SavedSession(agent, name, directory, place, files, left_out)
+
+
+def keys_in(pyrage: Any, text: bytes) -> list[Any]:
+    """The keys of a file: one of OpenSSH's, or age's, a line each."""
+    if text.startswith(b"-----BEGIN "):
+        return [pyrage.ssh.Identity.from_buffer(text)]
+    lines = (line.strip() for line in text.decode("utf-8").splitlines())
+    return [pyrage.x25519.Identity.from_str(line) for line in lines if line and not line.startswith("#")]
 
 
 def age() -> Any:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +12,13 @@ from pathlib import Path
 import pyrage
 import pytest
 
-from gitgate.core.session import SavedSession
-from gitgate.errors import BrokenRecord, Failure
+from gitgate.core.drafts import Draft
+from gitgate.core.model import Question
+from gitgate.core.session import SavedSession, SessionRef
+from gitgate.errors import BrokenRecord, Failure, MissingExtra, UnknownGate
 from gitgate.service import sessions
+from gitgate.service.asking import ask
+from gitgate.service.presence import folder
 from gitgate.service.recording import reload
 from gitgate.service.syncing import sync
 from resuming import Seat
@@ -142,3 +148,171 @@ def test_off_keeps_no_conversation(alone: Seat) -> None:
     found = sessions.load(alone.desk, gate.id)
     assert found is not None
     assert (found.id, found.files) == ("session-1", {})
+
+
+def test_a_conversation_that_cannot_be_read(alone: Seat, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is kept by its id alone, which says what is missing and why: the question is not lost for it."""
+    gate = alone.ask()
+    monkeypatch.delenv("HOME")
+    saved = sessions.save(alone.desk, gate, SessionRef("claude", "session-1", "/home/ada/x"))
+    assert (saved.id, saved.files) == ("session-1", {})
+    assert saved.left_out[0][0] == "the conversation"
+
+
+def test_a_question_of_nobody_in_particular(alone: Seat) -> None:
+    """One that was asked without a session has none to bring."""
+    gate = ask(alone.desk, Draft((Question("answer", "Which?", "text"),), agent="plain")).gate
+    with pytest.raises(Failure, match="asked without a session"):
+        sessions.bring(alone.desk, gate)
+
+
+def test_what_this_machine_remembers_is_enough_to_go_on(alone: Seat) -> None:
+    """Without the saved files the program may still have the conversation, under the id that was noted here."""
+    gate = alone.ask()
+    alone.clone.git("update-ref", "-d", REF + gate.id)
+    found = sessions.bring(alone.desk, gate)
+    assert (found.id, found.files, found.directory) == ("session-1", {}, str(alone.clone.path))
+    (folder(alone.desk) / gate.id).unlink()
+    with pytest.raises(Failure, match="is not here"):
+        sessions.bring(alone.desk, gate)
+
+
+def tree_of(clone: Clone, *entries: str) -> str:
+    return clone.git("mktree", input="".join(f"{entry}\n" for entry in entries))
+
+
+@pytest.mark.parametrize(
+    ("document", "words"), [(None, "has no session.yaml"), ("encrypted: age\n", "has no session.age")]
+)
+def test_a_commit_that_is_no_session(alone: Seat, document: str | None, words: str) -> None:
+    """Whoever pushed it: it is named, and nothing is taken from it."""
+    gate, clone = alone.ask(), alone.clone
+    entries = []
+    if document is not None:
+        entries.append(
+            f"100644 blob {clone.git('hash-object', '-w', '--stdin', input=document)}\tsession.yaml"
+        )
+    clone.git("update-ref", REF + gate.id, clone.git("commit-tree", tree_of(clone, *entries), "-m", "x"))
+    with pytest.raises(BrokenRecord, match=words):
+        sessions.load(alone.desk, gate.id)
+
+
+def nested(clone: Clone, folders: int) -> str:
+    """A tree that holds a link, a file, and so many folders in one another with a file in the last."""
+    text = clone.git("hash-object", "-w", "--stdin", input="x")
+    tree = tree_of(clone, f"100644 blob {text}\tlast")
+    for _ in range(folders):
+        tree = tree_of(clone, f"040000 tree {tree}\td")
+    return tree_of(
+        clone, f"120000 blob {text}\tlink", f"100644 blob {text}\tfile", f"040000 tree {tree}\tdeep"
+    )
+
+
+@pytest.mark.parametrize(("folders", "seen"), [(1, True), (12, False)])
+def test_links_and_endless_folders_stay_out(alone: Seat, folders: int, *, seen: bool) -> None:
+    """A link could lead anywhere, and no conversation is that deep."""
+    gate, clone = alone.ask(), alone.clone
+    document = clone.git("hash-object", "-w", "--stdin", input="hitl: 1\nagent: claude\nid: session-1\n")
+    tree = tree_of(
+        clone, f"100644 blob {document}\tsession.yaml", f"040000 tree {nested(clone, folders)}\tfiles"
+    )
+    clone.git("update-ref", REF + gate.id, clone.git("commit-tree", tree, "-m", "x"))
+    found = sessions.load(alone.desk, gate.id)
+    assert found is not None
+    assert sorted(found.files) == (["deep/d/last", "file"] if seen else ["file"])
+
+
+def test_one_that_would_fill_the_memory(alone: Seat, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is refused while it is read, and the limit is said."""
+    gate = alone.ask()
+    keep(alone, gate.id, replace(SAVED, files={"transcript.jsonl": b"x" * 2001}))
+    monkeypatch.setattr(sessions, "MOST_BYTES", 2000)
+    with pytest.raises(BrokenRecord, match="is larger than"):
+        sessions.load(alone.desk, gate.id)
+
+
+def write_sealed(seat: Seat, recipients: str) -> str:
+    seat.clone.git("config", "gitgate.sessionRecipients", recipients)
+    return sessions.write(seat.desk, "2222222222", SAVED)
+
+
+def test_an_ssh_key_opens_what_was_encrypted_to_it(alone: Seat, home: Path) -> None:
+    """The keys that people have already will do, with their comments, beside others, and named from their home."""
+    place = home / ".ssh/id_ed25519"
+    place.parent.mkdir()
+    make = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "ada's key", "-f", str(place)]
+    subprocess.run(make, check=True, timeout=30)
+    public = place.with_suffix(".pub").read_text().replace("ada's key", "ada@laptop")
+    other = pyrage.x25519.Identity.generate().to_public()
+    oid = write_sealed(alone, f"{other}, {public} {other}")
+    alone.clone.git("config", "gitgate.sessionIdentity", "~/.ssh/id_ed25519")
+    assert sessions.read(alone.desk, oid) == SAVED
+
+
+def test_an_encrypted_session_and_no_key(alone: Seat) -> None:
+    """What to set is said."""
+    oid = write_sealed(alone, str(pyrage.x25519.Identity.generate().to_public()))
+    with pytest.raises(Failure, match="no key is set") as refused:
+        sessions.read(alone.desk, oid)
+    assert refused.value.hint.startswith("git config gitgate.sessionIdentity")
+
+
+def test_a_recipient_that_is_no_key(alone: Seat) -> None:
+    """Nothing is saved in the clear for it."""
+    with pytest.raises(Failure, match="what is no key"):
+        write_sealed(alone, "age1nonsense")
+
+
+def test_encryption_without_the_extra(alone: Seat, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said how to get it; nothing is saved in the clear instead."""
+    monkeypatch.setitem(sys.modules, "pyrage", None)
+    with pytest.raises(MissingExtra) as absent:
+        write_sealed(alone, "age1abc")
+    assert "git-gate[age]" in absent.value.hint
+
+
+@pytest.mark.parametrize("plain", [b"[]", b'{"files": {}}', b'{"files": {"a": "\xc3\xa9"}, "left_out": []}'])
+def test_what_was_encrypted_is_judged_too(alone: Seat, plain: bytes) -> None:
+    """Anybody can encrypt anything to a public key."""
+    key = pyrage.x25519.Identity.generate()
+    place = alone.clone.write("key", f"# mine\n{key}\n")
+    alone.clone.git("config", "gitgate.sessionIdentity", str(place))
+    with pytest.raises(BrokenRecord, match="no session"):
+        sessions.unseal(alone.desk, pyrage.encrypt(plain, [key.to_public()]))
+
+
+# erasing
+
+
+@pytest.mark.parametrize("name", ["abc", "2222222222"])
+def test_nothing_to_erase(ann: Seat, name: str) -> None:
+    """Half a name might mean another gate's, and a gate without a session has none to lose."""
+    with pytest.raises(UnknownGate):
+        sessions.drop(ann.desk, name)
+
+
+def test_erased_in_a_repository_of_ones_own(alone: Seat) -> None:
+    """There is no other place to erase it in."""
+    gate = alone.ask()
+    assert sessions.drop(alone.desk, gate.id) == sessions.Dropped(gate.id, here=True)
+    assert REF + gate.id not in alone.clone.refs()
+
+
+def test_erased_by_somebody_who_never_had_it(ann: Seat, bob: Seat, bare: Clone) -> None:
+    """It is enough that the shared repository has it."""
+    gate = ann.ask()
+    ann.clone.git("push", "-q", "origin", REF + gate.id)
+    assert sessions.drop(bob.desk, gate.id) == sessions.Dropped(
+        gate.id, here=False, remote="origin", there=True
+    )
+    assert REF + gate.id not in bare.refs()
+
+
+def test_a_server_that_keeps_it(ann: Seat, bare: Clone) -> None:
+    """Ours stays as well, so that the same command can be given again; nobody believes it gone."""
+    gate = ann.ask()
+    ann.clone.git("push", "-q", "origin", REF + gate.id)
+    bare.write("hooks/update", "#!/bin/sh\necho 'nothing is deleted here' >&2\nexit 1\n", executable=True)
+    with pytest.raises(Failure, match=r"did not erase the session.*nothing is deleted here"):
+        sessions.drop(ann.desk, gate.id)
+    assert REF + gate.id in ann.clone.refs()
