@@ -151,9 +151,9 @@ def is_led(before: Sequence[str]) -> bool:
 
 
 def is_backed(last: Sequence[Spoken], question: Question) -> bool:
-    """Whether the person said nothing that the object may have been a mere example for."""
+    """Whether the person's own last words decide the same way: an agent alone does not make it sure."""
     said = list(last_person(last, [taken(message, question) for message in last]))
-    return not said or bool(said[0].side)
+    return bool(said) and bool(said[0].side)
 
 
 def lead(before: Sequence[str]) -> str:

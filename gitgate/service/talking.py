@@ -22,12 +22,29 @@ def settled_question(desk: Desk, question: Question) -> Question:
         return question
     check_context(question)
     check_folder(desk, question.talk)
+    check_servers(desk, question.talk)
     if not question.talk.resume:
         return question
     from .reading import find_gate
 
     earlier = find_gate(desk, question.talk.resume).gate.id
     return replace(question, talk=replace(question.talk, resume=earlier))
+
+
+def check_servers(desk: Desk, talk: Talk) -> None:
+    """What Git once has is hard to take back: tools get their keys from the machine where the session takes place."""
+    if talk.mcp is None:
+        return
+    import json
+
+    from ..core.secrets import redact, secret_values
+
+    text = json.dumps(talk.mcp, ensure_ascii=False)
+    if redact(text, secret_values(desk.settings.env)) != text:
+        raise Usage(
+            "the MCP configuration holds what looks like a secret, and it would be recorded in Git",
+            hint='name a variable of the machine instead: "env": {"API_KEY": "${API_KEY}"}',
+        )
 
 
 def check_folder(desk: Desk, talk: Talk) -> None:

@@ -262,3 +262,16 @@ def test_a_shell_completes_the_values(option: str, typed: str, found: list[str])
     context = click.Context(command)
     (parameter,) = (p for p in command.params if option in p.opts)
     assert [item.value for item in parameter.shell_complete(context, typed)] == found
+
+
+@pytest.mark.parametrize("key", ["ghp_" + "x7Qk" * 9, "a-word-of-this-machine-92"])
+def test_no_key_of_a_tool_is_recorded(repo: Clone, cli: Command, tmp_path: Path, key: str) -> None:
+    """What looks like a key, or is one of the environment's, is refused; a variable's name is not."""
+    place = tmp_path / "mcp.json"
+    for value, code in ((key, 2), ("${TICKETS_API_KEY}", 0)):
+        server = {"command": "tickets-mcp", "env": {"TICKETS_API_KEY": value}}
+        place.write_text(json.dumps({"mcpServers": {"tickets": server}}), encoding="utf-8")
+        env = {"TICKETS_API_KEY": "a-word-of-this-machine-92"}
+        said = cli.quick("ask", "Well?", "--type", "session", "--mcp-config", str(place), env=env, code=code)
+        assert key not in said.err
+        assert ("${API_KEY}" in said.err) == bool(code)

@@ -411,7 +411,7 @@ def test_an_object_is_sure_where_the_person_said_so_too() -> None:
         for before in ([], ["P: I approve it"], ["P: show me how an approving answer is spelt"])
         if (found := read(talk(*before, said), APPROVAL)) is not None
     ]
-    assert sure == [True, True, False]
+    assert sure == [False, True, False]
 
 
 @pytest.mark.parametrize(
