@@ -46,6 +46,7 @@ def check_command(screen: Screen, gate_id: str | None, who: str | None) -> int:
 
 def tell_rules(screen: Screen, desk: Desk, book: Book) -> None:
     """Every rule in its order, as it was read."""
+    from ..core.counting import cautions
     from ..core.text import neutral
     from ..service.explaining import plain, rules_of
 
@@ -55,7 +56,11 @@ def tell_rules(screen: Screen, desk: Desk, book: Book) -> None:
     for source, terms in found:
         lines.append(source)
         lines += [f"  {term.name}: {words(term)}" for term in terms]
-    screen.emit("policy", {"policies": shape, "branch": book.ref}, neutral("\n".join(lines)))
+    warned = cautions(book.policies)
+    fields = {"policies": shape, "branch": book.ref, "notes": warned}
+    screen.emit("policy", fields, neutral("\n".join(lines)))
+    for caution in warned:
+        screen.say(f"note: {neutral(caution)}")
     if not found:
         from ..service.policybook import protected_refs
 

@@ -11,16 +11,17 @@ from dataclasses import dataclass, field
 
 from ..config import FILE
 from ..core import ruling, times
+from ..core.counting import people_behind
 from ..core.model import Answer, Counted, Entry, Gate
 from ..core.readers import OID
-from ..core.ruling import Case, Ruling, Said
+from ..core.ruling import Case, Ruling, Said, Who
 from ..errors import GateError
 from ..store.chronicle import Change, left_line, load_changes, load_line
 from ..store.protected import read_protected
 from ..store.signatures import BAD, Verdict, verify
 from .checks import Audit
 from .desk import Desk
-from .policing import POLICY, one_name, paths_of, who_said
+from .policing import POLICY, paths_of, who_said
 from .policybook import SIGNERS, Book, parsed, protected_refs, signers_of
 
 # How long somebody may have gone by a policy that had been replaced: a clone knows of it when it fetches.
@@ -184,21 +185,23 @@ def check_gate(desk: Desk, done: Audit, several: list[Given]) -> None:
     """What was told to the asker has to stand on answers that were accepted; another that was not is only worth a note."""
     gate = several[0].gate
     facts: dict[int, Case] = {}
-    accepted: set[str] = set()
+    accepted: list[Who] = []
     refused: list[tuple[Given, Ruling]] = []
     for given in several:
         said = judged(desk, given, facts)
         if not said.allowed:
             refused.append((given, said))
         elif is_alike(gate, given.counted.answer):
-            accepted.add(one_name(given.epoch.book, given.counted.answer.by))
-    stands = gate.answer is None or len(accepted) >= enough(gate, several, facts)
+            accepted.append(speaker(given))
+    last = decisive(several)
+    count = people_behind(last.epoch.book.policies, accepted)
+    stands = gate.answer is None or count >= enough(last, facts)
     for given, said in refused:
         where = f" ({said.source})" if said.source else ""
         words = f"the policy of its day does not allow it, by its rule {said.rule!r}: {said.why}{where}"
         (done.note if stands else done.wrong)(gate.id, given.counted.commit, POLICY, words)
     if not stands and not refused:
-        words = f"{len(accepted)} agree whom the policy of the day accepts, and more have to"
+        words = f"{count} agree whom the policy of the day accepts, and more have to"
         done.wrong(gate.id, gate.tip, POLICY, words)
 
 
@@ -218,7 +221,11 @@ def judged(desk: Desk, given: Given, facts: dict[int, Case]) -> Ruling:
     if verdict is not None and verdict.word == BAD:
         return Ruling(False, "signature", "its signature is bad")
     said = Said(answer.at, answer.via)
-    return ruling.rule_on(epoch.book.policies, facts[epoch.place], who_said(answer, verdict), said)
+    return ruling.rule_on(epoch.book.policies, facts[epoch.place], speaker(given), said)
+
+
+def speaker(given: Given) -> Who:
+    return who_said(given.counted.answer, given.epoch.verdicts.get(given.counted.signed_commit))
 
 
 def is_alike(gate: Gate, answer: Answer) -> bool:
@@ -230,11 +237,15 @@ def is_alike(gate: Gate, answer: Answer) -> bool:
     return both or answer.values == told.values
 
 
-def enough(gate: Gate, several: list[Given], facts: Mapping[int, Case]) -> int:
+def decisive(several: list[Given]) -> Given:
+    """The answer that was told, else the last one."""
+    told = several[0].gate.answer
+    found = (given for given in reversed(several) if told and given.counted.commit == told.commit)
+    return next(found, several[-1])
+
+
+def enough(last: Given, facts: Mapping[int, Case]) -> int:
     """How many have to agree with what was told, by the policy of the day on which it was decided."""
-    last = next(
-        (g for g in reversed(several) if gate.answer and g.counted.commit == gate.answer.commit), several[-1]
-    )
     case = facts.get(last.epoch.place)
     if case is None or last.counted.answer.verdict == "defaulted":
         return 1

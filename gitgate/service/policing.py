@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from ..core import ruling
+from ..core.counting import people_behind
 from ..core.model import Answer, Counted, Gate, Opened, Work
 from ..core.people import address
 from ..core.policy import Policy
@@ -97,22 +99,35 @@ def check_told(desk: Desk, gate: Gate) -> None:
     if gate.defaulted:
         refuse_unless(gate, default_ruling(desk, book, gate))
         return
+    refuse_unless(gate, enough_people(desk, book, gate))
+
+
+def enough_people(desk: Desk, book: Book, gate: Gate) -> Ruling:
+    """Whether as many people as the policy wants said what the gate's answer says."""
     facts = case(desk, book, gate)
     agree, refuse = ruling.needed(book.policies, facts)
-    verdict = gate.answer.answer.verdict
-    accepted: set[str] = set()
+    accepted: list[Who] = []
     refused: Ruling | None = None
     for vote in alike(gate):
         said = on_answer(desk, book, gate, vote)
         if said.allowed:
-            accepted.add(one_name(book, vote.answer.by))
+            accepted.append(who_said(vote.answer, verdict_on(desk, book, vote.signed_commit)))
         else:
             refused = refused or said
-    enough = refuse if verdict == "rejected" else agree
-    if len(accepted) < enough:
-        names = ", ".join(term.name for term in ruling.deciding(book.policies, facts))
-        short = Ruling(False, names, f"{enough} have to agree, and {len(accepted)} do whom it accepts")
-        refuse_unless(gate, refused or short)
+    told = gate.answer.answer.verdict if gate.answer is not None else ""
+    enough = refuse if told == "rejected" else agree
+    names = ", ".join(term.name for term in ruling.deciding(book.policies, facts))
+    people = people_behind(book.policies, accepted)
+    if people >= enough:
+        return Ruling(True, names, f"{people} agree")
+    return refused or too_few(names, enough, people, len(accepted))
+
+
+def too_few(rule: str, enough: int, people: int, answers: int) -> Ruling:
+    doubt = ""
+    if answers > people:
+        doubt = f"; of {answers} answers some are one person's, or could be: list addresses and logins under `people`"
+    return Ruling(False, rule, f"{enough} have to agree, and {people} do whom it accepts{doubt}")
 
 
 def alike(gate: Gate) -> list[Counted]:
@@ -126,12 +141,6 @@ def alike(gate: Gate) -> list[Counted]:
         for vote in gate.votes
         if vote.answer.values == told.values or (both and vote.answer.verdict == "rejected")
     ]
-
-
-def one_name(book: Book, by: str) -> str:
-    """Somebody's one name, so that nobody counts twice under two addresses."""
-    known = (p.name for policy in book.policies for p in policy.people if address(by) in p.emails)
-    return next(known, address(by))
 
 
 def default_ruling(desk: Desk, book: Book, gate: Gate) -> Ruling:
@@ -190,7 +199,7 @@ def permit(desk: Desk, gate: Gate, who: Who, said: Said, *, sign: bool | None) -
     needed = any(term.require_signed for term in ruling.deciding(book.policies, facts))
     if not (wanted or (needed and sign is None)):
         refuse_unless(gate, ruling.rule_on(book.policies, facts, who, said))
-        return Permit(sign=False, policy=book.commit)
+        return Permit(sign=False, approve=partial(approve_count, desk, book), policy=book.commit)
 
     def approve(after: Gate) -> None:
         verdict = verdict_on(desk, book, after.tip)
@@ -199,8 +208,16 @@ def permit(desk: Desk, gate: Gate, who: Who, said: Said, *, sign: bool | None) -
         if needed and not good:
             raise unknown_key(gate, verdict, book)
         refuse_unless(gate, ruling.rule_on(book.policies, facts, signed, said))
+        approve_count(desk, book, after)
 
     return Permit(sign=True, approve=approve, policy=book.commit)
+
+
+def approve_count(desk: Desk, book: Book, after: Gate) -> None:
+    """An answer that would decide, and that nobody could act on, is not taken: the gate would wait for nobody any more."""
+    several = after.opened.quorum > 1 or after.opened.refusals > 1
+    if several and after.state == ANSWERED and len(alike(after)) > 1:
+        refuse_unless(after, enough_people(desk, book, after))
 
 
 def unknown_key(gate: Gate, verdict: Verdict | None, book: Book) -> NotAllowed:

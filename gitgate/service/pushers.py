@@ -17,7 +17,7 @@ from ..core.values import dataclass, field
 from ..store.signatures import BAD, GOOD, Verdict
 from . import entering
 from .desk import Desk
-from .policing import case, default_ruling, verdict_on
+from .policing import alike, case, default_ruling, enough_people, verdict_on
 from .policybook import Book
 
 # Where a server says who logged in: the first that is set counts.
@@ -75,7 +75,14 @@ class Doorkeeper:
             said = self.against_event(gate, entry)
             if said:
                 return entering.at(entry, said)
-        return why
+        return why or self.against_count(gate, old)
+
+    def against_count(self, gate: Gate, old: str | None) -> str:
+        """An answer that decides has to be acted on by somebody: as many people as it takes stand behind it."""
+        decided = any(entry.name in ("answered", "amended") for entry in entering.fresh(gate, old))
+        if not decided or not self.book.policies or gate.answer is None or not gate.answer.answer.by:
+            return ""
+        return words_of(enough_people(self.desk, self.book, gate)) if len(alike(gate)) > 1 else ""
 
     def against_event(self, gate: Gate, entry: Entry) -> str:
         """By the policy, as it is here now."""

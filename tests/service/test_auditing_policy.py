@@ -10,6 +10,7 @@ import pytest
 
 from deciding import DB, GO, approve, asked, gate_of, say
 from gitgate.core.model import Answer, Gate
+from gitgate.errors import NotAllowed
 from gitgate.service.auditing import audit
 from gitgate.service.auditing_policy import GRACE
 from gitgate.service.checks import Audit
@@ -195,7 +196,11 @@ def test_as_many_as_were_needed_then(ann: Seat, clock: Clock, ruled: Rule) -> No
     ann.clone.git("update-ref", OPEN + one.id, after.tip)
     assert checked(ann).problems == []
     assert ["'default'" in note.words for note in checked(ann).notes if note.kind == "policy"] == [True]
-    approve(ann, after)
+    with pytest.raises(NotAllowed, match="Eve .* is not among them"):
+        approve(ann, after)
+    mine = replace(said, by=ADA)
+    both = desk.records.write_event(after, "answered", mine, Signature(ADA, desk.at))
+    ann.clone.git("update-ref", OPEN + one.id, both.tip)
     assert ["eve@example.org" in line for line in words(ann)] == [True]
 
 

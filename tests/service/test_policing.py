@@ -10,11 +10,12 @@ import pytest
 
 import gitgate
 from deciding import DB, GO, TEXT, approve, asked, gate_of, say
-from gitgate.core.model import Gate, Option, Question, Work
+from gitgate.core.model import Answer, Gate, Option, Question, Work
 from gitgate.errors import BrokenPolicy, NotAllowed
 from gitgate.service import agency, remarks
 from gitgate.service.answering import Manner
 from gitgate.service.asking import Wishes
+from gitgate.service.auditing import audit
 from gitgate.service.claiming import claim
 from gitgate.service.policing import check_told
 from gitgate.service.reading import find_gate
@@ -197,12 +198,53 @@ def test_how_many_agree(ann: Seat, ruled: Callable[[str], None]) -> None:
     gate = gate_of(ann, GO)
     assert gate.opened.quorum == 2
     assert approve(ann, gate, BOB).gate.state == "awaiting"
-    twice = approve(ann, gate, "B. <bob@home.example>").gate
     with pytest.raises(NotAllowed, match=r"'two'.* 2 have to agree, and 1 do"):
-        check_told(ann.desk, twice)
+        approve(ann, gate, "B. <bob@home.example>")
+    assert ann.now(gate).state == "awaiting"
+    approve(ann, gate)
+    check_told(ann.desk, ann.now(gate))
     other = gate_of(ann, GO, quorum=3)
     assert other.opened.quorum == 3
     assert approve(ann, other, yes=False).gate.state == "answered"
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_one_person_by_address_and_by_login(ann: Seat, ruled: Callable[[str], None], listed: bool) -> None:
+    """Counted once, whether the policy knows that both are hers or does not; the gate still waits for somebody else."""
+    people = "  people: {ada: {email: ada@example.org, login: ada-gh}}\n" if listed else ""
+    ruled(f"policy:\n{people}  quorum: 2\n")
+    gate = gate_of(ann, GO)
+    approve(ann, gate)
+    by_login = {"via": "github", "evidence": {"login": "ada-gh"}}
+    with pytest.raises(NotAllowed, match="2 have to agree, and 1 do"):
+        say(ann, gate, "yes", who="ada-gh <7+ada-gh@users.noreply.github.com>", **by_login)
+    assert ann.now(gate).state == "awaiting"
+    assert approve(ann, gate, BOB).gate.state == "answered"
+    check_told(ann.desk, ann.now(gate))
+
+
+def test_a_count_that_was_made_up_is_not_acted_on(ann: Seat, ruled: Callable[[str], None]) -> None:
+    """The same written past the command: nobody acts on it, and `verify` says why."""
+    ruled("policy: {quorum: 2}\n")
+    gate = gate_of(ann, GO)
+    once = approve(ann, gate).gate
+    desk = ann.desk
+    by = "ada-gh <7+ada-gh@users.noreply.github.com>"
+    said = Answer(gate.id, {"answer": True}, "approved", desk.now, gate.tip, by, evidence={"login": "ada-gh"})
+    twice = desk.records.write_event(once, "answered", said, Signature(by, desk.at))
+    ann.clone.git("update-ref", OPEN + gate.id, twice.tip)
+    with pytest.raises(NotAllowed, match="of 2 answers some are one person's, or could be"):
+        check_told(desk, twice)
+    assert ["1 agree" in problem.words for problem in audit(ann.desk).problems] == [True]
+
+
+def test_the_policy_is_told_where_it_cannot_count(ann: Seat, ruled: Callable[[str], None]) -> None:
+    """`policy check` says so, and goes on."""
+    ruled("policy: {quorum: 2}\n")
+    said = Command().quick("policy", "check", cwd=ann.clone.path, code=0)
+    assert "note: rule default: anyone may answer" in said.err
+    whole = Command().quick("policy", "check", "--json", cwd=ann.clone.path, code=0).json
+    assert len(whole["notes"]) == 1
 
 
 def test_how_many_refuse(ann: Seat, ruled: Callable[[str], None]) -> None:
