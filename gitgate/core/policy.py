@@ -1,4 +1,4 @@
-"""Core: who may answer what, as the `policy:` of `.gitgate.yml` says it, read into values. `ruling` decides by them.
+"""Core: who may answer what, as the `policy:` of `.gitgate.yml` says it, read into the values of `terms`.
 
 A policy grants power, so it is read whole or not at all: a field that nobody knows, a name that nobody has, is an error
 with its line, and while it stands nothing is allowed.
@@ -12,12 +12,14 @@ from collections.abc import Mapping
 from ..errors import Usage
 from .field import Field
 from .keys import fingerprint
+from .terms import DEFAULT, Person, Policy, Rule, Terms
 from .times import parse_duration
-from .values import dataclass, field, replace
+from .values import dataclass, replace
 from .words import PRIORITIES
 
+__all__ = ["TYPES", "Person", "Policy", "Rule", "Terms", "parse_policy"]
+
 SECTION = "policy"
-DEFAULT = "default"
 ANYONE = "anyone"
 TYPES = ("text", "approval", "choice", "choices", "form", "session")
 MOST_ENTRIES = 500
@@ -32,64 +34,6 @@ COMMANDS = ("resume", "start")
 PERSON = ("email", "login", "key")
 TOP = ("people", "groups", "allowed_signers", "agents", "askers", "runners", "rules", *TERMS)
 RULE = ("name", *CONDITIONS, *TERMS)
-
-
-@dataclass(frozen=True)
-class Person:
-    """Somebody, by whatever they are told by. `keys` are fingerprints; with one listed, another key is not theirs."""
-
-    name: str
-    emails: frozenset[str] = frozenset()
-    logins: frozenset[str] = frozenset()
-    keys: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True)
-class Terms:
-    """What one rule asks for. `who`: None is anyone. A flag that is None leaves things as they are without a policy."""
-
-    name: str = DEFAULT
-    who: tuple[Person, ...] | None = None
-    quorum: int = 1
-    refusals: int | None = None
-    requester_may_answer: bool = True
-    require_signed: bool = False
-    within: int | None = None
-    defaults: bool | None = None
-    automatic: bool = True
-    source: str = ""
-
-
-@dataclass(frozen=True)
-class Rule:
-    """Terms for the gates that fit; an empty condition fits all."""
-
-    terms: Terms
-    paths: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
-    priorities: tuple[str, ...] = ()
-    agents: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Policy:
-    """All of it. None for a list of people or agents is: any."""
-
-    default: Terms = Terms()
-    rules: tuple[Rule, ...] = ()
-    people: tuple[Person, ...] = ()
-    groups: Mapping[str, tuple[Person, ...]] | None = None
-    allowed_signers: str | None = None
-    signers: tuple[str, ...] = ()
-    agents: tuple[str, ...] | None = None
-    commands: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
-    askers: tuple[Person, ...] | None = None
-    runners: tuple[Person, ...] | None = None
-    source: str = ""
-
-    @property
-    def by_path(self) -> bool:
-        return any(rule.paths for rule in self.rules)
 
 
 @dataclass(frozen=True)

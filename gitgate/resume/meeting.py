@@ -31,8 +31,8 @@ from ..service.reading import find_gate
 from . import joining
 from .hooks import hooks_of
 from .joining import Conversation
+from .order import surroundings
 from .place import Situation
-from .run import surroundings
 
 BRIEF = "brief.md"
 ALLOWED = (f"mcp__{SERVER}__{TOOL}", "Bash(git gate outcome:*)", "Bash(git-gate outcome:*)")

@@ -30,6 +30,7 @@ from ..store.repository import Repository, discover
 from ..store.restore import open_worktree, remove_worktree
 from ..store.snapshot import take
 from ..store.worktrees import without_place
+from .notes import answer_of, noted_run, took_place, write
 
 
 @dataclass(frozen=True)
@@ -50,10 +51,6 @@ class Situation:
 
     def there(self, desk: Desk) -> Repository:
         return discover(self.directory, without_place(desk.repo.git.env))
-
-
-def took_place(desk: Desk, gate: str) -> Path:
-    return desk.repo.state_dir / "places" / f"{gate}.json"
 
 
 def asked_here(desk: Desk, gate: Gate) -> presence.Presence | None:
@@ -90,33 +87,6 @@ def resumed_before(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situat
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return before if fits and lock(desk, before.directory, held) else None
-
-
-def note_run(desk: Desk, gate: Gate, folder: Path) -> None:
-    """Where the agent's process leaves what it says and how it ended, for whoever comes after a runner that was killed."""
-    place = took_place(desk, gate.id)
-    said = json.loads(place.read_text(encoding="utf-8"))
-    write(place, {**said, "run": str(folder)})
-
-
-def noted_run(desk: Desk, gate: Gate) -> Path | None:
-    try:
-        run = json.loads(took_place(desk, gate.id).read_text(encoding="utf-8")).get("run")
-    except (OSError, ValueError):
-        return None
-    return Path(run) if run else None
-
-
-def write(place: Path, said: Mapping[str, object]) -> None:
-    """All of it or nothing."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    new = place.with_suffix(".new")
-    new.write_text(json.dumps(said), encoding="utf-8")
-    new.replace(place)
-
-
-def answer_of(gate: Gate) -> str:
-    return gate.answer.commit if gate.answer else "expired"
 
 
 def remember(desk: Desk, gate: Gate, found: Situation) -> None:

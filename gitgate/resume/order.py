@@ -1,0 +1,116 @@
+"""Resume: how the agent is started: what it is told, where, and with which surroundings."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..core.answers import printed
+from ..core.model import Gate
+from ..core.prompt import Circumstances, resume_prompt
+from ..core.session import SavedSession, SessionRef
+from ..service import agency
+from ..service.claiming import Held
+from ..service.desk import Desk
+from . import place
+from .hooks import hooks_of
+from .place import Situation
+
+if TYPE_CHECKING:
+    from ..agents.agent import Launch
+
+INSTRUCTIONS = ("CLAUDE.md", "AGENTS.md")
+AGAIN = "you were here before, in an attempt that was interrupted or talking with a person; what was done is still here"
+
+
+def order(desk: Desk, held: Held, found: Situation, saved: SavedSession) -> Launch:
+    """How the agent is started: everything that somebody wrote reaches it as text, never as a command."""
+    from ..agents.agent import Start
+
+    gate = held.gate
+    settings = agency.agent_settings(desk, saved.agent)
+    request = Start(
+        gate=gate.id,
+        cwd=found.directory,
+        folder=desk.repo.state_dir / "runs" / gate.id / f"{held.attempt}-{held.said.nonce[:8]}",
+        prompt=resume_prompt(gate, circumstances(gate, found, project_settings=settings.project_settings)),
+        session=SessionRef(saved.agent, saved.id, saved.directory),
+        deferred=bool(gate.opened.config.get("deferred")),
+        hooks=hooks_of(saved.agent),
+        answer=document(gate),
+        told=told(gate),
+        settings=settings,
+        env=desk.settings.env,
+        extra_env=surroundings(desk, gate, found, saved.agent),
+    )
+    return agency.adapter(saved.agent).start(request)
+
+
+def circumstances(gate: Gate, found: Situation, *, project_settings: bool) -> Circumstances:
+    left_out = gate.opened.work.left_out if found.ours else ()
+    unread = (
+        () if project_settings else tuple(name for name in INSTRUCTIONS if (found.directory / name).is_file())
+    )
+    return Circumstances(
+        edits="" if found.again else found.edits,
+        moved="; ".join(part for part in (AGAIN if found.again else "", found.moved) if part),
+        conflicts=found.conflicts,
+        branch=found.branch or "" if found.new_branch else "",
+        missing=tuple(left_out),
+        unread=unread if gate.opened.session is not None and gate.opened.session.agent == "claude" else (),
+    )
+
+
+def told(gate: Gate) -> dict[str, str]:
+    """The answer as plain texts. Nobody's answer is nobody's."""
+    if gate.answer is None:
+        return {"verdict": "expired", "answer": "", "note": "", "by": ""}
+    answer = gate.answer.answer
+    words = printed(gate.opened.questions, replace(answer, note=""))
+    return {"verdict": answer.verdict, "answer": words, "note": answer.note, "by": answer.by}
+
+
+def document(gate: Gate) -> bytes:
+    """The answer as a JSON document, for a program that reads it."""
+    from ..render import shapes
+
+    answer = shapes.answer(gate.answer, {}) if gate.answer else None
+    questions = [shapes.question(question) for question in gate.opened.questions]
+    said = {"gate": gate.id, "state": gate.state, "questions": questions, "answer": answer}
+    return json.dumps(
+        shapes.thing("resume", {**said, **told(gate), "answer": answer}), ensure_ascii=False
+    ).encode()
+
+
+def surroundings(desk: Desk, gate: Gate, found: Situation, program: str) -> dict[str, str]:
+    """What the agent's environment has besides ours. In work that came from elsewhere, git runs nothing it brought."""
+    from ..agents.agent import LOGIN
+
+    path = desk.settings.env.get("PATH", os.defpath)
+    ours = str(Path(sys.executable).parent)
+    if ours not in path.split(os.pathsep):
+        path = f"{path}{os.pathsep}{ours}"
+    said = {"GITGATE_GATE": gate.id, "GITGATE_AGENT": program, "PATH": path}
+    if desk.settings.env.get(LOGIN):
+        said["GITGATE_PUSH"] = (
+            "false"  # A job's login stays with us: what the agent asks is pushed when it has ended.
+        )
+    pinned = {} if found.trusted else place.pinned(found.there(desk))
+    return {**said, **({} if desk.settings.identity() else borrowed_name(gate)), **pinned}
+
+
+def borrowed_name(gate: Gate) -> dict[str, str]:
+    """A server's account often has no name in git, which then refuses to commit: there the agent goes by the name of the
+    person whose agent it is.
+    """
+    name, _, email = (gate.opened.asked.by or f"{gate.opened.asked.agent} <agent@gitgate.invalid>").partition(
+        " <"
+    )
+    names = {"NAME": name, "EMAIL": email.removesuffix(">")}
+    return {
+        f"GIT_{role}_{part}": text for role in ("AUTHOR", "COMMITTER") for part, text in names.items() if text
+    }
