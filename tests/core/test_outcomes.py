@@ -404,7 +404,7 @@ def test_words_alone_are_sure_only_where_both_say_so() -> None:
 
 
 def test_an_object_is_sure_where_the_person_said_so_too() -> None:
-    """Or where nobody said anything else: after other words it may have been an example."""
+    """Not where nobody said anything, nor after other words: it may have been an example."""
     said = fenced('{"decision": "approve"}')
     sure = [
         found.sure
