@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from forges import gitea
 from forges.standin import ROBOT, Fault, forge_server
+from gitgate.surfaces.github.events import Commented
+from gitgate.surfaces.github.webhook import Receiver, Seen
 from resuming import Agent
 from testbed.command import Command
 from testbed.repositories import Clone
@@ -245,6 +251,20 @@ def test_gitea_is_spoken_to_through_the_same_seam(tea: Team, agent: Agent) -> No
     (shown,) = [c for c in tea.forge.by("keeper") if "seen=" in c["body"]]
     assert "acted on" in shown["body"]
     assert tea.forge.statuses[-1]["state"] == "success"
+
+
+def test_giteas_webhook_is_read(tea: Team, tmp_path: Path) -> None:
+    """It is signed as GitHub's is and names GitHub's event, too; its sender has no type."""
+    gate = tea.ask("Which?")
+    comment = tea.forge.write(THREAD, "ada", "/answer Postgres")
+    event = gitea.shaped(tea.forge.event(comment), tea.forge.site, tea.forge.pulls) | {"is_pull": True}
+    body = json.dumps(event).encode()
+    signature = "sha256=" + hmac.new(b"s" * 32, body, hashlib.sha256).hexdigest()
+    receiver = Receiver("s" * 32, Seen(tmp_path / "seen"))
+    said = {"x-github-event": "issue_comment", "x-hub-signature-256": signature}
+    assert receiver.take(said, body) == (202, "taken")
+    assert receiver.events.get() == Commented(comment["id"], tea.forge.repository)
+    assert tea.gate(gate)["state"] == "awaiting"
 
 
 @pytest.mark.parametrize("number", [-1, -2])

@@ -35,6 +35,7 @@ WORK = "echo half > half.txt"
 FINISH = 'echo db=SQLite > db.conf && git add -A && git commit -qm "Use SQLite"'
 
 
+@pytest.mark.timeout(120)  # three jobs, and the real program in two of them
 def test_a_comment_resumes_claude_in_another_job(
     forge: Forge,
     bare: Clone,
