@@ -172,7 +172,7 @@ def main(argv: Sequence[str] | None = None, begun: Ahead | None = None) -> int:
     except click.UsageError as wrong:
         return complain(args, "usage", wrong.format_message(), usage_hint(wrong), exits.USAGE)
     except (KeyboardInterrupt, click.Abort):
-        return complain(args, "interrupted", "interrupted", "nothing was left half done", exits.INTERRUPTED)
+        return cut_short(args)
     except (BrokenPipeError, SystemExit):  # click turns the first into the second
         quiet_stdout()
         return exits.DONE
@@ -226,6 +226,10 @@ def is_the_machines(failed: BaseException) -> bool:
     return isinstance(failed, OSError) and failed.errno in numbers
 
 
+def cut_short(args: Sequence[str]) -> int:
+    return complain(args, "interrupted", "interrupted", "nothing was left half done", exits.INTERRUPTED)
+
+
 def machine_failed(args: Sequence[str], failed: BaseException) -> int:
     place = getattr(failed, "filename", None)
     words = f"{getattr(failed, 'strerror', failed)}{f': {place}' if place else ''}"
@@ -233,6 +237,7 @@ def machine_failed(args: Sequence[str], failed: BaseException) -> int:
         sys.stdout.flush()
     except OSError:
         quiet_stdout()  # it is the output that cannot be written; at exit it would fail once more
+        args = ()  # nor could an object be
     return complain(
         args, "machine", words, "make room or give way there, then type the same again", exits.FAILURE
     )
@@ -265,8 +270,12 @@ def complain(args: Sequence[str], code: str, message: str, hint: str, status: in
 
         from ..render.shapes import error
 
-        print(json.dumps(error(code, message, hint)))
-        return status
+        try:
+            print(json.dumps(error(code, message, hint)), flush=True)
+        except OSError:
+            quiet_stdout()  # where the object should go nothing can be written: then in words
+        else:
+            return status
     from ..core.text import neutral
 
     print(f"git gate: {neutral(message)}", file=sys.stderr)

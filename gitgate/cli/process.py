@@ -17,7 +17,21 @@ OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
 
 def run() -> NoReturn:
+    """The whole of it; Ctrl-C while we still load what we need is no traceback either."""
+    try:
+        start()
+    except KeyboardInterrupt:
+        from .main import cut_short
+
+        leave(cut_short(sys.argv[1:]))
+
+
+def start() -> NoReturn:
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
+    if sys.stdin is None or sys.stdout is None or sys.stderr is None:
+        from .streams import hold_streams
+
+        hold_streams()
     from ..config import environment
     from .headstart import head_start
 

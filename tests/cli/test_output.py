@@ -8,10 +8,11 @@ import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 
 import pytest
 
-from gitgate.cli import exits
+from gitgate.cli import exits, process
 from testbed.command import COMMAND, Command
 from testbed.repositories import Clone
 from testbed.seal import write_global_config
@@ -247,3 +248,50 @@ def test_a_sign_of_life(pty_cli: Start, repo: Clone, tmp_path: Path) -> None:
     env = {"GIT_SSH_COMMAND": str(slow)}
     shown = [pty_cli("sync", *more, env=env) for more in ([], ["-q"])]
     assert ["…" in terminal.finish(code=1) for terminal in shown] == [True, False]
+
+
+class TestStreams:
+    """Whoever starts us decides where our words go; one that goes nowhere is no reason to fail, or to write elsewhere."""
+
+    @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+    @pytest.mark.parametrize("words", ["list", "list --json", "ask What?", "respond -m yes"])
+    def test_a_closed_stream(self, repo: Clone, ask: Ask, closed: str, words: str) -> None:
+        """As if it led nowhere."""
+        gate = ask("Which?")
+        line = f"exec {quote(str(COMMAND))} {words} {closed}"
+        said = subprocess.run(
+            ["/bin/sh", "-c", line], capture_output=True, text=True, check=False, timeout=30
+        )
+        assert said.returncode == 0, said.stderr
+        assert "Traceback" not in said.stderr
+        assert repo.git("fsck", "--strict") == ""
+        assert f"refs/hitl/open/{gate}" in repo.refs()
+
+    @pytest.mark.parametrize("words", [["list", "--json"], ["check", "zzzz", "--json"]])
+    @pytest.mark.usefixtures("repo")
+    def test_an_object_that_cannot_be_written(self, words: list[str]) -> None:
+        """A full disk: then the error is told in words."""
+        with Path("/dev/full").open("w", encoding="utf-8") as full:
+            done = subprocess.run(
+                [str(COMMAND), *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            )
+        assert done.returncode == exits.FAILURE
+        assert done.stderr.startswith("git gate: ")
+
+    def test_an_interrupt_while_it_is_loading(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Ctrl-C at once is no traceback."""
+
+        def load(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        def leave(code: int) -> None:
+            raise SystemExit(code)
+
+        monkeypatch.setattr("gitgate.cli.headstart.head_start", load)
+        monkeypatch.setattr(process, "leave", leave)
+        with pytest.raises(SystemExit) as left:
+            process.run()
+        assert left.value.code == exits.INTERRUPTED
+        assert "interrupted" in capsys.readouterr().err
