@@ -107,7 +107,7 @@ def usual(mark: str, folder: str) -> re.Pattern[str]:
 
 def read_one(tip: bytes, folder: str) -> Summary:
     head, _, rest = tip.partition(b"\n")
-    ref, kind, size, oid = head.decode("utf-8", "replace").split()
+    ref, kind, size, oid = head.decode("utf-8", "replace").strip(" ").rsplit(" ", 3)
     whole, after = rest[: int(size)], rest[int(size) :].strip()
     if after:  # the next one, which has no line of its own
         raise absent(after)

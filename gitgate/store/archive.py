@@ -80,7 +80,8 @@ def named(repo: Repository, prefix: str) -> list[str]:
 
 def find(repo: Repository, months: Sequence[Shelf], gates: Iterable[str]) -> dict[str, Archived]:
     """Which of these gates are on these shelves. A tree path each: the size of the archive does not matter."""
-    wanted = [(shelf, gate) for shelf in months for gate in dict.fromkeys(gates)]
+    ids = [gate for gate in dict.fromkeys(gates) if is_id(gate)]  # a ref may be called anything
+    wanted = [(shelf, gate) for shelf in months for gate in ids]
     if not wanted:
         return {}
     asked = "".join(f"{shelf.fold}:{folder(gate)}\n" for shelf, gate in wanted)

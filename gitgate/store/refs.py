@@ -47,7 +47,8 @@ class Refs:
     def under(self, *prefixes: str) -> dict[str, str]:
         """Every ref below the prefixes, or matching them, with what it points at."""
         listed = self.git.text("for-each-ref", "--format=%(refname) %(objectname)", *prefixes)
-        return dict(line.split(" ", 1) for line in listed.splitlines())
+        # At newlines alone: a name may hold what else passes for the end of a line, and whoever pushes makes names up.
+        return dict(line.rsplit(" ", 1) for line in listed.split("\n") if line)
 
     def beginning(self, start: str) -> list[str]:
         """Names that begin so and may be refs, in one folder. Git itself would read every loose ref that is there."""

@@ -281,3 +281,21 @@ def test_a_gate_that_follows_another_stands_below_it(cli: Command, repo: Clone, 
         third: second,
         other: None,
     }
+
+
+@pytest.mark.parametrize("odd", ["a\u2028b", "a\u0085b", "\u00e9", "x/y", "7k2fw9c3aB"])
+@pytest.mark.parametrize(
+    "folder", ["hitl/open", "hitl/work", "hitl/archive", "hitl/leases", "gitgate/origin/open"]
+)
+def test_a_ref_of_any_name_stops_nobody(cli: Command, repo: Clone, ask: Ask, folder: str, odd: str) -> None:
+    """Whoever pushes makes names up; what is none of ours is left alone or named as broken, and the gates are there."""
+    gate = ask("Which?")
+    over = ask("Over?")
+    cli.quick("respond", over, "yes", code=0)
+    repo.git("update-ref", f"refs/{folder}/{odd}", "HEAD")
+    for words in (["list"], ["list", "--json"], ["status"], ["tree"], ["log"], ["doctor"], ["archive"], []):
+        cli.quick(*words, code=0)
+    assert gate in cli.quick("list", code=0).out
+    assert over in cli.quick("list", "--all", code=0).out
+    belongs_nowhere = folder in ("hitl/open", "hitl/work", "hitl/leases")
+    assert cli.quick("verify").code == (1 if belongs_nowhere else 0)
