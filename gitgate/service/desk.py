@@ -152,7 +152,7 @@ class Desk:
     def tracked(self, remote: str, gate: str) -> str | None:
         from ..store.remote import tracking_base
 
-        return self.tip(f"{tracking_base(remote)}open/{gate}")
+        return self.refs.get(f"{tracking_base(remote)}open/{gate}")
 
 
 LISTING = "git gate list"

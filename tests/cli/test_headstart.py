@@ -61,7 +61,21 @@ def test_git_is_begun_before_click_is_imported(repo: Clone) -> None:
         "headstart.head_start = begin\nprocess.run()"
     )
     said = subprocess.run([sys.executable, "-c", code, "list"], cwd=repo.path, capture_output=True, text=True)
-    assert said.stdout == "False\n", said.stderr
+    assert said.stdout.startswith("False\n"), said.stderr
+
+
+def test_a_list_loads_no_more_than_it_needs(repo: Clone, ask: Ask) -> None:
+    """Records, documents, policies and conversations are for verbs about one gate; their libraries even more so."""
+    ask("Which?")
+    code = (
+        "import os, sys\nfrom gitgate.cli.process import run\n"
+        "os._exit = lambda code: print(*sys.modules, sep='\\n')\nrun()"
+    )
+    said = subprocess.run([sys.executable, "-c", code, "list"], cwd=repo.path, capture_output=True, text=True)
+    loaded = set(said.stdout.splitlines())
+    assert "gitgate.service.listing" in loaded, said.stderr
+    core = {f"gitgate.core.{room}" for room in ("codec", "documents", "fold", "model", "policy", "talks")}
+    assert loaded.isdisjoint(core | {"gitgate.store.records", "json", "pygit2", "git", "yaml", "asyncio"})
 
 
 def test_an_error_is_said_as_ever(cli: Command, tmp_path: Path) -> None:
