@@ -108,6 +108,7 @@ def accept_command(screen: Screen, event_file: str, resume: bool) -> int:
     from ..surfaces.github.events import Commented, Dispatched
 
     event = read_event_file(event_file)
+    refuse_agents(screen, "github accept")
     if not isinstance(event, Commented | Dispatched):
         return tell_accepted(screen, None, "ignored", event.why)
     desk, forge = start(screen)
@@ -120,6 +121,11 @@ def accept_command(screen: Screen, event_file: str, resume: bool) -> int:
 
     done = accept_comment(desk, forge, event.comment, on_commit=event.on_commit)
     return finish(screen, desk, forge, done, resume=resume)
+
+
+def refuse_agents(screen: Screen, verb: str) -> None:
+    """It writes answers in the names of those whom a forge vouches for; which forge is asked, the environment says."""
+    screen.desk().refuse_agents(verb)
 
 
 def finish(screen: Screen, desk: Desk, forge: GitHub, done: Accepted, *, resume: bool) -> int:
@@ -164,6 +170,7 @@ def tell_accepted(screen: Screen, gate: str | None, outcome: str, words: str) ->
 @verb
 def sweep_command(screen: Screen, resume: bool) -> int:
     """Catch up: push and show what waits here, hear comments that were missed, act on deadlines, repost statuses."""
+    refuse_agents(screen, "github sweep")
     desk, forge = start(screen)
     return sweep_now(screen, desk, forge, resume=resume)
 

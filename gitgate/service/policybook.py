@@ -43,12 +43,28 @@ def protected_refs(desk: Desk) -> list[str]:
     if bare or desk.settings.flag("server"):
         # A server whose HEAD names a branch that nobody pushed has its policy on the one that they did push.
         return [f"refs/heads/{named}"] if named else ["HEAD", *(f"refs/heads/{name}" for name in usual)]
-    from .publishing import remote_of
-
-    remote = remote_of(desk)
+    remote = policy_remote(desk)
     if remote is None:
         return [f"refs/heads/{name}" for name in usual]
     return [f"refs/remotes/{remote}/{name}" for name in (usual if named else ["HEAD", *usual])]
+
+
+def policy_remote(desk: Desk) -> str | None:
+    """The remote whose branch it is. Where gates go may be said by a file of the working tree, by the environment, or by
+    the branch that somebody is on: whose word counts may not.
+    """
+    git = desk.settings.git
+    if desk.settings.flag("server"):
+        return None
+    remotes = [key[len("remote.") : -len(".url")] for key in git if key.startswith("remote.") and key.endswith(".url")]
+    for name in (git.get("gitgate.remote", ""), "origin", git.get("remote.pushdefault", "")):
+        if name in remotes:
+            return name
+    if len(remotes) == 1:
+        return remotes[0]
+    from .publishing import remote_of
+
+    return remote_of(desk)
 
 
 def load_book(desk: Desk) -> Book:

@@ -102,7 +102,8 @@ def parse_updates(text: str) -> list[Update]:
 
 def refusals(desk: Desk, updates: Iterable[Update], beyond: Beyond | None = None) -> dict[str, str]:
     """By ref, in words for whoever pushed, why it is not taken; empty when all of it may be."""
-    push = Push(desk, [update for update in updates if update.ref.startswith(HITL)], beyond)
+    # Where a file system does not tell letters' cases apart, a name that is only like ours is ours.
+    push = Push(desk, [update for update in updates if update.ref.lower().startswith(HITL)], beyond)
     if len(push.updates) > MOST_REFS:
         return {HITL: f"expected at most {MOST_REFS:,} refs in a push; found {len(push.updates):,}"}
     found = {}
