@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import time
@@ -89,5 +90,6 @@ class Tmux:
         return screen
 
     def close(self) -> None:
-        """As closing the window does: everything in it is hung up on."""
+        """As closing the window does: everything in it is hung up on. Its socket outlives the server."""
         self.tmux("kill-server", check=False)
+        Path(f"/tmp/tmux-{os.getuid()}", self.server).unlink(missing_ok=True)
