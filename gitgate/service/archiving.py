@@ -49,8 +49,13 @@ def fold_closed(desk: Desk, *, older_than: int = 0, remote: str | None = None) -
         )
         done.folded.extend(result.gates)
         done.kept.update(result.kept)
-    closing.prune(desk.repo, lambda gate, tip: not has_partial_work(desk, gate, tip))
+    tidy(desk)
     return done
+
+
+def tidy(desk: Desk) -> None:
+    """What lies beside gates that are archived, and is kept elsewhere or worth nothing, goes."""
+    closing.prune(desk.repo, lambda gate, tip: not has_partial_work(desk, gate, tip))
 
 
 def has_partial_work(desk: Desk, gate: str, tip: str) -> bool:
@@ -99,6 +104,8 @@ def settle_archived(desk: Desk, remote: str, absent: Mapping[str, str]) -> dict[
     by = Signature(desk.settings.identity() or NOBODY, desk.at)
     timeout = desk.settings.seconds("networkTimeout") or 60
     result = closing.settle(desk.repo, remote, absent, by=by, timeout=timeout)
+    if result.gates:
+        tidy(desk)
     return {**dict.fromkeys(result.gates, ""), **result.kept}
 
 

@@ -9,6 +9,8 @@ from gitgate.service.archiving import fold_closed
 from gitgate.service.auditing import audit
 from gitgate.service.claiming import claim
 from gitgate.service.holding import finish, outcome
+from gitgate.service.remarks import stop
+from gitgate.service.syncing import sync
 from resuming import Seat, claimant
 
 HITL = "refs/hitl/"
@@ -63,3 +65,13 @@ def test_what_an_earlier_archive_left_goes_with_the_next(alone: Seat) -> None:
     alone.clone.git("update-ref", f"{HITL}work/{gate.id}", str(gate.opened.work.commit))
     assert fold_closed(alone.desk).folded == []
     assert kinds(alone.clone.refs(HITL)) == ["archive"]
+
+
+def test_a_clone_that_hears_of_it_keeps_nothing_either(ann: Seat, bob: Seat) -> None:
+    """Whoever asked need not archive anything: the sync that tells of the archive tidies up."""
+    gate = ann.ask()
+    sync(bob.desk)
+    stop(bob.desk, bob.now(gate), "over")
+    fold_closed(bob.desk)
+    assert sync(ann.desk).archived == [gate.id]
+    assert kinds(ann.clone.refs(HITL)) == ["archive"]
