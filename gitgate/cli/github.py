@@ -20,7 +20,7 @@ from .github_steps import (
     start,
     sweep_now,
 )
-from .screen import Screen, gate_argument, verb
+from .screen import Screen, explain_alone, gate_argument, verb
 
 if TYPE_CHECKING:
     from ..service.desk import Desk
@@ -34,12 +34,14 @@ resume_option = click.option(
 )
 
 
-@click.group("github")
-def github_command() -> None:
+@click.group("github", invoke_without_command=True)
+@verb
+def github_command(screen: Screen) -> None:
     """The pull request: a question is a comment there, and a reply is the answer.
 
     The workflows that `git gate init --github` writes call these. The token is GITHUB_TOKEN's, that of `gh`, or git's own.
     """
+    explain_alone(screen)
 
 
 @github_command.command("comment")

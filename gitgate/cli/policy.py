@@ -64,7 +64,7 @@ def tell_rules(screen: Screen, desk: Desk, book: Book) -> None:
     if not found:
         from ..service.policybook import protected_refs
 
-        where = ", ".join(protected_refs(desk))
+        where = ", ".join(dict.fromkeys(protected_refs(desk)))
         screen.say(
             f"there is no policy: whoever can push may answer. It would be read from .gitgate.yml on {where}"
         )

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 WIDEST = 10_000  # a pipe has no edge: whoever reads it cuts for himself
 NO_INIT = "nothing resumes by itself in this clone until it is set up: git gate init"
 MOST_TEXT = 1 << 20
+LINE_ENDS = (
+    "\x85",
+    "\u2028",
+    "\u2029",
+)  # JSON lets them stand, and many a reader of lines takes them for an end
 
 
 @dataclass
@@ -164,6 +169,8 @@ def json_line(name: str, fields: Mapping[str, object]) -> str:
 
     shape = thing(name, fields)
     line = json.dumps(shape, ensure_ascii=False)
+    for mark in LINE_ENDS:
+        line = line.replace(mark, f"\\u{ord(mark):04x}")
     try:
         line.encode(sys.stdout.encoding or "ascii")
     except UnicodeEncodeError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from .screen import Screen, gate_argument, verb
+from .screen import Screen, gate_argument, json_line, verb
 
 
 @click.command("status")
@@ -82,10 +82,7 @@ def log_command(screen: Screen, gate_id: str | None, most: int | None) -> None:
 @verb
 def watch_command(screen: Screen, gate_id: str | None, for_: str | None) -> None:
     """What happens to gates, as it happens, one line each; read-only. Ends with the gate when one is named."""
-    import json
-
     from ..core.times import parse_duration
-    from ..render.shapes import thing
     from ..render.trail import line
     from ..service.watching import watch
 
@@ -93,6 +90,6 @@ def watch_command(screen: Screen, gate_id: str | None, for_: str | None) -> None
     seconds = parse_duration(for_) if for_ is not None else None
     for event in watch(desk, gate_id, seconds):
         if screen.as_json:
-            click.echo(json.dumps(thing("event", event), ensure_ascii=False))
+            click.echo(json_line("event", event))
         else:
             click.echo(line(event, screen.width, color=screen.colored))

@@ -192,10 +192,12 @@ def check_twice(done: Audit, gate: str, tip: str, archived: str) -> None:
 
 
 def check_orphans(desk: Desk, done: Audit, is_open: Mapping[str, str], archived: Mapping[str, str]) -> None:
-    """Refs that belong to no gate."""
-    for ref, oid in desk.refs.under(WORK, SESSIONS, LEASES).items():
+    """Refs that belong to no gate; one that was opened while the others were checked is a gate, too."""
+    beside = desk.refs.under(WORK, SESSIONS, LEASES)
+    known = {*is_open, *open_tips(desk)}
+    for ref, oid in beside.items():
         folder, _, gate = ref.rpartition("/")
-        if gate in is_open:
+        if gate in known:
             continue
         if gate in archived:
             done.note(gate, oid, "orphan", f"{folder}/{gate} is left of an archived gate")

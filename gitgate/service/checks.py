@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..core import headline, trailers
-from ..core.model import Answer, Gate
+from ..core.model import Answer, Gate, Work
 from ..errors import BrokenRecord, GateError, MissingExtra
 from ..store.refs import WORK
 from ..store.signatures import Verdict
@@ -137,11 +137,19 @@ def check_work(desk: Desk, done: Audit, gate: Gate, around: Around, *, archived:
             done.wrong(gate.id, opened, "work", wrong)
 
 
+def is_empty(desk: Desk, work: Work) -> bool:
+    """Where nothing was ever committed, nothing is saved as commits that hold nothing."""
+    from ..store.saved import EMPTY_TREE
+
+    trees = {desk.records.commit(name).tree for name in (work.staged, work.commit) if name}
+    return trees <= set(EMPTY_TREE.values())
+
+
 def wrong_shape(desk: Desk, gate: Gate) -> str:
     work = gate.opened.work
     parents = desk.records.commit(work.commit or "").parents
     if not work.dirty:
-        clean = work.base == work.staged == work.commit
+        clean = work.base == work.staged == work.commit or (work.base is None and is_empty(desk, work))
         return "" if clean else "it says that nothing was uncommitted, but names other work than its base"
     if parents != (work.staged,):
         return f"its work does not stand on what it says was staged ({(work.staged or 'nothing')[:12]})"

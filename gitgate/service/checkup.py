@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from ..config import SETTINGS
 from ..errors import GateError
 from . import agency, hookshims
 from .desk import Desk
-from .listing import summaries
+from .listing import summaries, with_stall
 from .publishing import remote_of
 from .setup import spec_of
 from .work import worktrees
@@ -57,6 +58,16 @@ def identity(desk: Desk) -> Iterator[Finding]:
     else:
         yield Finding(
             "identity", MISSING, "git does not know who you are", 'git config --global user.name "Your Name"'
+        )
+
+
+def writable(desk: Desk) -> Iterator[Finding]:
+    places = [desk.repo.common_dir, desk.repo.common_dir / "objects", desk.repo.common_dir / "refs"]
+    shut = [place for place in places if not os.access(place, os.W_OK)]
+    if shut:
+        words = f"it may only be read, not written: {shut[0]}"
+        yield Finding(
+            "repository", WRONG, words, "have it made writable for you, or work in a clone of your own"
         )
 
 
@@ -179,15 +190,16 @@ def leftovers(desk: Desk) -> Iterator[Finding]:
         words = f"a working tree of a resumed agent is still there: {place}"
         yield Finding("worktree", MISSING, words, f"look at it, then: git worktree remove {place}")
     for summary in summaries(desk):
-        if summary.state == "failed":
-            words = f"gate {summary.id} could not be resumed"
-            yield Finding(
-                "failed", WRONG, words, f"git gate show {summary.id[:6]}; git gate resume {summary.id[:6]}"
-            )
+        state = with_stall(desk, summary).state
+        if state in ("failed", "stalled"):
+            what = "could not be resumed" if state == "failed" else "has an answer that nobody acts on"
+            mend = f"git gate show {summary.id[:6]}; git gate resume {summary.id[:6]}"
+            yield Finding(state, WRONG, f"gate {summary.id} {what}", mend)
 
 
 LOOKS: tuple[Callable[[Desk], Iterator[Finding]], ...] = (
     git_version,
+    writable,
     identity,
     settings,
     remote,

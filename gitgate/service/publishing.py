@@ -58,7 +58,10 @@ def publish(desk: Desk, gate: Gate, *, push: bool | None = None, work: bool = Fa
     remote = remote_of(desk)
     if remote is None:
         if push:
-            raise Failure("there is no remote to push to", hint="git remote add origin URL")
+            raise Failure(
+                f"gate {gate.id} is safe here, but not pushed: there is no remote",
+                hint="git remote add origin URL, then: git gate sync",
+            )
         return Published(gate, reason="there is no remote")
     try:
         return send(desk, gate, remote, work=work)

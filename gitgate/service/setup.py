@@ -37,6 +37,10 @@ class Wishes:
 
 def steps(desk: Desk, wishes: Wishes) -> list[Step]:
     """Everything that sets this repository up, what is done already included."""
+    if desk.repo.bare and desk.settings.git.get("core.bare") == "false":
+        raise Usage(
+            "this is inside a repository's own folder, beside its working tree", hint="cd ..; git gate init"
+        )
     if desk.repo.bare and not wishes.server:
         raise Usage("this is a bare repository, which others push to", hint="git gate init --server")
     if wishes.server and not desk.repo.bare:

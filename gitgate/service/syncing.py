@@ -50,6 +50,8 @@ class Synced:
 def sync(desk: Desk, remote: str | None = None) -> Synced:
     """Fetch, bring together, push what the remote lacks; report each gate's fate."""
     name = remote or remote_of(desk)
+    if name is None and desk.settings.flag("server"):
+        raise Failure("others sync with this repository; it has nothing to sync with", hint="git gate list")
     if name is None:
         raise Failure("there is no remote to sync with", hint="git remote add origin URL")
     done, sides = listen(desk, name)

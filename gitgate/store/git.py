@@ -109,11 +109,7 @@ class Git:
             raise GitFailed(f"git {args[0]} did not finish within {timeout:g} s", status=124) from late
         result = Result(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace").strip())
         if check and result.code:
-            raise GitFailed(
-                f"git {args[0]} failed: {result.err or f'exit {result.code}'}",
-                status=result.code,
-                stderr=result.err,
-            )
+            raise failure(args[0], result)
         return result
 
     def out(self, *args: str, input: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
@@ -158,6 +154,26 @@ class Git:
                 yield from (part.decode("utf-8", "replace") for part in whole)
         if running.returncode:
             raise GitFailed(f"git {args[0]} failed with exit {running.returncode}", status=running.returncode)
+
+
+def failure(command: str, result: Result) -> GitFailed:
+    """In git's own words; that the repository is not ours to write has words that say what to do."""
+    import re
+
+    forbidden = re.search(
+        r"insufficient permission for adding an object|(?:lock|create|open|write|update).*: (?:Permission denied|Read-only file system)",
+        result.err,
+    )
+    if forbidden:
+        line = next(line for line in result.err.splitlines() if forbidden[0] in line)
+        return GitFailed(
+            f"this repository may not be written: {re.sub('^(error|fatal): ', '', line)}",
+            hint="have its files made writable for you, or work in a clone of your own: git clone",
+            status=result.code,
+            stderr=result.err,
+        )
+    said = result.err or f"exit {result.code}"
+    return GitFailed(f"git {command} failed: {said}", status=result.code, stderr=result.err)
 
 
 def no_git(directory: Path) -> Failure:

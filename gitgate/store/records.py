@@ -11,7 +11,7 @@ from ..core.headline import message
 from ..core.ids import file_name, gate_id
 from ..core.model import ATTACHMENTS, QUESTION_FILE, Entry, Event, Gate, Opened
 from ..core.values import dataclass
-from ..errors import Failure
+from ..errors import Failure, GitFailed
 from . import objects as raw
 from .chain import MOST_EVENTS, Chains, parsed
 from .objects import BLOB, COMMIT, FOLDER, REGULAR, TREE, Objects, TreeEntry
@@ -137,7 +137,15 @@ class Records(Chains):
         env = {f"GIT_{role}_{k}": v for role in ("AUTHOR", "COMMITTER") for k, v in person.items()}
         named = [part for parent in parents for part in ("-p", parent)]
         self.objects.flush()
-        return self.repo.git.text("commit-tree", "-S", tree, *named, input=message.encode(), env=env)
+        try:
+            return self.repo.git.text("commit-tree", "-S", tree, *named, input=message.encode(), env=env)
+        except GitFailed as failed:
+            failed.message = f"it cannot be signed: {failed.stderr or failed.message}"
+            failed.hint = failed.hint or (
+                "name your key: git config --global gpg.format ssh && "
+                "git config --global user.signingKey ~/.ssh/id_ed25519.pub"
+            )
+            raise
 
 
 def check_room(gate: Gate, name: str) -> None:

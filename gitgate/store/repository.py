@@ -66,9 +66,10 @@ def discover(start: Path, env: Mapping[str, str], begun: Started | None = None) 
         git.env.update(pointers(env))
         begun = begin_discovery(git)
     asked = begun.result()
-    said = asked.out.decode("utf-8", "surrogateescape").splitlines()
+    # At newlines alone: a folder's name may hold what else passes for the end of a line.
+    said = asked.out.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n")
     if len(said) < 4:
-        raise not_a_repository(start, asked.err)
+        raise not_a_repository(start, asked.err, env.get("GIT_DIR"))
     git_dir, common_dir = Path(said[0]), Path(said[1])
     top = Path(said[4]) if len(said) > 4 else None
     git = Git(top or git_dir, env)
@@ -79,11 +80,15 @@ def discover(start: Path, env: Mapping[str, str], begun: Started | None = None) 
     return Repository(git, git_dir, common_dir, top, zero, said[3] == "true")
 
 
-def not_a_repository(start: Path, said: str) -> NotARepository:
+def not_a_repository(start: Path, said: str, named: str | None) -> NotARepository:
     if "dubious ownership" in said:
         return NotARepository(
             f"git does not trust {start}: it belongs to somebody else",
             hint=f"git config --global --add safe.directory {start}",
+        )
+    if named is not None:
+        return NotARepository(
+            f"GIT_DIR is {named!r}, and that is no git repository", hint="unset GIT_DIR, or point it at one"
         )
     return NotARepository(
         f"{start} is not in a git repository", hint="cd into one, or start one with: git init"

@@ -50,7 +50,7 @@ def wait_for_lock(repo: Repository) -> None:
         if time.monotonic() > until:
             raise WorkFailed(
                 f"another git is at work here: {lock} exists",
-                hint=f"let it finish and ask again; if none is running: rm {lock}",
+                hint=f"let it finish and ask again (in a hook of its own: ask --no-work); if none is running: rm {lock}",
             )
         time.sleep(0.02)
 

@@ -104,7 +104,8 @@ def take_wanted(repo: Repository, wanted: Wanted) -> Snapshot:
         raise work_failed(failed) from failed
     except OSError as failed:
         raise WorkFailed(
-            f"the partial work cannot be saved: {failed}", hint="mend that, and ask again"
+            f"the partial work cannot be saved: {failed.strerror or failed}{f': {failed.filename}' if failed.filename else ''}",
+            hint="mend that, and ask again",
         ) from failed
     raise WorkFailed(
         "the partial work keeps changing while it is read", hint="let the other git finish, and ask again"
@@ -283,9 +284,7 @@ def _named(top: Path, name: str) -> bytes:
             f"{printable(os.fsencode(name))} is outside this working tree", hint=f"name a path beneath {top}"
         )
     if lstat(top, relative) is None:
-        raise Usage(
-            f"nothing is at {printable(relative)}", hint=f"name a file or a folder beneath {top}"
-        )
+        raise Usage(f"nothing is at {printable(relative)}", hint=f"name a file or a folder beneath {top}")
     return relative
 
 

@@ -41,7 +41,7 @@ def test_exit_codes_are_the_table(cli: Command) -> None:
     assert all(f"{code:>3}  {words}" in page for code, words in MEANINGS)
 
 
-@pytest.mark.parametrize("verb", ["policy", "session"])
+@pytest.mark.parametrize("verb", ["policy", "session", "github"])
 def test_a_verb_of_verbs_by_itself(cli: Command, verb: str) -> None:
     """It says what there is, as git does; a flag before the verb within it counts for that one."""
     alone = cli.quick(verb, code=0)
@@ -53,7 +53,11 @@ def test_a_verb_of_verbs_by_itself(cli: Command, verb: str) -> None:
 
 def test_a_flag_in_the_middle(cli: Command, repo: Clone) -> None:
     """Wherever it stands it is heard."""
-    for words in (("--json", "policy", "check"), ("policy", "--json", "check"), ("policy", "check", "--json")):
+    for words in (
+        ("--json", "policy", "check"),
+        ("policy", "--json", "check"),
+        ("policy", "check", "--json"),
+    ):
         assert cli.quick(*words, code=0).json["schema"] == "gitgate.policy/v1"
 
 

@@ -1,0 +1,515 @@
+"""Every verb, used rightly and wrongly, in every kind of place where people have repositories.
+
+What each cell has to keep: an exit code of the contract, no traceback, nothing on standard output beside the result, one
+object under `--json` whatever happens, and an error that says what to do next.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import shlex
+import subprocess
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from gitgate.cli import exits
+from gitgate.cli.main import VERBS
+from gitgate.service.auditing import check_orphans
+from gitgate.service.checks import Audit
+from gitgate.service.desk import open_desk
+from testbed.command import COMMAND, Command, Outcome
+from testbed.repositories import Clone, run_git
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+NONE = "7k2fw9c3ab"
+"""An id that no gate has."""
+
+# What is typed, with `{new}` for a gate of its own and `{old}` for one that is only looked at, and the exit code that it
+# has in a repository.
+CELLS: Mapping[str, int] = {
+    "": 0,
+    "-h": 0,
+    "--version": 0,
+    "nonsense": 2,
+    "ask": 2,
+    "ask What?": 0,
+    "ask What? --no-work --no-push": 0,
+    "ask What? --wait-for 0s": 8,
+    "ask What? --type nope": 2,
+    "ask two words": 2,
+    "ask What? --timeout banana": 2,
+    "ask What? --attach nope": 2,
+    "wait": 2,
+    "wait {old} --for 0s": 8,
+    "wait {none} --for 0s": 1,
+    "check {old}": 8,
+    "check {none}": 1,
+    "check ab": 1,
+    "withdraw {old}": 2,
+    "withdraw {new} --reason r": 0,
+    "wrap": 2,
+    "wrap -- true": 0,
+    "wrap -- nothing-of-that-name": 1,
+    "list": 0,
+    "list -v": 0,
+    "list --all": 0,
+    "list --state nope": 2,
+    "list --pr 3": 0,
+    "list --everywhere": 0,
+    "show {old}": 0,
+    "show {none}": 1,
+    "diff {old}": 0,
+    "diff {none}": 1,
+    "worktree": 2,
+    "worktree {new} {place}": 0,
+    "respond {new} Yes": 0,
+    "respond {new} --reject --note why": 0,
+    "respond {old} perhaps": 2,
+    "respond {old}": 2,
+    "respond {old} a b c": 2,
+    "respond {none} Yes": 1,
+    "respond --each": 2,
+    "join {old}": 2,
+    "continue {old}": 2,
+    "comment {old} hello": 0,
+    "comment {old}": 2,
+    "edit {old} --priority high": 0,
+    "edit {old}": 2,
+    "edit {none} --priority low": 1,
+    "stop {new} --reason r": 0,
+    "stop {old}": 2,
+    "signal {new} --status STOP": 0,
+    "signal {old}": 2,
+    "status": 0,
+    "status {old}": 0,
+    "status {none}": 1,
+    "tree": 0,
+    "log": 0,
+    "log {old}": 0,
+    "log -n 0": 2,
+    "watch --for 0s": 0,
+    "watch --for banana": 2,
+    "init --dry-run": 0,
+    "init --remove --dry-run": 0,
+    "sync": 0,
+    "sync nope": 1,
+    "resume": 2,
+    "resume {old}": 8,
+    "resume --all": 0,
+    "worker --once": 0,
+    "archive": 0,
+    "archive --older-than banana": 2,
+    "session": 0,
+    "session drop {old}": 1,
+    "verify": 0,
+    "verify {none}": 1,
+    "policy": 0,
+    "policy check": 0,
+    "policy check {old}": 0,
+    "doctor": 0,
+    "github show {old}": 0,
+    "github status 1": 1,
+    "serve": 2,
+    "outcome approve": 4,
+    "hook nope": 2,
+    "demo --nope": 2,
+    "help ask": 0,
+    "help nope": 2,
+    "completion bash": 0,
+}
+# These need no repository, or say what is wrong with the words before they look for one.
+ANYWHERE = (
+    "-h,--version,list --everywhere,session,policy,help ask,completion bash,"
+    "outcome approve,github status 1".split(",")
+)
+NO_REMOTE = {"sync": 1}
+NOBODY = dict.fromkeys(
+    (
+        "respond {new} Yes",
+        "respond {new} --reject --note why",
+        "stop {new} --reason r",
+        "signal {new} --status STOP",
+    ),
+    1,
+) | {"respond {old} perhaps": 1, "respond {old}": 1, "policy check {old}": 1}
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the command is used, and what is different there."""
+
+    directory: Path
+    env: Mapping[str, str] = field(default_factory=dict)
+    other: Mapping[str, int] = field(default_factory=dict)
+
+
+Make = Callable[[Path, Clone], Place]
+
+
+def cloned(tmp_path: Path, bare: Clone, name: str = "clone", *how: str) -> Clone:
+    run_git("clone", "-q", *how, "--", bare.path.as_uri(), str(tmp_path / name), cwd=tmp_path)
+    return Clone(tmp_path / name)
+
+
+def fresh(tmp_path: Path, bare: Clone) -> Place:
+    return Place(cloned(tmp_path, bare).path)
+
+
+def set_up(tmp_path: Path, bare: Clone) -> Place:
+    clone = cloned(tmp_path, bare)
+    Command().quick("init", cwd=clone.path, code=0)
+    return Place(clone.path)
+
+
+def linked(tmp_path: Path, bare: Clone) -> Place:
+    cloned(tmp_path, bare).git("worktree", "add", "-q", "-b", "side", str(tmp_path / "linked"))
+    return Place(tmp_path / "linked")
+
+
+def server(tmp_path: Path, bare: Clone) -> Place:
+    Command().quick("init", "--server", "--no-resume", cwd=bare.path, code=0)
+    return Place(bare.path, other={**NO_REMOTE, "init --dry-run": 2})
+
+
+def own_folder(tmp_path: Path, bare: Clone) -> Place:
+    return Place(cloned(tmp_path, bare).path / ".git", other={"init --dry-run": 2})
+
+
+def outside(tmp_path: Path, bare: Clone) -> Place:
+    del bare
+    (tmp_path / "outside").mkdir()
+    other = {words: 1 for words, code in CELLS.items() if code != 2 and words not in ANYWHERE}
+    early = (
+        "join",
+        "continue",
+        "serve",
+        "respond {old}",
+        "respond --each",
+        "ask What? --attach",
+        "edit {old}",
+        "watch --for b",
+    )
+    late = {
+        words: 1
+        for words in CELLS
+        if words.startswith(early) and CELLS[words] == 2 and words != "respond {old} a b c"
+    }
+    return Place(tmp_path / "outside", other={**other, **late, "archive --older-than banana": 1})
+
+
+def no_remote(tmp_path: Path, bare: Clone) -> Place:
+    clone = cloned(tmp_path, bare)
+    clone.git("remote", "remove", "origin")
+    return Place(clone.path, other=NO_REMOTE)
+
+
+def unreachable(tmp_path: Path, bare: Clone) -> Place:
+    clone = cloned(tmp_path, bare)
+    clone.git("remote", "set-url", "origin", f"file://{tmp_path}/gone.git")
+    return Place(clone.path, other={"sync": 1, "archive": 1})
+
+
+def odd_path(tmp_path: Path, bare: Clone) -> Place:
+    return Place(cloned(tmp_path, bare, "naïve 'wo bist dü' \u2028 日本 $HOME;x").path)
+
+
+def shallow(tmp_path: Path, bare: Clone) -> Place:
+    return Place(cloned(tmp_path, bare, "shallow", "--depth", "1").path)
+
+
+def empty(tmp_path: Path, bare: Clone) -> Place:
+    del bare
+    run_git("init", "-q", "-b", "main", "empty", cwd=tmp_path)
+    return Place(tmp_path / "empty", other=NO_REMOTE)
+
+
+def detached(tmp_path: Path, bare: Clone) -> Place:
+    clone = cloned(tmp_path, bare)
+    clone.git("checkout", "-q", "--detach")
+    return Place(clone.path)
+
+
+def git_dir(tmp_path: Path, bare: Clone) -> Place:
+    clone = cloned(tmp_path, bare)
+    (tmp_path / "outside").mkdir()
+    return Place(tmp_path / "outside", {"GIT_DIR": str(clone.path / ".git")})
+
+
+def git_work_tree(tmp_path: Path, bare: Clone) -> Place:
+    place = git_dir(tmp_path, bare)
+    return Place(place.directory, {**place.env, "GIT_WORK_TREE": str(tmp_path / "clone")})
+
+
+def homeless(tmp_path: Path, bare: Clone) -> Place:
+    return Place(cloned(tmp_path, bare).path, other=NOBODY)
+
+
+PLACES: tuple[Make, ...] = (
+    *(fresh, set_up, linked, server, own_folder, outside, no_remote, unreachable, odd_path, shallow, empty),
+    *(detached, git_dir, git_work_tree, homeless),
+)
+
+
+@dataclass
+class Used:
+    """The command in a place, with gates to use it on."""
+
+    cli: Command
+    place: Place
+    folder: Path
+    old: str = NONE
+    made: int = 0
+
+    def __call__(self, typed: str, *more: str) -> Outcome:
+        new = self.ask() if "{new}" in typed else NONE
+        values = {
+            "{new}": new,
+            "{old}": self.old,
+            "{none}": NONE,
+            "{place}": f"{self.folder}/looked-at-{self.made}",
+        }
+        words = [values.get(word, word) for word in shlex.split(typed)]
+        at = words.index("--") if "--" in words else len(words)
+        return self.run(*words[:at], *more, *words[at:])
+
+    def run(self, *words: str) -> Outcome:
+        return self.cli.quick(*words, cwd=self.place.directory, env=self.place.env)
+
+    def ask(self) -> str:
+        self.made += 1
+        return self.run("ask", "Go?", "--type", "approval", "--no-push", "-q").out.strip() or NONE
+
+    def expected(self, typed: str) -> int:
+        return self.place.other.get(typed, CELLS[typed])
+
+
+@pytest.fixture(params=PLACES, ids=lambda make: make.__name__)
+def used(request: pytest.FixtureRequest, cli: Command, bare: Clone, tmp_path: Path) -> Used:
+    used = Used(cli, request.param(tmp_path, bare), tmp_path)
+    if request.param is homeless:
+        for name in ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL"):
+            request.getfixturevalue("monkeypatch").delenv(name)
+    used.old = used.ask()
+    return used
+
+
+def flaws(typed: str, said: Outcome, expected: int) -> list[str]:
+    """What is wrong with a cell of text."""
+    found = []
+    if said.code != expected:
+        found.append(f"exit {said.code}, expected {expected}")
+    if "Traceback" in said.err + said.out:
+        found.append("a traceback")
+    if said.code in (exits.FAILURE, exits.USAGE, exits.NOT_ALLOWED, exits.CONFLICT, exits.STALE):
+        if said.out:
+            found.append("standard output beside an error")
+        lines = said.err.splitlines()
+        # What a program that was run says of itself is its own; ours has a way on below it.
+        if not any(line.startswith("git gate: ") for line in lines) or not lines[-1].startswith("  "):
+            found.append("an error that does not say what to do next")
+    return [f"{typed!r}: {flaw}\n{said.err}" for flaw in found]
+
+
+def test_each_verb_is_tried() -> None:
+    """Each that there is, but those that only stand between others."""
+    assert {typed.split()[0] for typed in CELLS if typed and typed[0] != "-"} - {"nonsense"} == set(VERBS)
+
+
+def test_in_words(used: Used) -> None:
+    """Its exit code, and an error that helps."""
+    assert not [flaw for typed in CELLS for flaw in flaws(typed, used(typed), used.expected(typed))]
+
+
+def test_as_json(used: Used) -> None:
+    """One object of a known schema, or one a line where there is no end, with the same exit code."""
+    wrong = []
+    for typed in CELLS:
+        said = used(typed, "--json")
+        if typed in ("-h", "completion bash"):
+            continue
+        try:
+            shapes = [json.loads(line) for line in said.out.splitlines()]
+        except ValueError:
+            shapes = []
+        if len(shapes) != 1 and not typed.startswith("watch"):
+            wrong.append(f"{typed!r}: {said.out[:200]!r} {said.err[:200]!r}")
+        if any(not shape["schema"].startswith("gitgate.") for shape in shapes):
+            wrong.append(f"{typed!r}: {shapes[0]['schema']}")
+        if said.code != used.expected(typed):
+            wrong.append(
+                f"{typed!r}: exit {said.code}, expected {used.expected(typed)}\n{said.out}{said.err}"
+            )
+    assert not wrong
+
+
+# where only a process of its own shows it
+
+
+def without_rights() -> None:
+    """Root may write anywhere; without this right of root's only where it is allowed."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    for right in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+        libc.prctl(24, right, 0, 0, 0)  # PR_CAPBSET_DROP; without leave to do so there is nothing to drop
+
+
+READS = (
+    "",
+    "list",
+    "list --json",
+    "show {old}",
+    "check {old}",
+    "status",
+    "tree",
+    "log",
+    "verify",
+    "doctor",
+    "resume --all",
+)
+WRITES = (
+    "ask What?",
+    "respond {old} yes",
+    "comment {old} hi",
+    "stop {old} --reason r",
+    "init",
+    "worktree {old} {place}",
+)
+
+
+def started(typed: str, gate: str, clone: Clone, **env: str) -> subprocess.CompletedProcess[str]:
+    words = [
+        {"{old}": gate, "{place}": f"{clone.path}-looked-at"}.get(word, word) for word in shlex.split(typed)
+    ]
+    return subprocess.run(
+        [str(COMMAND), *words],
+        cwd=clone.path,
+        env={**os.environ, **env},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        preexec_fn=without_rights,
+    )
+
+
+def test_where_nothing_may_be_written(cli: Command, repo: Clone) -> None:
+    """Looking works; whatever would write says that it may not, and where, and changes nothing."""
+    gate = cli.quick("ask", "Which?", "-q", code=0).line
+    before = repo.refs()
+    folders = [place for place in repo.path.rglob("*") if place.is_dir()] + [repo.path]
+    for place in folders:
+        place.chmod(0o555)
+    for place in (repo.path / ".git").glob("*"):
+        if place.is_file():
+            place.chmod(0o444)
+    try:
+        read = {typed: started(typed, gate, repo) for typed in READS}
+        written = {typed: started(typed, gate, repo) for typed in WRITES}
+    finally:
+        for place in folders:
+            place.chmod(0o755)
+    assert {typed: said.returncode for typed, said in read.items()} == {
+        typed: {"check {old}": 8, "doctor": 1}.get(typed, 0) for typed in READS
+    }
+    assert "it may only be read" in read["doctor"].stdout
+    for said in written.values():
+        assert said.returncode == exits.FAILURE
+        assert "Permission denied" in said.stderr or "insufficient permission" in said.stderr
+        assert "chmod u+r" not in said.stderr
+        assert "Traceback" not in said.stderr
+    assert repo.refs() == before
+
+
+@pytest.mark.parametrize("typed", ["list", "show {old}", "log", "tree", "list --json"])
+def test_in_ascii(cli: Command, repo: Clone, typed: str) -> None:
+    """Where the language of the machine is C, words are shown as git shows them, and an object has JSON's own escapes."""
+    gate = cli.quick("ask", "Größe – 日本?", "-q", code=0).line
+    said = started(typed, gate, repo, LC_ALL="C", LANG="C", PYTHONIOENCODING="ascii")
+    assert said.returncode == 0
+    assert "Traceback" not in said.stderr
+    assert said.stdout.isascii() if typed == "list --json" else "Größe – 日本?" in said.stdout
+
+
+def test_from_a_hook(cli: Command, repo: Clone) -> None:
+    """Git tells its hooks where they are, by an index of its own; the question goes to the same repository."""
+    hook = repo.path / ".git/hooks/post-commit"
+    hook.write_text(f"#!/bin/sh\n'{COMMAND}' ask 'From the hook?' -q\n", encoding="utf-8")
+    hook.chmod(0o755)
+    repo.git("worktree", "add", "-q", str(repo.path.parent / "side"))
+    for place in (repo, Clone(repo.path.parent / "side")):
+        place.write("new", "x")
+        place.git("add", "new")
+        place.git("commit", "-q", "-m", "new")
+        place.git("fsck", "--strict")
+    gates = cli.quick("list", "--json", code=0).json["gates"]
+    assert {one["asked"]["directory"] for one in gates} == {str(repo.path), str(repo.path.parent / "side")}
+
+
+def test_a_repository_that_is_named_and_none(cli: Command, repo: Clone) -> None:
+    """GIT_DIR says which one is meant; where it names none, that is what is wrong."""
+    del repo
+    said = cli.quick("list", env={"GIT_DIR": "/nonexistent"}, code=1)
+    assert "GIT_DIR is '/nonexistent'" in said.err
+    assert "unset GIT_DIR" in said.err
+
+
+def test_ids_that_could_be_several(cli: Command, repo: Clone) -> None:
+    """Too short, unknown, or not unique: each is said, with what to type."""
+    gate = cli.quick("ask", "Which?", "-q", code=0).line
+    twin = gate[:4] + "".join("3" if letter != "3" else "4" for letter in gate[4:])
+    repo.git("update-ref", f"refs/hitl/open/{twin}", f"refs/hitl/open/{gate}")
+    for verb in ("check", "show", "diff", "status", "log", "resume"):
+        said = cli.quick(verb, gate[:4], code=1)
+        assert gate in said.err
+        assert twin in said.err
+        assert "type more" in said.err
+
+
+def test_a_push_that_is_insisted_on_has_nowhere_to_go(cli: Command, repo: Clone) -> None:
+    """The gate was opened, and the error names it."""
+    said = cli.quick("ask", "Which?", "--push", code=1)
+    (gate,) = (ref.rpartition("/")[2] for ref in repo.refs("refs/hitl/open"))
+    assert f"gate {gate} is safe here, but not pushed: there is no remote" in said.err
+
+
+def test_a_server_has_nothing_to_sync_with(cli: Command, bare: Clone) -> None:
+    """It is told so, and not to add a remote."""
+    cli.quick("init", "--server", cwd=bare.path, code=0)
+    said = cli.quick("sync", cwd=bare.path, code=1)
+    assert "others sync with this repository" in said.err
+    assert "remote add" not in said.err
+
+
+@pytest.mark.parametrize("flags", [[], ["--server"]])
+def test_inside_its_own_folder(cli: Command, repo: Clone, flags: list[str]) -> None:
+    """A clone's `.git` is no server."""
+    said = cli.quick("init", *flags, cwd=repo.path / ".git", code=2)
+    assert "cd ..; git gate init" in said.err
+    assert "gitgate" not in repo.git("config", "--local", "--list")
+
+
+def test_without_a_key_to_sign_with(cli: Command, repo: Clone) -> None:
+    """What is missing is said, and how it is set up."""
+    gate = cli.quick("ask", "Which?", "-q", code=0).line
+    repo.git("config", "gpg.program", "/nonexistent")
+    said = cli.quick("respond", gate, "yes", "--sign", code=1)
+    assert "it cannot be signed" in said.err
+    assert "user.signingKey" in said.err
+    cli.quick("check", gate, code=8)
+
+
+def test_a_gate_opened_while_others_are_verified(cli: Command, repo: Clone) -> None:
+    """Its work belongs to a gate, though it was not among those that are checked."""
+    gate = cli.quick("ask", "Which?", "-q", code=0).line
+    with closing(open_desk(repo.path, os.environ)) as desk:
+        found = Audit()
+        check_orphans(desk, found, {}, {})
+    assert gate in "".join(repo.refs("refs/hitl/work"))
+    assert not found.problems
