@@ -56,7 +56,11 @@ def policy_remote(desk: Desk) -> str | None:
     git = desk.settings.git
     if desk.settings.flag("server"):
         return None
-    remotes = [key[len("remote.") : -len(".url")] for key in git if key.startswith("remote.") and key.endswith(".url")]
+    remotes = [
+        key[len("remote.") : -len(".url")]
+        for key in git
+        if key.startswith("remote.") and key.endswith(".url")
+    ]
     for name in (git.get("gitgate.remote", ""), "origin", git.get("remote.pushdefault", "")):
         if name in remotes:
             return name
