@@ -196,7 +196,7 @@ def test_as_many_as_were_needed_then(ann: Seat, clock: Clock, ruled: Rule) -> No
     ann.clone.git("update-ref", OPEN + one.id, after.tip)
     assert checked(ann).problems == []
     assert ["'default'" in note.words for note in checked(ann).notes if note.kind == "policy"] == [True]
-    with pytest.raises(NotAllowed, match="Eve .* is not among them"):
+    with pytest.raises(NotAllowed, match=r"Eve .* is not among them"):
         approve(ann, after)
     mine = replace(said, by=ADA)
     both = desk.records.write_event(after, "answered", mine, Signature(ADA, desk.at))
