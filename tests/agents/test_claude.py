@@ -346,8 +346,10 @@ def test_a_reason_holds_no_secret(tmp_path: Path) -> None:
 
 def test_a_person_opens_it_with_the_same_guard(tmp_path: Path) -> None:
     """At a terminal too, the worktree's own settings and servers stay out."""
-    launch = CLAUDE.join(request(tmp_path))
-    assert launch.argv == ("claude", "--setting-sources", "user", "--strict-mcp-config", "--resume", ID)
+    guarded = ("claude", "--setting-sources", "user", "--strict-mcp-config", "--resume", ID)
+    said = CLAUDE.join(request(tmp_path))
+    assert said.argv == (*guarded, "--", said.argv[-1])
+    assert CLAUDE.join(replace(request(tmp_path), prompt="")).argv == guarded
     assert AGENTS["codex"].join(request(tmp_path)).argv == ("codex", "resume", ID)
     with pytest.raises(Usage) as error:
         AGENTS["command"].join(request(tmp_path))

@@ -190,11 +190,12 @@ class TestEndings:
         assert f"nothing will resume this by itself: git gate resume {gate[:4]}" in "\n".join(last)
 
     def test_pushed(self, cli: Command, bare: Clone, clone_of: Callable[..., Clone], ask: Ask) -> None:
-        """With a remote its hook resumes it."""
+        """A remote whose hook said nothing of resuming promises nothing: the command to type is named."""
         clone = clone_of(bare)
         gate = ask("Which?", "--session", "abcd-1234", cwd=clone.path)
         said = cli.quick("respond", gate, "words", cwd=clone.path, code=0)
-        assert f"gate {gate} answered: pushed to origin; its hook resumes it" in said.err
+        assert f"gate {gate} answered: pushed to origin; no hook there said that it resumes it" in said.err
+        assert f"nothing will resume this by itself: git gate resume {gate[:4]}" in said.err
 
     @pytest.mark.parametrize("session", [[], ["--session", "abcd-1234"]])
     def test_saved_only(
