@@ -58,7 +58,7 @@ def age(at: str, now: float) -> str:
 
 def ages(moments: Sequence[str], now: float) -> list[str]:
     """Each as `age` has it. In order, those of one age stand together, so that of thousands a few are reckoned."""
-    ordered = sorted(set(moments))
+    ordered = sorted(dict.fromkeys(moments))  # nearly in order, as the rows are
     if not are_our_own(ordered):
         return [age(at, now) for at in moments]
     known: dict[str, str] = {}
