@@ -149,6 +149,7 @@ def test_what_was_not_decided_has_no_response(
 
 
 @pytest.mark.parametrize("default", [None, "Staging"])
+@pytest.mark.slow
 def test_a_deadline_is_nobody_s_answer(repo: Clone, default: str | None) -> None:
     """With a declared default too: silence is a timeout, and the default is where any gate has it."""
     how = {"on_timeout": "default", "default": default} if default else {}
@@ -245,6 +246,7 @@ def test_patience_has_an_end(repo: Clone) -> None:
     ],
     ids=["approve", "reject", "continue", "stop-signal", "stop"],
 )
+@pytest.mark.slow
 def test_a_checkpoint_is_a_word_on_going_on(
     repo: Clone, act: Callable[[str, Path], object], proceed: bool, reason: str, message: str
 ) -> None:

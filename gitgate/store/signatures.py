@@ -40,7 +40,15 @@ def verify(git: Git, commits: Sequence[str], signers: bytes | None = None) -> di
     form = "--format=tformat:%H%x00%G?%x00%GS%x00%GF%x00%GP"
     asked = "".join(f"{oid}\n" for oid in dict.fromkeys(commits)).encode()
     # ssh's own program: the configured one signs, and who can set it could have it say that all is good.
-    log = ("-c", "gpg.ssh.program=ssh-keygen", "log", "--no-walk=unsorted", "--no-show-signature", "--stdin", form)
+    log = (
+        "-c",
+        "gpg.ssh.program=ssh-keygen",
+        "log",
+        "--no-walk=unsorted",
+        "--no-show-signature",
+        "--stdin",
+        form,
+    )
     with written(signers) as place:
         said = git.text(*named(place), *log, input=asked)
     found = dict.fromkeys(commits, Verdict(UNKNOWN))

@@ -66,6 +66,7 @@ def test_nothing_of_our_stdio_is_inherited(tmp_path: Path) -> None:
     assert (tmp_path / "folder").stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.slow
 def test_a_run_that_takes_too_long_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
     """Also what ignores the polite signal, and what left its process group."""
     script = f"trap '' TERM; setsid sleep 60 & echo $! > {tmp_path}/stray; sleep 60 & echo $! > {tmp_path}/child; wait; wait; sleep 60"

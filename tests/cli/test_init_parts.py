@@ -96,6 +96,7 @@ def test_a_bare_repository_has_no_project(bare: Clone, cli: Command) -> None:
         (("Which?", "", "A,B"), "A", "A\n", 0),
     ],
 )  # fmt: skip
+@pytest.mark.slow
 def test_the_script_asks_and_prints_the_answer(
     arguments: tuple[str, ...], answer: str, out: str, code: int, repo: Clone, cli: Command
 ) -> None:

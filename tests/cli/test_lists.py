@@ -287,6 +287,7 @@ def test_a_gate_that_follows_another_stands_below_it(cli: Command, repo: Clone, 
 @pytest.mark.parametrize(
     "folder", ["hitl/open", "hitl/work", "hitl/archive", "hitl/leases", "gitgate/origin/open"]
 )
+@pytest.mark.slow
 def test_a_ref_of_any_name_stops_nobody(cli: Command, repo: Clone, ask: Ask, folder: str, odd: str) -> None:
     """Whoever pushes makes names up; what is none of ours is left alone or named as broken, and the gates are there."""
     gate = ask("Which?")

@@ -239,6 +239,7 @@ def _closed_pipe() -> int:
     return writing
 
 
+@pytest.mark.slow
 def test_a_sign_of_life(pty_cli: Start, repo: Clone, tmp_path: Path) -> None:
     """What takes more than a second says what it is at, on a terminal; in a pipe, and with -q, it does not."""
     slow = tmp_path / "slow"
@@ -255,6 +256,7 @@ class TestStreams:
 
     @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
     @pytest.mark.parametrize("words", ["list", "list --json", "ask What?", "respond -m yes"])
+    @pytest.mark.slow
     def test_a_closed_stream(self, repo: Clone, ask: Ask, closed: str, words: str) -> None:
         """As if it led nowhere."""
         gate = ask("Which?")

@@ -85,6 +85,7 @@ def test_the_loop_over_every_kind_of_server(cli: Command, url: str, tmp_path: Pa
     assert not bob.refs("refs/hitl/open")
 
 
+@pytest.mark.slow
 def test_an_old_server_tells_what_came_and_went(cli: Command, old_server: str, tmp_path: Path) -> None:
     """Work, sessions, a lost race and a stale clone over git's first protocol: nothing is lost, nothing comes back."""
     ann, bob, cy = (plain_clone(old_server, tmp_path / name) for name in ("ann", "bob", "cy"))

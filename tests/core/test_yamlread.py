@@ -89,6 +89,7 @@ def test_what_is_written_is_read_alike(value: dict[str, object]) -> None:
 @settings(max_examples=settings().max_examples * 5)
 @given(DOCUMENTS, st.lists(st.tuples(st.floats(0, 1), st.integers(0, 3), PIECES), min_size=1, max_size=4))
 @example({"a": "x\ny\n"}, [(0.5, 0, " ")])
+@pytest.mark.slow
 def test_a_damaged_document_is_read_alike_or_left(
     value: dict[str, object], damages: list[tuple[float, int, str]]
 ) -> None:

@@ -56,6 +56,7 @@ def test_an_answer_from_another_clone_resumes_the_agent_on_the_server(
     assert f"commits on feature: {made}\n" in letter
 
 
+@pytest.mark.slow
 def test_a_session_that_stayed_behind_is_not_promised(
     server: Clone, ann: Clone, bob: Clone, agent: Agent, cli: Command
 ) -> None:
@@ -100,6 +101,7 @@ def events(server: Clone, gate: str) -> list[str]:
         ("machine", "gitgate.agent.scripted.resume", "no command is set that starts 'scripted'"),
     ],
 )
+@pytest.mark.slow
 def test_a_server_says_why_it_does_not_resume(
     server: Clone, ann: Clone, agent: Agent, cli: Command, where: str, key: str, why: str
 ) -> None:
@@ -149,6 +151,7 @@ def test_the_same_hook_run_twice_changes_nothing(
     assert agent.starts == [gate]
 
 
+@pytest.mark.slow
 def test_many_answers_in_one_push_are_one_run(
     server: Clone, ann: Clone, bob: Clone, agent: Agent, cli: Command
 ) -> None:

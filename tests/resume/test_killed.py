@@ -71,6 +71,7 @@ def killed_at(step: str, gate: str, cwd: Clone) -> None:
 
 
 @pytest.mark.parametrize(("step", "shared"), CASES)
+@pytest.mark.slow
 def test_a_runner_killed_at_any_step(
     step: str, shared: bool, ann: Clone, bare: Clone, agent: Agent, cli: Command
 ) -> None:

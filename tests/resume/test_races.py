@@ -32,6 +32,7 @@ def race(rounds: int, ann: Clone, others: list[Clone], agent: Agent, cli: Comman
         assert len(agent.starts) == len(agent.ends) == number
 
 
+@pytest.mark.slow
 def test_one_agent_starts(
     ann: Clone, bare: Clone, clone_of: Callable[..., Clone], agent: Agent, cli: Command
 ) -> None:

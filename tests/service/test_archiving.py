@@ -45,6 +45,7 @@ def test_without_a_remote_no_ref_is_left(alone: Seat, *, dirty: bool) -> None:
 
 @pytest.mark.parametrize("consent", [True, False])
 @pytest.mark.parametrize("dirty", [True, False])
+@pytest.mark.slow
 def test_with_a_remote_no_ref_is_left_on_either_side(ann: Seat, *, dirty: bool, consent: bool) -> None:
     """What was never published, and is nowhere else, stays here."""
     ann.clone.git("config", "gitgate.publishWork", str(consent).lower())

@@ -287,6 +287,7 @@ print(asked.gate.id, asked.new)
 """
 
 
+@pytest.mark.slow
 def test_sixteen_who_ask_with_one_key_get_one_gate(alone: Seat) -> None:
     """One opened it; the others are given it."""
     said = [lines[0].split() for lines in race(alone.clone.path, SAME_KEY, 16)]

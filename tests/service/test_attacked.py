@@ -52,6 +52,7 @@ def by_push_remote(clone: Clone, patch: pytest.MonkeyPatch, name: str) -> None:
 
 @pytest.mark.parametrize("how", [by_file, by_environment, by_branch, by_push_remote])
 @pytest.mark.parametrize("name", ["fork", "nowhere", "https://fork.example/x.git"])
+@pytest.mark.slow
 def test_where_gates_go_does_not_choose_the_policy(
     forked: Seat, monkeypatch: pytest.MonkeyPatch, how: Callable[..., None], name: str
 ) -> None:

@@ -56,6 +56,7 @@ def over_clones(rounds: int, ann: Seat, others: list[Clone], clock: Clock) -> No
         assert getattr(claimed.claim.event, "runner", "") == winners[0]
 
 
+@pytest.mark.slow
 def test_one_of_eight_clones_wins(
     ann: Seat, bare: Clone, clone_of: Callable[..., Clone], clock: Clock
 ) -> None:

@@ -157,6 +157,7 @@ def test_a_broken_gate_is_shown_as_broken(alone: Seat, message: str) -> None:
 
 
 @pytest.mark.parametrize("odd", ["", " é", " \\x1b[31m"])
+@pytest.mark.slow
 def test_many_gates_are_read_alike(alone: Seat, odd: str) -> None:
     """By the quick way, and one by one where an unusual one is among them."""
     from gitgate.service.asking import Wishes

@@ -113,6 +113,7 @@ for number in range(5):
 """
 
 
+@pytest.mark.slow
 def test_many_who_speak_at_once_are_all_heard(alone: Seat) -> None:
     """Eight processes, five remarks each, one gate: forty remarks."""
     gate = gate_of(alone)
@@ -133,6 +134,7 @@ except GateError as lost:
 """
 
 
+@pytest.mark.slow
 def test_of_many_answers_one_counts_and_the_others_are_told(alone: Seat) -> None:
     """Nobody believes to have decided who has not."""
     gate = gate_of(alone)
@@ -167,6 +169,7 @@ def asks(seat: Seat, processes: int, each: int) -> None:
     assert prompts == {f"{who} {number}" for who in range(processes) for number in range(each)}
 
 
+@pytest.mark.slow
 def test_many_who_ask_at_once_all_get_their_gate(alone: Seat) -> None:
     """Four processes, five gates each, in one working tree: twenty gates."""
     asks(alone, 4, 5)

@@ -69,7 +69,13 @@ class Keyring:
         """A certificate signed by itself, which this machine trusts."""
         made = self.home / "ada.der"
         self.gpg(
-            "--passphrase-fd", "0", "--gen-key", "--output", str(made), program="gpgsm", input="\n" + CERTIFICATE
+            "--passphrase-fd",
+            "0",
+            "--gen-key",
+            "--output",
+            str(made),
+            program="gpgsm",
+            input="\n" + CERTIFICATE,
         )
         self.gpg("--import", str(made), program="gpgsm")
         print_ = self.newest("gpgsm", "Lovelace")

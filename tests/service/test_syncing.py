@@ -218,6 +218,7 @@ def test_a_sync_without_a_remote_says_so(tmp_path: Path, home: Path) -> None:
     desk.close()
 
 
+@pytest.mark.slow
 def test_many_gates_arrive_in_one_sync(shared: Shared) -> None:
     """Batches of 25 refs go out; the other side takes them all at once."""
     ann, bob = shared.open("ann"), shared.open("bob")

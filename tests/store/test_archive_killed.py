@@ -70,6 +70,7 @@ def steps_of(action: Callable[[], object]) -> int:
 
 
 @pytest.mark.parametrize("after", [False, True])
+@pytest.mark.slow
 def test_folding_here_survives_a_kill_at_every_step(repo: Clone, after: bool) -> None:
     """Whenever it dies every record is open or archived; folding again leaves it archived, once."""
     work = repo.git("rev-parse", "HEAD")
@@ -93,6 +94,7 @@ def test_folding_here_survives_a_kill_at_every_step(repo: Clone, after: bool) ->
 
 @pytest.mark.parametrize("stride", STRIDES)
 @pytest.mark.parametrize("after", [False, True])
+@pytest.mark.slow
 def test_folding_on_a_server_survives_a_kill_at_every_step(near: Place, after: bool, stride: int) -> None:
     """The server never has fewer records than before, and a repeat from the same clone finishes."""
 

@@ -87,6 +87,7 @@ def test_what_is_no_race_is_told_as_it_is(refs: Refs, oids: list[str]) -> None:
     assert refs.under("refs/hitl") == {}
 
 
+@pytest.mark.slow
 def test_a_lock_that_stays_is_a_lost_race(refs: Refs, repo: Clone, oids: list[str]) -> None:
     """Somebody holds it longer than we wait."""
     lock = repo.path / ".git" / f"{A}.lock"

@@ -57,6 +57,7 @@ class TestTrouble:
             fetch(near.ann.repository, "origin")
 
     @pytest.mark.parametrize("scheme", ["http", "git"])
+    @pytest.mark.slow
     def test_silence_is_ended(self, near: Place, scheme: str) -> None:
         """A server that takes the connection and says nothing is given up, and nothing is claimed about it."""
         with silent_server() as port:

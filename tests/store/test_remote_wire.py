@@ -90,6 +90,7 @@ def test_ending_takes_what_git_started_along(repo: Clone, tmp_path: Path) -> Non
     pytest.fail("what git started is still running")
 
 
+@pytest.mark.slow
 def test_a_sign_of_life_is_enough(repo: Clone) -> None:
     """Whoever says something now and then is waited for longer than the limit for silence."""
     repo.git("config", "alias.slow", "!for n in 1 2 3 4 5; do echo $n >&2; sleep 0.2; done")

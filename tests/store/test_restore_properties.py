@@ -69,6 +69,7 @@ moves = st.lists(
 @pytest.mark.usefixtures("person")
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(history=moves, work=moves)
+@pytest.mark.slow
 def test_any_work_comes_back(history: list[Move], work: list[Move]) -> None:
     """Whatever was committed and whatever was done since, the same split and the same files come back."""
     with tempfile.TemporaryDirectory() as room:

@@ -116,6 +116,7 @@ def test_a_span_and_a_block_hold_whatever_is_in_them(text: str) -> None:
 
 
 @pytest.mark.parametrize("unit", ["a", "é", "\U0001f600", "`", "word ", "\n"])
+@pytest.mark.slow
 def test_it_is_never_too_long(unit: str) -> None:
     """Within 65,536 characters however much there is; what is cut is said to be, and the way to answer stays."""
     much = unit * (200_000 // len(unit))

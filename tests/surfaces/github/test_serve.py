@@ -185,6 +185,7 @@ def test_strangers_get_little(team: Team) -> None:
             connection.close()
 
 
+@pytest.mark.slow
 def test_what_was_missed_is_swept_up(team: Team) -> None:
     """Comments that came while nobody listened."""
     gate = team.ask("Which?")
