@@ -24,7 +24,7 @@ from testbed.repositories import Clone
 VERBS = (
     *("ask", "wait", "check", "respond", "withdraw", "stop", "comment"),
     *("edit", "list", "show", "status", "log", "sync", "signal", "verify"),
-    *("diff", "worktree", "tree", "watch", "resume_gate", "archive", "init", "doctor", "policy_check"),
+    *("diff", "worktree", "tree", "watch", "resume", "archive", "init", "doctor", "policy_check"),
     "session_drop",
 )
 INTERACTIVE = ("ask_interactive", "pause")
@@ -48,7 +48,6 @@ SAID_OTHERWISE = {"option", "message", "pairs", "for_", "most", "most_", "gate_i
 VERB_OF = {
     "session_drop": ("session", "drop"),
     "policy_check": ("policy", "check"),
-    "resume_gate": ("resume",),
 }
 
 

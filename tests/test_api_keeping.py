@@ -156,19 +156,19 @@ def test_an_answer_is_acted_on(repo: Clone, agent: Agent) -> None:
     first = gitgate.ask("One?", agent="scripted", session="session-1")
     second = gitgate.ask("Two?", agent="scripted", session="session-1")
     with pytest.raises(errors.StillWaiting, match="nobody has answered"):
-        gitgate.resume_gate(first)
+        gitgate.resume(first)
     for gate in (first, second):
         gitgate.respond(gate, "this")
-    (done,) = gitgate.resume_gate(first)
+    (done,) = gitgate.resume(first)
     assert (done.gate, done.result, done.attempt) == (first.id, "resumed", 1)
-    assert [one.gate for one in gitgate.resume_gate(all=True)] == [second.id]
+    assert [one.gate for one in gitgate.resume(all=True)] == [second.id]
     assert agent.starts == [first.id, second.id]
-    assert gitgate.resume_gate(all=True) == ()
+    assert gitgate.resume(all=True) == ()
     for wrong in ({}, {"id": first.id, "all": True}):
         with pytest.raises(errors.Usage, match="name a gate, or all=True"):
-            gitgate.resume_gate(**wrong)  # type: ignore[arg-type]
+            gitgate.resume(**wrong)  # type: ignore[arg-type]
     with pytest.raises(errors.Conflict):
-        gitgate.resume_gate(first)
+        gitgate.resume(first)
 
 
 def test_a_failed_resumption_is_an_error(repo: Clone, agent: Agent) -> None:
@@ -179,8 +179,8 @@ def test_a_failed_resumption_is_an_error(repo: Clone, agent: Agent) -> None:
     for gate in (named, other):
         gitgate.respond(gate, "this")
     with pytest.raises(errors.Failure, match="was not resumed"):
-        gitgate.resume_gate(named)
-    (failed,) = gitgate.resume_gate(all=True)
+        gitgate.resume(named)
+    (failed,) = gitgate.resume(all=True)
     assert (failed.gate, failed.result) == (other.id, "failed")
     assert failed.reason
 
@@ -195,7 +195,7 @@ def test_an_answer_resumes_where_that_is_allowed(repo: Clone, agent: Agent) -> N
     until(lambda: gitgate.show(resumed).state == "resumed")
     assert resumed.id in agent.starts
     gitgate.respond(detached, "this", resume=False)
-    (started,) = gitgate.resume_gate(detached, detach=True)
+    (started,) = gitgate.resume(detached, detach=True)
     assert (started.result, started.gate) == ("started", detached.id)
     until(lambda: gitgate.show(detached).state == "resumed")
     until(lambda: gitgate.show(left).state == "resumed")

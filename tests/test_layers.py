@@ -62,7 +62,7 @@ def test_the_whole_house_is_read() -> None:
         ("render/text.py", "import click", "owner"),
         ("service/asking.py", "import subprocess", "owner"),
         ("service/asking.py", "import os\nos.system('ls')", "process"),
-        ("resume/start.py", "from os import execvp as go\ngo('a', ['a'])", "process"),
+        ("resumption/start.py", "from os import execvp as go\ngo('a', ['a'])", "process"),
         ("cli/ask.py", "import asyncio\nasyncio.create_subprocess_exec('a')", "process"),
         ("service/asking.py", "print('hello')", "talk"),
         ("render/text.py", "import sys\nsys.stdout.write('a')", "talk"),

@@ -18,7 +18,7 @@ from ..errors import GateError
 from .asker import ask, check, wait, withdraw
 from .conversation import Checkpoint, SessionResult
 from .interactive import Interactive, ask_interactive, pause
-from .keeper import archive, doctor, init, policy_check, resume_gate, session_drop
+from .keeper import archive, doctor, init, policy_check, resume, session_drop
 from .looker import diff, tree, watch, worktree
 from .person import comment, edit, respond, signal, stop
 from .reader import list, log, show, status, sync, verify  # noqa: A004 - the verb's name
@@ -61,7 +61,7 @@ __all__ = [
     "pause",
     "policy_check",
     "respond",
-    "resume_gate",
+    "resume",
     "session_drop",
     "show",
     "signal",

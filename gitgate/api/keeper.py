@@ -89,7 +89,7 @@ def policy_check(
         )
 
 
-def resume_gate(
+def resume(
     id: str | Gate | None = None,
     *,
     all: bool = False,
@@ -98,11 +98,11 @@ def resume_gate(
     directory: Directory = None,
 ) -> tuple[Resumed, ...]:
     """Claim what is answered and start its agent again; stays until the agent is done, unless `detach` or another runner
-    than the local one is to do it. A gate that was named and is not resumed is an error. (`gitgate.resume` is a package.)
+    than the local one is to do it. A gate that was named and is not resumed is an error.
 
-    >>> gitgate.resume_gate("7k2f")[0].commits
+    >>> gitgate.resume("7k2f")[0].commits
     """
-    from ..resume.calls import call, refuse_waiting
+    from ..resumption.calls import call, refuse_waiting
     from ..service.reading import open_gate
 
     if (id is None) == (not all):
@@ -119,7 +119,7 @@ def resume_gate(
 
 
 def only(desk: Desk, gate: Folded) -> Resumed:
-    from ..resume.calls import crew_of, refuse_failed
+    from ..resumption.calls import crew_of, refuse_failed
 
     done = crew_of(desk, desk.progress, threading.Event(), insist=True).act(gate.id)
     refuse_failed(done)
@@ -128,8 +128,8 @@ def only(desk: Desk, gate: Folded) -> Resumed:
 
 def every_one(desk: Desk) -> tuple[Resumed, ...]:
     """All that can be acted on. Interrupted, it hands back what it holds."""
-    from ..resume.calls import crew_of
-    from ..resume.crew import Shift
+    from ..resumption.calls import crew_of
+    from ..resumption.crew import Shift
 
     stopping = threading.Event()
     shift = Shift([crew_of(desk, desk.progress, stopping)], desk.settings.number("maxAgents"), stopping)

@@ -61,7 +61,7 @@ def respond(
 def delivery(desk: Desk, *, resume: bool) -> Deliver:
     """An answer given where the agent ran starts it there; what that takes is loaded only where it is allowed."""
     if resume and desk.settings.flag("resumeHere"):
-        from ..resume.here import deliver_here
+        from ..resumption.here import deliver_here
 
         return deliver_here
     from ..service.publishing import publish

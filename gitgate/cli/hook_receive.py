@@ -35,7 +35,7 @@ def runner(screen: Screen, args: tuple[str, ...]) -> int:
 
 def act_on_calls(desk: Desk) -> int:
     """Acts on everything that can be acted on here, then ends. Its talk is the log."""
-    from ..resume.calls import answer_calls
+    from ..resumption.calls import answer_calls
     from .resume import stop_on_signal
 
     def say(words: str) -> None:

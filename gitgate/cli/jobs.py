@@ -13,7 +13,7 @@ from . import exits
 from .screen import Screen
 
 if TYPE_CHECKING:
-    from ..resume.run import Done
+    from ..resumption.run import Done
     from ..service.desk import Desk
     from ..surfaces.github.client import GitHub
 
@@ -90,7 +90,7 @@ def act_on_gates(
 def act_on_gate(
     screen: Screen, desk: Desk, forge: GitHub, name: str, stopping: threading.Event, vouched: str
 ) -> int:
-    from ..resume.calls import crew_of
+    from ..resumption.calls import crew_of
     from ..service.recording import reload
     from ..surfaces.github.proof import doubt
 

@@ -15,8 +15,8 @@ from .screen import Screen, complete_ids, verb
 if TYPE_CHECKING:
     from ..agents.foreground import Left, Limit
     from ..core.model import Gate
-    from ..resume.joining import Conversation
-    from ..resume.meeting import Chosen
+    from ..resumption.joining import Conversation
+    from ..resumption.meeting import Chosen
     from ..service.desk import Desk
 
 
@@ -47,7 +47,7 @@ def join_command(screen: Screen, gate_id: str | None, next_: bool, **flags: Any)
     desk.refuse_agents("join")
     need_terminal(screen, gate_id)
     gate = chosen(desk, gate_id, next_=next_)
-    from ..resume import joining, meeting
+    from ..resumption import joining, meeting
     from .joined import conclude
 
     with joining.alone(desk, gate):
@@ -133,7 +133,7 @@ def introduce(screen: Screen, desk: Desk, gate: Gate) -> None:
 
 def which(screen: Screen, desk: Desk, gate: Gate, flags: dict[str, Any]) -> Chosen:
     """The agent's own conversation, or, where there is none or it is not to be had here, another one about the question."""
-    from ..resume import joining, meeting
+    from ..resumption import joining, meeting
 
     agent = flags["agent"] or desk.settings.text("joinAgent")
     if flags["new"] or gate.opened.session is None:
@@ -162,7 +162,7 @@ def agreed(
     """The MCP servers of the gate, if a person lets them start: they are commands, and an agent wrote them."""
     import json
 
-    from ..resume import meeting
+    from ..resumption import meeting
 
     mcp = meeting.talk_of(gate).mcp
     servers = mcp.get("mcpServers") if mcp is not None else None
@@ -230,7 +230,7 @@ def open_editor(screen: Screen, desk: Desk, talk: Conversation) -> None:
 def limit_of(gate: Gate, flags: dict[str, Any]) -> Limit | None:
     from ..agents.foreground import Limit
     from ..core.times import parse_duration
-    from ..resume import meeting
+    from ..resumption import meeting
 
     talk = meeting.talk_of(gate)
     seconds = parse_duration(flags["session_timeout"]) if flags["session_timeout"] else talk.timeout
@@ -244,8 +244,8 @@ def limit_of(gate: Gate, flags: dict[str, Any]) -> Limit | None:
 def converse(screen: Screen, desk: Desk, talk: Conversation, limit: Limit | None) -> Ended:
     """The program has the terminal. However it ends, what was said is saved with the gate."""
     from ..agents.foreground import foreground
-    from ..resume import meeting
-    from ..resume.saving import saving
+    from ..resumption import meeting
+    from ..resumption.saving import saving
     from ..service.desk import open_desk
 
     since = desk.clock()
@@ -268,7 +268,7 @@ def converse(screen: Screen, desk: Desk, talk: Conversation, limit: Limit | None
 
 
 def keep(screen: Screen, talk: Conversation) -> None:
-    from ..resume import joining
+    from ..resumption import joining
 
     desk = screen.desk()
     try:

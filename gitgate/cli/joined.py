@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..core.model import Gate
     from ..core.outcomes import Understood
     from ..core.talks import Held
-    from ..resume.joining import Conversation
+    from ..resumption.joining import Conversation
     from ..service.desk import Desk
     from .join import Ended
 
@@ -37,7 +37,7 @@ CANCELLED = "cancelled by the person in the session"
 
 def conclude(screen: Screen, talk: Conversation, ended: Ended, flags: dict[str, Any]) -> int:
     """The gate still waits, unless somebody else decided meanwhile: the answer, an end without one, or not yet."""
-    from ..resume import concluding, joining
+    from ..resumption import concluding, joining
     from ..service.answering import check_open
     from ..service.calling import publish_sessions
     from ..service.deadlines import act
@@ -76,7 +76,7 @@ def replace_note(flags: dict[str, Any], note: str) -> dict[str, Any]:
 
 
 def understood(screen: Screen, desk: Desk, talk: Conversation, ended: Ended) -> Understood | None:
-    from ..resume import concluding
+    from ..resumption import concluding
 
     try:
         return concluding.understand(desk, talk, ended.since)
@@ -95,7 +95,7 @@ def unasked(
     flags: dict[str, Any],
 ) -> int:
     """With --yes: an outcome beyond doubt is the answer; anything else is for a person."""
-    from ..resume import concluding
+    from ..resumption import concluding
 
     if said is None or said.value is None or not said.sure:
         screen.say("the session did not say beyond doubt what was decided; --yes takes nothing less")
@@ -169,7 +169,7 @@ def record(
     flags: dict[str, Any],
     held: Held,
 ) -> int:
-    from ..resume import joining
+    from ..resumption import joining
     from ..service.answering import Manner, respond
     from ..service.publishing import publish
     from .respond import delivery, tell_answered
@@ -200,7 +200,7 @@ def end(
     flags: dict[str, Any],
 ) -> int:
     """The gate is over without an answer; the agent does not go on."""
-    from ..resume import joining
+    from ..resumption import joining
     from ..service.remarks import stop
     from .whereto import tell_trouble, where
 
@@ -213,7 +213,7 @@ def end(
 
 
 def leave(screen: Screen, desk: Desk, talk: Conversation) -> int:
-    from ..resume import joining
+    from ..resumption import joining
 
     short = talk.gate.id[:6]
     screen.warn("")

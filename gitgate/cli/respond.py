@@ -152,7 +152,7 @@ def delivery(desk: Desk, flags: dict[str, Any]) -> dict[str, Any]:
     """An answer given where the agent ran starts it there; what that takes is loaded only where it is allowed."""
     if flags["no_resume"] or not desk.settings.flag("resumeHere"):
         return {}
-    from ..resume.here import deliver_here
+    from ..resumption.here import deliver_here
 
     return {"deliver": deliver_here}
 

@@ -14,7 +14,7 @@ from .screen import Screen, gate_argument, verb
 
 if TYPE_CHECKING:
     from ..core.model import Gate
-    from ..resume.run import Done
+    from ..resumption.run import Done
     from ..service.desk import Desk
 
 
@@ -34,7 +34,7 @@ def resume_command(screen: Screen, gate_id: str | None, all_: bool, runner: str 
     desk = screen.desk()
     name = runner or desk.settings.text("runner")
     if gate_id is not None:
-        from ..resume.calls import refuse_waiting
+        from ..resumption.calls import refuse_waiting
         from ..service.reading import open_gate
 
         gate = open_gate(desk, gate_id)
@@ -47,7 +47,7 @@ def resume_command(screen: Screen, gate_id: str | None, all_: bool, runner: str 
 
 def elsewhere(screen: Screen, desk: Desk, name: str, gate: str) -> int:
     """Leave it to a runner."""
-    from ..resume.calls import call
+    from ..resumption.calls import call
 
     log = call(desk, gate, name)
     screen.emit("resume", {"runner": name, "log": log, "gate": gate or None}, "")
@@ -56,7 +56,7 @@ def elsewhere(screen: Screen, desk: Desk, name: str, gate: str) -> int:
 
 
 def one(screen: Screen, desk: Desk, gate: Gate) -> int:
-    from ..resume.calls import crew_of, refuse_failed
+    from ..resumption.calls import crew_of, refuse_failed
 
     with stop_on_signal() as stopping:
         done = crew_of(desk, screen.say, stopping, insist=True).act(gate.id)
@@ -66,8 +66,8 @@ def one(screen: Screen, desk: Desk, gate: Gate) -> int:
 
 
 def every(screen: Screen, desk: Desk) -> int:
-    from ..resume.calls import crew_of
-    from ..resume.crew import Shift
+    from ..resumption.calls import crew_of
+    from ..resumption.crew import Shift
 
     with stop_on_signal() as stopping:
         shift = Shift([crew_of(desk, screen.say, stopping)], desk.settings.number("maxAgents"), stopping)

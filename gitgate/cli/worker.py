@@ -24,7 +24,7 @@ def worker_command(
 
     SIGTERM and Ctrl-C end it cleanly: agents are stopped, and what it holds is handed back.
     """
-    from ..resume.worker import Plan, work
+    from ..resumption.worker import Plan, work
     from .resume import stop_on_signal
 
     places = known(screen, directories, everywhere=everywhere)

@@ -39,13 +39,13 @@ STEPS = {
     "before the claim": ("gitgate.service.claiming", "move", "before"),
     "claimed": ("gitgate.service.claiming", "move", "after"),
     "the claim not yet known here": ("gitgate.service.claiming", "follow", "before"),
-    "the place made": ("gitgate.resume.place", "with_branch_news", "before"),
+    "the place made": ("gitgate.resumption.place", "with_branch_news", "before"),
     "about to start": ("gitgate.agents.process", "begin", "before"),
     "started": ("gitgate.agents.process", "begin", "after"),
-    "finished, not recorded": ("gitgate.resume.delivery", "gather", "before"),
-    "commits made, not recorded": ("gitgate.resume.delivery", "gather", "after"),
+    "finished, not recorded": ("gitgate.resumption.delivery", "gather", "before"),
+    "commits made, not recorded": ("gitgate.resumption.delivery", "gather", "after"),
     "recorded, not known here": ("gitgate.service.holding", "follow", "before"),
-    "recorded, not cleaned up": ("gitgate.resume.delivery", "clean_up", "before"),
+    "recorded, not cleaned up": ("gitgate.resumption.delivery", "clean_up", "before"),
 }
 STARTED_TWICE = {"started"}
 # Each takes seconds; these say most, and the others run with the slow ones.

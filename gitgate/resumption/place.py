@@ -1,4 +1,4 @@
-"""Resume: where the agent goes on. The very directory that it left, when that still fits; else a working tree of its own.
+"""Resumption: where the agent goes on. The very directory that it left, when that still fits; else a working tree of its own.
 
 What a person changed in that directory meanwhile is kept, and told. What happened to the branch meanwhile is told too,
 with the conflicts that merging it would bring; nothing is merged on anybody's behalf.

@@ -1,4 +1,4 @@
-"""Resume: a runner is called, and one runner of a repository answers however many calls there are.
+"""Resumption: a runner is called, and one runner of a repository answers however many calls there are.
 
 A call is a mark that is made before the runner is started; whoever works looks for marks until none is left, and looks
 once more after letting go of the lock, so that no call falls between two runners.

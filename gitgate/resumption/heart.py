@@ -1,4 +1,4 @@
-"""Resume: keeps a claim alive while an agent works, beside it, and says when it is lost.
+"""Resumption: keeps a claim alive while an agent works, beside it, and says when it is lost.
 
 A claim that can no longer be renewed counts as lost before its term is over: whoever watches it waits out the whole term,
 so that the agent has stopped before another one starts.

@@ -1,4 +1,4 @@
-"""Resume: an answer that is given where the agent ran starts it there, at once.
+"""Resumption: an answer that is given where the agent ran starts it there, at once.
 
 Answer, claim and lease go in one push, so that nobody else begins with it meanwhile; a runner that outlives the command
 takes the claim from there.

@@ -1,4 +1,4 @@
-"""Resume: which conversation a person joins, and what it is given: the question, a way to say how it ended, its terms.
+"""Resumption: which conversation a person joins, and what it is given: the question, a way to say how it ended, its terms.
 
 The agent's own conversation where there is one; else the one that was begun for this gate earlier; else a new one, which
 may branch off from that of an earlier gate. What the asker wants for it (a model, instructions, a folder) is text for the

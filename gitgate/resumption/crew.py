@@ -1,4 +1,4 @@
-"""Resume: several gates at once, in one repository or many, never more agents than the machine is to run.
+"""Resumption: several gates at once, in one repository or many, never more agents than the machine is to run.
 
 The same crew serves `git gate resume --all`, the runner that a hook starts, and the worker that stays.
 """

@@ -1,4 +1,4 @@
-"""Resume: one gate, from its answer to its outcome: claim, restore, start, keep the claim, read the ending, record it."""
+"""Resumption: one gate, from its answer to its outcome: claim, restore, start, keep the claim, read the ending, record it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resume: what is noted of the place where an agent works, for whoever comes after a runner that was killed."""
+"""Resumption: what is noted of the place where an agent works, for whoever comes after a runner that was killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resume: a claim that one process took and another acts on: whoever answers claims at once, and a runner takes it from there.
+"""Resumption: a claim that one process took and another acts on: whoever answers claims at once, and a runner takes it from there.
 
 What is written down is ours alone; with it goes nothing that the refs do not say.
 """

@@ -1,4 +1,4 @@
-"""Resume: the hooks of ours that a resumed agent runs with, by program, in the program's own form.
+"""Resumption: the hooks of ours that a resumed agent runs with, by program, in the program's own form.
 
 They are the machine's, never the branch's: a working tree's own settings stay off.
 """

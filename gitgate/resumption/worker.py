@@ -1,4 +1,4 @@
-"""Resume: a worker stays, and acts on answers and deadlines as they come, in one repository or in many."""
+"""Resumption: a worker stays, and acts on answers and deadlines as they come, in one repository or in many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resume: what the agent made, on its way to its branch: by fast-forward, or on a branch of its own that is named."""
+"""Resumption: what the agent made, on its way to its branch: by fast-forward, or on a branch of its own that is named."""
 
 from __future__ import annotations
 

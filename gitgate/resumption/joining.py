@@ -1,4 +1,4 @@
-"""Resume: a person opens the conversation of an agent that waits: who may, where, and what is kept of it afterwards.
+"""Resumption: a person opens the conversation of an agent that waits: who may, where, and what is kept of it afterwards.
 
 Nothing is decided here and nothing claimed: while they talk, and after that, the gate waits for its answer.
 """

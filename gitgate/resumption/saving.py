@@ -1,4 +1,4 @@
-"""Resume: a conversation is saved every few minutes while it lasts, so that whatever ends it costs little.
+"""Resumption: a conversation is saved every few minutes while it lasts, so that whatever ends it costs little.
 
 Beside the program that has the terminal, and without a word: a thread that dies with us, and git processes that have neither
 the terminal nor a part in what is typed.

@@ -1,4 +1,4 @@
-"""Resume: how the agent is started: what it is told, where, and with which surroundings."""
+"""Resumption: how the agent is started: what it is told, where, and with which surroundings."""
 
 from __future__ import annotations
 

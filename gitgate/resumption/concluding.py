@@ -1,4 +1,4 @@
-"""Resume: what a conversation came to, read when the person has left it. Read, not decided: that is the person's part."""
+"""Resumption: what a conversation came to, read when the person has left it. Read, not decided: that is the person's part."""
 
 from __future__ import annotations
 

@@ -1,1 +1,0 @@
-"""Resume: claims an answer, restores the work and the session, starts the agent, reports."""
