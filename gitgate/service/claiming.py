@@ -21,7 +21,7 @@ from ..core.states import FAILED, RESUMING
 from ..errors import Conflict, IllegalEvent, LostRace, PushRefused, RemoteUnreachable
 from ..store.records import Signature
 from ..store.refs import LEASES, OPEN
-from ..store.remote import Fate, RefMove
+from ..store.remote import Fate, RefMove, tracking
 from .desk import Desk
 from .leases import Sightings, is_lapsed, load_lease, shared_at, sightings
 from .policing import check_told
@@ -97,7 +97,8 @@ def made_known(desk: Desk, gate: Gate) -> tuple[Gate, str | None, str | None]:
     remote = remote_of(desk)
     if remote is None:
         return gate, None, gate.tip
-    known = desk.tracked(remote, gate.id)
+    # Asked of the process that reads objects, which composing the claim needs anyway.
+    known = desk.tip(tracking(remote, OPEN + gate.id))
     if known is None and gate.state != RESUMING:
         gate = publish(desk, gate, work=may_publish_work(desk)).gate
         known = desk.tracked(remote, gate.id)
