@@ -157,6 +157,18 @@ def test_the_branch_may_be_named(ann: Seat, server: Clone) -> None:
     assert "is for bob to answer" in pushed(ann, say(ann, gate, push=False).gate, "ada")
 
 
+def test_a_head_that_nobody_pushed_hides_no_policy(ann: Seat, server: Clone) -> None:
+    """It stands on the branch that they did push; where there is no branch at all, there is none."""
+    gate = gate_of(ann)
+    publish_policy(server, PEOPLE + "  who: [bob]\n")
+    answered = say(ann, gate, push=False).gate
+    server.git("symbolic-ref", "HEAD", "refs/heads/elsewhere")
+    assert "is for bob to answer" in pushed(ann, answered, "ada")
+    server.git("update-ref", "-d", "refs/heads/main")
+    assert list(server.refs("refs/heads")) == []
+    assert pushed(ann, answered, "ada") == ""
+
+
 def test_whose_agent_asked_is_no_pretence(ann: Seat, server: Clone) -> None:
     """Where that person may not answer, a question is in the name of whoever pushes it."""
     publish_policy(server, PEOPLE + "  requester_may_answer: false\n")
