@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gitgate.core.model import Gate
 from gitgate.service.remarks import comment, withdraw
 from gitgate.service.syncing import sync
@@ -85,9 +83,9 @@ def test_hundreds_of_refs_that_are_no_gates(ann: Seat, bob: Seat, bare: Clone) -
     head = bare.git("rev-parse", "main")
     bare.git("update-ref", "--stdin", input="".join(f"create refs/hitl/open/{name} {head}\n" for name in odd))
     heard: list[str] = []
-    desk = replace(bob.desk, progress=heard.append)
+    desk = bob.desk
+    desk.progress = heard.append
     done = sync(desk)
-    desk.close()
     assert done.new == [gate.id]
     assert set(odd) == set(done.broken)
     assert "reading gates: 500 of 501" in heard

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from gitgate.core.answers import Given
+from gitgate.service import receiving
 from gitgate.service.answering import Manner, respond
 from gitgate.service.claiming import claim
+from gitgate.service.receiving import Update, refusals
 from gitgate.service.recording import reload
 from gitgate.service.syncing import sync
 from gitgate.store.records import Signature
@@ -223,3 +225,73 @@ def test_many_refs_are_judged_in_one_process(ann: Seat, server: Clone, cli: Comm
     assert said.count("remote: gate: ") == 1
     sync(ann.desk)
     assert server.refs()[OPEN + gates[1].id] == answered[1].tip
+
+
+# judged without a push: what a hook is told, and what it says
+
+
+def judged(seat: Seat, *updates: Update) -> list[str]:
+    return list(refusals(seat.desk, updates).values())
+
+
+def test_more_refs_than_anybody_pushes(alone: Seat, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of it is looked at; a ref that stays as it is does not speak against any."""
+    monkeypatch.setattr(receiving, "MOST_REFS", 2)
+    head = alone.clone.git("rev-parse", "HEAD")
+    same = [Update(head, head, f"{OPEN}zzzz22222{n}") for n in range(3)]
+    assert judged(alone, *same[:2]) == []
+    assert judged(alone, *same) == ["expected at most 2 refs in a push; found 3"]
+
+
+def test_a_session_belongs_to_an_open_gate(alone: Seat) -> None:
+    """It may be saved anew and erased at any time, and is a commit."""
+    gate, ref = alone.ask(), "refs/hitl/sessions/"
+    saved = alone.clone.refs()[ref + gate.id]
+    blob = alone.clone.git("rev-parse", "HEAD:README")
+    assert judged(alone, Update(None, saved, ref + gate.id)) == []
+    assert judged(alone, Update(saved, None, ref + gate.id)) == []
+    (said,) = judged(alone, Update(None, blob, ref + gate.id))
+    assert "commit" in said
+    for name in ("2222222222", "any"):
+        assert "no open gate" in judged(alone, Update(None, saved, ref + name))[0]
+
+
+def test_a_lease_on_a_gate_that_is_gone(alone: Seat) -> None:
+    """There is nothing to act on."""
+    gate = alone.answer(alone.ask())
+    held = claim(alone.desk, gate, claimant())
+    lease = Update(None, held.lease, f"refs/hitl/leases/{gate.id}")
+    assert judged(alone, lease) == []
+    assert (
+        f"no open gate {gate.id} to act on"
+        in judged(alone, Update(held.claim, None, OPEN + gate.id), lease)[1]
+    )
+
+
+def test_what_is_only_added_to(alone: Seat) -> None:
+    """A workflow's journal and a month of the archive: what was there is among the first parents of what comes."""
+    one, other = alone.clone.commit("one"), alone.clone.commit("other")
+    unrelated = alone.clone.git("commit-tree", "HEAD^{tree}", "-m", "unrelated")
+    beside = alone.clone.git("commit-tree", "HEAD^{tree}", "-p", unrelated, "-p", one, "-m", "beside")
+    for ref in ("refs/hitl/runs/deploy", "refs/hitl/archive/2026-01"):
+        assert judged(alone, Update(None, one, ref), Update(one, other, ref)) == []
+        for new in (unrelated, beside):
+            assert "only grows, by first parents" in judged(alone, Update(one, new, ref))[0]
+    assert judged(alone, Update(one, None, "refs/hitl/runs/deploy")) == []
+
+
+def test_evidence_may_be_rewritten(alone: Seat) -> None:
+    """That is how it is erased; it is named by its month."""
+    head = alone.clone.git("rev-parse", "HEAD")
+    assert judged(alone, Update(head, None, "refs/hitl/evidence/2026-01")) == []
+    assert "named by its month" in judged(alone, Update(None, head, "refs/hitl/evidence/all"))[0]
+
+
+def test_work_whose_gate_comes_with_it(alone: Seat) -> None:
+    """The record is looked for in the push and in what is here; work may be erased once its gate is gone."""
+    alone.clone.write("partial", "p")
+    gate = alone.ask()
+    work, ref = gate.opened.work.commit, f"refs/hitl/work/{gate.id}"
+    assert judged(alone, Update(None, work, ref), Update(None, gate.tip, OPEN + gate.id)) == []
+    assert judged(alone, Update(None, work, ref)) == []
+    assert judged(alone, Update(work, None, "refs/hitl/work/2222222222")) == []
