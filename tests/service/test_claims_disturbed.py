@@ -23,6 +23,8 @@ from meanwhile import Meanwhile
 from resuming import Clock, Seat, claimant
 from testbed.repositories import Clone
 
+# Many small ones, over real pushes: together they would weigh on every run.
+pytestmark = pytest.mark.slow
 OPEN, LEASES = "refs/hitl/open/", "refs/hitl/leases/"
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gitgate.core.model import Gate
 from gitgate.service.remarks import comment, withdraw
 from gitgate.service.syncing import sync
 from meanwhile import Meanwhile
 from resuming import Clock, Seat
 from testbed.repositories import Clone
+
+# Many small ones, over real pushes: together they would weigh on every run.
+pytestmark = pytest.mark.slow
 
 
 def remark(seat: Seat, gate: Gate, text: str = "wait", *, push: bool = False) -> None:

@@ -30,6 +30,8 @@ from resuming import TERM, Clock, Seat, claimant
 from signing import make_key, publish_policy
 from testbed.repositories import Clone
 
+# Many small ones, over real pushes: together they would weigh on every run.
+pytestmark = pytest.mark.slow
 OPEN = "refs/hitl/open/"
 
 

@@ -208,6 +208,7 @@ def nested(clone: Clone, folders: int) -> str:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("folders", "seen"), [(1, True), (12, False)])
 def test_links_and_endless_folders_stay_out(alone: Seat, folders: int, *, seen: bool) -> None:
     """A link could lead anywhere, and no conversation is that deep."""
@@ -284,6 +285,7 @@ def test_what_was_encrypted_is_judged_too(alone: Seat, plain: bytes) -> None:
 # erasing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["abc", "2222222222"])
 def test_nothing_to_erase(ann: Seat, name: str) -> None:
     """Half a name might mean another gate's, and a gate without a session has none to lose."""
@@ -298,6 +300,7 @@ def test_erased_in_a_repository_of_ones_own(alone: Seat) -> None:
     assert REF + gate.id not in alone.clone.refs()
 
 
+@pytest.mark.slow
 def test_erased_by_somebody_who_never_had_it(ann: Seat, bob: Seat, bare: Clone) -> None:
     """It is enough that the shared repository has it."""
     gate = ann.ask()
@@ -308,6 +311,7 @@ def test_erased_by_somebody_who_never_had_it(ann: Seat, bob: Seat, bare: Clone) 
     assert REF + gate.id not in bare.refs()
 
 
+@pytest.mark.slow
 def test_a_server_that_keeps_it(ann: Seat, bare: Clone) -> None:
     """Ours stays as well, so that the same command can be given again; nobody believes it gone."""
     gate = ann.ask()
