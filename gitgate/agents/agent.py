@@ -63,9 +63,9 @@ class Start:
 
     `deferred`: the conversation stopped at a tool call that waits for its answer from our hook, so that nothing is said
     to it; without that hook the call would simply be made. `hooks` are ours, in the program's own form: they ask and they
-    answer. `folder` is new and private to this start: files for the agent and its output go there. `answer` is the answer
-    as a document, `told` the same as plain texts (verdict, answer, note, by). The environment is made from `env`, scrubbed,
-    and `extra_env`, which is not.
+    answer. `permissions` are the project's rules on tools, from its protected branch. `folder` is new and private to this
+    start: files for the agent and its output go there. `answer` is the answer as a document, `told` the same as plain texts
+    (verdict, answer, note, by). The environment is made from `env`, scrubbed, and `extra_env`, which is not.
     """
 
     gate: str
@@ -75,6 +75,7 @@ class Start:
     session: SessionRef | None = None
     deferred: bool = False
     hooks: Mapping[str, object] = field(default_factory=dict)
+    permissions: Mapping[str, object] = field(default_factory=dict)
     answer: bytes = b""
     told: Mapping[str, str] = field(default_factory=dict)
     settings: AgentSettings = AgentSettings()

@@ -94,13 +94,15 @@ class Claude:
         return Launch(tuple(argv), request.cwd, env, request.folder, files=files)
 
     def _command(self, request: Start, *flags: str) -> tuple[str, ...]:
-        """The program with every flag that keeps the worktree's own settings out, and with our hooks."""
+        """The program with every flag that keeps the worktree's own settings out, and with our hooks and the project's rules."""
         settings = request.settings
         sources = "user,project" if settings.project_settings else "user"
         servers = () if settings.project_servers else ("--strict-mcp-config",)
-        hooks = ("--settings", json.dumps({"hooks": request.hooks})) if request.hooks else ()
+        given = {"hooks": request.hooks, "permissions": request.permissions}
+        ours = {name: value for name, value in given.items() if value}
         program = settings.program or (self.name,)
-        return (*program, *flags, "--setting-sources", sources, *servers, *settings.arguments, *hooks)
+        last = ("--settings", json.dumps(ours)) if ours else ()
+        return (*program, *flags, "--setting-sources", sources, *servers, *settings.arguments, *last)
 
     def _resuming(self, request: Start) -> tuple[str, ...]:
         return ("--resume", need_session_id(request.session.id)) if request.session else ()

@@ -25,7 +25,7 @@ from ..core.model import Gate, Question
 from ..core.session import SavedSession, SessionRef
 from ..core.talks import Talk
 from ..errors import Conflict, Failure, GateError
-from ..service import agency, channel, presence, sessions
+from ..service import agency, bylaws, channel, presence, sessions
 from ..service.desk import Desk
 from ..service.reading import find_gate
 from . import joining
@@ -227,6 +227,7 @@ def request(
         prompt=briefing.fitted(gate, str(folder / BRIEF)) if chosen.id else "",
         session=SessionRef(agent, chosen.saved.id, chosen.saved.directory) if chosen.saved.id else None,
         hooks=hooks_of(agent),
+        permissions=bylaws.permissions(desk, agent),
         settings=agency.agent_settings(desk, agent),
         env=desk.settings.env,
         extra_env=around,

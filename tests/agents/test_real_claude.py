@@ -118,6 +118,21 @@ def test_a_denied_call_is_not_made(tmp_path: Path, machine: MakeMachine, scripte
     assert sorted(path.parent.name for path in tmp_path.glob("*/deployed")) == ["allowed"]
 
 
+def test_the_projects_rules_hold(tmp_path: Path, machine: MakeMachine, scripted: MakeModel) -> None:
+    """Resumed without the branch's own settings, what the protected branch permits is done and what it forbids is not."""
+    calls = [
+        ("Bash", {"command": "touch one"}),
+        ("Bash", {"command": "mkdir two"}),
+        ("Bash", {"command": "touch three"}),
+    ]
+    model = scripted(Reply("Hello."), Reply("Trying.", calls, when="GO-ON"), Reply("Over.", repeat=True))
+    here = machine("here", model)
+    began = here.run(tmp_path / "place", "FIRST")
+    rules = {"allow": ["Bash(touch one)", "Bash(touch three)"], "deny": ["Bash(touch three)"]}
+    assert here.run(tmp_path / "place", "GO-ON", began.session, permissions=rules).result is Result.DONE
+    assert sorted(path.name for path in (tmp_path / "place").iterdir()) == ["one"]
+
+
 def test_a_session_that_went_on_here_is_not_overwritten(
     tmp_path: Path, machine: MakeMachine, scripted: MakeModel
 ) -> None:

@@ -83,6 +83,7 @@ class Machine:
         session: str = "",
         *,
         env: Mapping[str, str] | None = None,
+        permissions: Mapping[str, object] | None = None,
         **changes: object,
     ) -> Outcome:
         """One run through the adapter: a new conversation, or a resumed one, with a prompt or without."""
@@ -96,6 +97,7 @@ class Machine:
             session=SessionRef("claude", session) if session else None,
             deferred=not prompt,
             hooks=self.hooking,
+            permissions=permissions or {},
             settings=replace(self.settings, **changes),  # type: ignore[arg-type]
             env={**self.env, **(env or {})},
         )
