@@ -26,7 +26,7 @@ from gitgate.service.desk import open_desk
 from testbed.command import COMMAND, Command, Outcome
 from testbed.repositories import Clone
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.thorough, pytest.mark.timeout(300)]
 
 
 @dataclass

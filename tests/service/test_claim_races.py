@@ -65,6 +65,7 @@ def test_one_of_eight_clones_wins(
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.timeout(300)
 def test_one_of_eight_clones_wins_each_of_25_rounds(
     ann: Seat, bare: Clone, clone_of: Callable[..., Clone], clock: Clock

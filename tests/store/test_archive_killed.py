@@ -60,7 +60,7 @@ def reachable(clone: Clone, tip: str) -> bool:
 
 
 # Every step takes a while with a server: by default some of them, and in turn each when all tests are run.
-STRIDES = [7, pytest.param(1, marks=pytest.mark.slow)]
+STRIDES = [7, pytest.param(1, marks=[pytest.mark.slow, pytest.mark.thorough])]
 
 
 def steps_of(action: Callable[[], object]) -> int:
