@@ -171,19 +171,17 @@ def test_archived_records_that_cannot_be_read(alone: Seat) -> None:
 
 def test_open_records_that_cannot_be_read(alone: Seat) -> None:
     """One that only says that it is closed is not folded away, nor does it stop the others or the log."""
-    gate = alone.ask()
-    tree = alone.clone.git("rev-parse", "HEAD^{tree}")
-    words = alone.clone.git("log", "-1", "--format=%B", alone.answer(gate).tip)
-    said = words.replace(gate.id, "zzzz222222").replace("State: answered", "State: stopped")
-    forged = alone.clone.git("commit-tree", tree, "-m", said)
+    gate = alone.answer(ask(alone.desk, Draft((Question("answer", "Which?", "text"),), agent="plain")).gate)
+    words = alone.clone.git("log", "-1", "--format=%B", gate.tip).replace(gate.id, "zzzz222222")
+    forged = alone.clone.git("commit-tree", "HEAD^{tree}", "-m", words)
     alone.clone.git("update-ref", f"{OPEN}zzzz222222", forged)
     heard: list[str] = []
     desk = alone.desk
     desk.progress = heard.append
-    assert fold_closed(desk).folded == []
+    assert fold_closed(desk).folded == [gate.id]
     assert {event["gate"] for event in events_of_all(desk)} == {gate.id}
-    assert f"{OPEN}zzzz222222" in alone.clone.refs()
-    assert any(words.startswith("zzzz222222: ") for words in heard)
+    assert list(alone.clone.refs(OPEN)) == [f"{OPEN}zzzz222222"]
+    assert [words.partition(": ")[0] for words in heard if words.startswith("zzzz")] == ["zzzz222222"] * 2
 
 
 # where things stand
@@ -205,12 +203,13 @@ def test_what_is_told_of_a_gate_with_a_deadline(alone: Seat, clock: Clock) -> No
 
 
 def test_a_gate_that_cannot_be_read_is_not_called_stalled(alone: Seat, clock: Clock) -> None:
-    """It is broken, which is another thing."""
+    """It is broken, which is another thing; so is one that only says that somebody acts on it."""
     gate = alone.answer(alone.ask())
     clock.pass_by(86_400)
     summary = summary_of(gate.id, gate.tip, alone.clone.git("log", "-1", "--format=%B", gate.tip))
     assert stalled(alone.desk, summary)
     assert not stalled(alone.desk, summary._replace(tip=alone.clone.git("rev-parse", "HEAD")))
+    assert not stalled(alone.desk, summary._replace(state="resuming"))
 
 
 def test_a_clone_that_never_asked_cannot_tell(ann: Seat, clock: Clock) -> None:
