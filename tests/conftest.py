@@ -78,6 +78,13 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     return home
 
 
+@pytest.fixture
+def unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a process loads is its own: one whose coverage is measured loads modules for that as well."""
+    for name in [name for name in os.environ if name.startswith(("COVERAGE_", "COV_CORE_"))]:
+        monkeypatch.delenv(name)
+
+
 @dataclass(frozen=True)
 class Person:
     """Who is at the keyboard."""

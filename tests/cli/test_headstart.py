@@ -53,6 +53,7 @@ def test_a_shell_that_completes_begins_nothing(repo: Clone) -> None:
     assert head_start([], {**environment(), COMPLETING: "bash_complete"}) is None
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_git_is_begun_before_click_is_imported(repo: Clone) -> None:
     """Else the longest import would come first, and git with nothing to do."""
     code = (
@@ -64,6 +65,7 @@ def test_git_is_begun_before_click_is_imported(repo: Clone) -> None:
     assert said.stdout.startswith("False\n"), said.stderr
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_a_list_loads_no_more_than_it_needs(repo: Clone, ask: Ask) -> None:
     """Records, documents, policies and conversations are for verbs about one gate; their libraries even more so."""
     ask("Which?")

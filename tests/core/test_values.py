@@ -111,6 +111,7 @@ def test_one_that_changes() -> None:
         hash(one)
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_defining_values_imports_nothing_for_it() -> None:
     """A receiving hook starts in the time that importing `dataclasses` would take."""
     code = "import sys, gitgate.core.fold, gitgate.core.model; print('dataclasses' in sys.modules)"
