@@ -16,6 +16,8 @@ from signing import make_key, publish_policy
 from testbed.command import Command
 from testbed.repositories import Clone, GitError
 
+pytestmark = pytest.mark.slow
+
 ONLY_BOB, ANYONE = "policy: {who: bob@example.org}\n", "policy: {who: anyone}\n"
 
 
@@ -52,7 +54,6 @@ def by_push_remote(clone: Clone, patch: pytest.MonkeyPatch, name: str) -> None:
 
 @pytest.mark.parametrize("how", [by_file, by_environment, by_branch, by_push_remote])
 @pytest.mark.parametrize("name", ["fork", "nowhere", "https://fork.example/x.git"])
-@pytest.mark.slow
 def test_where_gates_go_does_not_choose_the_policy(
     forked: Seat, monkeypatch: pytest.MonkeyPatch, how: Callable[..., None], name: str
 ) -> None:

@@ -22,6 +22,8 @@ from signing import make_key, publish_policy
 from testbed.command import Command
 from testbed.repositories import Clone
 
+pytestmark = pytest.mark.slow
+
 ADA, BOB = "Ada Lovelace <ada@example.org>", "Bob <bob@example.org>"
 ANYONE, ONLY_BOB = "policy: {who: anyone}\n", "policy:\n  rules:\n    - {name: bobs, who: bob@example.org}\n"
 DAY = 86_400

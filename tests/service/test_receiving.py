@@ -22,6 +22,8 @@ from resuming import Seat, claimant
 from testbed.command import Command
 from testbed.repositories import Clone, GitError
 
+pytestmark = pytest.mark.slow
+
 OPEN = "refs/hitl/open/"
 
 
@@ -213,7 +215,6 @@ def test_without_git_gate_no_gate_is_taken(server: Clone, ann: Seat) -> None:
     ann.clone.git("push", "-q", "origin", "HEAD:refs/heads/other")
 
 
-@pytest.mark.slow
 def test_many_refs_are_judged_in_one_process(ann: Seat, server: Clone, cli: Command) -> None:
     """From a dozen on they are read through the library, from the quarantine as well."""
     gates = [ann.ask(f"{n}?", push=False) for n in range(15)]

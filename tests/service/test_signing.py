@@ -22,6 +22,8 @@ from signing import SIGNERS, Key, make_key, publish_policy
 from testbed.command import Command
 from testbed.repositories import Clone
 
+pytestmark = pytest.mark.slow
+
 SIGNED = "policy:\n  rules:\n    - {name: signed, require_signed: true}\n"
 BOB = "Bob <bob@example.org>"
 

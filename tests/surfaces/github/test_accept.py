@@ -6,6 +6,8 @@ import pytest
 
 from .conftest import THREAD, Team
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_question_is_a_comment_and_a_reply_is_the_answer(team: Team) -> None:
     """Asked, shown once, answered by a comment; the record says who, where and when."""
@@ -209,7 +211,6 @@ def test_answers_on_a_later_page_are_seen(team: Team) -> None:
     ],
     ids=range(10),
 )  # fmt: skip
-@pytest.mark.slow
 def test_hostile_words_are_only_words(team: Team, words: str) -> None:
     """Rows 4, 12, 13: they are the answer, as they were said, and nothing else; where they are shown they do nothing."""
     gate = team.ask("Which?")
@@ -226,7 +227,6 @@ def test_hostile_words_are_only_words(team: Team, words: str) -> None:
 @pytest.mark.parametrize(
     "words", ["nul \x00", "<!-- hidden -->", "<!-- gitgate gate=7k2fw9c3ab", "\n\n \t", "> quoted"]
 )
-@pytest.mark.slow
 def test_what_is_no_answer_is_told_so(team: Team, words: str) -> None:
     """Hidden, quoted, empty, or what no document can hold: the job goes on, and the author hears of it."""
     gate = team.ask("Which?")
