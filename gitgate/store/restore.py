@@ -13,7 +13,7 @@ from .git import Git
 from .leftout import lstat, printable
 from .repository import Repository, discover
 from .saved import Saved, load_saved, missing_or_failed
-from .worktrees import Choice, choose_branch, list_worktrees, outside, without_place
+from .worktrees import Choice, choose_branch, in_turn, list_worktrees, outside, without_place
 
 # Nothing that a person configured for their own checkouts may change what is put back.
 PINNED = ("-c", "submodule.recurse=false", "-c", "core.safecrlf=false")
@@ -81,11 +81,17 @@ def _forget_missing(repo: Repository, directory: Path) -> None:
     """A working tree that somebody deleted by hand is still registered, and would be in the way."""
     known = {tree.path for tree in list_worktrees(repo)}
     if directory.resolve() in known and not (directory / ".git").exists():
-        outside(repo).run("worktree", "remove", "--force", "--", str(directory.resolve()))
+        _remove(repo, "--force", "--", str(directory.resolve()))
 
 
 def _add(repo: Repository, directory: Path, start: str) -> None:
-    repo.git.run(*PINNED, "worktree", "add", "--no-checkout", "--detach", "--", str(directory), start)
+    with in_turn(repo, change=True):
+        repo.git.run(*PINNED, "worktree", "add", "--no-checkout", "--detach", "--", str(directory), start)
+
+
+def _remove(repo: Repository, *args: str, check: bool = True) -> None:
+    with in_turn(repo, change=True):
+        outside(repo).run("worktree", "remove", *args, check=check)
 
 
 def _fill_or_remove(
@@ -100,7 +106,7 @@ def _fill_or_remove(
             there.git.run("symbolic-ref", "-m", REFLOG, "HEAD", f"refs/heads/{choice.branch}")
         notes = [*choice.notes, *_fill(repo, there, saved, trusted=trusted)]
     except BaseException:
-        outside(repo).run("worktree", "remove", "--force", "--", str(directory), check=False)
+        _remove(repo, "--force", "--", str(directory), check=False)
         if made:
             repo.git.run("update-ref", "-d", made, saved.base or "", check=False)
         raise
@@ -200,9 +206,8 @@ def _mentions_filter(there: Repository) -> bool:
 
 def remove_worktree(repo: Repository, directory: Path, *, force: bool = False) -> None:
     """Remove a working tree; its branch stays. Without `force` only where nothing would be lost."""
-    args = ("worktree", "remove", *(["--force"] if force else []), "--", str(directory.absolute()))
     try:
-        outside(repo).run(*args)
+        _remove(repo, *(["--force"] if force else []), "--", str(directory.absolute()))
     except GitFailed as failed:
         hint = f"git worktree remove --force {directory}" if not force else "see: git worktree list"
         raise WorkFailed(f"{directory} cannot be removed: {failed.stderr}", hint=hint) from failed

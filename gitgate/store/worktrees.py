@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,9 +31,27 @@ class Choice:
     notes: tuple[str, ...] = ()
 
 
+@contextlib.contextmanager
+def in_turn(repo: Repository, *, change: bool) -> Iterator[None]:
+    """Changes one after the other, and no reading meanwhile: git gives up over a working tree that another git just makes."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    repo.state_dir.mkdir(parents=True, exist_ok=True)
+    lock = os.open(repo.state_dir / "worktrees.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX if change else fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(lock)
+
+
 def list_worktrees(repo: Repository) -> list[Worktree]:
     """Every working tree, with the branch it stands on, or is about to return to when its rebase is through."""
-    out = repo.git.out("worktree", "list", "--porcelain", "-z")
+    with in_turn(repo, change=False):
+        out = repo.git.out("worktree", "list", "--porcelain", "-z")
     found = []
     for block in out.split(b"\0\0"):
         lines = dict(line.partition(b" ")[::2] for line in block.split(b"\0") if line)

@@ -51,6 +51,7 @@ def test_what_was_kept_is_read_or_refused(target: Target) -> None:
 
 @every_parser
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_long_ones_take_no_longer(target: Target) -> None:
     """The longest of the corpus with one part of it repeated, at its beginning, in the middle and at the end."""
     seed = max((place.read_bytes() for place in target.corpus.iterdir()), key=len)

@@ -152,6 +152,7 @@ def test_the_same_hook_run_twice_changes_nothing(
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_many_answers_in_one_push_are_one_run(
     server: Clone, ann: Clone, bob: Clone, agent: Agent, cli: Command
 ) -> None:

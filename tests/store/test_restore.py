@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -309,3 +310,16 @@ def test_when_every_name_is_taken_it_says_so(
         repo.git("branch", name, other)
     with pytest.raises(WorkFailed, match="is taken"):
         reopen(repo, asked, tmp_path / "w")
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+def test_many_working_trees_made_at_once(repo: Clone, asked: Snapshot, tmp_path: Path) -> None:
+    """Git gives up over one that another git is just making; ours are made in turn."""
+    leave(repo)
+    with ThreadPoolExecutor(8) as hands:
+        for turn in range(6):
+            places = [tmp_path / f"{turn}-{number}" for number in range(8)]
+            made = list(hands.map(lambda place: reopen(repo, asked, place, detach=True), places))
+            assert [place.directory for place in made] == places
+            list(hands.map(lambda place: remove_worktree(repo.repository, place, force=True), places))
