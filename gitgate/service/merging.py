@@ -17,7 +17,7 @@ from ..store.remote import RefMove
 from .desk import Desk
 from .publishing import may_publish_work, stands_on, work_moves
 from .recording import NOBODY
-from .syncing import MANY, Sides, Synced
+from .syncing import MANY, OVERTAKEN, Sides, Synced
 
 
 def bring_in(
@@ -104,7 +104,7 @@ def push_home(desk: Desk, done: Synced, ahead: Mapping[str, str], theirs: Mappin
         if loaded.state == RESUMING and theirs.get(gate) is None:
             continue  # Its claim and its lease are here: elsewhere it would look as if whoever holds it were gone.
         if not stands_on(loaded, theirs.get(gate)):
-            done.refused[gate] = "it was changed there just now; sync again"
+            done.refused[gate] = OVERTAKEN
             continue
         moves.append(RefMove(OPEN + gate, tip, theirs.get(gate)))
         if may_publish_work(desk):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from ..errors import Failure
 from ..store.refs import OPEN
@@ -16,6 +16,7 @@ from .desk import Desk
 from .publishing import remote_of
 
 MANY = 500
+OVERTAKEN = "it was changed there just now; sync again"
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,14 @@ def sync(desk: Desk, remote: str | None = None) -> Synced:
         raise Failure("others sync with this repository; it has nothing to sync with", hint="git gate list")
     if name is None:
         raise Failure("there is no remote to sync with", hint="git remote add origin URL")
+    done = one_round(desk, name)
+    if OVERTAKEN in done.refused.values():
+        # Another command in this clone brought something meanwhile: that is here now, and can be brought together.
+        done = joined(done, one_round(desk, name))
+    return done
+
+
+def one_round(desk: Desk, name: str) -> Synced:
     done, sides = listen(desk, name)
     ahead = {g: tip for g, tip in sides.local.items() if sides.theirs.get(g) != tip and g not in done.broken}
     if ahead:
@@ -61,6 +70,15 @@ def sync(desk: Desk, remote: str | None = None) -> Synced:
 
         push_home(desk, done, ahead, sides.theirs)
     return done
+
+
+def joined(first: Synced, second: Synced) -> Synced:
+    """What two rounds did. What was refused or broken is as the second one found it."""
+    for one in fields(Synced):
+        mine, then = getattr(first, one.name), getattr(second, one.name)
+        if isinstance(mine, list):
+            then[:] = dict.fromkeys([*mine, *then])
+    return second
 
 
 def bring_home(desk: Desk, remote: str) -> Synced:
