@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from ..core.model import Gate as Folded
+from ..core.words import SESSION_FIELDS
 from .door import Directory, open_desk, seen, told
 from .given import Choices
-from .terms import FIELDS, Asking, SessionTerms, Terms, Words, refuse_unknown
+from .terms import Asking, SessionTerms, Terms, Words, refuse_unknown
 from .values import Answer, Gate
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def ask(
     """
     from ..service.asking import Wishes
 
-    refuse_unknown("ask", conversation, FIELDS)
+    refuse_unknown("ask", conversation, SESSION_FIELDS)
     words = Words(prompt, type, options, no_other, default, schema, file, conversation)
     terms = Terms(title, context, priority, confidence, timeout, on_timeout, to, quorum, agent, session, key)
     blocks = wait or wait_for is not None

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from ..core.model import Option
+from ..core.words import SESSION_FIELDS
 from ..errors import Usage
 from .door import Directory
 from .given import Choices, choices, from_file, read_attachments, seconds, with_terms
@@ -84,23 +85,6 @@ class PauseTerms(GateTerms, total=False):
     context: object
 
 
-# The field of a conversation, by the keyword that sets it.
-FIELDS = {
-    "outcome": "outcome",
-    "system_prompt": "system",
-    "session_context": "context",
-    "model": "model",
-    "cwd": "cwd",
-    "mcp_config": "mcp",
-    "session_timeout": "timeout",
-    "grace": "grace",
-    "transcript": "transcript",
-    "resume_session": "resume",
-    "save_every": "save_every",
-    "checkpoint": "checkpoint",
-}
-
-
 @dataclass(frozen=True)
 class Words:
     """What is asked."""
@@ -143,7 +127,7 @@ class Words:
         from ..core.questions import type_name
         from ..core.talkdrafts import refuse_elsewhere, talk_of
 
-        said = {FIELDS[name]: plain(name, value) for name, value in used.items()}
+        said = {SESSION_FIELDS[name]: plain(name, value) for name, value in used.items()}
         refuse_elsewhere(self.type, said, called)
         rest = bool(options) or self.schema is not None
         if type_name(self.type or "") != "session" or not (used or rest):
@@ -153,7 +137,7 @@ class Words:
 
 def called(name: str) -> str:
     """A field of the conversation as its keyword is written."""
-    word = next((word for word, field in FIELDS.items() if field == name), name)
+    word = next((word for word, field in SESSION_FIELDS.items() if field == name), name)
     return 'type="session"' if name == "type" else word
 
 

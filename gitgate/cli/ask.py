@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..core.words import ON_TIMEOUT, PRIORITIES, TYPES
+from ..core.words import ON_TIMEOUT, PRIORITIES, SESSION_FIELDS, TYPES
 from ..errors import Usage
-from .ask_session import FLAGS, called, given, offered, session_options, talk_of
+from .ask_session import called, given, offered, session_options, talk_of
 from .screen import Screen, read_file, read_text, verb
 from .whereto import SAVED, tell_trouble, where
 
@@ -155,7 +155,7 @@ def draft_from_file(flags: Mapping[str, Any]) -> Draft:
     from ..core import codec, drafts
 
     beside = [f"--{name}" for name in ("option", "options", "default", "schema") if flags[name]]
-    beside += [called(FLAGS[name]) for name in given(flags)]
+    beside += [called(SESSION_FIELDS[name]) for name in given(flags)]
     beside += ["the prompt"] if flags["prompt"] else []
     if beside:
         raise Usage(f"--file brings the question; {beside[0]} cannot stand beside it")

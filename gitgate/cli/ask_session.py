@@ -7,27 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..core.words import SESSION_OUTCOMES
+from ..core.words import SESSION_FIELDS, SESSION_OUTCOMES
 from .screen import complete_ids, read_file, read_text
 
 if TYPE_CHECKING:
     from ..core.talks import Talk
 
-# The field of a conversation, by the flag that sets it.
-FLAGS = {
-    "outcome": "outcome",
-    "system_prompt": "system",
-    "session_context": "context",
-    "model": "model",
-    "cwd": "cwd",
-    "mcp_config": "mcp",
-    "session_timeout": "timeout",
-    "grace": "grace",
-    "transcript": "transcript",
-    "resume_session": "resume",
-    "save_every": "save_every",
-    "checkpoint": "checkpoint",
-}
 MODELS = ("sonnet", "opus", "haiku")
 
 
@@ -104,12 +89,14 @@ def session_options(command: Callable[..., object]) -> Callable[..., object]:
 
 def given(flags: Mapping[str, Any]) -> dict[str, Any]:
     """The flags that were used, by their own names."""
-    return {name: flags[name] for name in FLAGS if flags[name] is not None and flags[name] is not False}
+    return {
+        name: flags[name] for name in SESSION_FIELDS if flags[name] is not None and flags[name] is not False
+    }
 
 
 def called(name: str) -> str:
     """A field of the conversation as its flag is typed."""
-    flag = next((flag for flag, field in FLAGS.items() if field == name), name)
+    flag = next((flag for flag, field in SESSION_FIELDS.items() if field == name), name)
     return "--type session" if name == "type" else f"--{flag.replace('_', '-')}"
 
 
@@ -121,7 +108,7 @@ def talk_of(flags: Mapping[str, Any]) -> Talk | None:
     from ..core import talkdrafts
     from ..core.questions import type_name
 
-    said = {FLAGS[name]: value for name, value in used.items()}
+    said = {SESSION_FIELDS[name]: value for name, value in used.items()}
     talkdrafts.refuse_elsewhere(flags["type_"], said, called)
     options, schema = bool(flags["option"] or flags["options"]), bool(flags["schema"])
     if type_name(flags["type_"] or "") != "session" or not (used or options or schema):

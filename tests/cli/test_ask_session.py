@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 import pytest
 
-from gitgate.cli.ask_session import FLAGS
 from gitgate.cli.main import cli as command_line
 from gitgate.core import policy, questions, words
 from gitgate.core.talks import OUTCOMES, Talk
+from gitgate.core.words import SESSION_FIELDS
 from testbed.command import Command
 from testbed.repositories import Clone
 
@@ -241,7 +241,7 @@ def test_sessions_are_found(repo: Clone, cli: Command, ask: Ask) -> None:
 
 def test_every_part_of_a_conversation_has_its_flag() -> None:
     """None was forgotten, and the words that are offered are those that are known."""
-    assert set(FLAGS.values()) == set(Talk.__dataclass_fields__)
+    assert set(SESSION_FIELDS.values()) == set(Talk.__dataclass_fields__)
     assert OUTCOMES == words.SESSION_OUTCOMES
     assert set(words.TYPES) == set(questions.TYPES) == set(policy.TYPES)
 
