@@ -148,8 +148,8 @@ def _not_a_line(reason: str) -> WorkFailed:
     return WorkFailed(f"the saved work does not hold together: {reason}", hint="git gate verify")
 
 
-def work_failed(failed: GitFailed) -> WorkFailed:
-    """Git's own words, with what to do about the failures that have a name."""
+def known_failure(failed: GitFailed) -> WorkFailed | None:
+    """Git's own words, with what to do about it; None for a failure that has no name."""
     if failed.hint:  # it is not about the work
         return WorkFailed(failed.message, hint=failed.hint)
     said = failed.stderr or failed.message
@@ -165,8 +165,14 @@ def work_failed(failed: GitFailed) -> WorkFailed:
             f"the partial work cannot be read: {said}",
             hint="make the file readable (chmod u+r), and ask again",
         )
-    return WorkFailed(
-        f"the partial work cannot be saved: {said}", hint="mend that, and ask again (or: --no-work)"
+    return None
+
+
+def work_failed(failed: GitFailed) -> WorkFailed:
+    """Work that could not be taken."""
+    return known_failure(failed) or WorkFailed(
+        f"the partial work cannot be saved: {failed.stderr or failed.message}",
+        hint="mend that, and ask again (or: --no-work)",
     )
 
 
@@ -177,4 +183,7 @@ def missing_or_failed(failed: GitFailed) -> WorkFailed:
         failed.stderr,
     ):
         return WorkFailed(f"the work is not in this clone: {failed.stderr}", hint="git gate sync")
-    return work_failed(failed)
+    return known_failure(failed) or WorkFailed(
+        f"the work cannot be restored here: {failed.stderr or failed.message}",
+        hint="mend that, and try again",
+    )

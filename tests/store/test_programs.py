@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.errors import Failure, GitFailed, LostRace, Usage
+from gitgate.store import saved
 from gitgate.store.branches import branch_ref, fetch_branch
 from gitgate.store.commits import add_trailers, conflicts, known_tips, load_raw, made_since, move_head
 from gitgate.store.editor import edit, editor_of, open_folder
@@ -184,3 +185,15 @@ def test_names_that_no_gate_has(repo: Clone, name: str) -> None:
     """A pattern would bring in what nobody asked for."""
     with pytest.raises(Usage, match="not a gate's ref"):
         fetch_refs(repo.repository, "origin", [name])
+
+
+def test_work_that_cannot_be_restored_is_not_told_as_work_that_cannot_be_saved() -> None:
+    """Whoever restores has nothing to ask again."""
+    failed = GitFailed("git worktree add failed", stderr="fatal: no space left on device")
+    restoring, saving = saved.missing_or_failed(failed), saved.work_failed(failed)
+    assert (restoring.message, restoring.hint) == (
+        "the work cannot be restored here: fatal: no space left on device",
+        "mend that, and try again",
+    )
+    assert "cannot be saved: fatal: no space" in saving.message
+    assert "--no-work" in saving.hint
