@@ -98,15 +98,21 @@ def prepare_command(screen: Screen) -> int:
 def run_command(screen: Screen) -> int:
     """Run the job's agent: GITGATE_AGENT_COMMAND is its command as a JSON list, where {task} stands for GITGATE_TASK.
 
-    As `git gate wrap --waiting-ok`: when the agent asks, the job goes on green, and the gate is in the step's outputs.
+    As `git gate wrap --waiting-ok`: when the agent asks, the job goes on green, and the gate is in the step's outputs. While
+    it works, what configures agents (.claude, CLAUDE.md and the like) is as the protected branch has it.
     """
+    from ..service.bylaws import in_force
     from .jobs import agent_command
     from .wrap import wrap_command
 
     argv = agent_command(screen)
     told = {"as_json": screen.as_json, "quiet": screen.quiet, "color": screen.color}
     given = {"command": argv, "waiting_ok": True, "agent": None}
-    code = click.get_current_context().invoke(wrap_command, **given, **told)
+    desk = screen.desk()
+    with in_force(desk, desk.repo, say=screen.say) as project:
+        if project.doubt:
+            screen.warn(f"what configures the agent is the branch's own: {project.doubt}")
+        code = click.get_current_context().invoke(wrap_command, **given, **told)
     return int(code or exits.DONE)
 
 

@@ -31,6 +31,7 @@ TERMS = (
     *("within", "defaults", "automatic"),
 )
 COMMANDS = ("resume", "start")
+LOADS = ("project_settings", "project_servers")
 PERSON = ("email", "login", "key")
 TOP = ("people", "groups", "allowed_signers", "agents", "askers", "runners", "rules", *TERMS)
 RULE = ("name", *CONDITIONS, *TERMS)
@@ -71,6 +72,7 @@ def parse_policy(root: Field) -> Policy | None:
         signers=signers,
         agents=parse_agents(section.get("agents")),
         commands=parse_commands(section.get("agents")),
+        loads=parse_loads(section.get("agents")),
         askers=parse_who(section.get("askers"), names),
         runners=parse_who(section.get("runners"), names),
         source=root.source,
@@ -202,16 +204,27 @@ def parse_agents(found: Field | None) -> tuple[str, ...] | None:
 def parse_commands(found: Field | None) -> dict[str, dict[str, tuple[str, ...]]]:
     """How each agent is started and resumed: a list of words, never a line for a shell."""
     commands: dict[str, dict[str, tuple[str, ...]]] = {}
-    for name, item in (
-        found.mapping() if found is not None and isinstance(found.value, dict) else {}
-    ).items():
-        only(item, COMMANDS, "an agent")
+    for name, item in each_agent(found).items():
+        only(item, (*COMMANDS, *LOADS), "an agent")
         commands[name] = {}
         for kind in COMMANDS:
             words = [entry.text(most=4000) for entry in item.need(kind).items()] if item.get(kind) else []
             if words:
                 commands[name][kind] = tuple(words)
     return commands
+
+
+def parse_loads(found: Field | None) -> dict[str, dict[str, bool]]:
+    """Which of the project's own configuration an agent is to load when it is resumed."""
+    said = {
+        name: {kind: load.boolean() for kind in LOADS if (load := item.get(kind)) is not None}
+        for name, item in each_agent(found).items()
+    }
+    return {name: loads for name, loads in said.items() if loads}
+
+
+def each_agent(found: Field | None) -> Mapping[str, Field]:
+    return found.mapping() if found is not None and isinstance(found.value, dict) else {}
 
 
 def flag(item: Field, name: str, *, otherwise: bool) -> bool:

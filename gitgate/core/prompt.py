@@ -36,6 +36,7 @@ class Circumstances:
     branch: str = ""  # where to commit, when it is another branch than before
     missing: tuple[tuple[str, str], ...] = ()  # paths of the work that could not be brought, and why
     unread: tuple[str, ...] = ()  # instructions of the project that are not loaded by themselves
+    replaced: tuple[str, ...] = ()  # files that are as the protected branch has them
 
 
 def resume_prompt(gate: Gate, now: Circumstances = Circumstances()) -> str:
@@ -122,6 +123,12 @@ def circumstances(now: Circumstances) -> str:
         parts.append(
             "Instructions of this project that were not loaded by themselves; read them:\n"
             + fenced("paths", listed(now.unread))
+        )
+    if now.replaced:
+        parts.append(
+            "These files are as the project's protected branch has them while you work, and not as your branch does; leave "
+            "them alone: git sees your branch's own (git show :PATH), and they come back when you end:\n"
+            + fenced("paths", listed(now.replaced))
         )
     if now.branch:
         parts.append(f"Commit on the branch {one_line(now.branch, 250)}, which is checked out here.")

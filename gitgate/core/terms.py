@@ -58,6 +58,7 @@ class Policy:
     signers: tuple[str, ...] = ()
     agents: tuple[str, ...] | None = None
     commands: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    loads: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
     askers: tuple[Person, ...] | None = None
     runners: tuple[Person, ...] | None = None
     source: str = ""

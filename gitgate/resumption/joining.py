@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,6 @@ from ..service.recording import reload
 from ..service.work import bring_work, worktrees
 from ..store import commits
 from ..store.compare import matches
-from ..store.git import Git
 from ..store.restore import open_worktree, remove_worktree
 from . import place
 from .place import Situation
@@ -219,11 +218,7 @@ def put_away(desk: Desk, talk: Conversation) -> str:
     found, work = talk.place, talk.gate.opened.work
     if not found.ours or work.commit is None or place.repository_of(desk, found.directory) is None:
         return ""
-    there = found.there(desk)
-    if not found.trusted:
-        quiet = Git(there.git.directory, {})
-        quiet.env = {**there.git.env, **place.pinned(there)}
-        there = replace(there, git=quiet)
+    there = place.apart(desk, found)
     head = (
         there.git.text("rev-parse", "HEAD") if there.git.ok("rev-parse", "-q", "--verify", "HEAD") else None
     )

@@ -28,7 +28,7 @@ from ..errors import Conflict, Failure, GateError
 from ..service import agency, bylaws, channel, presence, sessions
 from ..service.desk import Desk
 from ..service.reading import find_gate
-from . import joining
+from . import joining, place
 from .hooks import hooks_of
 from .joining import Conversation
 from .order import surroundings
@@ -176,7 +176,11 @@ def opened(
         adapter = agency.adapter(chosen.saved.agent)
         if chosen.saved.files:
             adapter.place(chosen.saved, cwd, desk.settings.env)
+        there = place.apart(desk, found)
+        ours = place.made_by_us(desk, found.directory)
+        project = held.enter_context(bylaws.in_force(desk, there, ours=ours, say=desk.progress))
         start = request(desk, gate, chosen, found, cwd, servers)
+        start = replace(start, settings=bylaws.without_doubt(start.settings, project))
         launch = adapter.join(start)
         if start.prompt:
             whole = briefing.briefing(gate).encode("utf-8", "replace")
@@ -228,7 +232,7 @@ def request(
         session=SessionRef(agent, chosen.saved.id, chosen.saved.directory) if chosen.saved.id else None,
         hooks=hooks_of(agent),
         permissions=bylaws.permissions(desk, agent),
-        settings=agency.agent_settings(desk, agent),
+        settings=agency.settings_for_start(desk, agent),
         env=desk.settings.env,
         extra_env=around,
         meeting=meeting,

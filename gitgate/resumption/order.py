@@ -14,6 +14,7 @@ from ..core.model import Gate
 from ..core.prompt import Circumstances, resume_prompt
 from ..core.session import SavedSession, SessionRef
 from ..service import agency, bylaws
+from ..service.bylaws import InForce
 from ..service.claiming import Held
 from ..service.desk import Desk
 from . import place
@@ -21,23 +22,23 @@ from .hooks import hooks_of
 from .place import Situation
 
 if TYPE_CHECKING:
-    from ..agents.agent import Launch
+    from ..agents.agent import AgentSettings, Launch
 
 INSTRUCTIONS = ("CLAUDE.md", "AGENTS.md")
 AGAIN = "you were here before, in an attempt that was interrupted or talking with a person; what was done is still here"
 
 
-def order(desk: Desk, held: Held, found: Situation, saved: SavedSession) -> Launch:
+def order(desk: Desk, held: Held, found: Situation, saved: SavedSession, project: InForce) -> Launch:
     """How the agent is started: everything that somebody wrote reaches it as text, never as a command."""
     from ..agents.agent import Start
 
     gate = held.gate
-    settings = agency.agent_settings(desk, saved.agent)
+    settings = bylaws.without_doubt(agency.settings_for_start(desk, saved.agent), project)
     request = Start(
         gate=gate.id,
         cwd=found.directory,
         folder=desk.repo.state_dir / "runs" / gate.id / f"{held.attempt}-{held.said.nonce[:8]}",
-        prompt=resume_prompt(gate, circumstances(gate, found, project_settings=settings.project_settings)),
+        prompt=resume_prompt(gate, circumstances(gate, found, settings, project)),
         session=SessionRef(saved.agent, saved.id, saved.directory),
         deferred=bool(gate.opened.config.get("deferred")),
         hooks=hooks_of(saved.agent),
@@ -51,10 +52,12 @@ def order(desk: Desk, held: Held, found: Situation, saved: SavedSession) -> Laun
     return agency.adapter(saved.agent).start(request)
 
 
-def circumstances(gate: Gate, found: Situation, *, project_settings: bool) -> Circumstances:
+def circumstances(gate: Gate, found: Situation, settings: AgentSettings, project: InForce) -> Circumstances:
     left_out = gate.opened.work.left_out if found.ours else ()
     unread = (
-        () if project_settings else tuple(name for name in INSTRUCTIONS if (found.directory / name).is_file())
+        ()
+        if settings.project_settings
+        else tuple(name for name in INSTRUCTIONS if (found.directory / name).is_file())
     )
     return Circumstances(
         edits="" if found.again else found.edits,
@@ -63,6 +66,7 @@ def circumstances(gate: Gate, found: Situation, *, project_settings: bool) -> Ci
         branch=found.branch or "" if found.new_branch else "",
         missing=tuple(left_out),
         unread=unread if gate.opened.session is not None and gate.opened.session.agent == "claude" else (),
+        replaced=project.replaced,
     )
 
 

@@ -260,11 +260,26 @@ def without_programs(desk: Desk, found: Situation) -> Repository:
     return replace(desk.repo, git=git)
 
 
+def made_by_us(desk: Desk, directory: Path) -> bool:
+    """Whether it is one of the working trees that agents are resumed in, and no person's own."""
+    return directory.resolve().is_relative_to(worktrees(desk).resolve())
+
+
+def apart(desk: Desk, found: Situation) -> Repository:
+    """The place as git sees it that runs nothing which the work brought."""
+    there = found.there(desk)
+    if found.trusted:
+        return there
+    git = Git(there.git.directory, {})
+    git.env = {**there.git.env, **pinned(there)}
+    return replace(there, git=git)
+
+
 def leave(desk: Desk, gate: str, found: Situation) -> str:
     """Take a finished working tree of ours away; one with changes that were not committed stays, and is named."""
     with contextlib.suppress(OSError):
         took_place(desk, gate).unlink()
-    if not found.directory.resolve().is_relative_to(worktrees(desk).resolve()):
+    if not made_by_us(desk, found.directory):
         return ""
     repo = desk.repo if found.trusted else without_programs(desk, found)
     try:

@@ -12,7 +12,8 @@ from ..core.model import Gate
 from ..core.session import SavedSession, SessionRef
 from ..core.text import counted
 from ..errors import GateError, RemoteUnreachable
-from ..service import agency, claiming, holding, sessions
+from ..service import agency, bylaws, claiming, holding, sessions
+from ..service.bylaws import InForce
 from ..service.claiming import Claimant, ClaimLost, Held
 from ..service.desk import Desk
 from ..service.starting import CannotStart
@@ -106,12 +107,16 @@ def with_claim(errand: Errand, desk: Desk, heart: Heart, saved: SavedSession) ->
     gate = heart.held.gate
     with place.taken(desk, gate) as found:
         errand.say(f"in {found.directory}")
+        there = place.apart(desk, found)
+        bylaws.lift(there)
         earlier = finished_before(desk, gate, found)
         if earlier is not None:
             errand.say("the agent had finished before; only its outcome was not recorded")
             ended, outcome = earlier
         else:
-            started = run_agent(errand, desk, heart, found, saved)
+            ours = place.made_by_us(desk, found.directory)
+            with bylaws.in_force(desk, there, ours=ours, say=errand.say) as project:
+                started = run_agent(errand, desk, heart, found, saved, project)
             if started is None:
                 return stopped(errand, desk, heart)
             ended, outcome = started
@@ -119,7 +124,7 @@ def with_claim(errand: Errand, desk: Desk, heart: Heart, saved: SavedSession) ->
 
 
 def run_agent(
-    errand: Errand, desk: Desk, heart: Heart, found: Situation, saved: SavedSession
+    errand: Errand, desk: Desk, heart: Heart, found: Situation, saved: SavedSession, project: InForce
 ) -> tuple[Finished, Outcome] | None:
     """Start the agent and stay with it; None when it was stopped because we have to stop, or lost the claim."""
     from ..agents import process
@@ -129,7 +134,9 @@ def run_agent(
     adapter = agency.adapter(program)
     if saved.files:
         adapter.place(saved, found.directory, desk.settings.env)
-    launch = order(desk, heart.held, found, saved)
+    if project.doubt:
+        errand.note(f"the project's own settings of agents would not take part here: {project.doubt}")
+    launch = order(desk, heart.held, found, saved, project)
     notes.note_run(desk, gate, launch.folder)
     grace = min(process.GRACE, heart.held.said.term / 6)
     running = process.begin(launch, grace=grace)

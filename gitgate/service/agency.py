@@ -8,6 +8,7 @@ includes one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..core.session import SessionRef
@@ -79,6 +80,26 @@ def agent_settings(desk: Desk, name: str) -> AgentSettings:
         project_settings=switched_on(said, "projectsettings"),
         project_servers=switched_on(said, "projectservers"),
         timeout=float(desk.settings.seconds("agentTimeout") or 7200),
+    )
+
+
+def settings_for_start(desk: Desk, name: str) -> AgentSettings:
+    """The same, and what it loads of the project's own where this machine does not say: as the policies do, all of them."""
+    from .policybook import load_book
+
+    settings, said = agent_settings(desk, name), configured(desk, name)
+    policies = load_book(desk).policies
+
+    def allowed(kind: str) -> bool:
+        wishes = [policy.loads.get(name, {}).get(kind) for policy in policies]
+        return True in wishes and False not in wishes
+
+    return replace(
+        settings,
+        project_settings=settings.project_settings
+        or ("projectsettings" not in said and allowed("project_settings")),
+        project_servers=settings.project_servers
+        or ("projectservers" not in said and allowed("project_servers")),
     )
 
 

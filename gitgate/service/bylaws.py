@@ -1,26 +1,39 @@
-"""Service: what a project lets its agents do, as its protected branch has it.
+"""Service: how a project configures its agents: as its protected branch has it, not as the branch they work on has.
 
-An agent that is resumed reads no settings of the tree that it works in: whoever pushed that branch wrote them. What the
-project permits and forbids on its protected branch holds nevertheless. Its hooks and servers do not: they are programs, and
-those would be taken from the agent's branch.
+Whoever pushed that branch may have written hooks, servers and instructions into it. While an agent is in a working tree of
+ours, those files stand as they are on the protected branch. They are read only where the machine or the policy says so; what
+the project permits and forbids its agents holds either way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from ..errors import Failure
-from ..store.protected import read_protected
+from ..core.values import dataclass
+from ..errors import Failure, GateError
+from ..store import standing
+from ..store.leftout import printable
+from ..store.protected import grown_from, protected_tip, read_protected
+from ..store.repository import Repository
 from .desk import Desk
 from .policybook import protected_refs
 
-FILES = {"claude": ".claude/settings.json"}
+if TYPE_CHECKING:
+    from ..agents.agent import AgentSettings
+
+SETTINGS = {"claude": ".claude/settings.json"}
 LISTS = ("allow", "deny", "ask")
+# In whatever folder, and in whatever case: a system may not tell `.Claude` from `.claude`.
+FOLDERS = (".claude", ".codex")
+NAMES = ("claude.md", "claude.local.md", "agents.md", "agents.override.md", ".mcp.json")
 
 
 def permissions(desk: Desk, program: str) -> Mapping[str, list[str]]:
     """The project's rules on tools for a program of that name; nothing where there are none."""
-    path = FILES.get(program)
+    path = SETTINGS.get(program)
     found = read_protected(desk.repo, path, protected_refs(desk)) if path else None
     if found is None:
         return {}
@@ -41,3 +54,72 @@ def permissions(desk: Desk, program: str) -> Mapping[str, list[str]]:
 def unreadable(source: str, why: str) -> Failure:
     """What it forbids cannot be known, so that nothing is started."""
     return Failure(f"{source} cannot be read: {why}", hint="mend it on the protected branch")
+
+
+@dataclass(frozen=True)
+class InForce:
+    """What configures an agent where it works. `replaced`: files that stand as the protected branch has them; `doubt`: why
+    what is there is not to be relied on.
+    """
+
+    replaced: tuple[str, ...] = ()
+    doubt: str = ""
+
+
+def configures(path: bytes) -> bool:
+    """Whether agents take their settings or their instructions from a file of this name."""
+    *folders, name = path.decode("utf-8", "surrogateescape").casefold().split("/")
+    return name in NAMES or any(part in FOLDERS for part in (*folders, name))
+
+
+FILES = standing.Files(
+    (
+        *(f":(glob,icase)**/{name}" for name in (*NAMES, *FOLDERS)),
+        *(f":(glob,icase)**/{name}/**" for name in FOLDERS),
+    ),
+    configures,
+)
+
+
+@contextlib.contextmanager
+def in_force(
+    desk: Desk, there: Repository, *, ours: bool = True, say: Callable[[str], None] = lambda _words: None
+) -> Iterator[InForce]:
+    """Let the protected branch's configuration hold in a working tree of `ours`; a person's own is only looked at.
+
+    What the branch has not caught up on stays as it is: it was on the protected branch once, and a merge shall go through.
+    """
+    lift(there)
+    tip = protected_tip(desk.repo, protected_refs(desk))
+    if tip is None:
+        yield InForce(doubt="no protected branch is here: git gate doctor")
+        return
+    head = there.git.run("rev-parse", "--verify", "-q", "HEAD^{commit}", check=False).out.decode().strip()
+    found = standing.compare(there, tip, grown_from(there.git, tip, head) if head else None, FILES)
+    paths = tuple(printable(path) for path in found.paths)
+    if not ours or not paths:
+        yield InForce(doubt=f"it differs from the protected branch: {', '.join(paths)}" if paths else "")
+        return
+    standing.put_on(there, found)
+    say(f"as on the protected branch meanwhile: {', '.join(paths)}")
+    try:
+        yield InForce(replaced=paths)
+    finally:
+        try:
+            for path in lift(there):
+                say(f"{path} was written meanwhile, and was left so")
+        except (
+            GateError,
+            OSError,
+        ) as failed:  # What the agent did counts nevertheless; the next to come here lifts it.
+            say(f"the agent's configuration stands as on the protected branch yet: {failed}")
+
+
+def without_doubt(settings: AgentSettings, project: InForce) -> AgentSettings:
+    """The project's own settings and servers take part only where they are known to be the protected branch's."""
+    return replace(settings, project_settings=False, project_servers=False) if project.doubt else settings
+
+
+def lift(there: Repository) -> tuple[str, ...]:
+    """The branch's own files come back; those that the agent wrote meanwhile stay as it wrote them, and are named."""
+    return tuple(printable(path) for path in standing.take_off(there))

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from ..core.values import dataclass
 from ..errors import Failure
+from .git import Git
 from .repository import Repository
 
 USUAL = ("main", "master", "trunk")
@@ -40,3 +41,23 @@ def read_protected(repo: Repository, path: str, refs: Sequence[str]) -> Protecte
         data = repo.git.out("cat-file", "blob", said[0])
         return Protected(data, f"{ref.removeprefix('refs/')}:{path}", commit.partition(" ")[0])
     return None
+
+
+def protected_tip(repo: Repository, refs: Sequence[str]) -> str | None:
+    """The commit that the protected branch is at; None where no branch is there."""
+    names = "".join(f"{ref}^{{commit}}\n" for ref in refs)
+    out = repo.git.out("cat-file", "--batch-check=%(objectname)", input=names.encode())
+    lines = out.decode("utf-8", "replace").splitlines()
+    return next((line for line in lines if not line.endswith(" missing")), None)
+
+
+def grown_from(git: Git, tip: str, head: str) -> str | None:
+    """Where the protected branch stood when `head` last had all of it; None where they have nothing in common.
+
+    Only its first parents: what a branch merged into it was on the way, it never was itself.
+    """
+    newer = git.text("rev-list", "--first-parent", tip, f"^{head}").split()
+    if not newer:
+        return tip
+    before = git.run("rev-parse", "--verify", "-q", f"{newer[-1]}^", check=False).out.decode().strip()
+    return before or None

@@ -123,3 +123,42 @@ def test_what_a_branch_brings_for_claude_is_not_run(
     plainly = Office(there.machine, Clone(place), hooks={})
     plainly.run("hello")
     assert ran.exists()
+
+
+def guarded(place: Clone, ran: Path, word: str) -> None:
+    """Settings with a hook whose program is beside them, and which says whose it is."""
+    hook = {"type": "command", "command": '"$CLAUDE_PROJECT_DIR"/.claude/hooks/mark.sh'}
+    place.write(".claude/settings.json", json.dumps({"hooks": {"SessionStart": [{"hooks": [hook]}]}}))
+    place.write(
+        ".claude/hooks/mark.sh", f"#!/bin/sh\necho {word} >> {shlex.quote(str(ran))}\n", executable=True
+    )
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_allowed_hooks_are_the_protected_branchs(
+    allowed: bool, offices: MakeOffices, bare: Clone, tmp_path: Path
+) -> None:
+    """Where the policy lets the project's settings take part, they and their programs are as on the protected branch."""
+    works = (
+        "Bash",
+        {"command": "git add -A && git commit -qm Done; git show --stat --format=%s > shown.txt"},
+    )
+    here, there = offices(Reply("", [DATABASE], when="GO"), Reply("", [works], when="Which database"), OVER)
+    ran = tmp_path / "ran"
+    guarded(here.clone, ran, "trusted")
+    rule = "policy: {agents: {claude: {project_settings: true}}}\n" if allowed else "policy: {}\n"
+    here.clone.commit("rules", **{".gitgate.yml": rule, ".claude/settings.local.json": "{}"})
+    here.clone.git("push", "-q", "origin", "main")
+    here.clone.git("checkout", "-q", "-b", "topic")
+    guarded(here.clone, ran, "planted")
+    here.clone.write("notes", "half done\n")
+    gate = asked_and_answered(here, there, bare, "--setting-sources", "user")
+    there.clone.git("fetch", "-q", "origin")
+    there.clone.git("config", "gitgate.agent.claude.arguments", '["--allowedTools", "Bash"]')
+    there.resume(gate)
+    assert '\\"Which database?\\"=\\"SQLite\\"' in there.shown
+    assert (ran.read_text().split() if ran.exists() else []) == (["trusted"] if allowed else [])
+    made = there.clone.git("log", "--all", "--format=%H", "-1", "--grep=^Done")
+    program = there.clone.git("show", f"{made}:.claude/hooks/mark.sh")
+    assert "planted" in program
+    assert "half done" in there.clone.git("show", f"{made}:notes")

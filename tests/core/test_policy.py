@@ -73,6 +73,8 @@ def test_without_a_policy_there_is_none() -> None:
         ("policy:\n  people:\n    ada: {mail: a}", 3, "policy.people.ada.mail", "there is no such field"),
         ("policy:\n  people: {ada: {}}\n  groups: {ada: []}", 3, "policy.groups.ada", "no person's"),
         ("policy:\n  allowed_signers: ../keys", 2, "policy.allowed_signers", "inside the repository"),
+        ("policy:\n  agents:\n    claude: {hooks: true}", 3, "policy.agents.claude.hooks", "there is no such field"),
+        ("policy:\n  agents:\n    claude: {project_settings: on}", 3, "policy.agents.claude.project_settings", "true or false"),
         ("policy: 3", 1, "policy", "a mapping"),
         ("policy:", 1, "policy", "it is empty"),
     ],
@@ -83,6 +85,16 @@ def test_what_is_wrong_is_named(text: str, line: int, field: str, words: str) ->
         policy_of(text)
     assert (wrong.value.line, wrong.value.field) == (line, field)
     assert words in wrong.value.expected
+
+
+def test_what_an_agent_loads_of_the_projects_own() -> None:
+    """Each part by name; what is not said is neither allowed nor forbidden."""
+    book = policy_of(
+        "policy:\n  agents: {claude: {project_settings: true}, coder: {start: [run]}, codex: {}}"
+    )
+    assert book.loads == {"claude": {"project_settings": True}}
+    assert book.commands["coder"] == {"start": ("run",)}
+    assert book.agents == ("claude", "coder", "codex")
 
 
 def test_the_first_rule_that_fits_decides() -> None:

@@ -84,6 +84,7 @@ def test_what_changed_meanwhile_is_told() -> None:
             branch="agent/2",
             missing=((".env", "it holds secrets"),),
             unread=("CLAUDE.md",),
+            replaced=(".claude/settings.json",),
         ),
     )
     for part in (
@@ -93,6 +94,8 @@ def test_what_changed_meanwhile_is_told() -> None:
         "agent/2",
         ".env: it holds secrets",
         "CLAUDE.md",
+        "protected branch has them",
+        ".claude/settings.json",
     ):
         assert part in text
     assert circumstances(Circumstances()) == ""

@@ -35,6 +35,19 @@ WORK = "echo half > half.txt"
 FINISH = 'echo db=SQLite > db.conf && git add -A && git commit -qm "Use SQLite"'
 
 
+def plant(bare: Clone, place: Path, mark: Path) -> None:
+    """A branch with hooks of its own, which the default branch has none of."""
+    run_git("clone", "-q", str(bare.path), str(place), cwd=bare.path)
+    source = Clone(place)
+    source.commit("no hooks", **{".claude/settings.json": "{}\n"})
+    source.git("push", "-q", "origin", "main")
+    source.git("checkout", "-q", "-b", "feature")
+    hook = {"hooks": [{"type": "command", "command": f"touch {mark}"}]}
+    evil = {"hooks": {event: [hook] for event in ("SessionStart", "PreToolUse", "Stop")}}
+    source.commit("planted", **{".claude/settings.json": json.dumps(evil)})
+    source.git("push", "-q", "origin", "feature")
+
+
 @pytest.mark.timeout(120)  # three jobs, and the real program in two of them
 def test_a_comment_resumes_claude_in_another_job(
     forge: Forge,
@@ -56,7 +69,8 @@ def test_a_comment_resumes_claude_in_another_job(
     )
     lab = machine("lab", model)
     bare.git("config", "http.receivepack", "true")
-    bare.git("branch", "feature", "main")
+    planted = tmp_path / "planted"
+    plant(bare, tmp_path / "source", planted)
     forge.open_pull(THREAD, "feature", bare.git("rev-parse", "feature"))
     monkeypatch.delenv("GITHUB_TOKEN")
     program = [*model.reach, str(lab.binary)]
@@ -120,6 +134,8 @@ def test_a_comment_resumes_claude_in_another_job(
     three, env = job("three", "main")
     known["matrix.gate"] = gate
     all_well(run_job("answer.yml", known, three, {**env, "GITHUB_EVENT_PATH": str(event)}, job="resume"))
+    assert not planted.exists()
+    assert "planted" in bare.git("show", "feature:.claude/settings.json")
     assert "one file is enough" in model.shown()
     assert bare.git("show", "feature:db.conf") == "db=SQLite"
     assert bare.git("show", "feature:half.txt") == "half"

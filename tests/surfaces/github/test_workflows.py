@@ -281,3 +281,27 @@ def test_an_agent_that_is_done_has_its_branch_pushed(
     all_well(run_job("agent.yml", known, job.path, {"CI": "true"}))
     assert bare.git("show", "feature:made.txt") == "done"
     assert forge.comments == {}
+
+
+def test_what_configures_the_agent_is_the_default_branchs(
+    forge: Forge, bare: Clone, clone_of: Callable[..., Clone], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the job that runs it as well; what it commits has the branch's own."""
+    monkeypatch.setenv("CI", "true")
+    source = clone_of(bare, "source")
+    source.commit("rules", **{"CLAUDE.md": "as it is to be\n"})
+    source.git("push", "-q", "origin", "main")
+    source.git("checkout", "-q", "-b", "feature")
+    source.commit("planted", **{"CLAUDE.md": "planted\n", ".mcp.json": "{}\n"})
+    source.git("push", "-q", "origin", "feature")
+    job = clone_of(bare, "job", "-b", "feature")
+    command = json.dumps(
+        ["sh", "-c", "cp CLAUDE.md made.txt; ls -a > seen.txt; git add -A; git commit -qm Made"]
+    )
+    steps = run_job("agent.yml", {"inputs.command": command, "inputs.task": ""}, job.path, {"CI": "true"})
+    all_well(steps)
+    assert bare.git("show", "feature:made.txt") == "as it is to be"
+    assert ".mcp.json" not in bare.git("show", "feature:seen.txt")
+    assert bare.git("show", "feature:CLAUDE.md") == "planted"
+    assert bare.git("diff", "--name-only", "feature~1", "feature").split() == ["made.txt", "seen.txt"]
+    assert any("as on the protected branch meanwhile: .mcp.json, CLAUDE.md" in step.err for step in steps)

@@ -1,0 +1,164 @@
+"""What configures agents is as the protected branch has it while one is resumed, and is no part of what comes of it."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from resuming import Agent, until
+from testbed.command import Command
+from testbed.repositories import Clone
+
+TRUSTED = {
+    "CLAUDE.md": "Ask first.\n",
+    ".claude/settings.json": '{"hooks": {}}\n',
+    ".claude/guard.sh": "exit 2\n",
+}
+PLANTED = {
+    ".claude/settings.json": '{"hooks": {"Stop": "planted"}}\n',
+    ".mcp.json": '{"mcpServers": {"planted": {}}}\n',
+    "src/CLAUDE.md": "Planted.\n",
+}
+STOOD = (".claude/guard.sh", ".claude/settings.json", ".mcp.json", "src/CLAUDE.md")
+LOOKS = "pwd > {0}/pwd; git ls-files -o -c | grep -v ^src/code > {0}/names; cat .claude/settings.json .claude/guard.sh > {0}/seen;"
+LOOKS += 'cp "$GITGATE_PROMPT_FILE" {0}/prompt; ls .mcp.json src/CLAUDE.md 2> {0}/absent;'
+COMMITS = "echo done > src/code; git add -A; git commit -qm Done;"
+
+
+def looks(agent: Agent) -> str:
+    return LOOKS.format(agent.folder)
+
+
+def ask_elsewhere(ann: Clone, bob: Clone, cli: Command) -> str:
+    """Asked by ann on a branch that plants things, some of them not committed yet; answered by bob. The gate."""
+    ann.commit("rules", **TRUSTED)
+    ann.git("push", "-q", "origin", "main")
+    for clone in (ann, bob):
+        clone.git("config", "gitgate.session", "push")
+        cli.quick("init", "--no-resume", cwd=clone.path, code=0)
+    ann.git("checkout", "-q", "-b", "feature")
+    ann.git("rm", "-q", ".claude/guard.sh")
+    ann.commit(
+        "planted", **{".claude/settings.json": PLANTED[".claude/settings.json"], "src/code": "begun\n"}
+    )
+    ann.git("push", "-q", "-u", "origin", "feature")
+    ann.write(".mcp.json", PLANTED[".mcp.json"])
+    ann.git("add", ".mcp.json")
+    ann.write("src/CLAUDE.md", PLANTED["src/CLAUDE.md"])
+    gate = cli.quick("ask", "Which?", "--agent", "scripted", cwd=ann.path, code=0).line
+    bob.git("fetch", "-q", "origin")
+    cli.quick("sync", cwd=bob.path, code=0)
+    return gate
+
+
+def answer(cli: Command, gate: str, bob: Clone) -> None:
+    cli.quick("respond", gate, "Postgres", "--no-push", cwd=bob.path, code=0)
+    cli.quick("sync", cwd=bob.path, code=0)
+
+
+@pytest.mark.parametrize("where", ["server", "clone"])
+def test_the_protected_branchs_stands(
+    where: str, server: Clone, ann: Clone, bob: Clone, agent: Agent, cli: Command
+) -> None:
+    """The agent finds it so, is told, and commits everything: its commit has its own branch's, and only what it did."""
+    agent.does(looks(agent) + COMMITS)
+    cli.quick("init", "--server", "--no-resume", cwd=server.path, code=0)
+    gate = ask_elsewhere(ann, bob, cli)
+    answer(cli, gate, bob)
+    cli.quick("resume", gate, cwd=(server if where == "server" else bob).path, code=0)
+    seen = (agent.folder / "seen").read_text()
+    assert seen == TRUSTED[".claude/settings.json"] + TRUSTED[".claude/guard.sh"]
+    assert len((agent.folder / "absent").read_text().splitlines()) == 2
+    told = (agent.folder / "prompt").read_text().split("protected branch has them", 1)[1].splitlines()
+    assert told[2:7] == [*STOOD, told[1].replace("<<< paths", ">>> paths")]
+    tip = server.git("rev-parse", "feature")
+    assert server.git("log", "-1", "--format=%s", tip) == "Done"
+    names = server.git("diff-tree", "-r", "--name-status", f"{tip}~1", tip).split("\n")
+    assert names == ["A\t.mcp.json", "A\tsrc/CLAUDE.md", "M\tsrc/code"]
+    assert server.git("show", f"{tip}:.claude/settings.json") == PLANTED[".claude/settings.json"].strip()
+    assert not Path((agent.folder / "pwd").read_text().strip()).exists()
+
+
+def test_the_agents_own_directory_is_left_alone(repo: Clone, agent: Agent, cli: Command) -> None:
+    """A person's working tree is not written into, whatever the agent made of its settings there."""
+    repo.commit("rules", **TRUSTED)
+    repo.git("checkout", "-q", "-b", "feature")
+    repo.write("CLAUDE.md", "Changed.\n")
+    agent.does(f"cat CLAUDE.md > {agent.folder}/seen; pwd > {agent.folder}/pwd")
+    gate = cli.quick("ask", "Which?", "--agent", "scripted", code=0).line
+    cli.quick("respond", gate, "Postgres", code=0)
+    cli.quick("resume", gate, code=0)
+    assert (agent.folder / "seen").read_text() == "Changed.\n"
+    assert (agent.folder / "pwd").read_text().strip() == str(repo.path)
+
+
+def test_what_the_agent_writes_there_stays(
+    bare: Clone, ann: Clone, bob: Clone, agent: Agent, cli: Command
+) -> None:
+    """It is not thrown away with the working tree: that stays, and is named."""
+    agent.does("echo '{}' > .claude/settings.json")
+    gate = ask_elsewhere(ann, bob, cli)
+    answer(cli, gate, bob)
+    said = cli.quick("resume", gate, cwd=bob.path, code=0)
+    place = worktree(bob, gate)
+    assert (place / ".claude/settings.json").read_text() == "{}\n"
+    assert (place / ".mcp.json").read_text() == PLANTED[".mcp.json"]
+    assert not (place / ".claude/guard.sh").exists()
+    assert ".claude/settings.json was written meanwhile" in said.err
+    assert str(place) in said.err
+
+
+def worktree(clone: Clone, gate: str) -> Path:
+    lines = clone.git("worktree", "list", "--porcelain").splitlines()
+    places = [Path(line.removeprefix("worktree ")) for line in lines if line.startswith("worktree ")]
+    return next(place for place in places if place.name == gate)
+
+
+def test_a_question_asked_there_has_the_branchs_own(
+    bare: Clone, ann: Clone, bob: Clone, agent: Agent, cli: Command
+) -> None:
+    """The work of the next gate is what the agent did, not what stood there; and when that is resumed, it stands again."""
+    agent.does(
+        f"{looks(agent)} echo more >> src/code; git gate ask 'And now?' --agent scripted --no-push > {agent.folder}/next"
+    )
+    gate = ask_elsewhere(ann, bob, cli)
+    answer(cli, gate, bob)
+    cli.quick("resume", gate, cwd=bob.path, code=0)
+    follows = (agent.folder / "next").read_text().strip()
+    work = json.loads(cli.quick("show", follows, "--json", cwd=bob.path, code=0).out)["work"]
+    assert bob.git("show", f"{work['commit']}:.mcp.json") == PLANTED[".mcp.json"].strip()
+    assert bob.git("show", f"{work['commit']}:src/CLAUDE.md") == PLANTED["src/CLAUDE.md"].strip()
+    assert ".claude/guard.sh" not in bob.git("ls-tree", "-r", "--name-only", work["commit"])
+    agent.does(looks(agent) + COMMITS)
+    cli.quick("respond", follows, "Go on", cwd=bob.path, code=0)
+    cli.quick("resume", follows, cwd=bob.path, code=0)
+    assert (agent.folder / "seen").read_text() == TRUSTED[".claude/settings.json"] + TRUSTED[
+        ".claude/guard.sh"
+    ]
+    assert "A person changed these files" not in (agent.folder / "prompt").read_text()
+
+
+@pytest.mark.slow
+def test_a_runner_that_is_killed(bare: Clone, ann: Clone, bob: Clone, agent: Agent, cli: Command) -> None:
+    """The next attempt finds the branch's own again under what stands, whatever the first left."""
+    agent.does("sleep 30")
+    bob.git("config", "gitgate.leaseTerm", "1s")
+    gate = ask_elsewhere(ann, bob, cli)
+    answer(cli, gate, bob)
+    running = cli.start("resume", gate, cwd=bob.path)
+    until(lambda: agent.starts == [gate])
+    running.send_signal(signal.SIGKILL)
+    running.communicate()
+    place = worktree(bob, gate)
+    assert (place / ".claude/settings.json").read_text() == TRUSTED[".claude/settings.json"]
+    agent.does(looks(agent) + COMMITS)
+    until(lambda: cli.quick("resume", gate, cwd=bob.path).code == 0, 15)
+    assert (agent.folder / "seen").read_text() == TRUSTED[".claude/settings.json"] + TRUSTED[
+        ".claude/guard.sh"
+    ]
+    names = bob.git("diff-tree", "-r", "--name-status", "feature~1", "feature").split("\n")
+    assert names == ["A\t.mcp.json", "A\tsrc/CLAUDE.md", "M\tsrc/code"]
+    assert not place.exists()
