@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ..core.marks import UNSIGNED, VERIFIED, Mark
-from ..core.model import Answer, Claim, Counted, Entry, Gate, Opened, Outcome, Question, Remark
+from ..core.model import Answer, Asker, Claim, Counted, Entry, Gate, Opened, Outcome, Question, Remark, Work
 
 if TYPE_CHECKING:
     from ..core.talks import Held
@@ -27,7 +27,7 @@ def gate(
 
     Without `transcript` what was said in a conversation is left out: a list of gates would be long.
     """
-    opened, work, session = given.opened, given.opened.work, given.opened.session
+    opened, session = given.opened, given.opened.session
     marks = signed or {}
     return {
         "id": given.id,
@@ -35,23 +35,8 @@ def gate(
         "title": opened.title,
         "questions": [question(item) for item in opened.questions],
         "context": opened.context,
-        "asked": {
-            "by": opened.asked.by,
-            "agent": opened.asked.agent,
-            "at": opened.asked.at,
-            "host": opened.asked.host,
-            "directory": opened.asked.directory,
-        },
-        "work": {
-            "branch": work.branch,
-            "base": work.base,
-            "commit": work.commit,
-            "dirty": work.dirty,
-            "files": work.files,
-            "insertions": work.insertions,
-            "deletions": work.deletions,
-            "left_out": [{"path": path, "reason": reason} for path, reason in work.left_out],
-        },
+        "asked": asked(opened.asked),
+        "work": work(opened.work),
         "session": {"agent": session.agent if session else None, "id": session_id, "saved": saved(given)},
         "delivery": opened.delivery,
         "priority": given.priority,
@@ -72,6 +57,29 @@ def gate(
         "archived": archived,
         "follows": opened.follows,
         "tip": given.tip,
+    }
+
+
+def asked(given: Asker) -> Json:
+    return {
+        "by": given.by,
+        "agent": given.agent,
+        "at": given.at,
+        "host": given.host,
+        "directory": given.directory,
+    }
+
+
+def work(given: Work) -> Json:
+    return {
+        "branch": given.branch,
+        "base": given.base,
+        "commit": given.commit,
+        "dirty": given.dirty,
+        "files": given.files,
+        "insertions": given.insertions,
+        "deletions": given.deletions,
+        "left_out": [{"path": path, "reason": reason} for path, reason in given.left_out],
     }
 
 

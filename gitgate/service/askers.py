@@ -70,11 +70,17 @@ def asking_program() -> tuple[str, int]:
             )
         except OSError:
             break
-        program = head.partition("(")[2].strip() or "process"
+        program = plain(head.partition("(")[2])
         if program not in MESSENGERS:
-            return program, pid
+            return program or "process", pid
         pid = int(tail.split()[1])
     return "process", first
+
+
+def plain(program: str) -> str:
+    """A program's name as a part of an agent's. The system's own may be anything: `memfd:x` is a program without a file."""
+    kept = "".join(c if c.isalnum() or c in "._+-" else " " for c in program.rpartition(":")[2])
+    return "-".join(kept.split())
 
 
 def readable(name: str) -> str:
