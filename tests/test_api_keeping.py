@@ -122,6 +122,8 @@ def test_a_clone_is_set_up_and_examined(repo: Clone) -> None:
     assert (repo.path / "AGENTS.md").exists()
     assert repo.git("config", "gitgate.resumeHere") == "false"
     assert {found.name: found.state for found in gitgate.doctor()}["init"] == "good"
+    repo.git("remote", "add", "origin", "https://github.com/team/project")
+    assert {found.name: found.state for found in gitgate.doctor()}["workflow gitgate.yml"] == "missing"
     gitgate.init(remove=True)
     assert not (repo.path / "AGENTS.md").exists()
     with pytest.raises(errors.Usage, match="--server is for a bare repository"):

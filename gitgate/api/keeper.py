@@ -46,15 +46,17 @@ def init(
         return tuple(Step(step.name, step.words, step.done or not dry_run) for step in found)
 
 
-def doctor(*, directory: Directory = None) -> tuple[Finding, ...]:
-    """What is set up, what is missing, and the command that mends it. Changes nothing.
+def doctor(*, online: bool = False, directory: Directory = None) -> tuple[Finding, ...]:
+    """What is set up, what is missing, and the command that mends it. Changes nothing; `online` asks GitHub too.
 
     >>> [found.mend for found in gitgate.doctor() if found.state == "wrong"]
     """
     from ..service.checkup import examine
+    from ..surfaces.github.checkup import examine_github
 
     with open_desk(directory) as desk:
-        return tuple(Finding(**asdict(found)) for found in examine(desk))
+        found = [*examine(desk), *examine_github(desk, online=online)]
+        return tuple(Finding(**asdict(one)) for one in found)
 
 
 @overload

@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parents[2] / "gitgate"
 # Lowest first; an import points downward or stays in its room. `api` is what `import gitgate` offers.
 ROOMS = (
     *("version", "errors", "core", "config", "render", "store", "agents", "runners"),
-    *("service", "resumption", "api", "surfaces", "cli"),
+    *("service", "resumption", "surfaces", "api", "cli"),
 )
 DOORS = {"__init__": "api", "__main__": "cli"}
 
