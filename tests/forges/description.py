@@ -1,13 +1,15 @@
 """Test bed: GitHub's own OpenAPI description, the part that a gate needs; every request and reply of a test is held to it.
 
 `github-api.json` is extracted by `subset` from `api.github.com.json` of the npm package @octokit/openapi (MIT licence, © its
-contributors), with what only explains left out. A slow test extracts it again from the real package and finds the same.
+contributors), with what only explains left out. `github-enterprise.json` is what Enterprise Server does otherwise (`differing`), by
+`ghes-3.19.json` of the same package. A slow test extracts both again from the real package and finds the same.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,8 +19,11 @@ from openapi_core import OpenAPI
 from openapi_core.testing import MockRequest, MockResponse
 
 FILE = Path(__file__).with_name("github-api.json")
+ENTERPRISE_FILE = Path(__file__).with_name("github-enterprise.json")
 HOST = "https://api.github.com"
 PLAIN = "application/json"
+# What the description only says in words, or not at all, and GitHub answers 422 to.
+MOST_COMMENT, MOST_STATUS, MOST_PAYLOAD = 65_536, 140, 65_535
 USED: dict[str, tuple[str, ...]] = {
     "/user": ("get",),
     "/repos/{owner}/{repo}": ("get",),
@@ -146,22 +151,53 @@ def refs_in(item: Any) -> set[str]:
     return set().union(*(refs_in(value) for value in item)) if isinstance(item, list) else set()
 
 
+def differing(enterprise: Mapping[str, Any], hosted: Mapping[str, Any]) -> dict[str, Any]:
+    """The operations that Enterprise Server describes otherwise; what both have in common is one and the same."""
+    paths: dict[str, dict[str, Any]] = {}
+    for path, methods in enterprise["paths"].items():
+        for method, found in methods.items():
+            if found != hosted["paths"][path][method]:
+                paths.setdefault(path, {})[method] = found
+    for kind, items in enterprise["components"].items():
+        for name, found in items.items():
+            assert found == hosted["components"][kind][name], f"{kind} {name} differ too"
+    return {"info": enterprise["info"], "paths": paths}
+
+
 def write(package: Path) -> None:
-    """Extract it anew from the npm package's folder."""
-    whole = json.loads((package / "generated/api.github.com.json").read_text(encoding="utf-8"))
-    FILE.write_text(json.dumps(subset(whole), indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    """Extract them anew from the npm package's folder."""
+    hosted, enterprise = (subset(read(package, name)) for name in ("api.github.com", "ghes-3.19"))
+    for place, value in ((FILE, hosted), (ENTERPRISE_FILE, differing(enterprise, hosted))):
+        place.write_text(json.dumps(value, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def read(package: Path, name: str) -> Any:
+    return json.loads((package / f"generated/{name}.json").read_text(encoding="utf-8"))
 
 
 # holding requests and replies to it
 
 
 @cache
-def description() -> OpenAPI:
+def written(kind: str = "github") -> dict[str, Any]:
+    """The description of github.com, or of Enterprise Server."""
+    said: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
+    if kind == "enterprise":
+        other = json.loads(ENTERPRISE_FILE.read_text(encoding="utf-8"))
+        for path, methods in other["paths"].items():
+            said["paths"][path] |= methods
+    return said
+
+
+@cache
+def description(kind: str = "github") -> OpenAPI:
     """Loaded once."""
-    return OpenAPI.from_dict(json.loads(FILE.read_text(encoding="utf-8")))
+    return OpenAPI.from_dict(written(kind))
 
 
-def hold(method: str, target: str, headers: Mapping[str, str], body: bytes) -> MockRequest:
+def hold(
+    method: str, target: str, headers: Mapping[str, str], body: bytes, kind: str = "github"
+) -> MockRequest:
     """The request, found valid; anything else raises."""
     parts = urlsplit(target)
     request = MockRequest(
@@ -173,17 +209,68 @@ def hold(method: str, target: str, headers: Mapping[str, str], body: bytes) -> M
         data=body or None,
         content_type=headers.get("Content-Type", PLAIN),
     )
-    description().validate_request(request)
-    refuse_unknown(request)
+    description(kind).validate_request(request)
+    refuse_unknown(request, kind)
+    refuse_long(body)
     return request
 
 
-def refuse_unknown(request: MockRequest) -> None:
+def refuse_unknown(request: MockRequest, kind: str = "github") -> None:
     """A parameter or field that the description does not know would be ignored by GitHub, and we would not notice."""
-    found = description().unmarshal_request(request)
+    found = description(kind).unmarshal_request(request)
     strange = set(request.parameters.query) - set(found.parameters.query)
     assert not strange, f"GitHub knows no parameter {strange} of {request.method} {request.path}"
+    if request.body:
+        said = operation_of(request.method, request.path, kind)
+        assert "requestBody" in said, f"GitHub takes no body with {request.method} {request.path}"
+        schema = said["requestBody"]["content"][PLAIN]["schema"]
+        fields = strange_fields(json.loads(request.body), schema, kind)
+        assert not fields, f"GitHub knows no field {fields} of {request.method} {request.path}"
 
 
-def hold_reply(request: MockRequest, status: int, body: bytes) -> None:
-    description().validate_response(request, MockResponse(body, status_code=status, content_type=PLAIN))
+def operation_of(method: str, path: str, kind: str) -> dict[str, Any]:
+    """Of two that fit, that with fewer names left open."""
+    fitting = [
+        (pattern.count("{"), methods[method])
+        for pattern, methods in written(kind)["paths"].items()
+        if method in methods and re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", pattern), path)
+    ]
+    return dict(min(fitting, key=lambda one: one[0])[1])
+
+
+def strange_fields(value: Any, schema: Mapping[str, Any], kind: str) -> set[str]:
+    """The names in a body that its schema does not have, however deep; where it says that any are taken, none is strange."""
+    schemas = list(alternatives(schema, kind))
+    if isinstance(value, list):
+        inside = [one["items"] for one in schemas if "items" in one]
+        return set().union(*(strange_fields(item, one, kind) for item in value for one in inside[:1]))
+    if not isinstance(value, dict) or any(one.get("additionalProperties") for one in schemas):
+        return set()
+    known: dict[str, Any] = {}
+    for one in schemas:
+        known |= one.get("properties", {})
+    deeper = (strange_fields(item, known[name], kind) for name, item in value.items() if name in known)
+    return (set(value) - set(known)).union(*deeper)
+
+
+def alternatives(schema: Mapping[str, Any], kind: str) -> Iterator[Mapping[str, Any]]:
+    if "$ref" in schema:
+        *_, place, name = schema["$ref"].split("/")
+        schema = written(kind)["components"][place][name]
+    yield schema
+    for word in ("allOf", "anyOf", "oneOf"):
+        for one in schema.get(word, []):
+            yield from alternatives(one, kind)
+
+
+def refuse_long(body: bytes) -> None:
+    """GitHub refuses what is longer; a payload is counted as it is sent."""
+    said = json.loads(body) if body else {}
+    for name, most in (("body", MOST_COMMENT), ("description", MOST_STATUS)):
+        assert len(said.get(name, "")) <= most, f"{name} has {len(said[name])} characters, more than {most}"
+    payload = said.get("client_payload") or said.get("inputs")
+    assert payload is None or len(json.dumps(payload)) <= MOST_PAYLOAD, "the payload is too large"
+
+
+def hold_reply(request: MockRequest, status: int, body: bytes, kind: str = "github") -> None:
+    description(kind).validate_response(request, MockResponse(body, status_code=status, content_type=PLAIN))

@@ -28,6 +28,7 @@ def forge(monkeypatch: pytest.MonkeyPatch) -> Iterator[Forge]:
         running.join("ada", token="ada-token")
         running.join("grace")
         running.join("eve", permission="read")
+        running.issues.add(THREAD)
         for name, value in running.env.items():
             monkeypatch.setenv(name, value)
         yield running

@@ -61,8 +61,17 @@ def created() -> list[dict[str, Any]]:
 
 def test_the_description_is_githubs_own() -> None:
     """What is committed is what the real package gives."""
-    whole = json.loads((package("openapi") / "generated/api.github.com.json").read_text(encoding="utf-8"))
+    whole = description.read(package("openapi"), "api.github.com")
     assert description.subset(whole) == json.loads(description.FILE.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("version", ["3.17", "3.18", "3.19"])
+def test_enterprise_server_describes_the_same_but_for_one_call(version: str) -> None:
+    """What it does otherwise is in the other file, whichever version it is."""
+    hosted = json.loads(description.FILE.read_text(encoding="utf-8"))
+    own = description.subset(description.read(package("openapi"), f"ghes-{version}"))
+    other = json.loads(description.ENTERPRISE_FILE.read_text(encoding="utf-8"))
+    assert description.differing(own, hosted)["paths"] == other["paths"]
 
 
 def test_every_event_is_read_or_left() -> None:

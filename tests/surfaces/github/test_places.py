@@ -118,6 +118,7 @@ def test_a_fork_is_answered_where_its_work_is_looked_at(team: Team) -> None:
 def test_without_a_pull_request_it_is_an_issue_by_setting(team: Team) -> None:
     """The replies there count."""
     team.forge.pulls.clear()
+    team.forge.issues.add(12)
     team.agents.git("config", "gitgate.forgeIssue", "12")
     gate = team.ask("Which?")
     assert shown_on(team, gate) == [12]

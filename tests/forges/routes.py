@@ -1,0 +1,192 @@
+"""Test bed: what the stand-in answers to each of the requests that it knows, and does to its state: GitHub's paths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from . import description
+
+if TYPE_CHECKING:
+    from .standin import Forge
+
+AT = "/repos/team/project"
+ROBOT = "github-actions[bot]"
+RUN_DETAILS = "return_run_details"
+Reply = tuple[int, Any]
+NOT_FOUND: Reply = (404, {"message": "Not Found"})
+
+
+def whoami(forge: Forge, _: Any, _query: Any, _body: Any, login: str) -> Reply:
+    if login == ROBOT:
+        return 403, {"message": "Resource not accessible by integration"}
+    return 200, {**forge.accounts[login].shape, "user_view_type": "public"}
+
+
+def repository(forge: Forge, _: Any, _query: Any, _body: Any, login: str) -> Reply:
+    may = {
+        "admin": False,
+        "push": login == ROBOT or forge.accounts[login].permission == "write",
+        "pull": True,
+    }
+    said = {"id": 1, "name": "project", "full_name": forge.repository, "default_branch": "main"}
+    return 200, {**said, "permissions": may}
+
+
+def commit_comment(forge: Forge, parts: Any, _query: Any, _body: Any, _login: str) -> Reply:
+    found = forge.on_commits.get(int(parts[0]))
+    return (200, found) if found else NOT_FOUND
+
+
+def delete_commit_comment(forge: Forge, parts: Any, _query: Any, _body: Any, _login: str) -> Reply:
+    return (204, None) if forge.on_commits.pop(int(parts[0]), None) else NOT_FOUND
+
+
+def commit_comments(forge: Forge, parts: Any, _query: Any, _body: Any, _login: str) -> Reply:
+    return 200, [c for c in forge.on_commits.values() if c["commit_id"] == parts[0]]
+
+
+def post_commit_comment(forge: Forge, parts: Any, _query: Any, body: Any, login: str) -> Reply:
+    if parts[0] not in forge.commits:
+        return 422, {"message": f"No commit found for SHA: {parts[0]}"}
+    return 201, forge.write_on(parts[0], login, body["body"])
+
+
+def patch_commit_comment(forge: Forge, parts: Any, _query: Any, body: Any, _login: str) -> Reply:
+    if int(parts[0]) not in forge.on_commits:
+        return NOT_FOUND
+    forge.on_commits[int(parts[0])] |= {"body": body["body"], "updated_at": forge.now()}
+    return 200, forge.on_commits[int(parts[0])]
+
+
+def commit_pulls(forge: Forge, parts: Any, _query: Any, _body: Any, _login: str) -> Reply:
+    if parts[0] not in forge.commits:
+        return 422, {"message": f"No commit found for SHA: {parts[0]}"}
+    return 200, [forge.pulls[number] for number in forge.commits[parts[0]]]
+
+
+def workflow(forge: Forge, parts: Any, _query: Any, _body: Any, _login: str) -> Reply:
+    if parts[0] not in forge.workflows:
+        return NOT_FOUND
+    path = f".github/workflows/{parts[0]}"
+    return 200, {"id": 1, "name": "gitgate", "path": path, "state": forge.workflows[parts[0]]}
+
+
+def secrets(forge: Forge, _: Any, _query: Any, _body: Any, login: str) -> Reply:
+    if login != "ada":
+        return 403, {"message": "Resource not accessible"}
+    names = [
+        {"name": name, "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z"}
+        for name in forge.secrets
+    ]
+    return 200, {"total_count": len(names), "secrets": names}
+
+
+def one_comment(forge: Forge, parts: Any, _query: Any, _body: Any, _login: str) -> Reply:
+    found = forge.comments.get(int(parts[0]))
+    return (200, found) if found else NOT_FOUND
+
+
+def patch_comment(forge: Forge, parts: Any, _query: Any, body: Any, _login: str) -> Reply:
+    if int(parts[0]) not in forge.comments:
+        return NOT_FOUND
+    return 200, forge.edit(int(parts[0]), body["body"])
+
+
+def delete_comment(forge: Forge, parts: Any, _query: Any, _body: Any, _login: str) -> Reply:
+    return (204, None) if forge.comments.pop(int(parts[0]), None) else NOT_FOUND
+
+
+def comments(forge: Forge, parts: Any, _query: Any, _body: Any, _login: str) -> Reply:
+    if not forge.has(int(parts[0])):
+        return NOT_FOUND
+    here = [c for c in forge.comments.values() if c["issue_url"].endswith(f"/{parts[0]}")]
+    return 200, here
+
+
+def post_comment(forge: Forge, parts: Any, _query: Any, body: Any, login: str) -> Reply:
+    if not forge.has(int(parts[0])):
+        return NOT_FOUND
+    if len(body["body"]) > description.MOST_COMMENT:
+        return 422, {"message": "Body is too long (maximum is 65536 characters)"}
+    return 201, forge.write(int(parts[0]), login, body["body"])
+
+
+def react(forge: Forge, parts: Any, _query: Any, body: Any, login: str) -> Reply:
+    number = int(parts[1])
+    if number not in (forge.comments if parts[0] else forge.on_commits):
+        return NOT_FOUND
+    reaction = (number, body["content"], login)
+    known = reaction in forge.reactions
+    if not known:
+        forge.reactions.append(reaction)
+    shape = {"id": 1, "content": body["content"], "user": forge.accounts[login].shape}
+    return (200 if known else 201), {**shape, "node_id": "x", "created_at": "2026-01-01T00:00:00Z"}
+
+
+def permission(forge: Forge, parts: Any, _query: Any, _body: Any, _login: str) -> Reply:
+    account = forge.accounts.get(unquote(parts[0]))
+    if account is None:
+        return NOT_FOUND
+    return 200, {"permission": account.permission, "role_name": account.permission, "user": None}
+
+
+def pulls(forge: Forge, _: Any, query: Any, _body: Any, _login: str) -> Reply:
+    found = [pull for pull in forge.pulls.values() if pull["state"] == query.get("state", "open")]
+    head = query.get("head", "").partition(":")[2]
+    return 200, [pull for pull in found if not head or pull["head"]["ref"] == head]
+
+
+def one_pull(forge: Forge, parts: Any, _query: Any, _body: Any, _login: str) -> Reply:
+    found = forge.pulls.get(int(parts[0]))
+    return (200, found) if found else NOT_FOUND
+
+
+def status(forge: Forge, parts: Any, _query: Any, body: Any, _login: str) -> Reply:
+    forge.statuses.append({**body, "sha": parts[0]})
+    return 201, {"id": 1, "target_url": None, **body}
+
+
+def dispatch(forge: Forge, parts: Any, _query: Any, body: Any, login: str) -> Reply:
+    if login == "no-actions":
+        return 403, {"message": "Resource not accessible by personal access token"}
+    if forge.kind == "enterprise" and RUN_DETAILS in body:  # as Enterprise Server 3.19 puts it
+        return 422, {"message": f'Invalid request.\n\n"{RUN_DETAILS}" is not a permitted key.'}
+    forge.dispatched.append({**body, "workflow": parts[0], "sender": login})
+    if body.get(RUN_DETAILS):
+        url = f"{forge.site}/actions/runs/7"
+        return 200, {"workflow_run_id": 7, "run_url": url, "html_url": url}
+    return 204, None
+
+
+def dispatch_event(forge: Forge, _: Any, _query: Any, body: Any, login: str) -> Reply:
+    forge.dispatched.append({**body, "sender": login})
+    return 204, None
+
+
+Route = Callable[["Forge", Any, Any, Any, str], Reply]
+ROUTES: list[tuple[str, Route]] = [
+    ("GET /user", whoami),
+    (f"GET {AT}", repository),
+    (rf"GET {AT}/issues/comments/(\d+)", one_comment),
+    (rf"PATCH {AT}/issues/comments/(\d+)", patch_comment),
+    (rf"DELETE {AT}/issues/comments/(\d+)", delete_comment),
+    (rf"POST {AT}(/issues)?/comments/(\d+)/reactions", react),
+    (rf"GET {AT}/comments/(\d+)", commit_comment),
+    (rf"PATCH {AT}/comments/(\d+)", patch_commit_comment),
+    (rf"DELETE {AT}/comments/(\d+)", delete_commit_comment),
+    (rf"GET {AT}/commits/(\w+)/comments", commit_comments),
+    (rf"POST {AT}/commits/(\w+)/comments", post_commit_comment),
+    (rf"GET {AT}/commits/(\w+)/pulls", commit_pulls),
+    (rf"GET {AT}/actions/workflows/([\w.-]+)", workflow),
+    (f"GET {AT}/actions/secrets", secrets),
+    (rf"GET {AT}/issues/(\d+)/comments", comments),
+    (rf"POST {AT}/issues/(\d+)/comments", post_comment),
+    (rf"GET {AT}/collaborators/([^/]+)/permission", permission),
+    (f"GET {AT}/pulls", pulls),
+    (rf"GET {AT}/pulls/(\d+)", one_pull),
+    (rf"POST {AT}/statuses/(\w+)", status),
+    (rf"POST {AT}/actions/workflows/([\w.]+)/dispatches", dispatch),
+    (f"POST {AT}/dispatches", dispatch_event),
+]
