@@ -33,6 +33,8 @@ class Desk:
     bulk: bool
     entropy: Callable[[int], str] = lambda size: os.urandom(size).hex()
     progress: Callable[[str], None] = lambda _words: None
+    judged: str = ""
+    """The moment that deadlines are judged by, where that is not now: replies that were written before it may not be heard yet."""
     reader: Piped | None = field(default=None, repr=False)
     _records: Records | None = field(default=None, repr=False)
 
