@@ -61,3 +61,23 @@ def gh_token(host: str, env: Mapping[str, str]) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.decode("utf-8", "replace").strip() if done.returncode == 0 else ""
+
+
+def ssh_host(name: str, env: Mapping[str, str]) -> str:
+    """The host that ssh's own configuration means by a name; the name itself where there is no ssh, or nothing else is said."""
+    program = shutil.which("ssh", path=env.get("PATH"))
+    if program is None:
+        return name
+    try:
+        done = subprocess.run(
+            [program, "-G", "--", name],  # it says what it would do, and connects to nobody
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=GH_PATIENCE,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return name
+    lines = done.stdout.decode("utf-8", "replace").splitlines() if done.returncode == 0 else []
+    return next((line.removeprefix("hostname ") for line in lines if line.startswith("hostname ")), name)

@@ -35,6 +35,7 @@ USED: dict[str, tuple[str, ...]] = {
     "/repos/{owner}/{repo}/commits/{commit_sha}/comments": ("get", "post"),
     "/repos/{owner}/{repo}/commits/{commit_sha}/pulls": ("get",),
     "/repos/{owner}/{repo}/collaborators/{username}/permission": ("get",),
+    "/repos/{owner}/{repo}/commits/{ref}/status": ("get",),
     "/repos/{owner}/{repo}/pulls": ("get",),
     "/repos/{owner}/{repo}/pulls/{pull_number}": ("get",),
     "/repos/{owner}/{repo}/statuses/{sha}": ("post",),
@@ -62,6 +63,8 @@ READ = {
     "repository": ("full_name", "id", "name"),
     "repository-collaborator-permission": ("permission", "role_name"),
     "status": ("id", "state", "context", "description", "target_url"),
+    "combined-commit-status": ("state", "statuses"),
+    "simple-commit-status": ("state", "context", "description", "target_url"),
     "reaction": ("id", "content"),
 }
 

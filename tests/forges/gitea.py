@@ -25,6 +25,7 @@ KNOWN: list[tuple[str, set[str], set[str]]] = [
     (r"GET {at}/collaborators/[^/]+/permission", set(), set()),
     ("GET {at}/pulls", {"base_branch", "state", "sort", "milestone", "labels", "poster", "page", "limit"}, set()),
     (f"GET {{at}}/pulls/{NUMBER}", set(), set()),
+    (r"GET {at}/commits/\w+/status", {"page", "limit"}, set()),
     (r"POST {at}/statuses/\w+", set(), {"context", "description", "state", "target_url"}),
     (r"POST {at}/actions/workflows/[\w.]+/dispatches", {"return_run_details"}, {"ref", "inputs"}),
 ]  # fmt: skip
@@ -55,6 +56,8 @@ def shaped(value: Any, site: str, pulls: Mapping[int, object]) -> Any:
     if "issue_url" in value:
         changed |= addresses(int(value["issue_url"].rpartition("/")[2]), site, pulls)
         changed |= {name: zoned(value[name]) for name in ("created_at", "updated_at")}
+    if "context" in value:
+        changed["status"] = changed.pop("state")
     return changed
 
 

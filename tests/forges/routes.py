@@ -165,6 +165,16 @@ def dispatch_event(forge: Forge, _: Any, _query: Any, body: Any, login: str) -> 
     return 204, None
 
 
+def status_now(forge: Forge, parts: Any, _query: Any, _body: Any, _login: str) -> Reply:
+    """The latest of each name, as a commit's page shows them."""
+    latest = {one["context"]: one for one in forge.statuses if one["sha"] == parts[0]}
+    names = ("context", "state", "description", "target_url")
+    shapes = [{name: one.get(name) for name in names} for one in latest.values()]
+    states = {one["state"] for one in shapes} or {"pending"}
+    worst = next((word for word in ("failure", "pending") if word in states), "success")
+    return 200, {"state": worst, "statuses": shapes}
+
+
 Route = Callable[["Forge", Any, Any, Any, str], Reply]
 ROUTES: list[tuple[str, Route]] = [
     ("GET /user", whoami),
@@ -186,6 +196,7 @@ ROUTES: list[tuple[str, Route]] = [
     (rf"GET {AT}/collaborators/([^/]+)/permission", permission),
     (f"GET {AT}/pulls", pulls),
     (rf"GET {AT}/pulls/(\d+)", one_pull),
+    (rf"GET {AT}/commits/(\w+)/status", status_now),
     (rf"POST {AT}/statuses/(\w+)", status),
     (rf"POST {AT}/actions/workflows/([\w.]+)/dispatches", dispatch),
     (f"POST {AT}/dispatches", dispatch_event),

@@ -143,7 +143,7 @@ def test_workflows_come_from_where_git_gate_came_from(installed: Callable[[str],
     "said",
     [
         json.dumps({"url": HOSTED, "vcs_info": {"commit_id": "v1"}}),
-        json.dumps({"url": "https://example.org/team/git-gate", "vcs_info": {"commit_id": "b2" * 20}}),
+        json.dumps({"url": "file:///srv/team/git-gate", "vcs_info": {"commit_id": "b2" * 20}}),
         json.dumps({"url": HOSTED}),
         "not json",
         "{}",

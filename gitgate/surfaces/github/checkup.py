@@ -17,7 +17,7 @@ from ...service.desk import Desk
 from ...service.guidance import text_of
 from ...service.publishing import remote_of
 from .client import GitHub
-from .connect import NO_TOKEN, Place, find_place, forge_at, token_and_source
+from .connect import NO_TOKEN, Place, find_place, github_at, token_and_source, web_to
 from .web import ForgeFailed
 
 INIT = "git gate init --github"
@@ -134,14 +134,10 @@ def against_job(job: str, inside: dict[str, Any]) -> tuple[str, str] | None:
 def stale_pin(desk: Desk, text: str) -> str:
     """Whether the file calls another commit than the one that this git gate came from; unknown is no reproach."""
     try:
-        source, commit = github_setup.source_of(desk)
+        source = github_setup.source_of(desk)
     except GateError:
         return ""
-    return (
-        ""
-        if github_setup.pinned(text, source, commit) == text
-        else "it calls another commit than this git gate's"
-    )
+    return "" if github_setup.pinned(text, source) == text else "it calls another commit than this git gate's"
 
 
 def on_default_branch(desk: Desk, name: str, text: str) -> bool:
@@ -203,7 +199,7 @@ def answers(desk: Desk) -> Iterator[Finding]:
     if not token:
         yield Finding("github", WRONG, "it cannot be asked without a token", NO_TOKEN)
         return
-    forge = forge_at(place, token)
+    forge = github_at(place, web_to(place, token))
     for ask in (rights, runs, secrets):
         try:
             yield from ask(desk, forge)

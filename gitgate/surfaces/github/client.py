@@ -8,14 +8,16 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
-from .forge import Author, Comment, PullRequest, Thread
-from .web import ForgeFailed, Web
+from .forge import Author, Comment, PullRequest, Thread, whole
+from .web import ForgeFailed, Web, understood
 
 VERSION = "2022-11-28"
 ACTIONS_BOT = "github-actions[bot]"
 WRITERS = frozenset(("admin", "maintain", "write"))
 GONE = frozenset((404, 410))
 WORKFLOW, EVENT = "gitgate.yml", "gitgate"
+RUN_DETAILS = "return_run_details"
+CONTEXT = "gitgate"
 MOST_WORDS = 140
 
 
@@ -33,22 +35,46 @@ class GitHub:
     login: str = ""
     name: str = "github"
     robot: str = ACTIONS_BOT
+    job: bool = False
+    tells_run: bool = True
+    """Whether it says which run it starts, as far as we know."""
     about: dict[str, Any] = field(default_factory=dict, repr=False)
+    asked: dict[str, bool] = field(default_factory=dict, repr=False)
+    nameless: bool = False
+    """Our token may not ask who it is; what we wrote ourselves tells."""
 
     @property
     def base(self) -> str:
         return "/repos/" + "/".join(quote(part, safe="") for part in self.repository.split("/"))
 
     def fetch_self(self) -> str:
-        """A job's own token may not ask who it is; that it may not says it."""
-        if not self.login:
+        """No program's token may ask who it is. A job's own is not the only one: whose it is shows in what it wrote."""
+        if not self.login and not self.nameless:
             try:
-                self.login = str(self.web.get("/user").value["login"])
+                said = self.web.get("/user").value
+                with understood(self.web.base):
+                    self.login = str(said["login"])
             except ForgeFailed as refused:
                 if refused.status != 403:
                     raise
-                self.login = self.robot
+                self.nameless = True
         return self.login
+
+    def learn(self, account: Any) -> None:
+        """Who wrote what we just wrote is who we are."""
+        if not self.login and isinstance(account, Mapping):
+            self.login = str(account.get("login") or "")
+
+    def has_jobs(self) -> bool:
+        """Asked once: nothing says it but the workflow file as Actions knows it."""
+        if not self.job and "jobs" not in self.asked:
+            try:
+                self.asked["jobs"] = self.fetch_workflow(WORKFLOW) == "active"
+            except ForgeFailed as refused:
+                if refused.status != 403:
+                    raise
+                self.asked["jobs"] = False
+        return self.job or self.asked["jobs"]
 
     def fetch_comment(self, number: int, *, on_commit: bool = False) -> Comment | None:
         try:
@@ -63,7 +89,10 @@ class GitHub:
         return sorted((self.read(item) for item in found), key=lambda comment: comment.number)
 
     def post_comment(self, thread: Thread, body: str) -> Comment:
-        return self.read(self.web.send("POST", self.comments_of(thread), {"body": body}).value)
+        said = self.web.send("POST", self.comments_of(thread), {"body": body}).value
+        posted = self.read(said)
+        self.learn(said.get("user"))
+        return posted
 
     def edit_comment(self, comment: Comment, body: str) -> Comment:
         return self.read(self.web.send("PATCH", self.at_comment(comment), {"body": body}).value)
@@ -76,10 +105,19 @@ class GitHub:
                 raise
 
     def react(self, comment: Comment, word: str) -> None:
-        self.web.send("POST", f"{self.at_comment(comment)}/reactions", {"content": word}, repeatable=True)
+        path = f"{self.at_comment(comment)}/reactions"
+        said = self.web.send("POST", path, {"content": word}, repeatable=True).value
+        self.learn(said.get("user") if isinstance(said, Mapping) else None)
 
     def read(self, item: Any) -> Comment:
-        return comment_of(item)
+        with understood(self.web.base):
+            return comment_of(item)
+
+    def read_pulls(self, items: Iterable[Any]) -> list[PullRequest]:
+        """Newest first."""
+        given = list(items)  # asked for before it is read
+        with understood(self.web.base):
+            return sorted((pull_request_of(item) for item in given), key=lambda pull: -pull.number)
 
     def comments_of(self, thread: Thread) -> str:
         """Commits have comments of their own, at a path of their own."""
@@ -102,25 +140,29 @@ class GitHub:
             if refused.status == 404:
                 return False
             raise
-        return said.get("permission") in WRITERS
+        with understood(self.web.base):
+            return said["permission"] in WRITERS
 
     def find_pull_requests(self, branch: str, *, closed: bool = False) -> list[PullRequest]:
         state = "closed" if closed else "open"
         found = self.pulls_of(self.repository, branch, state)
         if not found and self.web.moved:  # to another owner, whose name its branches go by now
-            found = self.pulls_of(str(self.fetch_about()["full_name"]), branch, state)
+            found = self.pulls_of(str(self.fetch_about().get("full_name")), branch, state)
         return [item for item in found if item.branch == branch and not item.foreign]
 
     def pulls_of(self, repository: str, branch: str, state: str) -> list[PullRequest]:
         head = f"{repository.partition('/')[0]}:{branch}"
         query = {"state": state, "head": head, "per_page": 100}
-        return pull_requests_of(self.web.pages(f"{self.base}/pulls", query))
+        return self.read_pulls(self.web.pages(f"{self.base}/pulls", query))
+
+    def list_pull_requests(self) -> list[PullRequest]:
+        return self.read_pulls(self.web.pages(f"{self.base}/pulls", {"state": "open", "per_page": 100}))
 
     def find_pull_requests_with(self, commit: str) -> list[PullRequest]:
         """Those that merely begin at the commit are not among them; a commit that was never pushed is nowhere."""
         path = f"{self.base}/commits/{quote(commit, safe='')}/pulls"
         try:
-            found = pull_requests_of(self.web.pages(path, {"per_page": 100}))
+            found = self.read_pulls(self.web.pages(path, {"per_page": 100}))
         except ForgeFailed as refused:
             if refused.status in (404, 409, 422):
                 return []
@@ -129,25 +171,34 @@ class GitHub:
 
     def fetch_pull_request(self, number: int) -> PullRequest | None:
         try:
-            return pull_request_of(self.web.get(f"{self.base}/pulls/{number}").value)
+            return self.read_pulls([self.web.get(f"{self.base}/pulls/{number}").value])[0]
         except ForgeFailed as refused:
             if refused.status == 404:
                 return None
             raise
 
     def set_status(self, commit: str, state: str, words: str, url: str) -> None:
-        body = {"state": state, "context": "gitgate", "description": words[:MOST_WORDS]}
+        body = {"state": state, "context": CONTEXT, "description": words[:MOST_WORDS]}
         if url:
             body["target_url"] = url
         self.web.send("POST", f"{self.base}/statuses/{quote(commit, safe='')}", body, repeatable=True)
 
+    def fetch_status(self, commit: str) -> tuple[str, str]:
+        """One of a hundred names, which is more than anybody has, is on the first page."""
+        return self.latest_status(commit, {"per_page": 100})
+
+    def latest_status(self, commit: str, query: Mapping[str, object]) -> tuple[str, str]:
+        path = f"{self.base}/commits/{quote(commit, safe='')}/status"
+        said = self.web.get(path, query).value
+        with understood(self.web.base):
+            ours = [one for one in said["statuses"] or [] if one["context"] == CONTEXT]
+            return status_in(ours[0]) if ours else ("", "")
+
     def dispatch(self, gate: str, commit: str) -> str:
         """By the workflow's own event where the token may, which tells the run; else by the repository's."""
         inputs = {"gate": gate, "commit": commit}
-        path = f"{self.base}/actions/workflows/{WORKFLOW}/dispatches"
         try:
-            body = {"ref": self.default_branch(), "inputs": inputs, "return_run_details": True}
-            said = self.web.send("POST", path, body).value
+            said = self.dispatch_workflow({"ref": self.default_branch(), "inputs": inputs})
         except ForgeFailed as refused:
             if refused.status in (404, 422):
                 refused.hint = f"the default branch has no such workflow ({WORKFLOW}), or the token may not see it: git gate init --github"
@@ -159,6 +210,18 @@ class GitHub:
         url = said.get("html_url") if isinstance(said, Mapping) else None
         return str(url) if url else f"{self.site}/actions/workflows/{WORKFLOW}"
 
+    def dispatch_workflow(self, body: dict[str, object]) -> Any:
+        """Enterprise Server starts it too, but refuses to be asked for the run; once it did, it is not asked again."""
+        path = f"{self.base}/actions/workflows/{WORKFLOW}/dispatches"
+        if self.tells_run:
+            try:
+                return self.web.send("POST", path, {**body, RUN_DETAILS: True}).value
+            except ForgeFailed as refused:
+                if refused.status != 422 or RUN_DETAILS not in refused.message:
+                    raise
+                self.tells_run = False
+        return self.web.send("POST", path, body).value
+
     def fetch_workflow(self, name: str) -> str:
         """The state of a workflow file as Actions knows it, such as `active`; empty where there is none."""
         try:
@@ -167,7 +230,8 @@ class GitHub:
             if refused.status == 404:
                 return ""
             raise
-        return str(said["state"])
+        with understood(self.web.base):
+            return str(said["state"])
 
     def fetch_secret_names(self) -> set[str] | None:
         """None where the token may not see them."""
@@ -177,11 +241,13 @@ class GitHub:
             if refused.status in (403, 404):
                 return None
             raise
-        return {str(one["name"]) for one in said["secrets"]}
+        with understood(self.web.base):
+            return {str(one["name"]) for one in said["secrets"]}
 
     def default_branch(self) -> str:
         """Never the branch that an agent works on: its workflow file is the agent's."""
-        return str(self.fetch_about()["default_branch"])
+        with understood(self.web.base):
+            return str(self.fetch_about()["default_branch"])
 
     def is_ours(self, repository: str) -> bool:
         """A repository that was renamed answers to both names, and its events say the new one."""
@@ -190,19 +256,16 @@ class GitHub:
 
     def fetch_about(self) -> Mapping[str, Any]:
         if not self.about:
-            self.about.update(self.web.get(self.base).value)
+            said = self.web.get(self.base).value
+            with understood(self.web.base):
+                self.about.update(said)
         return self.about
-
-
-def whole(text: str) -> str:
-    """JSON may hold halves of characters, which nothing else can."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def author_of(item: Any) -> Author:
     if not isinstance(item, Mapping):
         return Author("ghost", 0, bot=True)  # an account that is gone vouches for nothing
-    login = str(item["login"])
+    login = whole(str(item["login"]))
     return Author(login, int(item["id"]), bot=item.get("type", "User") != "User" or login.endswith("[bot]"))
 
 
@@ -230,8 +293,9 @@ def thread_in(item: Mapping[str, Any]) -> Thread:
     return int(found.group(1)) if found else 0
 
 
-def pull_requests_of(items: Iterable[Any]) -> list[PullRequest]:
-    return sorted((pull_request_of(item) for item in items), key=lambda pull: -pull.number)
+def status_in(item: Mapping[str, Any]) -> tuple[str, str]:
+    """Gitea calls a status's state its status."""
+    return str(item.get("state") or item.get("status") or ""), str(item.get("description") or "")
 
 
 def pull_request_of(item: Mapping[str, Any]) -> PullRequest:

@@ -6,19 +6,27 @@ A token goes only to a host that this machine's configuration, or the CI job its
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from ...core.text import one_line
 from ...errors import Failure
+from ...service.addresses import GITHUB, address_of, is_github, server_of
 from ...service.desk import Desk
-from ...service.publishing import remote_of
 from .client import GitHub, headers
+from .forge import Forge
 from .gitea import Gitea
 from .web import Web
 
-PLAIN = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
+NAMES = re.compile(r"[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)+", re.ASCII)
 TOKENS = ("GITGATE_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN")
 ENTERPRISE_TOKENS = ("GITGATE_GITHUB_TOKEN", "GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN")
+HURRIED = (
+    10.0,
+    (1.0,),
+    2.0,
+)  # seconds for an answer, between tries, and of a limit that is worth waiting for
 NO_TOKEN = "gh auth login, or set GITHUB_TOKEN"  # noqa: S105 - what to do about it, no token
 
 
@@ -34,54 +42,67 @@ class Place:
     job: bool = False
 
 
+@dataclass(frozen=True)
+class Kind:
+    """What is known of a kind of forge before one is asked."""
+
+    build: Callable[[Place, Web], Forge]
+    api: Callable[[str], str]
+    """The API's address, by that of the server."""
+    scheme: str = "Bearer"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    jobs: bool = False
+    """Whether it resumes agents in jobs of its own when it is asked."""
+    nested: bool = False
+    """Whether its groups may be within groups: `group/inner/project`."""
+
+    def fits(self, repository: str) -> bool:
+        return bool(NAMES.fullmatch(repository)) and (self.nested or repository.count("/") == 1)
+
+
+def github_at(place: Place, web: Web) -> GitHub:
+    return GitHub(web, place.repository, place.site, job=place.job)
+
+
+def github_api(server: str) -> str:
+    host = urlsplit(server).netloc
+    return f"https://api.{host}" if is_github(host) else f"{server}/api/v3"
+
+
+# A new forge is a class that satisfies `Forge`, a line here, and its word in the setting `forge`.
+KINDS: dict[str, Kind] = {
+    "github": Kind(github_at, github_api, headers=headers(), jobs=True),
+    "gitea": Kind(
+        lambda place, web: Gitea(web, place.repository, place.site, job=place.job),
+        lambda server: f"{server}/api/v1",
+        scheme="token",
+    ),
+}
+
+
 def find_place(desk: Desk) -> Place | None:
     """The forge behind the remote; None where it is none that we know."""
     here = job_place(desk)
     if here is not None:
         return here
-    remote = remote_of(desk)
-    address = desk.settings.git.get(f"remote.{remote}.url", "") if remote else ""
-    host, path = split_address(address)
-    kind = desk.settings.text("forge") or ("github" if is_github(host) else "")
-    if not kind or not PLAIN.fullmatch(path):
+    found = address_of(desk)
+    name = desk.settings.text("forge") or ("github" if is_github(found.host) else "")
+    if name not in KINDS or not found.host or not KINDS[name].fits(found.path):
         return None
-    api = desk.settings.text("forgeApi") or api_of(kind, host)
-    return Place(kind, host, api, f"https://{host}/{path}", path)
+    server = server_of(desk, found)
+    api = desk.settings.text("forgeApi") or KINDS[name].api(server)
+    return Place(name, urlsplit(server).netloc, api, f"{server}/{found.path}", found.path)
 
 
 def job_place(desk: Desk) -> Place | None:
     """As a CI job's own environment names it, Enterprise Server's addresses included."""
     env = desk.settings.env
     api, repository = env.get("GITHUB_API_URL", ""), env.get("GITHUB_REPOSITORY", "")
-    if not api or not PLAIN.fullmatch(repository):
+    kind = desk.settings.text("forge") or ("gitea" if env.get("GITEA_ACTIONS") else "github")
+    if not api or not KINDS[kind].fits(repository):
         return None
     server = env.get("GITHUB_SERVER_URL", "https://github.com").rstrip("/")
-    kind = desk.settings.text("forge") or ("gitea" if env.get("GITEA_ACTIONS") else "github")
     return Place(kind, urlsplit(server).netloc, api, f"{server}/{repository}", repository, job=True)
-
-
-def split_address(address: str) -> tuple[str, str]:
-    """Host and `owner/name` of a remote's address, in any of git's spellings."""
-    if "://" in address:
-        parts = urlsplit(address)
-        host, path = parts.hostname or "", parts.path
-    else:
-        host, colon, path = address.rpartition("@")[2].partition(":")
-        if not colon:
-            return "", ""  # a folder
-    return host.lower(), path.strip("/").removesuffix(".git")
-
-
-def is_github(host: str) -> bool:
-    return host in ("github.com", "ssh.github.com", "www.github.com") or host.endswith(".ghe.com")
-
-
-def api_of(kind: str, host: str) -> str:
-    if kind == "gitea":
-        return f"https://{host}/api/v1"
-    if is_github(host):
-        return f"https://api.{host}" if host.endswith(".ghe.com") else "https://api.github.com"
-    return f"https://{host}/api/v3"
 
 
 def find_token(desk: Desk, place: Place) -> str:
@@ -91,7 +112,7 @@ def find_token(desk: Desk, place: Place) -> str:
 
 def token_and_source(desk: Desk, place: Place) -> tuple[str, str]:
     """The environment's, else that of the forge's own command, else what git would log in with; and which of them it is."""
-    known = place.job or place.host in ("github.com", "ssh.github.com")
+    known = place.job or place.host == GITHUB
     for name in TOKENS if known else ENTERPRISE_TOKENS:
         token = desk.settings.env.get(name, "").strip()
         if token:
@@ -118,23 +139,38 @@ def git_password(desk: Desk, place: Place) -> str:
     return next((line.removeprefix("password=") for line in lines if line.startswith("password=")), "")
 
 
-def forge_at(place: Place, token: str) -> GitHub:
-    """The adapter that speaks to this place. A new forge is one class, and a line here."""
-    if place.kind == "gitea":
-        web = Web(place.api, token, scheme="token")
-        return Gitea(web, place.repository, place.site)
-    return GitHub(Web(place.api, token, headers=headers()), place.repository, place.site)
+def web_to(place: Place, token: str, *, hurried: bool = False) -> Web:
+    """The way to its API. `hurried`: somebody sits before it, and waits a few seconds, no more."""
+    kind = KINDS[place.kind]
+    web = Web(place.api, token, scheme=kind.scheme, headers=kind.headers)
+    if hurried:
+        web.timeout, web.pauses, web.longest = HURRIED
+    return web
 
 
-def connect(desk: Desk) -> GitHub:
+def forge_at(place: Place, token: str, *, hurried: bool = False) -> Forge:
+    """The adapter that speaks to this place."""
+    return KINDS[place.kind].build(place, web_to(place, token, hurried=hurried))
+
+
+def connect(desk: Desk) -> Forge:
     """The forge, ready to be asked; an error says what is missing."""
     place = find_place(desk)
     if place is None:
-        raise Failure(
-            "the remote of this clone is no forge that is known here",
-            hint="for GitHub Enterprise Server or Gitea: git config gitgate.forge github   (or gitea)",
-        )
+        raise unknown_forge(desk)
     token = find_token(desk, place)
     if not token:
         raise Failure(f"there is no token for {place.host}", hint=NO_TOKEN)
     return forge_at(place, token)
+
+
+def unknown_forge(desk: Desk) -> Failure:
+    """What to set, by what the remote looks like."""
+    found = address_of(desk)
+    where = f" ({one_line(found.host, 100)})" if found.host else ""
+    alias = "   and, if ssh alone knows that name: git config gitgate.forgeApi https://HOST/api/v3"
+    return Failure(
+        f"the remote of this clone{where} is no forge that is known here",
+        hint="for GitHub Enterprise Server or Gitea: git config gitgate.forge github   (or gitea)"
+        + (alias if found.ssh else ""),
+    )

@@ -8,10 +8,8 @@ from ...core.model import Gate
 from ...errors import GateError, IllegalEvent
 from ...service.desk import Desk
 from .client import WORKFLOW
-from .connect import NO_TOKEN, find_place, find_token, forge_at
+from .connect import KINDS, NO_TOKEN, find_place, find_token, forge_at
 from .forge import Forge
-
-PATIENCE, SHORT = 10.0, 2.0
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ def dispatch(desk: Desk, forge: Forge, gate: Gate | None) -> str:
 def after_answer(desk: Desk, gate: Gate) -> Sent | None:
     """What a person who just answered hears of it; None where the remote is no forge, or nobody is to be resumed."""
     place = find_place(desk)
-    if place is None or place.kind != "github" or not gate.actionable or gate.opened.delivery != "resume":
+    if place is None or not KINDS[place.kind].jobs or not gate.actionable or gate.opened.delivery != "resume":
         return None
     try:
         token = find_token(desk, place)
@@ -45,10 +43,7 @@ def after_answer(desk: Desk, gate: Gate) -> Sent | None:
             return Sent(
                 why=f"no token for {place.host}, so no job was started ({NO_TOKEN}); {picked_up(desk, gate)}"
             )
-        forge = forge_at(place, token)
-        forge.web.timeout, forge.web.pauses = PATIENCE, (1.0,)  # somebody sits before it
-        forge.web.longest = SHORT
-        return Sent(dispatch(desk, forge, gate))
+        return Sent(dispatch(desk, forge_at(place, token, hurried=True), gate))
     except GateError as refused:
         return Sent(why=f"no job was started: {refused.message}; {picked_up(desk, gate)}")
 

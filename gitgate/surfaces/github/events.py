@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 from ...core.ids import is_id
 from ...errors import Usage
+from .forge import whole
 from .replies import may_answer
 
+MOST_NUMBER = 1 << 63
 OID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
@@ -69,7 +71,7 @@ def read_comment(said: Mapping[str, object]) -> Event:
     number = comment.get("id")
     if said.get("action") != "created":
         return Nothing(f"the comment was {word(said.get('action'))}, not created")
-    if not isinstance(number, int) or number <= 0:
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 < number < MOST_NUMBER:
         return Nothing("the comment has no number")
     if sender.get("type", "User") != "User":
         return Nothing("a program wrote it")
@@ -90,11 +92,11 @@ def read_dispatch(said: Mapping[str, object], inputs: Mapping[str, object]) -> E
     if (gate and not is_id(gate)) or (commit and not OID.fullmatch(commit)):
         raise Usage("the dispatch names no gate and commit", hint="git gate github dispatch ID")
     bot = sender.get("type", "User") != "User"
-    return Dispatched(gate, commit, str(sender.get("login") or ""), bot, repository_of(said))
+    return Dispatched(gate, commit, whole(str(sender.get("login") or "")), bot, repository_of(said))
 
 
 def repository_of(said: Mapping[str, object]) -> str:
-    return str(part(said, "repository").get("full_name") or "")
+    return whole(str(part(said, "repository").get("full_name") or ""))
 
 
 def part(said: Mapping[str, object], name: str) -> Mapping[str, object]:

@@ -1,4 +1,8 @@
-"""Surfaces: what is asked of a forge, and in what shape it answers. GitHub's and Gitea's adapters satisfy it."""
+"""Surfaces: what is asked of a forge, and in what shape it answers.
+
+Whatever serves any forge is typed by `Forge` alone: GitHub's and Gitea's adapters satisfy it, and so would another's that shares
+nothing with them. Only what looks after GitHub's own workflows knows more.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,11 @@ from typing import Protocol
 BEGIN = "<!-- gitgate "  # every comment of ours begins so
 Thread = int | str
 """Where comments stand: the number of a pull request or an issue, or a commit's full id."""
+
+
+def whole(text: str) -> str:
+    """JSON may hold halves of characters, which nothing else can."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 @dataclass(frozen=True)
@@ -62,11 +71,23 @@ class Forge(Protocol):
     """The few calls. Whatever cannot be had is a `ForgeFailed` with what to do about it."""
 
     name: str
+    robot: str
+    """As whom a job's own token writes."""
+    job: bool
+    """Whether this is a job of the repository's own."""
     site: str
     """Where people see the repository; links that lead elsewhere are never shown."""
 
     def fetch_self(self) -> str:
-        """Our own login: only what it wrote is ours."""
+        """Our own login: only what it wrote is ours. Empty until we wrote something, where our token may not ask."""
+        ...
+
+    def has_jobs(self) -> bool:
+        """Whether jobs of this repository keep its comments, in the name of `robot`; we may be one of them."""
+        ...
+
+    def default_branch(self) -> str:
+        """Never the branch that an agent works on: its workflow file, and its policy, are the agent's."""
         ...
 
     def fetch_comment(self, number: int, *, on_commit: bool = False) -> Comment | None:
@@ -101,6 +122,10 @@ class Forge(Protocol):
         """The open ones of a branch of this very repository, or those that were closed or merged; newest first."""
         ...
 
+    def list_pull_requests(self) -> list[PullRequest]:
+        """All open ones, newest first."""
+        ...
+
     def find_pull_requests_with(self, commit: str) -> list[PullRequest]:
         """The open ones that bring this commit."""
         ...
@@ -111,6 +136,10 @@ class Forge(Protocol):
 
     def set_status(self, commit: str, state: str, words: str, url: str) -> None:
         """`pending`, `success` or `failure` beside a commit."""
+        ...
+
+    def fetch_status(self, commit: str) -> tuple[str, str]:
+        """What `set_status` said last: the state and the words; empty where it said nothing."""
         ...
 
     def dispatch(self, gate: str, commit: str) -> str:

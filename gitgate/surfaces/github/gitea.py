@@ -1,4 +1,5 @@
-"""Surfaces: Gitea's and Forgejo's API. What differs from GitHub's is here; the rest shows that the seam holds.
+"""Surfaces: Gitea's and Forgejo's API, which was made after GitHub's: the same paths and names of fields, so its adapter is GitHub's
+with what differs. A forge that speaks otherwise is a class of its own that satisfies `Forge`.
 
 Its comments name their thread in another field, come all at once and stand on no commit; its accounts have no type, but the
 numbers of those that are nobody's are not positive; and who may write is told to administrators of the repository only.
@@ -11,9 +12,9 @@ from typing import Any
 from urllib.parse import quote
 
 from ...core.times import format_time, parse_time
-from .client import GONE, GitHub, comment_of, pull_requests_of
+from .client import GONE, GitHub
 from .forge import Comment, PullRequest, Thread
-from .web import ForgeFailed
+from .web import ForgeFailed, understood
 
 PAGE = 50
 
@@ -33,7 +34,7 @@ class Gitea(GitHub):
     def read(self, item: Any) -> Comment:
         if not item:  # what is no comment, such as a change of the title, has a number too
             raise ForgeFailed("that is no comment", status=404)
-        found = comment_of(item)
+        found = super().read(item)
         found = replace(found, created=in_utc(found.created), updated=in_utc(found.updated))
         nobody = found.author.number <= 0 or found.author.login == self.robot
         return replace(found, author=replace(found.author, bot=True)) if nobody else found
@@ -55,11 +56,17 @@ class Gitea(GitHub):
         query: dict[str, object] = {"state": "closed", "sort": "recentclose"} if closed else {"state": "open"}
         path = f"{self.base}/pulls"
         items = self.web.get(path, {**query, "limit": PAGE}).value if closed else self.open_ones()
-        return [one for one in pull_requests_of(items) if one.branch == branch and not one.foreign]
+        return [one for one in self.read_pulls(items) if one.branch == branch and not one.foreign]
+
+    def list_pull_requests(self) -> list[PullRequest]:
+        return self.read_pulls(self.open_ones())
+
+    def fetch_status(self, commit: str) -> tuple[str, str]:
+        return self.latest_status(commit, {})
 
     def find_pull_requests_with(self, commit: str) -> list[PullRequest]:
         """By their heads alone; more cannot be asked."""
-        return [one for one in pull_requests_of(self.open_ones()) if one.head == commit]
+        return [one for one in self.read_pulls(self.open_ones()) if one.head == commit]
 
     def open_ones(self) -> list[Any]:
         return list(self.web.pages(f"{self.base}/pulls", {"state": "open", "limit": PAGE}))
@@ -77,7 +84,12 @@ class Gitea(GitHub):
                     "Gitea tells who may write only to the repository's administrators: use the token of one"
                 )
             raise
-        return said.get("permission") in ("owner", "admin", "write")
+        with understood(self.web.base):
+            return said["permission"] in ("owner", "admin", "write")
+
+    def has_jobs(self) -> bool:
+        """The workflows are GitHub's."""
+        return self.job
 
     def dispatch(self, gate: str, commit: str) -> str:
         body = {"ref": self.default_branch(), "inputs": {"gate": gate, "commit": commit}}

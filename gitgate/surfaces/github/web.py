@@ -227,6 +227,18 @@ def read_json(data: bytes, base: str) -> Any:
         ) from wrong
 
 
+@contextlib.contextmanager
+def understood(base: str) -> Iterator[None]:
+    """While what it sent is read: what lacks a field, or has another thing in its place, is the forge's failure and no other's."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as wrong:
+        raise ForgeFailed(
+            f"{host_of(base)} sent something of another shape: {one_line(repr(wrong), 100)}",
+            hint="is this the address of its API?",
+        ) from wrong
+
+
 def read_error(refused: HTTPError) -> str:
     """The forge's own words, if there are any; never more than a line."""
     try:

@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from forges.standin import Fault
+from gitgate.errors import Failure
+from gitgate.runners.github import ssh_host
+from gitgate.service.addresses import read_address
 from gitgate.service.desk import open_desk
-from gitgate.surfaces.github.connect import Place, find_place, find_token, split_address
+from gitgate.surfaces.github.connect import Place, connect, find_place, find_token
 from resuming import Agent
 from signing import make_key, publish_policy
 from testbed.repositories import Clone
@@ -124,15 +127,28 @@ def test_an_agent_vouches_for_nothing(team: Team) -> None:
         ("https://github.com/team/project.git", "github.com", "team/project"),
         ("https://ada:token@github.com/team/project", "github.com", "team/project"),
         ("git@github.com:team/project.git", "github.com", "team/project"),
-        ("ssh://git@ssh.github.com:443/team/project.git", "ssh.github.com", "team/project"),
+        ("ssh://git@ssh.github.com:443/team/project.git", "github.com", "team/project"),
+        ("git@ssh.github.com:team/project.git", "github.com", "team/project"),
+        ("https://www.github.com/team/project", "github.com", "team/project"),
+        ("git+ssh://git@github.com/team/project", "github.com", "team/project"),
+        ("work:team/project", "work", "team/project"),
+        ("https://gitlab.example.org/group/inner/project.git", "gitlab.example.org", "group/inner/project"),
+        ("git@gitlab.example.org:group/inner/deeper/project.git", "gitlab.example.org", "group/inner/deeper/project"),
+        ("https://git.example.org:8443/team/project", "git.example.org:8443", "team/project"),
+        ("https://git.example.org:443/team/project", "git.example.org", "team/project"),
+        ("ssh://git@git.example.org:2222/team/project", "git.example.org", "team/project"),
+        ("https://git.example.org:port/team/project", "", ""),
+        ("https://[::1/team/project", "", ""),
+        ("./a:b", "", ""),
         ("ssh://git@git.example.org/team/project.git", "git.example.org", "team/project"),
         ("/srv/git/project.git", "", ""),
         ("https://github.com.evil.example/team/project", "github.com.evil.example", "team/project"),
     ],
-)
+)  # fmt: skip
 def test_an_address_is_read(address: str, host: str, path: str) -> None:
     """In any of git's spellings."""
-    assert split_address(address) == (host, path)
+    found = read_address(address)
+    assert (found.host, found.path) == (host, path)
 
 
 def place_of(repo: Clone, address: str, **settings: str) -> Place | None:
@@ -150,6 +166,11 @@ def place_of(repo: Clone, address: str, **settings: str) -> Place | None:
     ("address", "settings", "api"),
     [
         ("git@github.com:team/project.git", {}, "https://api.github.com"),
+        ("ssh://git@ssh.github.com:443/team/project.git", {}, "https://api.github.com"),
+        ("https://git.example.org:8443/team/project", {"forge": "github"}, "https://git.example.org:8443/api/v3"),
+        ("git@work:team/project", {"forge": "github", "forgeApi": "https://git.example.org/api/v3"}, "https://git.example.org/api/v3"),
+        ("git@work:team/project", {}, None),
+        ("https://git.example.org/group/inner/project", {"forge": "gitea"}, None),
         ("https://team.ghe.com/team/project", {}, "https://api.team.ghe.com"),
         ("https://git.example.org/team/project", {"forge": "github"}, "https://git.example.org/api/v3"),
         ("https://git.example.org/team/project", {"forge": "gitea"}, "https://git.example.org/api/v1"),
@@ -157,13 +178,91 @@ def place_of(repo: Clone, address: str, **settings: str) -> Place | None:
         ("https://github.com.evil.example/team/project", {}, None),
         ("https://github.com/team/project/more", {}, None),
     ],
-)
+)  # fmt: skip
 def test_a_forge_is_known_by_its_address(
     repo: Clone, address: str, settings: dict[str, str], api: str | None
 ) -> None:
     """Or by this machine's configuration; nobody else gets a token."""
     found = place_of(repo, address, **settings)
     assert (found.api if found else None) == api
+
+
+@pytest.mark.parametrize("address", ["ssh://git@ssh.github.com:443/team/project.git", "company:team/project"])
+def test_other_ways_to_github_lead_to_its_own_pages(
+    repo: Clone, address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The port for those behind a firewall, and what `url.*.insteadOf` makes of an address: links and tokens are github.com's."""
+    repo.git("config", "url.https://github.com/.insteadOf", "company:")
+    found = place_of(repo, address)
+    assert found is not None
+    assert (found.host, found.site) == ("github.com", "https://github.com/team/project")
+    put_program(tmp_path, monkeypatch, "gh", 'test "$*" = "auth token --hostname github.com" && echo from-gh')
+    desk = open_desk(repo.path, os.environ)
+    assert find_token(desk, found) == "from-gh"
+    desk.close()
+
+
+def put_program(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, script: str) -> None:
+    place = folder / "bin" / name
+    place.parent.mkdir(exist_ok=True)
+    place.write_text(f"#!/bin/sh\n{script}\n")
+    place.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{place.parent}:{os.environ['PATH']}")
+
+
+@pytest.mark.parametrize(
+    ("said", "site"),
+    [
+        ("hostname github.com", "https://github.com/team/project"),
+        ("hostname ssh.github.com", "https://github.com/team/project"),
+        ("hostname github.com.evil.example", None),
+        ("hostname git.example.org", None),
+        ("", None),
+    ],
+)
+def test_an_alias_of_ssh_is_looked_up(
+    repo: Clone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, site: str | None
+) -> None:
+    """As ssh itself reads its configuration; it is asked what it would do, and connects to nobody."""
+    put_program(tmp_path, monkeypatch, "ssh", f'test "$*" = "-G -- github.com-work" && echo "{said}"')
+    found = place_of(repo, "git@github.com-work:team/project.git")
+    assert (found.site if found else None) == site
+
+
+@pytest.mark.parametrize(
+    "address", ["-oProxyCommand=id:team/project", "a b:team/project", "$(id):team/project"]
+)
+def test_no_strange_name_reaches_ssh(
+    repo: Clone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    """Nothing is started for it."""
+    put_program(tmp_path, monkeypatch, "ssh", f"touch {tmp_path}/started; echo hostname github.com")
+    repo.git("config", "remote.origin.url", address)
+    desk = open_desk(repo.path, os.environ)
+    assert find_place(desk) is None
+    desk.close()
+    assert not (tmp_path / "started").exists()
+
+
+def test_without_ssh_a_name_is_itself(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Also where ssh does not know what to say."""
+    assert ssh_host("work", {"PATH": str(tmp_path)}) == "work"
+    put_program(tmp_path, monkeypatch, "ssh", "exit 255")
+    assert ssh_host("work", os.environ) == "work"
+
+
+@pytest.mark.parametrize(
+    ("address", "setting"), [("git@work:team/project", "forgeApi"), ("/srv/git/x.git", "forge")]
+)
+def test_an_unknown_forge_is_said_with_what_to_set(repo: Clone, address: str, setting: str) -> None:
+    """By what the remote looks like."""
+    repo.git("remote", "add", "origin", address)
+    desk = open_desk(repo.path, os.environ)
+    with pytest.raises(Failure, match="no forge that is known") as failed:
+        connect(desk)
+    desk.close()
+    assert f"git config gitgate.{setting} " in failed.value.hint
+    assert ("(work)" in failed.value.message) == ("work" in address)
 
 
 def test_no_branch_says_where_a_token_goes(repo: Clone) -> None:
@@ -189,11 +288,7 @@ def test_tokens_are_found_in_their_order(
             desk.close()
 
     assert token(found) == "from-git"
-    gh = tmp_path / "bin/gh"
-    gh.parent.mkdir()
-    gh.write_text('#!/bin/sh\ntest "$*" = "auth token --hostname github.com" && echo from-gh\n')
-    gh.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{gh.parent}:{os.environ['PATH']}")
+    put_program(tmp_path, monkeypatch, "gh", 'test "$*" = "auth token --hostname github.com" && echo from-gh')
     assert token(found) == "from-gh"
     monkeypatch.setenv("GITHUB_TOKEN", "from-env")
     assert token(found) == "from-env"

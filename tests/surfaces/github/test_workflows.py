@@ -14,7 +14,7 @@ import pytest
 
 from forges.jobs import TOP, WORKFLOWS, Step, load, run_job
 from forges.standin import Forge
-from gitgate.service.github_setup import NAMES, SOURCE, installed_from
+from gitgate.service.github_setup import NAMES, SOURCE
 from resuming import Agent
 from servers import HttpServer
 from testbed.command import Command
@@ -126,26 +126,6 @@ def test_init_takes_nothing_that_can_be_moved(repo: Clone, cli: Command, named: 
     repo.git("config", "gitgate.workflows", named)
     assert "expected OWNER/REPOSITORY@" in cli.quick("init", "--github", code=2).err
     assert not (repo.path / ".github").exists()
-
-
-@pytest.mark.parametrize(
-    ("url", "commit", "found"),
-    [
-        ("https://github.com/team/git-gate", "a1" * 20, ("team/git-gate", "a1" * 20)),
-        ("https://github.com/team/git-gate.git", "a1" * 20, ("team/git-gate", "a1" * 20)),
-        ("https://github.com/team/git-gate", "", None),
-        ("https://github.com.evil.example/team/git-gate", "a1" * 20, None),
-        ("https://evil.example/github.com/team/git-gate", "a1" * 20, None),
-        ("file:///srv/git-gate", "", None),
-    ],
-)
-def test_the_source_is_where_it_was_installed_from(
-    monkeypatch: pytest.MonkeyPatch, url: str, commit: str, found: tuple[str, str] | None
-) -> None:
-    """As pip noted it, at that commit; an installation from elsewhere names none."""
-    noted = json.dumps({"url": url, "vcs_info": {"vcs": "git", "commit_id": commit}})
-    monkeypatch.setattr("importlib.metadata.PathDistribution.read_text", lambda *_: noted)
-    assert installed_from() == found
 
 
 def test_init_leaves_somebody_elses_workflow_alone(repo: Clone, cli: Command) -> None:
