@@ -14,15 +14,19 @@ from dataclasses import dataclass
 from ...core.model import Answer, Gate
 from ...errors import BadAnswer, Conflict, Failure, NotAllowed, Stale, UnknownGate, Usage
 from ...service.answering import Manner, respond
+from ...service.deadlines import judged_at
 from ...service.desk import Desk, split_person
 from ...service.publishing import remote_of
 from ...service.reading import find_gate, open_gate
 from . import telling
 from .forge import Author, Comment, Forge
 from .posting import Board, bring_up_to_date, is_waiting, load_board, post_once
-from .replies import Said, parse, read
+from .replies import Said, may_answer, parse, read
 from .telling import Note
+from .threads import thread_of
 from .web import ForgeFailed
+
+NONE = "none"  # no gate of this thread
 
 
 @dataclass(frozen=True)
@@ -50,8 +54,15 @@ class Case:
 
     @property
     def asked_before(self) -> list[str]:
-        marks = self.board.marks.items()
-        return [gate for gate, (ours, _) in marks if ours.created <= self.comment.created]
+        return shown_before(self.board, self.comment)
+
+
+def shown_before(board: Board, comment: Comment) -> list[str]:
+    """The gates that the comment may speak of: those that stood on its thread already. It is read by their names, whenever
+    it is read: what is shown later changes nothing of what was said.
+    """
+    when = (comment.created, comment.number)
+    return [gate for gate, (ours, _) in board.marks.items() if (ours.created, ours.number) < when]
 
 
 def accept_comment(
@@ -63,53 +74,88 @@ def accept_comment(
         return Accepted("ignored", "the comment is gone")
     if comment.by_program:
         return Accepted("ignored", "a program wrote it")
+    if not may_answer(comment.body):
+        return Accepted("ignored", "it is no reply to a gate")
     case = Case(desk, forge, board or load_board(forge, comment.thread), comment)
+    with judged_at(desk, comment.created):  # it was in time if it was written in time
+        return weigh(case)
+
+
+def weigh(case: Case) -> Accepted:
+    """Whether it is meant for us, and whose it is, before anything that it says."""
     try:
-        said = parse(comment.body, list(case.board.marks))
+        said = parse(case.comment.body, case.asked_before)
     except BadAnswer as confusing:
         if not case.waiting:
             return Accepted("ignored", "no gate waits in this thread")
-        return tell(case, "unclear", telling.unclear(comment, confusing.message, None, case.waiting))
+        return see(case, None) or unclear(case, confusing.message)
     if said is None or (said.gate is None and not case.asked_before):
         return Accepted("ignored", "it is no reply to a gate")
-    return take(case, said)
+    return see(case, said) or take(case, said)
+
+
+def see(case: Case, said: Said | None) -> Accepted | None:
+    """Seen at once; and refused where its author's word does not count, whatever it is: that costs one word, once."""
+    with contextlib.suppress(ForgeFailed):  # a courtesy
+        case.forge.react(case.comment, "eyes")
+    if case.forge.may_write(case.comment.author.login):
+        return None
+    meant = spoken_of(case, said)
+    told = [gate for gate in meant if case.board.says(telling.unpermitted(case.comment, gate).mark)]
+    gate = [*told, *meant][0]
+    note = telling.unpermitted(case.comment, gate)
+    return tell(case, "refused", note, "" if gate == NONE else gate)
+
+
+def spoken_of(case: Case, said: Said | None) -> list[str]:
+    """The gates of this thread that a reply may be about, so that who is told of one of them was told."""
+    if said is not None and said.gate is not None:
+        return [said.gate if said.gate in case.board.marks else NONE]
+    return case.waiting or case.asked_before[-1:] or [NONE]
+
+
+def unclear(case: Case, why: str) -> Accepted:
+    return tell(case, "unclear", telling.unclear(case.comment, why, None, case.waiting))
 
 
 def take(case: Case, said: Said) -> Accepted:
-    """A reply that is meant for us: seen at once, then weighed."""
+    """The reply of somebody who may write."""
     chosen = choose(case, said)
     if isinstance(chosen, Accepted):
         return chosen
-    with contextlib.suppress(ForgeFailed):  # a courtesy
-        case.forge.react(case.comment, "eyes")
     if case.comment.edited:
         return tell(case, "refused", telling.edited(case.comment), chosen)
-    if not case.forge.may_write(case.comment.author.login):
-        return tell(case, "refused", telling.unpermitted(case.comment, chosen), chosen)
     try:
         gate = open_gate(case.desk, chosen)
     except UnknownGate as unknown:
-        return tell(
-            case, "unclear", telling.unclear(case.comment, unknown.message, None, case.waiting), chosen
-        )
+        return unclear(case, unknown.message)
     return give(case, said, gate)
 
 
 def choose(case: Case, said: Said) -> str | Accepted:
-    """The gate that is meant."""
+    """The gate that is meant. What was refused once is no answer later, when other gates wait."""
+    for gate in [said.gate] if said.gate is not None else case.asked_before:
+        if taken_before(case, gate):
+            return catch_up(case, gate)
+    if case.board.says(telling.about(case.comment)):
+        return Accepted("refused", "its author was told before", said.gate or "")
     if said.gate is not None:
         return said.gate
-    for gate in case.asked_before:
-        if taken_before(case, gate):
-            return Accepted("again", f"gate {gate} has this answer already", gate)
     waiting = case.waiting
     if len(waiting) == 1:
         return waiting[0]
     if waiting:
-        why = f"{len(waiting)} gates wait here"
-        return tell(case, "unclear", telling.unclear(case.comment, why, None, waiting))
+        return unclear(case, f"{len(waiting)} gates wait here")
     last = case.asked_before[-1]
     return tell(case, "late", telling.too_late(case.comment, ending_of(case.desk, last)), last)
+
+
+def catch_up(case: Case, gate: str) -> Accepted:
+    """The same comment once more: whoever took it may have got no further."""
+    found = find_gate(case.desk, gate)
+    if not found.archived and gate in case.board.marks:
+        bring_up_to_date(case.desk, case.forge, found.gate, case.board)
+    return Accepted("again", f"gate {gate} has this answer already", gate)
 
 
 def taken_before(case: Case, gate: str) -> bool:
@@ -132,11 +178,11 @@ def is_from(said: Answer, comment: Comment) -> bool:
 def give(case: Case, said: Said, gate: Gate) -> Accepted:
     """Say it to the gate; whatever is wrong with it is told to its author."""
     comment = case.comment
-    if answered_by(gate, comment):
-        bring_up_to_date(case.desk, case.forge, gate, case.board)
-        return Accepted("again", f"gate {gate.id} has this answer already", gate.id)
+    home = home_of(case, gate)
     try:
-        after, outcome, words = stop(case, said, gate) if said.verb == "stop" else answer(case, said, gate)
+        after, outcome, words = (
+            stop(case, said, gate) if said.verb == "stop" else answer(case, said, gate, home)
+        )
     except Usage as unfit:  # what no answer, or no document, can be
         why = unfit.message.removeprefix("answer: ")
         return tell(case, "unclear", telling.unclear(comment, why, gate, case.waiting), gate.id)
@@ -146,10 +192,30 @@ def give(case: Case, said: Said, gate: Gate) -> Accepted:
         return tell(case, "refused", telling.refused(comment, forbidden.message), gate.id)
     except Conflict as late:
         return lost(case, gate, late)
-    trouble = bring_up_to_date(case.desk, case.forge, after, case.board)
+    trouble = bring_up_to_date(case.desk, case.forge, after, home) if home is not None else ""
     with contextlib.suppress(ForgeFailed):
         case.forge.react(comment, "+1")
+    if home is not case.board:
+        point_home(case, gate.id, home)
     return Accepted(outcome, "; ".join(part for part in (words, trouble) if part), gate.id)
+
+
+def home_of(case: Case, gate: Gate) -> Board | None:
+    """Where the gate is shown: a reply that names it may stand in another thread."""
+    if gate.id in case.board.marks:
+        return case.board
+    thread = thread_of(case.desk, case.forge, gate)
+    if thread is None:
+        return None
+    return case.board if thread == case.board.thread else load_board(case.forge, thread)
+
+
+def point_home(case: Case, gate: str, home: Board | None) -> None:
+    """A word where it was written: what comes of it is shown elsewhere."""
+    shown = home.marks.get(gate) if home is not None else None
+    note = telling.elsewhere(case.comment, gate, shown[0].url if shown else "")
+    with contextlib.suppress(ForgeFailed):
+        post_once(case.forge, case.board, note.body)
 
 
 def lost(case: Case, gate: Gate, late: Conflict) -> Accepted:
@@ -160,12 +226,12 @@ def lost(case: Case, gate: Gate, late: Conflict) -> Accepted:
     return tell(case, "late", telling.too_late(case.comment, late.message), gate.id)
 
 
-def answer(case: Case, said: Said, gate: Gate) -> tuple[Gate, str, str]:
+def answer(case: Case, said: Said, gate: Gate, home: Board | None) -> tuple[Gate, str, str]:
     given, note = read(said, gate)
     manner = Manner(
         note=note,
         via=case.forge.name,
-        seen=seen(case, gate),
+        seen=seen(case.comment, gate, home),
         push=True if remote_of(case.desk) else None,
         who=person_of(case.forge, case.comment.author),
         evidence=evidence_of(case.comment),
@@ -190,10 +256,10 @@ def stop(case: Case, said: Said, gate: Gate) -> tuple[Gate, str, str]:
     return done.gate, "stopped", f"gate {gate.id} stopped by {author.login}"
 
 
-def seen(case: Case, gate: Gate) -> str:
+def seen(comment: Comment, gate: Gate, home: Board | None) -> str:
     """The commit that the author had before them: what our comment showed then; else what was asked at first."""
-    shown = case.board.marks.get(gate.id)
-    if shown is not None and shown[0].updated <= case.comment.created:
+    shown = home.marks.get(gate.id) if home is not None else None
+    if shown is not None and shown[0].updated <= comment.created:
         return shown[1].seen
     return gate.history[0].commit
 

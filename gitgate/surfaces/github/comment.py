@@ -7,15 +7,16 @@ nothing that somebody else wrote gets there.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...core.answers import shown
 from ...core.ids import is_id
 from ...core.model import Answer, Gate, Question
 from ...core.text import one_line
+from .examples import examples
 from .talking import join_words, talked
-from .words import block, size, span
+from .whose import Whose, in_words
+from .words import block, longest_run, size, span
 
 MOST = 65_000
 # How much of each part is shown, from all of it to hardly any, until the whole fits.
@@ -31,7 +32,6 @@ HEADS = {
     "stopped": "⏹️ Stopped",
     "expired": "⌛ Nobody answered in time",
 }
-WHO = "anybody who may write to this repository"
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,9 @@ class Mark:
 
 @dataclass(frozen=True)
 class View:
-    """What is known when the comment is written. `alone`: no other gate waits in the thread; `unheard`: no event tells of it."""
+    """What is known when the comment is written. `alone`: no other gate waits in the thread; `unheard`: no event tells of it;
+    `gates`: all that the thread shows; `whose`: whose reply counts.
+    """
 
     gate: Gate
     stat: str = ""
@@ -52,6 +54,8 @@ class View:
     site: str = ""
     alone: bool = True
     unheard: bool = False
+    gates: tuple[str, ...] = ()
+    whose: Whose | None = None
 
 
 def read_mark(body: str) -> Mark | None:
@@ -216,64 +220,16 @@ def work(view: View, most: int) -> str:
 
 def how(view: View) -> str:
     gate = view.gate
-    named = "" if view.alone else f" {gate.id}"
-    ways = "\n".join(examples(gate, named))
-    to = ", ".join(span(who, 60) for who in gate.to)
-    who = f"{to} (with the right to write to this repository)" if to else WHO
+    whose = view.whose or in_words(gate, (), {})
+    if whose.closed:
+        return f"{join_words(gate)}{whose.closed}"
+    ways = "\n".join(examples(gate, "" if view.alone else gate.id, view.gates))
+    fence = "`" * max(3, longest_run(ways) + 1)
     more = "" if view.alone else " Several gates wait here, so the reply names this one."
     if view.unheard:
         more += " GitHub starts no job for a comment on a commit, so a reply here is found by the next sweep."
     return join_words(gate) + (
-        f"**Reply** with a new comment that begins with one of these; it counts from {who}.{more}\n\n"
-        f"```text\n{ways}\n```\n\n"
+        f"**Reply** with a new comment that begins with one of these; it counts from {whose.words}.{more}\n\n"
+        f"{fence}text\n{ways}\n{fence}\n\n"
         "An edited comment and a ticked box are no answers: nobody could tell whose they are."
     )
-
-
-def examples(gate: Gate, named: str = "") -> list[str]:
-    """Replies ready to copy. Only words of ours and the options' own labels, neutral and on one line."""
-    return [*EXAMPLES[kind_of(gate)](gate, named), f"/stop{named} why the agent should not go on"]
-
-
-def kind_of(gate: Gate) -> str:
-    return "several" if len(gate.opened.questions) > 1 else gate.opened.questions[0].kind
-
-
-def several_lines(gate: Gate, named: str) -> list[str]:
-    first, *rest = [f"{one_line(q.key, 40)}: {sample(q)}" for q in gate.opened.questions]
-    return [f"/answer{named} {first}", *rest, ""]
-
-
-def sample(question: Question) -> str:
-    if question.kind == "approval":
-        return "yes"
-    return plain(question.options[0].label) if question.options else "…"
-
-
-def choice_lines(gate: Gate, named: str) -> list[str]:
-    question = gate.opened.questions[0]
-    several = ", 2" if question.kind == "choices" and len(question.options) > 1 else ""
-    return [
-        f"/choose{named} 1{several}",
-        f"/choose{named} {plain(question.options[0].label)}",
-        *([f"/answer{named} other: something else"] if question.other else []),
-    ]
-
-
-def plain(label: str) -> str:
-    """A label inside our own fence, which it must not be able to close."""
-    return one_line(label, 80).replace("```", "…")
-
-
-EXAMPLES: dict[str, Callable[[Gate, str], list[str]]] = {
-    "several": several_lines,
-    "approval": lambda _gate, named: [
-        f"/approve{named}",
-        f"/approve{named} with a note",
-        f"/reject{named} why not",
-    ],
-    "choice": choice_lines,
-    "choices": choice_lines,
-    "form": lambda _gate, named: [f"/answer{named} field: value", "other field: value", ""],
-    "text": lambda _gate, named: [f"/answer{named} your words"],
-}

@@ -11,7 +11,8 @@ from ...core.model import Answer, Counted, Gate
 from ...errors import BadAnswer, UnknownGate
 from ...service.desk import Desk
 from ...service.reading import find_gate
-from .accept import answered_by, person_of
+from . import telling
+from .accept import answered_by, person_of, shown_before
 from .events import Dispatched
 from .forge import Comment, Forge
 from .posting import Board, load_board
@@ -83,32 +84,33 @@ def against_comment(desk: Desk, forge: Forge, gate: Gate, said: Answer) -> str:
 
 
 def against_words(desk: Desk, forge: Forge, gate: Gate, said: Answer, comment: Comment) -> str:
-    """Whether the comment, read again, is this answer to this gate."""
+    """Whether the comment, read again as it was when it was taken, is this answer to this gate."""
+    board = load_board(forge, comment.thread)
+    if board.says(telling.about(comment)):
+        return "the comment was refused, and its author told so"
     try:
-        reply = parse(comment.body, [gate.id])
+        reply = parse(comment.body, shown_before(board, comment))
         if reply is None or reply.verb == "stop":
             return "the comment is no answer"
+        if reply.gate not in (None, gate.id):
+            return "the comment is about another gate"
         given, note = read(reply, gate)
         values, verdict = read_answer(gate.opened.questions, given)
     except BadAnswer:
         return "the comment says something else"
     if (values, verdict, note.strip()) != (dict(said.values), said.verdict, said.note):
         return "the comment says something else"
-    if reply.gate is not None:
-        return "" if reply.gate == gate.id else "the comment is about another gate"
-    return against_place(desk, forge, gate, comment)
+    return "" if reply.gate is not None else against_place(desk, board, gate, comment)
 
 
-def against_place(desk: Desk, forge: Forge, gate: Gate, comment: Comment) -> str:
+def against_place(desk: Desk, board: Board, gate: Gate, comment: Comment) -> str:
     """A comment that names no gate is an answer to what was asked on its thread before it, and to that alone.
 
     Where the thread is does not matter: a question of ours stands there or does not, whatever became of the pull request.
     """
-    board = load_board(forge, comment.thread)
-    asked = board.marks.get(gate.id)
-    if asked is None:
+    if gate.id not in board.marks:
         return "the question does not stand where the comment does"
-    if asked[0].created > comment.created:
+    if gate.id not in shown_before(board, comment):
         return "the comment is older than the question"
     return "the comment answered another gate" if used_elsewhere(desk, board, gate.id, comment) else ""
 

@@ -9,18 +9,21 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...core.answers import Given
+from ...core.answers import Given, lines_of
 from ...core.ids import ALPHABET, LENGTH, is_prefix
 from ...core.model import Gate, Question
 from ...errors import BadAnswer
+from .picking import answered, labelled, picked, several_answered, several_picked
 
 VERBS = ("answer", "approve", "reject", "choose", "stop")
 COMMAND = re.compile(rf" {{0,3}}/({'|'.join(VERBS)})(?=\s|$)[ \t]*(.*)", re.IGNORECASE)
 HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-NAMED = re.compile(rf"(?<![a-z0-9])([{ALPHABET}]{{{LENGTH}}})(?![a-z0-9])")
+NAMED = re.compile(rf"(?<![a-z0-9])([{ALPHABET}]{{{LENGTH}}})(?![a-z0-9])", re.IGNORECASE)
 BEGINS = re.compile(rf"\s*(?:gate\s+)?[`*]*([{ALPHABET}]{{{LENGTH}}})[`*]*\s*:\s*", re.IGNORECASE)
-SURE = 6  # so many letters of an id are no word that an answer begins with by chance
+SEVERAL = 4  # so many letters of an id name one of several gates
+SURE = 6  # so many are no word that an answer begins with by chance
+AROUND = "`*_:,;."  # what people write around a name
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,11 @@ class Lines:
 
 def may_answer(body: str) -> bool:
     """Whether it is worth asking the forge about this comment: a cheap look, by which nothing is decided."""
-    return any(COMMAND.match(line) for line in body.splitlines()) or NAMED.search(body) is not None
+    lines = split(body)
+    if any(not fenced and COMMAND.match(line) for line, fenced in zip(lines.own, lines.fenced, strict=True)):
+        return True
+    text = "\n".join(lines.own).strip()
+    return bool(BEGINS.match(text)) or (bool(text) and NAMED.search(lines.quoted) is not None)
 
 
 def parse(body: str, gates: Sequence[str]) -> Said | None:
@@ -85,17 +92,21 @@ def split(body: str) -> Lines:
 
 
 def take_name(text: str, gates: Sequence[str]) -> tuple[str | None, str]:
-    """The gate that the first word names, and the rest. Where one gate waits a short word is rather an answer."""
+    """The gate that the first word names, and the rest. Where one gate waits a short word is rather an answer.
+
+    A short name has to hold a digit: whoever asks can see to it that a gate's name begins with `thanks`.
+    """
     word, rest = [*re.split(r"\s+", text, maxsplit=1), ""][:2]
-    name = word.strip("`*:").lower()
+    name = word.strip(AROUND).lower()
     if not is_prefix(name):
         return None, text
     if len(name) == LENGTH and (name in gates or any(c.isdigit() for c in name)):
         return name, rest.strip()
-    shortest = 4 if len(gates) > 1 else SURE
     matching = [gate for gate in gates if gate.startswith(name)]
-    if len(name) < shortest or len(matching) != 1:
+    if len(name) < (SEVERAL if len(gates) > 1 else SURE) or not matching:
         return None, text
+    if len(matching) > 1 or name.isalpha():
+        raise BadAnswer(f"{name} could be gate {' or '.join(matching)}, or a word: a whole name is sure")
     return matching[0], rest.strip()
 
 
@@ -123,8 +134,24 @@ def read(said: Said, gate: Gate) -> tuple[Given, str]:
     if len(questions) > 1:
         if said.verb == "choose":
             raise BadAnswer(f"this gate has {len(questions)} questions, and each needs its answer")
-        return Given(text=said.text), ""
+        return several(said.text, questions), ""
     return choose(said.text, questions[0]) if said.verb == "choose" else (answer(said.text, questions[0]), "")
+
+
+def several(text: str, questions: Sequence[Question]) -> Given:
+    """`key: value` lines; what they say of options is read as after `/answer`."""
+    named: dict[str, object] = {**lines_of(questions, text)}
+    for question in questions:
+        words = named.get(question.key)
+        if isinstance(words, str) and words.strip() and question.kind in ("choice", "choices"):
+            named[question.key] = option_words(question, words)
+    return Given(values=named)
+
+
+def option_words(question: Question, words: str) -> object:
+    if words.startswith("other:") and not labelled(question, words):
+        return words
+    return answered(question, words) if question.kind == "choice" else several_answered(question, words)
 
 
 def choose(text: str, question: Question) -> tuple[Given, str]:
@@ -132,24 +159,34 @@ def choose(text: str, question: Question) -> tuple[Given, str]:
     first, _, note = text.partition("\n")
     if question.kind not in ("choice", "choices"):
         raise BadAnswer(f"/choose is for questions with options; this is a {question.kind} question")
-    labels = {label.casefold() for label in question.labels}
-    parts = [first] if question.kind == "choice" or first.strip().casefold() in labels else first.split(",")
-    words = [part.strip() for part in parts]
-    numbered = [
-        f"#{word}" if word.isdecimal() and word.casefold() not in labels else word for word in words if word
-    ]
-    return Given(text=", ".join(numbered)), note.strip()
+    words = first.strip()
+    if not words:
+        return Given(text=""), note.strip()
+    value: object = picked(question, words) if question.kind == "choice" else several_picked(question, words)
+    return Given(values={question.key: value}), note.strip()
 
 
 def answer(text: str, question: Question) -> Given:
-    key, colon, rest = text.partition(":")
-    if colon and key.strip().lower() == "other" and question.kind in ("choice", "choices"):
-        return Given(other=rest.strip())
+    if question.kind in ("choice", "choices"):
+        return answer_options(text, question)
     if question.kind == "form" and not text.lstrip().startswith("{"):
         return Given(pairs=tuple(fields(text)))
-    if colon and key.strip() == question.key:
-        return Given(text=rest.strip())
-    return Given(text=text)
+    return Given(text=without_key(text, question))
+
+
+def answer_options(text: str, question: Question) -> Given:
+    if labelled(question, text.strip()):
+        return Given(values={question.key: option_words(question, text.strip())})
+    key, colon, rest = text.partition(":")
+    if colon and key.strip().lower() == "other":
+        return Given(other=rest.strip())
+    words = without_key(text, question).strip()
+    return Given(values={question.key: option_words(question, words)}) if words else Given(text="")
+
+
+def without_key(text: str, question: Question) -> str:
+    key, colon, rest = text.partition(":")
+    return rest.strip() if colon and key.strip() == question.key else text
 
 
 def fields(text: str) -> list[tuple[str, str]]:

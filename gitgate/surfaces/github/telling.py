@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...core.model import Gate
-from .comment import examples
+from .examples import examples
 from .forge import Comment
 from .words import block, span
 
@@ -31,10 +31,14 @@ def person(comment: Comment) -> str:
     return f"<!-- gitgate told=p{comment.author.number}"
 
 
+def counted(comment: Comment) -> str:
+    return f"<!-- gitgate told=c{comment.number} counted -->"
+
+
 def was_told(comment: Comment, ours: Sequence[Comment]) -> bool:
     """Whether one of ours is about this comment, or told its author after it that their word does not count."""
     return any(
-        said.body.startswith(about(comment))
+        said.body.startswith((about(comment), counted(comment)))
         or (said.body.startswith(f"{person(comment)} ") and said.created >= comment.created)
         for said in ours
     )
@@ -61,8 +65,9 @@ def unclear(comment: Comment, why: str, gate: Gate | None, waiting: Sequence[str
     """What was not understood, and what would be."""
     lines = [f"{who(comment)}: this could not be taken as an answer: {span(why, 300)}"]
     if gate is not None:
-        named = f" {gate.id}" if len(waiting) > 1 else ""
-        lines.append("What would be:\n\n" + block("\n".join(examples(gate, named)), 2000, fold=False))
+        named = "" if list(waiting) == [gate.id] else gate.id
+        ways = "\n".join(examples(gate, named, waiting))
+        lines.append("What would be:\n\n" + block(ways, 2000, fold=False))
     elif waiting:
         several = "\n".join(f"/answer {one} …" for one in waiting[:20])
         lines.append("Please name the gate that you mean:\n\n" + block(several, 2000, fold=False))
@@ -76,6 +81,12 @@ def too_late(comment: Comment, why: str) -> Note:
 def changed(comment: Comment, why: str) -> Note:
     words = "the question changed after it was read. Please look again, and reply with a new comment"
     return Note(about(comment), f"{who(comment)}: {words}: {span(why, 300)}")
+
+
+def elsewhere(comment: Comment, gate: str, place: str) -> Note:
+    """A reply that counts for a gate that is shown in another thread."""
+    where = f"is asked [there]({place})" if place else "is shown in no thread"
+    return Note(counted(comment), f"{who(comment)}: this counts for gate **{gate}**, which {where}.")
 
 
 def not_acted_on(gate: str, answer: str, why: str) -> Note:

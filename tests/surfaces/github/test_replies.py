@@ -76,10 +76,55 @@ def test_two_replies_in_one_comment_are_none(body: str) -> None:
 
 
 def test_a_short_name_counts_where_several_wait() -> None:
-    """Four letters then; and where one waits, a short word is an answer."""
-    assert parse("/answer beef stew", [ONE, TWO]) == Said("answer", "stew", TWO)
+    """Four letters then, a digit among them; and where one waits, a short word is an answer."""
+    assert parse("/answer 7k2f stew", [ONE, TWO]) == Said("answer", "stew", ONE)
+    assert parse("/answer beef2, stew", [ONE, TWO]) == Said("answer", "stew", TWO)
     assert parse("/answer beef stew", [TWO]) == Said("answer", "beef stew")
     assert parse("/answer beef stew", [ONE]) == Said("answer", "beef stew")
+    assert parse("/answer 7k2 stew", [ONE, TWO]) == Said("answer", "7k2 stew")
+
+
+@pytest.mark.parametrize(
+    ("words", "gates"),
+    [
+        ("thanks a lot", [ONE, "thanks23ab"]),  # whoever asks can have such a name
+        ("beef", [ONE, TWO]),
+        ("beef2", [TWO, "beef2yyyyy"]),
+        ("thanks", ["thanks23ab"]),
+    ],
+)
+def test_a_word_that_could_be_a_name_is_neither(words: str, gates: list[str]) -> None:
+    """It is refused, and the whole name is told: nothing that is said ever comes to mean another gate."""
+    with pytest.raises(BadAnswer, match="a whole name is sure"):
+        parse(f"/approve {words}", gates)
+    assert parse(f"/approve {gates[-1]} {words}", gates) == Said("approve", words, gates[-1])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "{}: eu",
+        "gate {}: eu",
+        "Gate `{}`: eu",
+        "/answer {} eu",
+        "> gate **{}**\n\neu",
+        "/ANSWER\n{}\neu",
+        "**{}**: eu",
+    ],
+)
+def test_a_name_is_typed_in_any_case(body: str) -> None:
+    """As people do, on a telephone."""
+    for name in (ONE, ONE.upper(), ONE.title()):
+        assert parse(body.format(name), [ONE, TWO]) == Said("answer", "eu", ONE)
+        assert may_answer(body.format(name))
+
+
+@pytest.mark.parametrize(
+    "body", ["a management statement", f"gate {ONE} looks odd", "I /approve", "> quoted\n\nyes", ""]
+)
+def test_talk_is_not_worth_a_request(body: str) -> None:
+    """The forge is not asked about every comment that holds a word of ten letters."""
+    assert not may_answer(body)
 
 
 def test_a_whole_name_of_another_thread_counts() -> None:
