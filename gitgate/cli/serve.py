@@ -5,12 +5,15 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
 
+from ..core.text import one_line
 from ..errors import GateError, Usage
 from . import exits
 from .screen import Screen, verb
@@ -72,7 +75,7 @@ def serve_command(screen: Screen, host: str, port: int, every: str, page: bool) 
     connect(desk)  # what is missing is said now
     pause = parse_duration(every)
     receiver = Receiver(secret, Seen(desk.repo.state_dir / "webhooks"))
-    server = listen(receiver, host, port, (lambda: what_waits(screen)) if page else None)
+    server = listen(receiver, host, port, (lambda: what_waits(screen)) if page else None, screen.warn)
     address = f"http://{host}:{server.server_port}/"
     screen.emit("serve", {"address": address}, address)
     with stop_on_signal() as stopping, ThreadPoolExecutor(desk.settings.number("maxAgents")) as hands:
@@ -115,28 +118,39 @@ class Office:
         due = bool(self.pause) and time.monotonic() - self.swept > self.pause
         if event is None and not due:
             return
-        desk = self.screen.desk()
+        if event is None:
+            self.swept = time.monotonic()  # also where it fails: it is not tried without end
+        with self.going_on():
+            desk = self.screen.desk()
+            try:
+                if event is not None:
+                    self.take(desk, event)
+                else:
+                    self.sweep(desk)
+            finally:
+                self.screen.close()
+
+    @contextmanager
+    def going_on(self) -> Iterator[None]:
+        """Whatever becomes of one delivery, others follow: it is said, and a sweep finds it again."""
         try:
-            if event is not None:
-                self.take(desk, event)
-            else:
-                self.sweep(desk)
-        except GateError as trouble:  # a sweep finds it again
+            yield
+        except GateError as trouble:
             self.screen.say(trouble.message)
-        finally:
-            self.screen.close()
+        except Exception as trouble:  # noqa: BLE001 - one delivery is never the end of all others
+            self.screen.warn(f"this is a bug in gitgate, and it goes on: {one_line(repr(trouble), 300)}")
 
     def take(self, desk: Desk, event: Commented | Dispatched) -> None:
-        from ..surfaces.github.accept import accept_comment
         from ..surfaces.github.connect import connect
         from ..surfaces.github.events import Commented
+        from ..surfaces.github.hearing import hear
         from .github_steps import listen
 
         forge = connect(desk)
         if not isinstance(event, Commented) or not forge.is_ours(event.repository):
             return
         listen(desk)
-        done = accept_comment(desk, forge, event.comment, on_commit=event.on_commit)
+        done = hear(desk, forge, event.comment, on_commit=event.on_commit)
         self.screen.say(f"{done.outcome}: {done.words}")
         if done.outcome in ("answered", "again"):
             self.start(desk, [done.gate])
@@ -145,7 +159,6 @@ class Office:
         from ..surfaces.github.connect import connect
         from ..surfaces.github.sweeping import sweep
 
-        self.swept = time.monotonic()
         done = sweep(desk, connect(desk))
         for words in (*(one.words for one in done.accepted), *done.doubts.values(), *done.trouble):
             self.screen.say(words)
@@ -161,10 +174,9 @@ class Office:
         from ..surfaces.github.connect import connect
         from .jobs import act_on_gates
 
-        desk = open_desk(self.screen.start, self.screen.env)
-        try:
-            act_on_gates(self.screen, desk, connect(desk), gates, self.stopping)
-        except GateError as trouble:
-            self.screen.say(trouble.message)
-        finally:
-            desk.close()
+        with self.going_on():
+            desk = open_desk(self.screen.start, self.screen.env)
+            try:
+                act_on_gates(self.screen, desk, connect(desk), gates, self.stopping)
+            finally:
+                desk.close()

@@ -10,29 +10,51 @@ import contextlib
 import hashlib
 import hmac
 import queue
+import re
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import parse_qs
 
+from ...core.text import one_line
 from ...errors import Failure, GateError, Usage
 from . import page
 from .events import Commented, Dispatched, parse_event
 
 MOST_BODY = 5_000_000
 MOST_QUEUED = 256
+MOST_FIELDS = 20
+MOST_NOTE = 300
 MOST_REMEMBERED = 10_000
 PATIENCE = 10.0
 SHORTEST_SECRET = 16
 PLAIN = {"Content-Type": "text/plain; charset=utf-8"}
 EVENTS = frozenset(("issue_comment", "commit_comment", "ping"))
+JSON, FORM = "application/json", "application/x-www-form-urlencoded"
+LENGTH = re.compile(r"[0-9]{1,12}", re.ASCII)
 
 
 def signed(secret: str, body: bytes, signature: str) -> bool:
     """Whether the forge, which alone shares the secret, sent exactly this. Compared in constant time."""
     wanted = "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
     return hmac.compare_digest(wanted.encode(), signature.encode("utf-8", "surrogateescape"))
+
+
+def payload_of(kind: str, body: bytes) -> bytes | None:
+    """The event in a body, by its content type: as it is, or as GitHub sends it in a form; None for any other type."""
+    name = kind.partition(";")[0].strip().lower()
+    if name == JSON:
+        return body
+    if name != FORM:
+        return None
+    try:
+        fields = parse_qs(body, keep_blank_values=True, max_num_fields=MOST_FIELDS)
+    except ValueError:
+        return b""
+    return fields.get(b"payload", [b""])[0]
 
 
 @dataclass
@@ -55,9 +77,13 @@ class Seen:
             if digest in self.known:
                 return False
             self.known[digest] = None
+            try:
+                self.keep()
+            except OSError:
+                del self.known[digest]  # it is not taken; the forge may send it again
+                raise
             while len(self.known) > MOST_REMEMBERED:
                 del self.known[next(iter(self.known))]
-            self.keep()
         return True
 
     def forget(self, body: bytes) -> None:
@@ -94,8 +120,11 @@ class Receiver:
             return 401, "the signature does not fit"
         if headers.get("x-github-event", "") not in EVENTS:
             return 202, "not for us"
+        payload = payload_of(headers.get("content-type", ""), body)
+        if payload is None:
+            return 415, f"the webhook's content type has to be {JSON} (or {FORM})"
         try:
-            event = parse_event(body)
+            event = parse_event(payload)
         except GateError as wrong:
             return 400, wrong.message
         if not isinstance(event, Commented):
@@ -121,19 +150,25 @@ class Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_POST(self) -> None:
+        self.say(*self.received())
+
+    def received(self) -> tuple[int, str]:
+        """What the delivery is answered, whatever is in it."""
         length = self.headers.get("Content-Length") or ""
-        if self.path != "/" or not length.isdecimal():
-            self.say(404 if self.path != "/" else 411, "")
-        elif int(length) > MOST_BODY:
-            self.say(413, "too large")
-        else:
-            body = self.rfile.read(int(length))
-            whole = len(body) == int(length)
-            self.say(
-                *self.receiver.take({name.lower(): word for name, word in self.headers.items()}, body)
-                if whole
-                else (400, "cut off")
-            )
+        if self.path != "/":
+            return 404, ""
+        if not length.isdecimal():
+            return 411, ""
+        if not LENGTH.fullmatch(length) or int(length) > MOST_BODY:
+            return 413, "too large"
+        body = self.rfile.read(int(length))
+        if len(body) != int(length):
+            return 400, "cut off"
+        try:
+            return self.receiver.take({name.lower(): word for name, word in self.headers.items()}, body)
+        except Exception as trouble:  # noqa: BLE001 - one delivery is never the end of all others
+            self.server.note(f"a delivery could not be taken: {trouble!r}")
+            return 500, "it could not be taken: see what git gate serve says"
 
     def do_GET(self) -> None:
         if self.path != "/":
@@ -142,9 +177,14 @@ class Handler(BaseHTTPRequestHandler):
             self.say(200, "git gate takes webhooks here")
         else:
             try:
-                self.say(200, self.waiting(), page.HEADERS)
+                shown = self.waiting()
             except GateError as trouble:
                 self.say(500, trouble.message)
+            except Exception as trouble:  # noqa: BLE001 - as above
+                self.server.note(f"the page could not be made: {trouble!r}")
+                self.say(500, "it could not be made: see what git gate serve says")
+            else:
+                self.say(200, shown, page.HEADERS)
 
     def from_here(self) -> bool:
         headers = {name.lower(): word for name, word in self.headers.items()}
@@ -167,18 +207,38 @@ class Handler(BaseHTTPRequestHandler):
 
 class Server(ThreadingHTTPServer):
     daemon_threads = True
+    log: Callable[[str], None] | None = None
+
+    def note(self, words: str) -> None:
+        """In one line: what strangers send is in it, shortened and with nothing that a terminal would obey."""
+        if self.log is not None:
+            self.log(one_line(words, MOST_NOTE))
+
+    def handle_error(self, *_: object) -> None:
+        """Whoever hangs up, or says nothing for long, is no news."""
+        trouble = sys.exc_info()[1]
+        if not isinstance(trouble, OSError):
+            self.note(f"a request could not be answered: {trouble!r}")
 
 
-def listen(receiver: Receiver, host: str, port: int, waiting: Callable[[], str] | None = None) -> Server:
+def listen(
+    receiver: Receiver,
+    host: str,
+    port: int,
+    waiting: Callable[[], str] | None = None,
+    log: Callable[[str], None] | None = None,
+) -> Server:
     """A server that has the port; whoever started it lets it serve. `waiting` makes the page, where one is wanted."""
     shown = None if waiting is None else staticmethod(waiting)
     handler = type("ReceivingHandler", (Handler,), {"receiver": receiver, "waiting": shown})
     try:
-        return Server((host, port), handler)
+        server = Server((host, port), handler)
     except OSError as taken:
         raise Failure(
             f"nothing can listen on {host}:{port}: {taken.strerror}", hint="--port 0 takes a free one"
         ) from taken
+    server.log = log
+    return server
 
 
 def serve(server: Server, stopping: threading.Event, work: Callable[[], None]) -> None:

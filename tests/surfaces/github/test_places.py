@@ -91,13 +91,13 @@ def test_a_draft_is_a_pull_request(team: Team) -> None:
 
 @pytest.mark.parametrize("owner", ["stranger/project", None])
 def test_a_forks_branch_of_the_same_name_is_not_ours(team: Team, owner: str | None) -> None:
-    """Whoever opens it decides its branch's name; nothing of a gate is shown there, and no status is set."""
+    """Whoever opens it decides its branch's name; nothing of a gate is shown there, and its status waits for none."""
     team.forge.pulls.clear()
     team.forge.open_pull(8, "feature", "e" * 40, home=owner)
     gate = team.ask("Which?", show=False)
     sweep(team)
     assert shown_on(team, gate) == []
-    assert team.forge.statuses == []
+    assert [(one["sha"], one["state"]) for one in team.forge.statuses] == [("e" * 40, "success")]
 
 
 def test_a_fork_is_answered_where_its_work_is_looked_at(team: Team) -> None:
@@ -262,7 +262,11 @@ def test_giteas_webhook_is_read(tea: Team, tmp_path: Path) -> None:
     body = json.dumps(event).encode()
     signature = "sha256=" + hmac.new(b"s" * 32, body, hashlib.sha256).hexdigest()
     receiver = Receiver("s" * 32, Seen(tmp_path / "seen"))
-    said = {"x-github-event": "issue_comment", "x-hub-signature-256": signature}
+    said = {
+        "x-github-event": "issue_comment",
+        "x-hub-signature-256": signature,
+        "content-type": "application/json",
+    }
     assert receiver.take(said, body) == (202, "taken")
     assert receiver.events.get() == Commented(comment["id"], tea.forge.repository)
     assert tea.gate(gate)["state"] == "awaiting"

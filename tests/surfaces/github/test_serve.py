@@ -11,17 +11,23 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
+from threading import Event, Thread
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 
+from forges.standin import Fault
+from gitgate.cli.screen import Screen
+from gitgate.cli.serve import Office
 from gitgate.core.summary import Summary
 from gitgate.errors import Usage
+from gitgate.surfaces.github.events import Commented
 from gitgate.surfaces.github.page import is_local, page
-from gitgate.surfaces.github.webhook import MOST_BODY, Receiver, Seen, signed
+from gitgate.surfaces.github.webhook import MOST_BODY, Receiver, Seen, listen, serve, signed
 from resuming import Agent, until
 from testbed.command import COMMAND
 
@@ -35,7 +41,16 @@ def sign(body: bytes, secret: str = SECRET) -> str:
 
 
 def headers(body: bytes, **changed: str) -> dict[str, str]:
-    return {"x-hub-signature-256": sign(body), "x-github-event": "issue_comment", **changed}
+    said = {"x-hub-signature-256": sign(body), "x-github-event": "issue_comment"}
+    return {**said, "content-type": "application/json", **changed}
+
+
+def form(payload: bytes) -> bytes:
+    """As GitHub sends it where nobody chose JSON."""
+    return urlencode({"payload": payload}).encode()
+
+
+FORM = {"content-type": "application/x-www-form-urlencoded"}
 
 
 def body_of(number: int = 1, text: str = "/approve") -> bytes:
@@ -97,6 +112,69 @@ def test_what_is_not_for_us_is_left(receiver: Receiver, event: str, body: bytes,
     """Other events, talk, and what is no event at all; a webhook dispatches nothing."""
     assert receiver.take(headers(body, **{"x-github-event": event}), body)[0] == status
     assert receiver.events.empty()
+
+
+def test_githubs_own_content_type_is_taken(receiver: Receiver) -> None:
+    """A form is what a webhook sends unless somebody chooses JSON; what is signed is the form as it came."""
+    body = form(body_of(7, "/approve \u00fc & = +%"))
+    assert receiver.take(headers(body, **FORM), body) == (202, "taken")
+    assert receiver.events.get() == Commented(7, "team/project")
+    assert receiver.take(headers(body, **FORM), body) == (202, "taken before")
+    other = body_of(8)
+    assert (
+        receiver.take(headers(form(other), **FORM, **{"x-hub-signature-256": sign(other)}), form(other))[0]
+        == 401
+    )
+    utf = {"content-type": "Application/JSON; charset=utf-8"}
+    assert receiver.take(headers(other, **utf), other) == (202, "taken")
+
+
+@pytest.mark.parametrize(
+    "kind", ["", "text/plain", "multipart/form-data; boundary=x", "application/xml", "json"]
+)
+def test_other_content_types_are_refused_in_words(receiver: Receiver, kind: str) -> None:
+    """What to choose is said where GitHub lists its deliveries."""
+    body = body_of()
+    status, words = receiver.take(headers(body, **{"content-type": kind}), body)
+    assert status == 415
+    assert "content type has to be application/json" in words
+    assert receiver.events.empty()
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"payload", b"payload=", b"payload=%ff%fe", b"other=1", b"payload=[]", b"&" * 1000, b"a=1&" * 100, b"payload=%7B"]
+)  # fmt: skip
+def test_a_form_without_an_event_is_none(receiver: Receiver, body: bytes) -> None:
+    """However it is made."""
+    assert receiver.take(headers(body, **FORM), body)[0] == 400
+    assert receiver.events.empty()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"comment": {"id": True, "body": "/approve"}}, {"comment": {"id": 10**30, "body": "/approve"}},
+        {"comment": {"id": 1.5, "body": "/approve"}}, {"comment": {"body": "/approve"}}, {"comment": "x"}, {"comment": None},
+        {"comment": {"id": 1, "body": ["/approve"]}}, {"comment": {"id": 1, "body": {"a": 1}}}, {"action": ["created"]},
+        {"action": {"a": "b"}},
+    ],
+)  # fmt: skip
+def test_an_event_of_another_shape_is_left(receiver: Receiver, change: dict[str, object]) -> None:
+    """Signed, and hostile all the same: nothing breaks, nothing is queued."""
+    body = json.dumps({**json.loads(body_of()), **change}).encode()
+    assert receiver.take(headers(body), body)[0] == 202
+    assert receiver.events.empty()
+
+
+def test_what_could_not_be_remembered_may_come_again(receiver: Receiver, tmp_path: Path) -> None:
+    """A full disk is no reason to call the next try a replay."""
+    body = body_of()
+    receiver.seen.place = tmp_path / "seen.d" / "x"
+    (tmp_path / "seen.d").write_text("no folder")
+    with pytest.raises(OSError, match="seen"):
+        receiver.take(headers(body), body)
+    receiver.seen.place = tmp_path / "seen"
+    assert receiver.take(headers(body), body) == (202, "taken")
 
 
 def test_a_flood_fills_a_queue_and_no_more(receiver: Receiver) -> None:
@@ -165,6 +243,95 @@ def test_a_webhook_answers_a_gate_and_starts_its_agent(team: Team, agent: Agent)
         assert len(team.told()) == 1
     assert agent.starts == [gate]
     assert team.gate(gate)["state"] == "resumed"
+
+
+def raw(place: tuple[str, int], lines: bytes) -> bytes:
+    """What a request of any shape is answered."""
+    with socket.create_connection(place, timeout=10) as stream:
+        stream.sendall(lines)
+        found = b""
+        while chunk := stream.recv(65_536):
+            found += chunk
+    return found
+
+
+@pytest.mark.parametrize(("length", "status"), [("9" * 5000, 413), ("1" * 13, 413), ("-1", 411), ("+1", 411), ("1_0", 411), ("", 411), ("\u00b2", 411)])  # fmt: skip
+def test_a_length_is_a_number_of_some_digits(team: Team, length: str, status: int) -> None:
+    """It is read before anything is known of who sends it."""
+    with serving(team.job().path, "--sweep", "0s") as place:
+        said = raw(place, f"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n".encode("latin-1"))
+        assert int(said.split()[1]) == status
+
+
+def test_one_bad_delivery_is_not_the_end(team: Team) -> None:
+    """A comment that the forge gives without its fields, one that it answers strangely, and then a good one."""
+    gate = team.ask("Which?")
+    strange = team.forge.write(THREAD, "ada", "/answer MySQL")
+    event = json.dumps(team.forge.event(strange)).encode()
+    team.forge.faults = [
+        Fault(200, path=f"/issues/comments/{strange['id']}")
+    ]  # {"message": …}, and no comment
+    with serving(team.job().path, "--sweep", "0s") as place:
+        assert post(place, event) == 202
+        until(lambda: not team.forge.faults)
+        good = json.dumps(team.forge.event(team.forge.write(THREAD, "ada", "/answer Postgres"))).encode()
+        assert post(place, form(good), **FORM) == 202
+        until(lambda: "### ✅ Answered" in team.shown(gate))
+    assert team.gate(gate)["answer"]["values"] == {"answer": "Postgres"}
+
+
+def test_what_nobody_foresaw_is_answered_and_said(tmp_path: Path) -> None:
+    """A delivery, and the page: 500, a line in the log with nothing in it that a terminal obeys, and the next one is served."""
+
+    class Broken(Receiver):
+        def take(self, headers: Mapping[str, str], body: bytes) -> tuple[int, str]:
+            if body == b"bad":
+                raise RuntimeError("\x1b[31m" + "x" * 10_000)
+            return super().take(headers, body)
+
+    def no_page() -> str:
+        raise RuntimeError("no page")
+
+    said: list[str] = []
+    server = listen(Broken(SECRET, Seen(tmp_path / "seen")), "127.0.0.1", 0, no_page, said.append)
+    place = ("127.0.0.1", server.server_port)
+    stopping = Event()
+    thread = Thread(target=lambda: serve(server, stopping, lambda: time.sleep(0.02)))
+    thread.start()
+    try:
+        assert post(place, b"bad") == 500
+        assert get(place, Host=f"127.0.0.1:{place[1]}")[0] == 500
+        assert post(place, body_of()) == 202
+    finally:
+        stopping.set()
+        thread.join(20)
+    assert len(said) == 2
+    assert all(len(words) < 400 and "\x1b" not in words for words in said)
+
+
+def test_nothing_that_is_done_with_a_delivery_ends_it(
+    team: Team, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither working at it, nor an agent that was started for it, nor a sweep, which is not tried again at once."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("nobody foresaw this")
+
+    for name in ("accept.accept_comment", "sweeping.sweep"):
+        monkeypatch.setattr(f"gitgate.surfaces.github.{name}", fail)
+    monkeypatch.setattr("gitgate.cli.jobs.act_on_gates", fail)
+    screen = Screen(directory=str(team.job().path))
+    receiver = Receiver(SECRET, Seen(tmp_path / "seen"))
+    with ThreadPoolExecutor(1) as hands:
+        office = Office(screen, receiver, Event(), hands, 1000)
+        for number in (1, 2):
+            receiver.events.put(Commented(number, "team/project"))
+            office.work()
+        office.swept -= 2000
+        office.work()
+        office.work()
+        hands.submit(office.act, ["7k2fw9c3ab"]).result(20)
+    assert capsys.readouterr().err.count("nobody foresaw this") == 4
 
 
 def test_strangers_get_little(team: Team) -> None:
