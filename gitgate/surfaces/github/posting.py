@@ -14,7 +14,9 @@ from ...service.reading import find_gate
 from ...service.work import diff_of
 from .comment import Mark, View, read_mark, render
 from .forge import Comment, Forge, PullRequest, Thread
+from .ourselves import logins
 from .web import ForgeFailed, Unclear
+from .whose import whose_reply
 
 OPEN_STATES = frozenset(("awaiting", "answered", "resuming"))
 SAD_STATES = frozenset(("failed", "stopped", "expired", "broken"))
@@ -23,37 +25,41 @@ MOST_DIFF = 200_000
 
 @dataclass(frozen=True)
 class Board:
-    """A thread as it is: every comment, and which account is ours."""
+    """A thread as it is: every comment, and which accounts are ours, the one that keeps the comments first."""
 
     thread: Thread
-    ours: str
+    ours: tuple[str, ...]
     comments: tuple[Comment, ...]
+
+    @property
+    def own(self) -> list[Comment]:
+        """Ours, oldest first; those of who keeps the comments before others."""
+        ours = [one for one in self.comments if one.author.login in self.ours]
+        return sorted(ours, key=lambda one: (self.ours.index(one.author.login), one.number))
 
     @property
     def marks(self) -> dict[str, tuple[Comment, Mark]]:
         """Our comment of each gate; of two (a race) the first."""
         found: dict[str, tuple[Comment, Mark]] = {}
-        for comment in self.comments:
-            mark = read_mark(comment.body) if comment.author.login == self.ours else None
+        for comment in self.own:
+            mark = read_mark(comment.body)
             if mark is not None:
                 found.setdefault(mark.gate, (comment, mark))
         return found
 
     def says(self, mark: str) -> bool:
         """Whether we have said this before."""
-        return any(
-            comment.author.login == self.ours and comment.body.split("\n", 1)[0] == mark
-            for comment in self.comments
-        )
+        return any(comment.body.split("\n", 1)[0] == mark for comment in self.own)
 
     def ours_of(self, key: str) -> list[Comment]:
-        """Ours that say the same thing, oldest first: of two that were posted at once the first counts."""
-        found = [one for one in self.comments if one.author.login == self.ours and key_of(one.body) == key]
-        return sorted(found, key=lambda one: one.number)
+        """Ours that say the same thing: of two that were posted at once the first counts."""
+        return [one for one in self.own if key_of(one.body) == key]
 
     def having(self, comment: Comment) -> Board:
+        """With one of ours; whose it is tells who we are."""
         others = [kept for kept in self.comments if kept.number != comment.number]
-        return replace(self, comments=tuple(sorted((*others, comment), key=lambda each: each.number)))
+        comments = tuple(sorted((*others, comment), key=lambda each: each.number))
+        return replace(self, comments=comments, ours=tuple(dict.fromkeys((*self.ours, comment.author.login))))
 
     def without(self, comment: Comment) -> Board:
         return replace(self, comments=tuple(kept for kept in self.comments if kept.number != comment.number))
@@ -66,7 +72,8 @@ def key_of(body: str) -> str:
 
 
 def load_board(forge: Forge, thread: Thread) -> Board:
-    return Board(thread, forge.fetch_self(), tuple(forge.fetch_comments(thread)))
+    comments = tuple(forge.fetch_comments(thread))
+    return Board(thread, logins(forge, comments), comments)
 
 
 def show(desk: Desk, forge: Forge, gate: Gate, board: Board) -> Board:
@@ -91,7 +98,10 @@ def view_of(desk: Desk, forge: Forge, gate: Gate, board: Board) -> View:
         stat, diff = diff_of(desk, gate, stat=True), diff_of(desk, gate)[:MOST_DIFF]
     except GateError:
         stat = diff = ""  # the work stayed where the agent ran
-    return View(gate, stat, diff, forge.site, alone=not others, unheard=isinstance(board.thread, str))
+    unheard, whose = isinstance(board.thread, str), whose_reply(desk, gate)
+    return View(
+        gate, stat, diff, forge.site, alone=not others, unheard=unheard, gates=tuple(board.marks), whose=whose
+    )
 
 
 def same_text(here: str, wanted: str) -> bool:
@@ -117,7 +127,7 @@ def post_once(forge: Forge, board: Board, body: str) -> Comment:
         found = load_board(forge, board.thread).ours_of(key_of(body))
         return found[0] if found else forge.post_comment(board.thread, body)
     first = next(iter(load_board(forge, board.thread).ours_of(key_of(body))), posted)
-    if first.number >= posted.number:
+    if first.number >= posted.number and first.author.login == posted.author.login:
         return posted
     forge.remove_comment(posted)
     return first
@@ -134,30 +144,60 @@ def gates_of(desk: Desk, pull: PullRequest, shown: Collection[str] = ()) -> list
     ]
 
 
-def judge(found: Sequence[Summary]) -> tuple[str, str]:
+def judge(desk: Desk, pull: PullRequest, found: Sequence[Summary]) -> tuple[str, str]:
     """The status that a head gets, and its words."""
     waiting = [one.id for one in found if one.state == "awaiting"]
     going = [one.id for one in found if one.state in OPEN_STATES and not one.closed and one.id not in waiting]
-    sad = [f"{one.id} {one.state}" for one in found if one.state in SAD_STATES]
+    sad = [
+        f"{one.id} {one.state}" for one in found if one.state in SAD_STATES and holds(desk, pull, one, found)
+    ]
     if waiting:
         return "pending", f"waiting for an answer: {', '.join(waiting[:5])}"
     if going:
         return "pending", f"answered, the agent goes on: {', '.join(going[:5])}"
     if sad:
         return "failure", ", ".join(sad[:5])
-    return "success", f"answered: {', '.join(one.id for one in found[:5])}"
+    answered = [one.id for one in found if one.state not in SAD_STATES]
+    return "success", f"answered: {', '.join(answered[:5])}" if answered else "no gate waits"
+
+
+def holds(desk: Desk, pull: PullRequest, one: Summary, found: Sequence[Summary]) -> bool:
+    """Whether a gate that ended badly says anything of this head: no later one of its branch was asked, and what was stopped
+    is what stands there. Whoever pushed more since then has gone on without the answer.
+    """
+    if one.state == "broken":
+        return True
+    if any(other.branch == one.branch and (other.at, other.id) > (one.at, one.id) for other in found):
+        return False
+    return one.state not in ("stopped", "expired") or not went_on(desk, one, pull.head)
+
+
+def went_on(desk: Desk, one: Summary, head: str) -> bool:
+    """Whether the head has something that was not there when the agent asked; what is not here cannot be compared."""
+    try:
+        base = desk.records.load(one.id, one.tip).opened.work.base
+    except GateError:
+        return False
+    git = desk.repo.git
+    known = base is not None and all(
+        git.ok("cat-file", "-e", f"{commit}^{{commit}}") for commit in (base, head)
+    )
+    return known and not git.ok("merge-base", "--is-ancestor", head, str(base))
 
 
 def post_status(desk: Desk, forge: Forge, board: Board) -> str:
-    """The status of the head that the pull request has now; nothing where it has no gates, or is none."""
+    """The status of the head that the pull request has now; none where the thread is not one's."""
     pull = None if isinstance(board.thread, str) else forge.fetch_pull_request(board.thread)
-    if pull is None:
-        return ""
-    found = gates_of(desk, pull, board.marks)
-    if not found:
-        return ""
-    state, words = judge(found)
-    forge.set_status(pull.head, state, words, pull.url)
+    return mark_head(desk, forge, pull, board.marks) if pull is not None else ""
+
+
+def mark_head(desk: Desk, forge: Forge, pull: PullRequest, shown: Collection[str] = ()) -> str:
+    """The status of a pull request's head, which also one without a gate has, since it may be required. A forge takes so many
+    of a name and commit and no more, so it is not said again.
+    """
+    state, words = judge(desk, pull, gates_of(desk, pull, shown))
+    if forge.fetch_status(pull.head) != (state, words):
+        forge.set_status(pull.head, state, words, pull.url)
     return state
 
 

@@ -8,138 +8,235 @@ from dataclasses import dataclass, field
 from ...core.model import Gate
 from ...core.times import parse_time
 from ...errors import GateError
-from ...service.deadlines import act
+from ...service.deadlines import DAY, act, judged_at
 from ...service.desk import Desk
 from ...service.listing import summaries
 from ...service.publishing import publish, remote_of
 from ...service.reading import find_gate
 from ...service.syncing import sync
 from . import telling
-from .accept import Accepted, Case, accept_comment, answered_by
-from .forge import Comment, Forge, Thread
-from .posting import Board, load_board, post_once, post_status, show
+from .accept import Accepted, accept_comment
+from .forge import Forge, PullRequest, Thread
+from .hearing import missed
+from .posting import Board, bring_up_to_date, load_board, mark_head, post_once, post_status, show
 from .proof import doubt
-from .replies import may_answer
+from .refusals import final
 from .threads import Pulls, thread_of
+from .web import ForgeFailed
 
 PATIENCE = 600
+NEWEST, OTHERS = (
+    50,
+    50,
+)  # so many pull requests without a gate one sweep looks at: the newest, and some of the rest in turn
+TURN = 1800
 
 
 @dataclass
 class Swept:
-    """What was found and done. `resume`: gates whose answer is proven and not acted on yet; `doubts`: why others are not."""
+    """What was found and done. `resume`: gates whose answer is proven and not acted on yet; `doubts`: why others are not.
+
+    `noted`: what cannot be done, and is nobody's mistake; `trouble`: what somebody has to look at.
+    """
 
     accepted: list[Accepted] = field(default_factory=list)
     shown: list[str] = field(default_factory=list)
     resume: list[str] = field(default_factory=list)
     doubts: dict[str, str] = field(default_factory=dict)
     trouble: list[str] = field(default_factory=list)
+    noted: list[str] = field(default_factory=list)
+    asked: str = ""
+    """Where a job can be watched that was asked for, because jobs keep the comments here and something is to be posted."""
+
+
+@dataclass
+class Round:
+    """One look at everything."""
+
+    desk: Desk
+    forge: Forge
+    pulls: Pulls
+    done: Swept = field(default_factory=Swept)
+
+    def leave_to_jobs(self) -> None:
+        """They know their own comments alone: ours would be one more, and replies to it nobody's."""
+        if not self.done.asked:
+            self.done.asked = self.forge.dispatch("", "")
+
+    def excused(self, what: str, trouble: GateError) -> bool:
+        """Whether it is of no use to try again; that is noted, once, and anything else is trouble."""
+        why = final(trouble, self.desk.settings.env) if isinstance(trouble, ForgeFailed) else ""
+        if not why:
+            self.done.trouble.append(f"{what}: {trouble.message}")
+        elif f"{what}: {why}" not in self.done.noted:
+            self.done.noted.append(f"{what}: {why}")
+        return bool(why)
 
 
 def sweep(desk: Desk, forge: Forge) -> Swept:
-    """Everything once. Trouble with one gate or thread is no other one's."""
-    done = Swept()
-    if remote_of(desk) is not None:
-        sync(desk)
+    """Everything once. Trouble with one gate or thread is no other one's.
+
+    No deadline passes before what was written on its gate's thread is heard: a reply counts by the time of its writing.
+    """
+    with judged_at(desk):
+        if remote_of(desk) is not None:
+            sync(desk)
+        now = Round(desk, forge, Pulls(forge, forge.list_pull_requests()))
+        threads = find_threads(now)
+        for thread, gates in threads.items():
+            try:
+                sweep_thread(now, gates, thread)
+            except GateError as trouble:
+                if now.excused(f"thread {thread}", trouble):
+                    pass_deadlines(now, gates)  # nobody can have answered there
+        mark_others(now, threads)
+        places = {gate.id: thread for thread, gates in threads.items() for gate in gates}
+        find_answered(now, places)
+    return now.done
+
+
+def find_threads(now: Round) -> dict[Thread, list[Gate]]:
+    """Where each open gate is shown. The deadline of one that is shown nowhere passes as anywhere else."""
     threads: dict[Thread, list[Gate]] = {}
-    pulls = Pulls(forge)
-    for gate in in_order(desk, done):
+    for summary in sorted(summaries(now.desk), key=lambda one: (one.at, one.id)):
         try:
-            thread = thread_of(desk, forge, gate, pulls)
+            gate = now.desk.records.load(summary.id, summary.tip)
+            if long_over(now.desk, gate):
+                continue
+            thread = thread_of(now.desk, now.forge, gate, now.pulls)
         except GateError as trouble:
-            done.trouble.append(f"gate {gate.id}: {trouble.message}")
+            now.excused(f"gate {summary.id}", trouble)
             continue
         if thread is not None:
             threads.setdefault(thread, []).append(gate)
-    for thread, gates in threads.items():
-        try:
-            sweep_thread(desk, forge, gates, load_board(forge, thread), done)
-        except GateError as trouble:
-            done.trouble.append(f"thread {thread}: {trouble.message}")
-    places = {gate.id: thread for thread, gates in threads.items() for gate in gates}
-    find_answered(desk, forge, places, done)
-    return done
+        else:
+            pass_deadlines(now, [gate])
+    return threads
 
 
-def in_order(desk: Desk, done: Swept) -> list[Gate]:
-    """Every open gate, after what its deadline calls for."""
-    found = []
-    for summary in sorted(summaries(desk), key=lambda one: (one.at, one.id)):
-        try:
-            before = desk.records.load(summary.id, summary.tip)
-            after = act(desk, before)
-            if after.tip != before.tip:
-                after = publish(desk, after).gate
-            found.append(after)
-        except GateError as trouble:
-            done.trouble.append(f"gate {summary.id}: {trouble.message}")
-    return found
+def long_over(desk: Desk, gate: Gate) -> bool:
+    """Closed a day ago and more: sweeps have shown that, and nobody is asked about it again and again until it is archived."""
+    at = getattr(gate.history[-1].event, "at", "")
+    return gate.closed and bool(at) and desk.clock() - parse_time(at) > DAY
 
 
-def sweep_thread(desk: Desk, forge: Forge, gates: Sequence[Gate], board: Board, done: Swept) -> None:
-    """The comments of one thread that were not heard, then ours brought up to date."""
-    for comment in missed(desk, forge, board):
-        accepted = accept_comment(desk, forge, comment.number, board, on_commit=bool(comment.commit))
-        if accepted.outcome not in ("ignored", "again"):
-            done.accepted.append(accepted)
-        board = load_board(forge, board.thread)
+def pass_deadlines(now: Round, gates: Sequence[Gate]) -> None:
+    """What the deadlines of these gates call for, now that every reply was heard."""
     for gate in gates:
-        now = find_gate(desk, gate.id).gate
-        if now.closed and gate.id not in board.marks:
+        try:
+            before = find_gate(now.desk, gate.id)
+            with judged_at(now.desk, ""):
+                after = before.gate if before.archived else act(now.desk, before.gate)
+            if after.tip != before.gate.tip:
+                publish(now.desk, after)
+        except GateError as trouble:
+            now.excused(f"gate {gate.id}", trouble)
+
+
+def sweep_thread(now: Round, gates: Sequence[Gate], thread: Thread) -> None:
+    """The comments of one thread that were not heard, then the deadlines, then ours brought up to date."""
+    board = hear_missed(now, now.pulls.board(thread))
+    pass_deadlines(now, gates)
+    for gate in gates:
+        current = find_gate(now.desk, gate.id).gate
+        if current.closed and gate.id not in board.marks:
             continue  # it was never shown here, or somebody does not want to see it any more
-        before, board = board, show(desk, forge, now, board)
-        if board is not before:
-            done.shown.append(gate.id)
-    post_status(desk, forge, board)
-
-
-def missed(desk: Desk, forge: Forge, board: Board) -> list[Comment]:
-    """Comments of people that may answer what still waits, and that nothing was said to yet."""
-    found = []
-    ours = [one for one in board.comments if one.author.login == board.ours]
-    for comment in board.comments:
-        case = Case(desk, forge, board, comment)
-        if comment.by_program or not may_answer(comment.body) or telling.was_told(comment, ours):
+        if gate.id not in board.marks and not now.forge.job and now.forge.has_jobs():
+            now.leave_to_jobs()
             continue
-        if case.waiting and not any(is_taken(desk, gate, comment) for gate in board.marks):
-            found.append(comment)
-    return found
+        try:
+            before, board = board, show(now.desk, now.forge, current, board)
+        except ForgeFailed as refused:
+            now.excused(f"thread {thread}", refused)
+            continue
+        if board is not before:
+            now.done.shown.append(gate.id)
+    pull = next((one for one in now.pulls.listed or [] if one.number == thread), None)
+    if pull is not None:
+        mark_head(now.desk, now.forge, pull, board.marks)
+    else:
+        post_status(now.desk, now.forge, board)  # closed meanwhile, or an issue
 
 
-def is_taken(desk: Desk, gate: str, comment: Comment) -> bool:
+def hear_missed(now: Round, board: Board) -> Board:
+    """Each in its turn; one that cannot be heard keeps the deadlines here from passing, unless it never will be."""
+    for comment in missed(now.desk, board):
+        try:
+            said = accept_comment(now.desk, now.forge, comment.number, board, on_commit=bool(comment.commit))
+        except ForgeFailed as refused:
+            if not final(refused, now.desk.settings.env):
+                raise
+            now.excused(f"thread {board.thread}", refused)
+            continue
+        if said.outcome not in ("ignored", "again"):
+            now.done.accepted.append(said)
+            board = load_board(now.forge, board.thread)
+    return board
+
+
+def refresh(desk: Desk, forge: Forge, name: str) -> str:
+    """A gate's comment and status as they are to be now; what could not be told, in words."""
     try:
-        return answered_by(find_gate(desk, gate).gate, comment)
-    except GateError:
-        return False
+        gate = find_gate(desk, name).gate
+        thread = thread_of(desk, forge, gate)
+        board = load_board(forge, thread) if thread is not None else None
+        if board is None or gate.id not in board.marks:
+            return ""
+        return bring_up_to_date(desk, forge, gate, board)
+    except GateError as silent:
+        return f"the comment is not up to date: {silent.message}"
 
 
-def find_answered(desk: Desk, forge: Forge, places: Mapping[str, Thread], done: Swept) -> None:
-    for summary in summaries(desk):
+def mark_others(now: Round, threads: Mapping[Thread, object]) -> None:
+    """The status on pull requests that no gate waits on: where it is required, one that is missing would block them."""
+    only = now.desk.settings.pull_request if now.forge.job else None
+    for pull in in_turn(now, [one for one in now.pulls.listed or [] if one.number not in threads]):
+        if only in (None, pull.number):
+            try:
+                mark_head(now.desk, now.forge, pull)
+            except GateError as trouble:
+                now.excused(f"pull request {pull.number}", trouble)
+
+
+def in_turn(now: Round, found: list[PullRequest]) -> list[PullRequest]:
+    """The newest, and of the rest as many as one sweep may ask about: each time others."""
+    rest = found[NEWEST:]
+    if now.desk.settings.pull_request or not rest:
+        return found
+    first = int(now.desk.clock()) // TURN * OTHERS % len(rest)
+    return found[:NEWEST] + (rest[first:] + rest[:first])[:OTHERS]
+
+
+def find_answered(now: Round, places: Mapping[str, Thread]) -> None:
+    for summary in summaries(now.desk):
         if summary.state not in ("answered", "expired"):
             continue
         try:
-            gate = desk.records.load(summary.id, summary.tip)
+            gate = now.desk.records.load(summary.id, summary.tip)
             if not gate.actionable or gate.opened.delivery != "resume":
                 continue
-            why = doubt(desk, forge, gate)
+            why = doubt(now.desk, now.forge, gate)
             if why and gate.id in places:
-                say_doubt(desk, forge, gate, why, places[gate.id])
+                say_doubt(now, gate, why, places[gate.id])
         except GateError as trouble:
             why = trouble.message
         if why:
-            done.doubts[summary.id] = why
+            now.done.doubts[summary.id] = why
         else:
-            done.resume.append(summary.id)
+            now.done.resume.append(summary.id)
 
 
-def say_doubt(desk: Desk, forge: Forge, gate: Gate, why: str, thread: Thread) -> None:
+def say_doubt(now: Round, gate: Gate, why: str, thread: Thread) -> None:
     """On the thread, once: people would wait for an agent that nobody starts. Who has just answered in a terminal may be at it."""
     if gate.answer is None:
         return
     said = gate.answer.answer
-    if said.via != forge.name and parse_time(desk.now) - parse_time(said.at) < PATIENCE:
+    if said.via != now.forge.name and parse_time(now.desk.now) - parse_time(said.at) < PATIENCE:
         return
-    board = load_board(forge, thread)
     note = telling.not_acted_on(gate.id, gate.answer.commit, why)
-    if not board.says(note.mark):
-        post_once(forge, board, note.body)
+    try:
+        board = load_board(now.forge, thread)
+        if not board.says(note.mark):
+            post_once(now.forge, board, note.body)
+    except ForgeFailed as refused:
+        now.excused(f"thread {thread}", refused)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from ...core.model import Gate
 from ...service.desk import Desk
-from .comment import read_mark
 from .forge import Forge, PullRequest, Thread
+from .posting import Board, load_board
 
 
 @dataclass
@@ -15,13 +15,24 @@ class Pulls:
     """What the forge said of pull requests, remembered for as long as one look at everything takes."""
 
     forge: Forge
+    listed: list[PullRequest] | None = None
+    """All open ones, where somebody asked for them."""
     branches: dict[tuple[str, bool], list[PullRequest]] = field(default_factory=dict)
     commits: dict[str, list[PullRequest]] = field(default_factory=dict)
+    boards: dict[Thread, Board] = field(default_factory=dict)
 
     def of_branch(self, branch: str, *, closed: bool = False) -> list[PullRequest]:
+        if self.listed is not None and not closed:
+            return [one for one in self.listed if one.branch == branch and not one.foreign]
         if (branch, closed) not in self.branches:
             self.branches[branch, closed] = self.forge.find_pull_requests(branch, closed=closed)
         return self.branches[branch, closed]
+
+    def board(self, thread: Thread) -> Board:
+        """A thread's comments, listed once however many gates are looked for there; for as long as nothing is said."""
+        if thread not in self.boards:
+            self.boards[thread] = load_board(self.forge, thread)
+        return self.boards[thread]
 
     def of_commit(self, commit: str) -> list[PullRequest]:
         """Those whose head it is; else those that bring it."""
@@ -40,7 +51,7 @@ def thread_of(desk: Desk, forge: Forge, gate: Gate, pulls: Pulls | None = None) 
     found = of_work(known, gate)
     if found is not None:
         return found.number
-    shown = shown_on_closed(forge, known, gate)
+    shown = shown_on_closed(known, gate)
     if shown is not None:
         return shown
     if desk.settings.number("forgeIssue"):
@@ -58,14 +69,11 @@ def of_work(pulls: Pulls, gate: Gate) -> PullRequest | None:
     return bringing[0] if len(bringing) == 1 else None
 
 
-def shown_on_closed(forge: Forge, pulls: Pulls, gate: Gate) -> int | None:
+def shown_on_closed(pulls: Pulls, gate: Gate) -> int | None:
     """A pull request that was closed or merged while the gate waits goes on showing it; a new gate does not begin there."""
     branch = gate.opened.work.branch
     found = pulls.of_branch(branch, closed=True) if branch else []
     for pull in found[:1]:
-        ours = forge.fetch_self()
-        for comment in forge.fetch_comments(pull.number):
-            mark = read_mark(comment.body) if comment.author.login == ours else None
-            if mark is not None and mark.gate == gate.id:
-                return pull.number
+        if gate.id in pulls.board(pull.number).marks:
+            return pull.number
     return None

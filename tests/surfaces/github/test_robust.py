@@ -24,7 +24,7 @@ def pauses() -> list[float]:
 @pytest.fixture
 def hub(forge: Forge, pauses: list[float]) -> GitHub:
     web = Web(forge.api, "job-token", headers=headers(), pause=pauses.append, clock=lambda: START)
-    return GitHub(web, forge.repository, forge.site)
+    return GitHub(web, forge.repository, forge.site, job=True)
 
 
 # the way there

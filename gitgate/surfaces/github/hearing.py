@@ -1,0 +1,70 @@
+"""Surfaces: replies that no event told of, or that an event tells of late: which ones nothing was said to, and in which order."""
+
+from __future__ import annotations
+
+from ...errors import BadAnswer, GateError
+from ...service.deadlines import judged_at
+from ...service.desk import Desk
+from ...service.listing import summaries
+from ...service.reading import find_gate
+from . import telling
+from .accept import Accepted, accept_comment, answered_by, shown_before
+from .forge import Comment, Forge
+from .posting import Board, is_waiting, load_board
+from .refusals import final
+from .replies import may_answer, parse
+from .web import ForgeFailed
+
+
+def missed(desk: Desk, board: Board) -> list[Comment]:
+    """Comments of people that may be replies to what was asked here, and that nothing was said to yet."""
+    return [comment for comment in board.comments if is_missed(desk, board, comment)]
+
+
+def is_missed(desk: Desk, board: Board, comment: Comment) -> bool:
+    if comment.by_program or not may_answer(comment.body) or telling.was_told(comment, board.own):
+        return False
+    asked = shown_before(board, comment)
+    try:
+        said = parse(comment.body, asked)
+    except BadAnswer:  # several at once, which a gate that waits no more has no word for
+        return any(is_waiting(desk, gate) for gate in asked)
+    if said is None or not (asked or said.gate):
+        return False
+    return not any(is_taken(desk, gate, comment) for gate in board.marks)
+
+
+def is_taken(desk: Desk, gate: str, comment: Comment) -> bool:
+    """Whether the record has it: as an answer, or as what ended the gate."""
+    try:
+        found = find_gate(desk, gate).gate
+    except GateError:
+        return False
+    ended = found.closing is not None and f"({comment.url})" in found.closing.text
+    return ended or answered_by(found, comment)
+
+
+def hear(desk: Desk, forge: Forge, number: int, *, on_commit: bool = False) -> Accepted:
+    """One comment that an event told of. What was written before it and not heard comes first, where a deadline has passed
+    meanwhile: to this one the gate is over, and to that one it may not be.
+    """
+    with judged_at(desk):
+        comment = forge.fetch_comment(number, on_commit=on_commit)
+        board = load_board(forge, comment.thread) if comment is not None else None
+        if comment is not None and board is not None and any_overdue(desk, board):
+            for earlier in missed(desk, board):
+                if (earlier.created, earlier.number) < (comment.created, comment.number):
+                    accept_comment(desk, forge, earlier.number, board, on_commit=on_commit)
+                    board = load_board(forge, board.thread)
+        try:
+            return accept_comment(desk, forge, number, board, on_commit=on_commit)
+        except ForgeFailed as refused:
+            why = final(refused, desk.settings.env)
+            if not why:
+                raise
+            return Accepted("untold", why)
+
+
+def any_overdue(desk: Desk, board: Board) -> bool:
+    found = [one for one in summaries(desk) if one.id in board.marks and one.state == "awaiting"]
+    return any(one.deadline and one.deadline <= desk.now for one in found)

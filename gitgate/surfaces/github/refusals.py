@@ -1,0 +1,48 @@
+"""Surfaces: refusals that no later try changes, and that are nobody's mistake: said once, and no reason for a red job."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from .web import ForgeFailed
+
+LOCKED = "is locked"
+ARCHIVED = "was archived"
+FORBIDDEN = "Resource not accessible by integration"
+DEPENDABOT = "dependabot[bot]"
+MOST_EVENT = 32_000_000
+
+
+def final(refused: ForgeFailed, env: Mapping[str, str]) -> str:
+    """Why it is of no use to ask again; empty where it may be, or where somebody has to mend something."""
+    said = refused.message
+    if refused.status == 410:
+        return "the thread was deleted, so nothing can be shown there"
+    if refused.status != 403:
+        return ""
+    if LOCKED in said:
+        return "the thread is locked, so nothing can be said there; replies that stand there are heard"
+    if ARCHIVED in said:
+        return "the repository is archived: nothing in it can be changed"
+    if FORBIDDEN in said and may_only_read(env):
+        return "this run's token may only read; the next scheduled sweep does what is to be done"
+    return ""
+
+
+def may_only_read(env: Mapping[str, str]) -> bool:
+    """A job of a pull request of Dependabot's or of a fork has such a token by GitHub's own rule; any other by mistake."""
+    if env.get("GITHUB_EVENT_NAME") != "pull_request":
+        return False
+    return DEPENDABOT in (env.get("GITHUB_ACTOR"), env.get("GITHUB_TRIGGERING_ACTOR")) or of_a_fork(env)
+
+
+def of_a_fork(env: Mapping[str, str]) -> bool:
+    try:
+        with Path(env.get("GITHUB_EVENT_PATH") or "-").open("rb") as event:
+            said = json.loads(event.read(MOST_EVENT))
+        pull = said["pull_request"]
+        return bool(pull["head"]["repo"]["full_name"] != pull["base"]["repo"]["full_name"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return False
