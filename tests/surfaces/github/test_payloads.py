@@ -19,6 +19,8 @@ import pytest
 from forges import description
 from gitgate.errors import Usage
 from gitgate.surfaces.github.events import Commented, Dispatched, Nothing, parse_event, read_event
+from testbed.command import Command
+from testbed.repositories import Clone
 
 from .conftest import THREAD, Team
 
@@ -45,17 +47,23 @@ def examples() -> list[tuple[str, dict[str, Any]]]:
 
 
 @cache
-def validator() -> jsonschema.Draft7Validator:
-    schema = json.loads((package("webhooks-schemas") / "schema.json").read_text(encoding="utf-8"))
-    wanted = {"$ref": "#/definitions/issue_comment$created", "definitions": schema["definitions"]}
+def schemas() -> dict[str, Any]:
+    said = json.loads((package("webhooks-schemas") / "schema.json").read_text(encoding="utf-8"))
+    return dict(said["definitions"])
+
+
+@cache
+def validator(name: str, action: str) -> jsonschema.Draft7Validator:
+    """GitHub's schema of an event: `action` where each action has one of its own, else `event`."""
+    wanted = {"$ref": f"#/definitions/{name}${action}", "definitions": schemas()}
     return jsonschema.Draft7Validator(wanted)
 
 
-def created() -> list[dict[str, Any]]:
-    """Those of GitHub's own that its own schema accepts."""
-    found = [e for name, e in examples() if name == "issue_comment" and e["action"] == "created"]
-    valid = [example for example in found if validator().is_valid(example)]
-    assert valid
+def real(name: str, action: str) -> list[dict[str, Any]]:
+    """Copies of those of GitHub's own that its own schema accepts: a dispatch has the word of its sender for an action."""
+    found = [e for n, e in examples() if n == name and (action == "event" or e.get("action") == action)]
+    valid = [copy.deepcopy(example) for example in found if validator(name, action).is_valid(example)]
+    assert valid, f"no example of {name} {action} is valid"
     return valid
 
 
@@ -74,25 +82,73 @@ def test_enterprise_server_describes_the_same_but_for_one_call(version: str) -> 
     assert description.differing(own, hosted)["paths"] == other["paths"]
 
 
+# events with a reply in them
+
+REPLY = "/approve"
+READ = {("issue_comment", "created"), ("commit_comment", "created")}
+LEFT = [
+    ("issue_comment", "edited"),
+    ("issue_comment", "deleted"),
+    ("pull_request_review_comment", "created"),
+    ("pull_request_review_comment", "edited"),
+    ("pull_request_review_comment", "deleted"),
+]
+Change = Callable[[dict[str, Any]], None]
+
+
 def test_every_event_is_read_or_left() -> None:
-    """Of all events of GitHub's, whatever their shape, none is an answer but a new comment that says something."""
+    """Of all events of GitHub's, each with a reply wherever it has room for one, a new comment alone is an answer."""
     assert len(examples()) > 200
+    read = set()
     for name, example in examples():
-        try:
-            said = read_event(example)
-        except Usage:
-            continue
-        assert isinstance(said, Nothing) or name in {"repository_dispatch", "workflow_dispatch"}, name
+        event = with_replies(copy.deepcopy(example))
+        said = parse_event(json.dumps(event).encode())
+        if name in ("repository_dispatch", "workflow_dispatch"):
+            continue  # below: these examples name no gate
+        by_user = event.get("sender", {}).get("type", "User") == "User"
+        wanted = Commented if (name, event.get("action")) in READ and by_user else Nothing
+        assert isinstance(said, wanted), (name, event.get("action"))
+        if isinstance(said, Commented):
+            read.add((name, event["action"]))
+    assert read == READ
+
+
+def with_replies(item: Any) -> Any:
+    """The same, with a reply as the text of everything that has one: comments, reviews, issues, releases."""
+    if isinstance(item, dict):
+        return {key: REPLY if key == "body" else with_replies(value) for key, value in item.items()}
+    return [with_replies(value) for value in item] if isinstance(item, list) else item
+
+
+def replied(name: str, action: str) -> list[dict[str, Any]]:
+    events = real(name, action)
+    for event in events:
+        event["comment"]["body"] = REPLY
+    return events
+
+
+@pytest.mark.parametrize(("name", "action"), LEFT)
+def test_a_reply_that_is_not_new_or_stands_elsewhere_is_left(name: str, action: str) -> None:
+    """Edited and deleted ones, and those of a review: each valid, by somebody who may write, and no answer."""
+    for event in replied(name, action):
+        event["comment"]["author_association"] = "OWNER"
+        validator(name, action).validate(event)
+        assert isinstance(parse_event(json.dumps(event).encode()), Nothing)
 
 
 def on_pull_request(event: dict[str, Any]) -> None:
     url = "https://api.github.com/repos/Codertocat/Hello-World/pulls/1"
-    event["issue"]["pull_request"] = {"url": url, "html_url": url, "diff_url": url, "patch_url": url}
+    if "issue" in event:
+        event["issue"]["pull_request"] = {"url": url, "html_url": url, "diff_url": url, "patch_url": url}
 
 
 def by_bot(event: dict[str, Any]) -> None:
-    event["sender"] |= {"type": "Bot", "login": "helper[bot]"}
-    event["comment"]["user"] |= {"type": "Bot", "login": "helper[bot]"}
+    for account in (event["sender"], event["comment"]["user"]):
+        account |= {"type": "Bot", "login": "helper[bot]"}
+
+
+def by_organisation(event: dict[str, Any]) -> None:
+    event["sender"] |= {"type": "Organization", "login": "acme"}
 
 
 def huge(event: dict[str, Any]) -> None:
@@ -100,80 +156,151 @@ def huge(event: dict[str, Any]) -> None:
 
 
 def hostile(event: dict[str, Any]) -> None:
-    event["comment"]["body"] = '/answer "; $(id) `id` ${{ secrets.X }} \u202e \x1b[31m <!-- x --> @everyone'
+    event["comment"]["body"] = (
+        '/answer "; $(id) `id` ${{ secrets.X }} \u202e \x1b[31m \ud800 <!-- x --> @everyone'
+    )
+
+
+def hostile_names(event: dict[str, Any]) -> None:
+    """What is quoted from an event is a number and a name, which is only compared."""
+    event["sender"]["login"] = "$(id)\ud800\x1b[31m"
+    event["comment"]["user"]["login"] = "../../../x?y=1#"
 
 
 def of_nobody(event: dict[str, Any]) -> None:
     event["comment"]["author_association"] = "NONE"
 
 
-VARIANTS: list[tuple[Callable[[dict[str, Any]], None], type]] = [
+def talk(event: dict[str, Any]) -> None:
+    event["comment"]["body"] = "Looks good to me, I would approve that."
+
+
+VARIANTS: list[tuple[Change, type]] = [
     (on_pull_request, Commented),
     (by_bot, Nothing),
+    (by_organisation, Nothing),
     (huge, Commented),
     (hostile, Commented),
+    (hostile_names, Commented),
     (of_nobody, Commented),
+    (talk, Nothing),
 ]
 
 
 @pytest.mark.parametrize(("change", "kind"), VARIANTS, ids=lambda value: getattr(value, "__name__", ""))
-def test_variants_of_real_comments(change: Callable[[dict[str, Any]], None], kind: type) -> None:
+@pytest.mark.parametrize("name", ["issue_comment", "commit_comment"])
+def test_variants_of_real_comments(name: str, change: Change, kind: type) -> None:
     """GitHub's schema accepts each, and only numbers and names are taken from it."""
-    for example in created():
-        event = copy.deepcopy(example)
-        event["comment"]["body"] = "/approve"
+    for event in replied(name, "created"):
         change(event)
-        validator().validate(event)
+        validator(name, "created").validate(event)
         said = parse_event(json.dumps(event).encode())
         assert isinstance(said, kind)
         if isinstance(said, Commented):
-            assert said == Commented(event["comment"]["id"], event["repository"]["full_name"])
+            on_commit = name == "commit_comment"
+            assert said == Commented(event["comment"]["id"], event["repository"]["full_name"], on_commit)
 
 
-def test_real_comments_on_commits_are_told_from_those_of_reviews() -> None:
-    """Their numbers are of another kind, so which of them it is must be right; a review's is not for us."""
-    found: dict[str, set[tuple[type, bool]]] = {}
-    for name, example in examples():
-        if name in ("commit_comment", "pull_request_review_comment") and example["action"] == "created":
-            event = copy.deepcopy(example)
-            event["comment"]["body"] = "/approve"
-            said = parse_event(json.dumps(event).encode())
-            found.setdefault(name, set()).add((type(said), getattr(said, "on_commit", False)))
-    assert found == {"commit_comment": {(Commented, True)}, "pull_request_review_comment": {(Nothing, False)}}
+@pytest.mark.parametrize("action", ["edited", "deleted"])
+@pytest.mark.parametrize("change", [change for change, _ in VARIANTS], ids=lambda value: value.__name__)
+def test_variants_that_are_not_new_are_left(action: str, change: Change) -> None:
+    """Whatever else is in them."""
+    for event in replied("issue_comment", action):
+        change(event)
+        validator("issue_comment", action).validate(event)
+        assert isinstance(parse_event(json.dumps(event).encode()), Nothing)
 
 
-def test_a_real_dispatch_is_read() -> None:
+# dispatches
+
+GATE, COMMIT = "7k2fw9c3ab", "a" * 40
+PLACES = {"workflow_dispatch": "inputs", "repository_dispatch": "client_payload"}
+
+
+def sent(name: str, inputs: dict[str, Any] | None, **sender: str) -> dict[str, Any]:
+    event = real(name, "event")[0]
+    event[PLACES[name]] = inputs
+    event["sender"] |= sender
+    validator(name, "event").validate(event)
+    return event
+
+
+@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize(
+    ("inputs", "gate", "commit"),
+    [
+        ({"gate": GATE, "commit": COMMIT}, GATE, COMMIT),
+        ({"gate": GATE, "commit": COMMIT, "else": ["$(id)"]}, GATE, COMMIT),
+        ({"gate": GATE, "commit": "b" * 64}, GATE, "b" * 64),
+        ({"gate": GATE}, GATE, ""),
+        ({"gate": "", "commit": ""}, "", ""),
+        ({}, "", ""),
+    ],
+)
+@pytest.mark.parametrize(("type_", "bot"), [("User", False), ("Bot", True)])
+def test_a_real_dispatch_is_read(
+    name: str, inputs: dict[str, Any], gate: str, commit: str, type_: str, bot: bool
+) -> None:
     """Of a workflow and of the repository: the gate, the commit and the sender, wherever they stand."""
-    gate, commit, seen = "7k2fw9c3ab", "a" * 40, set()
-    for name, example in examples():
-        if name not in ("repository_dispatch", "workflow_dispatch"):
-            continue
-        event = copy.deepcopy(example)
-        event["inputs" if name == "workflow_dispatch" else "client_payload"] = {
-            "gate": gate,
-            "commit": commit,
-        }
-        said = parse_event(json.dumps(event).encode())
-        assert said == Dispatched(
-            gate,
-            commit,
-            event["sender"]["login"],
-            event["sender"]["type"] != "User",
-            event["repository"]["full_name"],
-        )
-        seen.add(name)
-    assert seen == {"repository_dispatch", "workflow_dispatch"}
+    event = sent(name, inputs, login="ada", type=type_)
+    said = parse_event(json.dumps(event).encode())
+    assert said == Dispatched(gate, commit, "ada", bot, event["repository"]["full_name"])
+
+
+@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        {"gate": "$(id)"}, {"gate": "../" + GATE}, {"gate": GATE, "commit": "main"}, {"gate": GATE, "commit": "-x"},
+        {"gate": GATE, "commit": "a" * 41}, {"gate": [GATE]}, {"gate": {"a": GATE}}, {"gate": "7" * 100_000},
+    ],
+)  # fmt: skip
+def test_a_hostile_dispatch_names_nothing(name: str, inputs: dict[str, Any]) -> None:
+    """Each valid by the schema, which leaves open what the inputs are."""
+    with pytest.raises(Usage, match="names no gate and commit"):
+        parse_event(json.dumps(sent(name, inputs)).encode())
+
+
+def test_a_dispatch_without_inputs_is_none() -> None:
+    """As one of another workflow's may be."""
+    assert isinstance(parse_event(json.dumps(sent("workflow_dispatch", None)).encode()), Nothing)
+
+
+# what `prepare` reads of them
+
+
+def pull_request_events() -> list[tuple[str, dict[str, Any]]]:
+    return [(action, real("pull_request", action)[0]) for action in ("opened", "reopened", "synchronize")]
+
+
+def test_a_pull_request_names_the_default_branch(repo: Clone, cli: Command, tmp_path: Path) -> None:
+    """Whatever is checked out: the policy's branch is the repository's own default, not the pull request's."""
+    for action, event in pull_request_events():
+        event["repository"]["default_branch"] = f"trunk-{action}"
+        validator("pull_request", action).validate(event)
+        assert isinstance(parse_event(json.dumps(event).encode()), Nothing)
+        place = tmp_path / f"{action}.json"
+        place.write_text(json.dumps(event), encoding="utf-8")
+        cli.quick("github", "prepare", env={"GITHUB_EVENT_PATH": str(place)}, cwd=repo.path, code=0)
+        assert repo.git("config", "gitgate.protectedBranch") == f"trunk-{action}"
+
+
+def test_a_schedule_says_nothing() -> None:
+    """There is neither an example nor a schema of it: as GitHub documents it, it has its time and nothing else."""
+    assert "schedule" not in {name for name, _ in examples()}
+    assert not [name for name in schemas() if name.startswith("schedule")]
+    assert isinstance(read_event({"schedule": "*/30 * * * *"}), Nothing)
 
 
 def test_a_real_payload_becomes_an_answer(team: Team) -> None:
     """The whole payload as GitHub sends it, for a comment that is there."""
     gate = team.ask("Which?")
     comment = team.forge.write(THREAD, "ada", "/answer Postgres")
-    event = copy.deepcopy(created()[0])
+    event = real("issue_comment", "created")[0]
     on_pull_request(event)
     event["comment"] |= {"id": comment["id"], "body": comment["body"]}
     event["repository"]["full_name"] = team.forge.repository
-    validator().validate(event)
+    validator("issue_comment", "created").validate(event)
     said = team.cli.quick(
         "github", "accept", str(team.event_file(event)), "--json", cwd=team.job().path, code=0
     )
