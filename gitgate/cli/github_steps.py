@@ -12,17 +12,19 @@ from .screen import Screen, gate_argument, read_file, verb
 
 if TYPE_CHECKING:
     from ..service.desk import Desk
-    from ..surfaces.github.client import GitHub
     from ..surfaces.github.events import Event
+    from ..surfaces.github.forge import Forge
     from ..surfaces.github.sweeping import Swept
 
 MOST_EVENT = 32_000_000
 
 
-def start(screen: Screen) -> tuple[Desk, GitHub]:
+def start(screen: Screen) -> tuple[Desk, Forge]:
+    from ..service.deadlines import NEVER
     from ..surfaces.github.connect import connect
 
     desk = screen.desk()
+    desk.judged = NEVER  # deadlines pass in sweeps, which first hear what was written before them
     return desk, connect(desk)
 
 
@@ -45,13 +47,13 @@ def read_event_file(name: str) -> Event:
     return parse_event(data)
 
 
-def act_on(screen: Screen, desk: Desk, forge: GitHub, gates: list[str], vouched: str = "") -> int:
+def act_on(screen: Screen, desk: Desk, forge: Forge, gates: list[str], vouched: str = "") -> int:
     from .jobs import resume_gates
 
     return resume_gates(screen, desk, forge, gates, vouched)
 
 
-def sweep_now(screen: Screen, desk: Desk, forge: GitHub, *, resume: bool) -> int:
+def sweep_now(screen: Screen, desk: Desk, forge: Forge, *, resume: bool) -> int:
     from ..surfaces.github.sweeping import sweep
     from .jobs import hand_on, summarise
 
@@ -71,12 +73,18 @@ def tell_swept(screen: Screen, done: Swept) -> None:
         "resume": done.resume,
         "doubts": done.doubts,
         "trouble": done.trouble,
+        "noted": done.noted,
+        "asked": done.asked or None,
     }
     screen.emit("github-sweep", fields, "")
     for gate in done.shown:
         screen.say(f"shown: gate {gate}")
     for one in done.accepted:
         screen.say(f"{one.outcome}: {one.words}")
+    for words in done.noted:
+        screen.say(words)
+    if done.asked:
+        screen.say(f"this repository's jobs keep its comments, so one was asked to post them: {done.asked}")
     for words in (*done.doubts.values(), *done.trouble):
         screen.warn(words)
 
@@ -86,9 +94,10 @@ def tell_swept(screen: Screen, done: Swept) -> None:
 def prepare_command(screen: Screen) -> int:
     """Make a CI job's checkout ready: settings, who commits, how the agent is started, and a login that holds no secret.
 
-    GITGATE_AGENT_NAME and GITGATE_AGENT_RESUME (a JSON list) name a program that can be started again.
+    GITGATE_AGENT_NAME and GITGATE_AGENT_RESUME (a JSON list) name a program that can be started again. The default branch, whose
+    policy holds, is the event's; where the event names none, the server is asked. The step's output `settings` is for `publish`.
     """
-    from .jobs import prepare
+    from .preparing import prepare
 
     return prepare(screen)
 
@@ -99,19 +108,23 @@ def run_command(screen: Screen) -> int:
     """Run the job's agent: GITGATE_AGENT_COMMAND is its command as a JSON list, where {task} stands for GITGATE_TASK.
 
     As `git gate wrap --waiting-ok`: when the agent asks, the job goes on green, and the gate is in the step's outputs. While
-    it works, what configures agents (.claude, CLAUDE.md and the like) is as the protected branch has it.
+    it works, what configures agents (.claude, CLAUDE.md and the like) is as the protected branch has it. Claude Code is
+    given git gate's hooks, and what the protected branch's .claude/settings.json permits.
     """
     from ..service.bylaws import in_force
-    from .jobs import agent_command
+    from ..service.equipping import equipped
+    from .jobs import agent_command, need_protected, undisturbed, with_task
     from .wrap import wrap_command
 
-    argv = agent_command(screen)
-    told = {"as_json": screen.as_json, "quiet": screen.quiet, "color": screen.color}
-    given = {"command": argv, "waiting_ok": True, "agent": None}
     desk = screen.desk()
-    with in_force(desk, desk.repo, say=screen.say) as project:
+    need_protected(screen, desk)
+    words = agent_command(screen)
+    told = {"as_json": screen.as_json, "quiet": screen.quiet, "color": screen.color}
+    with undisturbed(screen, desk), in_force(desk, desk.repo, say=screen.say) as project:
         if project.doubt:
             screen.warn(f"what configures the agent is the branch's own: {project.doubt}")
+        argv = with_task(screen, equipped(desk, words))
+        given = {"command": argv, "waiting_ok": True, "agent": None}
         code = click.get_current_context().invoke(wrap_command, **given, **told)
     return int(code or exits.DONE)
 
@@ -119,10 +132,16 @@ def run_command(screen: Screen) -> int:
 @click.command("publish")
 @verb
 def publish_command(screen: Screen) -> int:
-    """Push what an agent's step left here, its branch and its questions, and show them. For the step after the agent's."""
-    from ..service.branches import publish_branch
+    """Push what an agent's step left here, its branch and its questions, and show them. For the step after the agent's.
 
+    GITGATE_PREPARED, what `prepare` gave out as `settings`: refused where git is set up otherwise now.
+    """
+    from ..service.branches import publish_branch
+    from .jobs import need_protected, refuse_altered
+
+    refuse_altered(screen, screen.desk())
     desk, forge = start(screen)
+    need_protected(screen, desk)
     branch = publish_branch(desk)
     if branch:
         screen.say(f"pushed {branch}")
@@ -144,14 +163,28 @@ def resume_command(screen: Screen, gate_id: str, event_file: str | None) -> int:
     Exit 0 also when another job has it already.
     """
     from ..service.reading import open_gate
+    from .jobs import need_protected, summarise
 
     desk, forge = start(screen)
+    need_protected(screen, desk)
     listen(desk)
     gate = open_gate(desk, gate_id).id
-    return act_on(screen, desk, forge, [gate], vouched_for(forge, gate, event_file))
+    refresh_comment(screen, desk, forge, gate)
+    code = act_on(screen, desk, forge, [gate], vouched_for(forge, gate, event_file))
+    summarise(screen, desk, forge)
+    return code
 
 
-def vouched_for(forge: GitHub, gate: str, event_file: str | None) -> str:
+def refresh_comment(screen: Screen, desk: Desk, forge: Forge, gate: str) -> None:
+    """The agent may take an hour; what its gate's comment asks is answered now."""
+    from ..surfaces.github.sweeping import refresh
+
+    trouble = refresh(desk, forge, gate)
+    if trouble:
+        screen.warn(trouble)
+
+
+def vouched_for(forge: Forge, gate: str, event_file: str | None) -> str:
     """The answer that the job's event is about, where a person who may write to the repository sent it."""
     from ..surfaces.github.events import Dispatched
     from ..surfaces.github.proof import against_dispatch

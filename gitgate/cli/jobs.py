@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from ..errors import Failure, GateError, Usage
+from ..errors import Failure, GateError, NotAllowed, Usage
 from . import exits
 from .screen import Screen
 
 if TYPE_CHECKING:
     from ..resumption.run import Done
     from ..service.desk import Desk
-    from ..surfaces.github.client import GitHub
+    from ..surfaces.github.forge import Forge
 
 OUTPUT, SUMMARY = "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"
 TOKEN = "GITGATE_GITHUB_TOKEN"  # noqa: S105 - the name of a variable
-ROBOT = ("github-actions[bot]", "41898282+github-actions[bot]@users.noreply.github.com")
 
 
 def note(screen: Screen, **words: str) -> None:
@@ -40,7 +41,7 @@ def append(screen: Screen, variable: str, text: str) -> None:
         ) from unwritable
 
 
-def summarise(screen: Screen, desk: Desk, forge: GitHub) -> None:
+def summarise(screen: Screen, desk: Desk, forge: Forge) -> None:
     """A line a gate, on the job's own page. What somebody wrote stands in code spans, where it does nothing."""
     if not screen.env.get(SUMMARY):
         return
@@ -71,24 +72,29 @@ def hand_on(screen: Screen, desk: Desk, gates: list[str]) -> None:
     note(screen, resume=json.dumps(names[:MOST_HANDED_ON]))
 
 
-def resume_gates(screen: Screen, desk: Desk, forge: GitHub, gates: list[str], vouched: str = "") -> int:
+def resume_gates(screen: Screen, desk: Desk, forge: Forge, gates: list[str], vouched: str = "") -> int:
     """Start the agents of gates whose answer is proven, one after the other, and say on the thread what came of it."""
+    from ..service.equipping import in_job
     from .resume import stop_on_signal
 
     refuse_unprepared(desk)
+    if in_job(screen.env):
+        from ..store.unaltered import watch
+
+        watch(desk.repo, runner_files(screen))
     with stop_on_signal() as stopping:
         return act_on_gates(screen, desk, forge, gates, stopping, vouched)
 
 
 def act_on_gates(
-    screen: Screen, desk: Desk, forge: GitHub, gates: list[str], stopping: threading.Event, vouched: str = ""
+    screen: Screen, desk: Desk, forge: Forge, gates: list[str], stopping: threading.Event, vouched: str = ""
 ) -> int:
     codes = [act_on_gate(screen, desk, forge, name, stopping, vouched) for name in gates]
     return next((code for code in codes if code != exits.DONE), exits.DONE)
 
 
 def act_on_gate(
-    screen: Screen, desk: Desk, forge: GitHub, name: str, stopping: threading.Event, vouched: str
+    screen: Screen, desk: Desk, forge: Forge, name: str, stopping: threading.Event, vouched: str
 ) -> int:
     from ..resumption.calls import crew_of
     from ..service.recording import reload
@@ -122,7 +128,7 @@ def refuse_unprepared(desk: Desk) -> None:
         )
 
 
-def show_all(screen: Screen, desk: Desk, forge: GitHub, done: Done) -> None:
+def show_all(screen: Screen, desk: Desk, forge: Forge, done: Done) -> None:
     """What came of it, on the gate's comment; and what the agent asks next, which had no login to push it."""
     from ..service.listing import summaries
     from ..service.publishing import remote_of
@@ -146,78 +152,61 @@ def show_all(screen: Screen, desk: Desk, forge: GitHub, done: Done) -> None:
         screen.warn(f"the comment is not up to date: {silent.message}")
 
 
-# making a job ready
+# beside an agent
 
 
-def prepare(screen: Screen) -> int:
-    """Settings of this checkout alone, none of them secret: the token stays in the environment of the steps that need it."""
-    desk = screen.desk()
-    desk.refuse_agents("github prepare")
-    env, git = desk.settings.env, desk.repo.git
-    for key in ("initialised", "publishWork"):
-        git.run("config", "--local", "--replace-all", f"gitgate.{key}", "true")
-    git.run("config", "--local", "--replace-all", "gitgate.session", "push")
-    branch = default_branch(screen)
-    if branch:  # the policy's, whatever is checked out
-        git.run("config", "--local", "--replace-all", "gitgate.protectedBranch", branch)
-    if not desk.settings.identity():
-        for key, value in zip(("user.name", "user.email"), ROBOT, strict=True):
-            git.run("config", "--local", "--replace-all", key, value)
-    log_in(screen, desk)
-    name, resume = env.get("GITGATE_AGENT_NAME", ""), env.get("GITGATE_AGENT_RESUME", "")
-    if name and resume:
-        if any(character in name for character in "\n\0=") or name.startswith("-"):
-            raise Failure("GITGATE_AGENT_NAME is no plain name", hint="a word, such as: reviewer")
-        git.run("config", "--local", "--replace-all", f"gitgate.agent.{name}.resume", resume)
-    if env.get("RUNNER_TEMP"):
-        place = str(Path(env["RUNNER_TEMP"]).absolute() / "gitgate-worktrees")
-        git.run("config", "--local", "--replace-all", "gitgate.worktrees", place)
-    keep_session_key(screen, desk)
-    screen.emit("github-prepare", {"ready": True}, "")
-    screen.say("this checkout is ready: questions and their work are pushed, sessions travel along")
-    return exits.DONE
+def need_protected(screen: Screen, desk: Desk) -> None:
+    """In a job nobody's answer counts, and nobody is started, where it is not certain which branch has the policy."""
+    from ..service.equipping import in_job
+    from ..service.policybook import policy_remote, protected_refs
+    from ..store.protected import protected_tip
+
+    if not in_job(screen.env):
+        return
+    refs = protected_refs(desk)
+    known = desk.settings.text("protectedBranch") or desk.refs.get(f"refs/remotes/{policy_remote(desk)}/HEAD")
+    if known and protected_tip(desk.repo, refs[:1]) is not None:
+        return
+    raise NotAllowed(
+        f"this job does not know the default branch, whose policy holds: {refs[0]} is not here",
+        hint="check out with fetch-depth: 0, then: git gate github prepare",
+    )
 
 
-def default_branch(screen: Screen) -> str:
-    """As the job's own event names it."""
-    import json
+@contextlib.contextmanager
+def undisturbed(screen: Screen, desk: Desk) -> Iterator[None]:
+    """Let an agent change neither what git is set up with, which has the token next, nor what the steps after it run with."""
+    from ..service.equipping import in_job
 
+    if not in_job(screen.env):
+        yield
+        return
+    from ..store.unaltered import keep, put_back
+
+    kept = keep(desk.repo, runner_files(screen))
     try:
-        said = json.loads(Path(screen.env.get("GITHUB_EVENT_PATH") or "-").read_bytes())
-        name = said["repository"]["default_branch"]
-    except (OSError, ValueError, TypeError, KeyError):
-        return ""
-    return name if isinstance(name, str) and name.isprintable() and not name.startswith("-") else ""
+        yield
+    finally:
+        for place in put_back(desk.repo, kept):
+            screen.say(f"put back as it was before the agent: {place}")
 
 
-def log_in(screen: Screen, desk: Desk) -> None:
-    """Let git ask us for the token: it is in no file, and no step has it that was not given it."""
-    server = screen.env.get("GITHUB_SERVER_URL", "").rstrip("/")
-    if not server:
-        return
-    helper = f"!'{quoted(sys.executable)}' -P -m gitgate github credential"
-    key = f"credential.{server}.helper"
-    git = desk.repo.git
-    git.run("config", "--local", "--unset-all", key, check=False)
-    git.run("config", "--local", "--add", key, "")
-    git.run("config", "--local", "--add", key, helper)
+def runner_files(screen: Screen) -> list[Path]:
+    """What a step writes there is set, or on PATH, for those after it."""
+    return [Path(screen.env[name]) for name in ("GITHUB_ENV", "GITHUB_PATH") if screen.env.get(name)]
 
 
-def keep_session_key(screen: Screen, desk: Desk) -> None:
-    """The key that opens encrypted sessions, for this job alone: in the runner's own folder, readable by nobody else."""
-    key, folder = screen.env.get("GITGATE_SESSION_KEY", "").strip(), screen.env.get("RUNNER_TEMP", "")
-    if not key:
-        return
-    place = Path(folder or desk.repo.state_dir) / "gitgate-session-key"
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.unlink(missing_ok=True)
-    place.touch(mode=0o600)
-    place.write_text(f"{key}\n", encoding="utf-8")
-    desk.repo.git.run("config", "--local", "--replace-all", "gitgate.sessionIdentity", str(place))
+def refuse_altered(screen: Screen, desk: Desk) -> None:
+    """The agent's step was cut off, or found another way: what it left is not used to send a token anywhere."""
+    from ..store.unaltered import altered, digest
+
+    expected = screen.env.get("GITGATE_PREPARED", "")
+    if expected and digest(desk.repo) != expected:
+        raise altered()
 
 
 def agent_command(screen: Screen) -> tuple[str, ...]:
-    """The agent's words. The task is one of them, whatever it says: no shell ever reads it."""
+    """The agent's words, in which `{task}` stands for the task."""
     import json
 
     said = screen.env.get("GITGATE_AGENT_COMMAND", "")
@@ -228,14 +217,15 @@ def agent_command(screen: Screen) -> tuple[str, ...]:
     if not isinstance(words, list) or not words or not all(isinstance(word, str) and word for word in words):
         raise Usage(
             "GITGATE_AGENT_COMMAND is no JSON list of words",
-            hint="""'["claude", "-p", "{task}", "--output-format", "json", "--permission-prompt-tool", "stdio"]'""",
+            hint="""'["claude", "-p", "--output-format", "json", "--permission-prompt-tool", "stdio", "--", "{task}"]'""",
         )
+    return tuple(words)
+
+
+def with_task(screen: Screen, words: tuple[str, ...]) -> tuple[str, ...]:
+    """The task is one word, whatever it says: no shell ever reads it."""
     task = screen.env.get("GITGATE_TASK", "")
     return tuple(task if word == "{task}" else word for word in words)
-
-
-def quoted(path: str) -> str:
-    return path.replace("'", "'\\''")
 
 
 def credential(screen: Screen, action: str) -> int:

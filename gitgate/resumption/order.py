@@ -13,7 +13,7 @@ from ..core.answers import printed
 from ..core.model import Gate
 from ..core.prompt import Circumstances, resume_prompt
 from ..core.session import SavedSession, SessionRef
-from ..service import agency, bylaws
+from ..service import agency, bylaws, equipping
 from ..service.bylaws import InForce
 from ..service.claiming import Held
 from ..service.desk import Desk
@@ -42,7 +42,7 @@ def order(desk: Desk, held: Held, found: Situation, saved: SavedSession, project
         session=SessionRef(saved.agent, saved.id, saved.directory),
         deferred=bool(gate.opened.config.get("deferred")),
         hooks=hooks_of(saved.agent),
-        permissions=bylaws.permissions(desk, saved.agent),
+        permissions=equipping.permissions(desk, saved.agent),
         answer=document(gate),
         told=told(gate),
         settings=settings,

@@ -7,6 +7,7 @@ from .fetch import Ask, Listening
 from .refs import Refs
 from .remote import RefMove, read_remote, tracking_base, validate_move
 from .repository import Repository
+from .wire import converse
 
 
 def branch_ref(branch: str) -> str:
@@ -16,6 +17,17 @@ def branch_ref(branch: str) -> str:
     if branch.startswith("-") or branch == "HEAD":
         raise Usage(f"not a name for a branch: {branch!r}")
     return ref
+
+
+def default_branch_of(repo: Repository, remote: str, *, timeout: float = 60) -> str:
+    """The remote's default branch, as it says itself; empty where it says none."""
+    place = read_remote(repo, remote)
+    said = converse(repo, place, (), ("ls-remote", "--symref", "--", remote, "HEAD"), timeout=timeout)
+    for line in said.out if said.code == 0 else ():
+        named, tab, what = line.partition("\t")
+        if tab and what == "HEAD" and named.startswith("ref: refs/heads/"):
+            return named.removeprefix("ref: refs/heads/")
+    return ""
 
 
 def fetch_branch(repo: Repository, remote: str, branch: str, *, timeout: float = 60) -> str | None:

@@ -16,6 +16,7 @@ from typing import IO, NamedTuple
 from .git import no_git
 from .remote import Remote
 from .repository import Repository
+from .unaltered import look_after
 
 LONGEST = 3600.0  # A server that trickles for ever is cut off, too.
 GRACE = 2.0
@@ -144,6 +145,7 @@ class Conversation:
         prompts: bool | None = None,
         on_line: Callable[[str], None] | None = None,
     ) -> None:
+        look_after(repo)
         asks = terminal() if prompts is None else prompts
         # A session of its own has no terminal to ask on and can be ended as a whole.
         own_session = not asks and os.name == "posix"

@@ -1,7 +1,8 @@
 """Test bed: a job of ours, step by step, as its workflow file says it: each `run:` that calls our command, with its `env:`.
 
 There is no runner for workflows to be had offline, which is why each step is one call. An expression that this does not know
-fails the test; what other steps do (check out, install) is the test's own business.
+fails the test, and so does a step that is neither one call of ours nor one of `OTHERS`. Between steps it does as the runner
+does: outputs of a step with an `id`, and what was written to GITHUB_ENV and GITHUB_PATH, are there for those after it.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,17 @@ from gitgate.core import codec
 
 TOP = Path(__file__).parents[2]
 WORKFLOWS = TOP / ".github/workflows"
+ACTION = TOP / ".github/actions/git-gate/action.yml"
 EXPRESSION = re.compile(r"\$\{\{\s*(.+?)\s*\}\}")
+# One call of ours, of plain words and variables: nothing that a shell would make more of.
+CALL = re.compile(r'git-gate github( ([a-z-]+|"\$[A-Z_]+"))+')
+# The only other command lines that a job of ours may run, each with why. They fetch programs: a test has them already.
+OTHERS = {
+    'python -m pip install --quiet "$PACKAGE"': "our command is not there yet; what is installed is pinned to a commit",
+    'python -m pip install --quiet "$SOURCE[all]"': "the same in the action, from its own commit",
+    'npm install --global --silent --no-audit --no-fund -- "$AGENT_PACKAGE"': "the agent's program, in the version"
+    " that the caller names",
+}
 
 
 @dataclass(frozen=True)
@@ -31,6 +43,60 @@ class Step:
     err: str
 
 
+@dataclass
+class Runner:
+    """What is carried from one step to the next."""
+
+    folder: Path
+    env: dict[str, str]
+    context: dict[str, str]
+    done: list[Step] = field(default_factory=list)
+
+    def run(self, step: Mapping[str, Any]) -> None:
+        """One step of ours; after a failed one only those for any case."""
+        command = str(step["run"])
+        if command in OTHERS or (self.failed and step.get("if") != "always()"):
+            return
+        assert CALL.fullmatch(command), f"neither one call of ours nor an exception: {command}"
+        with tempfile.TemporaryDirectory() as folder:
+            files = {name: Path(folder) / name for name in ("GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH")}
+            for file in files.values():
+                file.touch()
+            mine = {name: filled(str(value), self.context) for name, value in step.get("env", {}).items()}
+            ended = subprocess.run(
+                ["bash", "-e", "-o", "pipefail", "-c", command],
+                cwd=self.folder,
+                env={**os.environ, **self.env, **{name: str(file) for name, file in files.items()}, **mine},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=100,
+                check=False,
+            )
+            self.take(str(step.get("id", "")), {name: file.read_text() for name, file in files.items()})
+        self.done.append(Step(str(step["name"]), ended.returncode, ended.stdout, ended.stderr))
+
+    def take(self, step: str, said: Mapping[str, str]) -> None:
+        for name, value in pairs(said["GITHUB_OUTPUT"]):
+            self.context[f"steps.{step}.outputs.{name}"] = value
+        self.env |= dict(pairs(said["GITHUB_ENV"]))
+        for folder in said["GITHUB_PATH"].splitlines():
+            self.env["PATH"] = f"{folder}:{self.env.get('PATH', os.environ['PATH'])}"
+        if self.env.get("GITHUB_OUTPUT"):
+            with Path(self.env["GITHUB_OUTPUT"]).open("a") as out:
+                out.write(said["GITHUB_OUTPUT"])
+
+    @property
+    def failed(self) -> bool:
+        return any(one.code for one in self.done)
+
+
+def pairs(text: str) -> list[tuple[str, str]]:
+    return [
+        (name, value) for name, equals, value in (line.partition("=") for line in text.splitlines()) if equals
+    ]
+
+
 def load(path: Path) -> dict[str, Any]:
     value = codec.parse(path.read_bytes(), path.name).plain()
     assert isinstance(value, dict)
@@ -38,39 +104,45 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def filled(text: str, known: Mapping[str, str]) -> str:
-    """The text with its expressions as the runner would fill them in."""
-    return EXPRESSION.sub(lambda found: known[found.group(1)], text)
+    """The text with its expressions as the runner would fill them in; of an output that nobody wrote, nothing is left."""
+    return EXPRESSION.sub(
+        lambda found: known.get(found[1], "") if found[1].startswith("steps.") else known[found[1]], text
+    )
 
 
 def run_job(
     name: str, known: Mapping[str, str], folder: Path, env: Mapping[str, str], *, job: str = ""
 ) -> list[Step]:
-    """The steps of a workflow's first job, or of the one named, in a checkout, until one fails; those for any case run on."""
+    """The steps of a workflow's first job, or of the one named, in a checkout. GITHUB_OUTPUT of `env`, if any, gets it all."""
     said = load(WORKFLOWS / name)
     chosen = said["jobs"][job] if job else next(iter(said["jobs"].values()))
-    inputs = {
-        f"inputs.{key}": str(one.get("default", ""))
-        for key, one in said["on"]["workflow_call"]["inputs"].items()
+    called = said["on"]["workflow_call"]
+    context = {**defaults(called["inputs"], called["secrets"]), **known}
+    return run_steps(chosen["steps"], context, folder, env)
+
+
+def run_action(known: Mapping[str, str], folder: Path, env: Mapping[str, str]) -> list[Step]:
+    """The steps of the composite action."""
+    said = load(ACTION)
+    context = {
+        **defaults(said["inputs"], {}),
+        "github.action_path": str(ACTION.parent),
+        "inputs.token": "job-token",
     }
-    secrets = {f"secrets.{key}": "" for key in said["on"]["workflow_call"]["secrets"]}
-    context = {**inputs, **secrets, "github.token": "job-token", **known}
-    done: list[Step] = []
-    for step in chosen["steps"]:
-        if not str(step.get("run", "")).startswith("git-gate "):
-            continue
-        if any(one.code for one in done) and step.get("if") != "always()":
-            continue
-        mine = {key: filled(str(value), context) for key, value in step.get("env", {}).items()}
-        assert "${{" not in step["run"], "an expression in a command would be read by the shell"
-        ended = subprocess.run(
-            ["bash", "-e", "-o", "pipefail", "-c", step["run"]],
-            cwd=folder,
-            env={**os.environ, **env, **mine},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=100,
-            check=False,
-        )
-        done.append(Step(str(step["name"]), ended.returncode, ended.stdout, ended.stderr))
-    return done
+    context |= dict(known)
+    return run_steps(said["runs"]["steps"], context, folder, env)
+
+
+def defaults(inputs: Mapping[str, Any], secrets: Mapping[str, Any]) -> dict[str, str]:
+    found = {f"inputs.{name}": str(one.get("default", "")) for name, one in inputs.items()}
+    return {**found, **{f"secrets.{name}": "" for name in secrets}, "github.token": "job-token"}
+
+
+def run_steps(
+    steps: list[dict[str, Any]], context: Mapping[str, str], folder: Path, env: Mapping[str, str]
+) -> list[Step]:
+    runner = Runner(folder, {"GITHUB_ACTIONS": "true", **env}, dict(context))
+    for step in steps:
+        if "run" in step:
+            runner.run(step)
+    return runner.done

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from forges.jobs import TOP, WORKFLOWS, Step, load, run_job
+from forges.jobs import ACTION, CALL, OTHERS, TOP, WORKFLOWS, Step, load, run_job
 from forges.standin import Forge
 from gitgate.service.github_setup import NAMES, SOURCE
 from resuming import Agent
@@ -25,7 +25,7 @@ from .conftest import THREAD
 REUSABLE = ("agent.yml", "answer.yml", "sweep.yml")
 CALLERS = [TOP / "gitgate/texts/workflows" / name for name in NAMES]
 ALL = [*(WORKFLOWS / name for name in REUSABLE), *CALLERS]
-HARMLESS = re.compile(r"(inputs|secrets|matrix\.gate|github\.token)\b")
+HARMLESS = re.compile(r"(inputs|secrets|matrix\.gate|github\.token|steps\.prepare\.outputs\.settings)\b")
 PIN = "team/git-gate@" + "a1" * 20
 
 
@@ -46,18 +46,47 @@ def test_what_is_used_is_pinned_by_commit(path: Path) -> None:
     assert all(re.search(r"@[0-9a-f]{40}$", used) for used in uses)
 
 
-@pytest.mark.parametrize(
-    "path",
-    [*(WORKFLOWS / name for name in REUSABLE), TOP / ".github/actions/git-gate/action.yml"],
-    ids=lambda p: p.name,
-)
-def test_a_step_is_one_call_without_expressions(path: Path) -> None:
-    """Row 4: nothing of an event is ever part of a command; no credentials stay behind; one line each."""
+WITH_STEPS = [*(WORKFLOWS / name for name in REUSABLE), ACTION]
+
+
+def steps_of(path: Path) -> list[dict[str, Any]]:
     said = load(path)
     each = [said["runs"]] if "runs" in said else said["jobs"].values()
-    for step in (step for one in each for step in one["steps"]):
-        assert "${{" not in step.get("run", "")
-        assert "\n" not in step.get("run", "").strip()
+    return [step for one in each for step in one["steps"]]
+
+
+def test_a_command_line_is_one_call_of_ours() -> None:
+    """Of plain words and variables. What fetches our command, and the agent's, are the only others: three lines, each used."""
+    lines = {step["run"] for path in WITH_STEPS for step in steps_of(path) if "run" in step}
+    assert {line for line in lines if not CALL.fullmatch(line)} == set(OTHERS)
+    assert len(OTHERS) == 3
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "git-gate github run && curl evil.example",
+        "git-gate github run; true",
+        "git-gate github run | sh",
+        "git-gate github run || true",
+        "git-gate github run $(id)",
+        "git-gate github run `id`",
+        "git-gate github resume $GATE",
+        "git-gate github run > out",
+        "git-gate github run\ntrue",
+        "X=1 git-gate github run",
+        "git-gate github accept ${{ github.event.comment.body }}",
+    ],
+)
+def test_more_than_one_call_is_seen(line: str) -> None:
+    """The rule that the test before relies on."""
+    assert not CALL.fullmatch(line)
+
+
+@pytest.mark.parametrize("path", WITH_STEPS, ids=lambda path: path.name)
+def test_a_step_takes_nothing_of_an_event(path: Path) -> None:
+    """Row 4: what somebody wrote is never part of a command, nor of its environment; no credentials stay behind."""
+    for step in steps_of(path):
         if "checkout" in step.get("uses", ""):
             assert (
                 step["with"]["persist-credentials"] == "false" or step["with"]["persist-credentials"] is False

@@ -1,0 +1,61 @@
+"""Service: what an agent is given so that it can ask and work: our hooks, and what it may do without being asked.
+
+A job's home is empty and its folder is trusted by nobody, so that without them Claude Code neither asks nor edits there, and
+nobody sees that it wanted to. The checkout is the job's own and is gone after it; what gets out is commits on the agent's
+branch, and gates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..errors import Usage
+from . import bylaws
+from .desk import Desk
+
+MOST_CHARACTERS = 1 << 20
+# Below the folder where it works: neither git's own files nor its own settings, which the program guards by itself.
+IN_JOBS = {
+    "claude": (
+        *("Edit(./**)", "Bash(git add:*)", "Bash(git commit:*)", "Bash(git rm:*)", "Bash(git mv:*)"),
+        *("Bash(git gate ask:*)", "Bash(git-gate ask:*)"),
+    )
+}
+
+
+def in_job(env: Mapping[str, str]) -> bool:
+    """Whether this is a job of GitHub's Actions, or of Gitea's, which say the same."""
+    return env.get("GITHUB_ACTIONS") == "true"
+
+
+def permissions(desk: Desk, program: str) -> dict[str, list[str]]:
+    """What the project permits and forbids, as its protected branch says; in a job what work takes besides. To forbid wins."""
+    found = dict(bylaws.permissions(desk, program))
+    besides = IN_JOBS.get(program, ()) if in_job(desk.settings.env) else ()
+    if besides:
+        found["allow"] = list(dict.fromkeys((*found.get("allow", ()), *besides)))
+    return found
+
+
+def equipped(desk: Desk, words: Sequence[str]) -> tuple[str, ...]:
+    """The command of a program that takes hooks, with them; any other as it is."""
+    from ..agents import claude_command, claude_hooks
+
+    if not claude_command.is_claude(words):
+        return tuple(words)
+    ours: dict[str, object] = {"hooks": claude_hooks.hooks()}
+    may = permissions(desk, "claude")
+    if may:
+        ours["permissions"] = may
+    return claude_command.with_settings(words, ours, lambda name: text_of_settings(desk, name))
+
+
+def text_of_settings(desk: Desk, name: str) -> str:
+    try:
+        with (desk.repo.place / name).open(encoding="utf-8-sig") as file:
+            return file.read(MOST_CHARACTERS)
+    except (OSError, ValueError) as unreadable:
+        raise Usage(
+            f"--settings of the agent's command cannot be read: {name}",
+            hint="a file of the repository, or JSON",
+        ) from unreadable
