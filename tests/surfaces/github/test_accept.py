@@ -129,7 +129,7 @@ def test_with_several_gates_the_reply_names_one(team: Team) -> None:
     assert team.reply("/approve")["outcome"] == "unclear"
     assert first in team.told()[0]
     assert second in team.told()[0]
-    assert team.reply(f"/approve {second[:4]} all good")["gate"] == second
+    assert team.reply(f"/approve {second.upper()} all good")["gate"] == second
     assert team.gate(second)["answer"]["note"] == "all good"
     assert team.reply("/answer Postgres")["gate"] == first
 

@@ -1,0 +1,106 @@
+"""What was taken for an answer is proven to be one, however the gate was named; and what was not, never is, whatever is shown later."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from resuming import Agent
+
+from .conftest import THREAD, Team
+from .test_jobs import forged
+
+pytestmark = pytest.mark.slow  # each takes a second or more
+
+APPROVAL = ("--type", "approval")
+
+
+def short(gate: str, least: int = 4) -> str:
+    """As few letters of a gate's name as name it."""
+    return next((gate[:most] for most in range(least, 10) if re.search(r"\d", gate[:most])), gate)
+
+
+def shown_too(team: Team, gate: str) -> str:
+    """Another gate's comment of ours, whose name begins with the same letters."""
+    other = short(gate) + ("z" * 10)[len(short(gate)) :]
+    team.forge.write(THREAD, "github-actions[bot]", f"<!-- gitgate gate={other} seen={'a' * 40} -->\nasks")
+    return other
+
+
+@pytest.mark.parametrize(
+    ("reply", "question"),
+    [
+        ("/approve {short} it is fine", APPROVAL),
+        ("/APPROVE `{capitals}` it is fine\nmore", APPROVAL),
+        ("/reject {short}: not yet", APPROVAL),
+        ("/answer {short} Postgres", ()),
+        ("{capitals}: Postgres", ()),
+        ("> gate **{gate}** x\n\nPostgres", ()),
+        ("/choose {short} #2\nbecause", ("-o", "2", "-o", "5")),
+        ("/choose {gate} 2, 1", ("--type", "choices", "-o", "A", "-o", "B")),
+        ("/answer {short} other: C", ("-o", "A", "-o", "B")),
+    ],
+    ids=range(9),
+)
+def test_whatever_is_taken_starts_the_agent(
+    team: Team, agent: Agent, tmp_path: Path, reply: str, question: tuple[str, ...]
+) -> None:
+    """Three gates in a thread, one of them over: the job that takes the reply hands it on, and the next one acts on it."""
+    over = team.ask("Earlier?")
+    team.reply("/stop no")
+    team.ask("Another?")
+    gate = team.ask("Which?", *question)
+    words = reply.format(gate=gate, short=short(gate), capitals=gate.upper())
+    place = str(team.event_file(team.forge.event(team.forge.write(THREAD, "ada", words))))
+    output = tmp_path / "output"
+    env = {"GITHUB_OUTPUT": str(output)}
+    team.cli.quick("github", "accept", place, cwd=team.job().path, env=env, code=0)
+    assert f'resume=["{gate}"]' in output.read_text().splitlines()
+    shown_too(team, gate)
+    team.cli.quick("github", "resume", gate, "--event", place, cwd=team.job().path, code=0)
+    assert agent.starts == [gate]
+    assert team.gate(over)["state"] == "stopped"
+    assert team.told() == []
+
+
+def test_a_sweep_starts_what_a_short_name_answered(team: Team, agent: Agent) -> None:
+    """The job that took it went no further."""
+    team.ask("Another?")
+    gate = team.ask("Deploy?", *APPROVAL)
+    team.reply(f"/approve {short(gate)} go")
+    said = team.cli.quick("github", "sweep", "--resume", cwd=team.job().path, code=0)
+    assert agent.starts == [gate], said.err
+
+
+def test_a_short_name_of_two_is_no_proof_when_one_is_gone(team: Team, agent: Agent) -> None:
+    """It was refused; whoever removes the other gate's comment, and writes the answer themselves, starts nobody."""
+    gate = team.ask("Deploy?", *APPROVAL)
+    other = shown_too(team, gate)
+    comment = team.forge.write(THREAD, "ada", f"/approve {short(gate)}")
+    assert team.hear(comment).json["outcome"] == "unclear"
+    assert gate in team.told()[0]
+    for ours in [c for c in team.forge.by("github-actions[bot]") if f"gate={other} " in c["body"]]:
+        del team.forge.comments[ours["id"]]
+    forged(team, gate, comment=comment["id"])
+    doubts = team.cli.quick("github", "sweep", "--resume", "--json", cwd=team.job().path, code=0).json[
+        "doubts"
+    ]
+    assert list(doubts) == [gate]
+    assert "refused" in doubts[gate]
+    assert agent.starts == []
+
+
+def test_what_was_refused_is_no_answer_when_fewer_wait(team: Team, agent: Agent) -> None:
+    """`/approve` where two gates wait means neither: not later, not by another delivery, not by an answer that names it."""
+    first, second = team.ask("Deploy to staging?", *APPROVAL), team.ask("Deploy to production?", *APPROVAL)
+    comment = team.forge.write(THREAD, "ada", "/approve")
+    assert team.hear(comment).json["outcome"] == "unclear"
+    team.reply(f"/approve {first}")
+    assert team.hear(comment).json["outcome"] == "refused"
+    assert team.gate(second)["state"] == "awaiting"
+    assert len(team.told()) == 1
+    forged(team, second, comment=comment["id"])
+    said = team.cli.quick("github", "sweep", "--json", cwd=team.job().path, code=0).json
+    assert "refused" in said["doubts"][second]
