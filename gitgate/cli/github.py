@@ -15,6 +15,7 @@ from .github_steps import (
     prepare_command,
     publish_command,
     read_event_file,
+    refresh_comment,
     resume_command,
     run_command,
     start,
@@ -23,10 +24,11 @@ from .github_steps import (
 from .screen import Screen, explain_alone, gate_argument, verb
 
 if TYPE_CHECKING:
+    from ..core.model import Gate
     from ..service.desk import Desk
     from ..surfaces.github.accept import Accepted
-    from ..surfaces.github.client import GitHub
     from ..surfaces.github.events import Dispatched
+    from ..surfaces.github.forge import Forge, Thread
     from ..surfaces.github.posting import Board
 
 resume_option = click.option(
@@ -64,8 +66,27 @@ def comment_command(screen: Screen, gate_id: str) -> int:
             hint="open one; or name an issue for such gates: git config gitgate.forgeIssue NUMBER"
             "   (or, on their commits: git config gitgate.forgeCommit true)",
         )
-    board = show(desk, forge, gate, load_board(forge, thread))
-    return tell_comment(screen, gate.id, board)
+    board = load_board(forge, thread)
+    if gate.id not in board.marks and not forge.job and forge.has_jobs():
+        return leave_to_jobs(screen, desk, forge, gate, thread)
+    return tell_comment(screen, gate.id, show(desk, forge, gate, board))
+
+
+def leave_to_jobs(screen: Screen, desk: Desk, forge: Forge, gate: Gate, thread: Thread) -> int:
+    """Jobs know their own comments alone: a person's would be one more, and replies to it nobody's."""
+    from ..errors import Failure
+    from ..service.publishing import publish
+
+    if not publish(desk, gate, push=True).pushed:
+        raise Failure(
+            f"gate {gate.id} is not pushed, and a job shows what it finds there",
+            hint=f"git gate sync, then: git gate github comment {gate.id}",
+        )
+    url = forge.dispatch("", "")
+    fields = {"gate": gate.id, "thread": thread, "comment": None, "url": url, "asked": True}
+    screen.emit("github-comment", fields, url)
+    screen.say("this repository's jobs keep its comments, so one was asked to post it")
+    return exits.DONE
 
 
 def tell_comment(screen: Screen, gate: str, board: Board) -> int:
@@ -85,6 +106,7 @@ def show_command(screen: Screen, gate_id: str) -> int:
     from ..service.work import diff_of
     from ..surfaces.github.comment import View, render
     from ..surfaces.github.connect import find_place
+    from ..surfaces.github.whose import whose_reply
 
     desk = screen.desk()
     gate = find_gate(desk, gate_id).gate
@@ -93,7 +115,7 @@ def show_command(screen: Screen, gate_id: str) -> int:
         stat, diff = diff_of(desk, gate, stat=True), diff_of(desk, gate)
     except GateError:
         stat = diff = ""
-    body = render(View(gate, stat, diff, place.site if place else ""))
+    body = render(View(gate, stat, diff, place.site if place else "", whose=whose_reply(desk, gate)))
     screen.emit("github-show", {"gate": gate.id, "body": body}, body.rstrip("\n"))
     return exits.DONE
 
@@ -119,18 +141,22 @@ def accept_command(screen: Screen, event_file: str, resume: bool) -> int:
     listen(desk)
     if isinstance(event, Dispatched):
         return dispatched(screen, desk, forge, event, resume=resume)
-    from ..surfaces.github.accept import accept_comment
+    from ..surfaces.github.hearing import hear
 
-    done = accept_comment(desk, forge, event.comment, on_commit=event.on_commit)
+    done = hear(desk, forge, event.comment, on_commit=event.on_commit)
     return finish(screen, desk, forge, done, resume=resume)
 
 
 def refuse_agents(screen: Screen, verb: str) -> None:
     """It writes answers in the names of those whom a forge vouches for; which forge is asked, the environment says."""
-    screen.desk().refuse_agents(verb)
+    from .jobs import need_protected
+
+    desk = screen.desk()
+    desk.refuse_agents(verb)
+    need_protected(screen, desk)
 
 
-def finish(screen: Screen, desk: Desk, forge: GitHub, done: Accepted, *, resume: bool) -> int:
+def finish(screen: Screen, desk: Desk, forge: Forge, done: Accepted, *, resume: bool) -> int:
     """Say what became of it, and go on to the agent where it is to be started here."""
     tell_accepted(screen, done.gate or None, done.outcome, done.words)
     from .jobs import hand_on, summarise
@@ -141,7 +167,7 @@ def finish(screen: Screen, desk: Desk, forge: GitHub, done: Accepted, *, resume:
     return act_on(screen, desk, forge, gates) if resume and gates else exits.DONE
 
 
-def dispatched(screen: Screen, desk: Desk, forge: GitHub, event: Dispatched, *, resume: bool) -> int:
+def dispatched(screen: Screen, desk: Desk, forge: Forge, event: Dispatched, *, resume: bool) -> int:
     """Somebody who answered in a terminal asks for the agent to go on; they vouch for exactly that answer."""
     from ..errors import NotAllowed
     from ..surfaces.github.proof import against_dispatch
@@ -152,9 +178,11 @@ def dispatched(screen: Screen, desk: Desk, forge: GitHub, event: Dispatched, *, 
     if not event.gate:
         return sweep_now(screen, desk, forge, resume=resume)
     tell_accepted(screen, event.gate, "vouched", f"{event.login} asks for gate {event.gate} to be acted on")
-    from .jobs import hand_on
+    from .jobs import hand_on, summarise
 
     hand_on(screen, desk, [event.gate])
+    refresh_comment(screen, desk, forge, event.gate)
+    summarise(screen, desk, forge)
     return act_on(screen, desk, forge, [event.gate], event.commit) if resume else exits.DONE
 
 
@@ -181,7 +209,7 @@ def sweep_command(screen: Screen, resume: bool) -> int:
 @click.argument("number", type=click.IntRange(1), required=False)
 @verb
 def status_command(screen: Screen, number: int | None) -> int:
-    """Post the status `gitgate` on a pull request's head: pending while a gate of it waits.
+    """Post the status `gitgate` on a pull request's head: pending while a gate of it waits, success where it has none.
 
     Statuses belong to a commit, so it is posted again for each new head. Without NUMBER: the job's own pull request.
     """
@@ -200,7 +228,7 @@ def status_command(screen: Screen, number: int | None) -> int:
     state = post_status(desk, forge, load_board(forge, chosen))
     summarise(screen, desk, forge)
     fields = {"pull_request": chosen, "head": pull.head, "state": state or None}
-    screen.emit("github-status", fields, state or "no gate belongs to it")
+    screen.emit("github-status", fields, state)
     return exits.DONE
 
 

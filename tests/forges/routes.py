@@ -19,7 +19,7 @@ NOT_FOUND: Reply = (404, {"message": "Not Found"})
 
 
 def whoami(forge: Forge, _: Any, _query: Any, _body: Any, login: str) -> Reply:
-    if login == ROBOT:
+    if forge.accounts[login].type == "Bot":
         return 403, {"message": "Resource not accessible by integration"}
     return 200, {**forge.accounts[login].shape, "user_view_type": "public"}
 

@@ -167,7 +167,7 @@ def holds(desk: Desk, pull: PullRequest, one: Summary, found: Sequence[Summary])
     """
     if one.state == "broken":
         return True
-    if any(other.branch == one.branch and (other.at, other.id) > (one.at, one.id) for other in found):
+    if any(other.branch == one.branch and other.at > one.at for other in found):
         return False
     return one.state not in ("stopped", "expired") or not went_on(desk, one, pull.head)
 

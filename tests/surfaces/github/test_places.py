@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from forges import gitea
-from forges.standin import ROBOT, Fault, forge_server
+from forges.routes import ROBOT
+from forges.standin import Fault, forge_server
 from gitgate.surfaces.github.events import Commented
 from gitgate.surfaces.github.webhook import Receiver, Seen
 from resuming import Agent

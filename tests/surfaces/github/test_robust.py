@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from forges.standin import ROBOT, START, Fault, Forge
+from forges.routes import ROBOT
+from forges.standin import START, Fault, Forge
 from gitgate.surfaces.github.client import GitHub, headers
 from gitgate.surfaces.github.posting import load_board, post_once
 from gitgate.surfaces.github.web import ForgeFailed, Unclear, Web

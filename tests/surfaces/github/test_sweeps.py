@@ -1,0 +1,392 @@
+"""What sweeps do again and again: statuses, deadlines that passed while nobody listened, places where nothing can be said."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forges.routes import ROBOT
+from forges.standin import Fault
+from gitgate.core.times import format_time
+from gitgate.surfaces.github import sweeping
+from resuming import Agent
+from testbed.command import Outcome
+
+from .conftest import THREAD, Team
+
+pytestmark = pytest.mark.slow  # each takes a second or more
+
+
+def sweep(team: Team, *flags: str, code: int = 0, **env: str) -> Any:
+    return team.cli.quick("github", "sweep", "--json", *flags, cwd=team.job().path, env=env, code=code).json
+
+
+def said_of(team: Team, thread: int) -> list[str]:
+    """The states that the pull request's head was given, one after the other."""
+    sha = team.forge.pulls[thread]["head"]["sha"]
+    return [one["state"] for one in team.forge.statuses if one["sha"] == sha]
+
+
+def outcomes(said: Any) -> list[str]:
+    return [one["outcome"] for one in said["accepted"]]
+
+
+# statuses
+
+
+def test_no_gate_is_no_reason_to_wait(team: Team) -> None:
+    """Where the status is required, pull requests that nobody asks on get it too, a fork's among them; each once."""
+    team.forge.open_pull(8, "other", "e" * 40, home="stranger/project")
+    team.forge.open_pull(9, "third", "d" * 40)
+    for _ in range(3):
+        sweep(team)
+    assert [said_of(team, number) for number in (THREAD, 8, 9)] == [["success"]] * 3
+    assert team.forge.statuses[0]["description"] == "no gate waits"
+
+
+def test_the_job_of_a_pull_request_looks_at_that_one(team: Team) -> None:
+    """Its new head has the status at once, and no other is asked about."""
+    team.forge.open_pull(8, "other", "e" * 40)
+    sweep(team, GITHUB_REF="refs/pull/8/merge")
+    assert (said_of(team, THREAD), said_of(team, 8)) == ([], ["success"])
+
+
+def test_a_status_that_stands_is_not_said_again(team: Team) -> None:
+    """A forge takes a thousand of a name and commit, and then none."""
+    team.ask("Which?")
+    for _ in range(3):
+        sweep(team)
+    assert said_of(team, THREAD) == ["pending"]
+    team.reply("/answer Postgres")
+    sweep(team)
+    assert said_of(team, THREAD) == ["pending", "success"]
+
+
+def test_a_later_gate_makes_up_for_one_that_was_stopped(team: Team) -> None:
+    """Of one branch the newest says how it stands."""
+    team.ask("Which?")
+    team.reply("/stop no")
+    time.sleep(1.1)  # gates are asked in a second each
+    team.ask("And which then?")
+    team.reply("/answer Postgres")
+    assert said_of(team, THREAD) == ["failure", "success"]
+
+
+def test_a_stopped_gate_holds_what_was_there_when_it_asked(team: Team) -> None:
+    """A sweep does not forget it; whoever pushes more has gone on without the answer, and archiving settles it too."""
+    team.ask("Which?")
+    team.reply("/stop no")
+    sweep(team)
+    assert said_of(team, THREAD)[-1] == "failure"
+    old = team.forge.pulls[THREAD]["head"]["sha"]
+    team.agents.write("more", "m")
+    for words in (("add", "-A"), ("commit", "-qm", "More"), ("push", "-q", "origin", "feature")):
+        team.agents.git(*words)
+    team.forge.pulls[THREAD]["head"]["sha"] = team.agents.git("rev-parse", "HEAD")
+    sweep(team)
+    assert said_of(team, THREAD) == ["success"]
+    team.forge.pulls[THREAD]["head"]["sha"] = old
+    job = team.job().path
+    for verb in (("sync",), ("archive", "--older-than", "0s")):
+        team.cli.quick(*verb, cwd=job, code=0)
+    sweep(team)
+    assert said_of(team, THREAD) == ["failure", "success"]
+
+
+def test_of_many_pull_requests_each_has_its_turn(monkeypatch: pytest.MonkeyPatch, team: Team) -> None:
+    """A sweep asks about few, the newest first, and about others each time."""
+    monkeypatch.setattr(sweeping, "NEWEST", 1)
+    monkeypatch.setattr(sweeping, "OTHERS", 1)
+    monkeypatch.setattr(sweeping, "TURN", 1)
+    for number in range(10, 13):
+        team.forge.open_pull(number, f"b{number}", f"{number}" * 20)
+    sweep(team)
+    assert len(team.forge.statuses) == 2
+    for _ in range(20):
+        if len(team.forge.statuses) == 4:
+            break
+        time.sleep(0.5)
+        sweep(team)
+    assert {one["sha"] for one in team.forge.statuses} >= {"12" * 20, "11" * 20, "10" * 20}
+
+
+# requests
+
+
+def test_a_thread_is_listed_once_however_many_gates_it_had(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a merged pull request, too; a day after their end closed gates cost nothing at all."""
+    for number in range(3):
+        team.ask(f"Which {number}?")
+        team.reply("/stop no")
+    team.forge.pulls[THREAD]["state"] = "closed"
+    listing = f"GET /repos/team/project/issues/{THREAD}/comments?per_page=100"
+    team.forge.asked.clear()
+    sweep(team)
+    assert team.forge.asked.count(listing) == 1
+    monkeypatch.setattr(sweeping, "DAY", -1)
+    team.forge.asked.clear()
+    sweep(team)
+    assert team.forge.asked == ["GET /repos/team/project/pulls?state=open&per_page=100"]
+
+
+# deadlines
+
+
+def test_a_reply_in_time_counts_although_it_is_heard_late(team: Team) -> None:
+    """No job ran between the reply and the deadline, nor for a while after it."""
+    gate = team.ask("Which?", "--timeout", "1s", "--default", "SQLite", "--on-timeout", "default")
+    team.forge.write(THREAD, "ada", "/answer Postgres")
+    time.sleep(1.2)
+    assert outcomes(sweep(team)) == ["answered"]
+    answer = team.gate(gate)["answer"]
+    assert (answer["verdict"], list(answer["values"].values())) == ("answered", ["Postgres"])
+
+
+def late(team: Team, login: str, body: str) -> dict[str, Any]:
+    """Written now; the stand-in's own clock is behind."""
+    comment = team.forge.write(THREAD, login, body)
+    comment["created_at"] = comment["updated_at"] = format_time(time.time())
+    return comment
+
+
+def test_a_reply_after_the_deadline_is_told_so_once(team: Team) -> None:
+    """By a sweep that finds it, before or after the gate's end was recorded."""
+    gate = team.ask("Which?", "--timeout", "1s")
+    time.sleep(1.2)
+    late(team, "ada", "/answer Postgres")
+    assert outcomes(sweep(team)) == ["late"]
+    assert team.gate(gate)["state"] == "expired"
+    late(team, "grace", "/answer SQLite")
+    assert outcomes(sweep(team)) == ["late"]
+    assert outcomes(sweep(team)) == []
+    assert [("ada" in one, "grace" in one) for one in team.told()] == [(True, False), (False, True)]
+    assert all("too late" in one for one in team.told())
+
+
+def test_an_event_of_a_late_reply_first_hears_the_one_in_time(team: Team) -> None:
+    """Whoever looks first after the deadline, a job of an event or a sweep, judges each by the time of its writing."""
+    gate = team.ask("Which?", "--timeout", "1s")
+    team.forge.write(THREAD, "grace", "/answer Postgres")
+    time.sleep(1.2)
+    assert team.hear(late(team, "ada", "/answer SQLite")).json["outcome"] == "late"
+    assert list(team.gate(gate)["answer"]["values"].values()) == ["Postgres"]
+
+
+def test_an_event_that_comes_late_tells_of_a_reply_in_time(team: Team) -> None:
+    """A delivery may wait for long."""
+    gate = team.ask("Which?", "--timeout", "1s")
+    comment = team.forge.write(THREAD, "ada", "/answer Postgres")
+    time.sleep(1.2)
+    assert team.hear(comment).json["outcome"] == "answered"
+    assert team.gate(gate)["state"] == "answered"
+
+
+def test_what_was_recorded_stays(team: Team) -> None:
+    """Somebody's clone found the deadline passed and shared that; the reply is told that it came too late."""
+    gate = team.ask("Which?", "--timeout", "1s")
+    team.forge.write(THREAD, "ada", "/answer Postgres")
+    time.sleep(1.2)
+    team.cli.quick("list", cwd=team.agents.path)
+    team.cli.quick("sync", cwd=team.agents.path, code=0)
+    assert outcomes(sweep(team)) == ["late"]
+    assert team.gate(gate)["state"] == "expired"
+
+
+def test_a_stop_by_a_comment_is_no_late_reply(team: Team) -> None:
+    """Its comment is what ended the gate, and nobody is told anything."""
+    team.ask("Which?")
+    team.reply("/stop no")
+    assert outcomes(sweep(team)) == []
+    assert team.told() == []
+
+
+def test_a_deadline_waits_for_a_thread_that_cannot_be_read(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There may be a reply in it."""
+    monkeypatch.setattr("gitgate.surfaces.github.web.PAUSES", ())
+    gate = team.ask("Which?", "--timeout", "1s")
+    time.sleep(1.2)
+    team.forge.faults = [Fault(503, path=f"/issues/{THREAD}/comments")]
+    sweep(team, code=1)
+    tip = team.bare.git("for-each-ref", "--format=%(contents)", f"refs/hitl/open/{gate}")
+    assert "Hitl-State: awaiting" in tip
+
+
+# where nothing can be said
+
+
+LOCKED = "Unable to create comment because issue is locked."
+READ_ONLY = "Resource not accessible by integration"
+
+
+def forbidden(words: str, status: int = 403, path: str = f"/issues/{THREAD}/comments") -> list[Fault]:
+    return [Fault(status, words=words, methods=("POST", "PATCH"), path=path)] * 9
+
+
+def test_a_locked_thread_is_noted_once_and_green(team: Team) -> None:
+    """Two questions cannot be shown; that is no mistake of anybody's, and nothing else stands still for it."""
+    team.ask("Which?", show=False)
+    team.ask("And which?", show=False)
+    team.forge.faults = forbidden(LOCKED)
+    said = sweep(team)
+    assert (len(said["noted"]), said["trouble"]) == (1, [])
+    assert "locked" in said["noted"][0]
+    assert said_of(team, THREAD) == ["pending"]
+
+
+def test_a_reply_on_a_locked_thread_counts(team: Team) -> None:
+    """Whoever may write may comment there, and we may not."""
+    gate = team.ask("Which?")
+    reply = team.forge.write(THREAD, "ada", "/answer Postgres")
+    unclear = team.forge.write(THREAD, "ada", "/answer A\n/answer B")
+    team.forge.faults = forbidden(LOCKED) + forbidden(LOCKED, path="/reactions")
+    assert team.hear(unclear).json["outcome"] == "untold"
+    assert team.hear(reply).json["outcome"] == "answered"
+    assert team.gate(gate)["state"] == "answered"
+
+
+def test_a_deleted_thread_is_noted_and_its_deadlines_pass(team: Team) -> None:
+    """Nobody can answer there any more."""
+    gate = team.ask("Which?", "--timeout", "1s")
+    time.sleep(1.2)
+    team.forge.faults = [Fault(410, words="This issue was deleted", path=f"/issues/{THREAD}/comments")]
+    said = sweep(team)
+    assert ("deleted" in said["noted"][0], said["trouble"]) == (True, [])
+    assert team.gate(gate)["state"] == "expired"
+
+
+@pytest.mark.parametrize("event", ["pull_request", "schedule"])
+def test_a_token_that_may_only_read_is_a_mistake_where_it_need_not_be(team: Team, event: str) -> None:
+    """Dependabot's own runs have such a token, and stay green; a scheduled sweep with one is red."""
+    team.ask("Which?", show=False)
+    team.forge.faults = forbidden(READ_ONLY, path="") * 2
+    env = {"GITHUB_EVENT_NAME": event, "GITHUB_ACTOR": "dependabot[bot]"}
+    said = sweep(team, code=0 if event == "pull_request" else 1, **env)
+    assert bool(said["noted"]) is (event == "pull_request")
+    assert bool(said["trouble"]) is (event == "schedule")
+
+
+def test_any_other_refusal_stays_red(team: Team) -> None:
+    """Somebody has to look at it."""
+    team.ask("Which?", show=False)
+    team.forge.faults = forbidden("You do not belong here.")
+    assert sweep(team, code=1)["noted"] == []
+
+
+# who we are
+
+
+@pytest.fixture
+def app(team: Team, monkeypatch: pytest.MonkeyPatch) -> Team:
+    """Jobs that have the token of an App of somebody's own, which may not ask for its name."""
+    team.forge.join("helper[bot]", "Bot", "none", token="app-token")
+    monkeypatch.setenv("GITHUB_TOKEN", "app-token")
+    return team
+
+
+def test_another_apps_token_posts_one_comment(app: Team, agent: Agent) -> None:
+    """Whose it is shows in what it wrote, in this job or an earlier one; a reply to it counts and is acted on."""
+    gate = app.ask("Which?")
+    writes = len(app.forge.comments)
+    for _ in range(2):
+        sweep(app)
+    assert (writes, app.forge.made) == (1, 1)
+    assert app.hear(app.forge.write(THREAD, "ada", "/answer Postgres"), "--resume").code == 0
+    assert agent.starts == [gate]
+    (ours,) = app.forge.by("helper[bot]")
+    assert "acted on" in ours["body"]
+    assert app.forge.by(ROBOT) == []
+
+
+def test_another_apps_marks_are_not_ours(team: Team) -> None:
+    """A program that repeats what people write would repeat our marks as well."""
+    gate = team.ask("Which?")
+    team.forge.join("echo[bot]", "Bot", "none")
+    copied = team.forge.write(THREAD, "echo[bot]", team.shown(gate))
+    sweep(team)
+    assert team.forge.comments[copied["id"]] == copied
+    assert team.reply("/answer Postgres")["outcome"] == "answered"
+
+
+@pytest.fixture
+def terminal(team: Team, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
+    """Ada's own clone and token, on a machine that is no job; the remote is a host that ssh alone knows."""
+    ssh = tmp_path / "ssh"
+    ssh.write_text(
+        f'#!/bin/sh\nfor last; do :; done\nlast="${{last%% *}}"\nexec git "${{last#git-}}" "{team.bare.path}"\n'
+    )
+    ssh.chmod(0o755)
+    own = {"gitgate.forge": "github", "gitgate.forgeApi": team.forge.api}
+    for key, value in {"remote.origin.url": "git@work:team/project", **own}.items():
+        team.agents.git("config", key, value)
+    monkeypatch.setenv("GIT_SSH_COMMAND", str(ssh))
+    monkeypatch.setenv("GIT_SSH_VARIANT", "simple")
+
+    def run(*words: str, code: int = 0) -> Outcome:
+        with monkeypatch.context() as here:
+            for name in team.forge.env:
+                here.delenv(name)
+            here.setenv("GITGATE_GITHUB_TOKEN", "ada-token")
+            return team.cli.quick("github", *words, cwd=team.agents.path, code=code)
+
+    return run
+
+
+def test_a_person_leaves_the_comment_to_the_jobs(team: Team, terminal: Callable[..., Outcome]) -> None:
+    """Where the repository has them: they are asked, one comment is posted, it is theirs, and a reply to it counts."""
+    team.forge.workflows["gitgate.yml"] = "active"
+    gate = team.ask("Which?", show=False)
+    said = terminal("comment", gate, "--json").json
+    assert (said["asked"], said["comment"], said["url"]) == (True, None, f"{team.forge.site}/actions/runs/7")
+    assert terminal("sweep", "--json").json["asked"] == said["url"]
+    assert (len(team.forge.dispatched), team.forge.comments) == (2, {})
+    (event, _) = team.forge.dispatched
+    event = {"inputs": event["inputs"], "repository": {"full_name": team.forge.repository}}
+    sender = {"sender": team.forge.accounts["ada"].shape}
+    place = str(team.event_file({**event, **sender}))
+    team.cli.quick("github", "accept", place, cwd=team.job().path, code=0)
+    assert terminal("comment", gate, "--json").json["comment"] is not None
+    assert [c["user"]["login"] for c in team.forge.comments.values()] == [ROBOT]
+    assert team.reply("/answer Postgres")["outcome"] == "answered"
+
+
+def test_a_person_posts_where_there_are_no_jobs(team: Team, terminal: Callable[..., Outcome]) -> None:
+    """Then whoever has the same token hears the replies."""
+    gate = team.ask("Which?", show=False)
+    for _ in range(2):
+        assert terminal("comment", gate, "--json").json["comment"] is not None
+    assert [c["user"]["login"] for c in team.forge.comments.values()] == ["ada"]
+    team.forge.write(THREAD, "grace", "/answer Postgres")
+    assert outcomes(terminal("sweep", "--json").json) == ["answered"]
+
+
+# after an answer in a terminal
+
+
+def test_a_dispatched_answer_is_shown_before_the_agent_is_done(
+    team: Team, agent: Agent, tmp_path: Path
+) -> None:
+    """The comment asks no more, the status says it, and the job of the agent has a summary."""
+    gate = team.ask("Which?")
+    team.cli.quick("respond", gate, "Postgres", "--no-resume", cwd=team.agents.path, code=0)
+    commit = team.gate(gate)["answer"]["commit"]
+    event = {
+        "inputs": {"gate": gate, "commit": commit},
+        "repository": {"full_name": team.forge.repository},
+        "sender": team.forge.accounts["ada"].shape,
+    }
+    place = str(team.event_file(event))
+    team.cli.quick("github", "accept", place, cwd=team.job().path, code=0)
+    assert agent.starts == []
+    assert "### ✅ Answered" in team.shown(gate)
+    page = tmp_path / "summary"
+    env = {"GITHUB_STEP_SUMMARY": str(page)}
+    team.cli.quick("github", "resume", gate, "--event", place, cwd=team.job().path, env=env, code=0)
+    assert f"- **resumed** {gate} `Which?`" in page.read_text()
