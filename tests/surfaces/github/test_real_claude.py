@@ -1,27 +1,33 @@
-"""The whole loop with the real Claude Code: asked in one job, answered by a comment, gone on with in another, elsewhere."""
+"""The whole loop with the real Claude Code, as a user of the workflows has it: the template's own command, and a repository,
+a home and settings in which nobody prepared anything.
+"""
 
 from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from pyrage import x25519
 
-from forges.jobs import run_job
+from forges.jobs import Step, load, run_job
 from forges.standin import Forge
-from gitgate.agents.claude_hooks import hooks
+from gitgate.agents.claude import last_result
+from lab.claude import Machine
 from lab.fixtures import MakeMachine, MakeModel
 from lab.model import Reply
-from lab.office import HEADLESS
 from servers import HttpServer
+from testbed.command import Command
 from testbed.repositories import Clone, run_git
 
 from .conftest import THREAD
-from .test_workflows import all_well, fresh_home, handed_on
+from .test_workflows import PIN, all_well, fresh_home, handed_on
 
 pytestmark = [pytest.mark.claude, pytest.mark.slow]
 
@@ -31,115 +37,211 @@ DATABASE = {
     "multiSelect": False,
     "options": [{"label": name, "description": f"about {name}"} for name in ("Postgres", "SQLite")],
 }
-WORK = "echo half > half.txt"
-FINISH = 'echo db=SQLite > db.conf && git add -A && git commit -qm "Use SQLite"'
+TASK = "--TASK-42: set up the database"  # with dashes: it is a task nevertheless
+
+
+def wrote(name: str, text: str) -> list[tuple[str, dict[str, object]]]:
+    return [("Write", {"file_path": name, "content": text})]
+
+
+def ran(command: str) -> list[tuple[str, dict[str, object]]]:
+    return [("Bash", {"command": command})]
+
+
+ASKS = [("AskUserQuestion", {"questions": [DATABASE]})]
+
+
+@dataclass
+class Actions:
+    """Jobs over http, each with a home and a clone of its own, and `claude` on PATH as npm would put it there."""
+
+    forge: Forge
+    bare: Clone
+    web: HttpServer
+    lab: Machine
+    folder: Path
+    monkeypatch: pytest.MonkeyPatch
+
+    def __post_init__(self) -> None:
+        self.bare.git("config", "http.receivepack", "true")
+        self.monkeypatch.delenv("GITHUB_TOKEN")
+        self.output = self.folder / "output"
+        programs = self.folder / "programs"
+        programs.mkdir()
+        # The scripted model stands in a network of its own, which the program has to be led into.
+        words = shlex.join([*self.lab.model.reach, str(self.lab.binary)])
+        (programs / "claude").write_text(f'#!/bin/sh\nexec {words} "$@"\n')
+        (programs / "claude").chmod(0o755)
+        self.path = f"{programs}:{self.lab.env['PATH']}"
+        self.known = {"inputs.task": TASK, "secrets.ANTHROPIC_API_KEY": "dummy-not-a-key"}
+
+    def set_up(self, cli: Command, *flags: str) -> None:
+        """What a person does: `init --github`, and the command stays as it was written."""
+        source = self.folder / "source"
+        run_git("clone", "-q", str(self.bare.path), str(source), cwd=self.folder)
+        run_git("config", "gitgate.workflows", PIN, cwd=source)
+        cli.quick("init", "--github", *flags, cwd=source, code=0)
+        said = load(source / ".github/workflows/gitgate-agent.yml")
+        self.known["inputs.command"] = str(said["jobs"]["agent"]["with"]["command"])
+        run_git("add", "-A", cwd=source)
+        run_git("commit", "-qm", "Answer agents on pull requests", cwd=source)
+        run_git("push", "-q", "origin", "HEAD:main", cwd=source)
+        run_git("push", "-q", "origin", "HEAD:feature", cwd=source)
+        self.forge.open_pull(THREAD, "feature", self.bare.git("rev-parse", "feature"))
+
+    def job(
+        self, name: str, branch: str, workflow: str, *, event: Path | None = None, job: str = ""
+    ) -> list[Step]:
+        home, place = self.folder / f"home-{name}", self.folder / name
+        fresh_home(home, self.monkeypatch)
+        run_git("clone", "-q", "-b", branch, self.web.url(self.bare.path), str(place), cwd=self.folder)
+        env = {**self.lab.env, "HOME": str(home), "CLAUDE_CONFIG_DIR": str(home / ".claude"), "CI": "true"}
+        env |= {"PATH": self.path, "RUNNER_TEMP": str(self.folder / f"temp-{name}")}
+        env |= {"GITHUB_EVENT_PATH": str(event)} if event else {}
+        self.output.write_text("")
+        steps = run_job(workflow, self.known, place, {**env, "GITHUB_OUTPUT": str(self.output)}, job=job)
+        shutil.rmtree(place)
+        shutil.rmtree(home)
+        return steps
+
+    def asked(self) -> str:
+        assert "state=awaiting" in self.output.read_text()
+        return str(re.findall(r"^gate=(\w+)", self.output.read_text(), re.MULTILINE)[0])
+
+    def answer(self, words: str) -> Path:
+        event = self.folder / "event.json"
+        event.write_text(json.dumps(self.forge.event(self.forge.write(THREAD, "ada", words))))
+        return event
+
+
+@pytest.fixture
+def scene(
+    forge: Forge,
+    bare: Clone,
+    web: HttpServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    machine: MakeMachine,
+    scripted: MakeModel,
+) -> Callable[..., Actions]:
+    """A repository without anything, and a model that says these replies."""
+
+    def make(*replies: Reply) -> Actions:
+        lab = machine("lab", scripted(*replies, Reply("Over.", repeat=True)))
+        return Actions(forge, bare, web, lab, tmp_path, monkeypatch)
+
+    return make
 
 
 def plant(bare: Clone, place: Path, mark: Path) -> None:
-    """A branch with hooks of its own, which the default branch has none of."""
-    run_git("clone", "-q", str(bare.path), str(place), cwd=bare.path)
-    source = Clone(place)
-    source.commit("no hooks", **{".claude/settings.json": "{}\n"})
-    source.git("push", "-q", "origin", "main")
-    source.git("checkout", "-q", "-b", "feature")
+    """Hooks on the agent's branch, which the default branch has none of."""
+    run_git("clone", "-q", "-b", "feature", str(bare.path), str(place), cwd=bare.path)
     hook = {"hooks": [{"type": "command", "command": f"touch {mark}"}]}
     evil = {"hooks": {event: [hook] for event in ("SessionStart", "PreToolUse", "Stop")}}
+    source = Clone(place)
     source.commit("planted", **{".claude/settings.json": json.dumps(evil)})
     source.git("push", "-q", "origin", "feature")
 
 
 @pytest.mark.timeout(120)  # three jobs, and the real program in two of them
 def test_a_comment_resumes_claude_in_another_job(
-    forge: Forge,
-    bare: Clone,
-    web: HttpServer,
-    machine: MakeMachine,
-    scripted: MakeModel,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    scene: Callable[..., Actions], cli: Command, tmp_path: Path
 ) -> None:
-    """Over http, by the workflows' own steps, each job with a home and a clone of its own: the work travels, and the
-    session, which nobody reads on the way.
+    """It edits, asks, is answered by a comment, and goes on elsewhere: edits and commits. The work travels, and the session,
+    which nobody reads on the way.
     """
-    model = scripted(
-        Reply("Half of it.", [("Bash", {"command": WORK})], when="TASK-42"),
-        Reply("I need an answer.", [("AskUserQuestion", {"questions": [DATABASE]})]),
-        Reply("On with it.", [("Bash", {"command": FINISH})], when="SQLite"),
-        Reply("Over.", repeat=True),
+    on = scene(
+        Reply("Half of it.", wrote("half.txt", "half\n"), when="TASK-42"),
+        Reply("I need an answer.", ASKS),
+        Reply("On with it.", wrote("db.conf", "db=SQLite\n"), when="SQLite"),
+        Reply("And that is it.", ran('git add -A && git commit -qm "Use SQLite"')),
     )
-    lab = machine("lab", model)
-    bare.git("config", "http.receivepack", "true")
+    on.set_up(cli)
     planted = tmp_path / "planted"
-    plant(bare, tmp_path / "source", planted)
-    forge.open_pull(THREAD, "feature", bare.git("rev-parse", "feature"))
-    monkeypatch.delenv("GITHUB_TOKEN")
-    program = [*model.reach, str(lab.binary)]
-    command = [
-        *program,
-        *HEADLESS,
-        "--settings",
-        json.dumps({"hooks": hooks()}),
-        "--allowedTools",
-        "Bash",
-        "--",
-        "{task}",
-    ]
+    plant(on.bare, tmp_path / "planting", planted)
+    on.forge.pulls[THREAD]["head"]["sha"] = on.bare.git("rev-parse", "feature")
     key = x25519.Identity.generate()
-    known = {
-        "inputs.session-recipients": str(key.to_public()),
-        "secrets.SESSION_KEY": str(key),
-        "inputs.command": json.dumps(command),
-        "inputs.task": "TASK-42: set up the database",
-        "secrets.ANTHROPIC_API_KEY": "dummy-not-a-key",
-    }
-    output = tmp_path / "output"
-    output.touch()
+    on.known |= {"inputs.session-recipients": str(key.to_public()), "secrets.SESSION_KEY": str(key)}
 
-    def job(name: str, branch: str) -> tuple[Path, dict[str, str]]:
-        home = tmp_path / f"home-{name}"
-        fresh_home(home, monkeypatch)
-        place = tmp_path / name
-        run_git("clone", "-q", "-b", branch, web.url(bare.path), str(place), cwd=tmp_path)
-        run_git("config", "--global", "gitgate.agent.claude.program", json.dumps(program), cwd=place)
-        run_git("config", "--global", "--add", "gitgate.agent.claude.arguments", "--allowedTools", cwd=place)
-        run_git("config", "--global", "--add", "gitgate.agent.claude.arguments", "Bash", cwd=place)
-        env = {**lab.env, "HOME": str(home), "CLAUDE_CONFIG_DIR": str(home / ".claude"), "CI": "true"}
-        env["RUNNER_TEMP"] = str(tmp_path / f"temp-{name}")
-        return place, {**env, "GITHUB_OUTPUT": str(output)}
-
-    one, env = job("one", "feature")
-    all_well(run_job("agent.yml", known, one, env))
-    assert "state=awaiting" in output.read_text()
-    gate = re.findall(r"gate=(\w+)", output.read_text())[0]
-    (shown,) = forge.by("github-actions[bot]")
+    all_well(on.job("one", "feature", "agent.yml"))
+    gate = on.asked()
+    (shown,) = on.forge.by("github-actions[bot]")
     assert "Which database?" in shown["body"]
     assert "half.txt" in shown["body"]
     stored = subprocess.run(
-        ["git", "cat-file", "--batch", "--batch-all-objects"], cwd=bare.path, capture_output=True, check=True
+        ["git", "cat-file", "--batch", "--batch-all-objects"],
+        cwd=on.bare.path,
+        capture_output=True,
+        check=True,
     ).stdout
     assert b"age-encryption.org/v1" in stored
     assert b"TASK-42" not in stored
-    shutil.rmtree(one)
-    shutil.rmtree(tmp_path / "home-one")
 
-    event = tmp_path / "event.json"
-    event.write_text(
-        json.dumps(forge.event(forge.write(THREAD, "ada", "/choose SQLite\none file is enough")))
-    )
-    output.write_text("")
-    two, env = job("two", "main")
-    all_well(run_job("answer.yml", known, two, {**env, "GITHUB_EVENT_PATH": str(event)}))
-    assert handed_on(output) == [gate]
-    shutil.rmtree(two)
-    three, env = job("three", "main")
-    known["matrix.gate"] = gate
-    all_well(run_job("answer.yml", known, three, {**env, "GITHUB_EVENT_PATH": str(event)}, job="resume"))
+    event = on.answer("/choose SQLite\none file is enough")
+    all_well(on.job("two", "main", "answer.yml", event=event))
+    assert handed_on(on.output) == [gate]
+    on.known["matrix.gate"] = gate
+    all_well(on.job("three", "main", "answer.yml", event=event, job="resume"))
     assert not planted.exists()
-    assert "planted" in bare.git("show", "feature:.claude/settings.json")
-    assert "one file is enough" in model.shown()
-    assert bare.git("show", "feature:db.conf") == "db=SQLite"
-    assert bare.git("show", "feature:half.txt") == "half"
-    assert f"Gate: {gate}" in bare.git("log", "-1", "--format=%b", "feature")
-    (shown,) = forge.by("github-actions[bot]")
+    assert "planted" in on.bare.git("show", "feature:.claude/settings.json")
+    assert "one file is enough" in on.lab.model.shown()
+    assert on.bare.git("show", "feature:db.conf") == "db=SQLite"
+    assert on.bare.git("show", "feature:half.txt") == "half"
+    assert f"Gate: {gate}" in on.bare.git("log", "-1", "--format=%b", "feature")
+    (shown,) = on.forge.by("github-actions[bot]")
     assert "### ✅ Answered, and acted on" in shown["body"]
-    assert bare.git("rev-parse", "feature") in shown["body"]
+    assert on.bare.git("rev-parse", "feature") in shown["body"]
+
+
+@pytest.mark.timeout(120)
+def test_hooks_that_the_project_has_as_well_ask_once(scene: Callable[..., Actions], cli: Command) -> None:
+    """Both are called for one question; it is one gate, and the run ends."""
+    on = scene(Reply("I need an answer.", ASKS, when="TASK-42"))
+    on.set_up(cli, "--claude")
+    assert "PreToolUse" in on.bare.git("show", "feature:.claude/settings.json")
+    all_well(on.job("one", "feature", "agent.yml"))
+    on.asked()
+    assert len(on.forge.by("github-actions[bot]")) == 1
+    assert len(on.lab.model.requests()) == 1
+
+
+@pytest.mark.timeout(120)
+def test_claude_asks_by_the_command_line_too(scene: Callable[..., Actions], cli: Command) -> None:
+    """In Bash, which a job permits for this; the run ends after it."""
+    on = scene(Reply("I ask.", ran("git gate ask 'Which?' -o A -o B"), when="TASK-42"))
+    on.set_up(cli)
+    all_well(on.job("one", "feature", "agent.yml"))
+    on.asked()
+    assert "Which?" in on.forge.by("github-actions[bot]")[0]["body"]
+
+
+@pytest.mark.timeout(120)
+def test_the_projects_own_word_stands(scene: Callable[..., Actions], cli: Command) -> None:
+    """On the default branch: what it permits besides is permitted, what it forbids is not done. So does a person's own
+    `--settings`, which git gate's go beside.
+    """
+    on = scene(
+        Reply("One.", wrote("kept.txt", "no\n"), when="TASK-42"),
+        Reply("Two.", ran("touch made-by-shell")),
+        Reply("Three.", ran("mkdir given-by-flag")),
+        Reply("Four.", ran("rmdir given-by-flag")),
+        Reply("I need an answer.", ASKS),
+    )
+    on.set_up(cli)
+    source = Clone(on.folder / "source")
+    rules = {"permissions": {"allow": ["Bash(touch:*)"], "deny": ["Edit(./kept.txt)"]}}
+    source.commit("Rules", **{".claude/settings.json": json.dumps(rules)})
+    source.git("push", "-q", "origin", "HEAD:main")
+    command = json.loads(on.known["inputs.command"])
+    own = json.dumps({"permissions": {"allow": ["Bash(mkdir:*)"]}})
+    on.known["inputs.command"] = json.dumps([command[0], "--settings", own, *command[1:]])
+    steps = on.job("one", "feature", "agent.yml")
+    all_well(steps)
+    on.asked()
+    (shown,) = on.forge.by("github-actions[bot]")
+    assert "made-by-shell" in shown["body"]
+    assert "kept.txt" not in shown["body"]
+    (result,) = [last_result(step.out.encode()) for step in steps if step.name == "Run the agent"]
+    assert result is not None
+    denied = [one["tool_input"].get("command") for one in result["permission_denials"]]
+    assert [command for command in denied if command] == ["rmdir given-by-flag"]
