@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...core.model import Answer, Gate
 from ...errors import BadAnswer, Conflict, Failure, NotAllowed, Stale, UnknownGate, Usage
@@ -31,11 +31,15 @@ NONE = "none"  # no gate of this thread
 
 @dataclass(frozen=True)
 class Accepted:
-    """What became of a comment: ignored, answered, stopped, again (it was taken before), refused, unclear, late or stale."""
+    """What became of a comment: ignored, answered, stopped, again (it was taken before), refused, unclear, late or stale.
+
+    `stranger`: its author may not write to the repository.
+    """
 
     outcome: str
     words: str
     gate: str = ""
+    stranger: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,7 +108,7 @@ def see(case: Case, said: Said | None) -> Accepted | None:
     told = [gate for gate in meant if case.board.says(telling.unpermitted(case.comment, gate).mark)]
     gate = [*told, *meant][0]
     note = telling.unpermitted(case.comment, gate)
-    return tell(case, "refused", note, "" if gate == NONE else gate)
+    return replace(tell(case, "refused", note, "" if gate == NONE else gate), stranger=True)
 
 
 def spoken_of(case: Case, said: Said | None) -> list[str]:

@@ -49,9 +49,11 @@ def hear(desk: Desk, forge: Forge, number: int, *, on_commit: bool = False) -> A
     meanwhile: to this one the gate is over, and to that one it may not be.
     """
     with judged_at(desk):
-        comment = forge.fetch_comment(number, on_commit=on_commit)
-        board = load_board(forge, comment.thread) if comment is not None else None
-        if comment is not None and board is not None and any_overdue(desk, board):
+        late = overdue(desk)
+        comment = forge.fetch_comment(number, on_commit=on_commit) if late else None
+        heard = comment is not None and may_answer(comment.body)
+        board = load_board(forge, comment.thread) if comment is not None and heard else None
+        if comment is not None and board is not None and not late.isdisjoint(board.marks):
             for earlier in missed(desk, board):
                 if (earlier.created, earlier.number) < (comment.created, comment.number):
                     accept_comment(desk, forge, earlier.number, board, on_commit=on_commit)
@@ -65,6 +67,7 @@ def hear(desk: Desk, forge: Forge, number: int, *, on_commit: bool = False) -> A
             return Accepted("untold", why)
 
 
-def any_overdue(desk: Desk, board: Board) -> bool:
-    found = [one for one in summaries(desk) if one.id in board.marks and one.state == "awaiting"]
-    return any(one.deadline and one.deadline <= desk.now for one in found)
+def overdue(desk: Desk) -> set[str]:
+    """The gates that wait although their deadline has passed."""
+    waiting = [one for one in summaries(desk) if one.state == "awaiting"]
+    return {one.id for one in waiting if one.deadline and one.deadline <= desk.now}

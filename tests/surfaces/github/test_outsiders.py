@@ -113,3 +113,18 @@ def test_what_does_not_fit_is_told_where_it_was_written(team: Team, other: int) 
     assert f"/choose {gate} 1" in team.told()[0]
     assert team.reply("/choose 1", thread=other)["outcome"] == "ignored"
     assert team.gate(gate)["state"] == "awaiting"
+
+
+def test_an_outsider_costs_a_sweep_no_more_the_more_they_write(team: Team) -> None:
+    """Whether they may write by now is asked once; and what others wrote is heard."""
+    gate = team.ask("Which?")
+    team.reply("/answer MySQL", "eve")
+    for number in range(6):
+        team.forge.write(THREAD, "eve", f"/answer MySQL {number}")
+    team.forge.write(THREAD, "ada", "/answer Postgres")
+    before = len(team.forge.asked)
+    team.cli.quick("github", "sweep", cwd=team.job().path, code=0)
+    asked = [one for one in team.forge.asked[before:] if "eve/permission" in one]
+    assert len(asked) == 1
+    assert len(team.told()) == 1
+    assert list(team.gate(gate)["answer"]["values"].values()) == ["Postgres"]
