@@ -16,6 +16,7 @@ from ...service.checkup import GOOD, MISSING, WRONG, Finding
 from ...service.desk import Desk
 from ...service.guidance import text_of
 from ...service.publishing import remote_of
+from .checkup_agent import examine_agent, runs_agent
 from .client import GitHub
 from .connect import NO_TOKEN, Place, find_place, github_at, token_and_source, web_to
 from .web import ForgeFailed
@@ -30,7 +31,7 @@ PINNED = re.compile(r"@[0-9a-f]{40}$")
 def examine_github(desk: Desk, *, online: bool = False) -> list[Finding]:
     """Nothing where neither the remote nor a file here says that this is for GitHub."""
     found: list[Finding] = []
-    for look in (workflows, keys, places, *((answers,) if online else ())):
+    for look in (workflows, agents, keys, places, *((answers,) if online else ())):
         try:
             found.extend(look(desk))
         except GateError as trouble:
@@ -125,7 +126,8 @@ def against_job(job: str, inside: dict[str, Any]) -> tuple[str, str] | None:
             f"permissions: {{{lacks[0]}: write}} in that job",
         )
     recipients, secrets = inside.get("with", {}).get("session-recipients"), inside.get("secrets") or {}
-    if recipients and secrets != "inherit" and "SESSION_KEY" not in secrets:
+    opens = not runs_agent(inside)  # a first run only encrypts
+    if recipients and opens and secrets != "inherit" and "SESSION_KEY" not in secrets:
         words = f"the job {job} encrypts sessions and is not given the key that opens them"
         return words, "SESSION_KEY: ${{ secrets.SESSION_KEY }} under its secrets"
     return None
@@ -148,6 +150,17 @@ def on_default_branch(desk: Desk, name: str, text: str) -> bool:
         return True
     found = desk.repo.git.run("show", f"{head}:{github_setup.FOLDER}/{name}", check=False)
     return found.code == 0 and found.out.decode("utf-8", "replace") == text
+
+
+def agents(desk: Desk) -> Iterator[Finding]:
+    """Whether those that jobs start can ask and work there; a file that cannot be read was told of."""
+    for name in github_setup.NAMES:
+        text = file_of(desk, name)
+        if github_setup.OURS not in text:
+            continue
+        for job, inside in jobs_of(codec.parse(text.encode(), f"{github_setup.FOLDER}/{name}").plain()):
+            if runs_agent(inside):
+                yield from examine_agent(desk, job, inside)
 
 
 def keys(desk: Desk) -> Iterator[Finding]:

@@ -141,3 +141,71 @@ def test_github_is_asked_only_when_told_to(team: Team, monkeypatch: pytest.Monke
     assert "may not write" in said
     assert "only an administrator's token" in said
     assert "401" in asked("wrong-token")
+
+
+# the agent of a job
+
+
+def written(repo: Clone, cli: Command, **given: str) -> None:
+    """The workflows, the agent's with other inputs."""
+    cli.quick("init", "--github", code=0)
+    place = repo.path / ".github/workflows/gitgate-agent.yml"
+    before, with_, after = place.read_text().partition("    with:\n")
+    head, package, rest = after.partition("      task:")
+    command = given.pop("command", "")
+    head = f"      command: '{command}'\n" if command else head
+    more = "".join(f"      {name}: '{value}'\n" for name, value in given.items())
+    place.write_text(f"{before}{with_}{head}{more}{package}{rest}")
+
+
+def test_the_agent_as_it_is_written_can_ask(look: Look, repo: Clone, cli: Command) -> None:
+    """And edit, and commit; with what the project permits besides."""
+    written(repo, cli)
+    repo.git("branch", "-M", "main")
+    assert look()["agent of the job agent"] == ("good", " Claude Code asks, edits files and commits there ")
+    repo.git("config", "gitgate.protectedBranch", "main")
+    repo.commit("rules", **{".claude/settings.json": '{"permissions": {"allow": ["Bash(make:*)"]}}'})
+    repo.git("update-ref", "refs/remotes/origin/main", "HEAD")
+    assert "what 1 rules of .claude/settings.json permit" in look()["agent of the job agent"][1]
+
+
+@pytest.mark.parametrize(
+    ("given", "state", "words"),
+    [
+        ({"command": "claude -p"}, "wrong", "no JSON list"),
+        ({"command": '["claude", "-p", "{task}"]'}, "wrong", "not offered to ask"),
+        (
+            {"command": '["claude", "-p", "--permission-prompt-tool=stdio", "{task}"]'},
+            "wrong",
+            "which session",
+        ),
+        ({"command": '["npx", "@anthropic-ai/claude-code", "-p"]'}, "missing", "its questions are refused"),
+        ({"command": '["./agent.sh", "{task}"]'}, "missing", "started again with an answer"),
+        (
+            {"command": '["./agent.sh"]', "agent-name": "reviewer", "agent-resume": '["./agent.sh"]'},
+            "good",
+            "started again as reviewer",
+        ),
+    ],
+)
+def test_an_agent_that_cannot_ask_is_found(
+    look: Look, repo: Clone, cli: Command, given: dict[str, str], state: str, words: str
+) -> None:
+    """Before a job is green in which nobody was asked."""
+    written(repo, cli, **given)
+    found = look()["agent of the job agent"]
+    assert found[0] == state
+    assert words in found[1]
+
+
+def test_a_project_that_forbids_all_work_is_told(look: Look, repo: Clone, cli: Command) -> None:
+    """And one whose rules cannot be read: its agents are not started."""
+    written(repo, cli)
+    repo.git("config", "gitgate.protectedBranch", "main")
+    for text, name, state in (
+        ('{"permissions": {"deny": ["Edit"]}}', "agent of the job agent", "missing"),
+        ("{", "github agents", "wrong"),
+    ):
+        repo.commit("rules", **{".claude/settings.json": text})
+        repo.git("update-ref", "refs/remotes/origin/main", "HEAD")
+        assert look()[name][0] == state
