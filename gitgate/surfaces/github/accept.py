@@ -159,13 +159,18 @@ def catch_up(case: Case, gate: str) -> Accepted:
     found = find_gate(case.desk, gate)
     if not found.archived and gate in case.board.marks:
         bring_up_to_date(case.desk, case.forge, found.gate, case.board)
-    return Accepted("again", f"gate {gate} has this answer already", gate)
+    return Accepted("again", f"gate {gate} has this reply already", gate)
 
 
 def taken_before(case: Case, gate: str) -> bool:
     with contextlib.suppress(UnknownGate):
-        return answered_by(find_gate(case.desk, gate).gate, case.comment)
+        found = find_gate(case.desk, gate).gate
+        return answered_by(found, case.comment) or ended_by(found, case.comment)
     return False
+
+
+def ended_by(gate: Gate, comment: Comment) -> bool:
+    return gate.closing is not None and f"({comment.url})" in gate.closing.text
 
 
 def answered_by(gate: Gate, comment: Comment) -> bool:
@@ -216,9 +221,11 @@ def home_of(case: Case, gate: Gate) -> Board | None:
 
 def point_home(case: Case, gate: str, home: Board | None) -> None:
     """A word where it was written: what comes of it is shown elsewhere."""
-    shown = home.marks.get(gate) if home is not None else None
-    note = telling.elsewhere(case.comment, gate, shown[0].url if shown else "")
     with contextlib.suppress(ForgeFailed):
+        if home is not None and gate not in home.marks:
+            home = load_board(case.forge, home.thread)  # it was posted just now
+        shown = home.marks.get(gate) if home is not None else None
+        note = telling.elsewhere(case.comment, gate, shown[0].url if shown else "")
         post_once(case.forge, case.board, note.body)
 
 

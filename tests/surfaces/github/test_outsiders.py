@@ -106,6 +106,25 @@ def test_a_sweep_hears_it_where_another_gate_waits(team: Team, other: int) -> No
     assert len([c for c in team.forge.by("github-actions[bot]") if f"gate={gate} seen=" in c["body"]]) == 1
 
 
+def test_a_gate_that_was_shown_nowhere_yet_is_shown_at_home(team: Team, other: int) -> None:
+    """Its first comment goes to its own thread, and the word where it was answered leads there."""
+    gate = team.ask("Which?", show=False)
+    team.cli.quick("sync", cwd=team.agents.path, code=0)
+    assert team.reply(f"/answer {gate} Postgres", thread=other)["outcome"] == "answered"
+    (ours,) = [c for c in team.forge.by("github-actions[bot]") if f"gate={gate} seen=" in c["body"]]
+    assert ours["issue_url"].endswith(f"/{THREAD}")
+    assert ours["html_url"] in team.told()[0]
+
+
+def test_a_stop_that_is_delivered_twice_is_one(team: Team, other: int) -> None:
+    """Its author is not told that they were too late for themselves."""
+    gate = team.ask("Which?")
+    comment = team.forge.write(other, "ada", f"/stop {gate} we do it differently")
+    assert team.hear(comment).json["outcome"] == "stopped"
+    assert team.hear(comment).json["outcome"] == "again"
+    assert len(team.told()) == 1
+
+
 def test_what_does_not_fit_is_told_where_it_was_written(team: Team, other: int) -> None:
     """With examples that name the gate: in that thread nothing else would say which is meant."""
     gate = team.ask("Which?", "-o", "Postgres", "-o", "SQLite", "--no-other")
