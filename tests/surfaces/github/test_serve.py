@@ -317,9 +317,7 @@ def test_nothing_that_is_done_with_a_delivery_ends_it(
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("nobody foresaw this")
 
-    for name in ("hearing.hear", "sweeping.sweep"):
-        monkeypatch.setattr(f"gitgate.surfaces.github.{name}", fail)
-    monkeypatch.setattr("gitgate.cli.jobs.act_on_gates", fail)
+    monkeypatch.setattr("gitgate.surfaces.github.connect.connect", fail)  # all three begin so
     screen = Screen(directory=str(team.job().path))
     receiver = Receiver(SECRET, Seen(tmp_path / "seen"))
     with ThreadPoolExecutor(1) as hands:
