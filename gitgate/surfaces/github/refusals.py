@@ -11,6 +11,9 @@ from .web import ForgeFailed
 LOCKED = "is locked"
 ARCHIVED = "was archived"
 FORBIDDEN = "Resource not accessible by integration"
+GONE = "the thread was deleted, so nothing can be shown there"
+SHUT = "the thread is locked, so nothing can be said there; replies that stand there are heard"
+LATER = "this run may only read, and has no secrets: the next scheduled sweep does what is to be done"
 DEPENDABOT = "dependabot[bot]"
 MOST_EVENT = 32_000_000
 
@@ -19,16 +22,21 @@ def final(refused: ForgeFailed, env: Mapping[str, str]) -> str:
     """Why it is of no use to ask again; empty where it may be, or where somebody has to mend something."""
     said = refused.message
     if refused.status == 410:
-        return "the thread was deleted, so nothing can be shown there"
+        return GONE
     if refused.status != 403:
         return ""
     if LOCKED in said:
-        return "the thread is locked, so nothing can be said there; replies that stand there are heard"
+        return SHUT
     if ARCHIVED in said:
         return "the repository is archived: nothing in it can be changed"
     if FORBIDDEN in said and may_only_read(env):
-        return "this run's token may only read; the next scheduled sweep does what is to be done"
+        return LATER
     return ""
+
+
+def is_of_thread(why: str) -> bool:
+    """Whether it is one thread's; the others are the whole run's."""
+    return why in (GONE, SHUT)
 
 
 def may_only_read(env: Mapping[str, str]) -> bool:

@@ -20,7 +20,7 @@ from .forge import Forge, PullRequest, Thread
 from .hearing import missed
 from .posting import Board, bring_up_to_date, load_board, mark_head, post_once, post_status, show
 from .proof import doubt
-from .refusals import final
+from .refusals import LATER, final, is_of_thread, may_only_read
 from .threads import Pulls, thread_of
 from .web import ForgeFailed
 
@@ -68,9 +68,13 @@ class Round:
         why = final(trouble, self.desk.settings.env) if isinstance(trouble, ForgeFailed) else ""
         if not why:
             self.done.trouble.append(f"{what}: {trouble.message}")
-        elif f"{what}: {why}" not in self.done.noted:
-            self.done.noted.append(f"{what}: {why}")
+        else:
+            self.note(f"{what}: {why}" if is_of_thread(why) else why)
         return bool(why)
+
+    def note(self, words: str) -> None:
+        if words not in self.done.noted:
+            self.done.noted.append(words)
 
 
 def sweep(desk: Desk, forge: Forge) -> Swept:
@@ -92,6 +96,9 @@ def sweep(desk: Desk, forge: Forge) -> Swept:
         mark_others(now, threads)
         places = {gate.id: thread for thread, gates in threads.items() for gate in gates}
         find_answered(now, places)
+    if now.done.resume and may_only_read(desk.settings.env):
+        now.note(LATER)  # without the repository's secrets an agent would fail, and its gate with it
+        now.done.resume.clear()
     return now.done
 
 
@@ -160,7 +167,10 @@ def sweep_thread(now: Round, gates: Sequence[Gate], thread: Thread) -> None:
 
 def hear_missed(now: Round, board: Board) -> Board:
     """Each in its turn; one that cannot be heard keeps the deadlines here from passing, unless it never will be."""
+    strangers: set[int] = set()  # each is asked about once a sweep, however much they write
     for comment in missed(now.desk, board):
+        if comment.author.number in strangers:
+            continue
         try:
             said = accept_comment(now.desk, now.forge, comment.number, board, on_commit=bool(comment.commit))
         except ForgeFailed as refused:
@@ -168,6 +178,8 @@ def hear_missed(now: Round, board: Board) -> Board:
                 raise
             now.excused(f"thread {board.thread}", refused)
             continue
+        if said.stranger:
+            strangers.add(comment.author.number)
         if said.outcome not in ("ignored", "again"):
             now.done.accepted.append(said)
             board = load_board(now.forge, board.thread)

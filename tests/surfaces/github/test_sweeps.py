@@ -273,6 +273,15 @@ def test_a_token_that_may_only_read_is_a_mistake_where_it_need_not_be(team: Team
     assert bool(said["trouble"]) is (event == "schedule")
 
 
+def test_a_run_without_secrets_hands_no_agent_on(team: Team, agent: Agent) -> None:
+    """Of Dependabot's pull request; the next scheduled sweep does."""
+    gate = team.ask("Which?")
+    team.forge.write(THREAD, "ada", "/answer Postgres")
+    said = sweep(team, "--resume", GITHUB_EVENT_NAME="pull_request", GITHUB_ACTOR="dependabot[bot]")
+    assert (outcomes(said), said["resume"], agent.starts) == (["answered"], [], [])
+    assert sweep(team)["resume"] == [gate]
+
+
 def test_any_other_refusal_stays_red(team: Team) -> None:
     """Somebody has to look at it."""
     team.ask("Which?", show=False)
