@@ -94,7 +94,7 @@ def split(body: str) -> Lines:
 def take_name(text: str, gates: Sequence[str]) -> tuple[str | None, str]:
     """The gate that the first word names, and the rest. Where one gate waits a short word is rather an answer.
 
-    A short name has to hold a digit: whoever asks can see to it that a gate's name begins with `thanks`.
+    A short one of several has to hold a digit: whoever asks can see to it that a gate's name begins with `thanks`.
     """
     word, rest = [*re.split(r"\s+", text, maxsplit=1), ""][:2]
     name = word.strip(AROUND).lower()
@@ -105,7 +105,7 @@ def take_name(text: str, gates: Sequence[str]) -> tuple[str | None, str]:
     matching = [gate for gate in gates if gate.startswith(name)]
     if len(name) < (SEVERAL if len(gates) > 1 else SURE) or not matching:
         return None, text
-    if len(matching) > 1 or name.isalpha():
+    if len(matching) > 1 or (len(gates) > 1 and name.isalpha()):
         raise BadAnswer(f"{name} could be gate {' or '.join(matching)}, or a word: a whole name is sure")
     return matching[0], rest.strip()
 

@@ -90,7 +90,7 @@ def test_a_short_name_counts_where_several_wait() -> None:
         ("thanks a lot", [ONE, "thanks23ab"]),  # whoever asks can have such a name
         ("beef", [ONE, TWO]),
         ("beef2", [TWO, "beef2yyyyy"]),
-        ("thanks", ["thanks23ab"]),
+        ("thanks", ["thanks23ab", ONE]),
     ],
 )
 def test_a_word_that_could_be_a_name_is_neither(words: str, gates: list[str]) -> None:
@@ -98,6 +98,8 @@ def test_a_word_that_could_be_a_name_is_neither(words: str, gates: list[str]) ->
     with pytest.raises(BadAnswer, match="a whole name is sure"):
         parse(f"/approve {words}", gates)
     assert parse(f"/approve {gates[-1]} {words}", gates) == Said("approve", words, gates[-1])
+    assert parse("/approve thanks23 a lot", ["thanks23ab"]) == Said("approve", "a lot", "thanks23ab")
+    assert parse("/approve thanksab", ["thanksabcd"]) == Said("approve", "", "thanksabcd")
 
 
 @pytest.mark.parametrize(
