@@ -31,6 +31,16 @@ UNSAID_PAUSE = 60.0  # what GitHub asks for where a secondary limit names no tim
 PASSING = frozenset((500, 502, 503, 504))
 MOVED = frozenset((301, 302, 307, 308))
 MOST_MOVES = 3
+# The first that is part of a call's path.
+RIGHTS = (
+    ("/actions/secrets", "Secrets"),
+    ("/actions/", "Actions"),
+    ("/issues/", "Issues and Pull requests"),
+    ("/pulls", "Pull requests"),
+    ("/status", "Commit statuses"),
+    ("/dispatches", "Contents"),
+    ("/comments", "Contents"),
+)
 
 
 class ForgeFailed(Failure):
@@ -249,11 +259,18 @@ def read_error(refused: HTTPError) -> str:
     return one_line(str(said.get("message", "")), 200) if isinstance(said, dict) else ""
 
 
+def right_for(method: str, path: str) -> str:
+    """What a token needs for a call, as GitHub names it where tokens are made; other forges' names are alike."""
+    name = next((name for part, name in RIGHTS if part in path), "Metadata")
+    return f"{name}: {'read' if method == 'GET' else 'write'}"
+
+
 def failed(base: str, method: str, path: str, status: int, said: str, *, unsure: bool = False) -> ForgeFailed:
+    right = right_for(method, path)
     hints = {
         401: "the token is not valid (any more): gh auth login, or set GITHUB_TOKEN",
-        403: "the token may not do this, or the rate limit is used up: see docs/github.md for what it needs",
-        404: "it is not there, or the token may not see it: see docs/github.md for what it needs",
+        403: f"the token may not do this, or the rate limit is used up; it takes {right}: docs/github.md, Tokens",
+        404: f"it is not there, or the token may not see it; it takes {right}: docs/github.md, Tokens",
         429: "too many requests: try again later",
     }
     words = f": {said}" if said else ""

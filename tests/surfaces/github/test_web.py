@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
@@ -11,7 +12,8 @@ import pytest
 from forges.standin import START, Fault, Forge
 from gitgate.errors import Failure
 from gitgate.surfaces.github.client import GitHub, headers
-from gitgate.surfaces.github.web import ForgeFailed, Unclear, Web, next_page
+from gitgate.surfaces.github.forge import Author, Comment
+from gitgate.surfaces.github.web import ForgeFailed, Unclear, Web, failed, next_page
 
 THREAD = 7
 
@@ -77,6 +79,100 @@ def test_a_refusal_is_no_trouble(hub: GitHub, forge: Forge, pauses: list[float])
     with pytest.raises(ForgeFailed):
         hub.may_write("ada")
     assert pauses == []
+
+
+@pytest.mark.parametrize("status", [403, 404])
+@pytest.mark.parametrize(
+    ("method", "path", "right"),
+    [
+        ("POST", "/repos/team/project/issues/7/comments", "Issues and Pull requests: write"),
+        ("GET", "/repos/team/project/pulls", "Pull requests: read"),
+        ("GET", "/repos/team/project/commits/abc/pulls", "Pull requests: read"),
+        ("POST", "/repos/team/project/statuses/abc", "Commit statuses: write"),
+        ("GET", "/repos/team/project/commits/abc/status", "Commit statuses: read"),
+        ("POST", "/repos/team/project/actions/workflows/gitgate.yml/dispatches", "Actions: write"),
+        ("POST", "/repos/team/project/dispatches", "Contents: write"),
+        ("GET", "/repos/team/project/collaborators/ada/permission", "Metadata: read"),
+        ("GET", "/repos/team/project/actions/secrets", "Secrets: read"),
+    ],
+)
+def test_a_refusal_names_what_the_token_lacks(status: int, method: str, path: str, right: str) -> None:
+    """As GitHub calls it where tokens are made."""
+    assert f"it takes {right}:" in failed("https://api.github.com", method, path, status, "").hint
+
+
+class Strange(BaseHTTPRequestHandler):
+    """Answers everything with the same value, which is valid JSON and not what was asked for."""
+
+    value: object = None
+
+    def handle_any(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        data = json.dumps(self.value).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    do_GET = do_POST = do_PATCH = handle_any  # noqa: N815 - the names that http.server looks for
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Tests are quiet."""
+
+
+STRANGE: list[object] = [
+    None,
+    [],
+    {},
+    "words",
+    7,
+    [None],
+    ["x"],
+    [7],
+    {"id": "x"},
+    [{}],
+    {"message": "no"},
+    {"user": 3},
+    {"statuses": 3},
+    {"statuses": [3]},
+]
+CALLS: list[Callable[[GitHub], object]] = [
+    lambda hub: hub.fetch_self(),
+    lambda hub: hub.fetch_comment(7),
+    lambda hub: hub.fetch_comments(THREAD),
+    lambda hub: hub.post_comment(THREAD, "x"),
+    lambda hub: hub.may_write("ada"),
+    lambda hub: hub.find_pull_requests("feature"),
+    lambda hub: hub.list_pull_requests(),
+    lambda hub: hub.find_pull_requests_with("a" * 40),
+    lambda hub: hub.fetch_pull_request(7),
+    lambda hub: hub.fetch_status("a" * 40),
+    lambda hub: hub.default_branch(),
+    lambda hub: hub.dispatch("7k2fw9c3ab", "a" * 40),
+    lambda hub: hub.is_ours("team/other"),
+    lambda hub: hub.has_jobs(),
+    lambda hub: hub.fetch_secret_names(),
+    lambda hub: hub.react(Comment(7, THREAD, "x", Author("ada", 1), "", "", ""), "eyes"),
+]  # fmt: skip
+
+
+def test_an_answer_of_another_shape_is_the_forges_failure() -> None:
+    """Whatever valid JSON it sends for whatever is asked: no other error comes of it."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Strange) as listening:
+        thread = Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        thread.start()
+        failures = 0
+        for value in STRANGE:
+            Strange.value = value
+            for call in CALLS:
+                web = Web(f"http://127.0.0.1:{listening.server_port}", "t", pauses=())
+                try:
+                    call(GitHub(web, "team/project", "https://x.example"))
+                except ForgeFailed:
+                    failures += 1
+        listening.shutdown()
+        thread.join(10)
+    assert failures > len(STRANGE) * len(CALLS) / 2
 
 
 def test_a_comment_is_not_posted_twice(hub: GitHub, forge: Forge) -> None:
