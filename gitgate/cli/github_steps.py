@@ -94,7 +94,8 @@ def tell_swept(screen: Screen, done: Swept) -> None:
 def prepare_command(screen: Screen) -> int:
     """Make a CI job's checkout ready: settings, who commits, how the agent is started, and a login that holds no secret.
 
-    GITGATE_AGENT_NAME and GITGATE_AGENT_RESUME (a JSON list) name a program that can be started again. The default branch, whose
+    GITGATE_AGENT_NAME and GITGATE_AGENT_RESUME (a JSON list) name a program that can be started again;
+    GITGATE_AGENT_ARGUMENTS (one as well) are flags that Claude Code is resumed with. The default branch, whose
     policy holds, is the event's; where the event names none, the server is asked. The step's output `settings` is for `publish`.
     """
     from .preparing import prepare

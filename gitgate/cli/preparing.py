@@ -19,6 +19,7 @@ ROBOT = ("github-actions[bot]", "41898282+github-actions[bot]@users.noreply.gith
 
 def prepare(screen: Screen) -> int:
     """Settings of this checkout alone, none of them secret: the token stays in the environment of the steps that need it."""
+    from ..service.agency import agent_settings
     from ..store.unaltered import digest
 
     desk = screen.desk()
@@ -39,6 +40,10 @@ def prepare(screen: Screen) -> int:
         if any(character in name for character in "\n\0=") or name.startswith("-"):
             raise Failure("GITGATE_AGENT_NAME is no plain name", hint="a word, such as: reviewer")
         git.run("config", "--local", "--replace-all", f"gitgate.agent.{name}.resume", resume)
+    if env.get("GITGATE_AGENT_ARGUMENTS"):
+        given = env["GITGATE_AGENT_ARGUMENTS"]
+        git.run("config", "--local", "--replace-all", "gitgate.agent.claude.arguments", given)
+        agent_settings(screen.desk(), "claude")  # refused here, rather than when an answer is there
     if env.get("RUNNER_TEMP"):
         place = str(Path(env["RUNNER_TEMP"]).absolute() / "gitgate-worktrees")
         git.run("config", "--local", "--replace-all", "gitgate.worktrees", place)

@@ -21,6 +21,7 @@ from gitgate.core import codec
 TOP = Path(__file__).parents[2]
 WORKFLOWS = TOP / ".github/workflows"
 ACTION = TOP / ".github/actions/git-gate/action.yml"
+OUR_ACTION = "/.github/actions/git-gate@"
 EXPRESSION = re.compile(r"\$\{\{\s*(.+?)\s*\}\}")
 # One call of ours, of plain words and variables: nothing that a shell would make more of.
 CALL = re.compile(r'git-gate github( ([a-z-]+|"\$[A-Z_]+"))+')
@@ -74,7 +75,21 @@ class Runner:
                 check=False,
             )
             self.take(str(step.get("id", "")), {name: file.read_text() for name, file in files.items()})
-        self.done.append(Step(str(step["name"]), ended.returncode, ended.stdout, ended.stderr))
+        self.done.append(Step(str(step.get("name", command)), ended.returncode, ended.stdout, ended.stderr))
+
+    def act(self, step: Mapping[str, Any]) -> None:
+        """The steps of our composite action, and its outputs as those of this one."""
+        said, context = load(ACTION), self.context
+        given = {name: str(one["default"]) for name, one in said["inputs"].items()}
+        given |= {name: str(value) for name, value in step.get("with", {}).items()}
+        inside = {f"inputs.{name}": filled(value, context) for name, value in given.items()}
+        self.context = {**inside, "github.action_path": str(ACTION.parent)}
+        for one in said["runs"]["steps"]:
+            if "run" in one:
+                self.run(one)
+        for name, output in said["outputs"].items():
+            context[f"steps.{step['id']}.outputs.{name}"] = filled(output["value"], self.context)
+        self.context = context
 
     def take(self, step: str, said: Mapping[str, str]) -> None:
         for name, value in pairs(said["GITHUB_OUTPUT"]):
@@ -121,18 +136,6 @@ def run_job(
     return run_steps(chosen["steps"], context, folder, env)
 
 
-def run_action(known: Mapping[str, str], folder: Path, env: Mapping[str, str]) -> list[Step]:
-    """The steps of the composite action."""
-    said = load(ACTION)
-    context = {
-        **defaults(said["inputs"], {}),
-        "github.action_path": str(ACTION.parent),
-        "inputs.token": "job-token",
-    }
-    context |= dict(known)
-    return run_steps(said["runs"]["steps"], context, folder, env)
-
-
 def defaults(inputs: Mapping[str, Any], secrets: Mapping[str, Any]) -> dict[str, str]:
     found = {f"inputs.{name}": str(one.get("default", "")) for name, one in inputs.items()}
     return {**found, **{f"secrets.{name}": "" for name in secrets}, "github.token": "job-token"}
@@ -145,4 +148,6 @@ def run_steps(
     for step in steps:
         if "run" in step:
             runner.run(step)
+        elif OUR_ACTION in step.get("uses", ""):
+            runner.act(step)
     return runner.done

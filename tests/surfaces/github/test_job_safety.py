@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from forges.jobs import ACTION, TOP, run_action, run_job
+from forges.jobs import ACTION, OUR_ACTION, TOP, load, run_job, run_steps
 from forges.standin import Forge
+from gitgate.core import codec
 from resuming import Agent
 from servers import HttpServer
 from testbed.command import Command
@@ -35,6 +39,7 @@ TRICKS = {
     "path": "mkdir {home}/bin; printf '#!/bin/sh\\nenv > {leak}\\n' > {home}/bin/git-gate; chmod +x {home}/bin/git-gate;"
     ' echo "{home}/bin" >> "$GITHUB_PATH"',
 }
+TEMPLATE = TOP / "gitgate/texts/workflows/gitgate-agent.yml"
 MAKES = "; echo done > made.txt; git add made.txt; git commit -qm Made"
 
 
@@ -197,23 +202,53 @@ def test_without_the_default_branch_nothing_is_done(team: Team) -> None:
 # the action
 
 
-def test_the_action_makes_a_checkout_ready(team: Team, tmp_path: Path) -> None:
-    """By its own steps; what it installs is this very tree."""
-    job = team.clone_of(team.bare, "by-action")
+def documented() -> list[dict[str, Any]]:
+    """The steps of a job of one's own, as `docs/github.md` shows them."""
+    (block,) = re.findall(
+        r"```yaml\n( +permissions: \{contents.*?)```", (TOP / "docs/github.md").read_text(), re.DOTALL
+    )
+    said = codec.parse(textwrap.dedent(block).encode(), "docs/github.md").plain()
+    assert isinstance(said, dict)
+    needed = {"contents": "write", "pull-requests": "write", "issues": "write", "statuses": "write"}
+    assert said["permissions"] == needed
+    steps: Any = said["steps"]
+    return list(steps)
+
+
+def test_a_job_of_ones_own_by_the_action(
+    checkout: Callable[[str], Path], forge: Forge, tmp_path: Path
+) -> None:
+    """The documented steps, with another agent's command: it asks, its question is shown, and nothing of it is in the token's way."""
+    place = checkout("feature")
+    ours = [step for step in documented() if step.get("run") != "make fixtures"]
+    assert len(ours) == 4
     assert (ACTION.parent / "../../..").resolve() == TOP
     assert (TOP / "pyproject.toml").is_file()
-    known = {
-        "inputs.agent-name": "helper",
-        "inputs.agent-resume": '["./helper.sh"]',
-        "inputs.session-key": "AGE-KEY",
-    }
-    output = tmp_path / "output"
-    output.touch()
-    steps = run_action(known, job.path, {"RUNNER_TEMP": str(tmp_path / "temp"), "GITHUB_OUTPUT": str(output)})
+    (run,) = [step for step in ours if step.get("run") == "git-gate github run"]
+    words = json.loads(run["env"]["GITGATE_AGENT_COMMAND"])
+    assert words == json.loads(load(TEMPLATE)["jobs"]["agent"]["with"]["command"])
+    asks = "git config credential.helper store; echo w > w.txt; git-gate ask 'Which?' -o A -o B"
+    run["env"]["GITGATE_AGENT_COMMAND"] = json.dumps(["sh", "-ec", asks])
+    known = {"github.token": "job-token", "secrets.ANTHROPIC_API_KEY": "dummy-not-a-key"}
+    steps = run_steps(ours, known, place, {"CI": "true", "RUNNER_TEMP": str(tmp_path / "temp")})
     all_well(steps)
-    assert [step.name for step in steps] == ["Prepare"]
+    assert [step.name for step in steps] == ["Prepare", "git-gate github run", "git-gate github publish"]
+    assert "Which?" in forge.by("github-actions[bot]")[0]["body"]
+
+
+def test_the_action_says_how_agents_are_started(team: Team, tmp_path: Path) -> None:
+    """A program of one's own, Claude Code's flags, and the key of sessions, which nobody else can read."""
+    job = team.clone_of(team.bare, "by-action")
+    given = {"agent-name": "helper", "agent-resume": '["./helper.sh"]', "session-key": "AGE-KEY"}
+    given["agent-arguments"] = '["--model", "opus"]'
+    uses = {"id": "gate", "uses": f"team/git-gate{OUR_ACTION}{'a1' * 20}", "with": given}
+    env = {"RUNNER_TEMP": str(tmp_path / "temp")}
+    all_well(run_steps([uses], {"github.token": "job-token"}, job.path, env))
     assert job.git("config", "gitgate.agent.helper.resume") == '["./helper.sh"]'
+    assert job.git("config", "gitgate.agent.claude.arguments") == '["--model", "opus"]'
     key = Path(job.git("config", "gitgate.sessionIdentity"))
     assert key.read_text() == "AGE-KEY\n"
     assert key.stat().st_mode & 0o77 == 0
-    assert output.read_text().startswith("settings=")
+    given["agent-arguments"] = '["--model", 4]'
+    (failed,) = run_steps([uses], {"github.token": "job-token"}, job.path, env)
+    assert "not a list of words" in failed.err
