@@ -56,15 +56,20 @@ def hear(desk: Desk, forge: Forge, number: int, *, on_commit: bool = False) -> A
         if comment is not None and board is not None and not late.isdisjoint(board.marks):
             for earlier in missed(desk, board):
                 if (earlier.created, earlier.number) < (comment.created, comment.number):
-                    accept_comment(desk, forge, earlier.number, board, on_commit=on_commit)
+                    accept(desk, forge, earlier.number, board, on_commit=on_commit)
                     board = load_board(forge, board.thread)
-        try:
-            return accept_comment(desk, forge, number, board, on_commit=on_commit)
-        except ForgeFailed as refused:
-            why = final(refused, desk.settings.env)
-            if not why:
-                raise
-            return Accepted("untold", why)
+        return accept(desk, forge, number, board, on_commit=on_commit)
+
+
+def accept(desk: Desk, forge: Forge, number: int, board: Board | None, *, on_commit: bool) -> Accepted:
+    """One comment; `untold` where its author was to hear something and nothing can ever be said there."""
+    try:
+        return accept_comment(desk, forge, number, board, on_commit=on_commit)
+    except ForgeFailed as refused:
+        why = final(refused, desk.settings.env)
+        if not why:
+            raise
+        return Accepted("untold", why)
 
 
 def overdue(desk: Desk) -> set[str]:

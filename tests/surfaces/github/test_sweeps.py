@@ -252,6 +252,17 @@ def test_a_reply_on_a_locked_thread_counts(team: Team) -> None:
     assert team.gate(gate)["state"] == "answered"
 
 
+def test_what_cannot_be_said_to_one_keeps_no_other_from_being_heard(team: Team) -> None:
+    """An event after the deadline, on a locked thread: the reply in time is found first, then an unclear one before it."""
+    gate = team.ask("Which?", "--timeout", "1s")
+    team.forge.write(THREAD, "ada", "/answer A\n/answer B")
+    team.forge.write(THREAD, "grace", "/answer Postgres")
+    time.sleep(1.2)
+    team.forge.faults = forbidden(LOCKED)
+    assert team.hear(late(team, "ada", "/answer SQLite")).json["outcome"] == "untold"
+    assert team.gate(gate)["state"] == "answered"
+
+
 def test_a_deleted_thread_is_noted_and_its_deadlines_pass(team: Team) -> None:
     """Nobody can answer there any more."""
     gate = team.ask("Which?", "--timeout", "1s")
