@@ -50,7 +50,10 @@ def github_command(screen: Screen) -> None:
 @gate_argument()
 @verb
 def comment_command(screen: Screen, gate_id: str) -> int:
-    """Post a gate's comment, or bring it up to date."""
+    """Post a gate's comment, or bring it up to date.
+
+    Where the repository has the workflow `gitgate.yml` its jobs keep the comments: outside of one, a job is asked to post it.
+    """
     from ..errors import Failure
     from ..service.reading import find_gate
     from ..surfaces.github.posting import load_board, show
@@ -199,7 +202,10 @@ def tell_accepted(screen: Screen, gate: str | None, outcome: str, words: str) ->
 @resume_option
 @verb
 def sweep_command(screen: Screen, resume: bool) -> int:
-    """Catch up: push and show what waits here, hear comments that were missed, act on deadlines, repost statuses."""
+    """Catch up: push and show what waits here, hear comments that were missed, act on deadlines, repost statuses.
+
+    What a forge refuses for good, such as a word on a locked thread, is said, and no failure.
+    """
     refuse_agents(screen, "github sweep")
     desk, forge = start(screen)
     return sweep_now(screen, desk, forge, resume=resume)
