@@ -24,7 +24,7 @@ def short(gate: str, least: int = 4) -> str:
 
 def shown_too(team: Team, gate: str) -> str:
     """Another gate's comment of ours, whose name begins with the same letters."""
-    other = short(gate) + ("z" * 10)[len(short(gate)) :]
+    other = gate[:5] + "z" * 5
     team.forge.write(THREAD, "github-actions[bot]", f"<!-- gitgate gate={other} seen={'a' * 40} -->\nasks")
     return other
 
@@ -78,7 +78,7 @@ def test_a_short_name_of_two_is_no_proof_when_one_is_gone(team: Team, agent: Age
     """It was refused; whoever removes the other gate's comment, and writes the answer themselves, starts nobody."""
     gate = team.ask("Deploy?", *APPROVAL)
     other = shown_too(team, gate)
-    comment = team.forge.write(THREAD, "ada", f"/approve {short(gate)}")
+    comment = team.forge.write(THREAD, "ada", f"/approve {gate[:5]}")
     assert team.hear(comment).json["outcome"] == "unclear"
     assert gate in team.told()[0]
     for ours in [c for c in team.forge.by("github-actions[bot]") if f"gate={other} " in c["body"]]:
