@@ -115,7 +115,7 @@ def run_command(screen: Screen) -> int:
     from ..service.bylaws import in_force
     from ..service.equipping import equipped
     from .jobs import agent_command, need_protected, undisturbed, with_task
-    from .wrap import wrap_command
+    from .wrap import SETTINGS, wrap_command
 
     desk = screen.desk()
     need_protected(screen, desk)
@@ -125,8 +125,10 @@ def run_command(screen: Screen) -> int:
         if project.doubt:
             screen.warn(f"what configures the agent is the branch's own: {project.doubt}")
         argv = with_task(screen, equipped(desk, words))
+        context = click.get_current_context()
+        context.meta[SETTINGS] = project.settings
         given = {"command": argv, "waiting_ok": True, "agent": None}
-        code = click.get_current_context().invoke(wrap_command, **given, **told)
+        code = context.invoke(wrap_command, **given, **told)
     return int(code or exits.DONE)
 
 

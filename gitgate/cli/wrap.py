@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..core.model import Gate
 
 OUTPUT = "GITHUB_OUTPUT"
+SETTINGS = "gitgate.git-settings"  # git's, for the command alone, from a verb that runs this one
 
 
 @click.command("wrap", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -46,7 +47,8 @@ def wrap_command(screen: Screen, command: tuple[str, ...], waiting_ok: bool, age
         out.write(piece)
         out.flush()
 
-    heard = run_wrapped(command, Path.cwd(), environment_of(desk, command), forward)
+    settings = click.get_current_context().meta.get(SETTINGS, ())
+    heard = run_wrapped(command, Path.cwd(), environment_of(desk, command, settings), forward)
     gate = gate_of(desk, before, read_end(command, heard.out), asker_of(desk, command, heard.pid, agent))
     tell_ci(screen, gate, heard.code)
     return tell(screen, gate, heard.code, waiting_ok=waiting_ok)

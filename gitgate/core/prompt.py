@@ -127,7 +127,7 @@ def circumstances(now: Circumstances) -> str:
     if now.replaced:
         parts.append(
             "These files are as the project's protected branch has them while you work, and not as your branch does; leave "
-            "them alone: git sees your branch's own (git show :PATH), and they come back when you end:\n"
+            "them alone: git goes by your branch's own (git show :PATH), and yours come back when you end:\n"
             + fenced("paths", listed(now.replaced))
         )
     if now.branch:

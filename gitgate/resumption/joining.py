@@ -24,6 +24,7 @@ from ..service.publishing import Published
 from ..service.recording import reload
 from ..service.work import bring_work, worktrees
 from ..store import commits
+from ..store.aside import is_standing
 from ..store.compare import matches
 from ..store.restore import open_worktree, remove_worktree
 from . import place
@@ -222,7 +223,7 @@ def put_away(desk: Desk, talk: Conversation) -> str:
     head = (
         there.git.text("rev-parse", "HEAD") if there.git.ok("rev-parse", "-q", "--verify", "HEAD") else None
     )
-    same = head == work.base and commits.head_branch(there.git) is None
+    same = head == work.base and commits.head_branch(there.git) is None and not is_standing(there)
     if same and matches(there, work.commit, work.staged or work.commit):
         with contextlib.suppress(GateError):
             remove_worktree(desk.repo, found.directory, force=True)

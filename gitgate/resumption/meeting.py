@@ -26,6 +26,7 @@ from ..core.session import SavedSession, SessionRef
 from ..core.talks import Talk
 from ..errors import Conflict, Failure, GateError
 from ..service import agency, bylaws, channel, presence, sessions
+from ..service.bylaws import InForce
 from ..service.desk import Desk
 from ..service.reading import find_gate
 from . import joining, place
@@ -179,8 +180,7 @@ def opened(
         there = place.apart(desk, found)
         ours = place.made_by_us(desk, found.directory)
         project = held.enter_context(bylaws.in_force(desk, there, ours=ours, say=desk.progress))
-        start = request(desk, gate, chosen, found, cwd, servers)
-        start = replace(start, settings=bylaws.without_doubt(start.settings, project))
+        start = request(desk, gate, chosen, found, cwd, servers, project)
         launch = adapter.join(start)
         if start.prompt:
             whole = briefing.briefing(gate).encode("utf-8", "replace")
@@ -212,11 +212,17 @@ def said_before(desk: Desk, chosen: Chosen, cwd: Path) -> frozenset[str]:
 
 
 def request(
-    desk: Desk, gate: Gate, chosen: Chosen, found: Situation, cwd: Path, servers: Mapping[str, object]
+    desk: Desk,
+    gate: Gate,
+    chosen: Chosen,
+    found: Situation,
+    cwd: Path,
+    servers: Mapping[str, object],
+    project: InForce,
 ) -> Start:
     agent, question = chosen.saved.agent, the_question(gate)
     folder = folder_of(desk, gate)
-    around = surroundings(desk, gate, found, agent)
+    around = surroundings(desk, gate, found, agent, project.settings)
     del around["GITGATE_GATE"]  # It says that the agent was resumed, and nobody sits before it.
     meeting = terms(gate, chosen, servers)
     if question is not None:
@@ -232,7 +238,7 @@ def request(
         session=SessionRef(agent, chosen.saved.id, chosen.saved.directory) if chosen.saved.id else None,
         hooks=hooks_of(agent),
         permissions=bylaws.permissions(desk, agent),
-        settings=agency.settings_for_start(desk, agent),
+        settings=bylaws.without_doubt(agency.settings_for_start(desk, agent), project),
         env=desk.settings.env,
         extra_env=around,
         meeting=meeting,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from ..service import agency, bylaws, equipping
 from ..service.bylaws import InForce
 from ..service.claiming import Held
 from ..service.desk import Desk
+from ..store.drivers import as_environment
 from . import place
 from .hooks import hooks_of
 from .place import Situation
@@ -47,7 +49,7 @@ def order(desk: Desk, held: Held, found: Situation, saved: SavedSession, project
         told=told(gate),
         settings=settings,
         env=desk.settings.env,
-        extra_env=surroundings(desk, gate, found, saved.agent),
+        extra_env=surroundings(desk, gate, found, saved.agent, project.settings),
     )
     return agency.adapter(saved.agent).start(request)
 
@@ -91,7 +93,9 @@ def document(gate: Gate) -> bytes:
     ).encode()
 
 
-def surroundings(desk: Desk, gate: Gate, found: Situation, program: str) -> dict[str, str]:
+def surroundings(
+    desk: Desk, gate: Gate, found: Situation, program: str, settings: Sequence[tuple[str, str]] = ()
+) -> dict[str, str]:
     """What the agent's environment has besides ours. In work that came from elsewhere, git runs nothing it brought."""
     from ..agents.agent import LOGIN
 
@@ -105,7 +109,8 @@ def surroundings(desk: Desk, gate: Gate, found: Situation, program: str) -> dict
             "false"  # A job's login stays with us: what the agent asks is pushed when it has ended.
         )
     pinned = {} if found.trusted else place.pinned(found.there(desk))
-    return {**said, **({} if desk.settings.identity() else borrowed_name(gate)), **pinned}
+    git = {**pinned, **as_environment(settings, pinned)} if settings else pinned
+    return {**said, **({} if desk.settings.identity() else borrowed_name(gate)), **git}
 
 
 def borrowed_name(gate: Gate) -> dict[str, str]:

@@ -22,6 +22,7 @@ from ..service.desk import Desk
 from ..service.leases import shared_at
 from ..service.work import bring_work, worktrees
 from ..store import commits
+from ..store.aside import is_standing
 from ..store.compare import diff, matches
 from ..store.drivers import as_environment, plain_drivers
 from ..store.filters import list_drivers, refused_names, switched_off
@@ -63,7 +64,11 @@ def asked_here(desk: Desk, gate: Gate) -> presence.Presence | None:
 def taken(desk: Desk, gate: Gate) -> Iterator[Situation]:
     """The place, ready for the agent, and nobody else's while this lasts."""
     with contextlib.ExitStack() as held:
-        found = resumed_before(desk, gate, held) or same_directory(desk, gate, held) or new_place(desk, gate)
+        found = (
+            resumed_before(desk, gate, held)
+            or same_directory(desk, gate, held)
+            or new_place(desk, gate, held)
+        )
         found = with_branch_news(desk, gate, found)
         remember(desk, gate, found)
         yield found
@@ -160,7 +165,7 @@ def tips(desk: Desk) -> tuple[str, ...]:
     return tuple(commits.known_tips(desk.repo))
 
 
-def new_place(desk: Desk, gate: Gate) -> Situation:
+def new_place(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situation:
     """A working tree for this gate alone, with the work in it as it was.
 
     In a repository that others push to, the agent's branch stays where it is until the outcome is recorded: the agent
@@ -182,6 +187,7 @@ def new_place(desk: Desk, gate: Gate) -> Situation:
         fallback_branch=own,
         trusted=trusted,
     )
+    lock(desk, place.directory, held)
     told = "; ".join(note for note in place.notes if not desk.repo.bare or own not in note)
     return Situation(
         place.directory,
@@ -281,6 +287,8 @@ def leave(desk: Desk, gate: str, found: Situation) -> str:
         took_place(desk, gate).unlink()
     if not made_by_us(desk, found.directory):
         return ""
+    if is_standing(found.there(desk)):
+        return f"files that stand for others remain in {found.directory}"
     repo = desk.repo if found.trusted else without_programs(desk, found)
     try:
         remove_worktree(repo, found.directory)

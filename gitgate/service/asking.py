@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ..core import times, trailers
 from ..core.drafts import Draft
@@ -22,6 +24,9 @@ from .desk import Desk
 from .policing import approvals_may_default, tightened
 from .publishing import Published, may_publish_work, publish
 from .recording import NOBODY
+
+if TYPE_CHECKING:
+    from ..store.snapshot import Snapshot
 
 KEYS = "refs/gitgate/+keys/"  # `+` is in no remote's folder there
 TRIES = 5
@@ -210,6 +215,33 @@ def held_by_key(desk: Desk, key: str | None) -> Gate | str | None:
     return opened if loaded.closed else loaded
 
 
+@contextlib.contextmanager
+def own_files(desk: Desk) -> Iterator[None]:
+    """The tree's own files, where others stand for some of them while a resumed agent works (`service.bylaws`)."""
+    if not desk.repo.standing_dir.exists():
+        yield
+        return
+    from ..store.standing import suspended
+
+    with suspended(desk.repo):
+        yield
+
+
+def take_work(desk: Desk, wishes: Wishes) -> Snapshot:
+    from ..store.snapshot import take
+
+    author = desk.settings.identity() or NOBODY
+    name, _, email = author.rpartition(" <")
+    return take(
+        desk.repo,
+        at=desk.at,
+        untracked=wishes.untracked,
+        include=wishes.include,
+        author=(name, email.removesuffix(">")),
+        most_bytes=desk.settings.number("maxFileSize"),
+    )
+
+
 def snapshot(desk: Desk, wishes: Wishes) -> tuple[Work, int, int]:
     """The partial work as commits, and how many files it changes and adds."""
     if desk.repo.top is None:
@@ -219,18 +251,8 @@ def snapshot(desk: Desk, wishes: Wishes) -> tuple[Work, int, int]:
         head = desk.refs.get("HEAD^{commit}")
         branch = desk.repo.git.run("symbolic-ref", "-q", "--short", "HEAD", check=False).out.strip()
         return Work(head, head, head, branch.decode("utf-8", "replace") or None), 0, 0
-    from ..store.snapshot import take
-
-    author = desk.settings.identity() or NOBODY
-    name, _, email = author.rpartition(" <")
-    taken = take(
-        desk.repo,
-        at=desk.at,
-        untracked=wishes.untracked,
-        include=wishes.include,
-        author=(name, email.removesuffix(">")),
-        most_bytes=desk.settings.number("maxFileSize"),
-    )
+    with own_files(desk):
+        taken = take_work(desk, wishes)
     work = Work(
         base=taken.base or None,
         staged=taken.staged or None,

@@ -8,13 +8,14 @@ the project permits and forbids its agents holds either way.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..core.values import dataclass
 from ..errors import Failure, GateError
 from ..store import standing
+from ..store.differing import Difference, Files, compare
 from ..store.leftout import printable
 from ..store.protected import grown_from, protected_tip, read_protected
 from ..store.repository import Repository
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
 
 SETTINGS = {"claude": ".claude/settings.json"}
 LISTS = ("allow", "deny", "ask")
+SAID = 5  # so many files are named where many are in doubt
 # In whatever folder, and in whatever case: a system may not tell `.Claude` from `.claude`.
-FOLDERS = (".claude", ".codex")
+FOLDERS = (".claude", ".codex", ".agents")
 NAMES = ("claude.md", "claude.local.md", "agents.md", "agents.override.md", ".mcp.json")
 
 
@@ -59,11 +61,12 @@ def unreadable(source: str, why: str) -> Failure:
 @dataclass(frozen=True)
 class InForce:
     """What configures an agent where it works. `replaced`: files that stand as the protected branch has them; `doubt`: why
-    what is there is not to be relied on.
+    what is there is not to be relied on; `settings`: git's, for whoever works there meanwhile.
     """
 
     replaced: tuple[str, ...] = ()
     doubt: str = ""
+    settings: Sequence[tuple[str, str]] = ()
 
 
 def configures(path: bytes) -> bool:
@@ -72,7 +75,7 @@ def configures(path: bytes) -> bool:
     return name in NAMES or any(part in FOLDERS for part in (*folders, name))
 
 
-FILES = standing.Files(
+FILES = Files(
     (
         *(f":(glob,icase)**/{name}" for name in (*NAMES, *FOLDERS)),
         *(f":(glob,icase)**/{name}/**" for name in FOLDERS),
@@ -87,7 +90,8 @@ def in_force(
 ) -> Iterator[InForce]:
     """Let the protected branch's configuration hold in a working tree of `ours`; a person's own is only looked at.
 
-    What the branch has not caught up on stays as it is: it was on the protected branch once, and a merge shall go through.
+    What the branch has only not caught up on stays as it is. Where it last had all of the protected branch is its own doing,
+    however, so that there is a doubt about that.
     """
     lift(there)
     tip = protected_tip(desk.repo, protected_refs(desk))
@@ -95,24 +99,31 @@ def in_force(
         yield InForce(doubt="no protected branch is here: git gate doctor")
         return
     head = there.git.run("rev-parse", "--verify", "-q", "HEAD^{commit}", check=False).out.decode().strip()
-    found = standing.compare(there, tip, grown_from(there.git, tip, head) if head else None, FILES)
-    paths = tuple(printable(path) for path in found.paths)
-    if not ours or not paths:
-        yield InForce(doubt=f"it differs from the protected branch: {', '.join(paths)}" if paths else "")
+    found = compare(there, tip, grown_from(there.git, tip, head) if head else None, FILES)
+    paths = tuple(printable(path) for path in found.stand)
+    if not ours:
+        yield InForce(doubt=doubt_of(found, paths))
         return
-    standing.put_on(there, found)
-    say(f"as on the protected branch meanwhile: {', '.join(paths)}")
     try:
-        yield InForce(replaced=paths)
+        standing.put_on(there, found.stand)
+        if paths:
+            say(f"as on the protected branch meanwhile: {', '.join(paths)}")
+        yield InForce(paths, doubt_of(found), standing.settings(there))
     finally:
         try:
             for path in lift(there):
                 say(f"{path} was written meanwhile, and was left so")
-        except (
-            GateError,
-            OSError,
-        ) as failed:  # What the agent did counts nevertheless; the next to come here lifts it.
+        except (GateError, OSError, ValueError) as failed:
+            # What the agent did counts nevertheless. The working tree stays, and the next to come here lifts it.
             say(f"the agent's configuration stands as on the protected branch yet: {failed}")
+
+
+def doubt_of(found: Difference, changed: tuple[str, ...] = ()) -> str:
+    """Why what is there is not the protected branch's as it is today."""
+    behind = (f"{printable(path)} is not caught up" for path in found.behind)
+    parts = [*(f"{path} differs" for path in changed), *behind, *found.odd]
+    more = f", and {len(parts) - SAID} more" if len(parts) > SAID else ""
+    return f"{', '.join(parts[:SAID])}{more}" if parts else ""
 
 
 def without_doubt(settings: AgentSettings, project: InForce) -> AgentSettings:

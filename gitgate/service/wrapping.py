@@ -92,11 +92,15 @@ def session_in(argv: Sequence[str]) -> str:
     )
 
 
-def environment_of(desk: Desk, argv: Sequence[str]) -> dict[str, str]:
-    """What the command is started with: it and all that it starts are an agent's, and answer no gate."""
-    name = program_of(argv)
+def environment_of(
+    desk: Desk, argv: Sequence[str], settings: Sequence[tuple[str, str]] = ()
+) -> dict[str, str]:
+    """What the command is started with: it and all that it starts are an agent's, and answer no gate. `settings` are git's."""
+    from ..store.drivers import as_environment
+
+    name, env = program_of(argv), desk.settings.env
     mark = name if can_start(desk, name) else f"wrapped-{name}"
-    return {"GITGATE_AGENT": mark, **desk.settings.env}
+    return {"GITGATE_AGENT": mark, **env, **(as_environment(settings, env) if settings else {})}
 
 
 def program_of(argv: Sequence[str]) -> str:

@@ -31,6 +31,11 @@ class Repository:
         return self.top or self.git_dir
 
     @property
+    def standing_dir(self) -> Path:
+        """Of this working tree: there while some of its files stand for others (`store.standing`)."""
+        return self.git_dir / "gitgate-standing"
+
+    @property
     def state_dir(self) -> Path:
         """What this clone keeps for itself (logs, locks, caches); shared by its worktrees, never pushed."""
         return self.common_dir / "gitgate"

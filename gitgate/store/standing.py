@@ -1,302 +1,247 @@
-"""Store: some files of a working tree stand for a while as another commit has them, and git does not see it.
+"""Store: some files of a working tree stand for a while as another commit has them, and git does not look at them.
 
-The index keeps the tree's own version of each and looks away (`skip-worktree`; where the tree has none, as a file that is
-only intended to be added), so that nothing that is committed or saved meanwhile takes the other version along. It is noted
-beside the index before anything is changed, so that whoever comes after a crash can take it back.
+To git they are outside a sparse checkout, and their places ignored: it commits what the index has, and merges, rebases and
+stashes without a look at the files. The index itself is not changed, and the tree's own files are put aside as they are
+(`store.aside`), so that there is nothing of it that could be committed, or lost.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import stat
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from ..core.values import dataclass
+from .aside import (
+    Entry,
+    Note,
+    Stood,
+    clear,
+    is_folder,
+    is_standing,
+    load_note,
+    look_of,
+    make_folder,
+    on_folders,
+    put,
+    save_note,
+    take_away,
+)
+from .differing import Entries, entries_of, lines_of, listed, looks_of
 from .git import Git
 from .leftout import lstat
 from .repository import Repository
 from .scratch import scratch_index
 
-NOTE = "gitgate-standing.json"
-GONE, SUBMODULE = "0", "160000"
-# What an index has of a file that is only intended to be added, until somebody adds it.
-EMPTY = (
-    "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391",
-    "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813",
-)
-
-Entry = tuple[str, str]  # mode and object
-Entries = dict[bytes, Entry]
+EXCLUDE = "exclude"
+SPECIAL = b"\\*?["
 
 
-@dataclass(frozen=True)
-class Files:
-    """Which files it is about: git's patterns, which say where to look in a working tree, and the same as a question."""
-
-    specs: tuple[str, ...]
-    wanted: Callable[[bytes], bool]
-
-
-@dataclass(frozen=True)
-class Difference:
-    """The wanted files that a working tree made otherwise than a commit: as the tree and as the commit has them."""
-
-    paths: tuple[bytes, ...]
-    found: Found
-    theirs: Entries
-
-
-def compare(there: Repository, commit: str, once: str | None, files: Files) -> Difference:
-    """What differs from `commit`, but for files that are as `once` has them: an earlier state of the same, not caught up on."""
-    found = _look(there, files.specs)
-    here, theirs = found.files, listed(there.git, commit, files.wanted)
-    before = listed(there.git, once, files.wanted) if once else None
-    other = {path for path in {*here, *theirs} if here.get(path) != theirs.get(path)}
-    differ = (
-        path
-        for path in other
-        if (before is None or here.get(path) != before.get(path))
-        and _on_folders(there.place, path, other)
-        and (not _is_folder(there.place, path) or files.wanted(path + b"/any"))
-    )
-    return Difference(tuple(sorted(differ)), found, theirs)
-
-
-def put_on(there: Repository, given: Difference) -> None:
-    """Let the files that differ stand as the commit has them."""
-    differ, found, here = given.paths, given.found, given.found.files
-    if not differ:
+def put_on(there: Repository, stand: Mapping[bytes, Entry | None]) -> None:
+    """Let these files stand as said; None is that no file does."""
+    if not stand:
         return
-    new = [path for path in differ if path not in here and not found.in_the_way_of(path)]
-    told = [path for path in differ if path not in found.apart]
-    _note(there, given, {path: found.index.get(path) for path in told})
-    _look_away(there, {path: here.get(path) for path in told})
-    _write(there, differ, {path: given.theirs[path] for path in differ if path in given.theirs})
-    _intend(there, new)
+    folder = make_folder(there)
+    theirs = {path: entry for path, entry in stand.items() if entry}
+    looks = looks_of(there, theirs, folder / "theirs")
+    index, head = entries_of(there.git, stand), _at_head(there.git, stand)
+    stored = _as_stored(there, stand, index)
+    stood = tuple(
+        Stood(
+            path,
+            str(number) if look_of(there.place, path) is not None else None,
+            stored.get(path) is not None and stored.get(path) == head.get(path),
+            index.get(path),
+            stand[path],
+            looks.get(path),
+        )
+        for number, path in enumerate(stand)
+    )
+    save_note(there, Note(stood, _patterns(there)))
+    _hide(there, stood)
+    for one in stood:
+        if one.own is not None:
+            take_away(there.place, one.path, folder / "own" / one.own)
+    for path in looks:
+        put(folder / "theirs" / os.fsdecode(path), there.place, path)
 
 
 def take_off(there: Repository) -> tuple[bytes, ...]:
-    """Undo that: each file is as the index has it again. Those that somebody changed meanwhile stay; they are returned."""
-    place = there.git_dir / NOTE
-    try:
-        said = json.loads(place.read_text("ascii"))
-        theirs, here, index = (_entries(said[name]) for name in ("theirs", "here", "index"))
-    except FileNotFoundError:
-        return ()
-    except (ValueError, LookupError, TypeError, AttributeError):
-        place.unlink()  # Nobody of ours wrote that.
-        return ()
-    now = _as_stored(there, theirs, _only(theirs))
-    changed = [
-        path
-        for path in theirs
-        if now.get(path) not in (None, theirs[path])
-        or not _on_folders(there.place, path, theirs)
-        or (_is_folder(there.place, path) and not any(name.startswith(path + b"/") for name in theirs))
-    ]
-    tracked = _staged(there.git, theirs)
-    _mark(there.git, "--no-skip-worktree", tracked)
-    # Where the index is as it was left then, it becomes what it was before, unless it was committed.
-    as_left = [path for path in index if _is_as_left(tracked.get(path), here.get(path))]
-    born = there.git.ok("rev-parse", "--verify", "-q", "HEAD")
-    head = listed(there.git, "HEAD", lambda path: path in theirs) if born else {}
-    _tell(there, {p: here.get(p) if here.get(p) == head.get(p) else index[p] for p in as_left})
-    own = {
-        path: here.get(path) if path in as_left else tracked.get(path) or here.get(path) for path in theirs
-    }
-    back = [path for path in theirs if path not in changed]
-    _write(there, back, {path: entry for path, entry in _only(own).items() if path in back})
-    there.git.run("update-index", "-q", "--refresh", check=False)
-    place.unlink()
-    return tuple(changed)
+    """Undo that. A file that somebody wrote meanwhile stays as they wrote it; such files are returned.
 
-
-def _is_as_left(now: Entry | None, here: Entry | None) -> bool:
-    return now == here if here else now is None or now[1] in EMPTY
-
-
-def _only(entries: Mapping[bytes, Entry | None]) -> Entries:
-    return {path: entry for path, entry in entries.items() if entry}
-
-
-def listed(git: Git, commit: str, wanted: Callable[[bytes], bool]) -> Entries:
-    """The wanted files of a commit."""
-    found: Entries = {}
-    for entry in git.out("ls-tree", "-r", "-z", "--full-tree", commit).split(b"\0"):
-        about, _, path = entry.partition(b"\t")
-        if path and wanted(path):
-            mode, _, oid = about.decode("ascii").split(" ")
-            if mode != SUBMODULE:
-                found[path] = (mode, oid)
-    return found
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a working tree has: the files as git would store them and as its index has them; all that the index names; and
-    those of the files that it is not to be told of, because they are ignored or in conflict.
+    What stood there goes; the tree's own file comes back, as it was, or as a merge or a checkout has made it since.
     """
+    note = load_note(there)
+    if note is None:
+        return ()
+    _show(there, note)
+    now, own = entries_of(there.git, {one.path for one in note.stood}), there.standing_dir / "own"
+    paths = {one.path for one in note.stood}
+    written: set[bytes] = set()
+    made: list[bytes] = []
+    # What is in a folder before the folder: in its place there may have been a file.
+    for one in reversed(note.stood):
+        look = look_of(there.place, one.path)
+        if one.own is not None and not os.path.lexists(own / one.own):
+            continue  # It was never moved, or is back already.
+        free = on_folders(there.place, one.path, paths) and not is_folder(there.place, one.path)
+        if not free or look not in (None, one.seen):
+            written.add(one.path)
+        elif look is not None:
+            take_away(there.place, one.path)
+    for one in note.stood:
+        if one.path in written:
+            _keep_beside(there, one, own)
+        elif look_of(there.place, one.path) is None:
+            made += _bring_back(there, one, now.get(one.path), own)
+    _feed(there.git, "checkout-index", "-f", "-z", "--stdin", paths=made)
+    there.git.run("update-index", "-q", "--refresh", check=False)
+    clear(there.standing_dir)
+    return tuple(sorted(written))
 
-    files: Entries
-    index: Entries
-    tracked: frozenset[bytes]
-    apart: frozenset[bytes]
 
-    def in_the_way_of(self, path: bytes) -> bool:
-        """Whether the index has a folder of this path as something else, or this path as a folder: it has no room for both."""
-        parts = path.split(b"/")
-        above = {b"/".join(parts[:depth]) for depth in range(1, len(parts))}
-        return any(name in above or name.startswith(path + b"/") for name in self.tracked)
+@contextlib.contextmanager
+def suspended(there: Repository) -> Iterator[None]:
+    """The tree's own files while this lasts, for whoever saves its work."""
+    note = load_note(there) if is_standing(there) else None
+    if note is None:
+        yield
+        return
+    written = take_off(there)
+    try:
+        yield
+    finally:
+        put_on(there, {one.path: one.theirs for one in note.stood if one.path not in written})
 
 
-def _look(there: Repository, specs: Sequence[str]) -> Found:
-    def find(*what: str) -> frozenset[bytes]:
-        how = ("ls-files", "-z", *what, "--full-name", "--", *specs)
-        return _names(there.git.out(*how, env={"GIT_LITERAL_PATHSPECS": "0"}))
+def settings(there: Repository) -> list[tuple[str, str]]:
+    """Git configuration for whoever works there meanwhile; without it git still commits nothing of it, but may refuse to merge."""
+    if not is_standing(there):
+        return []
+    return [
+        ("core.sparseCheckout", "true"),
+        ("core.sparseCheckoutCone", "false"),
+        ("sparse.expectFilesOutsideOfPatterns", "true"),
+        ("core.excludesFile", str(there.standing_dir / EXCLUDE)),
+    ]
 
-    # A repository within this one ends with a slash: no work can bring it.
-    names = frozenset(name for name in find("-c", "-o") if not name.endswith(b"/"))
-    conflicts = {entry.partition(b"\t")[2] for entry in find("-u")}
-    ignored = find("-o") - find("-o", "--exclude-standard")
-    index = _staged(there.git, names)
-    return Found(
-        _as_stored(there, names, index),
-        index,
-        _names(there.git.out("ls-files", "-z")),
-        frozenset(conflicts | ignored),
+
+# Taking back
+
+
+def _bring_back(there: Repository, one: Stood, now: Entry | None, own: Path) -> list[bytes]:
+    """The tree's own file; the paths that are to be as the index has them instead, because git has moved on."""
+    moved_on = now != one.index
+    if one.own is None:
+        return [one.path] if moved_on and now else []
+    if moved_on and one.committed:
+        return [one.path] if now else []
+    put(own / one.own, there.place, one.path)
+    return []
+
+
+def _keep_beside(there: Repository, one: Stood, own: Path) -> None:
+    """What was nowhere else is put beside what somebody wrote."""
+    if one.own is None or one.committed or not os.path.lexists(own / one.own):
+        return
+    for number in range(100):
+        beside = one.path + b".own" + (str(number).encode() if number else b"")
+        if lstat(there.place, beside) is None and on_folders(there.place, beside):
+            put(own / one.own, there.place, beside)
+            return
+
+
+def _show(there: Repository, note: Note) -> None:
+    """Git looks at all of it again."""
+    place = there.git_dir / "info" / "sparse-checkout"
+    if note.patterns is None:
+        place.unlink(missing_ok=True)
+    else:
+        place.write_text(note.patterns, "utf-8", "surrogateescape")
+    # A file that was renamed meanwhile took its mark along.
+    hidden = (
+        _tagged(there.git, b"S") if note.patterns is None else {one.path for one in note.stood if one.index}
+    )
+    _feed(
+        there.git,
+        "update-index",
+        "--no-skip-worktree",
+        "-z",
+        "--stdin",
+        paths=hidden & _tagged(there.git, b"S"),
     )
 
 
-def _names(out: bytes) -> frozenset[bytes]:
-    return frozenset(name for name in out.split(b"\0") if name)
+def _hide(there: Repository, stood: Iterable[Stood]) -> None:
+    """Outside of the sparse checkout, and ignored."""
+    lines = [b"/" + _escaped(one.path) for one in stood]
+    before = _patterns(there)
+    place = there.git_dir / "info" / "sparse-checkout"
+    place.parent.mkdir(exist_ok=True)
+    said = (before if before is not None else "/*\n").encode("utf-8", "surrogateescape")
+    place.write_bytes(said.rstrip(b"\n") + b"\n" + b"".join(b"!" + line + b"\n" for line in lines))
+    ignored = _persons_excludes(there) + b"\n" + b"".join(line + b"\n" for line in lines)
+    (there.standing_dir / EXCLUDE).write_bytes(ignored)
+    _feed(
+        there.git,
+        "update-index",
+        "--skip-worktree",
+        "-z",
+        "--stdin",
+        paths=[o.path for o in stood if o.index],
+    )
 
 
-def _as_stored(there: Repository, paths: Iterable[bytes], known: Entries) -> Entries:
-    """What git would store of the files that are there. It leaves the line ends of a file alone that is `known` with such."""
-    present = sorted(path for path in paths if _is_file(there.place, path))
+def _patterns(there: Repository) -> str | None:
+    """Those of a sparse checkout, if it is one."""
+    if there.git.text("config", "--type=bool", "--default=false", "core.sparseCheckout") != "true":
+        return None
+    with contextlib.suppress(FileNotFoundError):
+        return (there.git_dir / "info" / "sparse-checkout").read_text("utf-8", "surrogateescape")
+    return None
+
+
+def _persons_excludes(there: Repository) -> bytes:
+    asked = there.git.run("config", "--type=path", "core.excludesFile", check=False).out.decode().strip()
+    env = there.git.env
+    usual = Path(env.get("XDG_CONFIG_HOME") or Path(env.get("HOME", "/"), ".config"), "git", "ignore")
+    with contextlib.suppress(OSError):
+        return (Path(asked) if asked else usual).read_bytes()
+    return b""
+
+
+def _escaped(path: bytes) -> bytes:
+    """As a pattern that means this path alone."""
+    said = b"".join(b"\\" + bytes([c]) if c in SPECIAL else bytes([c]) for c in path)
+    return said[:-1] + b"\\ " if said.endswith(b" ") else said
+
+
+def _as_stored(there: Repository, paths: Iterable[bytes], index: Entries) -> Entries:
+    """What git would store of those files that the index has."""
+    present = [path for path in paths if path in index and look_of(there.place, path) is not None]
     if not present:
         return {}
     with scratch_index(there, copied=False) as scratch:
-        scratch.index_info(_lines(known))
+        scratch.index_info(lines_of({path: index[path] for path in present}))
         scratch.add(present)
-        return _staged(scratch.git, present, {"GIT_INDEX_FILE": str(scratch.index)})
+        return entries_of(there.git, present, {"GIT_INDEX_FILE": str(scratch.index)})
 
 
-def _is_file(top: Path, path: bytes) -> bool:
-    found = lstat(top, path) if _on_folders(top, path) else None
-    return found is not None and not stat.S_ISDIR(found.st_mode)
+def _at_head(git: Git, paths: Iterable[bytes]) -> Entries:
+    wanted = set(paths)
+    return (
+        listed(git, "HEAD", lambda path: path in wanted)
+        if git.ok("rev-parse", "-q", "--verify", "HEAD")
+        else {}
+    )
 
 
-def _is_folder(top: Path, path: bytes) -> bool:
-    found = lstat(top, path) if _on_folders(top, path) else None
-    return found is not None and stat.S_ISDIR(found.st_mode)
+def _tagged(git: Git, tag: bytes) -> set[bytes]:
+    entries = git.out("ls-files", "-z", "-t").split(b"\0")
+    return {entry[2:] for entry in entries if entry[:1] == tag}
 
 
-def _on_folders(top: Path, path: bytes, going: Iterable[bytes] = ()) -> bool:
-    """Whether all above `path` are folders, or not there, or going: what is reached through a link is somebody else's."""
-    parts = path.split(b"/")
-    for depth in range(1, len(parts)):
-        above = b"/".join(parts[:depth])
-        found = lstat(top, above)
-        if found is None or above in going:
-            return True
-        if not stat.S_ISDIR(found.st_mode):
-            return False
-    return True
-
-
-def _staged(git: Git, paths: Iterable[bytes], env: Mapping[str, str] | None = None) -> Entries:
-    """The entries of the index for those of the paths that it has, where they are in no conflict."""
-    wanted, found = set(paths), Entries()
-    for entry in git.out("ls-files", "-z", "-s", env=env).split(b"\0"):
-        about, _, path = entry.partition(b"\t")
-        if path in wanted:
-            mode, oid, stage = about.decode("ascii").split(" ")
-            if stage == "0":
-                found[path] = (mode, oid)
-    return found
-
-
-def _look_away(there: Repository, own: Mapping[bytes, Entry | None]) -> None:
-    """The index gets the tree's own version, staged or not, and does not compare it with the file any more."""
-    _tell(there, own)
-    _mark(there.git, "--skip-worktree", _only(own))
-
-
-def _tell(there: Repository, entries: Mapping[bytes, Entry | None]) -> None:
-    if entries:
-        lines = _lines({path: entry or (GONE, there.zero) for path, entry in entries.items()})
-        fed = b"".join(line + b"\0" for line in lines)
-        there.git.run("update-index", "-z", "--replace", "--index-info", input=fed)
-
-
-def _lines(entries: Entries) -> list[bytes]:
-    return [b"%s %s\t%s" % (mode.encode(), oid.encode(), path) for path, (mode, oid) in entries.items()]
-
-
-def _write(there: Repository, paths: Iterable[bytes], entries: Entries) -> None:
-    """The files at `paths` go; `entries` come. Only git writes: it follows no link out of the tree."""
-    for path in paths:
-        _remove(there.place, path)
-    with scratch_index(there, copied=False) as scratch:
-        scratch.index_info(
-            [b"%s %s\t%s" % (m.encode(), o.encode(), path) for path, (m, o) in entries.items()]
-        )
-        scratch.run("checkout-index", "-f", "-z", "--stdin", input=b"".join(path + b"\0" for path in entries))
-
-
-def _remove(top: Path, path: bytes) -> None:
-    """A file and the folders that it leaves empty."""
-    if not _is_file(top, path):
-        return
-    place = top / os.fsdecode(path)
-    with contextlib.suppress(OSError):
-        place.unlink()
-    for folder in place.parents:
-        if folder == top:
-            return
-        try:
-            folder.rmdir()
-        except OSError:
-            return
-
-
-def _intend(there: Repository, paths: Sequence[bytes]) -> None:
-    """Files that the tree's own version does not have: nobody finds them new, and nobody commits them."""
-    how = ("--intent-to-add", "--force", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul")
-    _feed(there.git, "add", *how, paths=paths)
-    _mark(there.git, "--skip-worktree", paths)
-
-
-def _mark(git: Git, flag: str, paths: Iterable[bytes]) -> None:
-    _feed(git, "update-index", flag, "-z", "--stdin", paths=list(paths))
-
-
-def _feed(git: Git, *command: str, paths: Sequence[bytes]) -> None:
-    if paths:
-        git.run(*command, input=b"".join(path + b"\0" for path in paths))
-
-
-def _note(there: Repository, given: Difference, index: Mapping[bytes, Entry | None]) -> None:
-    here, theirs = given.found.files, given.theirs
-    said = {
-        "theirs": {os.fsdecode(path): theirs.get(path) for path in given.paths},
-        "here": {os.fsdecode(path): here[path] for path in given.paths if path in here},
-        "index": {os.fsdecode(path): entry for path, entry in index.items()},
-    }
-    draft = there.git_dir / f"{NOTE}.new"
-    draft.write_text(json.dumps(said), "ascii")
-    draft.replace(there.git_dir / NOTE)
-
-
-def _entries(said: Mapping[str, list[str] | None]) -> dict[bytes, Entry | None]:
-    """Of paths in the tree alone, whoever wrote them down."""
-    found: dict[bytes, Entry | None] = {}
-    for path, entry in said.items():
-        if not {"", ".", "..", ".git"} & set(path.lower().split("/")):
-            mode, oid = entry or ("", "")
-            found[os.fsencode(path)] = (mode, oid) if entry else None
-    return found
+def _feed(git: Git, *command: str, paths: Iterable[bytes]) -> None:
+    fed = b"".join(path + b"\0" for path in paths)
+    if fed:
+        git.run(*command, input=fed)

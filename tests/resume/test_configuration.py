@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gitgate.service.bylaws import lift
 from resuming import Agent, until
 from testbed.command import Command
 from testbed.repositories import Clone
@@ -77,9 +78,13 @@ def test_the_protected_branchs_stands(
     tip = server.git("rev-parse", "feature")
     assert server.git("log", "-1", "--format=%s", tip) == "Done"
     names = server.git("diff-tree", "-r", "--name-status", f"{tip}~1", tip).split("\n")
-    assert names == ["A\t.mcp.json", "A\tsrc/CLAUDE.md", "M\tsrc/code"]
+    assert names == ["A\t.mcp.json", "M\tsrc/code"]
     assert server.git("show", f"{tip}:.claude/settings.json") == PLANTED[".claude/settings.json"].strip()
-    assert not Path((agent.folder / "pwd").read_text().strip()).exists()
+    place = Path((agent.folder / "pwd").read_text().strip())
+    assert Clone(place).git("status", "--porcelain", "-uall") == "?? src/CLAUDE.md", (
+        "it was not committed before, either"
+    )
+    assert (place / "src/CLAUDE.md").read_text() == PLANTED["src/CLAUDE.md"]
 
 
 def test_the_agents_own_directory_is_left_alone(repo: Clone, agent: Agent, cli: Command) -> None:
@@ -160,5 +165,59 @@ def test_a_runner_that_is_killed(bare: Clone, ann: Clone, bob: Clone, agent: Age
         ".claude/guard.sh"
     ]
     names = bob.git("diff-tree", "-r", "--name-status", "feature~1", "feature").split("\n")
-    assert names == ["A\t.mcp.json", "A\tsrc/CLAUDE.md", "M\tsrc/code"]
-    assert not place.exists()
+    assert names == ["A\t.mcp.json", "M\tsrc/code"]
+    assert Clone(place).git("status", "--porcelain", "-uall") == "?? src/CLAUDE.md"
+
+
+@pytest.mark.slow
+def test_a_gate_asked_there_is_resumed_elsewhere_meanwhile(
+    bare: Clone, ann: Clone, bob: Clone, agent: Agent, cli: Command
+) -> None:
+    """Two agents of one working tree would lift it under each other: the second gets a tree of its own."""
+    folder = agent.folder
+    wait = "for i in $(seq 100); do [ -e {}/{} ] && break; sleep 0.1; done"
+    first = f"git gate ask 'And now?' --agent scripted --no-push > {folder}/next; {wait.format(folder, 'go')}; pwd > {folder}/one; cat .claude/settings.json > {folder}/later"
+    second = f"pwd > {folder}/two; cat .claude/settings.json > {folder}/second"
+    agent.does(f"if [ ! -e {folder}/next ]; then {first}; else {second}; fi")
+    gate = ask_elsewhere(ann, bob, cli)
+    answer(cli, gate, bob)
+    running = cli.start("resume", gate, cwd=bob.path)
+    until(lambda: (folder / "next").exists() and (folder / "next").read_text().endswith("\n"))
+    follows = (folder / "next").read_text().strip()
+    cli.quick("respond", follows, "Go", "--no-push", cwd=bob.path, code=0)
+    cli.quick("resume", follows, cwd=bob.path, code=0)
+    (folder / "go").touch()
+    running.communicate(timeout=30)
+    assert (folder / "one").read_text() != (folder / "two").read_text()
+    assert (
+        (folder / "later").read_text() == (folder / "second").read_text() == TRUSTED[".claude/settings.json"]
+    )
+
+
+def test_a_working_tree_that_cannot_be_given_back_stays(
+    bare: Clone, ann: Clone, bob: Clone, agent: Agent, cli: Command
+) -> None:
+    """Another git holds its index: nobody removes what git does not look at; later it is found as it was."""
+    agent.does('echo mine > .claude/settings.json; touch "$(git rev-parse --git-dir)/index.lock"')
+    gate = ask_elsewhere(ann, bob, cli)
+    answer(cli, gate, bob)
+    said = cli.quick("resume", gate, cwd=bob.path, code=0)
+    place = worktree(bob, gate)
+    assert f"files that stand for others remain in {place}" in said.err
+    assert (place / ".claude/settings.json").read_text() == "mine\n"
+    there = Clone(place)
+    Path(there.git("rev-parse", "--git-dir"), "index.lock").unlink()
+    assert lift(there.repository) == (".claude/settings.json",)
+    assert (place / ".mcp.json").read_text() == PLANTED[".mcp.json"]
+
+
+def test_a_sparse_checkout_loses_nothing(
+    bare: Clone, ann: Clone, bob: Clone, agent: Agent, cli: Command
+) -> None:
+    """What it holds back is not taken for deleted, and no commit takes it away."""
+    agent.does("echo done > src/code; git commit -qam Done")
+    gate = ask_elsewhere(ann, bob, cli)
+    answer(cli, gate, bob)
+    bob.git("sparse-checkout", "set", "src")
+    cli.quick("resume", gate, cwd=bob.path, code=0)
+    assert bob.git("diff", "--name-status", "feature~1", "feature") == "A\t.mcp.json\nM\tsrc/code"

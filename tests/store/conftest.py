@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import pytest
 
+from gitgate.store.drivers import as_environment
+from gitgate.store.standing import settings
 from servers import HttpServer, SshServer
 from sharing import Place, make_place
 from testbed.repositories import Clone
@@ -46,3 +49,22 @@ def place(
 def near(bare: Clone, clone_of: Callable[..., Clone]) -> Place:
     """A server by path: for what does not depend on the way there."""
     return make_place(bare, clone_of, str(bare.path))
+
+
+@pytest.fixture
+def branch(repo: Clone) -> Clone:
+    """On a branch that has not changed anything yet; `main` has rules, in the middle of the tree as well."""
+    repo.commit("rules", rules="main\n", **{"conf/hook": "main\n", "sub/rules": "main\n", "code": "main\n"})
+    repo.git("checkout", "-q", "-b", "side")
+    return repo
+
+
+@pytest.fixture
+def git_of_agents(branch: Clone, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """From now on git is set up as it is for an agent that works there meanwhile."""
+
+    def set_up() -> None:
+        for name, value in as_environment(settings(branch.repository), os.environ).items():
+            monkeypatch.setenv(name, value)
+
+    return set_up

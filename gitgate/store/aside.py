@@ -1,0 +1,219 @@
+"""Store: files of a working tree that were put aside, in a folder beside its index, and what was put in their places.
+
+Everything here can be stopped at any moment: a file is at its place or in the folder, whole, and the note that says which
+was where is complete before the first one moves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import shutil
+import stat
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from ..core.values import dataclass
+from ..errors import WorkFailed
+from .leftout import lstat, printable
+from .repository import Repository
+
+NOTE, DRAFT = "note.json", "note.new"
+OID = frozenset("0123456789abcdef")
+
+Entry = tuple[str, str]  # mode and object, as an index has them
+
+
+@dataclass(frozen=True)
+class Stood:
+    """A file that another one stands for. `own`: under which name it was put aside, if there was one.
+
+    `committed`: HEAD had just that, so that nothing of it could be lost; `index`: what the index had; `theirs`: what stands
+    there, and `seen`: what that looks like.
+    """
+
+    path: bytes
+    own: str | None
+    committed: bool
+    index: Entry | None
+    theirs: Entry | None
+    seen: str | None
+
+
+@dataclass(frozen=True)
+class Note:
+    """All of them, and the patterns of a sparse checkout as they were (None: there were none)."""
+
+    stood: tuple[Stood, ...]
+    patterns: str | None
+
+
+def is_standing(there: Repository) -> bool:
+    return os.path.lexists(there.standing_dir / NOTE)
+
+
+def make_folder(there: Repository) -> Path:
+    """Empty, our own, and no link to anywhere."""
+    folder = there.standing_dir
+    if is_standing(there):
+        raise WorkFailed(f"files stand there for others yet: {folder}", hint="git gate doctor")
+    clear(folder)
+    folder.mkdir(mode=0o700)
+    (folder / "own").mkdir()
+    (folder / "theirs").mkdir()
+    return folder
+
+
+def clear(folder: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        if stat.S_ISDIR(folder.lstat().st_mode):
+            shutil.rmtree(folder)
+        else:
+            folder.unlink()
+
+
+def save_note(there: Repository, note: Note) -> None:
+    said = {
+        "stood": [
+            {
+                "path": os.fsdecode(one.path),
+                "own": one.own,
+                "committed": one.committed,
+                "index": one.index,
+                "theirs": one.theirs,
+                "seen": one.seen,
+            }
+            for one in note.stood
+        ],
+        "patterns": note.patterns,
+    }
+    draft = there.standing_dir / DRAFT
+    how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    with os.fdopen(os.open(draft, how, 0o600), "w", encoding="ascii") as out:
+        json.dump(said, out)
+        out.flush()
+        os.fsync(out.fileno())
+    draft.replace(there.standing_dir / NOTE)
+
+
+def load_note(there: Repository) -> Note | None:
+    """What was noted; None where nothing was. An unreadable one is an error: what it said is not to be guessed."""
+    place = there.standing_dir / NOTE
+    try:
+        said = json.loads(place.read_text("ascii"))
+        return Note(tuple(map(_stood, said["stood"])), _text(said["patterns"]))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as wrong:
+        raise WorkFailed(
+            f"{place} cannot be read: {wrong}",
+            hint=f"files of that working tree are in {place.parent / 'own'}: put them back, and remove {place.parent}",
+        ) from wrong
+
+
+def _stood(said: Mapping[str, object]) -> Stood:
+    own = said["own"]
+    if own is not None and not (isinstance(own, str) and own.isdecimal()):
+        raise ValueError("a name of a file put aside is a number")
+    index, theirs, seen = _entry(said["index"]), _entry(said["theirs"]), _text(said["seen"])
+    return Stood(_path(said["path"]), own, bool(said["committed"]), index, theirs, seen)
+
+
+def _path(said: object) -> bytes:
+    """In the tree, whoever wrote it down."""
+    if not isinstance(said, str) or "\0" in said or {"", ".", "..", ".git"} & set(said.lower().split("/")):
+        raise ValueError(f"no path in a working tree: {said!r}")
+    return os.fsencode(said)
+
+
+def _entry(said: object) -> Entry | None:
+    if said is None:
+        return None
+    if not isinstance(said, list) or not all(isinstance(part, str) for part in said):
+        raise ValueError("an entry is a mode and an object")
+    mode, oid = said
+    if not mode.isdecimal() or len(oid) not in (40, 64) or not set(oid) <= OID:
+        raise ValueError("an entry is a mode and an object")
+    return mode, oid
+
+
+def _text(said: object) -> str | None:
+    if said is not None and not isinstance(said, str):
+        raise ValueError("expected text")
+    return said
+
+
+def look_of(top: Path, path: bytes) -> str | None:
+    """What is at a path, byte for byte, in a word; None where no file is."""
+    found = lstat(top, path) if on_folders(top, path) else None
+    place = top / os.fsdecode(path)
+    if found is None or stat.S_ISDIR(found.st_mode):
+        return None
+    if stat.S_ISLNK(found.st_mode):
+        return f"link {printable(os.fsencode(place.readlink()))}"
+    if not stat.S_ISREG(found.st_mode):
+        return "something else"
+    with place.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return f"{'program' if found.st_mode & 0o100 else 'file'} {digest}"
+
+
+def is_folder(top: Path, path: bytes) -> bool:
+    found = lstat(top, path) if on_folders(top, path) else None
+    return found is not None and stat.S_ISDIR(found.st_mode)
+
+
+def on_folders(top: Path, path: bytes, going: Iterable[bytes] = ()) -> bool:
+    """Whether all above `path` are folders, or not there, or going: what is reached through a link is somebody else's."""
+    parts = path.split(b"/")
+    for depth in range(1, len(parts)):
+        above = b"/".join(parts[:depth])
+        found = lstat(top, above)
+        if found is None or above in going:
+            return True
+        if not stat.S_ISDIR(found.st_mode):
+            return False
+    return True
+
+
+def move(source: Path, target: Path) -> None:
+    """By renaming; between file systems by a copy that is whole before it has the name."""
+    try:
+        source.rename(target)
+    except OSError as failed:
+        if failed.errno != errno.EXDEV:
+            raise
+        new = target.with_name(f".{target.name[:200]}.gitgate-new")
+        try:
+            shutil.copy2(source, new, follow_symlinks=False)
+            new.rename(target)
+        except BaseException:
+            new.unlink(missing_ok=True)
+            raise
+        source.unlink()
+
+
+def take_away(top: Path, path: bytes, to: Path | None = None) -> None:
+    """Move a file away, or remove it, and the folders that it leaves empty."""
+    place = top / os.fsdecode(path)
+    if to is None:
+        place.unlink()
+    else:
+        move(place, to)
+    for folder in place.parents:
+        if folder == top:
+            return
+        try:
+            folder.rmdir()
+        except OSError:
+            return
+
+
+def put(source: Path, top: Path, path: bytes) -> None:
+    """A file to a place where none is."""
+    place = top / os.fsdecode(path)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    move(source, place)

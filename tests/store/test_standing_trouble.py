@@ -1,0 +1,310 @@
+"""Files that stand for others: what cannot stand, what is ended in the middle, and what somebody forged."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gitgate.errors import WorkFailed
+from gitgate.store import aside, standing
+from gitgate.store.standing import put_on
+from store.hard_cases import listing, status
+from store.standings import Change, changed, folder_instead, look, off, on, shapes
+from testbed.repositories import Clone
+
+# What nothing can be done about
+
+
+def test_a_conflict_is_left_alone(branch: Clone) -> None:
+    """Files in conflict are named, and stay so."""
+    changed(branch)
+    branch.git("checkout", "-q", "-b", "other", "main")
+    branch.commit(rules="other\n")
+    branch.git("checkout", "-q", "side")
+    branch.git("merge", "-q", "other", check=False)
+    before, said = listing(branch.path), status(branch.path)
+    found = look(branch)
+    assert "rules is in conflict" in found.odd
+    put_on(branch.repository, found.stand)
+    assert (branch.path / "rules").read_text() == before["rules"][1].decode()
+    assert off(branch) == set()
+    assert (listing(branch.path), status(branch.path)) == (before, said)
+
+
+def submodule(branch: Clone) -> None:
+    branch.git("rm", "-q", "-r", "conf")
+    branch.git("update-index", "--add", "--cacheinfo", f"160000,{branch.git('rev-parse', 'HEAD')},conf")
+    (branch.path / "conf").mkdir()
+
+
+def nested(branch: Clone) -> None:
+    branch.git("init", "-q", "conf/own")
+    Clone(branch.path / "conf/own").commit("its own", rules="x")
+
+
+def sparse(branch: Clone) -> None:
+    branch.git("sparse-checkout", "set", "sub")
+
+
+def several_lines(branch: Clone) -> None:
+    branch.write("conf/a\nb", "side\n")
+
+
+def named_as_a_folder(branch: Clone) -> None:
+    folder_instead(branch)
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        (submodule, "conf is a submodule"),
+        (nested, "conf/own/ is a repository of its own"),
+        (sparse, "conf/hook is held back by a sparse checkout"),
+        (several_lines, "has a name of several lines"),
+        (named_as_a_folder, "rules is a folder"),
+    ],
+)
+def test_what_cannot_stand_is_said(branch: Clone, change: Change, word: str) -> None:
+    """And it is as it was afterwards, whatever else stood."""
+    change(branch)
+    before, said = listing(branch.path), status(branch.path)
+    found = look(branch)
+    assert any(word in one for one in found.odd), found.odd
+    put_on(branch.repository, found.stand)
+    off(branch)
+    assert (listing(branch.path), status(branch.path)) == (before, said)
+
+
+def test_a_sparse_checkout_stays_one(branch: Clone, git_of_agents: Callable[[], None]) -> None:
+    """Other files stand beside what it holds back, and an agent's commit takes nothing away."""
+    branch.commit(**{"sub/rules": "side\n"})
+    branch.git("sparse-checkout", "set", "sub")
+    patterns = (branch.path / ".git/info/sparse-checkout").read_text()
+    assert on(branch) == {"sub/rules"}
+    git_of_agents()
+    branch.write("sub/code", "worked\n")
+    branch.git("add", "-A")
+    branch.git("commit", "-qam", "work")
+    assert branch.git("show", "--name-status", "--format=") == "A\tsub/code"
+    off(branch)
+    assert (branch.path / ".git/info/sparse-checkout").read_text() == patterns
+    assert (branch.path / "sub/rules").read_text() == "side\n"
+    assert not (branch.path / "conf").exists()
+
+
+def test_attributes_of_the_branch_change_nothing_of_it(branch: Clone) -> None:
+    """A branch that has the files written otherwise, and changes no more, has them otherwise."""
+    branch.commit(**{".gitattributes": "rules text eol=crlf\n"})
+    (branch.path / "rules").unlink()
+    branch.git("checkout", "--", "rules")
+    assert (branch.path / "rules").read_bytes() == b"main\r\n"
+    assert on(branch) == {"rules"}
+    assert (branch.path / "rules").read_bytes() == b"main\n"
+    off(branch)
+    assert (branch.path / "rules").read_bytes() == b"main\r\n"
+
+
+def test_a_link_that_leads_elsewhere_is_said(branch: Clone) -> None:
+    """What it leads to is the branch's own."""
+    branch.git("checkout", "-q", "main")
+    (branch.path / "conf/led").symlink_to("../code")
+    (branch.path / "conf/near").symlink_to("hook")
+    branch.commit()
+    branch.git("checkout", "-q", "side")
+    branch.git("merge", "-q", "main")
+    assert look(branch).odd == ("conf/led leads elsewhere",)
+
+
+def test_a_link_leads_nowhere(branch: Clone, tmp_path: Path) -> None:
+    """A folder that the branch made a link out of the tree: what it leads to is not touched."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "rules").write_text("somebody's\n")
+    branch.git("rm", "-q", "-r", "sub")
+    (branch.path / "sub").symlink_to(outside)
+    branch.commit()
+    assert on(branch) == set()
+    assert look(branch, once=None).odd == ("sub/rules is behind a link",)
+    assert (outside / "rules").read_text() == "somebody's\n"
+    assert (branch.path / "sub").is_symlink()
+
+
+def test_a_link_made_meanwhile_leads_nowhere(branch: Clone, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "rules").write_text("main\n")
+    branch.commit(**{"sub/rules": "side\n"})
+    assert on(branch) == {"sub/rules"}
+    (branch.path / "sub/rules").unlink()
+    (branch.path / "sub").rmdir()
+    (branch.path / "sub").symlink_to(outside)
+    assert off(branch) == {"sub/rules"}
+    assert (outside / "rules").read_text() == "main\n"
+
+
+def test_names_that_are_no_text(branch: Clone, git_of_agents: Callable[[], None]) -> None:
+    """Neither UTF-8 nor free of what means something in a pattern."""
+    names = [b"conf/\xff", b"conf/a*[b]?\\", b"conf/ends ", b"conf/#!x", "conf/ü".encode()]
+    for name in names:
+        (branch.path / os.fsdecode(name)).write_text("side\n")
+    (branch.path / "conf/ab").write_text("side\n")
+    branch.commit()
+    for name in names[:2]:
+        (branch.path / os.fsdecode(name)).unlink()
+    before = listing(branch.path)
+    found = look(branch)
+    assert set(found.stand) == {*names[2:], b"conf/ab"}
+    put_on(branch.repository, found.stand)
+    git_of_agents()
+    assert branch.git("status", "--porcelain").count("\n") == 1
+    off(branch)
+    assert listing(branch.path) == before
+
+
+# Ended in the middle
+
+
+class Killed(BaseException):
+    """As a process is killed: nothing of ours runs any more."""
+
+
+def dies_at(monkeypatch: pytest.MonkeyPatch, number: int, error: type[BaseException]) -> None:
+    """Whatever moves, writes or asks git of it fails from the given call on."""
+    count = iter(range(10_000))
+    over = False
+
+    def limited(whole: Callable[..., object]) -> Callable[..., object]:
+        def act(*given: object, **named: object) -> object:
+            nonlocal over
+            over = over or next(count) >= number
+            if over:
+                raise error(28, "No space left on device") if error is OSError else error
+            return whole(*given, **named)
+
+        return act
+
+    for name in ("take_away", "put", "_feed", "save_note"):
+        monkeypatch.setattr(standing, name, limited(getattr(standing, name)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("error", [Killed, OSError])
+@pytest.mark.parametrize("act", ["on", "off"])
+@shapes
+def test_stopped_at_any_step(
+    branch: Clone,
+    change: Change,
+    stand: set[str],
+    act: str,
+    error: type[BaseException],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Killed, or out of room, at whatever step: the next to come finds everything, and puts it back as it was."""
+    change(branch)
+    before, said = listing(branch.path), status(branch.path)
+    for number in range(12):
+        if act == "off":
+            on(branch)
+        with monkeypatch.context() as patched:
+            dies_at(patched, number, error)
+            with contextlib.suppress(Killed, OSError):
+                on(branch) if act == "on" else off(branch)
+        assert off(branch) == set()
+        assert (listing(branch.path), status(branch.path)) == (before, said), number
+
+
+def test_between_file_systems(branch: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rename is not possible there; a copy that fails leaves what it was to replace."""
+    changed(branch)
+    (branch.path / "conf/link").symlink_to("hook")
+    before = listing(branch.path)
+
+    def far(self: Path, target: Path) -> None:
+        raise OSError(errno.EXDEV, "other device")
+
+    real = Path.rename
+    monkeypatch.setattr(
+        Path,
+        "rename",
+        lambda self, to: real(self, to) if self.name.endswith("gitgate-new") else far(self, to),
+    )
+    on(branch)
+    assert (branch.path / "rules").read_text() == "main\n"
+    off(branch)
+    assert listing(branch.path) == before
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        '{"stood": 3, "patterns": null}',
+        "[" * 100_000,
+        '{"stood": [{"path": "../x", "own": null, "committed": true, "index": null, "theirs": null, "seen": null}], "patterns": null}',
+        '{"stood": [{"path": "a/.GIT/x", "own": null, "committed": true, "index": null, "theirs": null, "seen": null}], "patterns": null}',
+        '{"stood": [{"path": "a\\u0000", "own": null, "committed": true, "index": null, "theirs": null, "seen": null}], "patterns": null}',
+        '{"stood": [{"path": "a", "own": "../a", "committed": true, "index": null, "theirs": null, "seen": null}], "patterns": null}',
+        '{"stood": [{"path": "a", "own": null, "committed": true, "index": ["100644", "-x"], "theirs": null, "seen": null}], "patterns": null}',
+    ],
+)  # fmt: skip
+def test_a_forged_note_moves_nothing(branch: Clone, note: str) -> None:
+    """It is an error that says where the files are; what it says is not guessed."""
+    changed(branch)
+    on(branch)
+    (branch.repository.standing_dir / aside.NOTE).write_text(note)
+    before = listing(branch.path)
+    with pytest.raises(WorkFailed, match="cannot be read"):
+        off(branch)
+    assert listing(branch.path) == before
+
+
+def test_a_link_in_the_folders_place_is_not_followed(branch: Clone, tmp_path: Path) -> None:
+    changed(branch)
+    branch.repository.standing_dir.symlink_to(tmp_path)
+    before = set(tmp_path.iterdir())
+    on(branch)
+    assert set(tmp_path.iterdir()) == before
+    off(branch)
+    assert (branch.path / "rules").read_text() == "side\n"
+
+
+def test_an_empty_file_is_a_file(branch: Clone, git_of_agents: Callable[[], None]) -> None:
+    branch.git("checkout", "-q", "main")
+    branch.commit(**{"conf/keep": ""})
+    branch.git("checkout", "-q", "side")
+    branch.git("merge", "-q", "main")
+    branch.git("rm", "-q", "conf/keep")
+    branch.commit()
+    assert on(branch) == {"conf/keep"}
+    git_of_agents()
+    branch.git("checkout", "-q", "main")
+    off(branch)
+    assert branch.git("status", "--porcelain") == ""
+
+
+def test_many_files_take_no_square_of_their_number(branch: Clone) -> None:
+    """Two thousand of them: each is looked for once, not once for each other."""
+    for number in range(2000):
+        branch.write(f"conf/{number}", "side\n")
+    found = look(branch)
+    seen = 0
+
+    class Counted(bytes):
+        def __eq__(self, other: object) -> bool:
+            nonlocal seen
+            seen += 1
+            return bytes.__eq__(self, other)
+
+        __hash__ = bytes.__hash__
+
+    put_on(branch.repository, {Counted(path): entry for path, entry in found.stand.items()})
+    off(branch)
+    assert seen < 100_000
