@@ -60,7 +60,7 @@ def answer(cli: Command, gate: str, bob: Clone) -> None:
     cli.quick("sync", cwd=bob.path, code=0)
 
 
-@pytest.mark.parametrize("where", ["server", "clone"])
+@pytest.mark.parametrize("where", [pytest.param("server", marks=pytest.mark.slow), "clone"])
 def test_the_protected_branchs_stands(
     where: str, server: Clone, ann: Clone, bob: Clone, agent: Agent, cli: Command
 ) -> None:
@@ -100,6 +100,7 @@ def test_the_agents_own_directory_is_left_alone(repo: Clone, agent: Agent, cli: 
     assert (agent.folder / "pwd").read_text().strip() == str(repo.path)
 
 
+@pytest.mark.slow
 def test_what_the_agent_writes_there_stays(
     bare: Clone, ann: Clone, bob: Clone, agent: Agent, cli: Command
 ) -> None:
@@ -122,6 +123,7 @@ def worktree(clone: Clone, gate: str) -> Path:
     return next(place for place in places if place.name == gate)
 
 
+@pytest.mark.slow
 def test_a_question_asked_there_has_the_branchs_own(
     bare: Clone, ann: Clone, bob: Clone, agent: Agent, cli: Command
 ) -> None:
@@ -194,6 +196,7 @@ def test_a_gate_asked_there_is_resumed_elsewhere_meanwhile(
     )
 
 
+@pytest.mark.slow
 def test_a_working_tree_that_cannot_be_given_back_stays(
     bare: Clone, ann: Clone, bob: Clone, agent: Agent, cli: Command
 ) -> None:
@@ -211,6 +214,7 @@ def test_a_working_tree_that_cannot_be_given_back_stays(
     assert (place / ".mcp.json").read_text() == PLANTED[".mcp.json"]
 
 
+@pytest.mark.slow
 def test_a_sparse_checkout_loses_nothing(
     bare: Clone, ann: Clone, bob: Clone, agent: Agent, cli: Command
 ) -> None:

@@ -69,6 +69,7 @@ def spelt(trick: str, leak: Path, home: Path) -> str:
     return TRICKS[trick].format(leak=leak, home=home, server=os.environ["GITHUB_SERVER_URL"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trick", TRICKS)
 def test_what_an_agent_leaves_behind_gets_no_token(
     checkout: Callable[[str], Path], bare: Clone, tmp_path: Path, trick: str
@@ -215,6 +216,7 @@ def documented() -> list[dict[str, Any]]:
     return list(steps)
 
 
+@pytest.mark.slow
 def test_a_job_of_ones_own_by_the_action(
     checkout: Callable[[str], Path], forge: Forge, tmp_path: Path
 ) -> None:

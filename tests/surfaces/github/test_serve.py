@@ -255,6 +255,7 @@ def raw(place: tuple[str, int], lines: bytes) -> bytes:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("length", "status"), [("9" * 5000, 413), ("1" * 13, 413), ("-1", 411), ("+1", 411), ("1_0", 411), ("", 411), ("\u00b2", 411)])  # fmt: skip
 def test_a_length_is_a_number_of_some_digits(team: Team, length: str, status: int) -> None:
     """It is read before anything is known of who sends it."""
