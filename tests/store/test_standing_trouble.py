@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -173,9 +174,9 @@ class Killed(BaseException):
     """As a process is killed: nothing of ours runs any more."""
 
 
-def dies_at(monkeypatch: pytest.MonkeyPatch, number: int, error: type[BaseException]) -> None:
-    """Whatever moves, writes or asks git of it fails from the given call on."""
-    count = iter(range(10_000))
+def dies_at(monkeypatch: pytest.MonkeyPatch, number: int, error: type[BaseException]) -> Callable[[], bool]:
+    """Whatever moves, writes or asks git of it fails from the given call on; whether there was such a call."""
+    count = itertools.count()
     over = False
 
     def limited(whole: Callable[..., object]) -> Callable[..., object]:
@@ -190,6 +191,7 @@ def dies_at(monkeypatch: pytest.MonkeyPatch, number: int, error: type[BaseExcept
 
     for name in ("take_away", "put", "_feed", "save_note"):
         monkeypatch.setattr(standing, name, limited(getattr(standing, name)))
+    return lambda: over
 
 
 @pytest.mark.slow
@@ -207,15 +209,19 @@ def test_stopped_at_any_step(
     """Killed, or out of room, at whatever step: the next to come finds everything, and puts it back as it was."""
     change(branch)
     before, said = listing(branch.path), status(branch.path)
-    for number in range(12):
+    for number in range(30):
         if act == "off":
             on(branch)
         with monkeypatch.context() as patched:
-            dies_at(patched, number, error)
+            died = dies_at(patched, number, error)
             with contextlib.suppress(Killed, OSError):
                 on(branch) if act == "on" else off(branch)
         assert off(branch) == set()
         assert (listing(branch.path), status(branch.path)) == (before, said), number
+        if not died():
+            assert number > (2 if stand else -1)
+            return
+    pytest.fail("it has more steps than were tried")
 
 
 def test_between_file_systems(branch: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
