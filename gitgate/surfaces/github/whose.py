@@ -35,26 +35,37 @@ def whose_reply(desk: Desk, gate: Gate) -> Whose:
     """As the policy is now; one that cannot be read allows nothing."""
     try:
         book = load_book(desk)
-        terms = deciding(book.policies, case(desk, book, gate)) if book.policies else ()
+        terms = deciding(book.policies, case(desk, book, gate)) if book.policies else None
     except GateError as broken:
         return Whose(
             closed=f"**Nobody can answer** while the policy cannot be read: {span(broken.message, 300)}"
         )
+    if terms is None:
+        return unruled(gate)
     groups: dict[str, Sequence[Person]] = {}
     for policy in book.policies:
         groups.update(policy.groups or {})
     return in_words(gate, terms, groups)
 
 
+def unruled(gate: Gate) -> Whose:
+    """Without a policy nothing binds, not even whom it is for: that says who was asked, and no more."""
+    return Whose(f"{ANYBODY.words}, asked of {addressed(gate)}") if gate.to else ANYBODY
+
+
+def addressed(gate: Gate) -> str:
+    return ", ".join(span(who, 60) for who in gate.to)
+
+
 def in_words(gate: Gate, terms: Sequence[Terms], groups: Groups) -> Whose:
     """One rule in a line; of several, which all have to agree, each by its name."""
     if any(term.require_signed for term in terms):
         return Whose(closed=signed_words(gate, terms, groups))
-    to = f", of those whom it is for: {', '.join(span(who, 60) for who in gate.to)}" if gate.to else ""
+    to = f", of those whom it is for: {addressed(gate)}" if gate.to else ""
     rules = list(dict.fromkeys(rule_words(gate, term, groups) for term in terms))
     said = [rule for rule in rules if rule]
     if not said:
-        return Whose(f"{', '.join(span(who, 60) for who in gate.to)} (with {WRITE})") if gate.to else ANYBODY
+        return Whose(f"{addressed(gate)} (with {WRITE})") if gate.to else ANYBODY
     if len(said) == 1:
         return Whose(f"{said[0]}, with {WRITE}{to}")
     return Whose(f"whoever fits all of this, with {WRITE}: {'; and '.join(said)}{to}")

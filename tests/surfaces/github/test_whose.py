@@ -12,7 +12,7 @@ from gitgate.core.model import Asker, Entry, Gate, Opened, Question, Work
 from gitgate.core.policy import parse_policy
 from gitgate.core.ruling import case_of, deciding
 from gitgate.surfaces.github.comment import View, render
-from gitgate.surfaces.github.whose import ANYBODY, Whose, in_words
+from gitgate.surfaces.github.whose import ANYBODY, Whose, in_words, unruled
 
 from .conftest import Team
 
@@ -103,7 +103,8 @@ def test_signed_answers_are_given_in_a_terminal() -> None:
 def test_no_name_acts(name: str) -> None:
     """Wherever it comes from, it is in a code span."""
     gate = gate_of((name,))
-    outside = re.sub(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", "CODE", in_words(gate, (), {}).words)
+    said = in_words(gate, (), {}).words + unruled(gate).words
+    outside = re.sub(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", "CODE", said)
     for bad in ("@", "<!--", "\u202e", "evil", "#12"):
         assert bad not in outside
 
@@ -128,6 +129,23 @@ def test_the_comment_says_whom_the_policy_accepts(team: Team) -> None:
     assert team.reply("/approve", "ada")["outcome"] == "refused"
     assert "grace" in team.told()[0]
     assert team.reply("/approve", "grace")["outcome"] == "answered"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("policy", "words", "outcome"),
+    [
+        ("", "it counts from anybody who may write to this repository, asked of `@grace`.", "answered"),
+        ("policy: {}\n", "it counts from `@grace` (with the right to write to this repository).", "refused"),
+    ],
+)
+def test_whom_it_is_for_binds_under_a_policy(team: Team, policy: str, words: str, outcome: str) -> None:
+    """Without one anybody who may write answers; the comment says so, and so it is."""
+    if policy:
+        publish_policy(team, policy)
+    gate = team.ask("Deploy?", "--type", "approval", "--to", "@grace")
+    assert words in team.shown(gate)
+    assert team.reply("/approve", "ada")["outcome"] == outcome
 
 
 @pytest.mark.slow
