@@ -62,11 +62,18 @@ def address_of(desk: Desk) -> Address:
     found = read_address(said.decode("utf-8", "replace").strip())
     if not found.ssh or is_github(found.host) or not HOST.fullmatch(found.host):
         return found
-    from ..runners.github import ssh_host
-
-    meant = ssh_host(found.host, desk.settings.env).lower()
-    meant = OTHER_NAMES.get(meant, meant)
+    meant = meant_by(desk, found.host)
     return replace(found, host=meant) if is_github(meant) else found
+
+
+def meant_by(desk: Desk, name: str) -> str:
+    """The host that ssh's configuration has behind a name."""
+    if name not in desk.hosts:
+        from ..runners.github import ssh_host
+
+        said = ssh_host(name, desk.settings.env).lower()
+        desk.hosts[name] = OTHER_NAMES.get(said, said)
+    return desk.hosts[name]
 
 
 def server_of(desk: Desk, found: Address) -> str:

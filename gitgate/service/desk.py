@@ -35,6 +35,8 @@ class Desk:
     progress: Callable[[str], None] = lambda _words: None
     judged: str = ""
     """The moment that deadlines are judged by, where that is not now: replies that were written before it may not be heard yet."""
+    hosts: dict[str, str] = field(default_factory=dict, repr=False)
+    """What ssh means by names of hosts. To look one up may run what the person's own configuration of ssh names: once."""
     reader: Piped | None = field(default=None, repr=False)
     _records: Records | None = field(default=None, repr=False)
 

@@ -16,6 +16,7 @@ from gitgate.service.desk import open_desk
 from gitgate.surfaces.github.connect import Place, connect, find_place, find_token
 from resuming import Agent
 from signing import make_key, publish_policy
+from testbed.command import Command
 from testbed.repositories import Clone
 
 from .conftest import Team
@@ -242,6 +243,17 @@ def test_no_strange_name_reaches_ssh(
     assert find_place(desk) is None
     desk.close()
     assert not (tmp_path / "started").exists()
+
+
+def test_ssh_is_asked_once(
+    repo: Clone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Command
+) -> None:
+    """However often the address is looked at: its configuration may run programs of the person's each time."""
+    script = f'echo "$*" >>{tmp_path}/asked; echo hostname git.example.org'
+    put_program(tmp_path, monkeypatch, "ssh", script)
+    repo.git("remote", "add", "origin", "git@work:team/project.git")
+    cli.quick("doctor", cwd=repo.path)
+    assert (tmp_path / "asked").read_text() == "-G -- work\n"
 
 
 def test_without_ssh_a_name_is_itself(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
