@@ -86,12 +86,17 @@ FILES = Files(
 
 @contextlib.contextmanager
 def in_force(
-    desk: Desk, there: Repository, *, ours: bool = True, say: Callable[[str], None] = lambda _words: None
+    desk: Desk,
+    there: Repository,
+    *,
+    ours: bool = True,
+    say: Callable[[str], None] = lambda _words: None,
+    written: list[str] | None = None,
 ) -> Iterator[InForce]:
     """Let the protected branch's configuration hold in a working tree of `ours`; a person's own is only looked at.
 
     What the branch has only not caught up on stays as it is. Where it last had all of the protected branch is its own doing,
-    however, so that there is a doubt about that.
+    however, so that there is a doubt about that. `written` gets the files that somebody wrote meanwhile.
     """
     lift(there)
     tip = protected_tip(desk.repo, protected_refs(desk))
@@ -112,6 +117,8 @@ def in_force(
     finally:
         try:
             for path in lift(there):
+                if written is not None:
+                    written.append(path)
                 say(f"{path} was written meanwhile, and was left so")
         except (GateError, OSError, ValueError) as failed:
             # What the agent did counts nevertheless. The working tree stays, and the next to come here lifts it.
