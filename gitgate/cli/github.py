@@ -249,7 +249,7 @@ def dispatch_command(screen: Screen, gate_id: str | None) -> int:
     desk, forge = start(screen)
     desk.refuse_agents("github dispatch")  # whoever asks for it vouches for the answer
     gate = open_gate(desk, gate_id) if gate_id is not None else None
-    url = dispatch(desk, forge, gate)
+    url = dispatch(forge, gate)
     screen.emit("github-dispatch", {"gate": gate.id if gate else None, "url": url}, url)
     return exits.DONE
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
+from ...service.github_setup import ANSWERS
 from .forge import Author, Comment, PullRequest, Thread, whole
 from .web import ForgeFailed, Web, understood
 
@@ -15,7 +16,7 @@ VERSION = "2022-11-28"
 ACTIONS_BOT = "github-actions[bot]"
 WRITERS = frozenset(("admin", "maintain", "write"))
 GONE = frozenset((404, 410))
-WORKFLOW, EVENT = "gitgate.yml", "gitgate"
+EVENT = "gitgate"
 RUN_DETAILS = "return_run_details"
 CONTEXT = "gitgate"
 MOST_WORDS = 140
@@ -69,7 +70,7 @@ class GitHub:
         """Asked once: nothing says it but the workflow file as Actions knows it."""
         if not self.job and "jobs" not in self.asked:
             try:
-                self.asked["jobs"] = self.fetch_workflow(WORKFLOW) == "active"
+                self.asked["jobs"] = self.fetch_workflow(ANSWERS) == "active"
             except ForgeFailed as refused:
                 if refused.status != 403:
                     raise
@@ -201,18 +202,18 @@ class GitHub:
             said = self.dispatch_workflow({"ref": self.default_branch(), "inputs": inputs})
         except ForgeFailed as refused:
             if refused.status in (404, 422):
-                refused.hint = f"the default branch has no such workflow ({WORKFLOW}), or the token may not see it: git gate init --github"
+                refused.hint = f"the default branch has no such workflow ({ANSWERS}), or the token may not see it: git gate init --github"
             if refused.status != 403 or "rate limit" in refused.message.lower():
                 raise
             body = {"event_type": EVENT, "client_payload": inputs}
             self.web.send("POST", f"{self.base}/dispatches", body)
             said = None
         url = said.get("html_url") if isinstance(said, Mapping) else None
-        return str(url) if url else f"{self.site}/actions/workflows/{WORKFLOW}"
+        return str(url) if url else f"{self.site}/actions/workflows/{ANSWERS}"
 
     def dispatch_workflow(self, body: dict[str, object]) -> Any:
         """Enterprise Server starts it too, but refuses to be asked for the run; once it did, it is not asked again."""
-        path = f"{self.base}/actions/workflows/{WORKFLOW}/dispatches"
+        path = f"{self.base}/actions/workflows/{ANSWERS}/dispatches"
         if self.tells_run:
             try:
                 return self.web.send("POST", path, {**body, RUN_DETAILS: True}).value

@@ -19,7 +19,7 @@ from .forge import Forge
 from .gitea import Gitea
 from .web import Web
 
-NAMES = re.compile(r"[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)+", re.ASCII)
+REPOSITORY = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+", re.ASCII)
 TOKENS = ("GITGATE_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN")
 ENTERPRISE_TOKENS = ("GITGATE_GITHUB_TOKEN", "GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN")
 HURRIED = (
@@ -53,11 +53,6 @@ class Kind:
     headers: Mapping[str, str] = field(default_factory=dict)
     jobs: bool = False
     """Whether it resumes agents in jobs of its own when it is asked."""
-    nested: bool = False
-    """Whether its groups may be within groups: `group/inner/project`."""
-
-    def fits(self, repository: str) -> bool:
-        return bool(NAMES.fullmatch(repository)) and (self.nested or repository.count("/") == 1)
 
 
 def github_at(place: Place, web: Web) -> GitHub:
@@ -87,7 +82,7 @@ def find_place(desk: Desk) -> Place | None:
         return here
     found = address_of(desk)
     name = desk.settings.text("forge") or ("github" if is_github(found.host) else "")
-    if name not in KINDS or not found.host or not KINDS[name].fits(found.path):
+    if name not in KINDS or not found.host or not REPOSITORY.fullmatch(found.path):
         return None
     server = server_of(desk, found)
     api = desk.settings.text("forgeApi") or KINDS[name].api(server)
@@ -95,11 +90,13 @@ def find_place(desk: Desk) -> Place | None:
 
 
 def job_place(desk: Desk) -> Place | None:
-    """As a CI job's own environment names it, Enterprise Server's addresses included."""
+    """As a CI job's own environment names it, Enterprise Server's addresses included. It takes an address to be one: whether
+    a job of Actions runs, whatever it may reach, is `equipping.in_job`.
+    """
     env = desk.settings.env
     api, repository = env.get("GITHUB_API_URL", ""), env.get("GITHUB_REPOSITORY", "")
     kind = desk.settings.text("forge") or ("gitea" if env.get("GITEA_ACTIONS") else "github")
-    if not api or not KINDS[kind].fits(repository):
+    if not api or not REPOSITORY.fullmatch(repository):
         return None
     server = env.get("GITHUB_SERVER_URL", "https://github.com").rstrip("/")
     return Place(kind, urlsplit(server).netloc, api, f"{server}/{repository}", repository, job=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ...core.model import Gate
 from ...errors import GateError, IllegalEvent
 from ...service.desk import Desk
-from .client import WORKFLOW
+from ...service.github_setup import ANSWERS
 from .connect import KINDS, NO_TOKEN, find_place, find_token, forge_at
 from .forge import Forge
 
@@ -20,9 +20,8 @@ class Sent:
     why: str = ""
 
 
-def dispatch(desk: Desk, forge: Forge, gate: Gate | None) -> str:
+def dispatch(forge: Forge, gate: Gate | None) -> str:
     """Ask CI to act on this answer, or with no gate on whatever is to be done. The commit says which answer is meant."""
-    del desk
     if gate is None:
         return forge.dispatch("", "")
     if not gate.actionable:
@@ -43,7 +42,7 @@ def after_answer(desk: Desk, gate: Gate) -> Sent | None:
             return Sent(
                 why=f"no token for {place.host}, so no job was started ({NO_TOKEN}); {picked_up(desk, gate)}"
             )
-        return Sent(dispatch(desk, forge_at(place, token, hurried=True), gate))
+        return Sent(dispatch(forge_at(place, token, hurried=True), gate))
     except GateError as refused:
         return Sent(why=f"no job was started: {refused.message}; {picked_up(desk, gate)}")
 
@@ -54,9 +53,9 @@ def picked_up(desk: Desk, gate: Gate) -> str:
 
     dispatch = f"git gate github dispatch {gate.id[:6]}"
     if all(is_signed(desk, one.signed_commit) for one in deciding(gate)):
-        return f"it is signed, so the next sweep of {WORKFLOW} resumes it, by default within half an hour; sooner: {dispatch}"
+        return f"it is signed, so the next sweep of {ANSWERS} resumes it, by default within half an hour; sooner: {dispatch}"
     commit = f" -f commit={gate.answer.commit}" if gate.answer is not None else ""
     return (
         "it is not signed by a key that the policy knows, so no sweep acts on it by itself; "
-        f"later: {dispatch}   or: gh workflow run {WORKFLOW} -f gate={gate.id}{commit}"
+        f"later: {dispatch}   or: gh workflow run {ANSWERS} -f gate={gate.id}{commit}"
     )

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ...core.times import format_time, parse_time
+from ...service.github_setup import ANSWERS
 from .client import GONE, GitHub
 from .forge import Comment, PullRequest, Thread
 from .web import ForgeFailed, understood
@@ -93,5 +94,5 @@ class Gitea(GitHub):
 
     def dispatch(self, gate: str, commit: str) -> str:
         body = {"ref": self.default_branch(), "inputs": {"gate": gate, "commit": commit}}
-        self.web.send("POST", f"{self.base}/actions/workflows/gitgate.yml/dispatches", body)
+        self.web.send("POST", f"{self.base}/actions/workflows/{ANSWERS}/dispatches", body)
         return f"{self.site}/actions"

@@ -64,18 +64,18 @@ def test_another_forge_is_served_by_the_same_code(clone: Clone, cli: Command, de
     assert doubt(desk, forge, now) == ""
     show(desk, forge, now, load_board(forge, 3))
     assert "Answered" in tiny.comments[1].body
-    assert dispatch(desk, forge, now) == f"{tiny.site}/jobs/1"
+    assert dispatch(forge, now) == f"{tiny.site}/jobs/1"
     assert tiny.started == [(gate, now.answer.commit)]
 
 
 @pytest.mark.parametrize(
     "address",
-    ["https://tiny.example/group/inner/project.git", "git@tiny.example:group/inner/project.git", "ssh://git@tiny.example/group/inner/project"],
+    ["https://tiny.example/team/project.git", "git@tiny.example:team/project.git", "ssh://git@tiny.example/team/project"],
 )  # fmt: skip
 def test_a_new_kind_is_one_line(clone: Clone, monkeypatch: pytest.MonkeyPatch, address: str) -> None:
-    """How it is built, and where its API is; its groups may be within groups, and its token is found as any other's."""
+    """How it is built, and where its API is; its token is found as any other's."""
     monkeypatch.setenv("GITGATE_GITHUB_TOKEN", "a-token")
-    kind = Kind(lambda place, _web: Tiny(place.repository), lambda server: f"{server}/api/v4", nested=True)
+    kind = Kind(lambda place, _web: Tiny(place.repository), lambda server: f"{server}/api/v4")
     monkeypatch.setitem(KINDS, "gitea", kind)  # under a name that the setting knows
     clone.git("remote", "set-url", "origin", address)
     clone.git("config", "gitgate.forge", "gitea")
@@ -85,12 +85,9 @@ def test_a_new_kind_is_one_line(clone: Clone, monkeypatch: pytest.MonkeyPatch, a
     finally:
         desk.close()
     assert found is not None
-    assert (found.api, found.site) == (
-        "https://tiny.example/api/v4",
-        "https://tiny.example/group/inner/project",
-    )
+    assert (found.api, found.site) == ("https://tiny.example/api/v4", "https://tiny.example/team/project")
     assert isinstance(forge, Tiny)
-    assert forge.is_ours("group/inner/project")
+    assert forge.is_ours("team/project")
 
 
 def test_only_githubs_own_checks_know_more_than_the_seam() -> None:
