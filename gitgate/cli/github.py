@@ -53,6 +53,8 @@ def comment_command(screen: Screen, gate_id: str) -> int:
     """Post a gate's comment, or bring it up to date.
 
     Where the repository has the workflow `gitgate.yml` its jobs keep the comments: outside of one, a job is asked to post it.
+    With --json: `url` is the comment's, and `comment` its number; where a job was asked instead, `asked` is true, `comment`
+    null, and both `url` and `job` say where that can be watched.
     """
     from ..errors import Failure
     from ..service.reading import find_gate
@@ -86,7 +88,7 @@ def leave_to_jobs(screen: Screen, desk: Desk, forge: Forge, gate: Gate, thread: 
             hint=f"git gate sync, then: git gate github comment {gate.id}",
         )
     url = forge.dispatch("", "")
-    fields = {"gate": gate.id, "thread": thread, "comment": None, "url": url, "asked": True}
+    fields = {"gate": gate.id, "thread": thread, "comment": None, "url": url, "asked": True, "job": url}
     screen.emit("github-comment", fields, url)
     screen.say("this repository's jobs keep its comments, so one was asked to post it")
     return exits.DONE
@@ -94,7 +96,8 @@ def leave_to_jobs(screen: Screen, desk: Desk, forge: Forge, gate: Gate, thread: 
 
 def tell_comment(screen: Screen, gate: str, board: Board) -> int:
     comment, _ = board.marks[gate]
-    fields = {"gate": gate, "thread": board.thread, "comment": comment.number, "url": comment.url}
+    fields: dict[str, object] = {"gate": gate, "thread": board.thread, "comment": comment.number}
+    fields |= {"url": comment.url, "asked": False, "job": None}
     screen.emit("github-comment", fields, comment.url)
     return exits.DONE
 
@@ -204,7 +207,10 @@ def tell_accepted(screen: Screen, gate: str | None, outcome: str, words: str) ->
 def sweep_command(screen: Screen, resume: bool) -> int:
     """Catch up: push and show what waits here, hear comments that were missed, act on deadlines, repost statuses.
 
-    What a forge refuses for good, such as a word on a locked thread, is said, and no failure.
+    What a forge refuses for good, such as a word on a locked thread, is said, and no failure. With --json: `shown`, the gates
+    whose comments changed; `accepted`, what became of each reply; `resume`, answered gates that may go on, and `doubts`, why
+    others may not; `noted`, what cannot be done and is nobody's mistake; `trouble`, what somebody has to look at (exit 1);
+    `job` (and `asked`), where the job can be watched that was asked to post what is to be shown, or null.
     """
     refuse_agents(screen, "github sweep")
     desk, forge = start(screen)
@@ -220,7 +226,7 @@ def status_command(screen: Screen, number: int | None) -> int:
     Statuses belong to a commit, so it is posted again for each new head. Without NUMBER: the job's own pull request.
     """
     from ..errors import Failure
-    from ..surfaces.github.posting import load_board, post_status
+    from ..surfaces.github.posting import load_board, mark_head
     from .jobs import summarise
 
     desk, forge = start(screen)
@@ -231,9 +237,9 @@ def status_command(screen: Screen, number: int | None) -> int:
     pull = forge.fetch_pull_request(chosen)
     if pull is None:
         raise Failure(f"there is no pull request {chosen}", hint="git gate github status NUMBER")
-    state = post_status(desk, forge, load_board(forge, chosen))
+    state = mark_head(desk, forge, pull, load_board(forge, chosen).marks)
     summarise(screen, desk, forge)
-    fields = {"pull_request": chosen, "head": pull.head, "state": state or None}
+    fields = {"pull_request": chosen, "head": pull.head, "state": state}
     screen.emit("github-status", fields, state)
     return exits.DONE
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from ..surfaces.github.forge import Forge
     from ..surfaces.github.sweeping import Swept
 
-MOST_EVENT = 32_000_000
-
 
 def start(screen: Screen) -> tuple[Desk, Forge]:
     from ..service.deadlines import NEVER
@@ -39,7 +37,7 @@ def listen(desk: Desk) -> None:
 
 
 def read_event_file(name: str) -> Event:
-    from ..surfaces.github.events import parse_event
+    from ..surfaces.github.events import MOST_EVENT, parse_event
 
     data = read_file(name, "EVENT_FILE", MOST_EVENT)
     if len(data) > MOST_EVENT:
@@ -75,6 +73,7 @@ def tell_swept(screen: Screen, done: Swept) -> None:
         "trouble": done.trouble,
         "noted": done.noted,
         "asked": done.asked or None,
+        "job": done.asked or None,
     }
     screen.emit("github-sweep", fields, "")
     for gate in done.shown:

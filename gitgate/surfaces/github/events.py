@@ -13,6 +13,7 @@ from .forge import whole
 from .replies import may_answer
 
 MOST_NUMBER = 1 << 63
+MOST_EVENT = 32_000_000
 OID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 

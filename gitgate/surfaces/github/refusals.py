@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from .events import MOST_EVENT
 from .web import ForgeFailed
 
 LOCKED = "is locked"
@@ -15,7 +16,6 @@ GONE = "the thread was deleted, so nothing can be shown there"
 SHUT = "the thread is locked, so nothing can be said there; replies that stand there are heard"
 LATER = "this run may only read, and has no secrets: the next scheduled sweep does what is to be done"
 DEPENDABOT = "dependabot[bot]"
-MOST_EVENT = 32_000_000
 
 
 def final(refused: ForgeFailed, env: Mapping[str, str]) -> str:

@@ -365,7 +365,8 @@ def test_a_person_leaves_the_comment_to_the_jobs(team: Team, terminal: Callable[
     gate = team.ask("Which?", show=False)
     said = terminal("comment", gate, "--json").json
     assert (said["asked"], said["comment"], said["url"]) == (True, None, f"{team.forge.site}/actions/runs/7")
-    assert terminal("sweep", "--json").json["asked"] == said["url"]
+    swept = terminal("sweep", "--json").json
+    assert said["job"] == said["url"] == swept["asked"] == swept["job"]
     assert (len(team.forge.dispatched), team.forge.comments) == (2, {})
     (event, _) = team.forge.dispatched
     event = {"inputs": event["inputs"], "repository": {"full_name": team.forge.repository}}
