@@ -31,7 +31,8 @@ NONE = "none"  # no gate of this thread
 
 @dataclass(frozen=True)
 class Accepted:
-    """What became of a comment: ignored, answered, stopped, again (it was taken before), refused, unclear, late or stale.
+    """What became of a comment: ignored, answered, stopped, again (it was taken before), refused, unclear, late or stale; or
+    untold, where its author was to hear something and nothing can ever be said there.
 
     `stranger`: its author may not write to the repository.
     """
@@ -139,7 +140,7 @@ def take(case: Case, said: Said) -> Accepted:
 def choose(case: Case, said: Said) -> str | Accepted:
     """The gate that is meant. What was refused once is no answer later, when other gates wait."""
     for gate in [said.gate] if said.gate is not None else case.asked_before:
-        if taken_before(case, gate):
+        if is_taken(case.desk, gate, case.comment):
             return catch_up(case, gate)
     if case.board.says(telling.about(case.comment)):
         return Accepted("refused", "its author was told before", said.gate or "")
@@ -162,10 +163,11 @@ def catch_up(case: Case, gate: str) -> Accepted:
     return Accepted("again", f"gate {gate} has this reply already", gate)
 
 
-def taken_before(case: Case, gate: str) -> bool:
+def is_taken(desk: Desk, gate: str, comment: Comment) -> bool:
+    """Whether the record has it: as an answer, or as what ended the gate."""
     with contextlib.suppress(UnknownGate):
-        found = find_gate(case.desk, gate).gate
-        return answered_by(found, case.comment) or ended_by(found, case.comment)
+        found = find_gate(desk, gate).gate
+        return answered_by(found, comment) or ended_by(found, comment)
     return False
 
 
