@@ -57,10 +57,19 @@ def sweep_now(screen: Screen, desk: Desk, forge: Forge, *, resume: bool) -> int:
 
     done = sweep(desk, forge)
     tell_swept(screen, done)
+    warn_of_token(screen, desk, forge)
     hand_on(screen, desk, done.resume)
     summarise(screen, desk, forge)
     code = act_on(screen, desk, forge, done.resume) if resume and done.resume else exits.DONE
     return exits.FAILURE if done.trouble else code
+
+
+def warn_of_token(screen: Screen, desk: Desk, forge: Forge) -> None:
+    from ..surfaces.github.ourselves import foreign_token
+
+    words = foreign_token(desk, forge)
+    if words:
+        screen.warn(words)
 
 
 def tell_swept(screen: Screen, done: Swept) -> None:
@@ -108,27 +117,14 @@ def run_command(screen: Screen) -> int:
     """Run the job's agent: GITGATE_AGENT_COMMAND is its command as a JSON list, where {task} stands for GITGATE_TASK.
 
     As `git gate wrap --waiting-ok`: when the agent asks, the job goes on green, and the gate is in the step's outputs. While
-    it works, what configures agents (.claude, CLAUDE.md and the like) is as the protected branch has it. Claude Code is
-    given git gate's hooks, and what the protected branch's .claude/settings.json permits.
+    it works in a job, what configures agents (.claude, CLAUDE.md and the like) is as the protected branch has it; what it
+    writes there all the same is not committed, and the step fails. Claude Code is given git gate's hooks, and what the
+    protected branch's .claude/settings.json permits; where the branch has not caught up on the protected one, none of the
+    project's own settings.
     """
-    from ..service.bylaws import in_force
-    from ..service.equipping import equipped
-    from .jobs import agent_command, need_protected, undisturbed, with_task
-    from .wrap import SETTINGS, wrap_command
+    from .first_run import run_first
 
-    desk = screen.desk()
-    need_protected(screen, desk)
-    words = agent_command(screen)
-    told = {"as_json": screen.as_json, "quiet": screen.quiet, "color": screen.color}
-    with undisturbed(screen, desk), in_force(desk, desk.repo, say=screen.say) as project:
-        if project.doubt:
-            screen.warn(f"what configures the agent is the branch's own: {project.doubt}")
-        argv = with_task(screen, equipped(desk, words))
-        context = click.get_current_context()
-        context.meta[SETTINGS] = project.settings
-        given = {"command": argv, "waiting_ok": True, "agent": None}
-        code = context.invoke(wrap_command, **given, **told)
-    return int(code or exits.DONE)
+    return run_first(screen)
 
 
 @click.command("publish")

@@ -212,7 +212,7 @@ def agent_command(screen: Screen) -> tuple[str, ...]:
     said = screen.env.get("GITGATE_AGENT_COMMAND", "")
     try:
         words = json.loads(said)
-    except ValueError:
+    except (ValueError, RecursionError):
         words = None
     if not isinstance(words, list) or not words or not all(isinstance(word, str) and word for word in words):
         raise Usage(
@@ -220,12 +220,6 @@ def agent_command(screen: Screen) -> tuple[str, ...]:
             hint="""'["claude", "-p", "--output-format", "json", "--permission-prompt-tool", "stdio", "--", "{task}"]'""",
         )
     return tuple(words)
-
-
-def with_task(screen: Screen, words: tuple[str, ...]) -> tuple[str, ...]:
-    """The task is one word, whatever it says: no shell ever reads it."""
-    task = screen.env.get("GITGATE_TASK", "")
-    return tuple(task if word == "{task}" else word for word in words)
 
 
 def credential(screen: Screen, action: str) -> int:

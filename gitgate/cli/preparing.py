@@ -77,7 +77,7 @@ def named_by_event(screen: Screen) -> object:
     try:
         said = json.loads(Path(screen.env.get("GITHUB_EVENT_PATH") or "-").read_bytes())
         return said["repository"]["default_branch"]
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return ""
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 OUTPUT = "GITHUB_OUTPUT"
 SETTINGS = "gitgate.git-settings"  # git's, for the command alone, from a verb that runs this one
+ASKED = "gitgate.asked"  # and back to it: whether the command asked
 
 
 @click.command("wrap", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -50,6 +51,7 @@ def wrap_command(screen: Screen, command: tuple[str, ...], waiting_ok: bool, age
     settings = click.get_current_context().meta.get(SETTINGS, ())
     heard = run_wrapped(command, Path.cwd(), environment_of(desk, command, settings), forward)
     gate = gate_of(desk, before, read_end(command, heard.out), asker_of(desk, command, heard.pid, agent))
+    click.get_current_context().meta[ASKED] = gate is not None
     tell_ci(screen, gate, heard.code)
     return tell(screen, gate, heard.code, waiting_ok=waiting_ok)
 

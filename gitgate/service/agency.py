@@ -107,19 +107,30 @@ def listed(name: str, variable: str, said: Mapping[str, Sequence[str]]) -> tuple
     values = said.get(variable, ())
     if len(values) != 1:
         return tuple(values)
-    import json
-    import shlex
-
-    try:
-        parts = json.loads(values[0]) if values[0].lstrip().startswith("[") else shlex.split(values[0])
-    except ValueError:
-        parts = None
+    parts = parted(values[0])
     if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
         raise Usage(
             f"{SECTION}{name}.{variable} is not a list of words: {values[0]!r}",
             hint=f"""git config {SECTION}{name}.{variable} '["program", "--flag", "{{prompt_file}}"]'""",
         )
     return tuple(parts)
+
+
+def parted(line: str) -> object:
+    """A JSON list, or a line in a shell's quoting, which may begin with a placeholder; an object is neither."""
+    import json
+    import shlex
+
+    try:
+        return json.loads(line) if line.lstrip()[:1] in ("[", "{") else shlex.split(line)
+    except RecursionError:
+        return None
+    except ValueError:
+        pass
+    try:
+        return None if line.lstrip().startswith("[") else shlex.split(line)
+    except ValueError:
+        return None
 
 
 def switched_on(said: Mapping[str, Sequence[str]], variable: str) -> bool:

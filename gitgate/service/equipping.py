@@ -37,8 +37,15 @@ def permissions(desk: Desk, program: str) -> dict[str, list[str]]:
     return found
 
 
-def equipped(desk: Desk, words: Sequence[str]) -> tuple[str, ...]:
-    """The command of a program that takes hooks, with them; any other as it is."""
+# What a project's folder says of settings and servers, left out as it is for a resumed agent.
+SOURCES, SERVERS = "--setting-sources", "--strict-mcp-config"
+
+
+def equipped(desk: Desk, words: Sequence[str], doubt: str = "") -> tuple[str, ...]:
+    """The command of a program that takes hooks, with them; any other as it is.
+
+    Where there is a `doubt` about what the folder says, nothing of that takes part, unless the command itself says what does.
+    """
     from ..agents import claude_command, claude_hooks
 
     if not claude_command.is_claude(words):
@@ -47,7 +54,21 @@ def equipped(desk: Desk, words: Sequence[str]) -> tuple[str, ...]:
     may = permissions(desk, "claude")
     if may:
         ours["permissions"] = may
-    return claude_command.with_settings(words, ours, lambda name: text_of_settings(desk, name))
+    program, *rest = claude_command.with_settings(words, ours, lambda name: text_of_settings(desk, name))
+    return (program, *(held_back(words) if doubt else ()), *rest)
+
+
+def held_back(words: Sequence[str]) -> tuple[str, ...]:
+    """The flags by which Claude Code loads nothing of the folder's own, as far as its command does not say otherwise."""
+    sources = () if names(words, SOURCES) else (SOURCES, "user")
+    return (*sources, *(() if names(words, SERVERS) else (SERVERS,)))
+
+
+def names(words: Sequence[str], flag: str) -> bool:
+    from ..agents.claude_command import END
+
+    flags = words[: words.index(END)] if END in words else words
+    return any(word.partition("=")[0] == flag for word in flags)
 
 
 def text_of_settings(desk: Desk, name: str) -> str:

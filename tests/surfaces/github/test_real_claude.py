@@ -133,13 +133,16 @@ def scene(
     return make
 
 
+def hooks_that(mark: Path) -> str:
+    hook = {"hooks": [{"type": "command", "command": f"touch {mark}"}]}
+    return json.dumps({"hooks": {event: [hook] for event in ("SessionStart", "PreToolUse", "Stop")}})
+
+
 def plant(bare: Clone, place: Path, mark: Path) -> None:
     """Hooks on the agent's branch, which the default branch has none of."""
     run_git("clone", "-q", "-b", "feature", str(bare.path), str(place), cwd=bare.path)
-    hook = {"hooks": [{"type": "command", "command": f"touch {mark}"}]}
-    evil = {"hooks": {event: [hook] for event in ("SessionStart", "PreToolUse", "Stop")}}
     source = Clone(place)
-    source.commit("planted", **{".claude/settings.json": json.dumps(evil)})
+    source.commit("planted", **{".claude/settings.json": hooks_that(mark)})
     source.git("push", "-q", "origin", "feature")
 
 
@@ -213,6 +216,28 @@ def test_claude_asks_by_the_command_line_too(scene: Callable[..., Actions], cli:
     all_well(on.job("one", "feature", "agent.yml"))
     on.asked()
     assert "Which?" in on.forge.by("github-actions[bot]")[0]["body"]
+
+
+@pytest.mark.timeout(120)
+def test_hooks_that_the_default_branch_took_out_run_no_more(
+    scene: Callable[..., Actions], cli: Command, tmp_path: Path
+) -> None:
+    """The agent's branch has not caught up on that. It asks and works nevertheless, and the job says why they are off."""
+    on = scene(
+        Reply("Half of it.", wrote("half.txt", "half\n"), when="TASK-42"), Reply("I need an answer.", ASKS)
+    )
+    on.set_up(cli)
+    source, mark = Clone(on.folder / "source"), tmp_path / "hooked"
+    source.commit("Hooks", **{".claude/settings.json": hooks_that(mark)})
+    source.git("push", "-q", "origin", "HEAD:main", "HEAD:feature")
+    source.commit("No hooks", **{".claude/settings.json": "{}"})
+    source.git("push", "-q", "origin", "HEAD:main")
+    steps = on.job("one", "feature", "agent.yml")
+    all_well(steps)
+    on.asked()
+    assert "half.txt" in on.forge.by("github-actions[bot]")[0]["body"]
+    assert not mark.exists()
+    assert any("take no part until it is merged" in step.err for step in steps)
 
 
 @pytest.mark.timeout(120)
