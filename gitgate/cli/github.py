@@ -20,6 +20,7 @@ from .github_steps import (
     run_command,
     start,
     sweep_now,
+    warn_of_token,
 )
 from .screen import Screen, explain_alone, gate_argument, verb
 
@@ -74,7 +75,9 @@ def comment_command(screen: Screen, gate_id: str) -> int:
     board = load_board(forge, thread)
     if gate.id not in board.marks and not forge.job and forge.has_jobs():
         return leave_to_jobs(screen, desk, forge, gate, thread)
-    return tell_comment(screen, gate.id, show(desk, forge, gate, board))
+    board = show(desk, forge, gate, board)
+    warn_of_token(screen, desk, forge)
+    return tell_comment(screen, gate.id, board)
 
 
 def leave_to_jobs(screen: Screen, desk: Desk, forge: Forge, gate: Gate, thread: Thread) -> int:
@@ -162,12 +165,15 @@ def refuse_agents(screen: Screen, verb: str) -> None:
     need_protected(screen, desk)
 
 
-def finish(screen: Screen, desk: Desk, forge: Forge, done: Accepted, *, resume: bool) -> int:
-    """Say what became of it, and go on to the agent where it is to be started here."""
-    tell_accepted(screen, done.gate or None, done.outcome, done.words)
+def finish(screen: Screen, desk: Desk, forge: Forge, done: list[Accepted], *, resume: bool) -> int:
+    """Say what became of it, and of what was found before it, and go on to the agents where they are to be started here."""
+    *earlier, last = done
+    for one in earlier:
+        screen.say(f"{one.outcome}: {one.words}")
+    tell_accepted(screen, last.gate or None, last.outcome, last.words)
     from .jobs import hand_on, summarise
 
-    gates = [done.gate] if done.outcome in ("answered", "again") else []
+    gates = list(dict.fromkeys(one.gate for one in done if one.goes_on))
     hand_on(screen, desk, gates)
     summarise(screen, desk, forge)
     return act_on(screen, desk, forge, gates) if resume and gates else exits.DONE

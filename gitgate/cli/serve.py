@@ -151,16 +151,18 @@ class Office:
             return
         listen(desk)
         done = hear(desk, forge, event.comment, on_commit=event.on_commit)
-        self.screen.say(f"{done.outcome}: {done.words}")
-        if done.outcome in ("answered", "again"):
-            self.start(desk, [done.gate])
+        for one in done:
+            self.screen.say(f"{one.outcome}: {one.words}")
+        self.start(desk, list(dict.fromkeys(one.gate for one in done if one.goes_on)))
 
     def sweep(self, desk: Desk) -> None:
         from ..surfaces.github.connect import connect
         from ..surfaces.github.sweeping import sweep
 
         done = sweep(desk, connect(desk))
-        for words in (*(one.words for one in done.accepted), *done.doubts.values(), *done.trouble):
+        asked = [f"a job was asked to post what is to be shown: {done.asked}"] if done.asked else []
+        heard = [one.words for one in done.accepted]
+        for words in (*heard, *done.noted, *asked, *done.doubts.values(), *done.trouble):
             self.screen.say(words)
         self.start(desk, done.resume)
 

@@ -121,6 +121,7 @@ class Forge:
             "number": number,
             "state": "open",
             "html_url": f"{self.site}/pull/{number}",
+            "updated_at": self.now(),
             "head": {"ref": branch, "sha": head, "repo": repo},
             "base": {"ref": "main", "sha": "0" * 40, "repo": {"full_name": self.repository}},
         }
@@ -153,9 +154,11 @@ class Forge:
     def write(self, thread: int, login: str, body: str) -> dict[str, Any]:
         """Somebody comments."""
         with self.lock:
-            if thread not in self.pulls:
-                self.issues.add(thread)
             number, now = 5_000_000_000 + self.made, self.now()
+            if thread in self.pulls:
+                self.pulls[thread]["updated_at"] = now
+            else:
+                self.issues.add(thread)
             self.made += 1
             self.comments[number] = {
                 "id": number,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...core.model import Answer, Gate
@@ -20,7 +20,7 @@ from ...service.publishing import remote_of
 from ...service.reading import find_gate, open_gate
 from . import telling
 from .forge import Author, Comment, Forge
-from .posting import Board, bring_up_to_date, is_waiting, load_board, post_once
+from .posting import Board, bring_up_to_date, is_known, is_waiting, load_board, post_once
 from .replies import Said, may_answer, parse, read
 from .telling import Note
 from .threads import thread_of
@@ -41,6 +41,11 @@ class Accepted:
     words: str
     gate: str = ""
     stranger: bool = False
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether its gate may have an answer that an agent is to be started for."""
+        return self.outcome in ("answered", "again")
 
 
 @dataclass(frozen=True)
@@ -94,9 +99,16 @@ def weigh(case: Case) -> Accepted:
         if not case.waiting:
             return Accepted("ignored", "no gate waits in this thread")
         return see(case, None) or unclear(case, confusing.message)
-    if said is None or (said.gate is None and not case.asked_before):
+    if said is None or not is_meant(case.desk, said, case.asked_before):
         return Accepted("ignored", "it is no reply to a gate")
     return see(case, said) or take(case, said)
+
+
+def is_meant(desk: Desk, said: Said, asked: Sequence[str]) -> bool:
+    """Whether it is a reply to a gate. Many a number looks like a name: without a command it has to be a gate's."""
+    if said.plain and said.gate is not None and said.gate not in asked:
+        return is_known(desk, said.gate)
+    return bool(asked or said.gate)
 
 
 def see(case: Case, said: Said | None) -> Accepted | None:

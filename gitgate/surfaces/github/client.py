@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
@@ -17,6 +17,7 @@ ACTIONS_BOT = "github-actions[bot]"
 WRITERS = frozenset(("admin", "maintain", "write"))
 GONE = frozenset((404, 410))
 EVENT = "gitgate"
+NO_WORKFLOW = ("", "deleted")
 RUN_DETAILS = "return_run_details"
 CONTEXT = "gitgate"
 MOST_WORDS = 140
@@ -41,6 +42,8 @@ class GitHub:
     """Whether it says which run it starts, as far as we know."""
     about: dict[str, Any] = field(default_factory=dict, repr=False)
     asked: dict[str, bool] = field(default_factory=dict, repr=False)
+    written: Callable[[], bool] | None = field(default=None, repr=False)
+    """Whether this clone's default branch has the workflow, for where the token may not ask Actions."""
     nameless: bool = False
     """Our token may not ask who it is; what we wrote ourselves tells."""
 
@@ -67,14 +70,14 @@ class GitHub:
             self.login = str(account.get("login") or "")
 
     def has_jobs(self) -> bool:
-        """Asked once: nothing says it but the workflow file as Actions knows it."""
+        """Asked once: the workflow file as Actions knows it, also while GitHub or somebody has switched it off."""
         if not self.job and "jobs" not in self.asked:
             try:
-                self.asked["jobs"] = self.fetch_workflow(ANSWERS) == "active"
+                self.asked["jobs"] = self.fetch_workflow(ANSWERS) not in NO_WORKFLOW
             except ForgeFailed as refused:
                 if refused.status != 403:
                     raise
-                self.asked["jobs"] = False
+                self.asked["jobs"] = self.written is not None and self.written()
         return self.job or self.asked["jobs"]
 
     def fetch_comment(self, number: int, *, on_commit: bool = False) -> Comment | None:
@@ -202,7 +205,7 @@ class GitHub:
             said = self.dispatch_workflow({"ref": self.default_branch(), "inputs": inputs})
         except ForgeFailed as refused:
             if refused.status in (404, 422):
-                refused.hint = f"the default branch has no such workflow ({ANSWERS}), or the token may not see it: git gate init --github"
+                refused.hint = f"the default branch has no such workflow ({ANSWERS}), or it is switched off, or the token may not see it: git gate init --github   (or: gh workflow enable {ANSWERS})"
             if refused.status != 403 or "rate limit" in refused.message.lower():
                 raise
             body = {"event_type": EVENT, "client_payload": inputs}
@@ -310,6 +313,7 @@ def pull_request_of(item: Mapping[str, Any]) -> PullRequest:
         str(item["html_url"]),
         open=item.get("state") == "open",
         foreign=not theirs or theirs != name_of(base.get("repo")),
+        updated=str(item.get("updated_at") or ""),
     )
 
 

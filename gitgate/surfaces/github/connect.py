@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from ...core.text import one_line
@@ -17,6 +17,7 @@ from ...service.desk import Desk
 from .client import GitHub, headers
 from .forge import Forge
 from .gitea import Gitea
+from .ourselves import has_workflow
 from .web import Web
 
 REPOSITORY = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+", re.ASCII)
@@ -40,6 +41,8 @@ class Place:
     site: str
     repository: str
     job: bool = False
+    written: Callable[[], bool] | None = field(default=None, compare=False)
+    """Whether the clone's default branch has the workflow that takes replies; None where there is no clone."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class Kind:
 
 
 def github_at(place: Place, web: Web) -> GitHub:
-    return GitHub(web, place.repository, place.site, job=place.job)
+    return GitHub(web, place.repository, place.site, job=place.job, written=place.written)
 
 
 def github_api(server: str) -> str:
@@ -158,7 +161,7 @@ def connect(desk: Desk) -> Forge:
     token = find_token(desk, place)
     if not token:
         raise Failure(f"there is no token for {place.host}", hint=NO_TOKEN)
-    return forge_at(place, token)
+    return forge_at(replace(place, written=lambda: has_workflow(desk)), token)
 
 
 def unknown_forge(desk: Desk) -> Failure:

@@ -57,7 +57,9 @@ class Comment:
 
 @dataclass(frozen=True)
 class PullRequest:
-    """A pull request. `foreign`: its branch is another repository's."""
+    """A pull request. `foreign`: its branch is another repository's. `updated`: when anything of it changed last, its comments
+    included; empty where the forge does not say.
+    """
 
     number: int
     branch: str
@@ -65,6 +67,7 @@ class PullRequest:
     url: str
     open: bool = True
     foreign: bool = False
+    updated: str = ""
 
 
 class Forge(Protocol):

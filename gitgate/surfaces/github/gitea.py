@@ -7,6 +7,7 @@ numbers of those that are nobody's are not positive; and who may write is told t
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
@@ -39,6 +40,10 @@ class Gitea(GitHub):
         found = replace(found, created=in_utc(found.created), updated=in_utc(found.updated))
         nobody = found.author.number <= 0 or found.author.login == self.robot
         return replace(found, author=replace(found.author, bot=True)) if nobody else found
+
+    def read_pulls(self, items: Iterable[Any]) -> list[PullRequest]:
+        found = super().read_pulls(items)
+        return [replace(one, updated=in_utc(one.updated)) if one.updated else one for one in found]
 
     def fetch_comments(self, thread: Thread) -> list[Comment]:
         found = self.web.pages(self.comments_of(thread), {})

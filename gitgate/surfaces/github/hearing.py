@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ...errors import BadAnswer, GateError
 from ...service.deadlines import judged_at
 from ...service.desk import Desk
 from ...service.listing import summaries
 from ...service.reading import find_gate
 from . import telling
-from .accept import Accepted, accept_comment, answered_by, shown_before
+from .accept import Accepted, accept_comment, answered_by, is_meant, shown_before
 from .forge import Comment, Forge
 from .posting import Board, is_waiting, load_board
 from .refusals import final
@@ -29,9 +31,22 @@ def is_missed(desk: Desk, board: Board, comment: Comment) -> bool:
         said = parse(comment.body, asked)
     except BadAnswer:  # several at once, which a gate that waits no more has no word for
         return any(is_waiting(desk, gate) for gate in asked)
-    if said is None or not (asked or said.gate):
+    if said is None or not is_meant(desk, said, asked):
         return False
-    return not any(is_taken(desk, gate, comment) for gate in board.marks)
+    return not any(is_taken(desk, gate, comment) for gate in {*board.marks, said.gate or ""} if gate)
+
+
+def missed_elsewhere(desk: Desk, board: Board, waiting: Collection[str]) -> list[Comment]:
+    """Those of a thread without a question that name one which waits; whatever else looks like a name there is left alone."""
+    return [one for one in missed(desk, board) if named(one, board) in waiting]
+
+
+def named(comment: Comment, board: Board) -> str:
+    try:
+        said = parse(comment.body, shown_before(board, comment))
+    except BadAnswer:
+        return ""
+    return (said.gate if said is not None else None) or ""
 
 
 def is_taken(desk: Desk, gate: str, comment: Comment) -> bool:
@@ -44,10 +59,11 @@ def is_taken(desk: Desk, gate: str, comment: Comment) -> bool:
     return ended or answered_by(found, comment)
 
 
-def hear(desk: Desk, forge: Forge, number: int, *, on_commit: bool = False) -> Accepted:
-    """One comment that an event told of. What was written before it and not heard comes first, where a deadline has passed
-    meanwhile: to this one the gate is over, and to that one it may not be.
+def hear(desk: Desk, forge: Forge, number: int, *, on_commit: bool = False) -> list[Accepted]:
+    """One comment that an event told of, the last. What was written before it and not heard comes first, where a deadline has
+    passed meanwhile: to this one the gate is over, and to that one it may not be.
     """
+    done: list[Accepted] = []
     with judged_at(desk):
         late = overdue(desk)
         comment = forge.fetch_comment(number, on_commit=on_commit) if late else None
@@ -56,9 +72,9 @@ def hear(desk: Desk, forge: Forge, number: int, *, on_commit: bool = False) -> A
         if comment is not None and board is not None and not late.isdisjoint(board.marks):
             for earlier in missed(desk, board):
                 if (earlier.created, earlier.number) < (comment.created, comment.number):
-                    accept(desk, forge, earlier.number, board, on_commit=on_commit)
+                    done.append(accept(desk, forge, earlier.number, board, on_commit=on_commit))
                     board = load_board(forge, board.thread)
-        return accept(desk, forge, number, board, on_commit=on_commit)
+        return [*done, accept(desk, forge, number, board, on_commit=on_commit)]
 
 
 def accept(desk: Desk, forge: Forge, number: int, board: Board | None, *, on_commit: bool) -> Accepted:

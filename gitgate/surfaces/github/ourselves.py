@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ...service.desk import Desk
 from .forge import BEGIN, Comment, Forge
 
 
@@ -26,3 +27,25 @@ def logins(forge: Forge, comments: Iterable[Comment]) -> tuple[str, ...]:
 def has_theirs(forge: Forge, begun: Iterable[Comment]) -> bool:
     """Outside a job the jobs' word is ours where the repository has our workflow: any workflow of it writes by that name."""
     return any(one.author.login == forge.robot for one in begun) and forge.has_jobs()
+
+
+def has_workflow(desk: Desk) -> bool:
+    """Whether the default branch, as it was last fetched, has the workflow whose jobs take replies."""
+    from ...service.github_setup import ANSWERS, FOLDER
+    from ...service.policybook import protected_refs
+    from ...store.protected import read_protected
+
+    return read_protected(desk.repo, f"{FOLDER}/{ANSWERS}", protected_refs(desk)) is not None
+
+
+def foreign_token(desk: Desk, forge: Forge) -> str:
+    """What is wrong with a token in a job where others of the repository take the replies; empty where it is the job's own."""
+    if not forge.job or forge.name != "github" or not has_workflow(desk):
+        return ""
+    me = forge.fetch_self()
+    if not me or me == forge.robot:
+        return ""
+    return (
+        f"this job posts as {me}, and gitgate.yml takes only replies to what {forge.robot} wrote: such replies may be lost; "
+        "give this step the job's own token: GITGATE_GITHUB_TOKEN: ${{ github.token }}"
+    )

@@ -116,6 +116,13 @@ def is_waiting(desk: Desk, gate: str) -> bool:
         return False
 
 
+def is_known(desk: Desk, gate: str) -> bool:
+    try:
+        return find_gate(desk, gate).gate.id == gate
+    except GateError:
+        return False
+
+
 def post_once(forge: Forge, board: Board, body: str) -> Comment:
     """A comment that begins with a mark of ours; when nobody knows whether it was posted, it is looked for.
 
@@ -162,22 +169,27 @@ def judge(desk: Desk, pull: PullRequest, found: Sequence[Summary]) -> tuple[str,
 
 
 def holds(desk: Desk, pull: PullRequest, one: Summary, found: Sequence[Summary]) -> bool:
-    """Whether a gate that ended badly says anything of this head: no later one of its branch was asked, and what was stopped
-    is what stands there. Whoever pushed more since then has gone on without the answer.
+    """Whether a gate that ended badly says anything of this head: no later one of its branch was asked, and what it ended on
+    is what stands there. Whoever pushed more since then has gone on without the answer, or without that agent.
     """
     if one.state == "broken":
         return True
     if any(other.branch == one.branch and other.at > one.at for other in found):
         return False
-    return one.state not in ("stopped", "expired") or not went_on(desk, one, pull.head)
+    return not went_on(desk, one, pull.head)
 
 
 def went_on(desk: Desk, one: Summary, head: str) -> bool:
-    """Whether the head has something that was not there when the agent asked; what is not here cannot be compared."""
+    """Whether the head has something that was not there when the agent asked, and that is not all its own. What is not here
+    cannot be compared.
+    """
     try:
-        base = desk.records.load(one.id, one.tip).opened.work.base
+        gate = desk.records.load(one.id, one.tip)
     except GateError:
         return False
+    if gate.outcome is not None and head in gate.outcome.commits:
+        return False
+    base = gate.opened.work.base
     git = desk.repo.git
     known = base is not None and all(
         git.ok("cat-file", "-e", f"{commit}^{{commit}}") for commit in (base, head)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ...core.answers import Given, lines_of
 from ...core.ids import ALPHABET, LENGTH, is_prefix
@@ -28,11 +28,12 @@ AROUND = "`*_:,;."  # what people write around a name
 
 @dataclass(frozen=True)
 class Said:
-    """A reply: what is to be done, to which gate if it names one, and the words that go with it."""
+    """A reply: what is to be done, to which gate if it names one, and the words that go with it. `plain`: without a command."""
 
     verb: str
     text: str
     gate: str | None = None
+    plain: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -111,13 +112,16 @@ def take_name(text: str, gates: Sequence[str]) -> tuple[str | None, str]:
 
 
 def plain_reply(lines: Lines, gates: Sequence[str]) -> Said | None:
-    """Words without a command answer a gate only when they quote it, or begin with its name and a colon."""
+    """Words without a command answer a gate only when they quote it where it is shown, or begin with its name and a colon:
+    elsewhere too, where the name can be no word.
+    """
     text = "\n".join(lines.own).strip()
     named = BEGINS.match(text)
-    if named and named.group(1).lower() in gates:
-        return Said("answer", text[named.end() :].strip(), named.group(1).lower())
+    name = named.group(1).lower() if named else ""
     gate = quoted_gate(lines, gates)
-    return Said("answer", text, gate) if gate and text else None
+    if named and (name in gates or (gate is None and any(c.isdigit() for c in name))):
+        return Said("answer", text[named.end() :].strip(), name, plain=True)
+    return Said("answer", text, gate, plain=True) if gate and text else None
 
 
 def quoted_gate(lines: Lines, gates: Sequence[str]) -> str | None:

@@ -16,8 +16,8 @@ from ...service.reading import find_gate
 from ...service.syncing import sync
 from . import telling
 from .accept import Accepted, accept_comment
-from .forge import Forge, PullRequest, Thread
-from .hearing import missed
+from .forge import Comment, Forge, PullRequest, Thread
+from .hearing import missed, missed_elsewhere
 from .posting import Board, bring_up_to_date, load_board, mark_head, post_once, post_status, show
 from .proof import doubt
 from .refusals import LATER, final, is_of_thread, may_only_read
@@ -58,10 +58,20 @@ class Round:
     pulls: Pulls
     done: Swept = field(default_factory=Swept)
 
-    def leave_to_jobs(self) -> None:
-        """They know their own comments alone: ours would be one more, and replies to it nobody's."""
-        if not self.done.asked:
+    def leave_to_jobs(self, gate: str) -> None:
+        """They know their own comments alone: ours would be one more, and replies to it nobody's. One is asked for once a
+        gate: what it cannot show, their own sweeps will, and a job for each of ours would not.
+        """
+        from .webhook import Seen
+
+        known = Seen(self.desk.repo.state_dir / "asked-of-jobs")
+        if not known.first(gate.encode()) or self.done.asked:
+            return
+        try:
             self.done.asked = self.forge.dispatch("", "")
+        except ForgeFailed:
+            known.forget(gate.encode())
+            raise
 
     def excused(self, what: str, trouble: GateError) -> bool:
         """Whether it is of no use to try again; that is noted, once, and anything else is trouble."""
@@ -87,6 +97,7 @@ def sweep(desk: Desk, forge: Forge) -> Swept:
             sync(desk)
         now = Round(desk, forge, Pulls(forge, forge.list_pull_requests()))
         threads = find_threads(now)
+        hear_elsewhere(now, threads)
         for thread, gates in threads.items():
             try:
                 sweep_thread(now, gates, thread)
@@ -142,16 +153,17 @@ def pass_deadlines(now: Round, gates: Sequence[Gate]) -> None:
 
 def sweep_thread(now: Round, gates: Sequence[Gate], thread: Thread) -> None:
     """The comments of one thread that were not heard, then the deadlines, then ours brought up to date."""
-    board = hear_missed(now, now.pulls.board(thread))
+    board = now.pulls.board(thread)
+    board = hear_missed(now, board, missed(now.desk, board))
     pass_deadlines(now, gates)
     for gate in gates:
         current = find_gate(now.desk, gate.id).gate
         if current.closed and gate.id not in board.marks:
             continue  # it was never shown here, or somebody does not want to see it any more
-        if gate.id not in board.marks and not now.forge.job and now.forge.has_jobs():
-            now.leave_to_jobs()
-            continue
         try:
+            if gate.id not in board.marks and not now.forge.job and now.forge.has_jobs():
+                now.leave_to_jobs(gate.id)
+                continue
             before, board = board, show(now.desk, now.forge, current, board)
         except ForgeFailed as refused:
             now.excused(f"thread {thread}", refused)
@@ -165,10 +177,29 @@ def sweep_thread(now: Round, gates: Sequence[Gate], thread: Thread) -> None:
         post_status(now.desk, now.forge, board)  # closed meanwhile, or an issue
 
 
-def hear_missed(now: Round, board: Board) -> Board:
+def hear_elsewhere(now: Round, threads: Mapping[Thread, object]) -> None:
+    """A reply that names a gate may stand where no gate is shown: on the open pull requests in which anything happened since
+    the first of those that wait was asked, the latest first. The job of one of them leaves that to others.
+    """
+    waiting = {one.id: one.at for one in summaries(now.desk) if one.state == "awaiting"}
+    if not waiting or now.desk.settings.pull_request:
+        return
+    first = min(waiting.values())
+    others = [one for one in now.pulls.listed or [] if one.number not in threads and one.updated >= first]
+    for pull in sorted(others, key=lambda one: one.updated, reverse=True)[:NEWEST]:
+        try:
+            board = now.pulls.board(pull.number)
+            hear_missed(now, board, missed_elsewhere(now.desk, board, waiting))
+        except GateError as trouble:
+            now.excused(f"thread {pull.number}", trouble)
+    if now.done.accepted:
+        now.pulls.boards.clear()  # they show something else now
+
+
+def hear_missed(now: Round, board: Board, comments: Sequence[Comment]) -> Board:
     """Each in its turn; one that cannot be heard keeps the deadlines here from passing, unless it never will be."""
     strangers: set[int] = set()  # each is asked about once a sweep, however much they write
-    for comment in missed(now.desk, board):
+    for comment in comments:
         if comment.author.number in strangers:
             continue
         try:
