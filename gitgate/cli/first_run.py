@@ -82,7 +82,7 @@ def held_back(screen: Screen, desk: Desk, words: Sequence[str], doubt: str) -> t
     if names(words, SOURCES):
         screen.warn(f"its command names {SOURCES}, and may load that; the project's servers stay off")
         return ()
-    screen.warn("so the project's own settings, hooks and servers take no part until it is merged")
+    screen.warn("so the project's own settings, hooks and servers take no part")
     from ..resumption.order import INSTRUCTIONS
 
     return tuple(name for name in INSTRUCTIONS if (desk.repo.place / name).is_file())

@@ -16,7 +16,7 @@ from ...service.checkup import GOOD, MISSING, WRONG, Finding
 from ...service.desk import Desk
 from ...service.guidance import text_of
 from ...service.publishing import remote_of
-from .checkup_agent import examine_agent, runs_agent
+from .checkup_agent import examine_agent, given_to, runs_agent
 from .client import GitHub
 from .connect import NO_TOKEN, Place, find_place, github_at, token_and_source, web_to
 from .web import ForgeFailed
@@ -90,7 +90,7 @@ def one_workflow(desk: Desk, name: str, text: str) -> Iterator[Finding]:
     else:
         yield Finding(f"workflow {name}", GOOD, f"in place; {github_setup.MEANS[name].partition(' (')[0]}")
     for job, inside in jobs_of(said):
-        if not inside.get("with", {}).get("agent-package"):
+        if not given_to(inside).get("agent-package"):
             words = f"the job {job} installs no agent: agent-package is empty"
             yield Finding(
                 f"workflow {name}",
@@ -101,8 +101,8 @@ def one_workflow(desk: Desk, name: str, text: str) -> Iterator[Finding]:
 
 
 def jobs_of(said: Any) -> list[tuple[str, dict[str, Any]]]:
-    jobs = said.get("jobs") if isinstance(said, dict) else None
-    return [(name, job) for name, job in (jobs or {}).items() if isinstance(job, dict)]
+    jobs = given_to(said, "jobs") if isinstance(said, dict) else {}
+    return [(name, job) for name, job in jobs.items() if isinstance(job, dict)]
 
 
 def against(name: str, text: str, said: Any) -> tuple[str, str] | None:
@@ -113,7 +113,8 @@ def against(name: str, text: str, said: Any) -> tuple[str, str] | None:
             f"git config gitgate.workflows OWNER/REPOSITORY@COMMIT; {INIT}",
         )
     listens = said.get("on") if isinstance(said, dict) else None
-    deaf = [event for event in EVENTS if name == github_setup.ANSWERS and event not in (listens or ())]
+    heard = listens if isinstance(listens, dict | list) else [listens]
+    deaf = [event for event in EVENTS if name == github_setup.ANSWERS and event not in heard]
     return (f"it does not run on {', '.join(deaf)}", f"take the file away, then: {INIT}") if deaf else None
 
 
@@ -125,9 +126,9 @@ def against_job(job: str, inside: dict[str, Any]) -> tuple[str, str] | None:
             f"the job {job} may not write {', '.join(lacks)}",
             f"permissions: {{{lacks[0]}: write}} in that job",
         )
-    recipients, secrets = inside.get("with", {}).get("session-recipients"), inside.get("secrets") or {}
+    recipients, inherits = given_to(inside).get("session-recipients"), inside.get("secrets") == "inherit"
     opens = not runs_agent(inside)  # a first run only encrypts
-    if recipients and opens and secrets != "inherit" and "SESSION_KEY" not in secrets:
+    if recipients and opens and not inherits and "SESSION_KEY" not in given_to(inside, "secrets"):
         words = f"the job {job} encrypts sessions and is not given the key that opens them"
         return words, "SESSION_KEY: ${{ secrets.SESSION_KEY }} under its secrets"
     return None

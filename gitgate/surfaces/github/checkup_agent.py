@@ -33,9 +33,15 @@ def runs_agent(job: Mapping[str, Any]) -> bool:
     return CALLED in str(job.get("uses", ""))
 
 
+def given_to(job: Mapping[str, Any], what: str = "with") -> Mapping[str, Any]:
+    """Nothing where it is empty, or no mapping."""
+    said = job.get(what)
+    return said if isinstance(said, dict) else {}
+
+
 def examine_agent(desk: Desk, name: str, job: Mapping[str, Any]) -> Iterator[Finding]:
     """One job's."""
-    given = job.get("with") or {}
+    given = given_to(job)
     words = words_of(given.get("command"))
     about = f"agent of the job {name}"
     if words is None:
@@ -60,7 +66,7 @@ def examine_agent(desk: Desk, name: str, job: Mapping[str, Any]) -> Iterator[Fin
 def words_of(command: object) -> list[str] | None:
     try:
         words = json.loads(str(command))
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return (
         words if isinstance(words, list) and words and all(isinstance(word, str) for word in words) else None

@@ -173,6 +173,7 @@ def test_the_agent_as_it_is_written_can_ask(look: Look, repo: Clone, cli: Comman
     ("given", "state", "words"),
     [
         ({"command": "claude -p"}, "wrong", "no JSON list"),
+        ({"command": "[" * 50_000}, "wrong", "no JSON list"),
         ({"command": '["claude", "-p", "{task}"]'}, "wrong", "not offered to ask"),
         (
             {"command": '["claude", "-p", "--permission-prompt-tool=stdio", "{task}"]'},
@@ -196,6 +197,31 @@ def test_an_agent_that_cannot_ask_is_found(
     found = look()["agent of the job agent"]
     assert found[0] == state
     assert words in found[1]
+
+
+@pytest.mark.parametrize("name", ["gitgate-agent.yml", "gitgate.yml"])
+@pytest.mark.parametrize("given", ["", " []", " word", " 3"])
+def test_a_job_that_is_given_nothing(look: Look, repo: Clone, cli: Command, name: str, given: str) -> None:
+    """An empty `with:`, or one that is no mapping, is told as what it lacks; so are its other parts."""
+    cli.quick("init", "--github", code=0)
+    place = repo.path / ".github/workflows" / name
+    head = place.read_text().partition("    with:\n")[0]
+    place.write_text(f"{head}    with:{given}\n    secrets:{given}\n")
+    found = look()
+    assert "agent-package is empty" in found[f"workflow {name}"][1]
+    if name == "gitgate-agent.yml":
+        assert "no JSON list" in found["agent of the job agent"][1]
+
+
+@pytest.mark.parametrize(
+    "said", ["on: 3\njobs: []\n", "on: issue_comment\njobs: word\n", "on:\njobs:\n", "- on\n"]
+)
+def test_a_workflow_that_says_something_else(look: Look, repo: Clone, cli: Command, said: str) -> None:
+    cli.quick("init", "--github", code=0)
+    head = answers(repo).read_text().partition("name:")[0]
+    answers(repo).write_text(head + said)
+    found = look()
+    assert (found.get("github workflows") or found["workflow gitgate.yml"])[0] == "wrong"
 
 
 def test_a_project_that_forbids_all_work_is_told(look: Look, repo: Clone, cli: Command) -> None:

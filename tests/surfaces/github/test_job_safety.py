@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from forges.jobs import ACTION, OUR_ACTION, TOP, load, run_job, run_steps
+from forges.jobs import ACTION, OUR_ACTION, TOP, WORKFLOWS, load, run_job, run_steps
 from forges.standin import Forge
 from gitgate.core import codec
 from resuming import Agent
@@ -202,6 +202,9 @@ def test_without_the_default_branch_nothing_is_done(team: Team) -> None:
 
 # the action
 
+# The steps of it that are a person's own: the agent is installed, and what they have besides is run.
+THEIRS = ("npm install --global @anthropic-ai/claude-code@2.1.326", "make fixtures")
+
 
 def documented() -> list[dict[str, Any]]:
     """The steps of a job of one's own, as `docs/github.md` shows them."""
@@ -222,13 +225,15 @@ def test_a_job_of_ones_own_by_the_action(
 ) -> None:
     """The documented steps, with another agent's command: it asks, its question is shown, and nothing of it is in the token's way."""
     place = checkout("feature")
-    ours = [step for step in documented() if step.get("run") != "make fixtures"]
-    assert len(ours) == 4
+    ours = [step for step in documented() if step.get("run") not in THEIRS]
+    assert (len(documented()), len(ours)) == (6, 4)
     assert (ACTION.parent / "../../..").resolve() == TOP
     assert (TOP / "pyproject.toml").is_file()
     (run,) = [step for step in ours if step.get("run") == "git-gate github run"]
     words = json.loads(run["env"]["GITGATE_AGENT_COMMAND"])
     assert words == json.loads(load(TEMPLATE)["jobs"]["agent"]["with"]["command"])
+    (first,) = [s for s in load(WORKFLOWS / "agent.yml")["jobs"]["agent"]["steps"] if s.get("id") == "run"]
+    assert set(run["env"]) == set(first["env"])
     asks = "git config credential.helper store; echo w > w.txt; git-gate ask 'Which?' -o A -o B"
     run["env"]["GITGATE_AGENT_COMMAND"] = json.dumps(["sh", "-ec", asks])
     known = {"github.token": "job-token", "secrets.ANTHROPIC_API_KEY": "dummy-not-a-key"}
