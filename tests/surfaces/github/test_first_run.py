@@ -130,7 +130,7 @@ def test_stale_settings_take_no_part(team: Team, path: str) -> None:
     job = behind(team)
     said = started(team, job, "claude", "-p", "--", "{task}", PATH=path)
     assert ".claude/settings.json is not caught up" in said.err
-    assert "take no part until it is merged" in said.err
+    assert "servers take no part" in said.err
     words = (job.path / "words.txt").read_text()
     assert words.startswith("--setting-sources\nuser\n--strict-mcp-config\n--settings\n")
     assert "not loaded by themselves; read them" in words
