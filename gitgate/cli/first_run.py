@@ -28,7 +28,7 @@ PACKAGE = (
 def run_first(screen: Screen) -> int:
     from ..service.bylaws import in_force
     from ..service.equipping import in_job
-    from .jobs import agent_command, need_protected, undisturbed
+    from .jobs import agent_command, need_protected, note, undisturbed
     from .wrap import ASKED, SETTINGS, wrap_command
 
     desk = screen.desk()
@@ -46,8 +46,12 @@ def run_first(screen: Screen) -> int:
         code = int(context.invoke(wrap_command, **given, **told) or exits.DONE)
     if not job:
         return code
-    kept = lost_nothing(screen, desk, written, before if not context.meta.get(ASKED) else None)
-    return code if kept else code or exits.FAILURE
+    asked = context.meta.get(ASKED)
+    if lost_nothing(screen, desk, written, None if asked else before):
+        return code
+    if not asked:
+        note(screen, state="failed")  # of an output that is written twice the last counts
+    return code or exits.FAILURE
 
 
 def need_program(screen: Screen, program: str) -> None:

@@ -46,8 +46,11 @@ def test_an_agent_that_is_to_change_its_instructions_is_told(team: Team) -> None
     """And so is the job: what it wrote to them all the same is named, and the step fails. The rest is committed."""
     job = branch(team, **{"CLAUDE.md": "the branch's\n"})
     body = 'printf %s "$1" > told.txt; echo more >> CLAUDE.md; git add -A; git commit -qm Made'
-    said = started(team, job, "sh", "-ec", body, "sh", "{task}", task="Extend CLAUDE.md")
+    output = team.folder / "output"
+    words = ("sh", "-ec", body, "sh", "{task}")
+    said = started(team, job, *words, task="Extend CLAUDE.md", GITHUB_OUTPUT=str(output))
     assert said.code == 1
+    assert output.read_text().splitlines()[-1] == "state=failed"
     assert "lost with this checkout: what the agent wrote to CLAUDE.md" in said.err
     told = (job.path / "told.txt").read_text()
     assert told.startswith("Extend CLAUDE.md\n\n(gitgate) ")
