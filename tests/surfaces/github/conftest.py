@@ -110,3 +110,27 @@ class Team:
 @pytest.fixture
 def team(forge: Forge, bare: Clone, clone_of: Callable[..., Clone], cli: Command, tmp_path: Path) -> Team:
     return Team(forge, bare, clone_of, cli, tmp_path)
+
+
+@pytest.fixture
+def terminal(team: Team, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
+    """Ada's own clone and token, on a machine that is no job; the remote is a host that ssh alone knows."""
+    ssh = tmp_path / "ssh"
+    ssh.write_text(
+        f'#!/bin/sh\nfor last; do :; done\nlast="${{last%% *}}"\nexec git "${{last#git-}}" "{team.bare.path}"\n'
+    )
+    ssh.chmod(0o755)
+    own = {"gitgate.forge": "github", "gitgate.forgeApi": team.forge.api}
+    for key, value in {"remote.origin.url": "git@work:team/project", **own}.items():
+        team.agents.git("config", key, value)
+    monkeypatch.setenv("GIT_SSH_COMMAND", str(ssh))
+    monkeypatch.setenv("GIT_SSH_VARIANT", "simple")
+
+    def run(*words: str, code: int = 0) -> Outcome:
+        with monkeypatch.context() as here:
+            for name in team.forge.env:
+                here.delenv(name)
+            here.setenv("GITGATE_GITHUB_TOKEN", "ada-token")
+            return team.cli.quick("github", *words, cwd=team.agents.path, code=code)
+
+    return run

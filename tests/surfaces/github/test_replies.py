@@ -53,6 +53,17 @@ def test_what_is_said(body: str, said: Said) -> None:
     assert may_answer(body)
 
 
+def test_a_whole_name_and_a_colon_is_a_name_where_no_gate_is_shown() -> None:
+    """If it can be no word; a quote counts only where its gate is shown, and goes before what may be a number."""
+    said = parse(f"gate {ONE}: eu", [])
+    assert said == Said("answer", "eu", ONE)
+    assert said is not None
+    assert said.plain
+    assert parse("abcdefghjk: eu", []) is None
+    assert parse(f"> {ONE}\n\neu", []) is None
+    assert parse(f"> gate **{ONE}**\n\n2026102012: eu", [ONE]) == Said("answer", "2026102012: eu", ONE)
+
+
 @pytest.mark.parametrize(
     "body",
     [

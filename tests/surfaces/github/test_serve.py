@@ -24,6 +24,7 @@ from forges.standin import Fault
 from gitgate.cli.screen import Screen
 from gitgate.cli.serve import Office
 from gitgate.core.summary import Summary
+from gitgate.core.times import format_time
 from gitgate.errors import Usage
 from gitgate.surfaces.github.events import Commented
 from gitgate.surfaces.github.page import is_local, page
@@ -331,6 +332,32 @@ def test_nothing_that_is_done_with_a_delivery_ends_it(
         office.work()
         hands.submit(office.act, ["7k2fw9c3ab"]).result(20)
     assert capsys.readouterr().err.count("nobody foresaw this") == 4
+
+
+def test_all_that_one_delivery_or_sweep_found_is_said_and_goes_on(
+    team: Team, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also a reply that was heard before the delivery's own comment, and a place where nothing can be said."""
+    gate = team.ask("Which?", "--timeout", "1s")
+    team.forge.write(THREAD, "grace", "/answer Postgres")
+    time.sleep(1.2)
+    comment = team.forge.write(THREAD, "ada", "/answer SQLite")
+    comment["created_at"] = comment["updated_at"] = format_time(time.time())
+    started: list[list[str]] = []
+    receiver = Receiver(SECRET, Seen(tmp_path / "seen"))
+    receiver.events.put(Commented(comment["id"], "team/project"))
+    with ThreadPoolExecutor(1) as hands:
+        office = Office(Screen(directory=str(team.job().path)), receiver, Event(), hands, 1000)
+        monkeypatch.setattr(office, "start", lambda _desk, gates: started.append(gates))
+        office.work()
+        said = capsys.readouterr().err
+        assert ("answered: " in said, "late: " in said, started) == (True, True, [[gate]])
+        team.ask("And which?", show=False)
+        words = "Unable to create comment because issue is locked."
+        team.forge.faults = [Fault(403, words=words, methods=("POST", "PATCH"), path="/comments")] * 3
+        office.swept -= 2000
+        office.work()
+    assert "the thread is locked" in capsys.readouterr().err
 
 
 def test_strangers_get_little(team: Team) -> None:

@@ -335,33 +335,12 @@ def test_another_apps_marks_are_not_ours(team: Team) -> None:
     assert team.reply("/answer Postgres")["outcome"] == "answered"
 
 
-@pytest.fixture
-def terminal(team: Team, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
-    """Ada's own clone and token, on a machine that is no job; the remote is a host that ssh alone knows."""
-    ssh = tmp_path / "ssh"
-    ssh.write_text(
-        f'#!/bin/sh\nfor last; do :; done\nlast="${{last%% *}}"\nexec git "${{last#git-}}" "{team.bare.path}"\n'
-    )
-    ssh.chmod(0o755)
-    own = {"gitgate.forge": "github", "gitgate.forgeApi": team.forge.api}
-    for key, value in {"remote.origin.url": "git@work:team/project", **own}.items():
-        team.agents.git("config", key, value)
-    monkeypatch.setenv("GIT_SSH_COMMAND", str(ssh))
-    monkeypatch.setenv("GIT_SSH_VARIANT", "simple")
-
-    def run(*words: str, code: int = 0) -> Outcome:
-        with monkeypatch.context() as here:
-            for name in team.forge.env:
-                here.delenv(name)
-            here.setenv("GITGATE_GITHUB_TOKEN", "ada-token")
-            return team.cli.quick("github", *words, cwd=team.agents.path, code=code)
-
-    return run
-
-
-def test_a_person_leaves_the_comment_to_the_jobs(team: Team, terminal: Callable[..., Outcome]) -> None:
+@pytest.mark.parametrize("state", ["active", "disabled_inactivity"])
+def test_a_person_leaves_the_comment_to_the_jobs(
+    team: Team, terminal: Callable[..., Outcome], state: str
+) -> None:
     """Where the repository has them: they are asked, one comment is posted, it is theirs, and a reply to it counts."""
-    team.forge.workflows["gitgate.yml"] = "active"
+    team.forge.workflows["gitgate.yml"] = state
     gate = team.ask("Which?", show=False)
     said = terminal("comment", gate, "--json").json
     assert (said["asked"], said["comment"], said["url"]) == (True, None, f"{team.forge.site}/actions/runs/7")

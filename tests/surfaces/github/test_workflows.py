@@ -115,6 +115,10 @@ def test_each_gate_has_a_group_of_its_own(name: str, first: str) -> None:
     }
     assert jobs["resume"]["strategy"]["fail-fast"] is False
     assert "concurrency" not in load(WORKFLOWS / "answer.yml")["jobs"]["answer"]
+    group = load(WORKFLOWS / "sweep.yml")["jobs"]["sweep"]["concurrency"]["group"]
+    assert group.endswith(
+        "-${{ github.event.pull_request.number }}"
+    )  # its new head is marked by no other's job
     short = json.dumps(jobs[first])
     for word in ("secrets.", "agent-package", "cancel-in-progress: true"):
         assert word not in short
