@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -32,6 +33,8 @@ from ..store.restore import open_worktree, remove_worktree
 from ..store.snapshot import take
 from ..store.worktrees import without_place
 from .notes import answer_of, noted_run, took_place, write
+
+STALE = 10.0
 
 
 @dataclass(frozen=True)
@@ -269,6 +272,14 @@ def without_programs(desk: Desk, found: Situation) -> Repository:
 def made_by_us(desk: Desk, directory: Path) -> bool:
     """Whether it is one of the working trees that agents are resumed in, and no person's own."""
     return directory.resolve().is_relative_to(worktrees(desk).resolve())
+
+
+def free(desk: Desk, there: Repository) -> None:
+    """A git that was killed in a working tree of ours left its lock behind: nobody else works there now."""
+    lock = there.git_dir / "index.lock"
+    with contextlib.suppress(OSError):
+        if made_by_us(desk, there.place) and time.time() - lock.lstat().st_mtime > STALE:
+            lock.unlink()
 
 
 def apart(desk: Desk, found: Situation) -> Repository:

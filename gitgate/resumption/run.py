@@ -108,6 +108,7 @@ def with_claim(errand: Errand, desk: Desk, heart: Heart, saved: SavedSession) ->
     with place.taken(desk, gate) as found:
         errand.say(f"in {found.directory}")
         there = place.apart(desk, found)
+        place.free(desk, there)
         bylaws.lift(there)
         earlier = finished_before(desk, gate, found)
         if earlier is not None:

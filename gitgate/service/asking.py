@@ -218,7 +218,7 @@ def held_by_key(desk: Desk, key: str | None) -> Gate | str | None:
 @contextlib.contextmanager
 def own_files(desk: Desk) -> Iterator[None]:
     """The tree's own files, where others stand for some of them while a resumed agent works (`service.bylaws`)."""
-    if not desk.repo.standing_dir.exists():
+    if not desk.repo.standing_lock.exists():
         yield
         return
     from ..store.standing import suspended

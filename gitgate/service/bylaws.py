@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..core.values import dataclass
 from ..errors import Failure, GateError
-from ..store import standing
+from ..store import hiding, standing
 from ..store.differing import Difference, Files, compare
 from ..store.leftout import printable
 from ..store.protected import grown_from, protected_tip, read_protected
@@ -113,7 +113,7 @@ def in_force(
         standing.put_on(there, found.stand)
         if paths:
             say(f"as on the protected branch meanwhile: {', '.join(paths)}")
-        yield InForce(paths, doubt_of(found), standing.settings(there))
+        yield InForce(paths, doubt_of(found), hiding.settings(there))
     finally:
         try:
             for path in lift(there):

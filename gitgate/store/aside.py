@@ -32,7 +32,7 @@ class Stood:
     """A file that another one stands for. `own`: under which name it was put aside, if there was one.
 
     `committed`: HEAD had just that, so that nothing of it could be lost; `index`: what the index had; `theirs`: what stands
-    there, and `seen`: what that looks like.
+    there, and `seen`: what that looks like; `hidden`: git was told before not to look at the path.
     """
 
     path: bytes
@@ -41,14 +41,16 @@ class Stood:
     index: Entry | None
     theirs: Entry | None
     seen: str | None
+    hidden: bool = False
 
 
 @dataclass(frozen=True)
 class Note:
-    """All of them, and the patterns of a sparse checkout as they were (None: there were none)."""
+    """All of them; the patterns of a sparse checkout as they were (None: there were none); whether we locked the tree."""
 
     stood: tuple[Stood, ...]
     patterns: str | None
+    locked: bool = False
 
 
 def is_standing(there: Repository) -> bool:
@@ -85,10 +87,12 @@ def save_note(there: Repository, note: Note) -> None:
                 "index": one.index,
                 "theirs": one.theirs,
                 "seen": one.seen,
+                "hidden": one.hidden,
             }
             for one in note.stood
         ],
         "patterns": note.patterns,
+        "locked": note.locked,
     }
     draft = there.standing_dir / DRAFT
     how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
@@ -104,7 +108,7 @@ def load_note(there: Repository) -> Note | None:
     place = there.standing_dir / NOTE
     try:
         said = json.loads(place.read_text("ascii"))
-        return Note(tuple(map(_stood, said["stood"])), _text(said["patterns"]))
+        return Note(tuple(map(_stood, said["stood"])), _text(said["patterns"]), said.get("locked") is True)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as wrong:
@@ -119,7 +123,8 @@ def _stood(said: Mapping[str, object]) -> Stood:
     if own is not None and not (isinstance(own, str) and own.isdecimal()):
         raise ValueError("a name of a file put aside is a number")
     index, theirs, seen = _entry(said["index"]), _entry(said["theirs"]), _text(said["seen"])
-    return Stood(_path(said["path"]), own, bool(said["committed"]), index, theirs, seen)
+    committed, hidden = said["committed"] is True, said.get("hidden") is True
+    return Stood(_path(said["path"]), own, committed, index, theirs, seen, hidden)
 
 
 def _path(said: object) -> bytes:

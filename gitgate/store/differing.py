@@ -90,8 +90,10 @@ def listed(git: Git, commit: str, wanted: Callable[[bytes], bool]) -> Entries:
 def _names(there: Repository, files: Files) -> frozenset[bytes]:
     """The files that the patterns find, ignored ones too, and what the index has of them, there or not."""
     how = ("ls-files", "-z", "-c", "-o", "--full-name", "--", *files.specs)
-    out = there.git.out(*how, env={"GIT_LITERAL_PATHSPECS": "0"})
-    return frozenset(name for name in out.split(b"\0") if name)
+    found = there.git.out(*how, env={"GIT_LITERAL_PATHSPECS": "0"}).split(b"\0")
+    # Git folds the case of ASCII alone; a file system may fold more.
+    folded = (name for name in there.git.out("ls-files", "-z").split(b"\0") if files.wanted(name))
+    return frozenset(name for name in (*found, *folded) if name)
 
 
 def _indexed(there: Repository, files: Files) -> dict[bytes, tuple[str, str]]:
@@ -128,12 +130,12 @@ def _oddities(
 
 def _odd_places(there: Repository, files: Files, differ: set[bytes]) -> Iterator[tuple[bytes, str]]:
     for path in differ:
-        if b"\n" in path:
-            yield path, "has a name of several lines"
-        elif not on_folders(there.place, path, differ):
+        if not on_folders(there.place, path, differ):
             yield path, "is behind a link"
         elif is_folder(there.place, path) and not files.wanted(path + b"/any"):
             yield path, "is a folder"
+        elif look_of(there.place, path) == "something else":
+            yield path, "is no file"
 
 
 def _stays_within(path: bytes, target: bytes, files: Files) -> bool:

@@ -36,6 +36,11 @@ class Repository:
         return self.git_dir / "gitgate-standing"
 
     @property
+    def standing_lock(self) -> Path:
+        """There where files of this working tree stood for others once; held by whoever changes that."""
+        return self.git_dir / "gitgate-standing.lock"
+
+    @property
     def state_dir(self) -> Path:
         """What this clone keeps for itself (logs, locks, caches); shared by its worktrees, never pushed."""
         return self.common_dir / "gitgate"

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from ..errors import GitFailed, WorkFailed
 from .aside import (
     Entry,
     Note,
@@ -29,23 +31,67 @@ from .aside import (
 )
 from .differing import Entries, entries_of, lines_of, listed, looks_of
 from .git import Git
+from .hiding import feed, hide, patterns, show, tagged
 from .leftout import lstat
 from .repository import Repository
-from .scratch import scratch_index
+from .scratch import scratch_index, wait_for_lock
 
-EXCLUDE = "exclude"
-SPECIAL = b"\\*?["
+LOCKED = "files of it stand for others while an agent works there (git gate)"
+LONGEST_WAIT = 60.0
 
 
 def put_on(there: Repository, stand: Mapping[bytes, Entry | None]) -> None:
     """Let these files stand as said; None is that no file does."""
-    if not stand:
+    if stand:
+        with _alone(there):
+            _put_on(there, stand)
+
+
+def take_off(there: Repository) -> tuple[bytes, ...]:
+    """Undo that. A file that somebody wrote meanwhile stays as they wrote it; such files are returned.
+
+    What stood there goes; the tree's own file comes back, as it was, or as a merge or a checkout has made it since.
+    """
+    if not there.standing_lock.exists():
+        return ()
+    with _alone(there):
+        return _take_off(there)
+
+
+@contextlib.contextmanager
+def _alone(there: Repository) -> Iterator[None]:
+    """One at a time: an agent's question may be saved just when its runner takes all off."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
         return
+    number = os.open(there.standing_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        until = time.monotonic() + LONGEST_WAIT
+        while True:
+            try:
+                fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                if time.monotonic() > until:
+                    raise WorkFailed(
+                        f"another process has changed which files stand in {there.place} for a minute",
+                        hint=f"let it finish; who it is says: fuser {there.standing_lock}",
+                    ) from None
+            time.sleep(0.02)
+        wait_for_lock(there)
+        yield
+    finally:
+        os.close(number)
+
+
+def _put_on(there: Repository, stand: Mapping[bytes, Entry | None]) -> None:
     folder = make_folder(there)
     theirs = {path: entry for path, entry in stand.items() if entry}
     looks = looks_of(there, theirs, folder / "theirs")
     index, head = entries_of(there.git, stand), _at_head(there.git, stand)
-    stored = _as_stored(there, stand, index)
+    stored, hidden = _as_stored(there, stand, index), tagged(there.git, b"S")
     stood = tuple(
         Stood(
             path,
@@ -54,11 +100,12 @@ def put_on(there: Repository, stand: Mapping[bytes, Entry | None]) -> None:
             index.get(path),
             stand[path],
             looks.get(path),
+            path in hidden,
         )
         for number, path in enumerate(stand)
     )
-    save_note(there, Note(stood, _patterns(there)))
-    _hide(there, stood)
+    save_note(there, Note(stood, patterns(there), _lock_tree(there)))
+    hide(there, stood)
     for one in stood:
         if one.own is not None:
             take_away(there.place, one.path, folder / "own" / one.own)
@@ -66,15 +113,11 @@ def put_on(there: Repository, stand: Mapping[bytes, Entry | None]) -> None:
         put(folder / "theirs" / os.fsdecode(path), there.place, path)
 
 
-def take_off(there: Repository) -> tuple[bytes, ...]:
-    """Undo that. A file that somebody wrote meanwhile stays as they wrote it; such files are returned.
-
-    What stood there goes; the tree's own file comes back, as it was, or as a merge or a checkout has made it since.
-    """
+def _take_off(there: Repository) -> tuple[bytes, ...]:
     note = load_note(there)
     if note is None:
         return ()
-    _show(there, note)
+    show(there, note)
     now, own = entries_of(there.git, {one.path for one in note.stood}), there.standing_dir / "own"
     paths = {one.path for one in note.stood}
     written: set[bytes] = set()
@@ -94,36 +137,29 @@ def take_off(there: Repository) -> tuple[bytes, ...]:
             _keep_beside(there, one, own)
         elif look_of(there.place, one.path) is None:
             made += _bring_back(there, one, now.get(one.path), own)
-    _feed(there.git, "checkout-index", "-f", "-z", "--stdin", paths=made)
+    feed(there.git, "checkout-index", "-f", "-z", "--stdin", paths=made)
     there.git.run("update-index", "-q", "--refresh", check=False)
     clear(there.standing_dir)
+    if note.locked:
+        (there.git_dir / "locked").unlink(missing_ok=True)
     return tuple(sorted(written))
 
 
 @contextlib.contextmanager
 def suspended(there: Repository) -> Iterator[None]:
     """The tree's own files while this lasts, for whoever saves its work."""
-    note = load_note(there) if is_standing(there) else None
-    if note is None:
-        yield
-        return
-    written = take_off(there)
-    try:
-        yield
-    finally:
-        put_on(there, {one.path: one.theirs for one in note.stood if one.path not in written})
-
-
-def settings(there: Repository) -> list[tuple[str, str]]:
-    """Git configuration for whoever works there meanwhile; without it git still commits nothing of it, but may refuse to merge."""
-    if not is_standing(there):
-        return []
-    return [
-        ("core.sparseCheckout", "true"),
-        ("core.sparseCheckoutCone", "false"),
-        ("sparse.expectFilesOutsideOfPatterns", "true"),
-        ("core.excludesFile", str(there.standing_dir / EXCLUDE)),
-    ]
+    with _alone(there):
+        note = load_note(there) if is_standing(there) else None
+        if note is None:
+            yield
+            return
+        written = _take_off(there)
+        try:
+            yield
+        finally:
+            again = {one.path: one.theirs for one in note.stood if one.path not in written}
+            if again:
+                _put_on(there, again)
 
 
 # Taking back
@@ -141,79 +177,31 @@ def _bring_back(there: Repository, one: Stood, now: Entry | None, own: Path) -> 
 
 
 def _keep_beside(there: Repository, one: Stood, own: Path) -> None:
-    """What was nowhere else is put beside what somebody wrote."""
+    """What was nowhere else is put beside what somebody wrote, in the nearest folder that is one yet."""
     if one.own is None or one.committed or not os.path.lexists(own / one.own):
         return
-    for number in range(100):
-        beside = one.path + b".own" + (str(number).encode() if number else b"")
-        if lstat(there.place, beside) is None and on_folders(there.place, beside):
-            put(own / one.own, there.place, beside)
-            return
+    if look_of(own, one.own.encode()) == look_of(there.place, one.path):
+        return  # The same is there, whoever wrote it.
+    parts = one.path.split(b"/")
+    for depth in range(len(parts) - 1, -1, -1):
+        name = b"/".join((*parts[:depth], b"-".join(parts[depth:])[-200:]))
+        for number in range(1000):
+            beside = name + b".own" + (str(number).encode() if number else b"")
+            if on_folders(there.place, beside) and lstat(there.place, beside) is None:
+                put(own / one.own, there.place, beside)
+                return
 
 
-def _show(there: Repository, note: Note) -> None:
-    """Git looks at all of it again."""
-    place = there.git_dir / "info" / "sparse-checkout"
-    if note.patterns is None:
-        place.unlink(missing_ok=True)
-    else:
-        place.write_text(note.patterns, "utf-8", "surrogateescape")
-    # A file that was renamed meanwhile took its mark along.
-    hidden = (
-        _tagged(there.git, b"S") if note.patterns is None else {one.path for one in note.stood if one.index}
-    )
-    _feed(
-        there.git,
-        "update-index",
-        "--no-skip-worktree",
-        "-z",
-        "--stdin",
-        paths=hidden & _tagged(there.git, b"S"),
-    )
-
-
-def _hide(there: Repository, stood: Iterable[Stood]) -> None:
-    """Outside of the sparse checkout, and ignored."""
-    lines = [b"/" + _escaped(one.path) for one in stood]
-    before = _patterns(there)
-    place = there.git_dir / "info" / "sparse-checkout"
-    place.parent.mkdir(exist_ok=True)
-    said = (before if before is not None else "/*\n").encode("utf-8", "surrogateescape")
-    place.write_bytes(said.rstrip(b"\n") + b"\n" + b"".join(b"!" + line + b"\n" for line in lines))
-    ignored = _persons_excludes(there) + b"\n" + b"".join(line + b"\n" for line in lines)
-    (there.standing_dir / EXCLUDE).write_bytes(ignored)
-    _feed(
-        there.git,
-        "update-index",
-        "--skip-worktree",
-        "-z",
-        "--stdin",
-        paths=[o.path for o in stood if o.index],
-    )
-
-
-def _patterns(there: Repository) -> str | None:
-    """Those of a sparse checkout, if it is one."""
-    if there.git.text("config", "--type=bool", "--default=false", "core.sparseCheckout") != "true":
-        return None
-    with contextlib.suppress(FileNotFoundError):
-        return (there.git_dir / "info" / "sparse-checkout").read_text("utf-8", "surrogateescape")
-    return None
-
-
-def _persons_excludes(there: Repository) -> bytes:
-    asked = there.git.run("config", "--type=path", "core.excludesFile", check=False).out.decode().strip()
-    env = there.git.env
-    usual = Path(env.get("XDG_CONFIG_HOME") or Path(env.get("HOME", "/"), ".config"), "git", "ignore")
-    with contextlib.suppress(OSError):
-        return (Path(asked) if asked else usual).read_bytes()
-    return b""
-
-
-def _escaped(path: bytes) -> bytes:
-    """As a pattern that means this path alone."""
-    said = b"".join(b"\\" + bytes([c]) if c in SPECIAL else bytes([c]) for c in path)
-    return said[:-1] + b"\\ " if said.endswith(b" ") else said
+def _lock_tree(there: Repository) -> bool:
+    """Let nobody remove the working tree, which looks clean to git; whether it was not locked before."""
+    if there.git_dir == there.common_dir:
+        return False
+    try:
+        with (there.git_dir / "locked").open("x", encoding="ascii") as out:
+            out.write(LOCKED)
+    except FileExistsError:
+        return False
+    return True
 
 
 def _as_stored(there: Repository, paths: Iterable[bytes], index: Entries) -> Entries:
@@ -223,7 +211,10 @@ def _as_stored(there: Repository, paths: Iterable[bytes], index: Entries) -> Ent
         return {}
     with scratch_index(there, copied=False) as scratch:
         scratch.index_info(lines_of({path: index[path] for path in present}))
-        scratch.add(present)
+        try:
+            scratch.add(present)
+        except GitFailed:
+            return {}  # Nothing is known to be committed, so that all of it comes back as it was.
         return entries_of(there.git, present, {"GIT_INDEX_FILE": str(scratch.index)})
 
 
@@ -234,14 +225,3 @@ def _at_head(git: Git, paths: Iterable[bytes]) -> Entries:
         if git.ok("rev-parse", "-q", "--verify", "HEAD")
         else {}
     )
-
-
-def _tagged(git: Git, tag: bytes) -> set[bytes]:
-    entries = git.out("ls-files", "-z", "-t").split(b"\0")
-    return {entry[2:] for entry in entries if entry[:1] == tag}
-
-
-def _feed(git: Git, *command: str, paths: Iterable[bytes]) -> None:
-    fed = b"".join(path + b"\0" for path in paths)
-    if fed:
-        git.run(*command, input=fed)

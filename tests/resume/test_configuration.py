@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from pathlib import Path
 
@@ -161,6 +162,9 @@ def test_a_runner_that_is_killed(bare: Clone, ann: Clone, bob: Clone, agent: Age
     running.communicate()
     place = worktree(bob, gate)
     assert (place / ".claude/settings.json").read_text() == TRUSTED[".claude/settings.json"]
+    lock = Path(Clone(place).git("rev-parse", "--git-dir"), "index.lock")
+    lock.touch()
+    os.utime(lock, (1, 1))  # git was killed as well, a while ago
     agent.does(looks(agent) + COMMITS)
     until(lambda: cli.quick("resume", gate, cwd=bob.path).code == 0, 15)
     assert (agent.folder / "seen").read_text() == TRUSTED[".claude/settings.json"] + TRUSTED[

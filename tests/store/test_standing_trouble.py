@@ -6,17 +6,29 @@ import contextlib
 import errno
 import itertools
 import os
+import shutil
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from gitgate.errors import WorkFailed
-from gitgate.store import aside, standing
-from gitgate.store.standing import put_on
+from gitgate.store import aside, hiding, standing
+from gitgate.store.standing import put_on, suspended
 from store.hard_cases import listing, status
-from store.standings import Change, changed, folder_instead, look, off, on, shapes
-from testbed.repositories import Clone
+from store.standings import (
+    Change,
+    changed,
+    edited_after_staging,
+    folder_instead,
+    look,
+    off,
+    on,
+    shapes,
+    untracked,
+)
+from testbed.repositories import Clone, GitError
 
 # What nothing can be done about
 
@@ -52,8 +64,9 @@ def sparse(branch: Clone) -> None:
     branch.git("sparse-checkout", "set", "sub")
 
 
-def several_lines(branch: Clone) -> None:
-    branch.write("conf/a\nb", "side\n")
+def a_pipe(branch: Clone) -> None:
+    (branch.path / "rules").unlink()
+    os.mkfifo(branch.path / "rules")
 
 
 def named_as_a_folder(branch: Clone) -> None:
@@ -66,7 +79,7 @@ def named_as_a_folder(branch: Clone) -> None:
         (submodule, "conf is a submodule"),
         (nested, "conf/own/ is a repository of its own"),
         (sparse, "conf/hook is held back by a sparse checkout"),
-        (several_lines, "has a name of several lines"),
+        (a_pipe, "rules is no file"),
         (named_as_a_folder, "rules is a folder"),
     ],
 )
@@ -150,7 +163,15 @@ def test_a_link_made_meanwhile_leads_nowhere(branch: Clone, tmp_path: Path) -> N
 
 def test_names_that_are_no_text(branch: Clone, git_of_agents: Callable[[], None]) -> None:
     """Neither UTF-8 nor free of what means something in a pattern."""
-    names = [b"conf/\xff", b"conf/a*[b]?\\", b"conf/ends ", b"conf/#!x", "conf/ü".encode()]
+    names = [
+        b"conf/\xff",
+        b"conf/a*[b]?\\",
+        b"conf/ends ",
+        b"conf/#!x",
+        "conf/ü".encode(),
+        b"conf/a\r",
+        b"conf/a\nb",
+    ]
     for name in names:
         (branch.path / os.fsdecode(name)).write_text("side\n")
     (branch.path / "conf/ab").write_text("side\n")
@@ -189,8 +210,12 @@ def dies_at(monkeypatch: pytest.MonkeyPatch, number: int, error: type[BaseExcept
 
         return act
 
-    for name in ("take_away", "put", "_feed", "save_note"):
-        monkeypatch.setattr(standing, name, limited(getattr(standing, name)))
+    for room, names in (
+        (standing, ("take_away", "put", "save_note", "feed")),
+        (hiding, ("feed", "_replace")),
+    ):
+        for name in names:
+            monkeypatch.setattr(room, name, limited(getattr(room, name)))
     return lambda: over
 
 
@@ -314,3 +339,111 @@ def test_many_files_take_no_square_of_their_number(branch: Clone) -> None:
     put_on(branch.repository, {Counted(path): entry for path, entry in found.stand.items()})
     off(branch)
     assert seen < 100_000
+
+
+# Several at once, and what others told git
+
+
+def test_two_askers_and_a_lift(branch: Clone) -> None:
+    """Whoever saves the work at the same time, and whoever lifts meanwhile: nothing is lost, and nothing stands in the end."""
+    edited_after_staging(branch)
+    untracked(branch)
+    before = listing(branch.path)
+    own = {"rules": b"edited since\n", "conf/new": b"side\n"}
+    on(branch)
+    saw: list[dict[str, bytes]] = []
+
+    def ask() -> None:
+        with suspended(branch.repository):
+            saw.append({name: (branch.path / name).read_bytes() for name in own})
+
+    def lift() -> None:
+        off(branch)
+
+    with ThreadPoolExecutor() as pool:
+        for done in [pool.submit(act) for act in (ask, ask, lift, ask, lift, ask)]:
+            done.result()
+    assert saw == [own] * 4
+    off(branch)
+    assert listing(branch.path) == before
+
+
+def test_a_working_tree_with_files_that_stand_is_not_removed(branch: Clone, tmp_path: Path) -> None:
+    """To git it looks clean; what was put aside would go with it."""
+    branch.git("worktree", "add", "-q", "--detach", str(tmp_path / "tree"), "side")
+    tree = Clone(tmp_path / "tree")
+    tree.write("rules", "edited\n")
+    on(tree)
+    with pytest.raises(GitError, match="locked"):
+        branch.git("worktree", "remove", str(tree.path))
+    off(tree)
+    tree.git("checkout", "--", "rules")
+    branch.git("worktree", "remove", str(tree.path))
+
+
+def test_what_a_person_hid_stays_hidden(branch: Clone) -> None:
+    """Their own local changes to a file that git is not to look at, one that stands or any other."""
+    changed(branch)
+    for name in ("code", "rules"):
+        branch.git("update-index", "--skip-worktree", name)
+        branch.write(name, "local\n")
+    on(branch)
+    off(branch)
+    assert {line[2:] for line in branch.git("ls-files", "-t").splitlines() if line.startswith("S ")} == {
+        "code",
+        "rules",
+    }
+    assert branch.git("status", "--porcelain") == ""
+
+
+def test_a_sparse_checkout_made_meanwhile_ends(branch: Clone, git_of_agents: Callable[[], None]) -> None:
+    """It was of ours, and ends with it: what it held back is there again, and not taken for deleted."""
+    changed(branch)
+    on(branch)
+    git_of_agents()
+    branch.git("sparse-checkout", "set", "sub")
+    off(branch)
+    assert branch.git("status", "--porcelain") == ""
+    assert (branch.path / "code").read_text() == "main\n"
+    assert not (branch.path / ".git/info/sparse-checkout").exists()
+
+
+def test_the_settings_count_in_this_tree_alone(
+    branch: Clone, git_of_agents: Callable[[], None], tmp_path: Path
+) -> None:
+    """And only while files stand: a person's own ignored files stay ignored while the work is saved, and afterwards."""
+    (tmp_path / "ignored").write_text("private/\n")
+    branch.git("config", "core.excludesFile", str(tmp_path / "ignored"))
+    branch.write("private/notes", "mine\n")
+    changed(branch)
+    on(branch)
+    git_of_agents()
+    assert branch.git("status", "--porcelain") == ""
+    with suspended(branch.repository):
+        assert branch.git("status", "--porcelain") == ""
+    assert branch.git("status", "--porcelain") == ""
+    branch.git("worktree", "add", "-q", "--detach", str(tmp_path / "tree"))
+    assert (tmp_path / "tree/rules").read_text() == "side\n"
+
+
+def test_own_files_whose_folder_is_gone(branch: Clone) -> None:
+    """The agent put a link or a file in its place: they are kept in the nearest folder that there is."""
+    untracked(branch)
+    branch.write("conf/hook", "edited\n")
+    on(branch)
+    shutil.rmtree(branch.path / "conf")
+    (branch.path / "conf").symlink_to("sub")
+    assert off(branch) == {"conf/hook", "conf/new"}
+    assert (branch.path / "conf-new.own").read_text() == "side\n"
+    assert (branch.path / "conf-hook.own").read_text() == "edited\n"
+
+
+def test_what_git_cannot_store_comes_back_as_it_was(branch: Clone) -> None:
+    """An encoding that nobody knows."""
+    branch.write(".gitattributes", "rules working-tree-encoding=BOGUS\n")
+    branch.git("add", ".gitattributes")
+    branch.git("commit", "-qm", "unknown")
+    branch.write("rules", "edited\n")
+    assert on(branch) == {"rules"}
+    assert off(branch) == set()
+    assert (branch.path / "rules").read_text() == "edited\n"
