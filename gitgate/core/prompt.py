@@ -145,7 +145,7 @@ def stand_in(replaced: Iterable[str]) -> str:
     return (
         "These files are as the project's protected branch has them while you work, and not as your branch does; leave "
         "them alone: git goes by your branch's own (git show :PATH) and commits nothing that you write there, and yours come "
-        "back when you end. Where your task is to change one of them, say in your result that it could not be done here:\n"
+        "back when you end. A conflict of a merge in one is resolved by: git add --sparse PATH. Where your task is to change one of them, say in your result that it could not be done here:\n"
         + fenced("paths", listed(replaced))
     )
 
