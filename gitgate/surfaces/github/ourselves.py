@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ...errors import GateError
 from ...service.desk import Desk
 from .forge import BEGIN, Comment, Forge
 
@@ -40,10 +41,11 @@ def has_workflow(desk: Desk) -> bool:
 
 def foreign_token(desk: Desk, forge: Forge) -> str:
     """What is wrong with a token in a job where others of the repository take the replies; empty where it is the job's own."""
-    if not forge.job or forge.name != "github" or not has_workflow(desk):
-        return ""
-    me = forge.fetch_self()
-    if not me or me == forge.robot:
+    try:
+        me = forge.fetch_self() if forge.job and forge.name == "github" and has_workflow(desk) else ""
+    except GateError:
+        return ""  # a warning is worth no failure
+    if me in ("", forge.robot):
         return ""
     return (
         f"this job posts as {me}, and gitgate.yml takes only replies to what {forge.robot} wrote: such replies may be lost; "
