@@ -59,7 +59,7 @@ def comment_command(screen: Screen, gate_id: str) -> int:
     """
     from ..errors import Failure
     from ..service.reading import find_gate
-    from ..surfaces.github.posting import load_board, show
+    from ..surfaces.github.posting import left_to_jobs, load_board, show
     from ..surfaces.github.threads import thread_of
 
     desk, forge = start(screen)
@@ -73,15 +73,15 @@ def comment_command(screen: Screen, gate_id: str) -> int:
             "   (or, on their commits: git config gitgate.forgeCommit true)",
         )
     board = load_board(forge, thread)
-    if gate.id not in board.marks and not forge.job and forge.has_jobs():
-        return leave_to_jobs(screen, desk, forge, gate, thread)
+    if left_to_jobs(forge, board, gate.id):
+        return ask_job(screen, desk, forge, gate, thread)
     board = show(desk, forge, gate, board)
     warn_of_token(screen, desk, forge)
     return tell_comment(screen, gate.id, board)
 
 
-def leave_to_jobs(screen: Screen, desk: Desk, forge: Forge, gate: Gate, thread: Thread) -> int:
-    """Jobs know their own comments alone: a person's would be one more, and replies to it nobody's."""
+def ask_job(screen: Screen, desk: Desk, forge: Forge, gate: Gate, thread: Thread) -> int:
+    """It posts the comment of what it finds pushed."""
     from ..errors import Failure
     from ..service.publishing import publish
 

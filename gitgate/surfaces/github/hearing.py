@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection
 
 from ...errors import BadAnswer, GateError
 from ...service.deadlines import judged_at
 from ...service.desk import Desk
 from ...service.listing import summaries
-from ...service.reading import find_gate
 from . import telling
-from .accept import Accepted, accept_comment, answered_by, is_meant, shown_before
+from .accept import Accepted, accept_comment, is_meant, is_taken, shown_before
 from .forge import Comment, Forge
 from .posting import Board, is_waiting, load_board
 from .refusals import final
@@ -33,7 +33,7 @@ def is_missed(desk: Desk, board: Board, comment: Comment) -> bool:
         return any(is_waiting(desk, gate) for gate in asked)
     if said is None or not is_meant(desk, said, asked):
         return False
-    return not any(is_taken(desk, gate, comment) for gate in {*board.marks, said.gate or ""} if gate)
+    return not any(is_known(desk, gate, comment) for gate in {*board.marks, said.gate or ""} if gate)
 
 
 def missed_elsewhere(desk: Desk, board: Board, waiting: Collection[str]) -> list[Comment]:
@@ -49,14 +49,11 @@ def named(comment: Comment, board: Board) -> str:
     return (said.gate if said is not None else None) or ""
 
 
-def is_taken(desk: Desk, gate: str, comment: Comment) -> bool:
-    """Whether the record has it: as an answer, or as what ended the gate."""
-    try:
-        found = find_gate(desk, gate).gate
-    except GateError:
-        return False
-    ended = found.closing is not None and f"({comment.url})" in found.closing.text
-    return ended or answered_by(found, comment)
+def is_known(desk: Desk, gate: str, comment: Comment) -> bool:
+    """Whether its record has it; one that cannot be read keeps nobody from being heard."""
+    with contextlib.suppress(GateError):
+        return is_taken(desk, gate, comment)
+    return False
 
 
 def hear(desk: Desk, forge: Forge, number: int, *, on_commit: bool = False) -> list[Accepted]:

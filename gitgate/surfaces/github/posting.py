@@ -65,6 +65,11 @@ class Board:
         return replace(self, comments=tuple(kept for kept in self.comments if kept.number != comment.number))
 
 
+def left_to_jobs(forge: Forge, board: Board, gate: str) -> bool:
+    """Whether a job is to post this gate's comment. Jobs know their own alone: ours would be one more, and replies to it nobody's."""
+    return gate not in board.marks and not forge.job and forge.has_jobs()
+
+
 def key_of(body: str) -> str:
     """What a comment of ours is about: a gate, whatever is shown of it; else the whole of its first line."""
     mark = read_mark(body)

@@ -18,7 +18,16 @@ from . import telling
 from .accept import Accepted, accept_comment
 from .forge import Comment, Forge, PullRequest, Thread
 from .hearing import missed, missed_elsewhere
-from .posting import Board, bring_up_to_date, load_board, mark_head, post_once, post_status, show
+from .posting import (
+    Board,
+    bring_up_to_date,
+    left_to_jobs,
+    load_board,
+    mark_head,
+    post_once,
+    post_status,
+    show,
+)
 from .proof import doubt
 from .refusals import LATER, final, is_of_thread, may_only_read
 from .threads import Pulls, thread_of
@@ -59,9 +68,7 @@ class Round:
     done: Swept = field(default_factory=Swept)
 
     def leave_to_jobs(self, gate: str) -> None:
-        """They know their own comments alone: ours would be one more, and replies to it nobody's. One is asked for once a
-        gate: what it cannot show, their own sweeps will, and a job for each of ours would not.
-        """
+        """One is asked for once a gate: what it cannot show, their own sweeps will, and a job for each of ours would not."""
         from .webhook import Seen
 
         known = Seen(self.desk.repo.state_dir / "asked-of-jobs")
@@ -161,7 +168,7 @@ def sweep_thread(now: Round, gates: Sequence[Gate], thread: Thread) -> None:
         if current.closed and gate.id not in board.marks:
             continue  # it was never shown here, or somebody does not want to see it any more
         try:
-            if gate.id not in board.marks and not now.forge.job and now.forge.has_jobs():
+            if left_to_jobs(now.forge, board, gate.id):
                 now.leave_to_jobs(gate.id)
                 continue
             before, board = board, show(now.desk, now.forge, current, board)
