@@ -119,8 +119,8 @@ def run_command(screen: Screen) -> int:
     As `git gate wrap --waiting-ok`: when the agent asks, the job goes on green, and the gate is in the step's outputs. While
     it works in a job, what configures agents (.claude, CLAUDE.md and the like) is as the protected branch has it; what it
     writes there all the same is not committed, and the step fails. Claude Code is given git gate's hooks, and what the
-    protected branch's .claude/settings.json permits; where the branch has not caught up on the protected one, none of the
-    project's own settings.
+    protected branch's .claude/settings.json permits; where one of those files cannot be replaced, none of the project's own
+    settings.
     """
     from .first_run import run_first
 

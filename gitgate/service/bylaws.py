@@ -17,7 +17,7 @@ from ..errors import Failure, GateError
 from ..store import hiding, standing
 from ..store.differing import Difference, Files, compare
 from ..store.leftout import printable
-from ..store.protected import grown_from, protected_tip, read_protected
+from ..store.protected import protected_tip, read_protected
 from ..store.repository import Repository
 from .desk import Desk
 from .policybook import protected_refs
@@ -95,16 +95,14 @@ def in_force(
 ) -> Iterator[InForce]:
     """Let the protected branch's configuration hold in a working tree of `ours`; a person's own is only looked at.
 
-    What the branch has only not caught up on stays as it is. Where it last had all of the protected branch is its own doing,
-    however, so that there is a doubt about that. `written` gets the files that somebody wrote meanwhile.
+    `written` gets the files that somebody wrote meanwhile.
     """
     lift(there)
     tip = protected_tip(desk.repo, protected_refs(desk))
     if tip is None:
         yield InForce(doubt="no protected branch is here: git gate doctor")
         return
-    head = there.git.run("rev-parse", "--verify", "-q", "HEAD^{commit}", check=False).out.decode().strip()
-    found = compare(there, tip, grown_from(there.git, tip, head) if head else None, FILES)
+    found = compare(there, tip, FILES)
     paths = tuple(printable(path) for path in found.stand)
     if not ours:
         yield InForce(doubt=doubt_of(found, paths))
@@ -127,8 +125,7 @@ def in_force(
 
 def doubt_of(found: Difference, changed: tuple[str, ...] = ()) -> str:
     """Why what is there is not the protected branch's as it is today."""
-    behind = (f"{printable(path)} is not caught up" for path in found.behind)
-    parts = [*(f"{path} differs" for path in changed), *behind, *found.odd]
+    parts = [*(f"{path} differs" for path in changed), *found.odd]
     more = f", and {len(parts) - SAID} more" if len(parts) > SAID else ""
     return f"{', '.join(parts[:SAID])}{more}" if parts else ""
 

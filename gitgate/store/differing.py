@@ -35,12 +35,10 @@ class Files:
 class Difference:
     """What a working tree has otherwise than a commit. `stand`: what of the commit is to stand in its place.
 
-    `behind`: files that are as they were in an earlier state of the same, not caught up on. `odd`: what nothing can be said
-    or done about, and why.
+    `odd`: what nothing can be said or done about, and why.
     """
 
     stand: Mapping[bytes, Entry | None]
-    behind: tuple[bytes, ...] = ()
     odd: tuple[str, ...] = ()
 
 
@@ -58,22 +56,18 @@ class Found:
     theirs: Entries
 
 
-def compare(there: Repository, commit: str, once: str | None, files: Files) -> Difference:
+def compare(there: Repository, commit: str, files: Files) -> Difference:
     """The wanted files, byte for byte: what attributes of the tree would make of them counts as a difference."""
-    theirs, before = listed(there.git, commit, files.wanted), {}
+    theirs = listed(there.git, commit, files.wanted)
     found = Found(_names(there, files), _indexed(there, files), theirs)
     there.state_dir.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="compare-", dir=there.state_dir) as room:
-        looks = looks_of(there, theirs, Path(room, "now"))
-        if once:
-            before = looks_of(there, listed(there.git, once, files.wanted), Path(room, "once"))
+        looks = looks_of(there, theirs, Path(room))
     here = {name: look for name in found.names if (look := look_of(there.place, name)) is not None}
     differ = {path for path in {*here, *looks} if here.get(path) != looks.get(path)}
     odd = dict(_oddities(there, files, found, differ))
-    behind = {path for path in differ if once and here.get(path) == before.get(path)}
-    stand = {path: theirs.get(path) for path in sorted(differ - behind) if not _is_at_or_beneath(path, odd)}
-    told = (f"{printable(path)} {why}" for path, why in sorted(odd.items()))
-    return Difference(stand, tuple(sorted(behind - set(odd))), tuple(told))
+    stand = {path: theirs.get(path) for path in sorted(differ) if not _is_at_or_beneath(path, odd)}
+    return Difference(stand, tuple(f"{printable(path)} {why}" for path, why in sorted(odd.items())))
 
 
 def listed(git: Git, commit: str, wanted: Callable[[bytes], bool]) -> Entries:

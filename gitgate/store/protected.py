@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from ..core.values import dataclass
 from ..errors import Failure
-from .git import Git
 from .repository import Repository
 
 USUAL = ("main", "master", "trunk")
@@ -49,15 +48,3 @@ def protected_tip(repo: Repository, refs: Sequence[str]) -> str | None:
     out = repo.git.out("cat-file", "--batch-check=%(objectname)", input=names.encode())
     lines = out.decode("utf-8", "replace").splitlines()
     return next((line for line in lines if not line.endswith(" missing")), None)
-
-
-def grown_from(git: Git, tip: str, head: str) -> str | None:
-    """Where the protected branch stood when `head` last had all of it; None where they have nothing in common.
-
-    Only its first parents: what a branch merged into it was on the way, it never was itself.
-    """
-    newer = git.text("rev-list", "--first-parent", tip, f"^{head}").split()
-    if not newer:
-        return tip
-    before = git.run("rev-parse", "--verify", "-q", f"{newer[-1]}^", check=False).out.decode().strip()
-    return before or None

@@ -159,6 +159,7 @@ def test_allowed_hooks_are_the_protected_branchs(
     assert '\\"Which database?\\"=\\"SQLite\\"' in there.shown
     assert (ran.read_text().split() if ran.exists() else []) == (["trusted"] if allowed else [])
     made = there.clone.git("log", "--all", "--format=%H", "-1", "--grep=^Done")
-    program = there.clone.git("show", f"{made}:.claude/hooks/mark.sh")
-    assert "planted" in program
-    assert "half done" in there.clone.git("show", f"{made}:notes")
+    assert there.clone.git("diff", "--name-only", f"{made}~1", made) == "notes"
+    lines = there.clone.git("worktree", "list", "--porcelain").splitlines()
+    place = next(Path(line.removeprefix("worktree ")) for line in lines if line.endswith(f"/{gate}"))
+    assert "planted" in (place / ".claude/hooks/mark.sh").read_text(), "it was not committed, and is not lost"

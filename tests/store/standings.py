@@ -20,15 +20,13 @@ FILES = Files((":(glob)**/rules", ":(glob)**/conf", ":(glob)**/conf/**"), wanted
 Change = Callable[[Clone], object]
 
 
-def look(repo: Clone, once: str | None = "main") -> Difference:
-    main = repo.git("rev-parse", "main")
-    before = repo.git("merge-base", "main", "side") if once else None
-    return compare(repo.repository, main, before, FILES)
+def look(repo: Clone) -> Difference:
+    return compare(repo.repository, repo.git("rev-parse", "main"), FILES)
 
 
-def on(repo: Clone, once: str | None = "main") -> set[str]:
-    """Let the files stand as `main` has them, unless they are as the branch found them there."""
-    found = look(repo, once)
+def on(repo: Clone) -> set[str]:
+    """Let the files stand as `main` has them."""
+    found = look(repo)
     put_on(repo.repository, found.stand)
     return {path.decode() for path in found.stand}
 

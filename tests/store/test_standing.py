@@ -16,7 +16,6 @@ from store.standings import (
     deleted,
     edited_after_staging,
     folder_instead,
-    look,
     of_these,
     off,
     on,
@@ -84,21 +83,20 @@ def test_untracked_files_stay_untracked(branch: Clone) -> None:
     assert (place.read_bytes(), place.stat().st_mode & 0o777) == (b"TOKEN\r\n", 0o600)
 
 
-def test_what_the_branch_has_not_caught_up_on_stays(branch: Clone) -> None:
-    """Files that `main` changed and the branch did not are left, and named."""
+def test_what_the_branch_has_not_caught_up_on_stands(
+    branch: Clone, git_of_agents: Callable[[], None]
+) -> None:
+    """And a merge goes over it: then the tree has it itself."""
     branch.commit(code="side\n")
     branch.git("checkout", "-q", "main")
     branch.commit(rules="newer\n", **{"conf/more": "newer\n"})
     branch.git("checkout", "-q", "side")
-    found = look(branch)
-    assert (found.stand, found.behind) == ({}, (b"conf/more", b"rules"))
-
-
-def test_without_a_common_past_everything_counts(branch: Clone) -> None:
-    branch.commit(rules="side\n")
-    (branch.path / "conf/hook").unlink()
-    branch.commit()
-    assert on(branch, once=None) == {"rules", "conf/hook"}
+    assert on(branch) == {"rules", "conf/more"}
+    git_of_agents()
+    branch.git("merge", "-q", "-m", "merge", "main")
+    off(branch)
+    assert branch.git("status", "--porcelain") == ""
+    assert (branch.path / "rules").read_text() == "newer\n"
 
 
 # What agents do meanwhile

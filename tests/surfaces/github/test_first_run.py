@@ -31,13 +31,16 @@ def branch(team: Team, **files: str) -> Clone:
     return team.clone_of(team.bare, "job", "-b", "topic")
 
 
-def behind(team: Team) -> Clone:
-    """One that has not caught up on the default branch's settings."""
+def behind(team: Team, *, doubted: bool = True) -> Clone:
+    """One that has not caught up on the default branch's settings; a link among them leads to what is the branch's own."""
     source = team.clone_of(team.bare, "source")
     source.git("checkout", "-q", "main")
     source.commit("Old", **{".claude/settings.json": OLD, "CLAUDE.md": "Rules\n"})
     source.git("push", "-q", "origin", "main", "main:topic")
-    source.commit("New", **{".claude/settings.json": NEW})
+    source.write(".claude/settings.json", NEW)
+    if doubted:
+        (source.path / ".claude/rules.md").symlink_to("../rules.md")
+    source.commit("New")
     source.git("push", "-q", "origin", "main")
     return team.clone_of(team.bare, "job", "-b", "topic")
 
@@ -115,7 +118,7 @@ def test_a_program_that_is_not_there(team: Team) -> None:
     assert "agent-package" not in started(team, job, "no-such-agent", GITHUB_ACTIONS="").err
 
 
-# what the branch has not caught up on
+# what cannot be replaced
 
 
 @pytest.fixture
@@ -128,11 +131,11 @@ def path(tmp_path: Path) -> str:
     return f"{program.parent}:{os.environ['PATH']}"
 
 
-def test_stale_settings_take_no_part(team: Team, path: str) -> None:
-    """Hooks that were taken out of the default branch are still on that branch. The instructions there are named instead."""
+def test_doubted_settings_take_no_part(team: Team, path: str) -> None:
+    """What a link of the default branch leads to is the branch's own. The instructions there are named instead."""
     job = behind(team)
     said = started(team, job, "claude", "-p", "--", "{task}", PATH=path)
-    assert ".claude/settings.json is not caught up" in said.err
+    assert ".claude/rules.md leads elsewhere" in said.err
     assert "servers take no part" in said.err
     words = (job.path / "words.txt").read_text()
     assert words.startswith("--setting-sources\nuser\n--strict-mcp-config\n--settings\n")
@@ -156,8 +159,13 @@ def test_a_task_names_no_settings(team: Team, path: str) -> None:
     job = behind(team)
     started(team, job, "claude", "-p", "--", "--setting-sources", PATH=path)
     assert (job.path / "words.txt").read_text().startswith("--setting-sources\nuser\n")
-    job.git("merge", "-q", "origin/main")
-    started(team, job, "claude", "-p", "--", "{task}", PATH=path)
+
+
+def test_settings_of_today_take_part(team: Team, path: str) -> None:
+    """A branch that has not caught up on them has them nevertheless, and no flag is added."""
+    job = behind(team, doubted=False)
+    said = started(team, job, "claude", "-p", "--", "{task}", PATH=path)
+    assert "as on the protected branch meanwhile: .claude/settings.json" in said.err
     assert "--setting-sources" not in (job.path / "words.txt").read_text()
 
 

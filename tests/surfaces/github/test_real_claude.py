@@ -222,7 +222,7 @@ def test_claude_asks_by_the_command_line_too(scene: Callable[..., Actions], cli:
 def test_hooks_that_the_default_branch_took_out_run_no_more(
     scene: Callable[..., Actions], cli: Command, tmp_path: Path
 ) -> None:
-    """The agent's branch has not caught up on that. It asks and works nevertheless, and the job says why they are off."""
+    """The agent's branch has not caught up on that. It asks and works as the default branch has it."""
     on = scene(
         Reply("Half of it.", wrote("half.txt", "half\n"), when="TASK-42"), Reply("I need an answer.", ASKS)
     )
@@ -237,7 +237,7 @@ def test_hooks_that_the_default_branch_took_out_run_no_more(
     on.asked()
     assert "half.txt" in on.forge.by("github-actions[bot]")[0]["body"]
     assert not mark.exists()
-    assert any("servers take no part" in step.err for step in steps)
+    assert any("as on the protected branch meanwhile: .claude/settings.json" in step.err for step in steps)
 
 
 @pytest.mark.timeout(120)
