@@ -12,6 +12,8 @@ from gitgate.service.waiting import Patience, wait
 from resuming import Clock, Seat, claimant
 from testbed.repositories import Clone
 
+pytestmark = pytest.mark.slow  # each takes a good part of a second
+
 LEASES = "refs/hitl/leases/"
 
 

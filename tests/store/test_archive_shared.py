@@ -17,6 +17,8 @@ from gitgate.store.remote import RefMove
 from sharing import OPEN, Place, answered, hook, name, open_gates, start_closers
 from testbed.repositories import Clone
 
+pytestmark = pytest.mark.slow  # each takes a good part of a second
+
 BY = Signature("Ada Lovelace <ada@example.org>", 1_767_323_045)
 MONTH = "2026-01"
 ARCHIVE = f"refs/hitl/archive/{MONTH}"

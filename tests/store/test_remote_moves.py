@@ -14,6 +14,7 @@ from sharing import NOBODY, OPEN, Place, hook, name, opening, reasons, record
 from testbed.repositories import Clone
 
 
+@pytest.mark.slow
 class TestEveryWay:
     def test_a_gate_travels_from_one_clone_to_another(self, place: Place) -> None:
         """Created, moved on and deleted over each transport, seen by the other clone as such."""

@@ -10,6 +10,8 @@ from gitgate.store.compare import matches
 from store.hard_cases import CASES, fingerprint, listing, reopen, snap, status
 from testbed.repositories import Clone, run_git
 
+pytestmark = pytest.mark.slow  # each takes a good part of a second
+
 
 @pytest.mark.parametrize("case", CASES)
 def test_work_is_taken_and_put_back_as_it_was(case: str, repo: Clone, tmp_path: Path) -> None:

@@ -57,6 +57,7 @@ def test_nothing_of_it_is_committed(
     )
 
 
+@pytest.mark.slow
 @shapes
 def test_what_is_saved_meanwhile_is_the_trees_own(branch: Clone, change: Change, stand: set[str]) -> None:
     """Who saves the work finds it as it was, and leaves it standing as it stood."""

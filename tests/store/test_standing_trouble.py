@@ -94,6 +94,7 @@ def test_what_cannot_stand_is_said(branch: Clone, change: Change, word: str) -> 
     assert (listing(branch.path), status(branch.path)) == (before, said)
 
 
+@pytest.mark.slow
 def test_a_sparse_checkout_stays_one(branch: Clone, git_of_agents: Callable[[], None]) -> None:
     """Other files stand beside what it holds back, and an agent's commit takes nothing away."""
     branch.commit(**{"sub/rules": "side\n"})
@@ -249,6 +250,7 @@ def test_stopped_at_any_step(
     pytest.fail("it has more steps than were tried")
 
 
+@pytest.mark.slow
 def test_between_file_systems(branch: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rename is not possible there; a copy that fails leaves what it was to replace."""
     changed(branch)
@@ -321,6 +323,7 @@ def test_an_empty_file_is_a_file(branch: Clone, git_of_agents: Callable[[], None
     assert branch.git("status", "--porcelain") == ""
 
 
+@pytest.mark.slow
 def test_many_files_take_no_square_of_their_number(branch: Clone) -> None:
     """Two thousand of them: each is looked for once, not once for each other."""
     for number in range(2000):
@@ -344,6 +347,7 @@ def test_many_files_take_no_square_of_their_number(branch: Clone) -> None:
 # Several at once, and what others told git
 
 
+@pytest.mark.slow
 def test_two_askers_and_a_lift(branch: Clone) -> None:
     """Whoever saves the work at the same time, and whoever lifts meanwhile: nothing is lost, and nothing stands in the end."""
     edited_after_staging(branch)

@@ -13,6 +13,8 @@ from testbed.repositories import Clone
 
 from .conftest import Team
 
+pytestmark = pytest.mark.slow  # each takes a good part of a second
+
 JOB = {"GITHUB_ACTIONS": "true"}
 OLD, NEW = '{"model": "old"}', '{"model": "new"}'
 

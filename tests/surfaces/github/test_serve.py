@@ -265,6 +265,7 @@ def test_a_length_is_a_number_of_some_digits(team: Team, length: str, status: in
         assert int(said.split()[1]) == status
 
 
+@pytest.mark.slow
 def test_one_bad_delivery_is_not_the_end(team: Team) -> None:
     """A comment that the forge gives without its fields, one that it answers strangely, and then a good one."""
     gate = team.ask("Which?")
@@ -311,6 +312,7 @@ def test_what_nobody_foresaw_is_answered_and_said(tmp_path: Path) -> None:
     assert all(len(words) < 400 and "\x1b" not in words for words in said)
 
 
+@pytest.mark.slow
 def test_nothing_that_is_done_with_a_delivery_ends_it(
     team: Team, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -334,6 +336,7 @@ def test_nothing_that_is_done_with_a_delivery_ends_it(
     assert capsys.readouterr().err.count("nobody foresaw this") == 4
 
 
+@pytest.mark.slow
 def test_all_that_one_delivery_or_sweep_found_is_said_and_goes_on(
     team: Team, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
