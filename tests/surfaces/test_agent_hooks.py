@@ -305,6 +305,28 @@ def test_the_last_words_are_found_in_the_transcript(agent: Agent) -> None:
     assert len(agent.gates()) == 1
 
 
+def test_words_that_are_written_a_moment_late(agent: Agent, cli: Command) -> None:
+    """The hook may be started before the call, and what was said before it, are in the transcript."""
+    call = new_call()
+    transcript = Path(agent.event("Stop")["transcript_path"])
+    transcript.parent.mkdir(parents=True, exist_ok=True)
+    asked = {"type": "user", "message": {"content": "go"}}
+    said = {"type": "assistant", "message": {"content": [{"type": "text", "text": "I looked at the code."}]}}
+    called = {"type": "assistant", "message": {"content": [{"type": "tool_use", "id": call}]}}
+    transcript.write_text(json.dumps(asked) + "\n")
+
+    def write() -> None:
+        with transcript.open("a") as out:
+            out.write(json.dumps(said) + "\n" + json.dumps(called) + "\n")
+
+    late = threading.Timer(0.1, write)
+    late.start()
+    agent.ask(call=call)
+    late.join()
+    (gate,) = agent.gates()
+    assert "I looked at the code." in cli("show", gate, "--json", code=0).json["context"]
+
+
 def test_the_conversation_is_saved_at_its_end(agent: Agent, cli: Command, home: Path) -> None:
     """With what was written after the question was asked."""
     agent.ask()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 # What Claude Code calls itself where a person sits before it, who can be asked at once.
 ATTENDED = frozenset(("cli", "claude-vscode", "claude-desktop", "claude-jetbrains"))
+
+WRITES_WITHIN = 0.4
 
 
 @dataclass(frozen=True)
@@ -116,14 +119,17 @@ def read_event(raw: bytes, env: Mapping[str, str], cwd: Path) -> Event:
 
 
 def last_words(event: Event, most: int = 400_000) -> str:
-    """What the agent said last, by its transcript; empty where that cannot be read."""
-    try:
-        with Path(event.transcript).open("rb") as source:
-            source.seek(max(0, source.seek(0, 2) - most))
-            lines = source.read(most).splitlines()
-    except (OSError, ValueError):
-        return ""
-    for line in reversed(lines):
+    """What the agent said last, by its transcript; empty where that cannot be read.
+
+    A call is written there after the words before it, and at times a moment after its hook was started.
+    """
+    until = time.monotonic() + WRITES_WITHIN
+    while True:
+        tail = tail_of(event.transcript, most)
+        if not tail or not event.call or event.call.encode() in tail or time.monotonic() > until:
+            break
+        time.sleep(0.02)
+    for line in reversed(tail.splitlines()):
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
@@ -132,6 +138,15 @@ def last_words(event: Event, most: int = 400_000) -> str:
         if text is not None:
             return text
     return ""
+
+
+def tail_of(transcript: str, most: int) -> bytes:
+    try:
+        with Path(transcript).open("rb") as source:
+            source.seek(max(0, source.seek(0, 2) - most))
+            return source.read(most)
+    except (OSError, ValueError):
+        return b""
 
 
 def spoken(record: object) -> str | None:
