@@ -64,6 +64,7 @@ class Team:
 
     def ask(self, *words: str, show: bool = True) -> str:
         """The agent asks, and its question is shown."""
+        gate = ""
         for _ in range(20):
             gate = self.cli.quick("ask", *words, "--agent", "scripted", cwd=self.agents.path, code=0).line
             if any(letter.isdigit() for letter in gate):
