@@ -46,31 +46,23 @@ class GitHub:
 
 def gh_token(host: str, env: Mapping[str, str]) -> str:
     """What `gh auth login` keeps for this host; empty where there is no `gh`, or it knows none."""
-    program = shutil.which("gh", path=env.get("PATH"))
-    if program is None:
-        return ""
-    try:
-        done = subprocess.run(
-            [program, "auth", "token", "--hostname", host],
-            env=dict(env),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=GH_PATIENCE,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.decode("utf-8", "replace").strip() if done.returncode == 0 else ""
+    return told_by("gh", "auth", "token", "--hostname", host, env=env).strip()
 
 
 def ssh_host(name: str, env: Mapping[str, str]) -> str:
     """The host that ssh's own configuration means by a name; the name itself where there is no ssh, or nothing else is said."""
-    program = shutil.which("ssh", path=env.get("PATH"))
+    lines = told_by("ssh", "-G", "--", name, env=env).splitlines()  # it connects to nobody
+    return next((line.removeprefix("hostname ") for line in lines if line.startswith("hostname ")), name)
+
+
+def told_by(name: str, *words: str, env: Mapping[str, str]) -> str:
+    """What a program of the person's says to a question; empty where there is none, or it has no answer."""
+    program = shutil.which(name, path=env.get("PATH"))
     if program is None:
-        return name
+        return ""
     try:
         done = subprocess.run(
-            [program, "-G", "--", name],  # it says what it would do, and connects to nobody
+            [program, *words],
             env=dict(env),
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -78,6 +70,5 @@ def ssh_host(name: str, env: Mapping[str, str]) -> str:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
-        return name
-    lines = done.stdout.decode("utf-8", "replace").splitlines() if done.returncode == 0 else []
-    return next((line.removeprefix("hostname ") for line in lines if line.startswith("hostname ")), name)
+        return ""
+    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
