@@ -166,6 +166,12 @@ def connect(desk: Desk) -> Forge:
 
 def unknown_forge(desk: Desk) -> Failure:
     """What to set, by what the remote looks like."""
+    from ...service.publishing import remote_of
+
+    if remote_of(desk) is None:
+        return Failure(
+            "this repository has no remote, and so none on a forge", hint="git remote add origin URL"
+        )
     found = address_of(desk)
     where = f" ({one_line(found.host, 100)})" if found.host else ""
     alias = "   and, if ssh alone knows that name: git config gitgate.forgeApi https://HOST/api/v3"

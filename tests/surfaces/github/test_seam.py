@@ -90,6 +90,13 @@ def test_a_new_kind_is_one_line(clone: Clone, monkeypatch: pytest.MonkeyPatch, a
     assert forge.is_ours("team/project")
 
 
+def test_without_a_remote_the_way_to_one_is_named(repo: Clone, cli: Command) -> None:
+    """There is nothing yet that could be a forge."""
+    said = cli.quick("github", "sweep", cwd=repo.path, code=1)
+    assert "no remote, and so none on a forge" in said.err
+    assert "git remote add origin URL" in said.err
+
+
 def test_only_githubs_own_checks_know_more_than_the_seam() -> None:
     """Whoever serves any forge names no adapter: those who do are told here, with the reason."""
     reasons = {
