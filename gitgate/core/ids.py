@@ -16,6 +16,11 @@ def gate_id(opened: bytes) -> str:
     return "".join(ALPHABET[(number >> (5 * place)) & 31] for place in range(LENGTH))
 
 
+def no_word(gate: str) -> bool:
+    """Whether the letters that people type of this name hold a digit: it can then be no word of a reply."""
+    return any(letter.isdigit() for letter in gate[:SHORTEST_PREFIX])
+
+
 def is_id(text: str) -> bool:
     return len(text) == LENGTH and _LETTERS.issuperset(text)
 

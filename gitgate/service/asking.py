@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..core import times, trailers
+from ..core import documents, times, trailers
 from ..core.drafts import Draft
+from ..core.ids import gate_id, no_word
 from ..core.model import Asker, Gate, Opened, Session, Work
 from ..core.session import SavedSession
 from ..core.values import dataclass
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 KEYS = "refs/gitgate/+keys/"  # `+` is in no remote's folder there
 TRIES = 5
+NAMES = 30  # a name is no word with two in three nonces; whoever has none left takes the last
 
 
 @dataclass(frozen=True)
@@ -140,12 +142,29 @@ def check_enclosed(draft: Draft, attachments: Mapping[str, bytes]) -> None:
 def compose(desk: Desk, draft: Draft, wishes: Wishes, attachments: Mapping[str, bytes]) -> Asked:
     work, changed, untracked = snapshot(desk, wishes)
     saved = session_of(desk, draft)
+    opened = named(desk, tightened(desk, opened_by(desk, draft, work, saved, wishes, tuple(attachments))))
+    gate = desk.records.write_opened(opened, attachments, Signature(opened.asked.by or NOBODY, desk.at))
+    session = None
+    if saved is not None:
+        from .sessions import write
+
+        session = write(desk, gate.id, saved)
+    return Asked(gate, Published(gate), True, changed, untracked, saved, session)
+
+
+def opened_by(
+    desk: Desk,
+    draft: Draft,
+    work: Work,
+    saved: SavedSession | None,
+    wishes: Wishes,
+    attachments: tuple[str, ...],
+) -> Opened:
     session_id = saved.id if saved else ""
     salt = desk.entropy(8)
     timeout = timeout_of(desk, draft)
     pull_request = desk.settings.pull_request
-    config = {**(draft.config or {}), **({"pull_request": pull_request} if pull_request else {})}
-    opened = Opened(
+    return Opened(
         title=draft.title or title_of(draft.questions[0].prompt),
         questions=draft.questions,
         context=draft.context,
@@ -169,17 +188,18 @@ def compose(desk: Desk, draft: Draft, wishes: Wishes, attachments: Mapping[str, 
         quorum=draft.quorum,
         key=draft.key,
         follows=desk.settings.env.get("GITGATE_GATE") or None,
-        attachments=tuple(attachments),
-        config=config,
+        attachments=attachments,
+        config={**(draft.config or {}), **({"pull_request": pull_request} if pull_request else {})},
     )
-    opened = tightened(desk, opened)
-    gate = desk.records.write_opened(opened, attachments, Signature(opened.asked.by or NOBODY, desk.at))
-    session = None
-    if saved is not None:
-        from .sessions import write
 
-        session = write(desk, gate.id, saved)
-    return Asked(gate, Published(gate), True, changed, untracked, saved, session)
+
+def named(desk: Desk, opened: Opened) -> Opened:
+    """With a nonce that gives the gate a name which is no word where people reply: one in three is, at first."""
+    for _ in range(NAMES):
+        if no_word(gate_id(documents.dump(opened))):
+            break
+        opened = replace(opened, nonce=desk.entropy(12))
+    return opened
 
 
 def moves(asked: Asked, key: str | None, key_before: str | None) -> list[RefMove]:

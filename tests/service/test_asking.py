@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 
 from deciding import DB, GO, TEXT, asked, gate_of, say
+from gitgate.core.documents import dump
 from gitgate.core.drafts import Draft, question
+from gitgate.core.ids import gate_id
 from gitgate.core.model import Question, Work
 from gitgate.errors import BadDocument, GateError, LostRace, NotAllowed, Usage
 from gitgate.service import asking, remarks
-from gitgate.service.asking import Wishes, ask, left_out_words, title_of
+from gitgate.service.asking import Wishes, ask, left_out_words, named, title_of
 from gitgate.service.desk import open_desk
 from gitgate.service.recording import reload
 from gitgate.store.refs import OPEN, Refs
@@ -55,6 +57,25 @@ def test_a_gate_waits(alone: Seat) -> None:
     assert (opened.delivery, gate.priority, gate.deadline) == ("none", "high", None)
     assert alone.clone.git("status", "--porcelain") == status
     assert alone.now(gate) == gate
+
+
+def test_a_name_is_no_word(alone: Seat) -> None:
+    """Of those that chance gives, one with a digit among its first letters is taken; and where chance gives none, any."""
+    opened = asked(alone).gate.opened
+    spent: list[str] = []
+
+    def entropy(_size: int) -> str:
+        spent.append(f"{len(spent)}")
+        return spent[-1]
+
+    chances = [replace(opened, nonce=f"{number}") for number in range(20)]
+    wordy = [not any(letter.isdigit() for letter in gate_id(dump(chance))[:4]) for chance in chances]
+    desk = replace(alone.desk, entropy=entropy)
+    begun = next(chance for chance, word in zip(chances, wordy, strict=True) if word)
+    assert named(desk, begun) == chances[wordy.index(False)]
+    assert spent == [f"{number}" for number in range(wordy.index(False) + 1)]
+    assert named(desk, chances[wordy.index(False)]) == chances[wordy.index(False)]
+    assert named(replace(desk, entropy=lambda _size: begun.nonce), begun) == begun
 
 
 @pytest.mark.parametrize(
@@ -280,7 +301,9 @@ def test_a_key_is_no_name_of_a_ref(alone: Seat) -> None:
 
 
 SAME_KEY = """
+from gitgate.core.documents import dump
 from gitgate.core.drafts import Draft, question
+from gitgate.core.ids import gate_id
 from gitgate.service.asking import ask
 asked = ask(desk, Draft((question("Which?"),), agent=f"agent-{who}", key="deploy"))
 print(asked.gate.id, asked.new)

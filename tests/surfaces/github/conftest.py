@@ -64,12 +64,7 @@ class Team:
 
     def ask(self, *words: str, show: bool = True) -> str:
         """The agent asks, and its question is shown."""
-        gate = ""
-        for _ in range(20):
-            gate = self.cli.quick("ask", *words, "--agent", "scripted", cwd=self.agents.path, code=0).line
-            if any(letter.isdigit() for letter in gate):
-                break  # One in eighteen has none, and is known on its own thread alone.
-            self.cli.quick("withdraw", gate, "--reason", "its name", cwd=self.agents.path, code=0)
+        gate = self.cli.quick("ask", *words, "--agent", "scripted", cwd=self.agents.path, code=0).line
         if show:
             self.cli.quick("github", "comment", gate, cwd=self.agents.path, code=0)
         return gate
