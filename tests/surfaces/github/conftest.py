@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from forges.standin import Forge, forge_server
+from gitgate.service.desk import open_desk
 from lab.fixtures import claude_binary, machine, scripted
 from resuming import Agent
 from testbed.command import Command, Outcome
@@ -52,6 +54,7 @@ class Team:
     cli: Command
     folder: Path
     jobs: int = 0
+    ahead: float = 0
 
     def __post_init__(self) -> None:
         self.agents = self.clone_of(self.bare, "agents")
@@ -61,6 +64,14 @@ class Team:
             self.agents.git("config", f"gitgate.{key}", "true")
         self.agents.git("config", "gitgate.session", "push")
         self.forge.open_pull(THREAD, "feature", self.agents.git("rev-parse", "HEAD"))
+
+    def clock(self) -> float:
+        """What the clocks of all commands that run in this process say."""
+        return time.time() + self.ahead
+
+    def pass_time(self, seconds: float) -> None:
+        """A deadline that is far enough away for a slow machine passes at once."""
+        self.ahead += seconds
 
     def ask(self, *words: str, show: bool = True) -> str:
         """The agent asks, and its question is shown."""
@@ -108,8 +119,19 @@ class Team:
 
 
 @pytest.fixture
-def team(forge: Forge, bare: Clone, clone_of: Callable[..., Clone], cli: Command, tmp_path: Path) -> Team:
-    return Team(forge, bare, clone_of, cli, tmp_path)
+def team(
+    forge: Forge,
+    bare: Clone,
+    clone_of: Callable[..., Clone],
+    cli: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Team:
+    team = Team(forge, bare, clone_of, cli, tmp_path)
+    own = open_desk.__kwdefaults__
+    assert own is not None
+    monkeypatch.setitem(own, "clock", team.clock)
+    return team
 
 
 @pytest.fixture

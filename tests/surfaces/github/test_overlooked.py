@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -85,24 +84,18 @@ def test_a_sweep_outside_jobs_asks_for_one_once_a_gate(team: Team, terminal: Cal
 # replies where no question stands
 
 
-def ask_by_name(team: Team) -> str:
-    """A gate whose name can be no word: about one of eighteen is all letters."""
-    asked = (team.ask(f"Which, the {number}th time?") for number in range(9))
-    return next(gate for gate in asked if not gate.isalpha())
-
-
 def elsewhere(team: Team, body: str) -> None:
     """Ada writes on a pull request that shows nothing; no event tells of it."""
     team.forge.open_pull(8, "other", "e" * 40)
     comment = team.forge.write(8, "ada", body)
-    comment["created_at"] = comment["updated_at"] = format_time(time.time())
+    comment["created_at"] = comment["updated_at"] = format_time(team.clock())
     team.forge.pulls[8]["updated_at"] = comment["updated_at"]
 
 
 @pytest.mark.parametrize("words", ["/answer {} Postgres", "{}: Postgres"])
 def test_a_sweep_finds_a_reply_on_another_pull_request(team: Team, words: str) -> None:
     """Once; and the gate's own comment shows it."""
-    gate = ask_by_name(team)
+    gate = team.ask("Which?")
     elsewhere(team, words.format(gate))
     assert outcomes(sweep(team, GITHUB_REF=f"refs/pull/{THREAD}/merge")) == []
     assert outcomes(sweep(team)) == ["answered"]
@@ -132,7 +125,7 @@ def test_nothing_older_than_the_question_is_read(team: Team) -> None:
 
 def test_a_name_and_a_colon_is_a_reply_anywhere(team: Team) -> None:
     """A number and a colon is talk."""
-    gate = ask_by_name(team)
+    gate = team.ask("Which?")
     team.forge.open_pull(8, "other", "e" * 40)
     assert team.reply("2026102012: built", thread=8)["outcome"] == "ignored"
     assert team.reply(f"{gate}: Postgres", thread=8)["outcome"] == "answered"
@@ -146,9 +139,9 @@ def test_whoever_was_heard_before_a_late_reply_starts_the_agent(
     team: Team, agent: Agent, tmp_path: Path
 ) -> None:
     """The job of the late one hands the gate on."""
-    gate = team.ask("Which?", "--timeout", "1s")
+    gate = team.ask("Which?", "--timeout", "1h")
     team.forge.write(THREAD, "grace", "/answer Postgres")
-    time.sleep(1.2)
+    team.pass_time(3600)
     place = str(team.event_file(team.forge.event(late(team, "ada", "/answer SQLite"))))
     output = tmp_path / "output"
     env = {"GITHUB_OUTPUT": str(output)}

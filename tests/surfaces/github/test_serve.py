@@ -341,11 +341,11 @@ def test_all_that_one_delivery_or_sweep_found_is_said_and_goes_on(
     team: Team, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also a reply that was heard before the delivery's own comment, and a place where nothing can be said."""
-    gate = team.ask("Which?", "--timeout", "1s")
+    gate = team.ask("Which?", "--timeout", "1h")
     team.forge.write(THREAD, "grace", "/answer Postgres")
-    time.sleep(1.2)
+    team.pass_time(3600)
     comment = team.forge.write(THREAD, "ada", "/answer SQLite")
-    comment["created_at"] = comment["updated_at"] = format_time(time.time())
+    comment["created_at"] = comment["updated_at"] = format_time(team.clock())
     started: list[list[str]] = []
     receiver = Receiver(SECRET, Seen(tmp_path / "seen"))
     receiver.events.put(Commented(comment["id"], "team/project"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -70,7 +69,7 @@ def test_a_later_gate_makes_up_for_one_that_was_stopped(team: Team) -> None:
     """Of one branch the newest says how it stands."""
     team.ask("Which?")
     team.reply("/stop no")
-    time.sleep(1.1)  # gates are asked in a second each
+    team.pass_time(1)  # gates are asked in a second each
     team.ask("And which then?")
     team.reply("/answer Postgres")
     assert said_of(team, THREAD) == ["failure", "success"]
@@ -109,7 +108,7 @@ def test_of_many_pull_requests_each_has_its_turn(monkeypatch: pytest.MonkeyPatch
     for _ in range(20):
         if len(team.forge.statuses) == 4:
             break
-        time.sleep(0.5)
+        team.pass_time(1)
         sweep(team)
     assert {one["sha"] for one in team.forge.statuses} >= {"12" * 20, "11" * 20, "10" * 20}
 
@@ -140,9 +139,9 @@ def test_a_thread_is_listed_once_however_many_gates_it_had(
 
 def test_a_reply_in_time_counts_although_it_is_heard_late(team: Team) -> None:
     """No job ran between the reply and the deadline, nor for a while after it."""
-    gate = team.ask("Which?", "--timeout", "1s", "--default", "SQLite", "--on-timeout", "default")
+    gate = team.ask("Which?", "--timeout", "1h", "--default", "SQLite", "--on-timeout", "default")
     team.forge.write(THREAD, "ada", "/answer Postgres")
-    time.sleep(1.2)
+    team.pass_time(3600)
     assert outcomes(sweep(team)) == ["answered"]
     answer = team.gate(gate)["answer"]
     assert (answer["verdict"], list(answer["values"].values())) == ("answered", ["Postgres"])
@@ -151,14 +150,14 @@ def test_a_reply_in_time_counts_although_it_is_heard_late(team: Team) -> None:
 def late(team: Team, login: str, body: str) -> dict[str, Any]:
     """Written now; the stand-in's own clock is behind."""
     comment = team.forge.write(THREAD, login, body)
-    comment["created_at"] = comment["updated_at"] = format_time(time.time())
+    comment["created_at"] = comment["updated_at"] = format_time(team.clock())
     return comment
 
 
 def test_a_reply_after_the_deadline_is_told_so_once(team: Team) -> None:
     """By a sweep that finds it, before or after the gate's end was recorded."""
-    gate = team.ask("Which?", "--timeout", "1s")
-    time.sleep(1.2)
+    gate = team.ask("Which?", "--timeout", "1h")
+    team.pass_time(3600)
     late(team, "ada", "/answer Postgres")
     assert outcomes(sweep(team)) == ["late"]
     assert team.gate(gate)["state"] == "expired"
@@ -171,27 +170,27 @@ def test_a_reply_after_the_deadline_is_told_so_once(team: Team) -> None:
 
 def test_an_event_of_a_late_reply_first_hears_the_one_in_time(team: Team) -> None:
     """Whoever looks first after the deadline, a job of an event or a sweep, judges each by the time of its writing."""
-    gate = team.ask("Which?", "--timeout", "1s")
+    gate = team.ask("Which?", "--timeout", "1h")
     team.forge.write(THREAD, "grace", "/answer Postgres")
-    time.sleep(1.2)
+    team.pass_time(3600)
     assert team.hear(late(team, "ada", "/answer SQLite")).json["outcome"] == "late"
     assert list(team.gate(gate)["answer"]["values"].values()) == ["Postgres"]
 
 
 def test_an_event_that_comes_late_tells_of_a_reply_in_time(team: Team) -> None:
     """A delivery may wait for long."""
-    gate = team.ask("Which?", "--timeout", "1s")
+    gate = team.ask("Which?", "--timeout", "1h")
     comment = team.forge.write(THREAD, "ada", "/answer Postgres")
-    time.sleep(1.2)
+    team.pass_time(3600)
     assert team.hear(comment).json["outcome"] == "answered"
     assert team.gate(gate)["state"] == "answered"
 
 
 def test_what_was_recorded_stays(team: Team) -> None:
     """Somebody's clone found the deadline passed and shared that; the reply is told that it came too late."""
-    gate = team.ask("Which?", "--timeout", "1s")
+    gate = team.ask("Which?", "--timeout", "1h")
     team.forge.write(THREAD, "ada", "/answer Postgres")
-    time.sleep(1.2)
+    team.pass_time(3600)
     team.cli.quick("list", cwd=team.agents.path)
     team.cli.quick("sync", cwd=team.agents.path, code=0)
     assert outcomes(sweep(team)) == ["late"]
@@ -211,8 +210,8 @@ def test_a_deadline_waits_for_a_thread_that_cannot_be_read(
 ) -> None:
     """There may be a reply in it."""
     monkeypatch.setattr("gitgate.surfaces.github.web.PAUSES", ())
-    gate = team.ask("Which?", "--timeout", "1s")
-    time.sleep(1.2)
+    gate = team.ask("Which?", "--timeout", "1h")
+    team.pass_time(3600)
     team.forge.faults = [Fault(503, path=f"/issues/{THREAD}/comments")]
     sweep(team, code=1)
     tip = team.bare.git("for-each-ref", "--format=%(contents)", f"refs/hitl/open/{gate}")
@@ -254,10 +253,10 @@ def test_a_reply_on_a_locked_thread_counts(team: Team) -> None:
 
 def test_what_cannot_be_said_to_one_keeps_no_other_from_being_heard(team: Team) -> None:
     """An event after the deadline, on a locked thread: the reply in time is found first, then an unclear one before it."""
-    gate = team.ask("Which?", "--timeout", "1s")
+    gate = team.ask("Which?", "--timeout", "1h")
     team.forge.write(THREAD, "ada", "/answer A\n/answer B")
     team.forge.write(THREAD, "grace", "/answer Postgres")
-    time.sleep(1.2)
+    team.pass_time(3600)
     team.forge.faults = forbidden(LOCKED)
     assert team.hear(late(team, "ada", "/answer SQLite")).json["outcome"] == "untold"
     assert team.gate(gate)["state"] == "answered"
@@ -265,8 +264,8 @@ def test_what_cannot_be_said_to_one_keeps_no_other_from_being_heard(team: Team) 
 
 def test_a_deleted_thread_is_noted_and_its_deadlines_pass(team: Team) -> None:
     """Nobody can answer there any more."""
-    gate = team.ask("Which?", "--timeout", "1s")
-    time.sleep(1.2)
+    gate = team.ask("Which?", "--timeout", "1h")
+    team.pass_time(3600)
     team.forge.faults = [Fault(410, words="This issue was deleted", path=f"/issues/{THREAD}/comments")]
     said = sweep(team)
     assert ("deleted" in said["noted"][0], said["trouble"]) == (True, [])
