@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..core import documents, times, trailers
+from ..core.digests import sha256
 from ..core.drafts import Draft
 from ..core.ids import gate_id, no_word
 from ..core.model import Asker, Gate, Opened, Session, Work
@@ -216,7 +216,7 @@ def moves(asked: Asked, key: str | None, key_before: str | None) -> list[RefMove
 
 
 def key_ref(key: str) -> str:
-    return KEYS + hashlib.sha256(key.encode()).hexdigest()[:20]
+    return KEYS + sha256(key.encode()).hexdigest()[:20]
 
 
 def held_by_key(desk: Desk, key: str | None) -> Gate | str | None:
@@ -290,7 +290,7 @@ def snapshot(desk: Desk, wishes: Wishes) -> tuple[Work, int, int]:
 
 
 def digest_of(salt: str, session_id: str) -> str:
-    return hashlib.sha256(f"{salt}:{session_id}".encode()).hexdigest()[:32]
+    return sha256(f"{salt}:{session_id}".encode()).hexdigest()[:32]
 
 
 def title_of(prompt: str) -> str:
