@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gitgate.core.ids import gate_id
+from gitgate.store.archive import LATE, folder, shelves
 from gitgate.store.remote import Fate, RefMove
 from testbed.repositories import Clone
 
@@ -32,6 +33,17 @@ def record(clone: Clone, *words: str) -> str:
 
 def opening(clone: Clone, number: int, *words: str) -> RefMove:
     return RefMove(f"{OPEN}{name(number)}", record(clone, *(words or (f"gate {number}",))), None)
+
+
+def late_files(clone: Clone, gate: str) -> dict[str, str]:
+    """What reached this gate after it was archived, by file name."""
+    folds = [f"{shelf.fold}:{folder(gate)}" for shelf in shelves(clone.repository)]
+    holding = [fold for fold in folds if LATE in clone.git("ls-tree", "--name-only", fold).split()]
+    return {
+        name: clone.git("cat-file", "blob", f"{fold}/{LATE}/{name}")
+        for fold in holding
+        for name in clone.git("ls-tree", "--name-only", f"{fold}/{LATE}").split()
+    }
 
 
 def reasons(fates: list[Fate]) -> list[str]:

@@ -16,7 +16,7 @@ MARK = "(gitgate)"
 SERVER, TOOL = "gitgate", "outcome"  # the MCP server that the session is given, and its one tool
 # It is an argument of the program, and the system takes no longer ones.
 MOST_BYTES = 100_000
-SYSTEM_MOST, WHOLE = 25_000, 1 << 22
+WHOLE = 1 << 22
 SHARES = (20_000, 5_000, 1_000)  # how long one text may be, tried in turn
 
 TOGETHER = (

@@ -159,13 +159,17 @@ def decisive(gate: Gate, answer: Answer) -> bool:
     return len(alike | {people.address(answer.by)}) >= enough
 
 
+def counted(entry: Entry, answer: Answer) -> Counted:
+    """Recorded again after a race, it is signed where it was first written: in the second parent."""
+    return Counted(entry.commit, answer, entry.parents[1] if len(entry.parents) > 1 else entry.commit)
+
+
 def with_answer(gate: Gate, entry: Entry, answer: Answer, name: str) -> Gate:
-    counted = Counted(entry.commit, answer, entry.parents[1] if len(entry.parents) > 1 else entry.commit)
+    vote = counted(entry, answer)
     if name == "late":
-        return replace(gate, late=(*gate.late, counted))
-    others = tuple(vote for vote in gate.votes if not people.same(vote.answer.by, answer.by))
-    votes = (*others, counted)
-    return replace(gate, votes=votes, answer=counted if name != "voted" else None)
+        return replace(gate, late=(*gate.late, vote))
+    others = tuple(one for one in gate.votes if not people.same(one.answer.by, answer.by))
+    return replace(gate, votes=(*others, vote), answer=vote if name != "voted" else None)
 
 
 def with_edit(gate: Gate, edit: Edit) -> Gate:

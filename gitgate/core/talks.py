@@ -14,7 +14,6 @@ from .values import dataclass
 from .words import SESSION_OUTCOMES
 
 OUTCOMES = SESSION_OUTCOMES
-ENDINGS = ("completed", "cancelled", "timeout")
 SOURCES = ("command", "mcp", "file", "json", "words", "prompt", "person")
 GRACE, SAVE_EVERY = 60, 300
 MOST_TRANSCRIPT = 200_000  # bytes

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..core import times
-from ..core.model import Gate
+from ..core.fold import counted
+from ..core.model import Answer, Gate
 from ..errors import AmbiguousGate, GateError
 from ..store import archive, closing
 from ..store.records import Signature
@@ -99,14 +100,14 @@ def as_closed(desk: Desk, gate: Gate) -> closing.Closed:
     return closing.Closed(gate.id, gate.tip, last_at(gate)[:7], keep)
 
 
-def settle_archived(desk: Desk, remote: str, absent: Mapping[str, str]) -> dict[str, str]:
+def settle_archived(desk: Desk, remote: str, absent: Mapping[str, str]) -> closing.Folded:
     """Which of these gates, open here and not there, the remote has archived, with why one is still open here."""
     by = Signature(desk.settings.identity() or NOBODY, desk.at)
     timeout = desk.settings.seconds("networkTimeout") or 60
     result = closing.settle(desk.repo, remote, absent, by=by, timeout=timeout)
     if result.gates:
         tidy(desk)
-    return {**dict.fromkeys(result.gates, ""), **result.kept}
+    return result
 
 
 def load_archived(desk: Desk, prefix: str) -> Gate | None:
@@ -114,8 +115,26 @@ def load_archived(desk: Desk, prefix: str) -> Gate | None:
     found = archive.named(desk.repo, prefix)
     if len(found) > 1:
         raise AmbiguousGate(f"{prefix} could be {', '.join(found[:8])}", hint="type more of the id")
-    tip = archive.archived(desk.repo, found[0]) if found else None
-    return desk.records.load(found[0], tip) if tip else None
+    there = archive.find(desk.repo, archive.shelves(desk.repo), found)
+    one = there[found[0]] if there else None
+    return with_late(desk, desk.records.load(one.id, one.tip), one.late) if one and one.tip else None
+
+
+def with_late(desk: Desk, gate: Gate, tips: tuple[str, ...]) -> Gate:
+    """With the answers that came when it was in the archive already: they change nothing, but somebody gave them."""
+    said = [entry.event for entry in gate.history]
+    late = []
+    for tip in tips:
+        try:
+            entries = desk.records.load(gate.id, tip).history
+        except GateError as broken:
+            desk.progress(f"{gate.id}: what came late cannot be read: {broken.message}")
+            continue
+        for entry in entries:
+            if isinstance(entry.event, Answer) and entry.event not in said:
+                said.append(entry.event)
+                late.append(counted(entry, entry.event))
+    return replace(gate, late=(*gate.late, *late))
 
 
 def archived_gates(desk: Desk) -> Iterator[Gate]:

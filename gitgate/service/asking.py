@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -296,7 +296,3 @@ def digest_of(salt: str, session_id: str) -> str:
 def title_of(prompt: str) -> str:
     line = prompt.strip().splitlines()[0].strip()
     return line if len(line) <= 72 else line[:71].rstrip() + "…"
-
-
-def left_out_words(gate: Gate) -> Sequence[str]:
-    return [f"{path}: {reason}" for path, reason in gate.opened.work.left_out]

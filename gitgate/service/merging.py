@@ -131,6 +131,9 @@ def without_archived(
     from .archiving import settle_archived
 
     settled = settle_archived(desk, done.remote, {gate: ahead[gate] for gate in absent})
-    done.archived.extend(gate for gate, kept in settled.items() if not kept)
-    done.broken.update({gate: kept for gate, kept in settled.items() if kept})
-    return {gate: tip for gate, tip in ahead.items() if gate not in settled}
+    done.archived.extend(settled.gates)
+    done.lost.extend(
+        f"{gate}, archived before; what was said here: git gate show {gate}" for gate in settled.late
+    )
+    done.broken.update(settled.kept)
+    return {gate: tip for gate, tip in ahead.items() if gate not in (*settled.gates, *settled.kept)}

@@ -132,11 +132,8 @@ def in_archive(desk: Desk, gate: Gate, remote: str) -> Gate | None:
     """The gate as the remote archived it, if it did: a gate is never opened there a second time."""
     from .archiving import load_archived, settle_archived
 
-    return (
-        load_archived(desk, gate.id)
-        if gate.id in settle_archived(desk, remote, {gate.id: gate.tip})
-        else None
-    )
+    settled = settle_archived(desk, remote, {gate.id: gate.tip})
+    return load_archived(desk, gate.id) if gate.id in (*settled.gates, *settled.kept) else None
 
 
 def push_moves(desk: Desk, remote: str, moves: Sequence[RefMove]) -> list[Fate]:

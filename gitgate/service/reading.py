@@ -6,7 +6,6 @@ from ..core import ids
 from ..core.model import Gate
 from ..core.values import dataclass
 from ..errors import GateError, UnknownGate
-from ..store.refs import SESSIONS
 from .deadlines import act
 from .desk import Desk
 from .publishing import remote_of
@@ -19,7 +18,6 @@ class Found:
     gate: Gate
     archived: bool = False
     pushed: bool = False
-    session_here: bool = False
     remote: str | None = None
 
 
@@ -47,8 +45,7 @@ def find_gate(desk: Desk, given: str | None) -> Found:
         )
     remote = remote_of(desk)
     pushed = remote is not None and desk.tracked(remote, gate) == loaded.tip
-    here = loaded.opened.session is not None and desk.refs.get(SESSIONS + gate) is not None
-    return Found(loaded, pushed=pushed, session_here=here, remote=remote)
+    return Found(loaded, pushed=pushed, remote=remote)
 
 
 def find_archived(desk: Desk, given: str | None) -> Gate | None:

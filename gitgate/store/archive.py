@@ -7,7 +7,7 @@ commit is one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from ..core.ids import is_id
 from ..core.values import dataclass, field, replace
@@ -143,17 +143,3 @@ def read_fold(
             else:  # The walk goes back in time: the oldest fold that took a gate is the one that closed it.
                 others = (before.tip,) if before.tip and before.tip != tip else ()
                 found[gate] = replace(before, tip=tip, late=(*before.late, *others))
-
-
-def late_files(repo: Repository, gate: str) -> Mapping[str, bytes]:
-    """What reached this gate after it was archived, by file name."""
-    found: dict[str, bytes] = {}
-    for shelf in shelves(repo):
-        path = f"{shelf.fold}:{folder(gate)}/{LATE}"
-        for line in repo.git.run("ls-tree", "-z", path, check=False).out.split(b"\0"):
-            head, _, name = line.partition(b"\t")
-            if head.startswith(b"100644 blob "):
-                found[name.decode("utf-8", "replace")] = repo.git.out(
-                    "cat-file", "blob", head.split()[2].decode()
-                )
-    return found

@@ -62,10 +62,6 @@ class Chains:
         chain.reverse()
         return chain
 
-    def continues(self, gate: str, old: str, new: str) -> bool:
-        """Whether `new` is `old` with events after it. To be an ancestor is not enough: a merge makes anything one."""
-        return any(oid == old for oid, _ in self.chain(gate, new))
-
     def first(self, gate: str, oid: str, tree: Tree) -> Entry:
         question, attachments = tree.get(QUESTION_FILE.encode()), tree.get(ATTACHMENTS.encode())
         strange = set(tree) - {QUESTION_FILE.encode(), ATTACHMENTS.encode()}

@@ -220,7 +220,6 @@ class Polling:
         seen = self.listening.run(self.ask, self.conversation)
         return Fetched(
             updated=ids_of([one.ref for one in seen if one.flag in " +*"]),
-            rewritten=ids_of([one.ref for one in seen if one.flag == "+"]),
             vanished=ids_of([one.ref for one in seen if one.flag == "-"]),
             before={one.ref.rpartition("/")[2]: one.before for one in reversed(seen) if one.before},
         )

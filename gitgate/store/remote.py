@@ -53,10 +53,9 @@ OK, STALE, NOT_SENT, UNKNOWN, REFUSED = "ok", "stale", "not sent", "unknown", "r
 
 @dataclass(frozen=True)
 class Fetched:
-    """What a fetch changed, by gate. `rewritten` are records whose old tip is not below the new one."""
+    """What a fetch changed, by gate."""
 
     updated: frozenset[str] = frozenset()
-    rewritten: frozenset[str] = frozenset()
     vanished: frozenset[str] = frozenset()
     before: Mapping[str, str] = field(default_factory=dict)
     """By gate, the beginning of the tip that it had until now."""

@@ -9,6 +9,7 @@ from gitgate.service.archiving import fold_closed
 from gitgate.service.auditing import audit
 from gitgate.service.claiming import claim
 from gitgate.service.holding import finish, outcome
+from gitgate.service.reading import find_gate
 from gitgate.service.remarks import stop
 from gitgate.service.syncing import sync
 from resuming import Seat, claimant
@@ -76,3 +77,24 @@ def test_a_clone_that_hears_of_it_keeps_nothing_either(ann: Seat, bob: Seat) -> 
     fold_closed(bob.desk)
     assert sync(ann.desk).archived == [gate.id]
     assert kinds(ann.clone.refs(HITL)) == ["archive"]
+
+
+def test_an_answer_that_came_when_it_was_archived_is_shown(ann: Seat, bob: Seat) -> None:
+    """Whoever gave it was told nothing of the archive yet; it changes nothing, and everybody can read it."""
+    gate = ann.ask()
+    sync(bob.desk)
+    ann.answer(gate)
+    held = claim(ann.desk, ann.now(gate), claimant())
+    finish(ann.desk, held, outcome(ann.desk, held, "resumed"))
+    fold_closed(ann.desk)
+    bob.answer(gate, "Later", push=False)
+    (told,) = sync(bob.desk).lost
+    assert told == f"{gate.id}, archived before; what was said here: git gate show {gate.id}"
+    stop(ann.desk, ann.ask(), "no need")
+    fold_closed(ann.desk)  # what the remote has in its archive comes with the next
+    for seat in (ann, bob):
+        found = find_gate(seat.desk, gate.id)
+        assert found.archived
+        assert [vote.answer.values["answer"] for vote in found.gate.late] == ["Later"]
+        assert found.gate.answer is not None
+        assert found.gate.answer.answer.values["answer"] != "Later"

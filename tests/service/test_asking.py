@@ -17,7 +17,7 @@ from gitgate.core.ids import gate_id
 from gitgate.core.model import Question, Work
 from gitgate.errors import BadDocument, GateError, LostRace, NotAllowed, Usage
 from gitgate.service import asking, remarks
-from gitgate.service.asking import Wishes, ask, left_out_words, named, title_of
+from gitgate.service.asking import Wishes, ask, named, title_of
 from gitgate.service.desk import open_desk
 from gitgate.service.recording import reload
 from gitgate.store.refs import OPEN, Refs
@@ -183,8 +183,8 @@ def test_what_stays_out_is_named(alone: Seat) -> None:
     """With the reason."""
     alone.clone.write(".env", "PASSWORD=hunter2hunter2\n")
     gate = gate_of(alone)
-    (words,) = left_out_words(gate)
-    assert words.startswith(".env: ")
+    ((path, reason),) = gate.opened.work.left_out
+    assert (path, bool(reason)) == (".env", True)
     assert gate_of(alone, wishes=Wishes(include=(".env",))).opened.work.left_out == ()
     assert gate_of(alone, wishes=Wishes(untracked=False)).opened.work.dirty is False
 

@@ -18,7 +18,7 @@ def test_a_gate_by_its_name_or_a_beginning_of_it(alone: Seat) -> None:
     gate = gate_of(alone)
     for given in (gate.id, gate.id[:4], f" {gate.id[:7].upper()} "):
         found = find_gate(alone.desk, given)
-        assert (found.gate, found.archived, found.pushed, found.session_here) == (gate, False, False, False)
+        assert (found.gate, found.archived, found.pushed) == (gate, False, False)
         assert open_gate(alone.desk, given) == gate
 
 
@@ -70,10 +70,10 @@ def test_an_archived_gate_is_read_like_an_open_one(alone: Seat, clock: Clock) ->
 
 
 def test_where_it_went(ann: Seat, bob: Seat) -> None:
-    """Pushed when the remote is known to have exactly this; its session, where it is here."""
+    """Pushed when the remote is known to have exactly this."""
     gate = gate_of(ann, session="session-1")
     found = find_gate(ann.desk, gate.id)
-    assert (found.pushed, found.remote, found.session_here) == (True, "origin", True)
+    assert (found.pushed, found.remote) == (True, "origin")
     say(ann, gate, push=False)
     assert not find_gate(ann.desk, gate.id).pushed
     with pytest.raises(UnknownGate, match="has never synced with origin"):
@@ -82,7 +82,7 @@ def test_where_it_went(ann: Seat, bob: Seat) -> None:
         find_gate(bob.desk, None)
     sync(bob.desk)
     theirs = find_gate(bob.desk, gate.id)
-    assert (theirs.gate, theirs.pushed, theirs.session_here) == (gate, True, False)
+    assert (theirs.gate, theirs.pushed) == (gate, True)
 
 
 def test_a_broken_record_is_not_read(alone: Seat) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from gitgate.errors import Usage
-from gitgate.store.archive import archived, contents, late_files, listing, named, shelves
+from gitgate.store.archive import archived, contents, listing, named, shelves
 from gitgate.store.closing import Closed, fold, prune
 from gitgate.store.records import Signature
-from sharing import OPEN, answered, name, open_gates, start_closers
+from sharing import OPEN, answered, late_files, name, open_gates, start_closers
 from testbed.repositories import Clone
 
 BY = Signature("Ada Lovelace <ada@example.org>", 1_767_323_045)
@@ -91,7 +91,7 @@ def test_words_that_come_after_are_kept_beside_the_record(repo: Clone) -> None:
     done = fold(repo.repository, closed({gate: newer}, "2026-02"), by=BY)
     assert (done.gates, done.late) == ((gate,), (gate,))
     assert archived(repo.repository, gate) == tip
-    assert late_files(repo.repository, gate) == {"no.yaml": b"note: no\n", "never.yaml": b"note: never\n"}
+    assert late_files(repo, gate) == {"no.yaml": "note: no", "never.yaml": "note: never"}
     repo.git("merge-base", "--is-ancestor", newer, ARCHIVE)
     assert repo.refs(OPEN) == {}
     assert [shelf.month for shelf in shelves(repo.repository)] == [MONTH]

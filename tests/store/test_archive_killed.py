@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from gitgate.store import git, wire
-from gitgate.store.archive import archived, late_files
+from gitgate.store.archive import archived
 from gitgate.store.closing import Closed, fold, settle
 from gitgate.store.fetch import fetch
 from gitgate.store.push import push
 from gitgate.store.records import Signature
 from gitgate.store.remote import RefMove
-from sharing import OPEN, Place, answered, name, open_gates
+from sharing import OPEN, Place, answered, late_files, name, open_gates
 from testbed.repositories import Clone
 
 BY = Signature("Ada Lovelace <ada@example.org>", 1_767_323_045)
@@ -141,5 +141,5 @@ def test_settling_survives_a_kill_at_every_step(near: Place, after: bool, stride
         assert reachable(near.bob, mine)
         assert settle(near.bob.repository, "origin", {gate: mine}, by=BY).gates == (gate,)
         assert reachable(near.server, mine)
-        assert f"no{step}.yaml" in late_files(near.server.repository, gate)
+        assert f"no{step}.yaml" in late_files(near.server, gate)
         assert near.bob.refs(OPEN) == near.server.refs(OPEN) == {}

@@ -7,14 +7,14 @@ from collections.abc import Callable
 import pytest
 
 from gitgate.errors import RemoteUnreachable
-from gitgate.store.archive import archived, late_files, listing
+from gitgate.store.archive import archived, listing
 from gitgate.store.batches import push_gates
 from gitgate.store.closing import Closed, fold, settle
 from gitgate.store.fetch import fetch
 from gitgate.store.push import push
 from gitgate.store.records import Signature
 from gitgate.store.remote import RefMove
-from sharing import OPEN, Place, answered, hook, name, open_gates, start_closers
+from sharing import OPEN, Place, answered, hook, late_files, name, open_gates, start_closers
 from testbed.repositories import Clone
 
 pytestmark = pytest.mark.slow  # each takes a good part of a second
@@ -97,7 +97,7 @@ def test_a_late_answer_is_kept_in_the_archive(near: Place) -> None:
 
     fold(near.ann.repository, closed({}), by=BY, remote="origin")
     settle(near.ann.repository, "origin", {}, by=BY)
-    assert late_files(near.ann.repository, gate) == {"no.yaml": b"note: no\n"}
+    assert late_files(near.ann, gate) == {"no.yaml": "note: no"}
     assert archived(near.ann.repository, gate) == tips[gate]
 
 
@@ -148,7 +148,7 @@ def test_an_answer_between_the_two_pushes_survives(near: Place) -> None:
     near.ann.git("update-ref", OPEN + gate, newer)
     again = fold(near.ann.repository, closed({gate: newer}), by=BY, remote="origin")
     assert (again.gates, again.late) == ((gate,), (gate,))
-    assert late_files(near.ann.repository, gate) == {"no.yaml": b"note: no\n"}
+    assert late_files(near.ann, gate) == {"no.yaml": "note: no"}
     assert near.server.refs(OPEN) == near.ann.refs(OPEN) == {}
 
 

@@ -33,8 +33,6 @@ def test_a_record_is_read_as_it_was_written(bench: Bench) -> None:
     assert bench.records.load(bench.gate.id, bench.gate.tip) == bench.gate
     assert [entry.name for entry in bench.gate.history] == ["opened", "commented", "answered"]
     assert bench.records.commit(bench.gate.tip).parents == (bench.gate.history[1].commit,)
-    assert bench.records.continues(bench.gate.id, bench.gate.history[0].commit, bench.gate.tip)
-    assert not bench.records.continues(bench.gate.id, bench.gate.tip, bench.gate.history[0].commit)
 
 
 def test_the_same_words_twice_are_two_events(bench: Bench) -> None:
