@@ -12,14 +12,15 @@ SIGNERS = ".gitgate/allowed_signers"
 
 
 def publish_policy(
-    server: Clone, text: str, *, branch: str = "main", signers: str = "", at: float = 1_700_000_000
+    server: Clone, text: str | bytes, *, branch: str = "main", signers: str = "", at: float = 1_700_000_000
 ) -> str:
     """A commit on the server's branch that holds this policy, and perhaps allowed signers."""
     files = {".gitgate.yml": text, **({SIGNERS: signers} if signers else {})}
-    stream = f"commit refs/heads/{branch}\ncommitter A <a@example.org> {at:.0f} +0000\ndata 6\npolicy\n"
-    stream += f"from refs/heads/{branch}^0\n"
-    for name, body in files.items():
-        stream += f"M 100644 inline {name}\ndata {len(body.encode())}\n{body}\n"
+    head = f"commit refs/heads/{branch}\ncommitter A <a@example.org> {at:.0f} +0000\ndata 6\npolicy\n"
+    stream = f"{head}from refs/heads/{branch}^0\n".encode()
+    for name, said in files.items():
+        body = said.encode() if isinstance(said, str) else said
+        stream += b"M 100644 inline %s\ndata %d\n%s\n" % (name.encode(), len(body), body)
     server.git("fast-import", "--quiet", "--force", input=stream)
     return server.git("rev-parse", branch)
 

@@ -79,6 +79,7 @@ def foretell(desk: Desk, answered: Sequence[Gate], updates: Sequence[Update]) ->
 def has_policy(desk: Desk) -> bool:
     """Whether there may be one; where there is surely none, what reads it need not be loaded."""
     from ..config import FILE
+    from ..core.glance import may_have
     from ..errors import BrokenRecord
     from ..store.objects import PlumbingObjects
 
@@ -89,7 +90,7 @@ def has_policy(desk: Desk) -> bool:
         return True
     try:
         _, _, tree = objects.ask("HEAD^{tree}")
-        return f" {FILE}\0".encode() in tree and b"policy" in objects.ask(f"HEAD:{FILE}")[2]
+        return f" {FILE}\0".encode() in tree and may_have(objects.ask(f"HEAD:{FILE}")[2], "policy")
     except BrokenRecord:
         # It is too large, which has to be said; or HEAD is not there, and it may stand on another branch, if there is one.
         return bool(desk.refs.under("refs/heads/"))

@@ -16,6 +16,7 @@ from pathlib import Path
 from ..config import FILE
 from ..core import ids, trailers
 from ..core.calls import call_of
+from ..core.glance import may_have
 from ..core.model import Gate
 from ..core.rules import Rule, parse_rules
 from ..core.session import SessionRef
@@ -37,7 +38,7 @@ def load_rules(desk: Desk) -> tuple[Rule, ...]:
     from .policybook import protected_refs
 
     found = read_protected(desk.repo, FILE, protected_refs(desk))
-    if found is None or b"approvals" not in found.data:
+    if found is None or not may_have(found.data, "approvals"):
         return ()
     from ..core import codec
 

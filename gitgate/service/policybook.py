@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..config import FILE
+from ..core.glance import may_have
 from ..core.policy import Policy, Terms, parse_policy
 from ..core.values import dataclass
 from ..errors import BadDocument, BrokenPolicy, GateError
@@ -93,7 +94,7 @@ def ref_of(found: Protected | None) -> str | None:
 
 
 def parsed(found: Protected) -> Policy | None:
-    if b"policy" not in found.data:
+    if not may_have(found.data, "policy"):
         return None
     from ..core import codec
 

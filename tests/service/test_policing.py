@@ -33,10 +33,10 @@ ONLY_BOB = "policy:\n  rules:\n    - {name: bobs, who: bob@example.org}\n"
 
 
 @pytest.fixture
-def ruled(bare: Clone, ann: Seat, bob: Seat) -> Callable[[str], None]:
+def ruled(bare: Clone, ann: Seat, bob: Seat) -> Callable[[str | bytes], None]:
     """Puts a policy on the server's main branch, and lets both clones fetch it."""
 
-    def rule(text: str) -> None:
+    def rule(text: str | bytes) -> None:
         publish_policy(bare, text)
         for seat in (ann, bob):
             seat.clone.git("fetch", "-q", "origin")
@@ -107,10 +107,14 @@ def test_without_a_remote_the_default_branch_counts(alone: Seat) -> None:
         ("policy:\n  qourum: 2\n", r"origin/HEAD:\.gitgate\.yml, line 2: policy\.qourum"),
         ("policy: [\n", r"origin/HEAD:\.gitgate\.yml, line 1"),
         ("policy:\n  who: [nobody-known]\n", "line 2: policy.who"),
+        (ONLY_BOB.encode("utf-16"), "UTF-8"),
+        (ONLY_BOB.encode("utf-16-le"), r"origin/HEAD:\.gitgate\.yml"),
+        (ONLY_BOB.encode("utf-16-be"), r"origin/HEAD:\.gitgate\.yml"),
+        (b"# r\xe8gles\nsettings: {}\n", "UTF-8"),
     ],
 )
 def test_a_broken_policy_refuses_everything(
-    ann: Seat, ruled: Callable[[str], None], text: str, words: str
+    ann: Seat, ruled: Callable[[str | bytes], None], text: str | bytes, words: str
 ) -> None:
     """With file, line and field: asking, answering, ending and acting; reading goes on."""
     before, answered = gate_of(ann, TEXT), ann.answer(ann.ask())
@@ -122,6 +126,14 @@ def test_a_broken_policy_refuses_everything(
     with pytest.raises(BrokenPolicy, match=words):
         claim(ann.desk, answered, claimant())
     assert find_gate(ann.desk, before.id).gate.state == "awaiting"
+
+
+def test_a_policy_by_another_spelling(ann: Seat, ruled: Callable[[str], None]) -> None:
+    """An escape in its key's name hides it from nobody."""
+    gate = gate_of(ann)
+    ruled(ONLY_BOB.replace("policy:", '"p\\u006flicy":'))
+    with pytest.raises(NotAllowed, match="bobs"):
+        say(ann, gate)
 
 
 def test_nobody_acts_on_an_answer_that_is_not_accepted(

@@ -97,6 +97,22 @@ def test_who_may_not_answer_is_told_the_rule(ann: Seat, server: Clone) -> None:
         say(ann, gate, push=True)
 
 
+@pytest.mark.parametrize(
+    ("hidden", "words"),
+    [
+        ((PEOPLE + "  who: [bob]\n").encode("utf-16"), "the policy is broken"),
+        ((PEOPLE + "  who: [bob]\n").replace("policy:", '"pol\\u0069cy":'), "is for bob to answer"),
+    ],
+)
+def test_a_policy_that_is_not_plain_to_see(ann: Seat, server: Clone, hidden: str | bytes, words: str) -> None:
+    """In another encoding, or spelt with an escape: it is read, or nothing is allowed."""
+    gate = gate_of(ann)
+    publish_policy(server, hidden)
+    with logged_in("ada"), pytest.raises(PushRefused) as refused:
+        say(ann, gate, push=True)
+    assert words in str(refused.value)
+
+
 def test_a_signed_answer_travels_with_anybody(ann: Seat, server: Clone, key: Key) -> None:
     """Whoever carries it; an unsigned one where a signature is asked for travels with nobody."""
     gates = [gate_of(ann), gate_of(ann)]

@@ -208,6 +208,15 @@ def test_rules_that_cannot_be_read_let_nothing_through(agent: Agent) -> None:
     assert ".gitgate.yml" in said[REASON]
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32"])
+def test_rules_in_another_encoding_let_nothing_through(agent: Agent, encoding: str) -> None:
+    """An editor may write that; it is no file without rules."""
+    (agent.clone.path / ".gitgate.yml").write_bytes(RULES.encode(encoding))
+    agent.clone.git("add", ".gitgate.yml")
+    agent.clone.git("commit", "-q", "-m", "rules")
+    assert agent.before("Bash", command="ls")[DECISION] == "deny"
+
+
 def test_a_rule_at_the_terminal_asks_there(agent: Agent) -> None:
     """A person is present, and a subagent's call is asked, too."""
     put_rules(agent.clone, RULES)
