@@ -89,6 +89,8 @@ def diff_command(screen: Screen, gate_id: str | None, stat: bool) -> None:
 @verb
 def worktree_command(screen: Screen, gate_id: str, directory: Path | None) -> None:
     """The partial work as a worktree, to look around and try things in; prints where it is."""
+    from shlex import quote
+
     from ..service.reading import find_gate
     from ..service.work import open_place
 
@@ -102,7 +104,7 @@ def worktree_command(screen: Screen, gate_id: str, directory: Path | None) -> No
     )
     for note in place.notes:
         screen.say(note)
-    screen.say(f"when you are done: git worktree remove --force {place.directory}")
+    screen.say(f"when you are done: git worktree remove --force {quote(str(place.directory))}")
 
 
 def chosen_directory(screen: Screen, desk: Desk, gate: Gate, given: Path | None) -> Path:
@@ -110,5 +112,5 @@ def chosen_directory(screen: Screen, desk: Desk, gate: Gate, given: Path | None)
 
     start = Path(screen.directory) if screen.directory else Path.cwd()
     if given is not None:
-        return start / given
+        return (start / given).resolve()
     return beside(desk, gate)

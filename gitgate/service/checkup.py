@@ -5,30 +5,21 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from importlib.util import find_spec
+from shlex import quote
 
 from ..config import SETTINGS
 from ..errors import GateError
 from . import agency, hookshims
+from .checkup_file import approvals, policy
 from .desk import Desk
+from .finding import GOOD, MISSING, WRONG, Finding
 from .listing import summaries, with_stall
 from .publishing import remote_of
 from .setup import spec_of
 from .work import worktrees
 
 OLDEST_GIT = (2, 38)
-GOOD, MISSING, WRONG = "good", "missing", "wrong"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was looked at. `missing` is a choice that was not made; `wrong` has to be mended."""
-
-    name: str
-    state: str
-    words: str
-    mend: str = ""
 
 
 def examine(desk: Desk) -> list[Finding]:
@@ -38,7 +29,8 @@ def examine(desk: Desk) -> list[Finding]:
         try:
             found.extend(look(desk))
         except GateError as trouble:
-            found.append(Finding(look.__name__.replace("_", " "), WRONG, trouble.message, trouble.hint))
+            mend = trouble.hint or "mend it where that says"
+            found.append(Finding(look.__name__.replace("_", " "), WRONG, trouble.message, mend))
     return found
 
 
@@ -188,7 +180,9 @@ def leftovers(desk: Desk) -> Iterator[Finding]:
     folder = worktrees(desk)
     for place in sorted(folder.iterdir()) if folder.is_dir() else ():
         words = f"a working tree of a resumed agent is still there: {place}"
-        yield Finding("worktree", MISSING, words, f"look at it, then: git worktree remove {place}")
+        yield Finding(
+            "worktree", MISSING, words, f"look at it, then: git worktree remove {quote(str(place))}"
+        )
     for summary in summaries(desk):
         state = with_stall(desk, summary).state
         if state in ("failed", "stalled"):
@@ -202,6 +196,8 @@ LOOKS: tuple[Callable[[Desk], Iterator[Finding]], ...] = (
     writable,
     identity,
     settings,
+    policy,
+    approvals,
     remote,
     consent,
     hooks,

@@ -92,9 +92,11 @@ def discover(start: Path, env: Mapping[str, str], begun: Started | None = None) 
 
 def not_a_repository(start: Path, said: str, named: str | None) -> NotARepository:
     if "dubious ownership" in said:
+        from shlex import quote
+
         return NotARepository(
             f"git does not trust {start}: it belongs to somebody else",
-            hint=f"git config --global --add safe.directory {start}",
+            hint=f"git config --global --add safe.directory {quote(str(start))}",
         )
     if named is not None:
         return NotARepository(

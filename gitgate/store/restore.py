@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 
 from ..errors import GitFailed, WorkFailed
 from .filters import list_drivers, refused_names, switched_off
@@ -209,5 +210,7 @@ def remove_worktree(repo: Repository, directory: Path, *, force: bool = False) -
     try:
         _remove(repo, *(["--force"] if force else []), "--", str(directory.absolute()))
     except GitFailed as failed:
-        hint = f"git worktree remove --force {directory}" if not force else "see: git worktree list"
+        hint = (
+            f"git worktree remove --force {quote(str(directory))}" if not force else "see: git worktree list"
+        )
         raise WorkFailed(f"{directory} cannot be removed: {failed.stderr}", hint=hint) from failed

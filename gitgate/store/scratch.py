@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 
 from ..core.values import dataclass
 from ..errors import WorkFailed
@@ -50,7 +51,7 @@ def wait_for_lock(repo: Repository) -> None:
         if time.monotonic() > until:
             raise WorkFailed(
                 f"another git is at work here: {lock} exists",
-                hint=f"let it finish and ask again (in a hook of its own: ask --no-work); if none is running: rm {lock}",
+                hint=f"let it finish and ask again (in a hook of its own: ask --no-work); if none is running: rm {quote(str(lock))}",
             )
         time.sleep(0.02)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gitgate.store.repository import not_a_repository
 from servers import HttpServer, SshServer, free_port
 from testbed.command import Command
 from testbed.repositories import Clone, run_git
@@ -194,6 +195,12 @@ def test_outside_a_repository_each_verb_says_so(cli: Command, tmp_path: Path, ve
     assert "is not in a git repository" in said.err
     assert "git init" in said.err
     assert cli.quick(*verb, "--json", cwd=outside, code=1).json["error"]["code"] == "not_a_repository"
+
+
+def test_a_repository_of_somebody_else_says_how_to_trust_it() -> None:
+    """Ready to be typed, whatever its path holds."""
+    refused = not_a_repository(Path("/srv/sp ace"), "fatal: detected dubious ownership in repository", None)
+    assert refused.hint == "git config --global --add safe.directory '/srv/sp ace'"
 
 
 def test_no_commit_yet(cli: Command, person: object, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from xml.dom import minidom
@@ -143,6 +144,19 @@ def test_the_work(cli: Command, repo: Clone, ask: Ask, tmp_path: Path) -> None:
     place = cli.quick("worktree", gate, str(tmp_path / "look"), code=0).line
     assert Path(place, "README").read_text(encoding="utf-8") == "Changed.\n"
     assert "already there" in cli.quick("worktree", gate, str(tmp_path / "look"), code=1).err
+
+
+def test_a_worktree_is_taken_away_as_it_says(cli: Command, repo: Clone, ask: Ask, tmp_path: Path) -> None:
+    """The command can be typed whatever its path holds, and a relative one is told as where it leads."""
+    gate = ask("Which?")
+    inner = repo.path / "su b"
+    inner.mkdir()
+    said = cli.quick("worktree", gate, "../../w t", cwd=inner, code=0)
+    assert said.line == str(tmp_path / "w t")
+    git, *words = shlex.split(said.err.partition("when you are done: ")[2])
+    assert (git, words[-1]) == ("git", said.line)
+    repo.git(*words)
+    assert not Path(said.line).exists()
 
 
 def test_nothing_uncommitted(cli: Command, ask: Ask) -> None:

@@ -109,6 +109,6 @@ def test_what_was_left_behind(ann: Seat, clone_of: Callable[..., Clone]) -> None
     """A working tree of an agent that did not come to its end."""
     from gitgate.service.work import worktrees
 
-    place = worktrees(ann.desk) / "left"
+    place = worktrees(ann.desk) / "left over"
     place.mkdir(parents=True)
-    assert found(ann)["worktree"].mend.endswith(f"git worktree remove {place}")
+    assert found(ann)["worktree"].mend.endswith(f"git worktree remove '{place}'")

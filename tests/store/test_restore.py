@@ -280,10 +280,10 @@ def test_a_failure_on_the_way_leaves_nothing(
 
 def test_removing_keeps_what_would_be_lost(repo: Clone, asked: Snapshot, tmp_path: Path) -> None:
     """Work in it: refused without force, with the command that forces; the branch always stays."""
-    place = reopen(repo, asked, tmp_path / "w")
+    place = reopen(repo, asked, tmp_path / "w t")
     with pytest.raises(WorkFailed) as failed:
         remove_worktree(repo.repository, place.directory)
-    assert "--force" in failed.value.hint
+    assert failed.value.hint == f"git worktree remove --force '{place.directory}'"
     assert listing(place.directory) == listing(repo.path)
     remove_worktree(Clone(place.directory).repository, place.directory, force=True)
     assert not place.directory.exists()

@@ -334,16 +334,18 @@ def test_it_says_what_git_is_in_the_middle_of(repo: Clone, begin: tuple[str, ...
     assert snap(repo).operation == operation
 
 
+@pytest.mark.usefixtures("person")
 def test_another_git_at_work_is_waited_for_and_then_named(
-    repo: Clone, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Half a checkout is nobody's work; a lock that stays is an error that says what to do."""
     monkeypatch.setattr(scratch, "LONGEST_WAIT", 0.1)
+    repo = make_clone(tmp_path / "re po")
     lock = repo.write(".git/index.lock")
     repo.write("README", "changed\n")
     with pytest.raises(WorkFailed) as failed:
         snap(repo)
-    assert "rm " in failed.value.hint
+    assert failed.value.hint.endswith(f"rm '{lock}'")
     lock.unlink()
     assert snap(repo).dirty
 
