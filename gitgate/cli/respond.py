@@ -9,6 +9,7 @@ import click
 from ..core.answers import Given
 from ..core.ids import is_prefix
 from ..core.model import Gate
+from ..core.states import AWAITING
 from ..errors import BadAnswer, GateError, UnknownGate, Usage
 from . import exits
 from .screen import Screen, complete_ids, verb
@@ -73,7 +74,7 @@ def respond_command(screen: Screen, gate_id: str | None, answer: str | None, **f
     try:
         gate = open_gate(desk, gate_id)
     except UnknownGate as unknown:
-        raise taken_for_id(unknown, gate_id, answer) from None
+        raise taken_for_id(desk, unknown, gate_id, answer) from None
     if gate_id is None and not screen.interactive:
         screen.say(f"gate {gate.id}: {gate.opened.title}")
     try:
@@ -85,9 +86,13 @@ def respond_command(screen: Screen, gate_id: str | None, answer: str | None, **f
     return tell_answered(screen, desk, done, resume=not flags["no_resume"])
 
 
-def taken_for_id(unknown: UnknownGate, gate_id: str | None, answer: str | None) -> UnknownGate:
-    """One word alone is always an id: whoever meant it as the answer is told how to say so."""
+def taken_for_id(desk: Desk, unknown: UnknownGate, gate_id: str | None, answer: str | None) -> UnknownGate:
+    """One word alone is always an id: whoever meant it as the answer to the only gate that waits is told how to say so."""
     if gate_id is None or answer is not None or is_prefix(gate_id.strip().lower()):
+        return unknown
+    from ..service.listing import summaries
+
+    if sum(one.state == AWAITING for one in summaries(desk)) != 1:
         return unknown
     from shlex import quote
 

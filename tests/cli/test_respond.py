@@ -124,6 +124,19 @@ def test_one_word_alone_is_an_id(cli: Command, ask: Ask) -> None:
     assert taken.err.startswith(f"gate {gate}: Which?\n")
 
 
+@pytest.mark.parametrize("waiting", [0, 2])
+def test_one_word_where_none_or_several_wait(cli: Command, ask: Ask, waiting: int) -> None:
+    """There is no only gate that it could answer; what there is, a list tells."""
+    answered = ask("Over?")
+    cli.quick("respond", answered, "words", code=0)
+    for number in range(waiting):
+        ask(f"Which {number}?")
+    refused = cli.quick("respond", "hello", code=1).err
+    assert "'hello' is not a gate's id" in refused
+    assert "git gate list" in refused
+    assert "respond -m" not in refused
+
+
 def test_several_wait_and_none_is_named(cli: Command, ask: Ask) -> None:
     """Their ids are told; nothing is guessed."""
     gates = [ask("One?"), ask("Two?")]
