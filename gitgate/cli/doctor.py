@@ -22,7 +22,8 @@ def doctor_command(screen: Screen, online: bool) -> int:
     from dataclasses import asdict
 
     from ..core.text import one_line
-    from ..service.checkup import WRONG, examine
+    from ..service.checkup import examine
+    from ..service.finding import WRONG
     from ..surfaces.github.checkup import examine_github
 
     desk = screen.desk()

@@ -9,11 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ..errors import Usage
 from .field import Field
 from .keys import fingerprint
+from .readers import duration
 from .terms import DEFAULT, Person, Policy, Rule, Terms
-from .times import parse_duration
 from .values import dataclass, replace
 from .words import PRIORITIES
 
@@ -233,11 +232,7 @@ def flag(item: Field, name: str, *, otherwise: bool) -> bool:
 
 
 def parse_within(field: Field) -> int:
-    try:
-        seconds = parse_duration(field.text(most=40))
-    except Usage as wrong:
-        field.fail(wrong.message)
-    return seconds or field.refuse("a time longer than nothing")
+    return duration(field) or field.refuse("a time longer than nothing")
 
 
 def parse_rule(item: Field, names: Names, default: Terms) -> Rule:

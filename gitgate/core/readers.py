@@ -6,7 +6,7 @@ import re
 
 from ..errors import Usage
 from .field import Field, Plain
-from .times import format_time, parse_time
+from .times import format_time, parse_duration, parse_time
 
 MOST_TEXT = 256 * 1024
 OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -45,6 +45,15 @@ def moment(field: Field) -> str:
     except Usage:
         plain = False
     return text if plain else field.refuse("a time in UTC such as 2030-01-31T14:05:00Z")
+
+
+def duration(field: Field) -> int:
+    """Seconds, with the place in the error where they are none."""
+    text = field.text(most=40)
+    try:
+        return parse_duration(text)
+    except Usage as wrong:
+        field.fail(wrong.message)
 
 
 def mapping(item: Field, name: str) -> dict[str, Plain]:

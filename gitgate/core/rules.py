@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 from . import globs
 from .field import Field
-from .readers import texts, words
+from .readers import duration, texts, words
 from .shell import commands
-from .times import parse_duration
 from .words import ON_TIMEOUT, PRIORITIES
 
 SECTION = "approvals"
@@ -74,7 +73,7 @@ def parse_rule(item: Field) -> Rule:
         texts(item, "to"),
         quorum.integer(1, 100) if quorum else 1,
         priority.one_of(PRIORITIES) if priority else None,
-        parse_duration(timeout.text(most=40)) if timeout else None,
+        duration(timeout) if timeout else None,
         on_timeout.one_of(ON_TIMEOUT) if on_timeout else None,
     )
 

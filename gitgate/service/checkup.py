@@ -29,8 +29,7 @@ def examine(desk: Desk) -> list[Finding]:
         try:
             found.extend(look(desk))
         except GateError as trouble:
-            mend = trouble.hint or "mend it where that says"
-            found.append(Finding(look.__name__.replace("_", " "), WRONG, trouble.message, mend))
+            found.append(Finding(look.__name__.replace("_", " "), WRONG, trouble.message, trouble.hint))
     return found
 
 

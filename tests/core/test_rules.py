@@ -102,6 +102,7 @@ def test_a_rule_says_more() -> None:
         "approvals:\n  - '(x)'",
         "approvals:\n  - {call: Bash, wy: x}",
         "approvals:\n  - 3",
+        "approvals:\n  - {call: Bash, timeout: soon}",
     ],
 )
 def test_a_rule_that_is_misspelt_is_an_error(text: str) -> None:

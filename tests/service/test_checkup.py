@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from gitgate.service import checkup
-from gitgate.service.checkup import Finding, examine
+from gitgate.service.checkup import examine
+from gitgate.service.finding import Finding
 from resuming import Agent, Seat
 from testbed.repositories import Clone
 

@@ -12,8 +12,8 @@ from typing import Any
 from ...core import codec
 from ...errors import GateError
 from ...service import github_setup
-from ...service.checkup import GOOD, MISSING, WRONG, Finding
 from ...service.desk import Desk
+from ...service.finding import GOOD, MISSING, WRONG, Finding
 from ...service.guidance import text_of
 from ...service.publishing import remote_of
 from .checkup_agent import examine_agent, given_to, runs_agent

@@ -8,8 +8,8 @@ from typing import Any
 
 from ...agents.claude_command import is_claude
 from ...service import bylaws
-from ...service.checkup import GOOD, MISSING, WRONG, Finding
 from ...service.desk import Desk
+from ...service.finding import GOOD, MISSING, WRONG, Finding
 
 CALLED = "/.github/workflows/agent.yml@"
 # What the command needs so that a question is asked, heard and told apart from an end. Each with what is missed without it.
