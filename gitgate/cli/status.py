@@ -64,6 +64,7 @@ def tree_command(screen: Screen, all_: bool) -> None:
 def log_command(screen: Screen, gate_id: str | None, most: int | None) -> None:
     """The audit trail: who asked, who answered, on what evidence, and what came of it. Newest first."""
     from ..render.trail import trail
+    from ..service.publishing import remote_of
     from ..service.reporting import events_of_all, events_of_one
 
     desk = screen.desk(bulk=gate_id is None)
@@ -73,7 +74,8 @@ def log_command(screen: Screen, gate_id: str | None, most: int | None) -> None:
     if events and not screen.as_json:
         screen.page("\n".join(trail(events, screen.width, color=screen.colored)))
     elif not events:
-        screen.say("no gate was ever opened here; git gate sync fetches those of the remote")
+        more = "; git gate sync fetches those of the remote" if remote_of(desk) else ""
+        screen.say(f"no gate was ever opened here{more}")
 
 
 @click.command("watch")

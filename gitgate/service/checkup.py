@@ -15,7 +15,7 @@ from .checkup_file import approvals, policy
 from .desk import Desk
 from .finding import GOOD, MISSING, WRONG, Finding
 from .listing import summaries, with_stall
-from .publishing import remote_of
+from .publishing import no_remote, remote_of
 from .setup import spec_of
 from .work import worktrees
 
@@ -85,7 +85,8 @@ def remote(desk: Desk) -> Iterator[Finding]:
         return
     name = remote_of(desk)
     if name is None:
-        yield Finding("remote", MISSING, "there is no remote: gates stay here", "git remote add origin URL")
+        why, mend = no_remote(desk)
+        yield Finding("remote", MISSING, f"gates stay here: {why}", mend)
         return
     from ..store.remote import read_remote
 

@@ -126,14 +126,17 @@ class Desk:
 
     def unknown(self, given: str) -> UnknownGate:
         from .listing import never_synced
+        from .publishing import remote_of
 
         remote = never_synced(self)
         if remote is not None:
             return UnknownGate(
                 f"there is no gate {given} here, and this clone has never synced with {remote}", hint=SYNC
             )
-        hint = "git gate list --all shows every gate here; git gate sync fetches those of the remote"
-        return UnknownGate(f"there is no gate {given} here", hint=hint)
+        more = f"; {SYNC} fetches those of the remote" if remote_of(self) else ""
+        return UnknownGate(
+            f"there is no gate {given} here", hint=f"{LISTING} --all shows every gate here{more}"
+        )
 
     def only_waiting(self, what: str) -> tuple[str, str]:
         from .listing import never_synced, summaries

@@ -43,9 +43,23 @@ def remote_of(desk: Desk) -> str | None:
     named = desk.settings.text("remote")
     if desk.settings.flag("server"):
         return None  # Gates are shared through this very repository, wherever it was cloned from.
-    if not named and not any(key.startswith("remote.") and key.endswith("url") for key in desk.settings.git):
+    if not named and not any(is_remote(key) for key in desk.settings.git):
         return None
     return choose_remote(named or None, desk.repo, desk.settings.git)
+
+
+def no_remote(desk: Desk) -> tuple[str, str]:
+    """Why gates go nowhere, and what to type: where there are several remotes, git gate does not guess which is meant."""
+    git = desk.settings.git
+    names = sorted({key.split(".", 1)[1].rpartition(".")[0] for key in git if is_remote(key)})
+    if not names:
+        return "there is no remote", "git remote add origin URL"
+    name = "NAME" if len(names) > 1 else names[0]
+    return f"gates go to none of the remotes here: {', '.join(names)}", f"git config gitgate.remote {name}"
+
+
+def is_remote(key: str) -> bool:
+    return key.startswith("remote.") and key.endswith((".url", ".pushurl"))
 
 
 def publish(desk: Desk, gate: Gate, *, push: bool | None = None, work: bool = False) -> Published:
@@ -57,12 +71,12 @@ def publish(desk: Desk, gate: Gate, *, push: bool | None = None, work: bool = Fa
         return Published(gate, reason="not asked to push")
     remote = remote_of(desk)
     if remote is None:
+        why, mend = no_remote(desk)
         if push:
             raise Failure(
-                f"gate {gate.id} is safe here, but not pushed: there is no remote",
-                hint="git remote add origin URL, then: git gate sync",
+                f"gate {gate.id} is safe here, but not pushed: {why}", hint=f"{mend}, then: git gate sync"
             )
-        return Published(gate, reason="there is no remote")
+        return Published(gate, reason=why)
     try:
         return send(desk, gate, remote, work=work)
     except GateError as failed:

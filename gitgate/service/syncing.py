@@ -13,7 +13,7 @@ from ..errors import Failure
 from ..store.refs import OPEN
 from ..store.remote import tracking_base
 from .desk import Desk
-from .publishing import remote_of
+from .publishing import no_remote, remote_of
 
 MANY = 500
 OVERTAKEN = "it was changed there just now; sync again"
@@ -54,7 +54,8 @@ def sync(desk: Desk, remote: str | None = None) -> Synced:
     if name is None and desk.settings.flag("server"):
         raise Failure("others sync with this repository; it has nothing to sync with", hint="git gate list")
     if name is None:
-        raise Failure("there is no remote to sync with", hint="git remote add origin URL")
+        why, mend = no_remote(desk)
+        raise Failure(f"there is nothing to sync with: {why}", hint=mend)
     done = one_round(desk, name)
     if OVERTAKEN in done.refused.values():
         # Another command in this clone brought something meanwhile: that is here now, and can be brought together.

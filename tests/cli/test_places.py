@@ -250,6 +250,17 @@ def test_without_a_remote_nothing_is_missing(cli: Command, repo: Clone) -> None:
     assert "git remote add" in cli.quick("sync", code=1).err
 
 
+def test_nobody_is_sent_to_a_remote_that_is_not_there(cli: Command, repo: Clone) -> None:
+    """What cannot work is not what to type next; with a remote it is."""
+    for verb in (("show", "zzzz"), ("log",)):
+        said = cli.quick(*verb)
+        assert "here" in said.err
+        assert "git gate sync" not in said.err
+    repo.git("remote", "add", "origin", "/nowhere/server.git")
+    assert "git gate sync" in cli.quick("log").err
+    assert "git gate sync" in cli.quick("show", "zzzz").err
+
+
 def test_asking_needs_no_identity(cli: Command, repo: Clone, nobody: object) -> None:
     """An agent's machine may have none; an answer needs a name, and says how to give one."""
     gate = asked(cli, repo)

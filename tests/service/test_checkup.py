@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from gitgate.errors import Failure
 from gitgate.service import checkup
 from gitgate.service.checkup import examine
 from gitgate.service.finding import Finding
+from gitgate.service.syncing import sync
 from resuming import Agent, Seat
 from testbed.repositories import Clone
 
@@ -60,6 +62,21 @@ def test_no_remote(alone: Seat) -> None:
     """Gates stay here, and that is said."""
     one = found(alone)["remote"]
     assert (one.state, one.mend) == ("missing", "git remote add origin URL")
+
+
+def test_remotes_of_which_none_is_chosen(alone: Seat) -> None:
+    """Which is meant is not guessed, and nobody is told to add another one."""
+    alone.clone.git("remote", "add", "backup", "/nowhere/backup.git")
+    assert found(alone)["remote"].mend == "git config gitgate.remote backup"
+    alone.clone.git("remote", "add", "upstream", "/nowhere/upstream.git")
+    one = found(alone)["remote"]
+    assert (one.state, one.mend) == ("missing", "git config gitgate.remote NAME")
+    assert "backup, upstream" in one.words
+    with pytest.raises(Failure, match="none of the remotes here: backup, upstream") as refused:
+        sync(alone.desk)
+    assert refused.value.hint == "git config gitgate.remote NAME"
+    alone.clone.git("config", "gitgate.remote", "upstream")
+    assert found(alone)["remote"].words == "gates go to upstream"
 
 
 def test_hooks_that_are_shared_with_others(ann: Seat, tmp_path: Path) -> None:

@@ -166,12 +166,11 @@ def connect(desk: Desk) -> Forge:
 
 def unknown_forge(desk: Desk) -> Failure:
     """What to set, by what the remote looks like."""
-    from ...service.publishing import remote_of
+    from ...service.publishing import no_remote, remote_of
 
     if remote_of(desk) is None:
-        return Failure(
-            "this repository has no remote, and so none on a forge", hint="git remote add origin URL"
-        )
+        why, mend = no_remote(desk)
+        return Failure(f"no forge is known for this repository: {why}", hint=mend)
     found = address_of(desk)
     where = f" ({one_line(found.host, 100)})" if found.host else ""
     alias = "   and, if ssh alone knows that name: git config gitgate.forgeApi https://HOST/api/v3"

@@ -93,7 +93,7 @@ def test_a_new_kind_is_one_line(clone: Clone, monkeypatch: pytest.MonkeyPatch, a
 def test_without_a_remote_the_way_to_one_is_named(repo: Clone, cli: Command) -> None:
     """There is nothing yet that could be a forge."""
     said = cli.quick("github", "sweep", cwd=repo.path, code=1)
-    assert "no remote, and so none on a forge" in said.err
+    assert "no forge is known for this repository: there is no remote" in said.err
     assert "git remote add origin URL" in said.err
 
 
