@@ -18,7 +18,7 @@ from ...service.guidance import text_of
 from ...service.publishing import remote_of
 from .checkup_agent import examine_agent, given_to, runs_agent
 from .client import GitHub
-from .connect import NO_TOKEN, Place, find_place, github_at, token_and_source, web_to
+from .connect import Place, find_place, github_at, token_and_source, unknown_forge, way_to_token, web_to
 from .web import ForgeFailed
 
 INIT = "git gate init --github"
@@ -174,7 +174,7 @@ def keys(desk: Desk) -> Iterator[Finding]:
         yield Finding("github token", GOOD, f"{place.host} is spoken to with that of {source}")
     else:
         words = f"none for {place.host}: an answer given here starts no job by itself"
-        yield Finding("github token", MISSING, words, NO_TOKEN)
+        yield Finding("github token", MISSING, words, way_to_token(place))
 
 
 def places(desk: Desk) -> Iterator[Finding]:
@@ -205,13 +205,17 @@ def places(desk: Desk) -> Iterator[Finding]:
 
 
 def answers(desk: Desk) -> Iterator[Finding]:
-    place = here(desk)
+    place = find_place(desk)
     if place is None:
-        yield Finding("github", MISSING, "the remote is not on GitHub", "git config gitgate.forge github")
+        unknown = unknown_forge(desk)
+        yield Finding("github", MISSING, unknown.message, unknown.hint)
+        return
+    if place.kind != "github":
+        yield Finding("github", MISSING, f"{place.host} ({place.kind}) is not asked: --online is for GitHub")
         return
     token, _ = token_and_source(desk, place)
     if not token:
-        yield Finding("github", WRONG, "it cannot be asked without a token", NO_TOKEN)
+        yield Finding("github", WRONG, "it cannot be asked without a token", way_to_token(place))
         return
     forge = github_at(place, web_to(place, token))
     for ask in (rights, runs, secrets):

@@ -28,7 +28,6 @@ HURRIED = (
     (1.0,),
     2.0,
 )  # seconds for an answer, between tries, and of a limit that is worth waiting for
-NO_TOKEN = "gh auth login, or set GITHUB_TOKEN"  # noqa: S105 - what to do about it, no token
 
 
 @dataclass(frozen=True)
@@ -105,6 +104,20 @@ def job_place(desk: Desk) -> Place | None:
     return Place(kind, urlsplit(server).netloc, api, f"{server}/{repository}", repository, job=True)
 
 
+def variables(place: Place) -> tuple[str, ...]:
+    """Those whose token goes there; what is meant for github.com is told to no other host."""
+    return TOKENS if place.job or place.host == GITHUB else ENTERPRISE_TOKENS
+
+
+def way_to_token(place: Place) -> str:
+    """What gives it a token, by the names that count there."""
+    *others, last = variables(place)
+    named = f"set {', '.join(others)} or {last}"
+    if place.job or place.kind != "github":
+        return named
+    return f"gh auth login{'' if place.host == GITHUB else f' --hostname {place.host}'}, or {named}"
+
+
 def find_token(desk: Desk, place: Place) -> str:
     """Empty when there is none."""
     return token_and_source(desk, place)[0]
@@ -112,8 +125,7 @@ def find_token(desk: Desk, place: Place) -> str:
 
 def token_and_source(desk: Desk, place: Place) -> tuple[str, str]:
     """The environment's, else that of the forge's own command, else what git would log in with; and which of them it is."""
-    known = place.job or place.host == GITHUB
-    for name in TOKENS if known else ENTERPRISE_TOKENS:
+    for name in variables(place):
         token = desk.settings.env.get(name, "").strip()
         if token:
             return token, name
@@ -142,7 +154,7 @@ def git_password(desk: Desk, place: Place) -> str:
 def web_to(place: Place, token: str, *, hurried: bool = False) -> Web:
     """The way to its API. `hurried`: somebody sits before it, and waits a few seconds, no more."""
     kind = KINDS[place.kind]
-    web = Web(place.api, token, scheme=kind.scheme, headers=kind.headers)
+    web = Web(place.api, token, scheme=kind.scheme, headers=kind.headers, renewal=way_to_token(place))
     if hurried:
         web.timeout, web.pauses, web.longest = HURRIED
     return web
@@ -160,7 +172,7 @@ def connect(desk: Desk) -> Forge:
         raise unknown_forge(desk)
     token = find_token(desk, place)
     if not token:
-        raise Failure(f"there is no token for {place.host}", hint=NO_TOKEN)
+        raise Failure(f"there is no token for {place.host}", hint=way_to_token(place))
     return forge_at(replace(place, written=lambda: has_workflow(desk)), token)
 
 

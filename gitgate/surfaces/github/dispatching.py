@@ -8,7 +8,7 @@ from ...core.model import Gate
 from ...errors import GateError, IllegalEvent
 from ...service.desk import Desk
 from ...service.github_setup import ANSWERS
-from .connect import KINDS, NO_TOKEN, find_place, find_token, forge_at
+from .connect import KINDS, find_place, find_token, forge_at, way_to_token
 from .forge import Forge
 
 
@@ -40,7 +40,7 @@ def after_answer(desk: Desk, gate: Gate) -> Sent | None:
         token = find_token(desk, place)
         if not token:
             return Sent(
-                why=f"no token for {place.host}, so no job was started ({NO_TOKEN}); {picked_up(desk, gate)}"
+                why=f"no token for {place.host}, so no job was started ({way_to_token(place)}); {picked_up(desk, gate)}"
             )
         return Sent(dispatch(forge_at(place, token, hurried=True), gate))
     except GateError as refused:

@@ -31,6 +31,7 @@ UNSAID_PAUSE = 60.0  # what GitHub asks for where a secondary limit names no tim
 PASSING = frozenset((500, 502, 503, 504))
 MOVED = frozenset((301, 302, 307, 308))
 MOST_MOVES = 3
+ANOTHER = "it needs another one"
 # The first that is part of a call's path.
 RIGHTS = (
     ("/actions/secrets", "Secrets"),
@@ -82,6 +83,8 @@ class Web:
     base: str
     token: str = field(default="", repr=False)
     scheme: str = "Bearer"
+    renewal: str = ANOTHER
+    """How to come by a token that is valid, by what counts for this host."""
     headers: Mapping[str, str] = field(default_factory=dict)
     timeout: float = 20.0
     pauses: tuple[float, ...] | None = None
@@ -109,7 +112,9 @@ class Web:
                 limited = refused.code in (403, 429)
                 if wait is None or pause is None or not (again or limited):
                     unsure = not again and refused.code in PASSING
-                    raise failed(self.base, method, path, refused.code, said, unsure=unsure) from None
+                    raise failed(
+                        self.base, method, path, refused.code, said, renewal=self.renewal, unsure=unsure
+                    ) from None
             except (URLError, HTTPException, OSError, TimeoutError) as broken:
                 pause = wait
                 if wait is None or not again:
@@ -265,10 +270,12 @@ def right_for(method: str, path: str) -> str:
     return f"{name}: {'read' if method == 'GET' else 'write'}"
 
 
-def failed(base: str, method: str, path: str, status: int, said: str, *, unsure: bool = False) -> ForgeFailed:
+def failed(
+    base: str, method: str, path: str, status: int, said: str, *, renewal: str = ANOTHER, unsure: bool = False
+) -> ForgeFailed:
     right = right_for(method, path)
     hints = {
-        401: "the token is not valid (any more): gh auth login, or set GITHUB_TOKEN",
+        401: f"the token is not valid (any more): {renewal}",
         403: f"the token may not do this, or the rate limit is used up; it takes {right}: docs/github.md, Tokens",
         404: f"it is not there, or the token may not see it; it takes {right}: docs/github.md, Tokens",
         429: "too many requests: try again later",

@@ -143,6 +143,38 @@ def test_github_is_asked_only_when_told_to(team: Team, monkeypatch: pytest.Monke
     assert "401" in asked("wrong-token")
 
 
+@pytest.mark.parametrize("forge", ["github", "gitea"])
+def test_a_token_that_does_not_count_there_is_not_asked_for(
+    repo: Clone, cli: Command, monkeypatch: pytest.MonkeyPatch, forge: str
+) -> None:
+    """Another host is told no token that is meant for github.com, and the variables that count for it are named."""
+    repo.git("remote", "add", "origin", "https://git.example.org/team/project")
+    repo.git("config", "gitgate.forge", forge)
+    monkeypatch.setenv("GITHUB_TOKEN", "for-github-com")
+    said = cli.quick("github", "sweep", code=1).err
+    assert "no token for git.example.org" in said
+    assert "set GITGATE_GITHUB_TOKEN, GH_ENTERPRISE_TOKEN or GITHUB_ENTERPRISE_TOKEN" in said
+    assert ("gh auth login --hostname git.example.org, or" in said) == (forge == "github")
+
+
+def test_on_line_where_there_is_no_github(repo: Clone, cli: Command) -> None:
+    """What is set up for another forge is not to be set up otherwise, and where nothing is, that is said."""
+
+    def said() -> list[str]:
+        found = cli.quick("doctor", "--online", "--json", code=0).json["findings"]
+        return [f"{one['words']} {one['mend']}" for one in found if one["name"] == "github"]
+
+    (alone,) = said()
+    assert "no remote" in alone
+    assert "gitgate.forge" not in alone
+    repo.git("remote", "add", "origin", "https://git.example.org/team/project")
+    assert "git config gitgate.forge github   (or gitea)" in said()[0]
+    repo.git("config", "gitgate.forge", "gitea")
+    (gitea,) = said()
+    assert "git.example.org (gitea) is not asked" in gitea
+    assert "git config" not in gitea
+
+
 # the agent of a job
 
 

@@ -12,6 +12,7 @@ import pytest
 from forges.standin import START, Fault, Forge
 from gitgate.errors import Failure
 from gitgate.surfaces.github.client import GitHub, headers
+from gitgate.surfaces.github.connect import Place, web_to
 from gitgate.surfaces.github.forge import Author, Comment
 from gitgate.surfaces.github.web import ForgeFailed, Unclear, Web, failed, next_page
 
@@ -191,6 +192,15 @@ def test_a_token_stays_out_of_sight(hub: GitHub) -> None:
     with pytest.raises(ForgeFailed, match="401") as failed:
         bad.may_write("ada")
     assert "wrong-token" not in f"{failed.value} {failed.value.hint}"
+
+
+def test_a_token_that_is_not_valid_names_what_counts_there(forge: Forge) -> None:
+    """A token for github.com would be told to no other host, so that to set it would not help."""
+    place = Place("github", "git.example.org", forge.api, "https://git.example.org/o/r", "o/r")
+    with pytest.raises(ForgeFailed, match="401") as failed:
+        web_to(place, "wrong-token").get("/user")
+    assert "gh auth login --hostname git.example.org" in failed.value.hint
+    assert " GITHUB_TOKEN" not in failed.value.hint
 
 
 @pytest.mark.parametrize("address", ["http://github.example", "ftp://127.0.0.1", "file:///etc/passwd", "//x"])
