@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..core import ids
 from ..core.model import Gate
 from ..core.values import dataclass
-from ..errors import GateError, UnknownGate
+from ..errors import GateError, IllegalEvent, UnknownGate
 from .deadlines import act
 from .desk import Desk
 from .publishing import remote_of
@@ -23,8 +23,22 @@ class Found:
 
 def open_gate(desk: Desk, given: str | None) -> Gate:
     """The open gate that `given` names, for a verb that changes it. Its deadline is acted on first."""
-    gate, tip = desk.find(given)
+    gate, tip = find_open(desk, given)
     return desk.records.load(gate, tip)
+
+
+def find_open(desk: Desk, given: str | None) -> tuple[str, str]:
+    """(id, tip) of the open gate that `given` names. One that is only in the archive is known, and closed for good."""
+    try:
+        return desk.find(given)
+    except UnknownGate:
+        archived = find_archived(desk, given)
+        if archived is None:
+            raise
+    raise IllegalEvent(
+        f"gate {archived.id} is closed and archived; it was {archived.state}",
+        hint=f"git gate show {archived.id}",
+    )
 
 
 def find_gate(desk: Desk, given: str | None) -> Found:

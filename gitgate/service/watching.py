@@ -11,6 +11,7 @@ from ..store.refs import OPEN
 from .deadlines import act
 from .desk import Desk
 from .publishing import remote_of
+from .reading import find_open
 from .reporting import Json, events_of
 from .waiting import listen
 
@@ -27,7 +28,7 @@ def watch(
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[Json]:
     """Each event that is new since the watch began; with one gate, its past too, until it closes."""
-    only = desk.find(given)[0] if given else None
+    only = find_open(desk, given)[0] if given else None
     known = {} if only else tips(desk, None)
     counted = {gate: len(load(desk, gate, tip).history) for gate, tip in known.items()}
     start = last_fetch = monotonic()

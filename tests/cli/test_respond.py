@@ -154,6 +154,23 @@ def test_answered_already(cli: Command, ask: Ask) -> None:
     assert cli.quick("check", gate).line == "Sessions"
 
 
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ("respond", "--approve"), ("comment", "words"), ("edit", "--priority", "high"), ("stop", "--reason", "x"),
+        ("signal", "--status", "CONTINUE"), ("withdraw", "--reason", "x"), ("resume",), ("watch",),
+    ],
+)  # fmt: skip
+def test_an_archived_gate_is_closed(cli: Command, ask: Ask, verb: tuple[str, ...]) -> None:
+    """Whatever would change it exits 5, as before it was folded away, and names what still reads it."""
+    gate = ask("Deploy?", "--type", "approval")
+    cli.quick("stop", gate, "--reason", "x", code=0)
+    cli.quick("archive", "--older-than", "0s", code=0)
+    refused = cli.quick(verb[0], gate, *verb[1:], code=5).err
+    assert f"gate {gate} is closed and archived; it was stopped" in refused
+    assert f"git gate show {gate}" in refused
+
+
 def test_a_changed_gate_is_stale(cli: Command, ask: Ask) -> None:
     """An answer to what was read before the terms changed exits 6, and nothing is written."""
     gate = ask(*DATABASES)

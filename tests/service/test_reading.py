@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deciding import gate_of, say
-from gitgate.errors import AmbiguousGate, BrokenRecord, UnknownGate
+from gitgate.errors import AmbiguousGate, BrokenRecord, IllegalEvent, UnknownGate
 from gitgate.service.archiving import fold_closed
 from gitgate.service.reading import find_gate, open_gate
 from gitgate.service.syncing import sync
@@ -58,15 +58,19 @@ def test_no_name_is_the_one_that_waits(alone: Seat) -> None:
 
 
 def test_an_archived_gate_is_read_like_an_open_one(alone: Seat, clock: Clock) -> None:
-    """But nothing can be done to it any more."""
+    """But nothing can be done to it any more: that is a conflict, and not that nobody knows it."""
     gate = gate_of(alone)
     closed = say(alone, gate).gate
     clock.pass_by(5)
     fold_closed(alone.desk)
     found = find_gate(alone.desk, gate.id[:6])
     assert (found.gate, found.archived) == (closed, True)
-    with pytest.raises(UnknownGate):
-        open_gate(alone.desk, gate.id)
+    for given in (gate.id, gate.id[:6]):
+        with pytest.raises(
+            IllegalEvent, match=f"gate {gate.id} is closed and archived; it was answered"
+        ) as over:
+            open_gate(alone.desk, given)
+        assert over.value.hint == f"git gate show {gate.id}"
 
 
 def test_where_it_went(ann: Seat, bob: Seat) -> None:

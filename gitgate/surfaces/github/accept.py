@@ -146,6 +146,8 @@ def take(case: Case, said: Said) -> Accepted:
         gate = open_gate(case.desk, chosen)
     except UnknownGate as unknown:
         return unclear(case, unknown.message)
+    except Conflict as over:
+        return tell(case, "late", telling.too_late(case.comment, over.message), chosen)
     return give(case, said, gate)
 
 
@@ -276,8 +278,7 @@ def stop(case: Case, said: Said, gate: Gate) -> tuple[Gate, str, str]:
     if not said.text:
         raise BadAnswer("/stop needs a reason")
     reason = f"{said.text}\n\n({case.comment.url})"
-    push = True if remote_of(case.desk) else None
-    done = stop_for(case.desk, gate, who, reason, push=push)
+    done = stop_for(case.desk, gate, who, reason, push=True if remote_of(case.desk) else None)
     return done.gate, "stopped", f"gate {gate.id} stopped by {author.login}"
 
 

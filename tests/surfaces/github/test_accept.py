@@ -112,6 +112,20 @@ def test_the_second_person_is_told_who_was_first(team: Team) -> None:
     assert "ada was first" in team.told()[0]
 
 
+def test_an_archived_gate_is_too_late(team: Team) -> None:
+    """Where the archive is known, whoever names it is told that it is closed, not that nobody knows it."""
+    gate = team.ask("Which?")
+    team.reply("/stop no")
+    comment = team.forge.write(THREAD, "grace", f"{gate}: Postgres")
+    event = team.event_file(team.forge.event(comment))
+    here = team.agents.path
+    for verb in (("sync",), ("archive", "--older-than", "0s")):
+        team.cli.quick(*verb, cwd=here, code=0)
+    said = team.cli.quick("github", "accept", str(event), "--json", cwd=here, code=0)
+    assert said.json["outcome"] == "late"
+    assert f"gate {gate} is closed and archived; it was stopped" in team.told()[-1]
+
+
 def test_what_cannot_be_understood_is_told_with_an_example(team: Team) -> None:
     """One short reply shows what would be understood; the next one is taken."""
     gate = team.ask("Which?", "-o", "Postgres", "-o", "SQLite", "--no-other")
