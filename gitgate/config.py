@@ -246,6 +246,14 @@ def checked(setting: Setting, value: str) -> str:
         raise wrong(setting, value, "a whole number")
     if kind == "word" and value not in words.split(","):
         raise wrong(setting, value, f"one of {words.replace(',', ', ')}")
+    if kind == "duration" and value:
+        from .core.times import parse_duration
+
+        try:
+            parse_duration(value)
+        except Usage as none:
+            expected = none.message.removeprefix("expected ").partition("; found")[0]
+            raise wrong(setting, value, expected) from none
     return value
 
 

@@ -287,7 +287,14 @@ def test_the_clone_that_never_synced_says_so(
 
 
 @pytest.mark.parametrize(
-    "text", ["- not a mapping\n", "settings: {colour: red}\n", "settings: {maxAgents: many}\n", "a: &b c\n"]
+    "text",
+    [
+        "- not a mapping\n",
+        "settings: {colour: red}\n",
+        "settings: {maxAgents: many}\n",
+        "settings: {timeout: 5q}\n",
+        "a: &b c\n",
+    ],
 )
 def test_a_broken_file_in_the_working_tree_locks_nobody_out(cli: Command, repo: Clone, text: str) -> None:
     """An agent can write `.gitgate.yml` there: what is wrong with it is said, and the verbs go on."""

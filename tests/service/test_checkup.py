@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.errors import Failure
+from gitgate.errors import Failure, Usage
 from gitgate.service import checkup
 from gitgate.service.checkup import examine
 from gitgate.service.finding import Finding
@@ -38,6 +38,20 @@ def test_a_git_that_is_too_old(alone: Seat, tmp_path: Path, monkeypatch: pytest.
 def test_nobody(alone: Seat, nobody: None) -> None:
     """Who git does not know cannot answer."""
     assert found(alone)["identity"].mend.startswith("git config --global user.name")
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [("5q", "such as 90s"), ("30m2h", "the largest first"), ("9000d", "at most ten years")],
+)
+def test_a_setting_that_is_no_duration(alone: Seat, value: str, words: str) -> None:
+    """It is found before it is needed, and whoever needs it hears which it is."""
+    alone.clone.git("config", "gitgate.timeout", value)
+    one = found(alone)["gitgate.timeout"]
+    assert one.state == "wrong"
+    assert words in one.words
+    with pytest.raises(Usage, match=f"the setting gitgate.timeout is '{value}'; expected a duration"):
+        alone.ask()
 
 
 def test_a_file_of_settings_that_cannot_be_read(alone: Seat) -> None:
