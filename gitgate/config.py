@@ -213,18 +213,14 @@ class Settings:
         return self.env.get("CI", "").lower() in TRUE
 
     def identity(self, role: str = "AUTHOR") -> str:
-        """`Name <email>` of the person at this machine as git would record it; empty when git does not know."""
-        lower = role.lower()
-        name = (
-            self.env.get(f"GIT_{role}_NAME") or self.git.get(f"{lower}.name") or self.git.get("user.name", "")
-        )
-        email = (
-            self.env.get(f"GIT_{role}_EMAIL")
-            or self.git.get(f"{lower}.email")
-            or self.git.get("user.email", "")
-        )
-        name = name or email.partition("@")[0]
-        return f"{clean(name)} <{clean(email)}>" if email or name else ""
+        """`Name <email>` of the person at this machine as git would record it; empty when git knows no address: then it
+        commits nothing either, and what tells people apart would be missing.
+        """
+        env, git, lower = self.env, self.git, role.lower()
+        name = env.get(f"GIT_{role}_NAME") or git.get(f"{lower}.name") or git.get("user.name", "")
+        email = env.get(f"GIT_{role}_EMAIL") or git.get(f"{lower}.email") or git.get("user.email", "")
+        email = clean(email or env.get("EMAIL", ""))
+        return f"{clean(name) or email.partition('@')[0]} <{email}>" if email else ""
 
 
 TRUE = frozenset(("1", "true", "yes", "on"))

@@ -12,7 +12,7 @@ from ..config import SETTINGS
 from ..errors import GateError
 from . import agency, hookshims
 from .checkup_file import approvals, policy
-from .desk import Desk
+from .desk import INTRODUCTION, Desk
 from .finding import GOOD, MISSING, WRONG, Finding
 from .listing import summaries, with_stall
 from .publishing import no_remote, remote_of
@@ -47,9 +47,7 @@ def identity(desk: Desk) -> Iterator[Finding]:
     if who:
         yield Finding("identity", GOOD, f"answers given here are {who}'s")
     else:
-        yield Finding(
-            "identity", MISSING, "git does not know who you are", 'git config --global user.name "Your Name"'
-        )
+        yield Finding("identity", MISSING, "git does not know who you are", INTRODUCTION)
 
 
 def writable(desk: Desk) -> Iterator[Finding]:

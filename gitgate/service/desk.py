@@ -75,7 +75,7 @@ class Desk:
         if not who:
             raise Failure(
                 "git does not know who you are, and an answer needs a name",
-                hint='git config --global user.name "Your Name" && git config --global user.email you@example.com',
+                hint=INTRODUCTION,
             )
         return who
 
@@ -163,6 +163,7 @@ class Desk:
 
 
 LISTING = "git gate list"
+INTRODUCTION = 'git config --global user.name "Your Name" && git config --global user.email you@example.com'
 SYNC = "git gate sync"
 
 

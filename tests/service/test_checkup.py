@@ -15,6 +15,7 @@ from gitgate.service.finding import Finding
 from gitgate.service.syncing import sync
 from resuming import Agent, Seat
 from testbed.repositories import Clone
+from testbed.seal import write_global_config
 
 
 def found(seat: Seat) -> dict[str, Finding]:
@@ -58,6 +59,32 @@ def test_a_file_of_settings_that_cannot_be_read(alone: Seat) -> None:
     """It stops nobody, and is named."""
     (alone.clone.path / ".gitgate.yml").write_text("priority: [\n")
     assert found(alone)[".gitgate.yml"].state == "wrong"
+
+
+@pytest.mark.parametrize("email", ["", "\temail =\n", "\temail = <>\n"])
+def test_a_name_without_an_address(alone: Seat, home: Path, email: str) -> None:
+    """Git commits nothing for it, and no answer is recorded for it; asking goes on, as nobody."""
+    write_global_config(home, f"[user]\n\tname = Ada\n{email}")
+    assert "user.email" in found(alone)["identity"].mend
+    gate = alone.ask()
+    assert gate.opened.asked.by == ""
+    assert alone.clone.git("log", "-1", "--format=%an %ae", gate.tip) == "gitgate nobody@gitgate.invalid"
+    with pytest.raises(Failure, match="does not know who you are") as refused:
+        alone.answer(gate)
+    assert "user.name" in refused.value.hint
+    assert "user.email" in refused.value.hint
+
+
+def test_an_address_that_git_takes_from_the_environment(
+    alone: Seat, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As git does, where its configuration has none."""
+    write_global_config(home, "[user]\n\tname = Ada\n")
+    monkeypatch.setenv("EMAIL", "ada@example.org")
+    answer = alone.answer(alone.ask()).answer
+    assert answer is not None
+    assert answer.answer.by == "Ada <ada@example.org>"
+    assert "Ada <ada@example.org>'s" in found(alone)["identity"].words
 
 
 def test_a_server_that_hides_what_it_is_for(bare: Clone) -> None:
