@@ -15,7 +15,9 @@ from ...service import github_setup
 from ...service.desk import Desk
 from ...service.finding import GOOD, MISSING, WRONG, Finding
 from ...service.guidance import text_of
+from ...service.policybook import protected_refs
 from ...service.publishing import remote_of
+from ...store.protected import protected_tip, read_protected
 from .checkup_agent import examine_agent, given_to, runs_agent
 from .client import GitHub
 from .connect import Place, find_place, github_at, token_and_source, unknown_forge, way_to_token, web_to
@@ -76,19 +78,7 @@ def one_workflow(desk: Desk, name: str, text: str) -> Iterator[Finding]:
         yield Finding(f"workflow {name}", WRONG, words, mend)
     if troubles:
         return
-    stale = stale_pin(desk, text)
-    if stale:
-        yield Finding(f"workflow {name}", MISSING, stale, INIT)
-    elif not on_default_branch(desk, name, text):
-        words = "as it is here, it is not on the default branch, where GitHub looks for it"
-        yield Finding(
-            f"workflow {name}",
-            MISSING,
-            words,
-            f"git add {github_setup.FOLDER}, commit, and push to the default branch",
-        )
-    else:
-        yield Finding(f"workflow {name}", GOOD, f"in place; {github_setup.MEANS[name].partition(' (')[0]}")
+    yield standing(desk, name, text)
     for job, inside in jobs_of(said):
         if not given_to(inside).get("agent-package"):
             words = f"the job {job} installs no agent: agent-package is empty"
@@ -143,14 +133,31 @@ def stale_pin(desk: Desk, text: str) -> str:
     return "" if github_setup.pinned(text, source) == text else "it calls another commit than this git gate's"
 
 
-def on_default_branch(desk: Desk, name: str, text: str) -> bool:
-    """As it was last fetched. Where that is not known, nobody can tell from here."""
+def standing(desk: Desk, name: str, text: str) -> Finding:
+    """Whether GitHub runs a file that is good here."""
+    stale, there = stale_pin(desk, text), on_default_branch(desk, name, text)
+    if stale:
+        return Finding(f"workflow {name}", MISSING, stale, INIT)
+    if there is False:
+        words = "as it is here, it is not on the default branch, where GitHub looks for it"
+        mend = f"git add {github_setup.FOLDER}, commit, and push to the default branch"
+        return Finding(f"workflow {name}", MISSING, words, mend)
+    means = github_setup.MEANS[name].partition(" (")[0]
+    if there is None:
+        words = f"good as it is here, and of the default branch nothing is known yet; {means}"
+        return Finding(f"workflow {name}", GOOD, words, "it has to be on the default branch; then: git fetch")
+    return Finding(f"workflow {name}", GOOD, f"in place; {means}")
+
+
+def on_default_branch(desk: Desk, name: str, text: str) -> bool | None:
+    """As it was last fetched or pushed; None where nothing of that branch is here. Which it is, is looked up as for the policy."""
     remote = remote_of(desk)
-    head = f"refs/remotes/{remote}/HEAD"
-    if remote is None or not desk.repo.git.ok("rev-parse", "--verify", "--quiet", head):
-        return True
-    found = desk.repo.git.run("show", f"{head}:{github_setup.FOLDER}/{name}", check=False)
-    return found.code == 0 and found.out.decode("utf-8", "replace") == text
+    refs = [f"refs/remotes/{remote}/HEAD", *protected_refs(desk)]
+    tip = None if remote is None else protected_tip(desk.repo, refs)
+    if tip is None:
+        return None
+    found = read_protected(desk.repo, f"{github_setup.FOLDER}/{name}", [tip])
+    return found is not None and found.data.decode("utf-8", "replace") == text
 
 
 def agents(desk: Desk) -> Iterator[Finding]:

@@ -78,6 +78,20 @@ def test_what_is_written_is_looked_at(
     assert "github sessions" not in found
 
 
+def test_the_default_branch_before_anything_says_which_it_is(look: Look, repo: Clone, cli: Command) -> None:
+    """A first push tells no clone which branch is the default one; where nothing was pushed, nothing is claimed."""
+    cli.quick("init", "--github", code=0)
+    said = look()["workflow gitgate.yml"][1]
+    assert "of the default branch nothing is known yet" in said
+    assert "in place" not in said
+    repo.git("update-ref", "refs/remotes/origin/main", "HEAD")
+    assert "not on the default branch" in look()["workflow gitgate.yml"][1]
+    repo.git("add", "-A")
+    repo.git("commit", "-qm", "Workflows")
+    repo.git("update-ref", "refs/remotes/origin/main", "HEAD")
+    assert "in place" in look()["workflow gitgate.yml"][1]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "state", "words"),
     [
