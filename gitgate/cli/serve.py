@@ -68,7 +68,7 @@ def serve_command(screen: Screen, host: str, port: int, every: str, page: bool) 
     if not secret:
         raise Usage(
             f"{SECRET} is not set: without it anybody could send anything",
-            hint=f"{SECRET}=$(openssl rand -hex 32)",
+            hint=f"export {SECRET}=$(openssl rand -hex 32)",
         )
     if page and not is_loopback(host):
         raise Usage("--page is for this machine only", hint="--host 127.0.0.1, or no --page")

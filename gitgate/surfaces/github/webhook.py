@@ -7,6 +7,7 @@ What is lost here, by a crash or a full queue, a sweep finds.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import hmac
 import queue
@@ -233,10 +234,14 @@ def listen(
     handler = type("ReceivingHandler", (Handler,), {"receiver": receiver, "waiting": shown})
     try:
         server = Server((host, port), handler)
-    except OSError as taken:
+    except OSError as refused:
+        free = refused.errno in (errno.EADDRINUSE, errno.EACCES)
         raise Failure(
-            f"nothing can listen on {host}:{port}: {taken.strerror}", hint="--port 0 takes a free one"
-        ) from taken
+            f"nothing can listen on {host}:{port}: {refused.strerror}",
+            hint="--port 0 takes a free one"
+            if free
+            else "--host takes an address of this machine: 127.0.0.1",
+        ) from refused
     server.log = log
     return server
 

@@ -25,7 +25,7 @@ from gitgate.cli.screen import Screen
 from gitgate.cli.serve import Office
 from gitgate.core.summary import Summary
 from gitgate.core.times import format_time
-from gitgate.errors import Usage
+from gitgate.errors import Failure, Usage
 from gitgate.surfaces.github.events import Commented
 from gitgate.surfaces.github.page import is_local, page
 from gitgate.surfaces.github.webhook import MOST_BODY, Receiver, Seen, listen, serve, signed
@@ -390,10 +390,24 @@ def test_what_was_missed_is_swept_up(team: Team) -> None:
         until(lambda: "### ✅ Answered" in team.shown(gate))
 
 
+def test_a_port_that_is_taken_and_a_host_that_is_none(receiver: Receiver) -> None:
+    """Each is told what helps; another port does not where the name leads nowhere."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(Failure) as refused:
+            listen(receiver, "127.0.0.1", taken.getsockname()[1])
+    assert "--port 0" in refused.value.hint
+    with pytest.raises(Failure) as refused:
+        listen(receiver, "no-such-host.invalid", 0)
+    assert "--port" not in refused.value.hint
+    assert "--host" in refused.value.hint
+
+
 def test_it_needs_a_secret(team: Team) -> None:
-    """And says how to make one."""
+    """And says how to make one; what was made reaches the next command."""
     said = team.cli.quick("serve", "--port", "0", cwd=team.job().path, code=2)
-    assert "openssl rand" in said.err
+    assert "export GITGATE_WEBHOOK_SECRET=$(openssl rand -hex 32)" in said.err
 
 
 # the page
