@@ -304,6 +304,10 @@ def read_file(path: Path) -> Mapping[str, str]:
         return {}
     except OSError as unreadable:
         raise Usage(f"{path} cannot be read: {unreadable.strerror}") from unreadable
+    from .core.glance import is_blank
+
+    if is_blank(data):
+        return {}
     from .core import codec
 
     root = codec.parse(data, str(path))
@@ -313,7 +317,8 @@ def read_file(path: Path) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for name, item in section.mapping().items():
         if name not in BY_NAME:
-            item.fail(f"there is no setting of that name; the settings are {', '.join(BY_NAME)}")
+            may = ", ".join(one.name for one in SETTINGS if not one.power)
+            item.fail(f"there is no setting of that name; those that may stand here are {may}")
         value = item.value
         text = ("true" if value else "false") if isinstance(value, bool) else str(value)
         try:

@@ -211,10 +211,16 @@ def found(value: object) -> str:
 
 def near(value: object, names: Sequence[str]) -> str:
     """` (did you mean choice?)` where one of `names` is close to `value`, else nothing."""
+    meant = nearest(value, names)
+    return f" (did you mean {meant}?)" if meant else ""
+
+
+def nearest(value: object, names: Sequence[str]) -> str:
+    """The one of `names` that is close to `value`; empty where none is."""
     if not isinstance(value, str) or not 0 < len(value) <= 64:
         return ""
     from difflib import get_close_matches  # 1 ms to import, and only a wrong document needs it
 
     lowered = {name.lower(): name for name in names}
     close = get_close_matches(value.lower(), lowered, 1, 0.6)
-    return f" (did you mean {lowered[close[0]]}?)" if close else ""
+    return lowered[close[0]] if close else ""

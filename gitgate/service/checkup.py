@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from shlex import quote
 
-from ..config import SETTINGS
+from ..config import FILE, SETTINGS
 from ..errors import GateError
 from . import agency, hookshims
-from .checkup_file import approvals, policy
+from .checkup_file import approvals, policy, unread
 from .desk import INTRODUCTION, Desk
 from .finding import GOOD, MISSING, WRONG, Finding
 from .listing import summaries, with_stall
@@ -67,7 +67,7 @@ def settings(desk: Desk) -> Iterator[Finding]:
         except GateError as wrong:
             yield Finding(f"gitgate.{one.name}", WRONG, wrong.message, wrong.hint)
     for words in desk.settings.trouble:
-        yield Finding(".gitgate.yml", WRONG, words, "mend it, or take it away: git checkout -- .gitgate.yml")
+        yield Finding(FILE, WRONG, words, "mend it there, and commit that")
 
 
 def remote(desk: Desk) -> Iterator[Finding]:
@@ -194,6 +194,7 @@ LOOKS: tuple[Callable[[Desk], Iterator[Finding]], ...] = (
     writable,
     identity,
     settings,
+    unread,
     policy,
     approvals,
     remote,

@@ -54,3 +54,68 @@ def test_what_holds_is_said(ann: Seat, bare: Clone) -> None:
     assert {one.state for one in said} == {"good"}
     assert ["origin/HEAD:.gitgate.yml" in one.words for one in said] == [True, False, False]
     assert "git config" in said[1].words
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\n", "# settings:\n#   timeout: 2h\n# policy: {who: [ann]}\n# approvals: [Bash]\n"]
+)
+def test_comments_alone_are_no_settings_and_no_policy(repo: Clone, cli: Command, text: str) -> None:
+    """Neither said nor refused anywhere, in the working tree and on the protected branch."""
+    repo.write(".gitgate.yml", text)
+    repo.git("add", "-A")
+    repo.git("commit", "-qm", "Comments")
+    said = cli.quick("doctor", code=0)
+    assert "!!" not in said.out
+    assert ".gitgate.yml" not in said.out + said.err
+    assert ".gitgate.yml" not in cli.quick("ask", "Which?", code=0).err
+
+
+def test_a_broken_file_that_is_committed(repo: Clone, alone: Seat) -> None:
+    """To check out what is committed would bring the same again."""
+    repo.commit("Settings", **{".gitgate.yml": "settings: [\n"})
+    one = found(alone)[".gitgate.yml"]
+    assert one.state == "wrong"
+    assert "line 1" in one.words
+    assert "checkout" not in one.mend
+
+
+@pytest.mark.parametrize(
+    ("field", "state", "mend"),
+    [
+        ("policies", "wrong", "call it policy"),
+        ("Policy", "wrong", "call it policy"),
+        ("aprovals", "wrong", "call it approvals"),
+        ("setings", "missing", "call it settings"),
+        ("colours", "missing", "take it away"),
+    ],
+)
+def test_a_field_that_nobody_reads_is_named(alone: Seat, field: str, state: str, mend: str) -> None:
+    """With the one that was meant; as an error where somebody may think that something is restricted."""
+    alone.clone.write(".gitgate.yml", f"settings: {{push: true}}\n{field}: {{}}\n")
+    one = found(alone)[".gitgate.yml"]
+    assert (one.state, one.words.partition(":")[0]) == (state, ".gitgate.yml, line 2")
+    assert field in one.words
+    assert mend in one.mend
+
+
+def test_a_field_that_nobody_reads_on_the_protected_branch(ann: Seat, bare: Clone) -> None:
+    """The working tree need not have it; and what both have is named once."""
+    publish_policy(bare, "policies: {quorum: 2}\n")
+    ann.clone.git("fetch", "-q", "origin")
+    assert "origin/HEAD:.gitgate.yml, line 1: policies" in found(ann)[".gitgate.yml"].words
+    ann.clone.git("merge", "-q", "origin/main")
+    assert [one.words[:12] for one in examine(ann.desk) if one.name == ".gitgate.yml"] == [".gitgate.yml"]
+
+
+def test_a_setting_that_no_file_may_make(alone: Seat) -> None:
+    """It is dropped, so that somebody has to be told; and it is not offered to whoever misspells one."""
+    alone.clone.write(".gitgate.yml", "settings:\n  push: false\n  publishWork: true\n")
+    one = found(alone)[".gitgate.yml"]
+    assert one.state == "wrong"
+    assert ".gitgate.yml, line 3: settings.publishWork" in one.words
+    assert "git config gitgate.publishWork" in one.mend
+    assert not alone.desk.settings.flag("push")
+    alone.clone.write(".gitgate.yml", "settings: {timeuot: 2h}\n")
+    words = found(alone)[".gitgate.yml"].words
+    assert "agentTimeout" in words
+    assert "publishWork" not in words
