@@ -13,7 +13,7 @@ from ..core.words import ON_TIMEOUT, PRIORITIES, SESSION_FIELDS, TYPES
 from ..errors import Usage
 from .ask_session import called, given, offered, session_options, talk_of
 from .screen import Screen, read_file, read_text, verb
-from .whereto import SAVED, tell_trouble, where
+from .whereto import SAVED, sharing, tell_trouble, where
 
 if TYPE_CHECKING:
     from ..core.drafts import Draft
@@ -258,13 +258,8 @@ def tell_left_out(screen: Screen, desk: Desk, left_out: Sequence[tuple[str, str]
 def session_words(desk: Desk, gate: Gate) -> str:
     """Whose session it was taken for, and that no hook or runner elsewhere can go on with it."""
     session = gate.opened.session
-    shares = desk.settings.text("session") == "push"
-    how = (
-        "git gate init publishes work and sessions"
-        if shares
-        else "git config gitgate.session push shares them"
-    )
-    return f"its session ({session.agent if session else 'none'}) stays here, and only here it is resumed ({how})"
+    whose = session.agent if session else "none"
+    return f"its session ({whose}) stays here, and only here it is resumed ({sharing(desk)})"
 
 
 def work_words(asked: Asked) -> str:

@@ -256,11 +256,14 @@ def status_command(screen: Screen, number: int | None) -> int:
 def dispatch_command(screen: Screen, gate_id: str | None) -> int:
     """Ask CI to act on an answer that was given in a terminal. Sends the gate's id and the answer's commit, nothing else."""
     from ..service.reading import open_gate
+    from ..service.starting import kept_back, stayed
     from ..surfaces.github.dispatching import dispatch
 
     desk, forge = start(screen)
     desk.refuse_agents("github dispatch")  # whoever asks for it vouches for the answer
     gate = open_gate(desk, gate_id) if gate_id is not None else None
+    if gate is not None and kept_back(desk, [gate]):
+        raise stayed(gate, "shared, so no job has it")
     url = dispatch(forge, gate)
     screen.emit("github-dispatch", {"gate": gate.id if gate else None, "url": url}, url)
     return exits.DONE

@@ -13,7 +13,7 @@ from ..core.states import AWAITING
 from ..errors import BadAnswer, GateError, UnknownGate, Usage
 from . import exits
 from .screen import Screen, complete_ids, verb
-from .whereto import SAVED, tell_trouble, where
+from .whereto import SAVED, sharing, tell_trouble, where
 
 if TYPE_CHECKING:
     from ..service.answering import Responded
@@ -244,6 +244,10 @@ def acts_there(desk: Desk, done: Responded, *, resume: bool) -> str:
     """What acts on an answer that was pushed: a server's hook; a forge has none for gates, and is asked for a job."""
     if not on_forge(desk, done.published.remote):
         return hook_acts(desk, done)
+    from ..service.starting import kept_back
+
+    if kept_back(desk, [done.gate]):
+        return no_job(desk, done.gate)
     if not resume:
         return f"to resume it: git gate github dispatch {done.gate.id[:6]}"
     from ..surfaces.github.dispatching import after_answer
@@ -252,6 +256,14 @@ def acts_there(desk: Desk, done: Responded, *, resume: bool) -> str:
     if sent is None:
         return f"nothing will resume this by itself: git gate resume {done.gate.id[:4]}"
     return f"a job resumes it: {sent.url}" if sent.url else sent.why
+
+
+def no_job(desk: Desk, gate: Gate) -> str:
+    """Its session stayed where it was asked: what starts it there, and here, what would let a job do so the next time."""
+    from ..service.presence import find
+
+    how = f" ({sharing(desk)})" if find(desk, gate.id) is not None else ""
+    return f"no job has its session{how}; {resumed_by_hand(desk, gate)}"
 
 
 def hook_acts(desk: Desk, done: Responded) -> str:

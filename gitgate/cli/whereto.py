@@ -19,6 +19,16 @@ def tell_trouble(screen: Screen, published: Published) -> None:
         screen.warn(f"warning: not pushed, but safe here: {published.reason}")
 
 
+def sharing(desk: Desk) -> str:
+    """What makes sessions travel with the questions that are asked here."""
+    shares = desk.settings.text("session") == "push"
+    return (
+        "git gate init publishes work and sessions"
+        if shares
+        else "git config gitgate.session push shares them"
+    )
+
+
 def where(desk: Desk, published: Published) -> str:
     if published.pushed:
         return f"pushed to {published.remote}"

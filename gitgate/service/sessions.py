@@ -30,7 +30,7 @@ from .asking import digest_of
 from .desk import Desk
 from .publishing import push_moves, remote_of
 from .recording import NOBODY
-from .starting import CannotStart, place_of
+from .starting import stayed
 
 DOCUMENT, SEALED, FILES = "session.yaml", "session.age", "files"
 PLAIN = ("agent", "id", "directory", "place")
@@ -93,11 +93,7 @@ def bring(desk: Desk, gate: Gate) -> SavedSession:
     if saved is None and here is not None and here.session:
         saved = SavedSession(session.agent, here.session, here.directory)
     if saved is None:
-        asked = gate.opened.asked
-        raise CannotStart(
-            f"the session of gate {gate.id} is not here: it stayed where {asked.agent} asked{place_of(asked)}",
-            hint="resume it there, or share sessions from there: git config gitgate.session push",
-        )
+        raise stayed(gate, "here")
     if digest_of(session.salt, saved.id) != session.digest:
         raise BrokenRecord(
             f"gate {gate.id}: the saved session is not the one that asked", hint="git gate verify"

@@ -38,6 +38,36 @@ def place_of(asked: Asker) -> str:
     return f" (on {where})" if where else ""
 
 
+def stayed(gate: Gate, how: str) -> CannotStart:
+    """Only where it was asked can this gate be resumed."""
+    asked = gate.opened.asked
+    return CannotStart(
+        f"the session of gate {gate.id} is not {how}: it stayed where {asked.agent} asked{place_of(asked)}",
+        hint="resume it there, or share sessions from there: git config gitgate.session push",
+    )
+
+
+def kept_back(desk: Desk, gates: Iterable[Gate]) -> frozenset[str]:
+    """The gates whose session stayed where they were asked, so that nobody elsewhere, and no job, can go on with it.
+
+    The shared repository is asked about those that it is not known to have; whoever cannot ask it does not know, and names none.
+    """
+    from ..store.fetch import ask_refs, have
+    from .publishing import remote_of
+
+    wanted = [SESSIONS + gate.id for gate in gates if gate.opened.session is not None]
+    remote = remote_of(desk) if wanted else None
+    if remote is None:
+        return frozenset()
+    known = have(desk.repo, remote, wanted)
+    unsure = [ref for ref in wanted if ref not in known]
+    try:
+        there = ask_refs(desk.repo, remote, unsure, timeout=desk.settings.seconds("networkTimeout") or 60)
+    except GateError:
+        return frozenset()
+    return frozenset(ref.removeprefix(SESSIONS) for ref in unsure if ref not in there)
+
+
 # said to whoever pushes
 
 

@@ -16,7 +16,7 @@ from .progress import late_listener
 from .refs import Refs
 from .remote import HITL, Fetched, Remote, ids_of, read_remote, tracking, tracking_base
 from .repository import Repository
-from .wire import Conversation, Progress, Spoken
+from .wire import Conversation, Progress, Spoken, converse
 
 # A record is a complete history of its own, of a few small objects: to tell the server what we have would mean
 # sending it every commit of the project, looking for a common one that does not exist.
@@ -96,6 +96,19 @@ def fetch_refs(
     for ask in asks(repo, remote, full):
         listening.run(ask)
     return have(repo, remote, full)
+
+
+def ask_refs(repo: Repository, remote: str, refs: Sequence[str], *, timeout: float = 60) -> frozenset[str]:
+    """Which of these refs `remote` has now. Nothing is brought, and what we remember of it stays."""
+    if not refs:
+        return frozenset()
+    place = read_remote(repo, remote)
+    said = converse(repo, place, (), ("ls-remote", "--", place.name, *refs), timeout=timeout)
+    if said.code:
+        from .trouble import explain
+
+        raise explain(place.name, said, timeout=timeout)
+    return frozenset(refs) & {line.partition("\t")[2] for line in said.out}
 
 
 class Ask(NamedTuple):

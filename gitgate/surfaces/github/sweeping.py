@@ -13,7 +13,9 @@ from ...service.desk import Desk
 from ...service.listing import summaries
 from ...service.publishing import publish, remote_of
 from ...service.reading import find_gate
+from ...service.starting import kept_back, stayed
 from ...service.syncing import sync
+from ...store.refs import SESSIONS
 from . import telling
 from .accept import Accepted, accept_comment
 from .forge import Comment, Forge, PullRequest, Thread
@@ -258,32 +260,53 @@ def in_turn(now: Round, found: list[PullRequest]) -> list[PullRequest]:
 
 
 def find_answered(now: Round, places: Mapping[str, Thread]) -> None:
-    for summary in summaries(now.desk):
-        if summary.state not in ("answered", "expired"):
-            continue
+    gates = to_resume(now)
+    here = now.desk.refs.under(*(SESSIONS + gate.id for gate in gates)) if gates else {}
+    elsewhere = kept_back(now.desk, [gate for gate in gates if SESSIONS + gate.id not in here])
+    for gate in gates:
+        stays = gate.id in elsewhere
         try:
-            gate = now.desk.records.load(summary.id, summary.tip)
-            if not gate.actionable or gate.opened.delivery != "resume":
-                continue
-            why = doubt(now.desk, now.forge, gate)
+            why = stayed(gate, "shared").message if stays else doubt(now.desk, now.forge, gate)
             if why and gate.id in places:
-                say_doubt(now, gate, why, places[gate.id])
+                say_doubt(now, gate, "" if stays else why, places[gate.id])
         except GateError as trouble:
             why = trouble.message
         if why:
-            now.done.doubts[summary.id] = why
+            now.done.doubts[gate.id] = why
         else:
-            now.done.resume.append(summary.id)
+            now.done.resume.append(gate.id)
+
+
+def to_resume(now: Round) -> list[Gate]:
+    """Those that wait for somebody to start their agents, whoever may."""
+    found = []
+    for summary in summaries(now.desk):
+        if summary.state in ("answered", "expired"):
+            try:
+                gate = now.desk.records.load(summary.id, summary.tip)
+            except GateError as trouble:
+                now.done.doubts[summary.id] = trouble.message
+                continue
+            if gate.actionable and gate.opened.delivery == "resume":
+                found.append(gate)
+    return found
 
 
 def say_doubt(now: Round, gate: Gate, why: str, thread: Thread) -> None:
-    """On the thread, once: people would wait for an agent that nobody starts. Who has just answered in a terminal may be at it."""
+    """On the thread, once: people would wait for an agent that nobody starts. Who has just answered in a terminal may be at it.
+
+    Without a `why` no job can start it: its session stayed where it was asked.
+    """
     if gate.answer is None:
         return
     said = gate.answer.answer
     if said.via != now.forge.name and parse_time(now.desk.now) - parse_time(said.at) < PATIENCE:
         return
-    note = telling.not_acted_on(gate.id, gate.answer.commit, why)
+    note = (
+        telling.not_acted_on(gate.id, gate.answer.commit, why)
+        if why
+        else telling.kept_back(gate.id, gate.answer.commit, gate.opened.asked.agent)
+    )
     try:
         board = load_board(now.forge, thread)
         if not board.says(note.mark):

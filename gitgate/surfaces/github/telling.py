@@ -100,5 +100,15 @@ def not_acted_on(gate: str, answer: str, why: str) -> Note:
     )
 
 
+def kept_back(gate: str, answer: str, agent: str) -> Note:
+    """The same where no job can act on it, whoever asks for one."""
+    mark = f"<!-- gitgate told=d{answer} gate={gate} -->"
+    return Note(
+        mark,
+        f"Gate **{gate}** is answered, and no job can act on that: its session stayed where {span(agent, 60)} asked. "
+        "There, whoever asked can start the agent:\n\n" + block(f"git gate resume {gate}", 200, fold=False),
+    )
+
+
 def refused(comment: Comment, why: str) -> Note:
     return Note(about(comment), f"{who(comment)}: this is no answer here: {span(why, 300)}")

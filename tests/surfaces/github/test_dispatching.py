@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from gitgate.errors import Failure
 from gitgate.runners.github import ssh_host
 from gitgate.service.addresses import read_address
 from gitgate.service.desk import open_desk
+from gitgate.service.reading import open_gate
+from gitgate.service.starting import kept_back
 from gitgate.surfaces.github.connect import Place, connect, find_place, find_token
 from resuming import Agent
 from signing import make_key, publish_policy
@@ -72,6 +75,76 @@ def test_without_a_token_it_says_what_will_pick_it_up(team: Team, monkeypatch: p
     assert f"gh workflow run gitgate.yml -f gate={gate} -f commit={commit}" in said.err
     assert f"git gate github dispatch {gate[:6]}" in said.err
     assert team.gate(gate)["state"] == "answered"
+
+
+@pytest.fixture
+def kept(team: Team, agent: Agent) -> str:
+    """A gate whose session stays in the clone that asked, as by default."""
+    team.agents.git("config", "gitgate.session", "local")
+    return team.ask("Which?")
+
+
+@pytest.mark.parametrize("flags", [(), ("--no-resume",)])
+@pytest.mark.parametrize("token", [True, False])
+def test_no_job_is_promised_that_has_no_session(
+    team: Team, kept: str, flags: tuple[str, ...], token: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would fail. Where the session is, it says what starts it, and what shares the next one."""
+    if not token:
+        monkeypatch.delenv("GITHUB_TOKEN")
+    said = team.cli.quick("respond", kept, "Postgres", *flags, cwd=team.agents.path, code=0).err
+    assert "no job has its session (git config gitgate.session push shares them)" in said
+    assert f"nothing will resume this by itself: git gate resume {kept[:4]}" in said
+    assert "dispatch" not in said
+    assert team.forge.dispatched == []
+
+
+def test_whoever_answers_elsewhere_is_told_where_the_session_is(team: Team, kept: str) -> None:
+    """The record names the place; a job that is asked for all the same is refused with it."""
+    bob = team.job()
+    team.cli.quick("sync", cwd=bob.path, code=0)
+    said = team.cli.quick("respond", kept, "Postgres", cwd=bob.path, code=0).err
+    place = f"on {socket.gethostname()} in {team.agents.path}"
+    assert f"no job has its session; it was asked {place}: there, git gate resume {kept[:4]}" in said
+    refused = team.cli.quick("github", "dispatch", kept, cwd=bob.path, code=1).err
+    assert f"it stayed where scripted asked ({place})" in refused
+    assert team.forge.dispatched == []
+
+
+@pytest.mark.usefixtures("agent")
+def test_whoever_answers_elsewhere_starts_a_job_that_has_the_session(team: Team) -> None:
+    """Their clone does not know it, and asks the shared repository; it brings nothing of the conversation."""
+    gate = team.ask("Which?")
+    bob = team.job()
+    team.cli.quick("sync", cwd=bob.path, code=0)
+    said = team.cli.quick("respond", gate, "Postgres", cwd=bob.path, code=0)
+    assert "a job resumes it" in said.err
+    assert [one for one in bob.refs() if "sessions" in one] == []
+
+
+def test_a_sweep_hands_on_no_gate_whose_session_stayed(team: Team, kept: str, agent: Agent) -> None:
+    """It says so, once on the thread as well; on the machine that has the session it starts the agent."""
+    team.reply("/answer Postgres")
+    for _ in range(2):
+        swept = team.cli.quick("github", "sweep", "--json", cwd=team.job().path, code=0).json
+        assert swept["resume"] == []
+        assert "it stayed where scripted asked" in swept["doubts"][kept]
+    (told,) = [words for words in team.told() if f"git gate resume {kept}" in words]
+    assert "dispatch" not in told
+    team.cli.quick("github", "sweep", "--resume", cwd=team.agents.path, code=0)
+    assert agent.starts == [kept]
+
+
+@pytest.mark.usefixtures("agent")
+def test_who_cannot_ask_where_a_session_is_says_nothing_of_it(team: Team) -> None:
+    """A repository that is away has nothing to say."""
+    team.agents.git("config", "gitgate.session", "local")
+    name = team.ask("Which?")
+    desk = open_desk(team.agents.path, os.environ)
+    assert kept_back(desk, [open_gate(desk, name)]) == {name}
+    team.agents.git("remote", "set-url", "origin", "file:///nonexistent/x.git")
+    assert kept_back(desk, [open_gate(desk, name)]) == frozenset()
+    desk.close()
 
 
 @pytest.mark.slow
