@@ -113,6 +113,8 @@ def ask_command(screen: Screen, **flags: Any) -> int:
         attachments_of((*draft.attach, *from_here(flags["attach"], desk, screen.start)), desk),
     )
     tell(screen, desk, asked, waits=waits)
+    if asked.new:
+        tell_taken(screen, desk, draft)
     if waits:
         from .wait import wait_for
 
@@ -243,6 +245,19 @@ def tell(screen: Screen, desk: Desk, asked: Asked, *, waits: bool) -> None:
             f"the answer, when there is one: git gate check {gate.id[:6]}   to wait for it: git gate wait {gate.id[:6]}"
         )
     screen.say_once(desk)
+
+
+def tell_taken(screen: Screen, desk: Desk, draft: Draft) -> None:
+    """Whoever names a program of their own, and has not set how it is started, would have Claude Code started in its place."""
+    from ..service.agency import SECTION, taken_for_claude
+
+    name = taken_for_claude(desk, draft.agent, draft.session)
+    if name:
+        key = quote(f"{SECTION}{name}.resume")
+        screen.warn(
+            f"warning: nothing here says how {name} is started, so its session is taken for Claude Code's; if it is another "
+            f"program's, set that and ask again: git config {key} 'PROGRAM --session {{session}} {{prompt_file}}'"
+        )
 
 
 def tell_left_out(screen: Screen, desk: Desk, left_out: Sequence[tuple[str, str]]) -> None:

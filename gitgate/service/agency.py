@@ -198,6 +198,15 @@ def current_session(desk: Desk, agent: str | None, session: str | None) -> Sessi
     return None
 
 
+def taken_for_claude(desk: Desk, agent: str | None, session: str | None) -> str:
+    """The name with which a session was given, where nothing but that name says whose it is: it is taken for Claude Code's."""
+    name = agent or desk.settings.env.get("GITGATE_AGENT", "")
+    if not session or not name or is_agent(desk, name):
+        return ""
+    found = current_session(desk, agent, None)
+    return "" if found is not None and found.id == session else name
+
+
 def is_agent(desk: Desk, name: str) -> bool:
     """Whether `name` is a program that can be started again, and not just what somebody calls their agent."""
     if name in ("claude", "codex"):

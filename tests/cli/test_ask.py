@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -50,6 +51,41 @@ def test_a_session_that_stays_is_told(cli: Command, bare: Clone, clone_of: Calla
     clone.git("config", "gitgate.publishWork", "true")
     assert "stays here" not in cli.quick(*words, cwd=clone.path, code=0).err
     assert "stays here" not in cli.quick("ask", "Which?", cwd=clone.path, code=0).err
+
+
+@pytest.mark.parametrize("name", ["nosuch", "my agent"])
+def test_a_session_that_is_taken_for_claudes_is_told(cli: Command, repo: Clone, name: str) -> None:
+    """Nothing says how its agent is started: the line that does is named, ready to type, and then it is that agent's."""
+    words = ("ask", "Which?", "--agent", name, "--session", "abcd-1234", "--json")
+    said = cli.quick(*words, code=0)
+    assert said.json["session"]["agent"] == "claude"
+    assert f"nothing here says how {name} is started, so its session is taken for Claude Code's" in said.err
+    git, *line = shlex.split(said.err.partition("ask again: ")[2].partition("\n")[0])
+    assert git == "git"
+    repo.git(*line)
+    again = cli.quick(*words, code=0)
+    assert again.json["session"]["agent"] == name
+    assert "is taken for" not in again.err
+
+
+@pytest.mark.parametrize(
+    ("flags", "env"),
+    [
+        (("--agent", "nosuch"), {}),
+        (("--session", "abcd-1234"), {}),
+        (("--agent", "claude", "--session", "abcd-1234"), {}),
+        (("--agent", "codex", "--session", "abcd-1234"), {}),
+        (("--agent", "backend"), {"CLAUDE_CODE_SESSION_ID": "abcd-1234"}),
+        (("--agent", "backend", "--session", "abcd-1234"), {"CLAUDE_CODE_SESSION_ID": "abcd-1234"}),
+        (("--agent", "backend", "--session", "abcd-1234"), {"GITGATE_SESSION": "abcd-1234"}),
+    ],
+)
+@pytest.mark.usefixtures("repo")
+def test_a_session_that_is_known_is_not_taken_for_anything(
+    cli: Command, flags: tuple[str, ...], env: dict[str, str]
+) -> None:
+    """Inside of an agent its own name is what a person calls it; without a session nothing is taken for one."""
+    assert "is taken for" not in cli.quick("ask", "Which?", *flags, env=env, code=0).err
 
 
 def test_a_check_knows_only_this_clone(
