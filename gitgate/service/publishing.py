@@ -55,7 +55,7 @@ def no_remote(desk: Desk) -> tuple[str, str]:
     if not names:
         return "there is no remote", "git remote add origin URL"
     name = "NAME" if len(names) > 1 else names[0]
-    return f"gates go to none of the remotes here: {', '.join(names)}", f"git config gitgate.remote {name}"
+    return f"none of the remotes here is chosen: {', '.join(names)}", f"git config gitgate.remote {name}"
 
 
 def is_remote(key: str) -> bool:

@@ -113,7 +113,7 @@ def test_remotes_of_which_none_is_chosen(alone: Seat) -> None:
     one = found(alone)["remote"]
     assert (one.state, one.mend) == ("missing", "git config gitgate.remote NAME")
     assert "backup, upstream" in one.words
-    with pytest.raises(Failure, match="none of the remotes here: backup, upstream") as refused:
+    with pytest.raises(Failure, match="none of the remotes here is chosen: backup, upstream") as refused:
         sync(alone.desk)
     assert refused.value.hint == "git config gitgate.remote NAME"
     alone.clone.git("config", "gitgate.remote", "upstream")
