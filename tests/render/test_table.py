@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gitgate.core.summary import Summary
 from gitgate.core.times import format_time
-from gitgate.render.table import age, ages
+from gitgate.render.table import age, ages, table
 
 NOW = 1_800_000_000.0
 # Around the borders of each unit: seconds, minutes, hours, days, years.
@@ -26,3 +30,14 @@ def test_the_ages_of_many_are_those_of_each(moments: list[str], fraction: float)
 def test_a_strange_time_takes_no_neighbour_with_it(moments: list[str]) -> None:
     """What is no time has no age; an offset is reckoned with."""
     assert ages(moments, NOW) == [age(at, NOW) for at in moments]
+
+
+@pytest.mark.parametrize("cells", [72, 80, 100])
+def test_the_readme_shows_the_list_as_it_is(cells: int) -> None:
+    """What a stranger sees first is what they get, in a terminal of any usual width."""
+    at = format_time(NOW - 120)
+    asked = Summary(
+        "7k2fw9c3ab", "", "awaiting", question="Which database?", agent="backend/91fe", at=at, branch="login"
+    )
+    shown = "\n".join(table([asked], NOW, cells))
+    assert f"\n\n{shown}\n\n" in (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
