@@ -12,7 +12,7 @@ from ...errors import BadAnswer, UnknownGate
 from ...service.desk import Desk
 from ...service.reading import find_gate
 from . import telling
-from .accept import answered_by, person_of, shown_before
+from .accept import answered_by, evidence_of, person_of, shown_before
 from .events import Dispatched
 from .forge import Comment, Forge
 from .posting import Board, load_board
@@ -78,9 +78,26 @@ def against_comment(desk: Desk, forge: Forge, gate: Gate, said: Answer) -> str:
         return "the comment was edited afterwards"
     if person_of(forge, comment.author) != said.by:
         return f"the comment is by {comment.author.login}"
+    strange = misquoted(said, comment)
+    if strange:
+        return f"the comment has another {strange} than the answer says"
     if not forge.may_write(comment.author.login):
         return f"{comment.author.login} may not write to this repository"
     return against_words(desk, forge, gate, said, comment)
+
+
+def misquoted(said: Answer, comment: Comment) -> str:
+    """What the record says otherwise of the comment than the forge, or leaves out: the policy goes by it. Nothing goes by its
+    address, which is another one once the repository was renamed.
+    """
+    told = {"commit": "", **evidence_of(comment)}
+    del told["url"]
+    return next((name for name in told if folded(said.evidence.get(name, "")) != folded(told[name])), "")
+
+
+def folded(word: object) -> str:
+    """Capitals make no other login."""
+    return str(word).casefold()
 
 
 def against_words(desk: Desk, forge: Forge, gate: Gate, said: Answer, comment: Comment) -> str:

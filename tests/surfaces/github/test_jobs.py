@@ -151,8 +151,9 @@ def forged(team: Team, gate: str, **changed: object) -> None:
     ada = team.forge.accounts["ada"]
     who = f"ada <{ada.number}+ada@users.noreply.127.0.0.1>"
     desk = open_desk(team.agents.path, os.environ)
-    evidence = {"login": "ada", "account": ada.number, **changed}
-    manner = Manner(via=str(changed.pop("via", "github")), who=who, evidence=evidence, push=True)
+    written = team.forge.comments.get(int(str(changed["comment"])), {})
+    evidence = {"login": "ada", "account": ada.number, "at": written.get("created_at", ""), **changed}
+    manner = Manner(via="github", who=who, evidence=evidence, push=True)
     respond(desk, reload(desk, gate), Given(approve=True), manner)
     desk.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from resuming import Agent
 
 from .conftest import THREAD, Team
 from .test_jobs import forged
+from .test_whose import publish_policy
 
 pytestmark = pytest.mark.slow  # each takes a second or more
 
@@ -84,11 +86,9 @@ def test_a_short_name_of_two_is_no_proof_when_one_is_gone(team: Team, agent: Age
     for ours in [c for c in team.forge.by("github-actions[bot]") if f"gate={other} " in c["body"]]:
         del team.forge.comments[ours["id"]]
     forged(team, gate, comment=comment["id"])
-    doubts = team.cli.quick("github", "sweep", "--resume", "--json", cwd=team.job().path, code=0).json[
-        "doubts"
-    ]
-    assert list(doubts) == [gate]
-    assert "refused" in doubts[gate]
+    found = doubts(team)
+    assert list(found) == [gate]
+    assert "refused" in found[gate]
     assert agent.starts == []
 
 
@@ -104,3 +104,43 @@ def test_what_was_refused_is_no_answer_when_fewer_wait(team: Team, agent: Agent)
     forged(team, second, comment=comment["id"])
     said = team.cli.quick("github", "sweep", "--json", cwd=team.job().path, code=0).json
     assert "refused" in said["doubts"][second]
+
+
+def test_a_pushed_answer_has_the_login_of_its_comment(team: Team, agent: Agent) -> None:
+    """Ada may write, and the policy wants Grace: her own comment is no proof of an answer that says it is Grace's."""
+    publish_policy(team, "policy:\n  people: {grace: {login: grace, email: g@example.org}}\n  who: [grace]\n")
+    gate = team.ask("Deploy?", *APPROVAL)
+    comment = team.forge.write(THREAD, "ada", "/approve")
+    forged(team, gate, comment=comment["id"], login="grace")
+    assert doubts(team) == {gate: f"gate {gate}: the comment has another login than the answer says"}
+    assert team.hear(comment, "--resume", code=4).json["outcome"] == "again"
+    assert agent.starts == []
+
+
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [("login", None), ("login", ""), ("account", 1), ("at", ""), ("at", "2026-01-01T00:00:00Z"), ("commit", "a" * 40)],
+)  # fmt: skip
+def test_a_pushed_answer_says_of_its_comment_what_the_forge_does(
+    team: Team, agent: Agent, name: str, word: object
+) -> None:
+    """Nothing of it is made up, or left out: whoever asked, and may not answer, has a login."""
+    gate = team.ask("Deploy?", *APPROVAL)
+    comment = team.forge.write(THREAD, "ada", "/approve")
+    forged(team, gate, comment=comment["id"], **{name: word})
+    assert list(doubts(team)) == [gate]
+    assert agent.starts == []
+
+
+def test_a_login_is_the_same_in_capitals(team: Team, agent: Agent) -> None:
+    """As forges have it; and what the record says truly of a comment is an answer, whoever wrote it there."""
+    gate = team.ask("Deploy?", *APPROVAL)
+    forged(team, gate, comment=team.forge.write(THREAD, "ada", "/approve")["id"], login="Ada")
+    assert doubts(team) == {}
+    assert agent.starts == [gate]
+
+
+def doubts(team: Team) -> dict[str, str]:
+    """Those of a sweep that starts the agents of what is proven."""
+    said = team.cli.quick("github", "sweep", "--resume", "--json", cwd=team.job().path, code=0)
+    return dict(json.loads(said.out.splitlines()[0])["doubts"])
