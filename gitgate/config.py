@@ -119,6 +119,7 @@ SETTINGS = (
         "the branch that the policy is read from; else the default one",
         power=True,
     ),
+    Setting("jobBranch", "text", "", "the branch that a job is about: no other one is moved", power=True),
     Setting(
         "policyFile", "text", "", "a policy of this machine's own, beside that of the repository", power=True
     ),

@@ -140,9 +140,11 @@ def publish_command(screen: Screen) -> int:
     refuse_altered(screen, screen.desk())
     desk, forge = start(screen)
     need_protected(screen, desk)
-    branch = publish_branch(desk)
-    if branch:
-        screen.say(f"pushed {branch}")
+    pushed = publish_branch(desk)
+    if pushed is not None:
+        screen.say(f"pushed {pushed.branch}")
+    if pushed is not None and pushed.why:
+        screen.warn(pushed.why)
     return sweep_now(screen, desk, forge, resume=False)
 
 

@@ -20,6 +20,7 @@ ROBOT = ("github-actions[bot]", "41898282+github-actions[bot]@users.noreply.gith
 def prepare(screen: Screen) -> int:
     """Settings of this checkout alone, none of them secret: the token stays in the environment of the steps that need it."""
     from ..service.agency import agent_settings
+    from ..service.branches import head_branch
     from ..store.unaltered import digest
 
     desk = screen.desk()
@@ -32,6 +33,7 @@ def prepare(screen: Screen) -> int:
         for key, value in zip(("user.name", "user.email"), ROBOT, strict=True):
             git.run("config", "--local", "--replace-all", key, value)
     log_in(screen, desk)
+    git.run("config", "--local", "--replace-all", "gitgate.jobBranch", head_branch(desk))
     branch = default_branch(screen, desk)
     if branch:  # the policy's, whatever is checked out
         git.run("config", "--local", "--replace-all", "gitgate.protectedBranch", branch)

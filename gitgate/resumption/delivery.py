@@ -10,6 +10,7 @@ from ..core.model import Gate
 from ..core.prompt import trailers
 from ..core.session import SessionRef
 from ..errors import GateError, PushRefused
+from ..service.branches import tip_there, withheld
 from ..service.calling import publish_sessions, save_sessions
 from ..service.claiming import Held
 from ..service.desk import Desk
@@ -42,6 +43,7 @@ class Target:
 
     branch: str
     moves: tuple[RefMove, ...] = ()
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def deliver(desk: Desk, held: Held, place: Situation, *, log: str, remark: str =
             desk,
             held,
             "resumed",
-            reason=remark,
+            reason="; ".join(part for part in (remark, target.why) if part),
             log=log,
             branch=target.branch if made.commits else "",
             commits=made.commits,
@@ -110,19 +112,23 @@ def aim(desk: Desk, held: Held, place: Situation, made: Made, *, own_only: bool)
     own = f"gate/{held.gate.id}"
     names = [name for name in (wanted, own, *(f"{own}-{number}" for number in range(2, 10))) if name]
     if held.remote is None:
-        return aim_here(desk, made, wanted)
+        return aim_here(desk, made, wanted, begun=held.gate.opened.work.branch or own)
     if not may_publish_work(desk):
         return Target(here)
+    begun, why = held.gate.opened.work.branch or own, ""
     for name in names[1:] if own_only and wanted != own else names:
-        ref, tip = HEADS + name, there_now(desk, held.remote, name)
+        ref, tip = HEADS + name, tip_there(desk, held.remote, name)
         if tip == made.tip:
-            return Target(name)
+            return Target(name, why=why)
         if tip is None or commits.is_ancestor(desk.repo.git, tip, made.tip):
-            return Target(name, (RefMove(ref, made.tip, tip),))
-    return Target(here)
+            held_back = withheld(desk, name, tip, made.tip, begun=begun) if name == wanted else ""
+            if not held_back:
+                return Target(name, (RefMove(ref, made.tip, tip),), why)
+            why = held_back
+    return Target(here, why=why)
 
 
-def aim_here(desk: Desk, made: Made, wanted: str | None) -> Target:
+def aim_here(desk: Desk, made: Made, wanted: str | None, *, begun: str) -> Target:
     """In a repository of its own: the agent's branch, unless somebody has it checked out or it went another way."""
     if wanted is None or wanted == made.branch:
         return Target(made.branch or "")
@@ -130,13 +136,12 @@ def aim_here(desk: Desk, made: Made, wanted: str | None) -> Target:
     held = {tree.branch for tree in list_worktrees(desk.repo) if tree.branch} if not desk.repo.bare else set()
     if tip is None or wanted in held or not commits.is_ancestor(desk.repo.git, tip, made.tip):
         return Target(made.branch or "")
-    return Target(wanted, (RefMove(HEADS + wanted, made.tip, tip),))
-
-
-def there_now(desk: Desk, remote: str, branch: str) -> str | None:
-    from ..store.branches import fetch_branch
-
-    return fetch_branch(desk.repo, remote, branch, timeout=desk.settings.seconds("networkTimeout") or 60)
+    why = withheld(desk, wanted, tip, made.tip, begun=begun)
+    return (
+        Target(made.branch or "", why=why)
+        if why
+        else Target(wanted, (RefMove(HEADS + wanted, made.tip, tip),))
+    )
 
 
 def clean_up(desk: Desk, place: Situation, done: Delivered, *, asked_again: bool) -> str:

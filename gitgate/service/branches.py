@@ -1,37 +1,112 @@
-"""Service: the branch that an agent worked on, on its way to the shared repository; by fast-forward only."""
+"""Service: the branch that an agent worked on, on its way to the shared repository; by fast-forward only.
+
+What is pushed here is pushed with a person's rights, or a job's token, which the agent itself may not have.
+"""
 
 from __future__ import annotations
 
-from ..errors import Failure
+from ..config import FILE
+from ..core.values import dataclass
+from ..errors import BrokenPolicy, Failure
+from ..store import commits
+from ..store.leftout import printable
 from ..store.remote import RefMove
+from ..store.touched import between
+from .bylaws import configures
 from .desk import Desk
+from .policybook import SIGNERS, load_book, policy_remote, protected_refs
 from .publishing import may_publish_work, push_moves, remote_of
 
 HEADS = "refs/heads/"
+SAID = 3  # so many files are named
 
 
-def publish_branch(desk: Desk) -> str:
-    """Push what the branch of this checkout gained; its name, or nothing where there is nothing to push."""
-    from ..store import commits
-    from ..store.branches import fetch_branch
+@dataclass(frozen=True)
+class Pushed:
+    """The branch that got the commits; `why` it is another one than the agent stood on, if it is."""
 
+    branch: str
+    why: str = ""
+
+
+def publish_branch(desk: Desk) -> Pushed | None:
+    """Push what the branch of this checkout gained; None where there is nothing to push."""
     remote = remote_of(desk)
-    said = desk.repo.git.run("symbolic-ref", "-q", "HEAD", check=False).out.decode("utf-8", "replace").strip()
-    tip = desk.refs.get("HEAD^{commit}")
-    if remote is None or tip is None or not said.startswith(HEADS) or not may_publish_work(desk):
-        return ""
-    branch = said.removeprefix(HEADS)
-    there = fetch_branch(desk.repo, remote, branch, timeout=desk.settings.seconds("networkTimeout") or 60)
+    branch, tip = head_branch(desk), desk.refs.get("HEAD^{commit}")
+    if remote is None or tip is None or not branch or not may_publish_work(desk):
+        return None
+    there = tip_there(desk, remote, branch)
     if there == tip or (there is not None and commits.is_ancestor(desk.repo.git, tip, there)):
-        return ""
+        return None
+    why = withheld(desk, branch, there, tip, begun=desk.settings.text("jobBranch"))
+    if why:
+        branch = f"gate/{tip[:10]}"
+        there = tip_there(desk, remote, branch)
+        if there == tip:
+            return None
     if there is not None and not commits.is_ancestor(desk.repo.git, there, tip):
         raise Failure(
             f"{branch} went another way on {remote} meanwhile, so that it was not pushed",
             hint=f"git fetch {remote} && git merge {remote}/{branch}",
         )
-    for fate in push_moves(desk, remote, [RefMove(said, tip, there)]):
+    for fate in push_moves(desk, remote, [RefMove(HEADS + branch, tip, there)]):
         if not fate.ok:
             raise Failure(
                 f"{branch} was not pushed to {remote}: {fate.reason}", hint=f"git push {remote} {branch}"
             )
-    return branch
+    return Pushed(branch, why)
+
+
+def head_branch(desk: Desk) -> str:
+    """The branch of this checkout; nothing where it is on none."""
+    said = desk.repo.git.run("symbolic-ref", "-q", "HEAD", check=False).out.decode("utf-8", "replace").strip()
+    return said.removeprefix(HEADS) if said.startswith(HEADS) else ""
+
+
+def tip_there(desk: Desk, remote: str, branch: str) -> str | None:
+    from ..store.branches import fetch_branch
+
+    return fetch_branch(desk.repo, remote, branch, timeout=desk.settings.seconds("networkTimeout") or 60)
+
+
+def withheld(desk: Desk, branch: str, there: str | None, tip: str, *, begun: str) -> str:
+    """Why an agent's commits are not brought to a branch that is at `there`; nothing where they may be.
+
+    It was put on the branch `begun`, and no other that somebody has is moved for it. On the protected branch the project says
+    who decides and what its agents may do: for that it is moved by people alone.
+    """
+    if there is None:
+        return ""
+    if begun and branch != begun:
+        return f"the agent was put on {begun}, and {branch} is not moved for it"
+    if branch != protected_branch(desk):
+        return ""
+    changed = between(desk.repo, there, tip)
+    if changed is None:
+        return f"what it changed on {branch} cannot be told"
+    deciding = {FILE, signers_path(desk)}
+    paths = [path.encode("utf-8", "surrogateescape") for path in changed]
+    named = [path for path in paths if configures(path) or printable(path) in deciding]
+    more = f" and {len(named) - SAID} more" if len(named) > SAID else ""
+    listed = ", ".join(map(printable, named[:SAID]))
+    return f"on {branch} people alone change {listed}{more}" if named else ""
+
+
+def signers_path(desk: Desk) -> str:
+    """Where the keys are whose signatures count."""
+    try:
+        return load_book(desk).signers_path
+    except BrokenPolicy:
+        return SIGNERS
+
+
+def protected_branch(desk: Desk) -> str:
+    """The name of the branch that the policy is read from; nothing where none is here."""
+    for ref in protected_refs(desk):
+        asked = ("rev-parse", "-q", "--verify", "--symbolic-full-name", ref)
+        full = desk.repo.git.run(*asked, check=False).out.decode("utf-8", "replace").strip()
+        if full.startswith(HEADS):
+            return full.removeprefix(HEADS)
+        if full.startswith("refs/remotes/"):
+            return full.removeprefix("refs/remotes/").removeprefix(f"{policy_remote(desk)}/")
+    return ""

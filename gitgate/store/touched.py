@@ -18,7 +18,12 @@ def touched(repo: Repository, protected: str | None, base: str | None, work: str
     if protected is not None:
         common = git.run("merge-base", protected, work, check=False)
         start = common.out.decode().strip() or EMPTY_TREE[len(work)]
-    said = git.run("diff-tree", "-r", "-z", "--name-only", "--no-renames", start, work, "--", check=False)
+    return between(repo, start, work)
+
+
+def between(repo: Repository, start: str, end: str) -> tuple[str, ...] | None:
+    """Every path that `end` has otherwise than `start`; None where one of them is not here."""
+    said = repo.git.run("diff-tree", "-r", "-z", "--name-only", "--no-renames", start, end, "--", check=False)
     if said.code:
         return None
     return tuple(path.decode("utf-8", "surrogateescape") for path in said.out.split(b"\0") if path)

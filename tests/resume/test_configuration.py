@@ -229,3 +229,42 @@ def test_a_sparse_checkout_loses_nothing(
     bob.git("sparse-checkout", "set", "src")
     cli.quick("resume", gate, cwd=bob.path, code=0)
     assert bob.git("diff", "--name-status", "feature~1", "feature") == "A\t.mcp.json\nM\tsrc/code"
+
+
+# what it made of the protected branch, and of others
+
+
+POLICY = "echo 'policy: {}' > .gitgate.yml; git add .gitgate.yml; git commit -qm Policy"
+ELSEWHERE = "git switch -q -C other origin/other; echo x > x; git add x; git commit -qm X"
+
+
+@pytest.mark.parametrize(
+    ("does", "why"),
+    [
+        (POLICY, "on main people alone change .gitgate.yml"),
+        (ELSEWHERE, "the agent was put on main, and other is not moved for it"),
+        (
+            f"{ELSEWHERE}; git switch -q -C main origin/main; {POLICY}",
+            "on main people alone change .gitgate.yml",
+        ),
+    ],
+)
+def test_a_branch_that_is_not_the_agents_to_move(
+    bare: Clone, ann: Clone, bob: Clone, agent: Agent, cli: Command, does: str, why: str
+) -> None:
+    """Whoever resumes it may push anywhere, and so pushes what it made to a branch of its own, which the outcome names."""
+    agent.does(does)
+    ann.git("push", "-q", "origin", "main:other")
+    bob.git("fetch", "-q", "origin")
+    before = {name: bare.git("rev-parse", name) for name in ("main", "other")}
+    for clone in (ann, bob):
+        clone.git("config", "gitgate.session", "push")
+        cli.quick("init", "--no-resume", cwd=clone.path, code=0)
+    gate = cli.quick("ask", "Which?", "--agent", "scripted", cwd=ann.path, code=0).line
+    cli.quick("sync", cwd=bob.path, code=0)
+    answer(cli, gate, bob)
+    done = cli.quick("resume", gate, "--json", cwd=bob.path, code=0).json["gates"][0]
+    assert done["branch"] == f"gate/{gate}"
+    assert why in cli.quick("show", gate, cwd=bob.path, code=0).out
+    assert {name: bare.git("rev-parse", name) for name in before} == before
+    assert bare.git("rev-parse", f"gate/{gate}") == done["commits"][-1]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.errors import Failure
-from gitgate.service.branches import publish_branch
+from gitgate.service.branches import Pushed, protected_branch, publish_branch
 from resuming import Seat
 from testbed.repositories import Clone
 
@@ -29,27 +29,27 @@ def willing(ann: Seat) -> Seat:
 def test_what_the_branch_gained(willing: Seat, bare: Clone) -> None:
     """It goes there once; a second time there is nothing to push."""
     tip = commit(willing.clone, "more")
-    assert publish_branch(willing.desk) == "main"
+    assert publish_branch(willing.desk) == Pushed("main")
     assert bare.git("rev-parse", "main") == tip
-    assert publish_branch(willing.desk) == ""
+    assert publish_branch(willing.desk) is None
 
 
 def test_a_new_branch(willing: Seat, bare: Clone) -> None:
     """One that is not there yet is made there."""
     willing.clone.git("checkout", "-q", "-b", "topic")
     tip = commit(willing.clone, "more")
-    assert publish_branch(willing.desk) == "topic"
+    assert publish_branch(willing.desk) == Pushed("topic")
     assert bare.git("rev-parse", "topic") == tip
 
 
 def test_nothing_that_was_not_agreed_to(ann: Seat, alone: Seat) -> None:
     """Without consent, without a remote, or on no branch nothing is pushed."""
     commit(ann.clone, "more")
-    assert publish_branch(ann.desk) == ""
-    assert publish_branch(alone.desk) == ""
+    assert publish_branch(ann.desk) is None
+    assert publish_branch(alone.desk) is None
     ann.clone.git("config", "gitgate.publishWork", "true")
     ann.clone.git("checkout", "-q", "--detach")
-    assert publish_branch(ann.desk) == ""
+    assert publish_branch(ann.desk) is None
 
 
 def test_a_branch_that_went_another_way(willing: Seat, bob: Seat) -> None:
@@ -70,3 +70,48 @@ def test_a_server_that_refuses_it(willing: Seat, bare: Clone) -> None:
     commit(willing.clone, "more")
     with pytest.raises(Failure, match="main was not pushed to origin"):
         publish_branch(willing.desk)
+
+
+@pytest.mark.parametrize(
+    "path", [".gitgate.yml", ".gitgate/allowed_signers", "CLAUDE.md", "a/.claude/settings.json"]
+)
+def test_a_policy_is_changed_by_people(willing: Seat, bare: Clone, path: str) -> None:
+    """On the branch that it is read from; the commits are kept on one of their own, which can be merged."""
+    before = bare.git("rev-parse", "main")
+    willing.clone.commit("Who decides", **{path: "policy: {}\n"})
+    tip = willing.clone.git("rev-parse", "HEAD")
+    own = Pushed(f"gate/{tip[:10]}", f"on main people alone change {path}")
+    assert publish_branch(willing.desk) == own
+    assert publish_branch(willing.desk) is None
+    assert (bare.git("rev-parse", "main"), bare.git("rev-parse", own.branch)) == (before, tip)
+    willing.clone.git("checkout", "-q", "-b", "topic")
+    assert publish_branch(willing.desk) == Pushed("topic")
+
+
+def test_a_job_moves_its_own_branch(willing: Seat, bare: Clone) -> None:
+    """And makes new ones; what somebody has there already is not moved by an agent that was put elsewhere."""
+    willing.clone.git("config", "gitgate.jobBranch", "topic")
+    before = bare.git("rev-parse", "main")
+    tip = commit(willing.clone, "more")
+    assert publish_branch(willing.desk) == Pushed(
+        f"gate/{tip[:10]}", "the agent was put on topic, and main is not moved for it"
+    )
+    assert bare.git("rev-parse", "main") == before
+    for branch in ("topic", "other"):
+        willing.clone.git("checkout", "-q", "-b", branch)
+        assert publish_branch(willing.desk) == Pushed(branch)
+    commit(willing.clone, "still more")
+    assert str(publish_branch(willing.desk)).count("gate/") == 1
+
+
+def test_the_name_of_the_protected_branch(willing: Seat, alone: Seat, bare: Clone) -> None:
+    """Of a clone, by what the remote's HEAD is, or by the setting; of one without a remote; and none where there is none."""
+    assert protected_branch(willing.desk) == "main"
+    willing.clone.git("update-ref", "refs/remotes/origin/a/b", "HEAD")
+    willing.clone.git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/a/b")
+    assert protected_branch(willing.desk) == "a/b"
+    willing.clone.git("config", "gitgate.protectedBranch", "main")
+    assert protected_branch(willing.desk) == "main"
+    willing.clone.git("config", "gitgate.protectedBranch", "gone")
+    assert protected_branch(willing.desk) == ""
+    assert protected_branch(alone.desk) == "main"

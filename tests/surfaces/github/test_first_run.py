@@ -196,3 +196,25 @@ def test_a_command_that_goes_too_deep(team: Team) -> None:
         "github", "run", cwd=job.path, env={**JOB, "GITGATE_AGENT_COMMAND": "[" * 50_000}, code=2
     )
     assert "no JSON list of words" in said.err
+
+
+# what the step with the token pushes
+
+
+ON_MAIN = "git switch -q main; echo 'policy: {}' > .gitgate.yml; git add .gitgate.yml; git commit -qm Policy"
+
+
+def test_a_job_pushes_the_branch_that_it_is_about(team: Team) -> None:
+    """Its agent, which has no token, ended on the default branch and changed the policy there: nobody is ruled by that."""
+    job = branch(team, x="1\n")
+    before = team.bare.git("rev-parse", "main")
+    team.cli.quick("github", "prepare", cwd=job.path, env=JOB, code=0)
+    assert started(team, job, "sh", "-ec", ON_MAIN).code == 0
+    said = team.cli.quick("github", "publish", cwd=job.path, env=JOB, code=0)
+    own = f"gate/{job.git('rev-parse', 'HEAD')[:10]}"
+    assert f"pushed {own}" in said.err
+    assert "the agent was put on topic, and main is not moved for it" in said.err
+    assert (team.bare.git("rev-parse", "main"), team.bare.git("show", f"{own}:.gitgate.yml")) == (
+        before,
+        "policy: {}",
+    )

@@ -314,7 +314,7 @@ def test_without_a_token_it_says_what_to_do(team: Team, monkeypatch: pytest.Monk
     monkeypatch.delenv("GITHUB_TOKEN")
     said = team.cli.quick("github", "comment", gate, cwd=team.agents.path, code=1)
     assert "there is no token" in said.err
-    assert "gh auth login" in said.err
+    assert "set GITGATE_GITHUB_TOKEN" in said.err
 
 
 def test_a_prepared_job_holds_no_secret(team: Team) -> None:
