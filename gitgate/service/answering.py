@@ -15,7 +15,7 @@ from ..core.values import dataclass
 from ..errors import BadAnswer, Conflict, IllegalEvent, NotAllowed, Stale
 from .deadlines import act
 from .desk import Desk, split_person
-from .policing import Permit, permit
+from .policing import Permit, permit, written_at
 from .publishing import Published, publish
 from .recording import record, reload
 
@@ -101,10 +101,11 @@ def respond(desk: Desk, gate: Gate, given: Given, manner: Manner = Manner()) -> 
 
 
 def permitted(desk: Desk, gate: Gate, who: str, manner: Manner) -> Permit:
-    """Leave to answer, by the policy. A surface that names somebody else may vouch for their login."""
+    """Leave to answer, by the policy. A surface that names somebody else may vouch for their login, and for when they said it."""
     login = manner.evidence.get("login") if manner.who is not None else None
     known = Who(who, login=login if isinstance(login, str) else "")
-    return permit(desk, gate, known, Said(desk.now, manner.via), sign=manner.sign)
+    said = Said(written_at(manner.evidence) or desk.now, manner.via)
+    return permit(desk, gate, known, said, sign=manner.sign)
 
 
 def check_open(gate: Gate, who: str, *, amend: bool) -> None:

@@ -14,14 +14,14 @@ from ..core import ruling, times
 from ..core.counting import people_behind
 from ..core.model import Answer, Counted, Entry, Gate
 from ..core.readers import OID
-from ..core.ruling import Case, Ruling, Said, Who
+from ..core.ruling import Case, Ruling, Who
 from ..errors import GateError
 from ..store.chronicle import Change, left_line, load_changes, load_line
 from ..store.protected import read_protected
 from ..store.signatures import BAD, Verdict, verify
 from .checks import Audit
 from .desk import Desk
-from .policing import POLICY, paths_of, who_said
+from .policing import POLICY, paths_of, said_by, who_said
 from .policybook import SIGNERS, Book, parsed, protected_refs, signers_of
 
 # How long somebody may have gone by a policy that had been replaced: a clone knows of it when it fetches.
@@ -220,8 +220,7 @@ def judged(desk: Desk, given: Given, facts: dict[int, Case]) -> Ruling:
     verdict = epoch.verdicts.get(given.counted.signed_commit)
     if verdict is not None and verdict.word == BAD:
         return Ruling(False, "signature", "its signature is bad")
-    said = Said(answer.at, answer.via)
-    return ruling.rule_on(epoch.book.policies, facts[epoch.place], speaker(given), said)
+    return ruling.rule_on(epoch.book.policies, facts[epoch.place], speaker(given), said_by(answer))
 
 
 def speaker(given: Given) -> Who:

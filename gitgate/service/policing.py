@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from ..core import ruling
+from ..core import ruling, times
 from ..core.counting import people_behind
 from ..core.model import Answer, Counted, Gate, Opened, Work
 from ..core.people import address
@@ -14,7 +14,7 @@ from ..core.ruling import Case, Ruling, Said, Who
 from ..core.states import ANSWERED
 from ..core.summary import Summary
 from ..core.values import dataclass, replace
-from ..errors import GateError, NotAllowed
+from ..errors import GateError, NotAllowed, Usage
 from ..store.signatures import BAD, GOOD, Verdict, verify
 from ..store.touched import touched
 from .desk import Desk
@@ -29,6 +29,20 @@ def who_said(answer: Answer, verdict: Verdict | None) -> Who:
         return Who(answer.by, verdict.key, verdict.signer)
     login = answer.evidence.get("login")
     return Who(answer.by, login=login if isinstance(login, str) else "")
+
+
+def said_by(answer: Answer) -> Said:
+    """How and when an answer was said, which on a forge is when it was written there: whoever records it may hear it late."""
+    return Said(written_at(answer.evidence) or answer.at, answer.via)
+
+
+def written_at(evidence: Mapping[str, object]) -> str:
+    """When a forge says that it was written; empty where it came from none."""
+    at = evidence.get("at")
+    try:
+        return at if isinstance(at, str) and times.parse_time(at) else ""
+    except Usage:
+        return ""
 
 
 def verdict_on(desk: Desk, book: Book, commit: str) -> Verdict | None:
@@ -80,8 +94,8 @@ def on_answer(desk: Desk, book: Book, gate: Gate, counted: Counted) -> Ruling:
     verdict = verdict_on(desk, book, counted.signed_commit)
     if verdict is not None and verdict.word == BAD:
         return Ruling(False, "signature", "its signature is bad")
-    said = Said(counted.answer.at, counted.answer.via)
-    return ruling.rule_on(book.policies, case(desk, book, gate), who_said(counted.answer, verdict), said)
+    who, said = who_said(counted.answer, verdict), said_by(counted.answer)
+    return ruling.rule_on(book.policies, case(desk, book, gate), who, said)
 
 
 def check_heard(desk: Desk, gate: Gate) -> None:

@@ -17,7 +17,7 @@ from ..core.values import dataclass, field
 from ..store.signatures import BAD, GOOD, Verdict
 from . import entering
 from .desk import Desk
-from .policing import alike, case, default_ruling, enough_people, verdict_on
+from .policing import alike, case, default_ruling, enough_people, said_by, verdict_on
 from .policybook import Book
 
 # Where a server says who logged in: the first that is set counts.
@@ -106,7 +106,7 @@ class Doorkeeper:
         if why:
             return why
         facts = self.case(gate)
-        return words_of(ruling.rule_on(self.book.policies, facts, who, Said(answer.at, answer.via)))
+        return words_of(ruling.rule_on(self.book.policies, facts, who, said_by(answer)))
 
     def speaker(self, gate: Gate, entry: Entry, by: str) -> tuple[Who, str]:
         """Who stands behind a name: a good signature of theirs, or whoever pushes; else the reason why nobody does."""

@@ -16,18 +16,19 @@ from .remarks import needed
 
 @dataclass(frozen=True)
 class Vouched:
-    """Somebody whom a surface knows by their login, and which surface that is."""
+    """Somebody whom a surface knows by their login, which surface that is, and when they said it there."""
 
     by: str
     login: str
     via: str
+    at: str
 
 
 def stop_for(desk: Desk, gate: Gate, who: Vouched, reason: str, *, push: bool | None = None) -> Published:
     """A person ends a gate; the agent does not go on."""
     words = needed(reason, "say why it is stopped", "/stop why the agent should not go on")
     gate = act(desk, gate)
-    leave = permit(desk, gate, Who(who.by, login=who.login), Said(desk.now, who.via), sign=None)
+    leave = permit(desk, gate, Who(who.by, login=who.login), Said(who.at, who.via), sign=None)
     event = Remark(at=desk.now, by=who.by, text=words, via=who.via)
     stopped = record(
         desk, gate, lambda _now: ("stopped", event), who=who.by, sign=leave.sign, approve=leave.approve

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,10 +11,12 @@ import pytest
 
 from deciding import DB, GO, approve, asked, gate_of, say
 from gitgate.core.model import Answer, Gate
+from gitgate.core.times import format_time
 from gitgate.errors import NotAllowed
 from gitgate.service.auditing import audit
 from gitgate.service.auditing_policy import GRACE
 from gitgate.service.checks import Audit
+from gitgate.service.policing import check_told
 from gitgate.service.reading import find_gate
 from gitgate.store.records import Signature
 from gitgate.store.refs import OPEN
@@ -106,6 +109,24 @@ def test_loosened_later(ann: Seat, clock: Clock, ruled: Rule) -> None:
     assert "the policy of its day does not allow it, by its rule 'bobs'" in found[by_date.id]
     assert ".gitgate.yml, line 3" in found[by_date.id]
     assert "which came later, on" in found[by_name.id]
+
+
+@pytest.mark.parametrize(
+    ("said", "written", "counts"),
+    [(7200, 0, True), (0, 7200, False), (0, None, True), (7200, None, False), (0, "soon", True), (7200, "soon", False)],
+)  # fmt: skip
+def test_what_was_written_on_a_forge_is_of_that_time(
+    ann: Seat, clock: Clock, ruled: Rule, said: int, written: int | str | None, counts: bool
+) -> None:
+    """Acted on and verified alike, however late it was recorded; a time that is none is not gone by."""
+    ruled("policy: {within: 1h}\n")
+    at = format_time(clock.at + written) if isinstance(written, int) else written
+    gate = gate_of(ann)
+    forge(ann, gate, at=format_time(clock.at + said), via="github", evidence={"at": at} if at else {})
+    clock.pass_by(7200)
+    assert ["its time is over" in line for line in words(ann)] == [True] * (not counts)
+    with contextlib.nullcontext() if counts else pytest.raises(NotAllowed, match="its time is over"):
+        check_told(ann.desk, ann.now(gate))
 
 
 def test_a_policy_that_was_replaced_long_ago(ann: Seat, clock: Clock, ruled: Rule) -> None:

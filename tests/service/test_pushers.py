@@ -12,6 +12,7 @@ import pytest
 
 from deciding import DB, GO, TEXT, approve, gate_of, say
 from gitgate.core.model import Answer, Gate, Option, Question, Remark
+from gitgate.core.times import format_time
 from gitgate.errors import PushRefused
 from gitgate.service import remarks
 from gitgate.service.asking import Wishes
@@ -33,6 +34,7 @@ PEOPLE = """policy:
     bob: {email: bob@example.org, login: bob}
     ci: {login: ci-bot}
 """
+ADA = "Ada Lovelace <ada@example.org>"
 LOCAL = Wishes(push=False)
 
 
@@ -87,6 +89,21 @@ def test_an_answer_is_pushed_by_whose_it_is(ann: Seat, server: Clone) -> None:
     assert server.refs()[OPEN + gate.id] == gate.tip
     assert pushed(ann, answered, "ada") == ""
     assert server.refs()[OPEN + gate.id] == answered.tip
+
+
+@pytest.mark.parametrize(("written", "words"), [(0, ""), (7200, "its time is over")])
+def test_a_reply_that_a_job_heard_late_is_pushed(
+    ann: Seat, server: Clone, clock: Clock, written: int, words: str
+) -> None:
+    """By the time at which it was written on the forge."""
+    gate = gate_of(ann)
+    at = format_time(clock.at + written)
+    clock.pass_by(7200)
+    answered = say(ann, gate, push=False, via="github", who=ADA, evidence={"login": "ada", "at": at}).gate
+    publish_policy(server, PEOPLE + "  within: 1h\n")
+    said = pushed(ann, answered, "ada")
+    assert words in said
+    assert bool(said) is bool(words)
 
 
 def test_who_may_not_answer_is_told_the_rule(ann: Seat, server: Clone) -> None:

@@ -274,7 +274,7 @@ def stop(case: Case, said: Said, gate: Gate) -> tuple[Gate, str, str]:
     from ...service.vouching import Vouched, stop_for
 
     author = case.comment.author
-    who = Vouched(person_of(case.forge, author), author.login, case.forge.name)
+    who = Vouched(person_of(case.forge, author), author.login, case.forge.name, case.comment.created)
     if not said.text:
         raise BadAnswer("/stop needs a reason")
     reason = f"{said.text}\n\n({case.comment.url})"

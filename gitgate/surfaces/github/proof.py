@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ...core.answers import read_answer
 from ...core.model import Answer, Counted, Gate
+from ...core.times import parse_time
 from ...errors import BadAnswer, UnknownGate
 from ...service.desk import Desk
 from ...service.reading import find_gate
@@ -17,6 +18,9 @@ from .events import Dispatched
 from .forge import Comment, Forge
 from .posting import Board, load_board
 from .replies import parse, read
+
+WORDS = {"at": "time"}  # of evidence, where its own name is none
+CLOCKS = 300  # seconds by which those of a forge and of whoever hears it may differ
 
 
 def doubt(desk: Desk, forge: Forge, gate: Gate, vouched: str = "") -> str:
@@ -80,7 +84,9 @@ def against_comment(desk: Desk, forge: Forge, gate: Gate, said: Answer) -> str:
         return f"the comment is by {comment.author.login}"
     strange = misquoted(said, comment)
     if strange:
-        return f"the comment has another {strange} than the answer says"
+        return f"the comment has another {WORDS.get(strange, strange)} than the answer says"
+    if parse_time(said.at) + CLOCKS < parse_time(comment.created):
+        return "the answer says that it was given before the comment was written"
     if not forge.may_write(comment.author.login):
         return f"{comment.author.login} may not write to this repository"
     return against_words(desk, forge, gate, said, comment)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gitgate.core.times import format_time
 from resuming import Agent
 
 from .conftest import THREAD, Team
@@ -129,6 +130,30 @@ def test_a_pushed_answer_says_of_its_comment_what_the_forge_does(
     comment = team.forge.write(THREAD, "ada", "/approve")
     forged(team, gate, comment=comment["id"], **{name: word})
     assert list(doubts(team)) == [gate]
+    assert agent.starts == []
+
+
+@pytest.mark.parametrize(("ahead", "starts"), [(60, True), (3600, False)])
+def test_a_pushed_answer_is_no_older_than_its_comment(
+    team: Team, agent: Agent, ahead: int, starts: bool
+) -> None:
+    """But for clocks that differ a little."""
+    gate = team.ask("Deploy?", *APPROVAL)
+    comment = team.forge.write(THREAD, "ada", "/approve")
+    comment["created_at"] = comment["updated_at"] = format_time(team.clock() + ahead)
+    forged(team, gate, comment=comment["id"])
+    assert ("given before" in doubts(team).get(gate, "")) is not starts
+    assert agent.starts == [gate] * starts
+
+
+def test_a_comment_from_too_late_proves_no_answer_in_time(team: Team, agent: Agent) -> None:
+    """The policy goes by the comment's time, whatever time the pushed answer gives."""
+    publish_policy(team, "policy:\n  within: 1m\n")
+    gate = team.ask("Deploy?", *APPROVAL)
+    comment = team.forge.write(THREAD, "ada", "/approve")
+    comment["created_at"] = comment["updated_at"] = format_time(team.clock() + 200)
+    forged(team, gate, comment=comment["id"], at=format_time(team.clock()))
+    assert "another time" in doubts(team)[gate]
     assert agent.starts == []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from resuming import Agent
 from testbed.command import Outcome
 
 from .conftest import THREAD, Team
+from .test_whose import publish_policy
 
 pytestmark = pytest.mark.slow  # each takes a second or more
 
@@ -152,6 +154,25 @@ def late(team: Team, login: str, body: str) -> dict[str, Any]:
     comment = team.forge.write(THREAD, login, body)
     comment["created_at"] = comment["updated_at"] = format_time(team.clock())
     return comment
+
+
+@pytest.mark.parametrize(
+    ("reply", "after", "outcome"),
+    [("/approve", 0, "answered"), ("/stop no", 0, "stopped"), ("/approve", 3700, "refused"), ("/stop no", 3700, "refused")],
+)  # fmt: skip
+def test_a_reply_is_in_time_for_the_policy_by_its_writing(
+    team: Team, agent: Agent, reply: str, after: int, outcome: str
+) -> None:
+    """The event's job was lost; the sweep that hears it, and whoever acts on it, go by the comment's time."""
+    publish_policy(team, "policy:\n  within: 1h\n")
+    gate = team.ask("Deploy?", "--type", "approval")
+    team.pass_time(after)
+    late(team, "ada", reply)
+    team.pass_time(2 * 3600)
+    said = team.cli.quick("github", "sweep", "--resume", "--json", cwd=team.job().path, code=0)
+    assert outcomes(json.loads(said.out.splitlines()[0])) == [outcome]
+    assert agent.starts == ([gate] if outcome == "answered" else [])
+    assert ["its time is over" in one for one in team.told()] == [True] * (outcome == "refused")
 
 
 def test_a_reply_after_the_deadline_is_told_so_once(team: Team) -> None:
