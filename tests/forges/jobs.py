@@ -27,8 +27,8 @@ EXPRESSION = re.compile(r"\$\{\{\s*(.+?)\s*\}\}")
 CALL = re.compile(r'git-gate github( ([a-z-]+|"\$[A-Z_]+"))+')
 # The only other command lines that a job of ours may run, each with why. They fetch programs: a test has them already.
 OTHERS = {
-    'python -m pip install --quiet "$PACKAGE"': "our command is not there yet; what is installed is pinned to a commit",
-    'python -m pip install --quiet "$SOURCE[all]"': "the same in the action, from its own commit",
+    'python -I -m pip install --quiet "$PACKAGE"': "our command is not there yet; what is installed is pinned to a commit",
+    'python -I -m pip install --quiet "$SOURCE[all]"': "the same in the action, from its own commit",
     'npm install --global --silent --no-audit --no-fund -- "$AGENT_PACKAGE"': "the agent's program, in the version"
     " that the caller names",
 }
