@@ -10,7 +10,7 @@ from . import codec
 from .field import Field
 from .model import Answer, Claim, Edit, Event, Opened, Outcome, Remark, Value
 from .opening import parse_opened, plain_opened
-from .readers import MOST_TEXT, mapping, moment, oid, one_of, texts, words
+from .readers import MOST_TEXT, mapping, moment, oid, oids, one_of, texts, words
 from .values import replace
 from .words import OUTCOMES, PRIORITIES, VERDICTS
 
@@ -156,7 +156,7 @@ def parse_outcome(root: Field) -> Outcome:
         reason=words(root, "reason", MOST_TEXT),
         log=words(root, "log", 4096),
         branch=words(root, "branch", 1000),
-        commits=texts(root, "commits"),
+        commits=oids(root, "commits"),
     )
 
 

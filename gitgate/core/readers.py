@@ -29,12 +29,17 @@ def one_of(item: Field, name: str, allowed: tuple[str, ...], otherwise: str) -> 
 
 def oid(item: Field, name: str) -> str | None:
     found = item.get(name)
-    if found is None:
-        return None
-    text = found.text(most=64)
-    if not OID.fullmatch(text):
-        found.fail("expected a full commit id")
-    return text
+    return None if found is None else commit_id(found)
+
+
+def oids(item: Field, name: str) -> tuple[str, ...]:
+    found = item.get(name)
+    return () if found is None else tuple(commit_id(entry) for entry in found.items())
+
+
+def commit_id(field: Field) -> str:
+    text = field.text(most=64)
+    return text if OID.fullmatch(text) else field.fail("expected a full commit id")
 
 
 def moment(field: Field) -> str:

@@ -146,7 +146,7 @@ OUTCOME = st.builds(
     WRITABLE,
     WRITABLE,
     WRITABLE,
-    st.lists(WRITABLE, max_size=2).map(tuple),
+    st.lists(OIDS, max_size=2).map(tuple),
 )
 EVENTS = st.one_of(
     st.tuples(st.none(), questions_files()),
@@ -225,6 +225,15 @@ QUESTION = "questions:\n  - key: a\n    prompt: Which?\n"
         ("reminders", "by: ada", "deadline", "it is missing"),
         ("claims", "term: 0", "term", "expected a whole number"),
         ("outcomes", "result: fine", "result", "expected one of resumed"),
+        ("outcomes", "commits: abc", "commits", "expected a list"),
+        ("outcomes", "commits: [abc]", "commits[0]", "expected a full commit id"),
+        (
+            "outcomes",
+            f"commits: ['{oid(1)}', 'x](https://evil.example)']",
+            "commits[1]",
+            "expected a full commit id",
+        ),
+        ("outcomes", f"commits: ['{oid(1)}\\n']", "commits[0]", "expected a full commit id"),
     ],
 )
 def test_an_event_that_does_not_say_what_it_should(folder: str, text: str, field: str, words: str) -> None:

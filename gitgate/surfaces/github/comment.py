@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from ...core.answers import shown
 from ...core.ids import is_id
 from ...core.model import Answer, Gate, Question
+from ...core.readers import OID
 from ...core.text import one_line
 from .examples import examples
 from .talking import join_words, talked
@@ -166,6 +167,9 @@ def is_ours(site: str, place: object) -> bool:
 
 
 def commit_link(view: View, oid: str) -> str:
+    """A record that is read has nothing else; what is no commit's id is no link here, whoever wrote it."""
+    if not OID.fullmatch(oid):
+        return span(oid, 40)
     return f"[`{oid[:10]}`]({view.site}/commit/{oid})" if view.site else f"`{oid[:10]}`"
 
 

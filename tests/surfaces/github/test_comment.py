@@ -10,7 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitgate.core.fold import begin
-from gitgate.core.model import Answer, Asker, Counted, Entry, Gate, Opened, Option, Question, Remark, Work
+from gitgate.core.model import (
+    Answer,
+    Asker,
+    Claim,
+    Counted,
+    Entry,
+    Gate,
+    Opened,
+    Option,
+    Outcome,
+    Question,
+    Remark,
+    Work,
+)
 from gitgate.core.talks import Held, Talk
 from gitgate.surfaces.github.comment import Mark, View, read_mark, render
 from gitgate.surfaces.github.words import block, clipped, size, span
@@ -85,10 +98,37 @@ def test_nothing_that_somebody_wrote_acts(text: str) -> None:
     gate = gate_of(
         title=text.strip() or "x", questions=(question,), context=text, agent=text.strip() or "x", to=(text,)
     )
-    body = render(View(gate, text, text, SITE))
+    for each in (gate, *afterwards(gate, text)):
+        body = render(View(each, text, text, SITE))
+        assert read_mark(body) == Mark(ONE, "e" * 40)
+        assert_harmless(body)
+
+
+def afterwards(gate: Gate, text: str) -> list[Gate]:
+    """Every end that it may come to, and whatever others wrote into its record on the way there."""
+    at = "2026-01-02T00:00:00Z"
+    held = Held("completed", 5, "DONE", text, text, text, transcript=text)
+    said = Answer(ONE, {"db": text, text: text}, "answered", at, "e" * 40, text, text, text, session=held)
+    said = replace(said, evidence={"url": text, "login": text, "commit": text})
+    counted, late = Counted("f" * 40, said, "f" * 40), Counted("d" * 40, said, "d" * 40)
+    claim = Entry("c" * 40, "claimed", Claim(at, "f" * 40, text, text, text, 1, 60, text))
+    over = replace(gate, answer=counted, votes=(counted,), late=(late,), claim=claim)
+    ended = Outcome(at, "c" * 40, "resumed", text, text, text, text, ("a" * 40, text, "b" * 10 + text))
+    bare = replace(ended, result="failed", commits=())
+    closing = Remark(at, text, text, text, replace(held, outcome="cancelled"))
+    return [
+        replace(over, state="answered"),
+        replace(over, state="resuming"),
+        replace(over, state="resumed", outcome=ended),
+        replace(over, state="failed", outcome=ended),
+        replace(over, state="failed", outcome=bare),
+        *(replace(gate, state=state, closing=closing) for state in ("stopped", "withdrawn", "expired")),
+    ]
+
+
+def assert_harmless(body: str) -> None:
+    """Outside of code there is our heading, our mark, our folds, and links into our repository."""
     plain = outside(body)
-    harmless = outside(render(View(gate_of(questions=(replace(question, prompt="x"),)), "x", "x", SITE)))
-    assert read_mark(body) == Mark(ONE, "e" * 40)
     for bad in (
         "@",
         "evil.example",
@@ -105,7 +145,21 @@ def test_nothing_that_somebody_wrote_acts(text: str) -> None:
         assert bad not in plain.replace("@ada", "")
     assert plain.count("<!--") == 1
     assert plain.count("</details>") == plain.count("<details")
-    assert plain.count("\n#") == harmless.count("\n#")
+    assert plain.count("\n#") == 1
+    assert all(link.startswith(f"{SITE}/commit/") for link in re.findall(r"\]\(([^)]*)", plain))
+
+
+def test_what_the_agent_made_is_linked() -> None:
+    """Each commit by its id; what is none stands there as words. Nothing is a link where the site is not known."""
+    made = Outcome(
+        "2026-01-02T00:00:00Z", "c" * 40, "resumed", branch="feature", commits=("a" * 40, "b" * 64, "b" * 12)
+    )
+    gate = replace(gate_of(), state="resumed", outcome=made)
+    links = [f"[`{oid[:10]}`]({SITE}/commit/{oid})" for oid in made.commits[:2]]
+    assert f"What the agent made of it on `feature`: {', '.join(links)}, `bbbbbbbbbbbb`\n" in render(
+        View(gate, site=SITE)
+    )
+    assert "on `feature`: `aaaaaaaaaa`, `bbbbbbbbbb`, `bbbbbbbbbbbb`\n" in render(View(gate))
 
 
 @given(st.text(max_size=300))
