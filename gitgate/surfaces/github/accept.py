@@ -80,15 +80,20 @@ def accept_comment(
 ) -> Accepted:
     """One comment, to its end. The gates of this clone are as the remote has them."""
     comment = forge.fetch_comment(number, on_commit=on_commit)
-    if comment is None:
-        return Accepted("ignored", "the comment is gone")
-    if comment.by_program:
-        return Accepted("ignored", "a program wrote it")
-    if not may_answer(comment.body):
-        return Accepted("ignored", "it is no reply to a gate")
+    if comment is None or nobodys(comment):
+        return Accepted("ignored", nobodys(comment))
     case = Case(desk, forge, board or load_board(forge, comment.thread), comment)
     with judged_at(desk, comment.created):  # it was in time if it was written in time
         return weigh(case)
+
+
+def nobodys(comment: Comment | None) -> str:
+    """Why a comment is nobody's reply, whatever gates there are; empty where it may be one."""
+    if comment is None:
+        return "the comment is gone"
+    if comment.by_program:
+        return "a program wrote it"
+    return "" if may_answer(comment.body) else "it is no reply to a gate"
 
 
 def weigh(case: Case) -> Accepted:

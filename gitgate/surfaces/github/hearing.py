@@ -9,12 +9,14 @@ from ...errors import BadAnswer, GateError
 from ...service.deadlines import judged_at
 from ...service.desk import Desk
 from ...service.listing import summaries
+from ...service.reading import find_gate
 from . import telling
-from .accept import Accepted, accept_comment, is_meant, is_taken, shown_before
+from .accept import Accepted, accept_comment, is_meant, is_taken, nobodys, shown_before
 from .forge import Comment, Forge
 from .posting import Board, is_waiting, load_board
 from .refusals import final
 from .replies import may_answer, parse
+from .threads import thread_of
 from .web import ForgeFailed
 
 
@@ -57,21 +59,63 @@ def is_known(desk: Desk, gate: str, comment: Comment) -> bool:
 
 
 def hear(desk: Desk, forge: Forge, number: int, *, on_commit: bool = False) -> list[Accepted]:
-    """One comment that an event told of, the last. What was written before it and not heard comes first, where a deadline has
-    passed meanwhile: to this one the gate is over, and to that one it may not be.
+    """One comment that an event told of, the last; before it what was written earlier and not heard yet. Events come in any
+    order, and of two answers the one that was written first counts.
     """
     done: list[Accepted] = []
     with judged_at(desk):
-        late = overdue(desk)
-        comment = forge.fetch_comment(number, on_commit=on_commit) if late else None
-        heard = comment is not None and may_answer(comment.body)
-        board = load_board(forge, comment.thread) if comment is not None and heard else None
-        if comment is not None and board is not None and not late.isdisjoint(board.marks):
-            for earlier in missed(desk, board):
-                if (earlier.created, earlier.number) < (comment.created, comment.number):
-                    done.append(accept(desk, forge, earlier.number, board, on_commit=on_commit))
-                    board = load_board(forge, board.thread)
+        try:
+            comment = forge.fetch_comment(number, on_commit=on_commit)
+            if comment is None or nobodys(comment):
+                return [Accepted("ignored", nobodys(comment))]
+            board: Board | None = hear_earlier(desk, forge, comment, done)
+        except ForgeFailed as refused:
+            if not final(refused, desk.settings.env):
+                raise
+            board = None
         return [*done, accept(desk, forge, number, board, on_commit=on_commit)]
+
+
+def hear_earlier(desk: Desk, forge: Forge, comment: Comment, done: list[Accepted]) -> Board:
+    """What becomes of the others, into `done`; and the comment's thread as it is then. They are heard while a gate waits to
+    which it makes a difference: where that is over, their own events and sweeps say so, and of twenty at once no job hears all.
+    """
+    board = load_board(forge, comment.thread)
+    home = home_of(desk, forge, named(comment, board), board)
+    boards, stakes = {one.thread: one for one in (board, home)}, at_stake(desk, board, comment)
+    found = [one for each in boards.values() for one in missed(desk, each) if written(one) < written(comment)]
+    strangers: set[int] = set()  # told once, however much they wrote
+    for one in sorted(found, key=written):
+        if not any(is_waiting(desk, gate) for gate in stakes):
+            break
+        if one.author.number in strangers:
+            continue
+        done.append(accept(desk, forge, one.number, boards[one.thread], on_commit=bool(one.commit)))
+        boards = {thread: load_board(forge, thread) for thread in boards}
+        if done[-1].stranger:
+            strangers.add(one.author.number)
+    return boards[comment.thread]
+
+
+def written(comment: Comment) -> tuple[str, int]:
+    """In this order."""
+    return comment.created, comment.number
+
+
+def at_stake(desk: Desk, board: Board, comment: Comment) -> set[str]:
+    """The gate that a comment names, else all that it may mean; and those here whose deadline has passed: whoever hears a later
+    comment first would find them over.
+    """
+    gate = named(comment, board)
+    return {*([gate] if gate else shown_before(board, comment)), *(overdue(desk) & set(board.marks))}
+
+
+def home_of(desk: Desk, forge: Forge, gate: str, board: Board) -> Board:
+    """Where the gate is shown that is meant: other answers to it stand there, though this one stands elsewhere."""
+    if not gate or gate in board.marks or not is_waiting(desk, gate):
+        return board
+    thread = thread_of(desk, forge, find_gate(desk, gate).gate)
+    return board if thread is None or thread == board.thread else load_board(forge, thread)
 
 
 def accept(desk: Desk, forge: Forge, number: int, board: Board | None, *, on_commit: bool) -> Accepted:

@@ -255,7 +255,7 @@ def test_a_reply_that_is_not_counted_yet_hands_nothing_on(team: Team, agent: Age
 
 
 def test_twenty_replies_at_once_are_one_answer(team: Team, bare: Clone) -> None:
-    """Twenty jobs, twenty clones: one answer counts, and the nineteen others are told."""
+    """Twenty jobs, twenty clones: one answer counts, whichever job hears it first, and the nineteen others are told."""
     gate = team.ask("Which?")
     jobs = []
     for number in range(20):
@@ -264,7 +264,8 @@ def test_twenty_replies_at_once_are_one_answer(team: Team, bare: Clone) -> None:
         place = team.event_file(team.forge.event(comment))
         jobs.append(team.cli.start("github", "accept", str(place), "--json", cwd=team.job().path))
     said = [json.loads(job.communicate(timeout=50)[0].splitlines()[0])["outcome"] for job in jobs]
-    assert sorted(said) == ["answered"] + ["late"] * 19
+    assert sorted(said) in [[first] + ["late"] * 19 for first in ("again", "answered")]
+    assert team.gate(gate)["answer"]["values"] == {"answer": "word0"}
     assert len(team.told()) == 19
     assert team.gate(gate)["state"] == "answered"
 

@@ -218,13 +218,62 @@ def test_a_long_question_and_a_long_answer_fit(team: Team) -> None:
     assert len(shown(team, gate)[0]["body"]) <= 65_536
 
 
+# the order of events
+
+
+def values(team: Team, gate: str) -> list[str]:
+    return list(team.gate(gate)["answer"]["values"].values())
+
+
 @pytest.mark.slow
-def test_a_late_event_of_an_answered_gate_changes_nothing(team: Team) -> None:
-    """Events come in any order: the second comment's first, then the first one's."""
+def test_events_in_any_order_change_nothing(team: Team) -> None:
+    """The second comment's comes first: what was written before it counts, and each author is told what holds, once."""
     gate = team.ask("Which?")
     first = team.forge.write(THREAD, "ada", "/answer Postgres")
     second = team.forge.write(THREAD, "grace", "/answer SQLite")
-    assert team.hear(second).json["outcome"] == "answered"
-    assert team.hear(first).json["outcome"] == "late"
-    assert team.hear(second).json["outcome"] == "again"
-    assert list(team.gate(gate)["answer"]["values"].values()) == ["SQLite"]
+    assert team.hear(second).json["outcome"] == "late"
+    assert {(first["id"], "eyes", ROBOT), (first["id"], "+1", ROBOT)} <= set(team.forge.reactions)
+    assert values(team, gate) == ["Postgres"]
+    assert team.hear(first).json["outcome"] == "again"
+    assert "told before" in team.hear(second).json["words"]
+    assert values(team, gate) == ["Postgres"]
+    (told,) = team.told()
+    assert "grace" in told
+    assert "ada was first" in told
+
+
+@pytest.mark.slow
+def test_a_gate_that_is_over_has_no_others_heard(team: Team) -> None:
+    """One of twenty that come at once hears itself, and no other; the thread is listed once for the first of them."""
+    team.ask("Which?")
+    team.forge.asked.clear()
+    team.reply("/answer Postgres")
+    assert team.forge.asked.count(f"GET /repos/team/project/issues/{THREAD}/comments?per_page=100") == 1
+    unheard = team.forge.write(THREAD, "grace", "/answer SQLite")
+    assert team.reply("/answer MySQL")["outcome"] == "late"
+    assert not [one for one in team.forge.reactions if one[0] == unheard["id"]]
+
+
+@pytest.mark.slow
+def test_of_the_answers_that_are_needed_each_counts_once(team: Team) -> None:
+    """The first of two was not heard before; its own event changes nothing."""
+    gate = team.ask("Deploy?", "--type", "approval", "--quorum", "2")
+    first = team.forge.write(THREAD, "ada", "/approve")
+    assert team.hear(team.forge.write(THREAD, "grace", "/approve")).json["outcome"] == "answered"
+    assert team.gate(gate)["answer"]["verdict"] == "approved"
+    assert team.hear(first).json["outcome"] == "again"
+    assert team.told() == []
+
+
+@pytest.mark.slow
+def test_a_reply_elsewhere_does_not_overtake_one_where_the_gate_is(team: Team) -> None:
+    """It names the gate in another pull request; whoever may not write is told once and overtakes nobody either."""
+    team.forge.open_pull(8, "other", "e" * 40)
+    gate = team.ask("Which?")
+    for words in ("MySQL", "Oracle"):
+        team.forge.write(THREAD, "eve", f"/answer {words}")
+    first = team.forge.write(THREAD, "ada", "/answer Postgres")
+    assert team.reply(f"/answer {gate} SQLite", "grace", 8)["outcome"] == "late"
+    assert values(team, gate) == ["Postgres"]
+    assert team.hear(first).json["outcome"] == "again"
+    assert ["eve" in one for one in team.told()] == [True, False]

@@ -264,8 +264,8 @@ def test_a_locked_thread_is_noted_once_and_green(team: Team) -> None:
 def test_a_reply_on_a_locked_thread_counts(team: Team) -> None:
     """Whoever may write may comment there, and we may not."""
     gate = team.ask("Which?")
-    reply = team.forge.write(THREAD, "ada", "/answer Postgres")
     unclear = team.forge.write(THREAD, "ada", "/answer A\n/answer B")
+    reply = team.forge.write(THREAD, "ada", "/answer Postgres")
     team.forge.faults = forbidden(LOCKED) + forbidden(LOCKED, path="/reactions")
     assert team.hear(unclear).json["outcome"] == "untold"
     assert team.hear(reply).json["outcome"] == "answered"
