@@ -162,6 +162,46 @@ def test_what_the_agent_made_is_linked() -> None:
     assert "on `feature`: `aaaaaaaaaa`, `bbbbbbbbbb`, `bbbbbbbbbbbb`\n" in render(View(gate))
 
 
+REPLY = f"{SITE}/pull/7#issuecomment-5000000001"
+
+
+def answered(evidence: dict[str, object]) -> Gate:
+    said = Answer(
+        ONE, {"db": "Postgres"}, "answered", "2026-01-02T00:00:00Z", "e" * 40, "Ada <a@b>", "github"
+    )
+    counted = Counted("f" * 40, replace(said, evidence=evidence), "f" * 40)
+    return replace(gate_of(), state="answered", answer=counted)
+
+
+@pytest.mark.parametrize(
+    "place", [REPLY, f"{SITE}/issues/7#issuecomment-5", f"{SITE}/commit/{'a' * 40}#commitcomment-5"]
+)
+def test_the_reply_is_linked(place: str) -> None:
+    """Where the forge has it; and nowhere as long as nobody knows which forge that is."""
+    gate = answered({"url": place})
+    assert f"`Ada` said ([the reply]({place})), at" in render(View(gate, site=SITE))
+    assert "`Ada` said by `github`, at" in render(View(gate))
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "https://evil.example/pull/7#issuecomment-5", f"{SITE}.evil.example/pull/7", f"{SITE}@evil.example/pull/7",
+        SITE, f"{SITE}/", f"{SITE}/pull/7) @everyone [x](https://evil.example/x", f"{SITE}/pull/7)", f"{SITE}/pull/7(x",
+        f"{SITE}/pull/7 'a title'", f'{SITE}/pull/7"x', f"{SITE}/pull/7\n\n# x", f"{SITE}/pull/7\n", f"{SITE}/pull/7><img",
+        f"{SITE}/pull/7]", f"{SITE}/pull/7?x=1", f"{SITE}/../../evil/pull/7", f"{SITE}/pull/é", f"{SITE}/" + "x" * 201,
+        "javascript:alert(1)", f"javascript:alert(1)//{SITE}/pull/7", "data:text/html,x", "/pull/7", "", None, 7, ["x"],
+    ],
+)  # fmt: skip
+def test_a_forged_address_is_no_link(place: object) -> None:
+    """A record is written by whoever may push: an address of theirs leads nowhere, and stands nowhere."""
+    for site in (SITE, ""):
+        body = render(View(answered({"url": place}), site=site))
+        assert "`Ada` said by `github`, at" in body
+        for bad in ("](", SITE, "evil.example", "javascript", "@everyone"):
+            assert bad not in body
+
+
 @given(st.text(max_size=300))
 def test_a_span_and_a_block_hold_whatever_is_in_them(text: str) -> None:
     """Nothing gets out of either, and neither stays open."""
