@@ -19,9 +19,10 @@ from ...service.desk import Desk, split_person
 from ...service.publishing import remote_of
 from ...service.reading import find_gate, open_gate
 from . import telling
+from .events import nobodys
 from .forge import Author, Comment, Forge
 from .posting import Board, bring_up_to_date, is_known, is_waiting, load_board, post_once
-from .replies import Said, may_answer, parse, read
+from .replies import Said, parse, read
 from .telling import Note
 from .threads import thread_of
 from .web import ForgeFailed
@@ -85,15 +86,6 @@ def accept_comment(
     case = Case(desk, forge, board or load_board(forge, comment.thread), comment)
     with judged_at(desk, comment.created):  # it was in time if it was written in time
         return weigh(case)
-
-
-def nobodys(comment: Comment | None) -> str:
-    """Why a comment is nobody's reply, whatever gates there are; empty where it may be one."""
-    if comment is None:
-        return "the comment is gone"
-    if comment.by_program:
-        return "a program wrote it"
-    return "" if may_answer(comment.body) else "it is no reply to a gate"
 
 
 def weigh(case: Case) -> Accepted:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ...core.ids import is_id
 from ...errors import Usage
-from .forge import whole
+from .forge import Comment, whole
 from .replies import may_answer
 
 MOST_NUMBER = 1 << 63
@@ -79,6 +79,15 @@ def read_comment(said: Mapping[str, object]) -> Event:
     if not may_answer(str(comment.get("body") or "")):
         return Nothing("it is no reply to a gate")
     return Commented(number, repository_of(said), is_on_commit(said))
+
+
+def nobodys(comment: Comment | None) -> str:
+    """Why a comment is nobody's reply, whatever gates there are; empty where it may be one."""
+    if comment is None:
+        return "the comment is gone"
+    if comment.by_program:
+        return "a program wrote it"
+    return "" if may_answer(comment.body) else "it is no reply to a gate"
 
 
 def is_on_commit(said: Mapping[str, object]) -> bool:

@@ -11,7 +11,8 @@ from ...service.desk import Desk
 from ...service.listing import summaries
 from ...service.reading import find_gate
 from . import telling
-from .accept import Accepted, accept_comment, is_meant, is_taken, nobodys, shown_before
+from .accept import Accepted, accept_comment, is_meant, is_taken, shown_before
+from .events import nobodys
 from .forge import Comment, Forge
 from .posting import Board, is_waiting, load_board
 from .refusals import final

@@ -267,7 +267,9 @@ def test_a_length_is_a_number_of_some_digits(team: Team, length: str, status: in
 
 @pytest.mark.slow
 def test_one_bad_delivery_is_not_the_end(team: Team) -> None:
-    """A comment that the forge gives without its fields, one that it answers strangely, and then a good one."""
+    """A comment that the forge gives without its fields, one that it answers strangely, and then a good one, before which
+    the first is heard after all.
+    """
     gate = team.ask("Which?")
     strange = team.forge.write(THREAD, "ada", "/answer MySQL")
     event = json.dumps(team.forge.event(strange)).encode()
@@ -280,7 +282,7 @@ def test_one_bad_delivery_is_not_the_end(team: Team) -> None:
         good = json.dumps(team.forge.event(team.forge.write(THREAD, "ada", "/answer Postgres"))).encode()
         assert post(place, form(good), **FORM) == 202
         until(lambda: "### ✅ Answered" in team.shown(gate))
-    assert team.gate(gate)["answer"]["values"] == {"answer": "Postgres"}
+    assert team.gate(gate)["answer"]["values"] == {"answer": "MySQL"}
 
 
 def test_what_nobody_foresaw_is_answered_and_said(tmp_path: Path) -> None:
