@@ -25,6 +25,7 @@ from ...version import VERSION
 
 MOST_BYTES = 32_000_000
 MOST_PAGES = 1000
+MOST_DIGITS = 15
 PAUSES = (1.0, 2.0, 5.0, 15.0)
 LONGEST_PAUSE = 90.0
 UNSAID_PAUSE = 60.0  # what GitHub asks for where a secondary limit names no time
@@ -123,6 +124,9 @@ class Web:
                     raise kind(
                         f"{host_of(self.base)} cannot be reached: {reason}", hint="try again later"
                     ) from broken
+            except ValueError as odd:  # urllib's, of an address that is none: ours, or where we were sent
+                where = one_line(path.partition("?")[0], 100)
+                raise ForgeFailed(f"{host_of(self.base)} has no address to ask for {where}") from odd
             self.pause(pause or 0.0)
         raise AssertionError("the last pause is None")
 
@@ -133,7 +137,7 @@ class Web:
                 return self.once(method, url, body)
             except HTTPError as moved:
                 there = urljoin(url, moved.headers.get("Location") or "")
-                if moved.code not in MOVED or origin(there) != origin(self.base):
+                if moved.code not in MOVED or not self.is_here(there):
                     raise
                 moved.close()
                 url, self.moved = there, True
@@ -149,8 +153,8 @@ class Web:
         asked = Request(url, data=sent, method=method, headers=headers)  # noqa: S310 - see refuse_unsafe
         with self.opener.open(asked, timeout=self.timeout) as answer:
             data = answer.read(MOST_BYTES + 1)
-            promised = answer.headers.get("Content-Length") or ""
-            if promised.isdecimal() and len(data) < min(int(promised), MOST_BYTES):
+            promised = digits(answer.headers.get("Content-Length"))
+            if promised is not None and len(data) < min(promised, MOST_BYTES):
                 raise IncompleteRead(data)  # reading up to a limit does not notice by itself
             return Reply(answer.status, lower(answer.headers), read_json(data, self.base))
 
@@ -166,12 +170,19 @@ class Web:
             following = next_page(reply.headers.get("link", ""))
             if not following:
                 return
-            if origin(following) != origin(self.base):
+            if not self.is_here(following):
                 raise ForgeFailed(
                     f"{host_of(self.base)} names a page of another host: {one_line(following, 100)}"
                 )
             reply = self.send("GET", following)
         raise ForgeFailed(f"{host_of(self.base)}: there is no end of pages at {path}")
+
+    def is_here(self, address: str) -> bool:
+        """Whether it can be asked for at all, and the token goes there."""
+        try:
+            return address.isascii() and origin(address) == origin(self.base)
+        except ValueError:
+            return False
 
     def address(self, path: str) -> str:
         return path if path.startswith(("http://", "https://")) else self.base.rstrip("/") + path
@@ -195,14 +206,15 @@ class Web:
 
     def asked_pause(self, headers: Message, wait: float) -> float:
         after = headers.get("Retry-After") or ""
-        if after.isdecimal():
-            return float(after)
+        seconds = digits(after)
+        if seconds is not None:
+            return float(seconds)
         if after:
-            with contextlib.suppress(ValueError):
+            with contextlib.suppress(ValueError, OverflowError):
                 return max(wait, parsedate_to_datetime(after).timestamp() - self.clock())
-        reset = headers.get("X-RateLimit-Reset") or ""
-        if headers.get("X-RateLimit-Remaining") == "0" and reset.isdecimal():
-            return max(wait, int(reset) - self.clock() + 1)
+        reset = digits(headers.get("X-RateLimit-Reset"))
+        if headers.get("X-RateLimit-Remaining") == "0" and reset is not None:
+            return max(wait, reset - self.clock() + 1)
         return max(wait, UNSAID_PAUSE)
 
 
@@ -219,6 +231,11 @@ def refuse_unsafe(base: str) -> None:
 def origin(url: str) -> tuple[str, str, int | None]:
     parts = urlsplit(url)
     return parts.scheme, parts.hostname or "", parts.port
+
+
+def digits(said: str | None) -> int | None:
+    """The number in a header; None where it is none. An absurd one is cut, and is large all the same."""
+    return int(said[:MOST_DIGITS]) if said and said.isdecimal() else None
 
 
 def host_of(base: str) -> str:

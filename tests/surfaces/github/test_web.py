@@ -259,6 +259,64 @@ def test_a_renamed_repository_is_followed(elsewhere: tuple[type[Elsewhere], int]
     assert 2 <= len(handler.heard) <= 5
 
 
+class Odd(BaseHTTPRequestHandler):
+    """Answers everything with the same status and headers, and an empty list."""
+
+    status = 200
+    sent: tuple[str, str] = ("", "")
+
+    def handle_any(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.send_response(self.status)
+        for name, word in dict([("Content-Length", "2"), self.sent]).items():
+            self.send_header(name, word)
+        if self.status == 403:
+            self.send_header("X-RateLimit-Remaining", "0")
+        self.end_headers()
+        self.wfile.write(b"[]")
+
+    do_GET = do_POST = handle_any  # noqa: N815 - the names that http.server looks for
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Tests are quiet."""
+
+
+@pytest.mark.parametrize(
+    ("status", "name", "word"),
+    [
+        (301, "Location", "http://[bad"),
+        (301, "Location", "http://127.0.0.1:abc/x"),
+        (301, "Location", "http://127.0.0.1:99999/x"),
+        (301, "Location", "/caf\u00e9"),
+        (301, "Location", ""),
+        (200, "Link", '<http://[bad>; rel="next"'),
+        (200, "Link", '<http://127.0.0.1:abc/>; rel="next"'),
+        (200, "Link", '<HERE/caf\u00e9>; rel="next"'),
+        (200, "Link", '</x?page=2>; rel="next"'),
+        (200, "Content-Length", "9" * 5000),
+        (403, "X-RateLimit-Reset", "9" * 400),
+        (403, "X-RateLimit-Reset", "9" * 5000),
+        (403, "Retry-After", "9" * 5000),
+    ],
+    ids=range(13),
+)
+def test_a_header_that_is_odd_is_the_forges_failure(status: int, name: str, word: str) -> None:
+    """Addresses that are none, numbers without end: no other error comes of it, and nobody waits that long."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Odd) as listening:
+        Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        base = f"http://127.0.0.1:{listening.server_port}"
+        Odd.status, Odd.sent = status, (name, word.replace("HERE", base))
+        waited: list[float] = []
+        web = Web(base, "secret", pauses=(), longest=0.5, pause=waited.append)
+        with pytest.raises(ForgeFailed):
+            list(web.pages("/list", {}))
+        if name != "Link":
+            with pytest.raises(ForgeFailed):
+                web.send("POST", "/list", {})
+        listening.shutdown()
+    assert waited == []
+
+
 @pytest.mark.parametrize(
     ("link", "there"),
     [
