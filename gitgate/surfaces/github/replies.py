@@ -16,11 +16,12 @@ from ...errors import BadAnswer
 from .picking import answered, labelled, picked, several_answered, several_picked
 
 VERBS = ("answer", "approve", "reject", "choose", "stop")
-COMMAND = re.compile(rf" {{0,3}}/({'|'.join(VERBS)})(?=\s|$)[ \t]*(.*)", re.IGNORECASE)
+# Letters that only look alike are no command and no name: without regard to case for these alone. Blanks may be any.
+COMMAND = re.compile(rf" {{0,3}}/((?ai:{'|'.join(VERBS)}))(?=\s|$)[ \t]*(.*)")
 HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-NAMED = re.compile(rf"(?<![a-z0-9])([{ALPHABET}]{{{LENGTH}}})(?![a-z0-9])", re.IGNORECASE)
-BEGINS = re.compile(rf"\s*(?:gate\s+)?[`*]*([{ALPHABET}]{{{LENGTH}}})[`*]*\s*:\s*", re.IGNORECASE)
+NAMED = re.compile(rf"(?ai:(?<![a-z0-9])([{ALPHABET}]{{{LENGTH}}})(?![a-z0-9]))")
+BEGINS = re.compile(rf"\s*(?:(?ai:gate)\s+)?[`*]*((?ai:[{ALPHABET}]{{{LENGTH}}}))[`*]*\s*:\s*")
 SEVERAL = 4  # so many letters of an id name one of several gates
 SURE = 6  # so many are no word that an answer begins with by chance
 AROUND = "`*_:,;."  # what people write around a name
@@ -99,7 +100,7 @@ def take_name(text: str, gates: Sequence[str]) -> tuple[str | None, str]:
     """
     word, rest = [*re.split(r"\s+", text, maxsplit=1), ""][:2]
     name = word.strip(AROUND).lower()
-    if not is_prefix(name):
+    if not (word.isascii() and is_prefix(name)):
         return None, text
     if len(name) == LENGTH and (name in gates or any(c.isdigit() for c in name)):
         return name, rest.strip()
@@ -126,7 +127,7 @@ def plain_reply(lines: Lines, gates: Sequence[str]) -> Said | None:
 
 def quoted_gate(lines: Lines, gates: Sequence[str]) -> str | None:
     """The one gate of this thread that is quoted."""
-    found = {name for name in NAMED.findall(lines.quoted.lower()) if name in gates}
+    found = {name for name in map(str.lower, NAMED.findall(lines.quoted)) if name in gates}
     return found.pop() if len(found) == 1 else None
 
 

@@ -133,6 +133,30 @@ def test_a_name_is_typed_in_any_case(body: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "body", ["/ſtop it", "/chooſe 2", "/anſwer x", "/ＳＴＯＰ it", "/ѕtop it", "/rej\u0435ct"]
+)
+def test_a_letter_that_only_looks_alike_is_no_command(body: str) -> None:
+    """Nor is it one in another case: what is neither of our verbs is talk."""
+    assert parse(body, [ONE]) is None
+    assert not may_answer(body)
+
+
+def test_a_letter_that_only_looks_alike_is_in_no_name() -> None:
+    """The Kelvin sign becomes a k in small letters, and is none; a name with it is a word like any other."""
+    alike = ONE.replace("k", "\u212a")
+    assert parse(f"/answer {alike} eu", [ONE]) == Said("answer", f"{alike} eu")
+    assert parse(f"{alike}: eu", [ONE]) is None
+    assert parse(f"> gate **{alike}**\n\neu", [ONE]) is None
+    assert parse("/answer be\u017f423 eu", ["bes423cdez"]) == Said("answer", "be\u017f423 eu")
+
+
+def test_any_blank_ends_a_command() -> None:
+    """Telephones and word processors type blanks of their own."""
+    assert parse("/approve\u00a0ship it", [ONE]) == Said("approve", "ship it")
+    assert parse("/answer\u2003eu", [ONE]) == Said("answer", "eu")
+
+
+@pytest.mark.parametrize(
     "body", ["a management statement", f"gate {ONE} looks odd", "I /approve", "> quoted\n\nyes", ""]
 )
 def test_talk_is_not_worth_a_request(body: str) -> None:
