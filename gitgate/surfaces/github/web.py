@@ -219,13 +219,17 @@ class Web:
 
 
 def refuse_unsafe(base: str) -> None:
-    parts = urlsplit(base)
-    local = parts.hostname in ("localhost", "127.0.0.1", "::1")
-    if parts.scheme != "https" and not (parts.scheme == "http" and local):
-        raise Failure(
-            f"the forge's API at {one_line(base, 100)} is not https: a token would travel in the open",
-            hint="git config gitgate.forgeApi https://HOST/api/v3",
-        )
+    """Whoever wrote a password into the address finds it in no error: nothing but the host is shown, here and later."""
+    hint = "git config gitgate.forgeApi https://HOST/api/v3"
+    try:
+        scheme, host, _ = origin(base)
+    except ValueError:
+        raise Failure("the address of the forge's API is none", hint=hint) from None
+    here = one_line(host_of(base), 100) or "no host"
+    if scheme != "https" and not (scheme == "http" and host in ("localhost", "127.0.0.1", "::1")):
+        raise Failure(f"the forge's API at {here} is not https: a token would travel in the open", hint=hint)
+    if "@" in urlsplit(base).netloc:
+        raise Failure(f"the address of the forge's API at {here} has a name in it: it takes none", hint=hint)
 
 
 def origin(url: str) -> tuple[str, str, int | None]:

@@ -210,6 +210,26 @@ def test_a_token_does_not_travel_in_the_open(address: str) -> None:
         Web(address, "secret")
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://x:SEKRET@github.example/api/v3",
+        "https://x:SEKRET@github.example/api/v3",
+        "https://SEKRET@127.0.0.1:9",
+        "http://x:SEKRET@127.0.0.1:9",
+        "http://x:SEK/SEKRET@github.example",
+        "https://x:SEKRET@[bad",
+        "https://x:SEKRET@github.example:99999",
+    ],
+)
+def test_a_password_in_the_address_is_not_repeated(address: str) -> None:
+    """Such an address is refused at once: what fails later would name it."""
+    with pytest.raises(Failure) as failed:
+        Web(address, "token")
+    assert "SEKRET" not in f"{failed.value.message} {failed.value.hint}"
+    assert "forge's API" in failed.value.message
+
+
 class Elsewhere(BaseHTTPRequestHandler):
     """Sends everybody on, and notes what it was told."""
 
