@@ -1,6 +1,6 @@
 """Surfaces: what a comment says as a reply: pure. `/approve`, `/answer TEXT`, …, or plain words that quote or name a gate.
 
-What is quoted, fenced before the command, or hidden in an HTML comment is nobody's word: others have to see what was said.
+What is quoted, shown as code, or hidden in an HTML comment is nobody's word: others have to see what was said.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from ...core.ids import ALPHABET, LENGTH, is_prefix
 from ...core.model import Gate, Question
 from ...errors import BadAnswer
 from .picking import answered, labelled, picked, several_answered, several_picked
+from .shown import Row, see
 
 VERBS = ("answer", "approve", "reject", "choose", "stop")
 # Letters that only look alike are no command and no name: without regard to case for these alone. Blanks may be any.
 COMMAND = re.compile(rf" {{0,3}}/((?ai:{'|'.join(VERBS)}))(?=\s|$)[ \t]*(.*)")
-HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 NAMED = re.compile(rf"(?ai:(?<![a-z0-9])([{ALPHABET}]{{{LENGTH}}})(?![a-z0-9]))")
 BEGINS = re.compile(rf"\s*(?:(?ai:gate)\s+)?[`*]*((?ai:[{ALPHABET}]{{{LENGTH}}}))[`*]*\s*:\s*")
 SEVERAL = 4  # so many letters of an id name one of several gates
 SURE = 6  # so many are no word that an answer begins with by chance
+UNSURE = "not everybody sees it as words of their own: write it below an empty line, outside of quotes, tags, links and comments of HTML"
 AROUND = "`*_:,;."  # what people write around a name
 
 
@@ -39,58 +39,59 @@ class Said:
 
 @dataclass(frozen=True)
 class Lines:
-    """A comment's lines: what its author wrote, and what they quoted. `fenced`: which of the first are in a code block."""
+    """A comment's lines: what its author wrote, as everybody sees it, and what they quoted."""
 
-    own: tuple[str, ...]
-    fenced: tuple[bool, ...]
+    own: tuple[Row, ...]
     quoted: str
+
+    @property
+    def text(self) -> str:
+        return "\n".join(row.text for row in self.own).strip()
+
+    @property
+    def first(self) -> Row | None:
+        return next((row for row in self.own if row.text.strip()), None)
 
 
 def may_answer(body: str) -> bool:
     """Whether it is worth asking the forge about this comment: a cheap look, by which nothing is decided."""
     lines = split(body)
-    if any(not fenced and COMMAND.match(line) for line, fenced in zip(lines.own, lines.fenced, strict=True)):
+    if any(command_of(row) for row in lines.own):
         return True
-    text = "\n".join(lines.own).strip()
-    return bool(BEGINS.match(text)) or (bool(text) and NAMED.search(lines.quoted) is not None)
+    return bool(BEGINS.match(lines.text)) or (bool(lines.text) and NAMED.search(lines.quoted) is not None)
 
 
 def parse(body: str, gates: Sequence[str]) -> Said | None:
     """What the comment says to one of `gates` (those of its thread), or None when it is only talk."""
     lines = split(body)
-    found = [
-        (place, command)
-        for place, line in enumerate(lines.own)
-        if not lines.fenced[place] and (command := COMMAND.match(line))
-    ]
+    found = [(place, command) for place, row in enumerate(lines.own) if (command := command_of(row))]
     if len(found) > 1:
         raise BadAnswer("a comment holds one reply; this one has several")
     if not found:
         return plain_reply(lines, gates)
     place, command = found[0]
-    text = "\n".join([command.group(2), *lines.own[place + 1 :]]).strip()
+    row, *below = lines.own[place:]
+    check_seen([row, *below], row.unsure)
+    text = "\n".join([row.text[command.start(2) :], *(other.text for other in below)]).strip()
     gate, text = take_name(text, gates)
     return Said(command.group(1).lower(), text, gate or quoted_gate(lines, gates))
 
 
+def command_of(row: Row) -> re.Match[str] | None:
+    """The command at its start. What might be code is looked at, too: its author is to hear that nobody can tell."""
+    return None if row.code else COMMAND.match(row.text if row.unsure else row.bare)
+
+
 def split(body: str) -> Lines:
-    own: list[str] = []
-    fenced: list[bool] = []
-    quoted: list[str] = []
-    fence = ""
-    for line in HIDDEN.sub("", body.replace("\r\n", "\n")).split("\n"):
-        mark = FENCE.match(line)
-        inside = bool(fence)
-        if mark and not fence:
-            fence, inside = mark.group(1), True
-        elif mark and fence and line.strip().startswith(fence) and not line.strip().strip(fence[0]):
-            fence = ""
-        if not inside and line.lstrip().startswith(">"):
-            quoted.append(line)
-            continue
-        own.append(line)
-        fenced.append(inside)
-    return Lines(tuple(own), tuple(fenced), "\n".join(quoted))
+    rows = see(body)
+    own = tuple(row for row in rows if not row.quoted)
+    return Lines(own, "\n".join(row.text for row in rows if row.quoted))
+
+
+def check_seen(rows: Sequence[Row], unsure: bool) -> None:
+    """Nobody's word is what might be code, another's, or not seen at all."""
+    if unsure or any(row.lost and row.text.strip() for row in rows):
+        raise BadAnswer(UNSURE)
 
 
 def take_name(text: str, gates: Sequence[str]) -> tuple[str | None, str]:
@@ -116,10 +117,12 @@ def plain_reply(lines: Lines, gates: Sequence[str]) -> Said | None:
     """Words without a command answer a gate only when they quote it where it is shown, or begin with its name and a colon:
     elsewhere too, where the name can be no word.
     """
-    text = "\n".join(lines.own).strip()
-    named = BEGINS.match(text)
+    text, first = lines.text, lines.first
+    named = BEGINS.match(text) if first is not None and not first.code else None
     name = named.group(1).lower() if named else ""
     gate = quoted_gate(lines, gates)
+    if first is not None and (named or gate):
+        check_seen(lines.own, first.lazy)
     if named and (name in gates or (gate is None and any(c.isdigit() for c in name))):
         return Said("answer", text[named.end() :].strip(), name, plain=True)
     return Said("answer", text, gate, plain=True) if gate and text else None
