@@ -117,6 +117,10 @@ class Team:
         """Our short replies."""
         return [str(c["body"]) for c in self.forge.by("github-actions[bot]") if "told=" in c["body"]]
 
+    def posts(self) -> int:
+        """How many comments were posted: people are notified of each, also of one that is taken back at once."""
+        return sum(one.startswith("POST ") and one.endswith("/comments") for one in self.forge.asked)
+
 
 @pytest.fixture
 def team(

@@ -39,6 +39,7 @@ def test_who_may_not_write_is_told_once(team: Team) -> None:
     for _ in range(3):
         assert team.reply("/approve", "eve")["outcome"] == "refused"
     assert len(team.told()) == 1
+    assert team.posts() == 2
     assert "no answer" in team.told()[0]
     assert team.gate(gate)["state"] == "awaiting"
     assert team.reply("/approve ship it")["outcome"] == "answered"
@@ -102,6 +103,23 @@ def test_a_second_delivery_changes_nothing(team: Team) -> None:
     assert team.hear(comment).json["outcome"] == "again"
     assert team.gate(gate)["tip"] == before
     assert team.told() == []
+
+
+@pytest.mark.parametrize(
+    ("body", "outcome"), [("/choose 9", "unclear"), ("/stop", "unclear"), ("/choose 2", "late")]
+)
+def test_a_second_delivery_tells_nobody_twice(team: Team, body: str, outcome: str) -> None:
+    """Not even for the moment until it is taken back: people are notified of whatever is posted."""
+    gate = team.ask("Which?", "-o", "Postgres", "-o", "SQLite", "--no-other")
+    if outcome == "late":
+        team.reply("/choose 1", "grace")
+    comment = team.forge.write(THREAD, "ada", body)
+    assert team.hear(comment).json["outcome"] == outcome
+    before = team.posts()
+    for _ in range(2):
+        assert team.hear(comment).json["outcome"] in (outcome, "refused")
+    assert (before, team.posts(), len(team.told())) == (2, 2, 1)
+    assert team.gate(gate)["state"] == ("answered" if outcome == "late" else "awaiting")
 
 
 def test_the_second_person_is_told_who_was_first(team: Team) -> None:

@@ -26,6 +26,7 @@ def test_an_outsider_costs_one_word(team: Team, body: str, gates: int) -> None:
     team.forge.edit(edited["id"], f"{body} please")
     team.hear(edited)
     assert len(team.told()) == 1
+    assert team.posts() == gates + 1
     assert "may write" in team.told()[0]
     assert [word for _, word, _ in team.forge.reactions].count("eyes") == 3
     assert {team.gate(name)["state"] for name in names} == {"awaiting"}
@@ -38,6 +39,7 @@ def test_an_outsider_who_is_late_costs_one_word(team: Team) -> None:
     for _ in range(3):
         assert team.reply("/answer MySQL", "eve")["outcome"] == "refused"
     assert len(team.told()) == 1
+    assert team.posts() == 2
 
 
 def test_an_outsider_who_names_gates_that_are_not_costs_one_word(team: Team) -> None:
@@ -46,6 +48,7 @@ def test_an_outsider_who_names_gates_that_are_not_costs_one_word(team: Team) -> 
     for name in ("2222222222", "3333333333", "4444444444"):
         team.reply(f"/answer {name} x", "eve")
     assert len(team.told()) == 1
+    assert team.posts() == 2
 
 
 def test_whoever_may_write_is_seen_at_once(team: Team) -> None:
@@ -123,6 +126,7 @@ def test_a_stop_that_is_delivered_twice_is_one(team: Team, other: int) -> None:
     assert team.hear(comment).json["outcome"] == "stopped"
     assert team.hear(comment).json["outcome"] == "again"
     assert len(team.told()) == 1
+    assert team.posts() == 2
 
 
 def test_what_does_not_fit_is_told_where_it_was_written(team: Team, other: int) -> None:
@@ -146,4 +150,5 @@ def test_an_outsider_costs_a_sweep_no_more_the_more_they_write(team: Team) -> No
     asked = [one for one in team.forge.asked[before:] if "eve/permission" in one]
     assert len(asked) == 1
     assert len(team.told()) == 1
+    assert team.posts() == 2
     assert list(team.gate(gate)["answer"]["values"].values()) == ["Postgres"]
