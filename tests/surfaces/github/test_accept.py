@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from resuming import Agent
+
 from .conftest import THREAD, Team
 
 pytestmark = pytest.mark.slow
@@ -275,3 +277,54 @@ def test_somebody_whose_token_we_have_may_answer(team: Team, monkeypatch: pytest
     assert team.hear(ours).json["outcome"] == "ignored"
     assert team.reply("/approve")["outcome"] == "answered"
     assert team.gate(gate)["state"] == "answered"
+
+
+# the job's own page
+
+
+def page_of(team: Team, *words: str) -> str:
+    """What a command leaves there."""
+    page = team.folder / "summary"
+    page.unlink(missing_ok=True)
+    env = {"GITHUB_STEP_SUMMARY": str(page)}
+    team.cli.quick("github", *words, cwd=team.job().path, env=env, code=0)
+    return page.read_text(encoding="utf-8")
+
+
+def test_a_job_that_takes_a_reply_shows_the_gates(team: Team, agent: Agent) -> None:
+    """As they are after it; and the job that starts the agent shows what came of it."""
+    gate, other = team.ask("Which?"), team.ask("What else?")
+    event = str(
+        team.event_file(team.forge.event(team.forge.write(THREAD, "ada", f"/answer {gate} Postgres")))
+    )
+    page = page_of(team, "accept", event)
+    assert (f"**answered** {gate} `Which?`" in page, f"**awaiting** {other} `What else?`" in page) == (
+        True,
+        True,
+    )
+    page = page_of(team, "resume", gate, "--event", event)
+    assert agent.starts == [gate]
+    assert (f"**resumed** {gate} `Which?`" in page, f"**awaiting** {other} `What else?`" in page) == (
+        True,
+        True,
+    )
+
+
+def test_a_job_that_ignores_a_comment_shows_the_gates(team: Team) -> None:
+    """Whoever looks at a job wants to know what waits, whatever the job did."""
+    gate = team.ask("Which?")
+    event = str(team.event_file(team.forge.event(team.forge.write(THREAD, "eve", "/answer MySQL"))))
+    assert f"**awaiting** {gate} `Which?`" in page_of(team, "accept", event)
+    assert f"**awaiting** {gate} `Which?`" in page_of(team, "status", str(THREAD))
+
+
+def test_a_job_that_somebody_asked_for_shows_the_gates(team: Team) -> None:
+    """An answer from a terminal, which a person vouches for."""
+    gate = team.ask("Which?")
+    team.cli.quick("respond", gate, "Postgres", "--no-resume", cwd=team.agents.path, code=0)
+    event = {
+        "inputs": {"gate": gate, "commit": team.gate(gate)["answer"]["commit"]},
+        "repository": {"full_name": team.forge.repository},
+        "sender": team.forge.accounts["ada"].shape,
+    }
+    assert f"**answered** {gate} `Which?`" in page_of(team, "accept", str(team.event_file(event)))
