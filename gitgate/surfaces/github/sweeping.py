@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ...core.model import Gate
 from ...core.times import parse_time
 from ...errors import GateError
-from ...service.deadlines import DAY, act, judged_at
+from ...service.deadlines import act, judged_at
 from ...service.desk import Desk
 from ...service.listing import summaries
 from ...service.publishing import publish, remote_of
@@ -18,7 +18,8 @@ from ...service.syncing import sync
 from ...store.refs import SESSIONS
 from . import telling
 from .accept import Accepted, accept_comment
-from .forge import Comment, Forge, PullRequest, Thread
+from .choosing import NEWEST, long_over, some_gates, some_pulls
+from .forge import Comment, Forge, Thread
 from .hearing import missed, missed_elsewhere
 from .posting import (
     Board,
@@ -36,11 +37,6 @@ from .threads import Pulls, thread_of
 from .web import ForgeFailed
 
 PATIENCE = 600
-NEWEST, OTHERS = (
-    50,
-    50,
-)  # so many pull requests without a gate one sweep looks at: the newest, and some of the rest in turn
-TURN = 1800
 
 
 @dataclass
@@ -125,14 +121,11 @@ def sweep(desk: Desk, forge: Forge) -> Swept:
 def find_threads(now: Round) -> dict[Thread, list[Gate]]:
     """Where each open gate is shown. The deadline of one that is shown nowhere passes as anywhere else."""
     threads: dict[Thread, list[Gate]] = {}
-    for summary in sorted(summaries(now.desk), key=lambda one: (one.at, one.id)):
+    for gate in to_look_at(now):
         try:
-            gate = now.desk.records.load(summary.id, summary.tip)
-            if long_over(now.desk, gate):
-                continue
             thread = thread_of(now.desk, now.forge, gate, now.pulls)
         except GateError as trouble:
-            now.excused(f"gate {summary.id}", trouble)
+            now.excused(f"gate {gate.id}", trouble)
             continue
         if thread is not None:
             threads.setdefault(thread, []).append(gate)
@@ -141,10 +134,15 @@ def find_threads(now: Round) -> dict[Thread, list[Gate]]:
     return threads
 
 
-def long_over(desk: Desk, gate: Gate) -> bool:
-    """Closed a day ago and more: sweeps have shown that, and nobody is asked about it again and again until it is archived."""
-    at = getattr(gate.history[-1].event, "at", "")
-    return gate.closed and bool(at) and desk.clock() - parse_time(at) > DAY
+def to_look_at(now: Round) -> list[Gate]:
+    """All that are open; of those that closed long ago some, and none in the job of a pull request."""
+    found: list[Gate] = []
+    for summary in sorted(summaries(now.desk), key=lambda one: (one.at, one.id)):
+        try:
+            found.append(now.desk.records.load(summary.id, summary.tip))
+        except GateError as trouble:
+            now.excused(f"gate {summary.id}", trouble)
+    return some_gates(found, now.desk.clock(), over=not now.desk.settings.pull_request)
 
 
 def pass_deadlines(now: Round, gates: Sequence[Gate]) -> None:
@@ -162,8 +160,8 @@ def pass_deadlines(now: Round, gates: Sequence[Gate]) -> None:
 
 def sweep_thread(now: Round, gates: Sequence[Gate], thread: Thread) -> None:
     """The comments of one thread that were not heard, then the deadlines, then ours brought up to date."""
-    board = now.pulls.board(thread)
-    board = hear_missed(now, board, missed(now.desk, board))
+    before = now.pulls.board(thread)
+    board = hear_missed(now, before, missed(now.desk, before))
     pass_deadlines(now, gates)
     for gate in gates:
         current = find_gate(now.desk, gate.id).gate
@@ -173,16 +171,17 @@ def sweep_thread(now: Round, gates: Sequence[Gate], thread: Thread) -> None:
             if left_to_jobs(now.forge, board, gate.id):
                 now.leave_to_jobs(gate.id)
                 continue
-            before, board = board, show(now.desk, now.forge, current, board)
+            after = show(now.desk, now.forge, current, board)
         except ForgeFailed as refused:
             now.excused(f"thread {thread}", refused)
             continue
-        if board is not before:
+        if after is not board:
             now.done.shown.append(gate.id)
+        board = after
     pull = next((one for one in now.pulls.listed or [] if one.number == thread), None)
     if pull is not None:
         mark_head(now.desk, now.forge, pull, board.marks)
-    else:
+    elif board is not before or not all(long_over(gate, now.desk.clock()) for gate in gates):
         post_status(now.desk, now.forge, board)  # closed meanwhile, or an issue
 
 
@@ -242,21 +241,13 @@ def refresh(desk: Desk, forge: Forge, name: str) -> str:
 def mark_others(now: Round, threads: Mapping[Thread, object]) -> None:
     """The status on pull requests that no gate waits on: where it is required, one that is missing would block them."""
     only = now.desk.settings.pull_request if now.forge.job else None
-    for pull in in_turn(now, [one for one in now.pulls.listed or [] if one.number not in threads]):
+    found = [one for one in now.pulls.listed or [] if one.number not in threads]
+    for pull in found if only else some_pulls(found, now.desk.clock()):
         if only in (None, pull.number):
             try:
                 mark_head(now.desk, now.forge, pull)
             except GateError as trouble:
                 now.excused(f"pull request {pull.number}", trouble)
-
-
-def in_turn(now: Round, found: list[PullRequest]) -> list[PullRequest]:
-    """The newest, and of the rest as many as one sweep may ask about: each time others."""
-    rest = found[NEWEST:]
-    if now.desk.settings.pull_request or not rest:
-        return found
-    first = int(now.desk.clock()) // TURN * OTHERS % len(rest)
-    return found[:NEWEST] + (rest[first:] + rest[:first])[:OTHERS]
 
 
 def find_answered(now: Round, places: Mapping[str, Thread]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from forges.routes import ROBOT
 from forges.standin import Fault
 from gitgate.core.times import format_time
-from gitgate.surfaces.github import sweeping
+from gitgate.surfaces.github import choosing
 from resuming import Agent
 from testbed.command import Outcome
 
@@ -100,14 +101,13 @@ def test_a_stopped_gate_holds_what_was_there_when_it_asked(team: Team) -> None:
 
 def test_of_many_pull_requests_each_has_its_turn(monkeypatch: pytest.MonkeyPatch, team: Team) -> None:
     """A sweep asks about few, the newest first, and about others each time."""
-    monkeypatch.setattr(sweeping, "NEWEST", 1)
-    monkeypatch.setattr(sweeping, "OTHERS", 1)
-    monkeypatch.setattr(sweeping, "TURN", 1)
+    monkeypatch.setattr(choosing, "NEWEST", 1)
+    monkeypatch.setattr(choosing, "OTHERS", 1)
     for number in range(10, 13):
         team.forge.open_pull(number, f"b{number}", f"{number}" * 20)
     sweep(team)
     assert len(team.forge.statuses) == 2
-    for _ in range(20):
+    for _ in range(90):
         if len(team.forge.statuses) == 4:
             break
         team.pass_time(1)
@@ -118,22 +118,74 @@ def test_of_many_pull_requests_each_has_its_turn(monkeypatch: pytest.MonkeyPatch
 # requests
 
 
-def test_a_thread_is_listed_once_however_many_gates_it_had(
-    team: Team, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of a merged pull request, too; a day after their end closed gates cost nothing at all."""
+LISTING = f"GET /repos/team/project/issues/{THREAD}/comments?per_page=100"
+
+
+def test_a_thread_is_listed_once_however_many_gates_it_had(team: Team) -> None:
+    """Of a merged pull request, too; a day after their end they cost that, and no status is asked for."""
     for number in range(3):
         team.ask(f"Which {number}?")
         team.reply("/stop no")
     team.forge.pulls[THREAD]["state"] = "closed"
-    listing = f"GET /repos/team/project/issues/{THREAD}/comments?per_page=100"
     team.forge.asked.clear()
     sweep(team)
-    assert team.forge.asked.count(listing) == 1
-    monkeypatch.setattr(sweeping, "DAY", -1)
+    assert team.forge.asked.count(LISTING) == 1
+    team.pass_time(25 * 3600)
     team.forge.asked.clear()
     sweep(team)
-    assert team.forge.asked == ["GET /repos/team/project/pulls?state=open&per_page=100"]
+    assert team.forge.asked.count(LISTING) == 1
+    assert not [one for one in team.forge.asked if "/status" in one or one.endswith(f"/pulls/{THREAD}")]
+    team.forge.asked.clear()
+    sweep(team, GITHUB_REF="refs/pull/8/merge")
+    assert LISTING not in team.forge.asked
+
+
+def test_gates_that_closed_long_ago_cost_so_much_and_no_more(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each on a pull request of its own: a sweep looks at the latest and at some of the others; in time at all."""
+    monkeypatch.setattr(choosing, "ENDED", 1)
+    monkeypatch.setattr(choosing, "LONG_ENDED", 1)
+    for number in range(8, 12):
+        team.agents.git("checkout", "-q", "-b", f"b{number}")
+        team.forge.open_pull(number, f"b{number}", "e" * 40)
+        gate = team.ask(f"Which {number}?")
+        team.cli.quick("stop", gate, "--reason", "no", cwd=team.agents.path, code=0)
+        team.pass_time(1)
+    team.pass_time(25 * 3600)
+    for turn in range(90):
+        team.forge.asked.clear()
+        said = sweep(team)
+        assert len([one for one in team.forge.asked if one.startswith("GET") and "/comments?" in one]) <= 2
+        assert len(said["shown"]) == 2 if turn == 0 else len(said["shown"]) <= 1
+        if not [c for c in team.forge.by(ROBOT) if "An agent asks" in c["body"]]:
+            break
+        team.pass_time(1)
+    assert [c["body"].count("⏹️ Stopped") for c in team.forge.by(ROBOT)] == [1] * 4
+
+
+# after sweeps were away for long
+
+
+@pytest.mark.parametrize("away", [25 * 3600, 60 * 86_400])
+def test_what_ended_while_no_sweep_ran_is_shown(team: Team, agent: Agent, away: int) -> None:
+    """One was answered in a terminal and acted on there, another ran out; who replied after the end is told, once."""
+    first = team.ask("Which?")
+    team.cli.quick("respond", first, "Postgres", "--no-resume", cwd=team.agents.path, code=0)
+    team.cli.quick("resume", first, cwd=team.agents.path, code=0)
+    assert agent.starts == [first]
+    second = team.ask("And which?", "--timeout", "1h")
+    team.pass_time(3700)
+    team.cli.quick("list", cwd=team.agents.path)
+    team.cli.quick("sync", cwd=team.agents.path, code=0)
+    assert "An agent asks" in team.shown(second)
+    late(team, "grace", f"/answer {first} SQLite")
+    team.pass_time(away)
+    assert outcomes(sweep(team)) == ["late"]
+    assert "acted on" in team.shown(first)
+    assert "Nobody answered in time" in team.shown(second)
+    assert ["grace" in one for one in team.told()] == [True]
+    assert (outcomes(sweep(team)), len(team.told())) == ([], 1)
 
 
 # deadlines
@@ -409,4 +461,4 @@ def test_a_dispatched_answer_is_shown_before_the_agent_is_done(
     page = tmp_path / "summary"
     env = {"GITHUB_STEP_SUMMARY": str(page)}
     team.cli.quick("github", "resume", gate, "--event", place, cwd=team.job().path, env=env, code=0)
-    assert f"- **resumed** {gate} `Which?`" in page.read_text()
+    assert re.search(rf"^- \W+resumed\W+ {gate} `Which\?`", page.read_text(), re.MULTILINE)
