@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from ..errors import BrokenRecord
 from . import trailers
+from .states import STATES
 from .words import PRIORITIES
 
 BROKEN = "(its record breaks the protocol: git gate verify)"
@@ -65,7 +66,7 @@ FIELDS = (*ALWAYS, *SOMETIMES, "Priority", *AT_THE_END)
 def summary_of(gate: str, tip: str, message: str) -> Summary:
     """One gate. Where the trailers break the rules it still appears, as `broken`."""
     said = trailers.parse(message)
-    if said is None or said.get("Gate") != gate:
+    if said is None or said.get("Gate") != gate or said.get("State") not in STATES:
         return broken(gate, tip)
     given = {
         field: said[name] for name, field in zip(FIELDS, Summary._fields[2:], strict=True) if name in said
@@ -93,7 +94,7 @@ def usual(mark: str, folder: str) -> re.Pattern[str]:
     value = "[ -~]{1,200}"
 
     def line(name: str) -> str:
-        return f"Hitl-{name}: ({value})\n"
+        return f"Hitl-{name}: ({'|'.join(STATES) if name == 'State' else value})\n"
 
     return re.compile(
         f"{mark} {folder}([2-9a-z]+) commit [0-9]+ ([0-9a-f]+)\n(?:[^\n]+\n)+\n[^\n]*\n\nHitl-Gate: \\1\nHitl-Event: {value}\n"

@@ -94,6 +94,18 @@ def test_a_forged_tip_stays_its_own_and_broken(message: str, gate: str) -> None:
     assert {each.state for each in [*found[:FEW], found[-1]]} == {"awaiting"}
 
 
+@pytest.mark.parametrize(
+    "state", ["** ![x](https://x.example/x.png) @everyone", "open", "answered ", "stalled"]
+)
+@pytest.mark.parametrize("others", [0, FEW])
+def test_a_state_that_no_gate_has_is_broken(state: str, others: int) -> None:
+    """Whoever pushes writes it: it stands in lists, and on a job's page, outside of any code."""
+    forged = message_of().replace("State: awaiting", f"State: {state}")
+    found = list(read(b"".join([*[printed(message_of())] * others, printed(forged)]), MARK, OPEN))
+    assert found[-1] == summary.broken(GATE, OID)
+    assert {each.state for each in found[:-1]} <= {"awaiting"}
+
+
 def test_tips_are_whole_messages(repo: Clone) -> None:
     """From a real repository, in the order of their refs: records, strangers, other kinds of objects."""
     refs = Refs(repo.repository)

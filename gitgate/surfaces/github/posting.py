@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from ...core.headline import message
 from ...core.model import Gate
-from ...core.summary import Summary
+from ...core.summary import Summary, summary_of
 from ...errors import GateError
 from ...service.desk import Desk
 from ...service.listing import summaries
@@ -148,12 +149,22 @@ def post_once(forge: Forge, board: Board, body: str) -> Comment:
 def gates_of(desk: Desk, pull: PullRequest, shown: Collection[str] = ()) -> list[Summary]:
     """The open gates that belong to a pull request: asked for it, on its branch, or shown on it."""
     return [
-        one
+        recorded(desk, one)
         for one in summaries(desk)
         if one.pull_request == str(pull.number)
         or one.id in shown
         or (not one.pull_request and not pull.foreign and one.branch == pull.branch and one.branch)
     ]
+
+
+def recorded(desk: Desk, one: Summary) -> Summary:
+    """What the record itself makes of a gate: whoever pushes a commit writes into its message what they like."""
+    try:
+        gate = desk.records.load(one.id, one.tip)
+    except GateError:
+        return one._replace(state="broken")
+    last = gate.history[-1]
+    return summary_of(gate.id, gate.tip, message(last.name, last.event, gate))
 
 
 def judge(desk: Desk, pull: PullRequest, found: Sequence[Summary]) -> tuple[str, str]:

@@ -350,6 +350,36 @@ def test_a_summary_shows_what_waits(team: Team, tmp_path: Path) -> None:
     assert f"- **awaiting** {gate} `Which <img src=x> @octocat?`" in page.read_text()
 
 
+def forged_state(team: Team, gate: str, state: str) -> None:
+    """Somebody with the right to push says in a commit's message what its record does not."""
+    ref = f"refs/hitl/open/{gate}"
+    message = team.agents.git("log", "-1", "--format=%B", ref)
+    tree = team.agents.git("rev-parse", f"{ref}^{{tree}}")
+    words = message.replace("Hitl-State: awaiting", f"Hitl-State: {state}")
+    assert words != message
+    team.agents.git("push", "-qf", "origin", f"{team.agents.git('commit-tree', tree, '-m', words)}:{ref}")
+
+
+def test_a_pushed_state_does_nothing_on_the_page(team: Team, tmp_path: Path) -> None:
+    """Neither a picture nor a name of somebody: what no gate can be is broken."""
+    gate = team.ask("Which?")
+    forged_state(team, gate, "** ![x](https://evil.example/x.png) @everyone")
+    page = tmp_path / "summary"
+    team.cli.quick("github", "sweep", cwd=team.job().path, env={"GITHUB_STEP_SUMMARY": str(page)}, code=0)
+    assert f"- **broken** {gate} " in page.read_text()
+    assert "evil.example" not in page.read_text()
+
+
+@pytest.mark.parametrize("trailer", ["resumed", "resumed\nHitl-Closed: yes"])
+def test_a_status_goes_by_the_record(team: Team, trailer: str) -> None:
+    """Not by a commit's message: a question that waits is not waited for no longer because somebody writes so."""
+    gate = team.ask("Which?")
+    forged_state(team, gate, trailer)
+    team.cli.quick("github", "sweep", cwd=team.job().path, code=0)
+    assert team.forge.statuses[-1]["state"] == "pending"
+    assert gate in team.forge.statuses[-1]["description"]
+
+
 def test_show_prints_what_would_be_posted(team: Team) -> None:
     """Without asking anybody."""
     gate = team.ask("Which?", show=False)
