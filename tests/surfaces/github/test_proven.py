@@ -157,6 +157,31 @@ def test_a_comment_from_too_late_proves_no_answer_in_time(team: Team, agent: Age
     assert agent.starts == []
 
 
+@pytest.mark.parametrize("login", ["eve", "grace"])
+def test_a_comment_by_somebody_else_is_no_proof(team: Team, agent: Agent, login: str) -> None:
+    """Whether they may write or not: all that it says of the comment is true, and the answer is in Ada's name all the same."""
+    gate = team.ask("Deploy?", *APPROVAL)
+    comment = team.forge.write(THREAD, login, "/approve")
+    forged(team, gate, comment=comment["id"], login=login, account=team.forge.accounts[login].number)
+    assert doubts(team) == {gate: f"gate {gate}: the comment is by {login}"}
+    assert team.hear(comment, "--resume", code=0 if login == "eve" else 4).json["outcome"] != "answered"
+    assert agent.starts == []
+
+
+def test_whoever_lost_the_right_to_write_starts_nobody(team: Team, agent: Agent) -> None:
+    """It was an answer when it was taken; before an agent is started the forge is asked again, and it is once they may again."""
+    gate = team.ask("Deploy?", *APPROVAL)
+    ada = team.forge.accounts["ada"]
+    assert team.reply("/approve")["outcome"] == "answered"
+    ada.permission = "read"
+    assert doubts(team) == {gate: f"gate {gate}: ada may not write to this repository"}
+    team.cli.quick("github", "resume", gate, cwd=team.job().path, code=4)
+    assert agent.starts == []
+    ada.permission = "write"
+    assert doubts(team) == {}
+    assert agent.starts == [gate]
+
+
 def test_a_login_is_the_same_in_capitals(team: Team, agent: Agent) -> None:
     """As forges have it; and what the record says truly of a comment is an answer, whoever wrote it there."""
     gate = team.ask("Deploy?", *APPROVAL)
