@@ -163,7 +163,6 @@ def opened_by(
     session_id = saved.id if saved else ""
     salt = desk.entropy(8)
     timeout = timeout_of(desk, draft)
-    pull_request = desk.settings.pull_request
     return Opened(
         title=draft.title or title_of(draft.questions[0].prompt),
         questions=draft.questions,
@@ -189,8 +188,15 @@ def opened_by(
         key=draft.key,
         follows=desk.settings.env.get("GITGATE_GATE") or None,
         attachments=attachments,
-        config={**(draft.config or {}), **({"pull_request": pull_request} if pull_request else {})},
+        config=configured(desk, draft),
     )
+
+
+def configured(desk: Desk, draft: Draft) -> dict[str, object]:
+    """What the question brings along. Which pull request shows it is the job's to say: a draft could name any, or none there is."""
+    pull_request = desk.settings.pull_request
+    own = {name: value for name, value in (draft.config or {}).items() if name != "pull_request"}
+    return {**own, **({"pull_request": pull_request} if pull_request else {})}
 
 
 def named(desk: Desk, opened: Opened) -> Opened:

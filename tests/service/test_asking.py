@@ -254,7 +254,8 @@ def test_settings_give_what_was_not_said(alone: Seat, monkeypatch: pytest.Monkey
     assert (gate.timeout, gate.opened.on_timeout, gate.priority) == (3600, "fail", "low")
     assert gate.deadline is not None
     assert (gate.opened.follows, gate.opened.config) == ("abcdefghjk", {"pull_request": 12})
-    said = gate_of(alone, timeout=60, on_timeout="stuck", priority="urgent", config={"x": 1})
+    config = {"x": 1, "pull_request": 4711}  # that is not the draft's to say
+    said = gate_of(alone, timeout=60, on_timeout="stuck", priority="urgent", config=config)
     assert (said.timeout, said.opened.on_timeout, said.priority) == (60, "stuck", "urgent")
     assert said.opened.config == {"x": 1, "pull_request": 12}
     alone.clone.git("config", "gitgate.timeout", "0")

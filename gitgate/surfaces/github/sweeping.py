@@ -107,7 +107,7 @@ def sweep(desk: Desk, forge: Forge) -> Swept:
             try:
                 sweep_thread(now, gates, thread)
             except GateError as trouble:
-                if now.excused(f"thread {thread}", trouble):
+                if now.excused(f"thread {thread}", trouble) or is_missing(trouble):
                     pass_deadlines(now, gates)  # nobody can have answered there
         mark_others(now, threads)
         places = {gate.id: thread for thread, gates in threads.items() for gate in gates}
@@ -116,6 +116,11 @@ def sweep(desk: Desk, forge: Forge) -> Swept:
         now.note(LATER)  # without the repository's secrets an agent would fail, and its gate with it
         now.done.resume.clear()
     return now.done
+
+
+def is_missing(trouble: GateError) -> bool:
+    """Whether there is no such thread: an issue that the settings name, say, which somebody has to look at."""
+    return isinstance(trouble, ForgeFailed) and trouble.status == 404
 
 
 def find_threads(now: Round) -> dict[Thread, list[Gate]]:

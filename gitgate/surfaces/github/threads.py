@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from ...core.model import Gate
 from ...service.desk import Desk
+from .events import MOST_NUMBER
 from .forge import Forge, PullRequest, Thread
 from .posting import Board, load_board
 
@@ -20,6 +21,15 @@ class Pulls:
     branches: dict[tuple[str, bool], list[PullRequest]] = field(default_factory=dict)
     commits: dict[str, list[PullRequest]] = field(default_factory=dict)
     boards: dict[Thread, Board] = field(default_factory=dict)
+    there: dict[int, bool] = field(default_factory=dict)
+
+    def has(self, number: int) -> bool:
+        """Whether that is a pull request's."""
+        if any(one.number == number for one in self.listed or []):
+            return True
+        if number not in self.there:
+            self.there[number] = self.forge.fetch_pull_request(number) is not None
+        return self.there[number]
 
     def of_branch(self, branch: str, *, closed: bool = False) -> list[PullRequest]:
         if self.listed is not None and not closed:
@@ -43,11 +53,14 @@ class Pulls:
 
 
 def thread_of(desk: Desk, forge: Forge, gate: Gate, pulls: Pulls | None = None) -> Thread | None:
-    """Where the gate is, or is to be, shown; None where no pull request is open and no setting names another place."""
-    number = gate.opened.config.get("pull_request")
-    if isinstance(number, int) and number > 0:
-        return number
+    """Where the gate is, or is to be, shown; None where no pull request is open and no setting names another place.
+
+    What the record names was asked in a job of that pull request; but whoever can push may name one that is nowhere.
+    """
     known = pulls or Pulls(forge)
+    number = gate.opened.config.get("pull_request")
+    if isinstance(number, int) and 0 < number < MOST_NUMBER and known.has(number):
+        return number
     found = of_work(known, gate)
     if found is not None:
         return found.number

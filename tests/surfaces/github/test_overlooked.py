@@ -132,6 +132,47 @@ def test_a_name_and_a_colon_is_a_reply_anywhere(team: Team) -> None:
     assert len(team.told()) == 1
 
 
+# threads that nobody has
+
+
+def test_a_draft_names_no_pull_request(team: Team) -> None:
+    """Whoever writes the question does not choose where it is shown: it is the branch's, and its deadline passes."""
+    team.agents.write(
+        "q.yaml", "prompt: Which?\nagent: scripted\nconfig: {pull_request: 4711, x: 1}\ntimeout: 1h\n"
+    )
+    gate = team.cli.quick("ask", "--file", "q.yaml", cwd=team.agents.path, code=0).line
+    sweep(team)
+    assert "An agent asks" in team.shown(gate)
+    team.pass_time(3600)
+    sweep(team)
+    assert team.gate(gate)["state"] == "expired"
+
+
+def test_a_pull_request_that_an_agent_made_up_is_none(team: Team) -> None:
+    """Its environment may say what it likes: sweeps stay green, and the gate is its branch's."""
+    words = ("ask", "Which?", "--agent", "scripted", "--timeout", "1h")
+    env = {"GITHUB_REF": "refs/pull/4711/merge"}
+    gates = [team.cli.quick(*words, cwd=team.agents.path, env=env, code=0).line for _ in range(2)]
+    team.forge.asked.clear()
+    assert sweep(team)["trouble"] == []
+    assert len([one for one in team.forge.asked if one.endswith("/pulls/4711")]) == 1
+    assert ["An agent asks" in team.shown(gate) for gate in gates] == [True, True]
+    assert team.reply(f"/answer {gates[0]} Postgres")["outcome"] == "answered"
+    team.pass_time(3600)
+    assert sweep(team)["trouble"] == []
+    assert [team.gate(gate)["state"] for gate in gates] == ["answered", "expired"]
+
+
+def test_deadlines_pass_where_the_settings_name_an_issue_that_is_not_there(team: Team) -> None:
+    """Somebody has to mend that, so the sweep is red; nobody can have answered there."""
+    team.forge.pulls.clear()
+    gate = team.ask("Which?", "--timeout", "1h", show=False)
+    team.pass_time(3600)
+    (trouble,) = sweep(team, code=1, GITGATE_FORGE_ISSUE="12")["trouble"]
+    assert "thread 12" in trouble
+    assert team.gate(gate)["state"] == "expired"
+
+
 # beside the event's own comment
 
 
