@@ -50,7 +50,7 @@ def of_a_fork(env: Mapping[str, str]) -> bool:
     try:
         with Path(env.get("GITHUB_EVENT_PATH") or "-").open("rb") as event:
             said = json.loads(event.read(MOST_EVENT))
-        pull = said["pull_request"]
-        return bool(pull["head"]["repo"]["full_name"] != pull["base"]["repo"]["full_name"])
+        head, base = (said["pull_request"][side]["repo"] for side in ("head", "base"))
+        return head is None or bool(head["full_name"] != base["full_name"])  # None: it was deleted meanwhile
     except (OSError, ValueError, TypeError, KeyError):
         return False

@@ -14,7 +14,7 @@ from resuming import Agent
 from testbed.command import Outcome
 
 from .conftest import THREAD, Team
-from .test_sweeps import late, outcomes, said_of, sweep
+from .test_sweeps import READ_ONLY, forbidden, late, outcomes, said_of, sweep
 
 pytestmark = pytest.mark.slow  # each takes a second or more
 
@@ -171,6 +171,24 @@ def test_deadlines_pass_where_the_settings_name_an_issue_that_is_not_there(team:
     (trouble,) = sweep(team, code=1, GITGATE_FORGE_ISSUE="12")["trouble"]
     assert "thread 12" in trouble
     assert team.gate(gate)["state"] == "expired"
+
+
+# jobs that may only read
+
+
+@pytest.mark.parametrize(
+    ("head", "excused"), [("stranger/project", True), (None, True), ("team/project", False)]
+)
+def test_a_job_of_a_forks_pull_request_may_only_read(team: Team, head: str | None, excused: bool) -> None:
+    """By GitHub's own rule, and nobody's mistake: green. In a job of the repository's own branch somebody has to look at it."""
+    team.ask("Which?", show=False)
+    repo = {"full_name": team.forge.repository}
+    sides = {"head": {"repo": {"full_name": head} if head else None}, "base": {"repo": repo}}
+    event = team.event_file({"action": "opened", "pull_request": sides, "repository": repo})
+    team.forge.faults = forbidden(READ_ONLY, path="") * 2
+    env = {"GITHUB_EVENT_NAME": "pull_request", "GITHUB_EVENT_PATH": str(event), "GITHUB_ACTOR": "ada"}
+    said = sweep(team, code=0 if excused else 1, **env)
+    assert (bool(said["noted"]), bool(said["trouble"])) == (excused, not excused)
 
 
 # beside the event's own comment

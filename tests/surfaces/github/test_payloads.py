@@ -19,6 +19,7 @@ import pytest
 from forges import description
 from gitgate.errors import Usage
 from gitgate.surfaces.github.events import Commented, Dispatched, Nothing, parse_event, read_event
+from gitgate.surfaces.github.refusals import may_only_read
 from testbed.command import Command
 from testbed.repositories import Clone
 
@@ -270,7 +271,7 @@ def test_a_dispatch_without_inputs_is_none() -> None:
 
 
 def pull_request_events() -> list[tuple[str, dict[str, Any]]]:
-    return [(action, real("pull_request", action)[0]) for action in ("opened", "reopened", "synchronize")]
+    return [(action, real("pull_request", action)[0]) for action in PULLS]
 
 
 def test_a_pull_request_names_the_default_branch(repo: Clone, cli: Command, tmp_path: Path) -> None:
@@ -283,6 +284,46 @@ def test_a_pull_request_names_the_default_branch(repo: Clone, cli: Command, tmp_
         place.write_text(json.dumps(event), encoding="utf-8")
         cli.quick("github", "prepare", env={"GITHUB_EVENT_PATH": str(place)}, cwd=repo.path, code=0)
         assert repo.git("config", "gitgate.protectedBranch") == f"trunk-{action}"
+
+
+PULLS = ("opened", "reopened", "synchronize")
+
+
+def from_here(pull: dict[str, Any]) -> None:
+    """As GitHub's own examples are."""
+
+
+def from_a_fork(pull: dict[str, Any]) -> None:
+    pull["head"]["repo"] |= {"full_name": "stranger/Hello-World", "fork": True}
+
+
+def from_a_deleted_fork(pull: dict[str, Any]) -> None:
+    pull["head"]["repo"] = None
+
+
+def to_a_fork(pull: dict[str, Any]) -> None:
+    """Within it: that it is somebody's fork makes its own branches no strangers'."""
+    for side in ("head", "base"):
+        pull[side]["repo"]["fork"] = True
+
+
+@pytest.mark.parametrize("action", PULLS)
+@pytest.mark.parametrize(
+    ("change", "foreign"),
+    [(from_here, False), (from_a_fork, True), (from_a_deleted_fork, True), (to_a_fork, False)],
+)
+def test_a_forks_pull_request_is_known_by_its_event(
+    action: str, change: Change, foreign: bool, tmp_path: Path
+) -> None:
+    """Jobs of it have a token that may only read; those of a dispatch, or of a comment, have their own."""
+    for event in real("pull_request", action):
+        change(event["pull_request"])
+        validator("pull_request", action).validate(event)
+        place = tmp_path / "event.json"
+        place.write_text(json.dumps(event), encoding="utf-8")
+        env = {"GITHUB_EVENT_PATH": str(place), "GITHUB_ACTOR": "stranger"}
+        assert may_only_read({**env, "GITHUB_EVENT_NAME": "pull_request"}) is foreign
+        assert may_only_read({**env, "GITHUB_EVENT_NAME": "issue_comment"}) is False
 
 
 def test_a_schedule_says_nothing() -> None:
