@@ -17,14 +17,17 @@ TAG = re.compile(
     r"|[A-Za-z][A-Za-z0-9+.-]{1,31}+:[^\s<>]*+>)",
     re.ASCII,
 )
+MARK = re.compile(r"[`<\[\]|:]")  # without one there is nothing to find
 TOKEN = re.compile(r"\\[!-/:-@\[-`{-~]|`+|<")
 RUN = re.compile(r"`+")
+TAG_NAME = re.compile(r"</?[A-Za-z0-9-]*+")
 VISIBLE = re.compile(r"[^\n]")
 LINK = re.compile(r"""\]\(([^\s()<"'\\]*+(?: "[^"\n\\]*+")?+\))?+""")
 TABLE = re.compile(r"^[ \t>]*+(?=[^\n]*[|:])[|:-][|: \t-]*+$", re.MULTILINE)
 DEFINED = re.compile(r"[\s>*+\-0-9.)]*+\[")
 ODD = re.compile(r"<[?!](?!--)")
 TORN = re.compile(r"""<[A-Za-z/][^<]*["']|<[?!](?![^<>]*>)""")  # it takes in what comes below
+QUOTED = re.compile(r"^[ \t]*+>[ \t>]*+", re.MULTILINE)  # the marks of quotes end no tag
 SHORTEST = ("<!--->", "<!-->")  # comments with nothing in them
 
 
@@ -79,6 +82,8 @@ class Ends:
 
 def words(text: str) -> Found:
     """A paragraph: what begins first counts, and a backslash takes the meaning from a mark."""
+    if MARK.search(text) is None:
+        return Found()
     found, ends, place = Found(vague=unsure(text)), Ends(text), 0
     while token := TOKEN.search(text, place):
         place = token.end()
@@ -86,7 +91,7 @@ def words(text: str) -> Found:
             end = ends.of_code(len(token.group()), place)
             cut = Cut(token.start(), end, gone=False) if end is not None else None
         else:
-            cut = markup(text, token.start(), ends, found) if token.group() == "<" else None
+            cut = markup(text, token.start(), ends, found)
         if cut is not None:
             found.cuts.append(cut)
             place = cut.end
@@ -95,6 +100,9 @@ def words(text: str) -> Found:
 
 
 def markup(text: str, start: int, ends: Ends, found: Found) -> Cut | None:
+    """What begins with `<`, or a backslash that makes it none."""
+    if text[start] == "\\":
+        return Cut(start, start + 2, gone=False) if text.startswith("<", start + 1) else None
     if not text.startswith("<!--", start):
         tag = TAG.match(text, start)
         return Cut(start, tag.end(), gone=False) if tag is not None else None
@@ -109,11 +117,10 @@ def markup(text: str, start: int, ends: Ends, found: Found) -> Cut | None:
 
 def unsure(text: str) -> int | None:
     """Where a link with a line of its own in it could begin, or a table, or a mark that is no HTML and not shown."""
-    if DEFINED.match(text) and "]:" in text:
+    if (DEFINED.match(text) and "]:" in text) or TABLE.search(text):
         return 0
     first = (
         ODD.search(text),
-        TABLE.search(text),
         next((link for link in LINK.finditer(text) if not link.group(1)), None),
     )
     return min((found.start() for found in first if found is not None), default=None)
@@ -130,11 +137,11 @@ def html(text: str) -> Found:
         place = len(text) if end is None else end
         found.cuts.append(Cut(start, place, gone=True))
     kept.append(text[place:])
-    found.lost = found.lost or TORN.search(TAG.sub("", "".join(kept))) is not None
+    found.lost = found.lost or TORN.search(TAG.sub("", QUOTED.sub("", "".join(kept)))) is not None
     return found
 
 
 def covered(part: str) -> str:
-    """As long as it was, line by line, and nothing to read in it; a tag can be read on its first line."""
-    head, line_end, rest = ("", "", part) if part.startswith("`") else part.partition("\n")
-    return head + line_end + VISIBLE.sub("`", rest)
+    """As long as it was, line by line, and nothing to read in it but a tag's name."""
+    name = TAG_NAME.match(part)
+    return part[: name.end()] + VISIBLE.sub("`", part[name.end() :]) if name else VISIBLE.sub("`", part)

@@ -13,7 +13,7 @@ from .markup import Cut, Found, covered
 
 # What stands in such a tag is folded, quoted, code, or not shown at all, however far below it ends.
 FRAME = re.compile(
-    r"<(/?)(pre|code|samp|kbd|tt|blockquote|q|details|script|style|textarea|title|template|noscript|iframe|xmp|plaintext"
+    r"<(?:(/)(?=[^<>`]*[>`]))?(pre|code|samp|kbd|tt|blockquote|q|details|script|style|textarea|title|template|noscript|iframe|xmp|plaintext"
     r"|noembed|noframes|select|object|svg|math)(?![A-Za-z0-9-])",
     re.ASCII | re.IGNORECASE,
 )
@@ -67,6 +67,12 @@ def count_frames(text: str, frames: dict[str, int]) -> None:
 
 def lay_out(block: list[Line], text: str, found: Found) -> Iterator[Row]:
     """The block's lines without what nobody sees."""
+    if not found.cuts and found.vague is None:
+        how = block[0].how
+        for line in block:
+            unsure = line.lazy or how == "html"
+            yield Row(line.text, line.text, line.quoted, how == "code", unsure, line.lazy)
+        return
     seen: list[str] = []
     bare: list[str] = []
     owners = [0]  # the line on which each row begins
@@ -81,9 +87,8 @@ def lay_out(block: list[Line], text: str, found: Found) -> Iterator[Row]:
         number += part.count("\n") + inner.count("\n")
         place = cut.end
     starts = [0, *accumulate(len(line.text) + 1 for line in block)]
-    code = block[0].how == "code"
     for owner, row, words in zip(owners, "".join(seen).split("\n"), "".join(bare).split("\n"), strict=True):
         line = block[owner]
         vague = found.vague is not None and starts[owner] > found.vague
         unsure = line.lazy or line.how == "html" or vague
-        yield Row(row, words, quoted=line.quoted, code=code, unsure=unsure, lazy=line.lazy)
+        yield Row(row, words, quoted=line.quoted, unsure=unsure, lazy=line.lazy)
