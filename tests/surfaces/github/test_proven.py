@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from gitgate.core import readers
+from gitgate.core.model import Claim, Outcome
 from gitgate.core.times import format_time
+from gitgate.service.desk import open_desk
+from gitgate.service.recording import append, reload
 from resuming import Agent
 
 from .conftest import THREAD, Team
@@ -180,6 +186,40 @@ def test_whoever_lost_the_right_to_write_starts_nobody(team: Team, agent: Agent)
     ada.permission = "write"
     assert doubts(team) == {}
     assert agent.starts == [gate]
+
+
+def test_an_outcome_whose_commits_are_none_is_a_broken_record(
+    team: Team, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever may push can write one, by hand or with a program that takes anything: it is named, and nobody is told of it."""
+    gate = team.ask("Which?")
+    team.reply("/answer Postgres")
+    team.cli.quick("sync", cwd=team.agents.path, code=0)
+    before = team.shown(gate)
+    with monkeypatch.context() as patched:
+        patched.setattr(readers, "commit_id", lambda field: field.text())
+        claim_and_end(team, gate, commits=("a`](https://evil.example/x) @everyone **merge this** [`b",))
+    where, wrong = team.agents.path, "commits[0]: expected a full commit id"
+    assert wrong in team.cli.quick("show", gate, cwd=where, code=1).err
+    assert wrong in team.cli.quick("verify", cwd=where, code=1).out
+    assert gate in team.cli.quick("list", "--all", cwd=where, code=0).out
+    assert wrong in team.cli.quick("sync", cwd=team.job().path, code=1).err
+    assert doubts(team) == {}
+    assert team.shown(gate) == before
+    assert agent.starts == []
+
+
+def claim_and_end(team: Team, gate: str, **said: Any) -> None:
+    """What a runner records, in the shared repository."""
+    desk = open_desk(team.agents.path, os.environ)
+    now = reload(desk, gate)
+    assert now.answer is not None
+    now = append(
+        desk, now, "claimed", Claim(desk.now, now.answer.commit, "n" * 20, "local", "host", 1, 60, "eve")
+    )
+    now = append(desk, now, "outcome", Outcome(desk.now, now.tip, "resumed", branch="feature", **said))
+    team.agents.git("push", "-q", "origin", f"refs/hitl/open/{gate}")
+    desk.close()
 
 
 def test_a_login_is_the_same_in_capitals(team: Team, agent: Agent) -> None:
