@@ -259,7 +259,7 @@ def test_hostile_words_are_only_words(team: Team, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["nul \x00", "<!-- hidden -->", "<!-- gitgate gate=7k2fw9c3ab", "\n\n \t", "> quoted"]
+    "words", ["nul \x00", "<!-- hidden -->", "\n<!-- gitgate gate=7k2fw9c3ab", "\n\n \t", "> quoted"]
 )
 def test_what_is_no_answer_is_told_so(team: Team, words: str) -> None:
     """Hidden, quoted, empty, or what no document can hold: the job goes on, and the author hears of it."""
