@@ -114,6 +114,8 @@ def resume(
         gate = None if id is None else open_gate(desk, str(id))
         if gate is not None:
             refuse_waiting(gate)
+        if gate is None and name != "local":
+            return every_one_elsewhere(desk, name)
         if detach or name != "local":
             which = gate.id if gate else ""
             return (Resumed(which, "started", log=call(desk, which, name)),)
@@ -126,6 +128,15 @@ def only(desk: Desk, gate: Folded) -> Resumed:
     done = crew_of(desk, desk.progress, threading.Event(), insist=True).act(gate.id)
     refuse_failed(done)
     return Resumed(**asdict(done))
+
+
+def every_one_elsewhere(desk: Desk, runner: str) -> tuple[Resumed, ...]:
+    """Each that the other runner can act on, by itself."""
+    from ..resumption.elsewhere import leave_all
+
+    left = leave_all(desk, runner)
+    failed = [Resumed(gate, "failed", error.message) for gate, error in left.failed.items()]
+    return (*(Resumed(gate, "started", log=log) for gate, log in left.logs.items()), *failed)
 
 
 def every_one(desk: Desk) -> tuple[Resumed, ...]:

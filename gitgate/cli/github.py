@@ -254,7 +254,7 @@ def status_command(screen: Screen, number: int | None) -> int:
 @gate_argument(required=False)
 @verb
 def dispatch_command(screen: Screen, gate_id: str | None) -> int:
-    """Ask CI to act on an answer that was given in a terminal. Sends the gate's id and the answer's commit, nothing else."""
+    """Share an answer that was given in a terminal, and ask CI to act on it, by the gate's id and the answer's commit alone."""
     from ..service.reading import open_gate
     from ..service.starting import kept_back, stayed
     from ..surfaces.github.dispatching import dispatch
@@ -264,7 +264,7 @@ def dispatch_command(screen: Screen, gate_id: str | None) -> int:
     gate = open_gate(desk, gate_id) if gate_id is not None else None
     if gate is not None and kept_back(desk, [gate]):
         raise stayed(gate, "shared, so no job has it")
-    url = dispatch(forge, gate)
+    url = dispatch(desk, forge, gate)
     screen.emit("github-dispatch", {"gate": gate.id if gate else None, "url": url}, url)
     return exits.DONE
 

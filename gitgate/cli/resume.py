@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from ..resumption.run import Done
     from ..service.desk import Desk
 
+NOTHING = "nothing is to be resumed; what waits: git gate list"
+
 
 @click.command("resume")
 @gate_argument(required=False)
@@ -42,7 +44,9 @@ def resume_command(screen: Screen, gate_id: str | None, all_: bool, runner: str 
         return (
             elsewhere(screen, desk, name, gate.id) if detach or name != "local" else one(screen, desk, gate)
         )
-    return elsewhere(screen, desk, name, "") if detach or name != "local" else every(screen, desk)
+    if name != "local":
+        return each_elsewhere(screen, desk, name)
+    return elsewhere(screen, desk, name, "") if detach else every(screen, desk)
 
 
 def elsewhere(screen: Screen, desk: Desk, name: str, gate: str) -> int:
@@ -53,6 +57,22 @@ def elsewhere(screen: Screen, desk: Desk, name: str, gate: str) -> int:
     screen.emit("resume", {"runner": name, "log": log, "gate": gate or None}, "")
     screen.say(f"resuming by {name} (log {log})")
     return exits.DONE
+
+
+def each_elsewhere(screen: Screen, desk: Desk, name: str) -> int:
+    """Leave to a runner what it can act on, and say of the rest why it cannot."""
+    from ..resumption.elsewhere import leave_all
+
+    left = leave_all(desk, name)
+    gates = [{"gate": gate, "log": log} for gate, log in left.logs.items()]
+    screen.emit("resume", {"runner": name, "gates": gates}, "")
+    for gate, log in left.logs.items():
+        screen.say(f"gate {gate}: resuming by {name} (log {log})")
+    for gate, error in left.failed.items():
+        screen.warn(f"gate {gate}: {error.message}; {error.hint}")
+    if not gates and not left.failed:
+        screen.say(NOTHING)
+    return exits.FAILURE if left.failed else exits.DONE
 
 
 def one(screen: Screen, desk: Desk, gate: Gate) -> int:
@@ -76,7 +96,7 @@ def every(screen: Screen, desk: Desk) -> int:
     for gate, error in shift.failed.items():
         screen.warn(f"{gate}: {error.message}")
     if not shift.done and not shift.failed:
-        screen.say("nothing is to be resumed; what waits: git gate list")
+        screen.say(NOTHING)
     bad = shift.failed or any(done.result != "resumed" for done in shift.done)
     return exits.FAILURE if bad else exits.DONE
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...core.model import Gate
-from ...errors import GateError, IllegalEvent
+from ...errors import Conflict, Failure, GateError, IllegalEvent
 from ...service.desk import Desk
 from ...service.github_setup import ANSWERS
 from .connect import KINDS, find_place, find_token, forge_at, way_to_token
@@ -20,15 +20,50 @@ class Sent:
     why: str = ""
 
 
-def dispatch(forge: Forge, gate: Gate | None) -> str:
-    """Ask CI to act on this answer, or with no gate on whatever is to be done. The commit says which answer is meant."""
+def dispatch(desk: Desk, forge: Forge, gate: Gate | None) -> str:
+    """Ask CI to act on this answer, or with no gate on whatever is to be done. The commit says which answer is meant.
+
+    A job sees what is shared, so the answer is shared first.
+    """
     if gate is None:
         return forge.dispatch("", "")
+    refuse_idle(gate)
+    gate = shared(desk, gate)
+    refuse_idle(gate)
+    return forge.dispatch(gate.id, meant(gate))
+
+
+def meant(gate: Gate) -> str:
+    return gate.answer.commit if gate.answer is not None else gate.tip
+
+
+def refuse_idle(gate: Gate) -> None:
+    hint = f"git gate show {gate.id}"
     if not gate.actionable:
+        raise IllegalEvent(f"gate {gate.id} is {gate.state}: nothing is to be resumed", hint=hint)
+    if gate.opened.delivery != "resume":
         raise IllegalEvent(
-            f"gate {gate.id} is {gate.state}: nothing is to be resumed", hint=f"git gate show {gate.id}"
+            f"whoever asked gate {gate.id} waits for the answer where it was asked: no job is to go on with it",
+            hint=hint,
         )
-    return forge.dispatch(gate.id, gate.answer.commit if gate.answer is not None else gate.tip)
+
+
+def shared(desk: Desk, gate: Gate) -> Gate:
+    """The gate as the server has it. Whoever dispatches vouches for the answer that they see, not for one that came first."""
+    from ...service.publishing import publish
+
+    done = publish(desk, gate, push=True)
+    if not done.pushed:
+        raise Failure(
+            f"gate {gate.id} is not shared, so no job finds its answer: {done.reason}", hint="git gate sync"
+        )
+    ours, theirs = gate.answer, done.gate.answer
+    if ours is not None and theirs is not None and ours.answer != theirs.answer:
+        raise Conflict(
+            f"another answer to gate {gate.id} was shared before this one, and counts",
+            hint=f"read it, then ask again: git gate show {gate.id}",
+        )
+    return done.gate
 
 
 def after_answer(desk: Desk, gate: Gate) -> Sent | None:
@@ -42,7 +77,7 @@ def after_answer(desk: Desk, gate: Gate) -> Sent | None:
             return Sent(
                 why=f"no token for {place.host}, so no job was started ({way_to_token(place)}); {picked_up(desk, gate)}"
             )
-        return Sent(dispatch(forge_at(place, token, hurried=True), gate))
+        return Sent(dispatch(desk, forge_at(place, token, hurried=True), gate))
     except GateError as refused:
         return Sent(why=f"no job was started: {refused.message}; {picked_up(desk, gate)}")
 
