@@ -11,18 +11,19 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gitgate.core import codec
 
+from .expressions import FAILURE, SUCCESS, filled, holds, value_of
+
 TOP = Path(__file__).parents[2]
 WORKFLOWS = TOP / ".github/workflows"
 ACTION = TOP / ".github/actions/git-gate/action.yml"
 OUR_ACTION = "/.github/actions/git-gate@"
-EXPRESSION = re.compile(r"\$\{\{\s*(.+?)\s*\}\}")
 # One call of ours, of plain words and variables: nothing that a shell would make more of.
 CALL = re.compile(r'git-gate github( ([a-z-]+|"\$[A-Z_]+"))+')
 # The only other command lines that a job of ours may run, each with why. They fetch programs: a test has them already.
@@ -54,9 +55,9 @@ class Runner:
     done: list[Step] = field(default_factory=list)
 
     def run(self, step: Mapping[str, Any]) -> None:
-        """One step of ours; after a failed one only those for any case."""
+        """One step of ours, where its condition holds; without one, and after a failed step, it does not."""
         command = str(step["run"])
-        if command in OTHERS or (self.failed and step.get("if") != "always()"):
+        if not holds(step.get("if"), self.context, FAILURE if self.failed else SUCCESS) or command in OTHERS:
             return
         assert CALL.fullmatch(command), f"neither one call of ours nor an exception: {command}"
         with tempfile.TemporaryDirectory() as folder:
@@ -118,13 +119,6 @@ def load(path: Path) -> dict[str, Any]:
     return value
 
 
-def filled(text: str, known: Mapping[str, str]) -> str:
-    """The text with its expressions as the runner would fill them in; of an output that nobody wrote, nothing is left."""
-    return EXPRESSION.sub(
-        lambda found: known.get(found[1], "") if found[1].startswith("steps.") else known[found[1]], text
-    )
-
-
 def run_job(
     name: str, known: Mapping[str, str], folder: Path, env: Mapping[str, str], *, job: str = ""
 ) -> list[Step]:
@@ -144,10 +138,68 @@ def defaults(inputs: Mapping[str, Any], secrets: Mapping[str, Any]) -> dict[str,
 def run_steps(
     steps: list[dict[str, Any]], context: Mapping[str, str], folder: Path, env: Mapping[str, str]
 ) -> list[Step]:
+    return ran(steps, context, folder, env).done
+
+
+def ran(
+    steps: list[dict[str, Any]], context: Mapping[str, str], folder: Path, env: Mapping[str, str]
+) -> Runner:
     runner = Runner(folder, {"GITHUB_ACTIONS": "true", **env}, dict(context))
     for step in steps:
         if "run" in step:
             runner.run(step)
         elif OUR_ACTION in step.get("uses", ""):
             runner.act(step)
-    return runner.done
+    return runner
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One job of a workflow that was called. `gate`: which of the matrix, if it has one."""
+
+    job: str
+    gate: str
+    steps: list[Step]
+
+
+def run_workflow(
+    name: str, known: Mapping[str, str], checkout: Callable[[str], Path], env: Mapping[str, str]
+) -> list[Ran]:
+    """All jobs of a workflow, each in a checkout of its own, with what those before it gave out."""
+    done: list[Ran] = []
+    given: dict[str, dict[str, str]] = {}
+    for job, one in load(WORKFLOWS / name)["jobs"].items():
+        here = dict(known)
+        for needed in needs(one):
+            here |= given[needed]
+        given[job] = {f"needs.{job}.outputs.{output}": "" for output in one.get("outputs", {})}
+        failed = any(step.code for before in done for step in before.steps)
+        if not holds(one.get("if"), here, FAILURE if failed else SUCCESS):
+            continue
+        for gate in matrix(one, here):
+            inside = here if gate is None else {**here, "matrix.gate": gate}
+            runner = ran(one["steps"], inside, checkout(ref_of(one, inside)), env)
+            done.append(Ran(job, gate or "", runner.done))
+            for output, value in one.get("outputs", {}).items():
+                given[job][f"needs.{job}.outputs.{output}"] = filled(value, runner.context)
+    return done
+
+
+def needs(job: Mapping[str, Any]) -> list[str]:
+    named = job.get("needs", [])
+    return [named] if isinstance(named, str) else list(named)
+
+
+def matrix(job: Mapping[str, Any], known: Mapping[str, str]) -> list[str | None]:
+    """A job for each gate that was handed on; one where it has no matrix."""
+    if "strategy" not in job:
+        return [None]
+    assert list(job["strategy"]["matrix"]) == ["gate"]
+    return list(value_of(job["strategy"]["matrix"]["gate"], known))
+
+
+def ref_of(job: Mapping[str, Any], known: Mapping[str, str]) -> str:
+    """What its first step checks out."""
+    first = job["steps"][0]
+    assert first["uses"].startswith("actions/checkout@")
+    return filled(first["with"]["ref"], known)
