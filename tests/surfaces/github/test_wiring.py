@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyrage import x25519
 
 from forges.callers import SECRETS, Event, calls
 from forges.expressions import CANCELLED, FAILURE, Reading, holds
@@ -339,6 +340,29 @@ def asked(actions: Actions, prompt: str) -> str:
     shown = ("github", "comment", gate)
     actions.team.cli.quick(*shown, cwd=actions.team.agents.path, env={"GITHUB_TOKEN": "job-token"}, code=0)
     return gate
+
+
+@pytest.mark.slow
+def test_who_asks_again_in_a_job_sends_no_session_in_the_clear(actions: Actions) -> None:
+    """It is sealed for the recipients of the caller's file; and the claim lasts as long as the job may, not a moment."""
+    key, bare, folder = x25519.Identity.generate(), actions.team.bare, actions.agent.folder
+    actions.team.agents.git("config", "gitgate.sessionRecipients", str(key.to_public()))
+    actions.inputs = {"session-recipients": str(key.to_public()), "timeout-minutes": "45"}
+    actions.secrets = {"SESSION_KEY": str(key)}
+    noted = f'git -C "{bare.path}" log -1 --format=%B "refs/hitl/leases/$GITGATE_ID" > "{folder}/lease"'
+    again = 'GITGATE_SESSION=secret-session git-gate ask "Which region?" --agent scripted'
+    actions.agent.does(f"{noted}\necho more > more.txt; {again}")
+    gate = asked(actions, "Which database?")
+    assert jobs_of(actions.hear(actions.comment("/answer Postgres")))[1:] == [("resume", gate)]
+    assert "Term: 2700" in (folder / "lease").read_text()
+    refs = bare.git("for-each-ref", "--format=%(refname)", "refs/hitl/sessions").split()
+    (sealed,) = [ref for ref in refs if not ref.endswith(gate)]
+    assert "encrypted: age" in bare.git("show", f"{sealed}:session.yaml")
+    stored = subprocess.run(
+        ["git", "cat-file", "--batch", "--batch-all-objects"], cwd=bare.path, capture_output=True, check=True
+    ).stdout
+    assert b"Which region?" in stored
+    assert b"secret-session" not in stored
 
 
 # the test bed's own
