@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from . import description, gitea
+from . import description, events, gitea
 from .routes import AT, NOT_FOUND, ROBOT, ROUTES, RUN_DETAILS, Reply
 
 START = 1_780_000_000
@@ -180,15 +180,12 @@ class Forge:
         return [comment for comment in self.comments.values() if comment["user"]["login"] == login]
 
     def event(self, comment: dict[str, Any], action: str = "created") -> dict[str, Any]:
-        """The event that a new comment brings, with what we read of it and something that we must not."""
-        thread = int(comment["issue_url"].rpartition("/")[2])
-        return {
-            "action": action,
-            "comment": {**comment, "author_association": "NONE"},
-            "issue": {"number": thread, "pull_request": {"url": f"{self.api}/repos/x/pulls/{thread}"}},
-            "repository": {"full_name": self.repository},
-            "sender": comment["user"],
-        }
+        """The event that a comment brings."""
+        return events.commented(self, comment, action)
+
+    def run_event(self, workflow: str, login: str = "ada", **inputs: str) -> dict[str, Any]:
+        """The one that a run brings which somebody asked for."""
+        return events.dispatched(self, login, workflow, inputs)
 
     # answering requests
 

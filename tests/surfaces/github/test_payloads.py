@@ -17,6 +17,7 @@ import jsonschema
 import pytest
 
 from forges import description
+from forges.standin import Forge
 from gitgate.errors import Usage
 from gitgate.surfaces.github.events import Commented, Dispatched, Nothing, parse_event, read_event
 from gitgate.surfaces.github.refusals import may_only_read
@@ -24,6 +25,9 @@ from testbed.command import Command
 from testbed.repositories import Clone
 
 from .conftest import THREAD, Team
+from .test_workflows import Place, loop_place, run_loop
+
+__all__ = ["loop_place"]
 
 pytestmark = [pytest.mark.slow, pytest.mark.octokit]
 
@@ -86,6 +90,7 @@ def test_enterprise_server_describes_the_same_but_for_one_call(version: str) -> 
 # events with a reply in them
 
 REPLY = "/approve"
+FOR_SOME = {"installation", "organization"}  # an App's, and those of an organisation's repository
 READ = {("issue_comment", "created"), ("commit_comment", "created")}
 LEFT = [
     ("issue_comment", "edited"),
@@ -333,17 +338,57 @@ def test_a_schedule_says_nothing() -> None:
     assert isinstance(read_event({"schedule": "*/30 * * * *"}), Nothing)
 
 
+# what the stand-in sends
+
+
+@pytest.mark.parametrize("action", ["created", "edited", "deleted"])
+@pytest.mark.parametrize("thread", [THREAD, 12])
+def test_the_stand_ins_comments_are_events_of_githubs(forge: Forge, action: str, thread: int) -> None:
+    """Of a pull request and of an issue: its schema accepts them, and they have all that its examples have."""
+    forge.open_pull(THREAD, "feature", "a" * 40)
+    event = forge.event(forge.write(thread, "ada", REPLY), action)
+    validator("issue_comment", action).validate(event)
+    assert all(set(event) >= set(example) - FOR_SOME for example in real("issue_comment", action))
+    assert ("pull_request" in event["issue"]) is (thread == THREAD)
+
+
+@pytest.mark.parametrize("inputs", [{}, {"gate": GATE, "commit": COMMIT}, {"branch": "feature", "task": "x"}])
+def test_the_stand_ins_dispatches_are_events_of_githubs(forge: Forge, inputs: dict[str, str]) -> None:
+    """With inputs and without."""
+    event = forge.run_event("gitgate.yml", **inputs)
+    validator("workflow_dispatch", "event").validate(event)
+    assert all(set(event) >= set(example) - FOR_SOME for example in real("workflow_dispatch", "event"))
+
+
+# the real ones, with what is there
+
+
+def made_real(name: str, ours: dict[str, Any]) -> dict[str, Any]:
+    """GitHub's own example, in which the repository, the sender and what it is about are the stand-in's."""
+    action = ours.get("action", "event")
+    event = real(name, action)[0]
+    event["repository"] |= {key: ours["repository"][key] for key in ("full_name", "default_branch")}
+    event["sender"] |= {key: ours["sender"][key] for key in ("login", "id", "type")}
+    if name == "issue_comment":
+        event["comment"] |= {key: ours["comment"][key] for key in ("id", "body", "created_at", "updated_at")}
+        event["comment"]["user"] |= event["sender"]
+        event["issue"] |= {key: ours["issue"][key] for key in ("number", "pull_request")}
+    else:
+        event |= {key: ours[key] for key in ("inputs", "ref", "workflow")}
+    validator(name, action).validate(event)
+    return event
+
+
+def test_the_whole_loop_with_real_events(loop_place: Place) -> None:
+    """By the workflows' own steps, each with the file that GitHub gives its job."""
+    run_loop(loop_place, made_real)
+
+
 def test_a_real_payload_becomes_an_answer(team: Team) -> None:
     """The whole payload as GitHub sends it, for a comment that is there."""
     gate = team.ask("Which?")
-    comment = team.forge.write(THREAD, "ada", "/answer Postgres")
-    event = real("issue_comment", "created")[0]
-    on_pull_request(event)
-    event["comment"] |= {"id": comment["id"], "body": comment["body"]}
-    event["repository"]["full_name"] = team.forge.repository
-    validator("issue_comment", "created").validate(event)
-    said = team.cli.quick(
-        "github", "accept", str(team.event_file(event)), "--json", cwd=team.job().path, code=0
-    )
+    event = made_real("issue_comment", team.forge.event(team.forge.write(THREAD, "ada", "/answer Postgres")))
+    place = str(team.event_file(event))
+    said = team.cli.quick("github", "accept", place, "--json", cwd=team.job().path, code=0)
     assert said.json["outcome"] == "answered"
     assert team.gate(gate)["answer"]["by"].startswith("ada <")

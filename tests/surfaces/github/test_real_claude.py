@@ -97,7 +97,10 @@ class Actions:
         run_git("clone", "-q", "-b", branch, self.web.url(self.bare.path), str(place), cwd=self.folder)
         env = {**self.lab.env, "HOME": str(home), "CLAUDE_CONFIG_DIR": str(home / ".claude"), "CI": "true"}
         env |= {"PATH": self.path, "RUNNER_TEMP": str(self.folder / f"temp-{name}")}
-        env |= {"GITHUB_EVENT_PATH": str(event)} if event else {}
+        asked = event is None
+        event = event or self.event_file(self.forge.run_event("gitgate-agent.yml", branch=branch, task=TASK))
+        env |= {"GITHUB_EVENT_PATH": str(event)}
+        env |= {"GITHUB_EVENT_NAME": "workflow_dispatch" if asked else "issue_comment"}
         self.output.write_text("")
         steps = run_job(workflow, self.known, place, {**env, "GITHUB_OUTPUT": str(self.output)}, job=job)
         shutil.rmtree(place)
@@ -109,9 +112,12 @@ class Actions:
         return str(re.findall(r"^gate=(\w+)", self.output.read_text(), re.MULTILINE)[0])
 
     def answer(self, words: str) -> Path:
-        event = self.folder / "event.json"
-        event.write_text(json.dumps(self.forge.event(self.forge.write(THREAD, "ada", words))))
-        return event
+        return self.event_file(self.forge.event(self.forge.write(THREAD, "ada", words)))
+
+    def event_file(self, event: dict[str, object]) -> Path:
+        place = self.folder / f"event{len(list(self.folder.glob('event*')))}.json"
+        place.write_text(json.dumps(event))
+        return place
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -201,10 +202,43 @@ def all_well(steps: list[Step]) -> None:
     assert [one for one in steps if one.code] == []
 
 
-def test_the_whole_loop_by_the_workflows_own_steps(
+Told = Callable[[str, dict[str, Any]], dict[str, Any]]
+"""What a job finds in its event file, of the event's name and of the stand-in's own event."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the loop runs."""
+
+    forge: Forge
+    bare: Clone
+    web: HttpServer
+    cli: Command
+    folder: Path
+    monkeypatch: pytest.MonkeyPatch
+
+    def event(self, told: Told, name: str, event: dict[str, Any]) -> dict[str, str]:
+        """As a job of that event has it."""
+        place = self.folder / f"event{len(list(self.folder.glob('event*')))}.json"
+        place.write_text(json.dumps(told(name, event)))
+        return {"GITHUB_EVENT_NAME": name, "GITHUB_EVENT_PATH": str(place)}
+
+
+@pytest.fixture
+def loop_place(
     forge: Forge, bare: Clone, web: HttpServer, cli: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+) -> Place:
+    return Place(forge, bare, web, cli, tmp_path, monkeypatch)
+
+
+def test_the_whole_loop_by_the_workflows_own_steps(loop_place: Place) -> None:
+    """With events that have all that GitHub's have, made here."""
+    run_loop(loop_place, lambda _name, event: event)
+
+
+def run_loop(at: Place, told: Told) -> None:
     """Over http: asked in job 1, shown, answered by a comment, resumed in job 2 with a fresh home and clone, pushed, told."""
+    forge, bare, web, tmp_path, monkeypatch = at.forge, at.bare, at.web, at.folder, at.monkeypatch
     bare.git("config", "http.receivepack", "true")
     agent = Agent(tmp_path / "agent")
     agent.folder.mkdir()
@@ -233,7 +267,10 @@ def test_the_whole_loop_by_the_workflows_own_steps(
 
     # job 1: the agent asks, and the job is green
     one = checkout("one", "feature")
-    all_well(run_job("agent.yml", known, one, {**env, "GITHUB_OUTPUT": str(output)}))
+    run = at.event(
+        told, "workflow_dispatch", forge.run_event("gitgate-agent.yml", branch="feature", task="x")
+    )
+    all_well(run_job("agent.yml", known, one, {**env, **run, "GITHUB_OUTPUT": str(output)}))
     assert "state=awaiting" in output.read_text()
     gate = re.findall(r"gate=(\w+)", output.read_text())[0]
     assert not (one / "pwned").exists()
@@ -245,11 +282,10 @@ def test_the_whole_loop_by_the_workflows_own_steps(
     shutil.rmtree(one)
 
     # job 2: a comment, somewhere else
-    event = tmp_path / "event.json"
-    event.write_text(json.dumps(forge.event(forge.write(THREAD, "ada", "/choose 2"))))
+    reply = at.event(told, "issue_comment", forge.event(forge.write(THREAD, "ada", "/choose 2")))
     two = checkout("two", "main")
     output.write_text("")
-    here = {**env, "GITHUB_EVENT_PATH": str(event), "GITHUB_OUTPUT": str(output)}
+    here = {**env, **reply, "GITHUB_OUTPUT": str(output)}
     all_well(run_job("answer.yml", known, two, here))
     assert handed_on(output) == [gate]
     assert agent.starts == []
@@ -261,21 +297,25 @@ def test_the_whole_loop_by_the_workflows_own_steps(
     assert agent.starts == [gate]
     assert bare.git("show", "feature:db.conf") == "db=SQLite"
     assert bare.git("show", "feature:partial.txt") == "partial"
-    told = (agent.folder / "env.txt").read_text()
-    assert "job-token" not in told
-    assert f"PWD={tmp_path}/gitgate-worktrees/{gate}\n" in told
+    found = (agent.folder / "env.txt").read_text()
+    assert "job-token" not in found
+    assert f"PWD={tmp_path}/gitgate-worktrees/{gate}\n" in found
     (shown,) = forge.by("github-actions[bot]")
     assert "### ✅ Answered, and acted on" in shown["body"]
     assert bare.git("rev-parse", "feature") in shown["body"]
 
-    # a sweep: nothing is left to do, and a second job of that gate finds it done
+    # a sweep on the schedule: nothing is left to do; and whoever asks for that gate once more finds it done
     forge.pulls[THREAD]["head"]["sha"] = bare.git("rev-parse", "feature")
     output.write_text("")
     four = checkout("four", "main")
-    all_well(run_job("sweep.yml", known, four, here))
+    schedule = at.event(lambda _name, event: event, "schedule", {"schedule": "*/30 * * * *"})
+    all_well(run_job("sweep.yml", known, four, {**here, **schedule}))
     assert handed_on(output) == []
+    commit = at.cli.quick("show", gate, "--json", cwd=four, code=0).json["answer"]["commit"]
+    wish = forge.run_event("gitgate.yml", gate=gate, commit=commit)
+    again = at.event(told, "workflow_dispatch", wish)
     five = checkout("five", "main")
-    all_well(run_job("sweep.yml", {**known, "matrix.gate": gate}, five, here, job="resume"))
+    all_well(run_job("answer.yml", {**known, "matrix.gate": gate}, five, {**here, **again}, job="resume"))
     assert agent.starts == [gate]
     assert (forge.statuses[-1]["sha"], forge.statuses[-1]["state"]) == (
         bare.git("rev-parse", "feature"),
