@@ -98,9 +98,9 @@ def sweep(desk: Desk, forge: Forge) -> Swept:
     No deadline passes before what was written on its gate's thread is heard: a reply counts by the time of its writing.
     """
     with judged_at(desk):
-        if remote_of(desk) is not None:
-            sync(desk)
+        broken = sync(desk).broken if remote_of(desk) is not None else {}
         now = Round(desk, forge, Pulls(forge, forge.list_pull_requests()))
+        now.done.trouble.extend(f"gate {gate}: {why}" for gate, why in broken.items())
         threads = find_threads(now)
         hear_elsewhere(now, threads)
         for thread, gates in threads.items():

@@ -191,7 +191,7 @@ def test_whoever_lost_the_right_to_write_starts_nobody(team: Team, agent: Agent)
 def test_an_outcome_whose_commits_are_none_is_a_broken_record(
     team: Team, agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever may push can write one, by hand or with a program that takes anything: it is named, and nobody is told of it."""
+    """Whoever may push can write one, by hand or with a program that takes anything: it is named, by a sweep too, and nobody is told of it."""
     gate = team.ask("Which?")
     team.reply("/answer Postgres")
     team.cli.quick("sync", cwd=team.agents.path, code=0)
@@ -204,9 +204,9 @@ def test_an_outcome_whose_commits_are_none_is_a_broken_record(
     assert wrong in team.cli.quick("verify", cwd=where, code=1).out
     assert gate in team.cli.quick("list", "--all", cwd=where, code=0).out
     assert wrong in team.cli.quick("sync", cwd=team.job().path, code=1).err
-    assert doubts(team) == {}
-    assert team.shown(gate) == before
-    assert agent.starts == []
+    swept = team.cli.quick("github", "sweep", "--json", cwd=team.job().path, code=1).json
+    assert [wrong in one for one in swept["trouble"]] == [True]
+    assert (swept["doubts"], swept["resume"], team.shown(gate), agent.starts) == ({}, [], before, [])
 
 
 def claim_and_end(team: Team, gate: str, **said: Any) -> None:
