@@ -64,7 +64,7 @@ def test_another_forge_is_served_by_the_same_code(clone: Clone, cli: Command, de
     assert doubt(desk, forge, now) == ""
     show(desk, forge, now, load_board(forge, 3))
     assert "Answered" in tiny.comments[1].body
-    assert dispatch(forge, now) == f"{tiny.site}/jobs/1"
+    assert dispatch(desk, forge, now) == f"{tiny.site}/jobs/1"
     assert tiny.started == [(gate, now.answer.commit)]
 
 
