@@ -38,7 +38,7 @@ def configured(desk: Desk, name: str) -> dict[str, list[str]]:
     from ..store.machineconfig import machine_values
 
     prefix = f"{SECTION}{name}."
-    values = machine_values(desk.repo, r"^gitgate\.agent\.")
+    values = machine_values(desk.repo, r"^gitgate\.agent\.", nearest=True)
     said = {key.removeprefix(prefix): found for key, found in values.items() if key.startswith(prefix)}
     return said if "resume" in said or "start" in said else {**ruled(desk, name), **said}
 

@@ -11,18 +11,27 @@ from .git import Git
 from .repository import Repository
 
 
-def machine_values(repo: Repository, pattern: str) -> dict[str, list[str]]:
-    """All values of the keys that match, in their order, without those that a file of a working tree brought."""
-    asked = repo.git.run("config", "--null", "--show-origin", "--get-regexp", pattern, check=False)
+def machine_values(repo: Repository, pattern: str, *, nearest: bool = False) -> dict[str, list[str]]:
+    """All values of the keys that match, in their order, without those that a file of a working tree brought.
+
+    `nearest`: of each key those alone that stand together: the repository's own rather than the person's, and those before
+    the system's.
+    """
+    how = ("--null", "--show-scope", "--show-origin")
+    asked = repo.git.run("config", *how, "--get-regexp", pattern, check=False)
     parts = asked.out.decode("utf-8", "surrogateescape").split("\0")
     found: dict[str, list[str]] = {}
+    scopes: dict[str, str] = {}
     foreign: dict[str, bool] = {}
-    for origin, line in zip(parts[::2], parts[1::2], strict=False):
+    for scope, origin, line in zip(parts[::3], parts[1::3], parts[2::3], strict=False):
         if origin not in foreign:
             foreign[origin] = from_work(repo.git, origin, repo)
-        if not foreign[origin]:
-            key, newline, value = line.partition("\n")
-            found.setdefault(key, []).append(value if newline else "true")
+        if foreign[origin]:
+            continue
+        key, newline, value = line.partition("\n")
+        if nearest and scopes.setdefault(key, scope) != scope:
+            found[key], scopes[key] = [], scope
+        found.setdefault(key, []).append(value if newline else "true")
     return found
 
 

@@ -185,6 +185,17 @@ def test_an_agent_s_settings(alone: Seat) -> None:
         agent_settings(alone.desk, "scripted")
 
 
+def test_a_repository_s_own_command_stands_in_place_of_the_person_s(alone: Seat) -> None:
+    """The two are not one list of words; several values in one place are."""
+    key = "gitgate.agent.scripted.resume"
+    alone.clone.git("config", "--global", key, "theirs --flag")
+    assert agent_settings(alone.desk, "scripted").resume_template == ("theirs", "--flag")
+    alone.clone.git("config", key, "ours --now")
+    assert agent_settings(alone.desk, "scripted").resume_template == ("ours", "--now")
+    alone.clone.git("config", "--add", key, "two words")
+    assert agent_settings(alone.desk, "scripted").resume_template == ("ours --now", "two words")
+
+
 def test_a_program_that_is_started_again_needs_no_conversation(alone: Seat) -> None:
     """One is made up for it, another each time; a name that is set up nowhere is only a name."""
     assert current_session(alone.desk, "scripted", None) is None
