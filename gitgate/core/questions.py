@@ -127,7 +127,7 @@ def match_option(question: Question, given: str) -> str | None:
     exact = [label for label in question.labels if label == given] or [
         label for label in question.labels if label.casefold() == folded
     ]
-    if not exact and given.startswith("#") and given[1:].isdecimal():
+    if not exact and given.startswith("#") and given.isascii() and given[1:].isdecimal():
         place = int(given[1:7])
         return question.labels[place - 1] if 1 <= place <= len(question.labels) else None
     near = exact or [label for label in question.labels if folded and label.casefold().startswith(folded)]

@@ -10,7 +10,7 @@ from ...core.questions import match_option
 from ...core.text import one_line
 from ...errors import BadAnswer
 
-NUMBER = re.compile(r"#*(\d{1,6})")
+NUMBER = re.compile(r"#*([0-9]{1,6})")
 
 
 def labelled(question: Question, word: str) -> list[int]:

@@ -134,3 +134,12 @@ def test_what_is_suggested_stays_in_its_block(label: str) -> None:
     fence = re.findall(r"^(`{3,})text\n(/choose .*?)\n\1$", body, re.MULTILINE | re.DOTALL)
     assert len(fence) == 1
     assert fence[0][1].split("\n") == examples(gate)
+
+
+def test_digits_of_other_scripts_are_no_place_in_a_list() -> None:
+    """They look alike, and some mean another number than they seem to."""
+    options = (Option("a"), Option("b"), Option("c"))
+    for word in ("２", "#２", "٢"):
+        question = Question("db", "Which?", "choice", options)
+        with pytest.raises(BadAnswer):
+            read_answer((question,), read(Said("choose", word), gate_of(question))[0])
