@@ -57,6 +57,8 @@ class Reader:
     defines: bool = False  # these words may say where a link leads, and no line below makes a heading of that
 
     def read(self, text: str) -> Line:
+        if not text and self.leaf == "blank":  # nothing changes: some comments are nothing else
+            return Line(text, self.group, "blank")
         line = text.expandtabs(4)
         place, kept = self.match(line)
         self.fresh = False

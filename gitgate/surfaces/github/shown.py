@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from itertools import accumulate, groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 from . import markup
@@ -40,14 +41,21 @@ class Row(NamedTuple):
     lost: bool = False
 
 
+EMPTY = Row("", "")
+GROUP = attrgetter("group")
+
+
 def see(body: str) -> list[Row]:
     """All that is seen; what stands around a comment of HTML that goes over several lines is one."""
     lines = divide(body.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
     rows: list[Row] = []
     lost = False
     frames: dict[str, int] = {}
-    for _, group in groupby(lines, key=lambda line: line.group):
+    for _, group in groupby(lines, key=GROUP):
         block = list(group)
+        if block[0].how == "blank":
+            rows.extend(Row(line.text, line.text, line.quoted) if line.text else EMPTY for line in block)
+            continue
         text = "\n".join(line.text for line in block)
         found = READ.get(block[0].how, as_it_stands)(text)
         lost = lost or any(line.deep for line in block) or found.torn

@@ -24,7 +24,7 @@ FENCE = "```"
         f"1. {FENCE}\n   /approve\n   {FENCE}",
         f"1) {FENCE}sh\n\n   x\n   /approve",
         "+ ~~~sh ` x\n  /approve\n  ~~~",
-        f"- * {FENCE}\n   /approve\n    {FENCE}\n\n/approved".replace("\n   /", "\n    /"),
+        f"- * {FENCE}\n   /approve\n    {FENCE}\n\nthat is it".replace("\n   /", "\n    /"),
         f"-\n  {FENCE}\n  /approve\n  {FENCE}",
         f"{FENCE}\n/approve\n``\n/approve\n{FENCE} x\n/approve\n~~~\n/approve",
         f"a\r{FENCE}\r/approve\r{FENCE}",
@@ -150,7 +150,7 @@ def test_what_quotes_hide_names_no_gate() -> None:
 HOSTILE = [
     "`", "` ", "`\n", "``x`", "```\n", "- ```\n", "~~~\n", "<!--", "<!-- ", "<!--\n", "<!-- x --->", "--> ", "- ", "-\n", "1. ", "> ",
     ">\n", "> - ", "> a\nb\n", "\n", " ", "\t", "\t\n", "<", "<a ", "<a b='", '<a b="<c d=\'', "<?", "<![CDATA[", "<div>\n<!--", "\\`",
-    "](", '](x "', "[^1]:\n", "|-|\n", "- - -", "* a\n", "/approve\n", "- " * 19 + "x\n", "7k2fw9c3ab ", "\r",
+    "](", '](x "', "[^1]:\n", "|-|\n", "- - -", "* a\n", "/approve\n", "- " * 19 + "x\n", "7k2fw9c3ab ", "\r", "/aprove ", "**/", "“", '"', "[a](", "[a][", "@a ", "gate ", "/yes",
 ]  # fmt: skip
 
 
@@ -167,6 +167,18 @@ def test_the_longest_comment_costs_little(part: str) -> None:
     seconds(1000)
     short = min(seconds(LONGEST // 4) for _ in range(2))
     assert seconds(LONGEST) < max(10 * short, 0.2)
+
+
+def test_empty_lines_cost_less_than_words() -> None:
+    """Some comments are hardly anything else, and nothing is to be found there."""
+
+    def seconds(body: str) -> float:
+        start = time.thread_time()
+        see(body)
+        return time.thread_time() - start
+
+    words, empty = (min(seconds(part * 32_000) for _ in range(3)) for part in ("x\n", "\n"))
+    assert empty < words / 2
 
 
 def test_nesting_and_blanks_cost_little() -> None:
