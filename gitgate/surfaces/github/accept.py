@@ -11,18 +11,20 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...core.model import Answer, Gate
+from ...core.model import Gate
 from ...errors import BadAnswer, Conflict, Failure, NotAllowed, Stale, UnknownGate, Usage
 from ...service.answering import Manner, respond
 from ...service.deadlines import judged_at
-from ...service.desk import Desk, split_person
+from ...service.desk import Desk
 from ...service.publishing import remote_of
 from ...service.reading import find_gate, open_gate
 from . import telling
 from .events import nobodys
 from .forge import Author, Comment, Forge
+from .nearly import Near
 from .posting import Board, bring_up_to_date, is_known, is_waiting, load_board, post_once
 from .replies import Said, parse, read
+from .taken import is_from, is_taken
 from .telling import Note
 from .threads import thread_of
 from .web import ForgeFailed
@@ -93,12 +95,25 @@ def weigh(case: Case) -> Accepted:
     try:
         said = parse(case.comment.body, case.asked_before)
     except BadAnswer as confusing:
-        if not case.waiting:
-            return Accepted("ignored", "no gate waits in this thread")
-        return see(case, None) or unclear(case, confusing.message)
+        return confused(case, confusing)
     if said is None or not is_meant(case.desk, said, case.asked_before):
         return Accepted("ignored", "it is no reply to a gate")
     return see(case, said) or take(case, said)
+
+
+def confused(case: Case, said: BadAnswer) -> Accepted:
+    """Its author is told; of what may be mere talk nobody hears but those who may answer."""
+    near = said if isinstance(said, Near) else None
+    waiting = case.waiting
+    meant = near.meant(waiting) if near is not None else waiting
+    if not meant:
+        return Accepted("ignored", "no gate waits in this thread")
+    if near is None:
+        return see(case, None) or unclear(case, said.message, meant)
+    if not case.forge.may_write(case.comment.author.login):
+        return Accepted("ignored", "it is no reply to a gate", stranger=True)
+    eye(case)
+    return unclear(case, said.message, meant)
 
 
 def is_meant(desk: Desk, said: Said, asked: Sequence[str]) -> bool:
@@ -110,8 +125,7 @@ def is_meant(desk: Desk, said: Said, asked: Sequence[str]) -> bool:
 
 def see(case: Case, said: Said | None) -> Accepted | None:
     """Seen at once; and refused where its author's word does not count, whatever it is: that costs one word, once."""
-    with contextlib.suppress(ForgeFailed):  # a courtesy
-        case.forge.react(case.comment, "eyes")
+    eye(case)
     if case.forge.may_write(case.comment.author.login):
         return None
     meant = spoken_of(case, said)
@@ -121,6 +135,11 @@ def see(case: Case, said: Said | None) -> Accepted | None:
     return replace(tell(case, "refused", note, "" if gate == NONE else gate), stranger=True)
 
 
+def eye(case: Case) -> None:
+    with contextlib.suppress(ForgeFailed):  # a courtesy
+        case.forge.react(case.comment, "eyes")
+
+
 def spoken_of(case: Case, said: Said | None) -> list[str]:
     """The gates of this thread that a reply may be about, so that who is told of one of them was told."""
     if said is not None and said.gate is not None:
@@ -128,8 +147,9 @@ def spoken_of(case: Case, said: Said | None) -> list[str]:
     return case.waiting or case.asked_before[-1:] or [NONE]
 
 
-def unclear(case: Case, why: str) -> Accepted:
-    return tell(case, "unclear", telling.unclear(case.comment, why, None, case.waiting))
+def unclear(case: Case, why: str, meant: Sequence[str]) -> Accepted:
+    gates = [find_gate(case.desk, gate).gate for gate in meant[:20]]
+    return tell(case, "unclear", telling.unclear(case.comment, why, gates, case.waiting))
 
 
 def take(case: Case, said: Said) -> Accepted:
@@ -142,7 +162,7 @@ def take(case: Case, said: Said) -> Accepted:
     try:
         gate = open_gate(case.desk, chosen)
     except UnknownGate as unknown:
-        return unclear(case, unknown.message)
+        return unclear(case, unknown.message, case.waiting)
     except Conflict as over:
         return tell(case, "late", telling.too_late(case.comment, over.message), chosen)
     return give(case, said, gate)
@@ -161,7 +181,7 @@ def choose(case: Case, said: Said) -> str | Accepted:
     if len(waiting) == 1:
         return waiting[0]
     if waiting:
-        return unclear(case, f"{len(waiting)} gates wait here")
+        return unclear(case, f"{len(waiting)} gates wait here, and it names none", waiting)
     last = case.asked_before[-1]
     return tell(case, "late", telling.too_late(case.comment, ending_of(case.desk, last)), last)
 
@@ -174,29 +194,6 @@ def catch_up(case: Case, gate: str) -> Accepted:
     return Accepted("again", f"gate {gate} has this reply already", gate)
 
 
-def is_taken(desk: Desk, gate: str, comment: Comment) -> bool:
-    """Whether the record has it: as an answer, or as what ended the gate."""
-    with contextlib.suppress(UnknownGate):
-        found = find_gate(desk, gate).gate
-        return answered_by(found, comment) or ended_by(found, comment)
-    return False
-
-
-def ended_by(gate: Gate, comment: Comment) -> bool:
-    return gate.closing is not None and f"({comment.url})" in gate.closing.text
-
-
-def answered_by(gate: Gate, comment: Comment) -> bool:
-    """Whether this comment is in the record: counted, as a vote, or late."""
-    events = [entry.event for entry in gate.history]
-    return any(isinstance(said, Answer) and is_from(said, comment) for said in events)
-
-
-def is_from(said: Answer, comment: Comment) -> bool:
-    """Comments on commits are counted by themselves, so the same number may be another one's elsewhere."""
-    return (said.evidence.get("comment"), said.evidence.get("commit", "")) == (comment.number, comment.commit)
-
-
 def give(case: Case, said: Said, gate: Gate) -> Accepted:
     """Say it to the gate; whatever is wrong with it is told to its author."""
     comment = case.comment
@@ -207,7 +204,7 @@ def give(case: Case, said: Said, gate: Gate) -> Accepted:
         )
     except Usage as unfit:  # what no answer, or no document, can be
         why = unfit.message.removeprefix("answer: ")
-        return tell(case, "unclear", telling.unclear(comment, why, gate, case.waiting), gate.id)
+        return tell(case, "unclear", telling.unclear(comment, why, [gate], case.waiting), gate.id)
     except Stale as stale:
         return tell(case, "stale", telling.changed(comment, stale.message), gate.id)
     except NotAllowed as forbidden:
@@ -306,14 +303,9 @@ def person_of(forge: Forge, author: Author) -> str:
 
 
 def ending_of(desk: Desk, gate: str) -> str:
-    try:
-        found = find_gate(desk, gate).gate
-    except Failure:
-        return f"gate {gate} is over"
-    if found.answer is not None:
-        by = split_person(found.answer.answer.by) or "a default"
-        return f"{by} was first, at {found.answer.answer.at}"
-    return f"gate {gate} is {found.state}"
+    with contextlib.suppress(Failure):
+        return telling.ending(find_gate(desk, gate).gate)
+    return f"gate {gate} is over"
 
 
 def tell(case: Case, outcome: str, note: Note, gate: str = "") -> Accepted:

@@ -11,19 +11,24 @@ from ...service.desk import Desk
 from ...service.listing import summaries
 from ...service.reading import find_gate
 from . import telling
-from .accept import Accepted, accept_comment, is_meant, is_taken, shown_before
+from .accept import Accepted, accept_comment, is_meant, shown_before
 from .events import nobodys
 from .forge import Comment, Forge
+from .nearly import Near
 from .posting import Board, is_waiting, load_board
 from .refusals import final
 from .replies import may_answer, parse
+from .taken import is_taken
 from .threads import thread_of
 from .web import ForgeFailed
 
 
 def missed(desk: Desk, board: Board) -> list[Comment]:
     """Comments of people that may be replies to what was asked here, and that nothing was said to yet."""
-    return [comment for comment in board.comments if is_missed(desk, board, comment)]
+    found = [comment for comment in board.comments if is_missed(desk, board, comment)]
+    return sorted(
+        found, key=lambda one: is_near(one, board)
+    )  # last, so that a stranger's real reply is heard
 
 
 def is_missed(desk: Desk, board: Board, comment: Comment) -> bool:
@@ -32,11 +37,22 @@ def is_missed(desk: Desk, board: Board, comment: Comment) -> bool:
     asked = shown_before(board, comment)
     try:
         said = parse(comment.body, asked)
+    except Near as talk:
+        return bool(talk.meant([gate for gate in asked if is_waiting(desk, gate)]))
     except BadAnswer:  # several at once, which a gate that waits no more has no word for
         return any(is_waiting(desk, gate) for gate in asked)
     if said is None or not is_meant(desk, said, asked):
         return False
     return not any(is_known(desk, gate, comment) for gate in {*board.marks, said.gate or ""} if gate)
+
+
+def is_near(comment: Comment, board: Board) -> bool:
+    """Whether it may be a reply, and mere talk: then a stranger hears nothing of it."""
+    try:
+        parse(comment.body, shown_before(board, comment))
+    except BadAnswer as unclear:
+        return isinstance(unclear, Near)
+    return False
 
 
 def missed_elsewhere(desk: Desk, board: Board, waiting: Collection[str]) -> list[Comment]:

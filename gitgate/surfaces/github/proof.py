@@ -13,11 +13,12 @@ from ...errors import BadAnswer, UnknownGate
 from ...service.desk import Desk
 from ...service.reading import find_gate
 from . import telling
-from .accept import answered_by, evidence_of, person_of, shown_before
+from .accept import evidence_of, person_of, shown_before
 from .events import Dispatched
 from .forge import Comment, Forge
 from .posting import Board, load_board
 from .replies import parse, read
+from .taken import answered_by
 
 WORDS = {"at": "time"}  # of evidence, where its own name is none
 CLOCKS = 300  # seconds by which those of a forge and of whoever hears it may differ

@@ -8,17 +8,21 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
-from ...core.answers import Given, lines_of
+from ...core.answers import Given, lines_of, read_answer
 from ...core.ids import ALPHABET, LENGTH, is_prefix
 from ...core.model import Gate, Question
 from ...errors import BadAnswer
+from . import nearly
+from .nearly import VERBS
 from .picking import answered, labelled, picked, several_answered, several_picked
 from .shown import Row, see
 
-VERBS = ("answer", "approve", "reject", "choose", "stop")
-# Letters that only look alike are no command and no name: without regard to case for these alone. Blanks may be any.
-COMMAND = re.compile(rf" {{0,3}}/((?ai:{'|'.join(VERBS)}))(?=\s|$)[ \t]*(.*)")
+# Letters that only look alike are no command and no name: without regard to case for these alone. Blanks may be any. What people
+# put right behind a word is no part of it, where no word of an answer could begin so; a question mark makes it none.
+SURELY = r"(?=(?ai:approve|reject|stop)|(?ai:answer|choose)(?:\s|:|$))"
+COMMAND = re.compile(rf" {{0,3}}/{SURELY}((?ai:{'|'.join(VERBS)}))(?:[,.;:]|!{{1,3}})?(?=\s|$)[ \t]*(.*)")
 NAMED = re.compile(rf"(?ai:(?<![a-z0-9])([{ALPHABET}]{{{LENGTH}}})(?![a-z0-9]))")
 BEGINS = re.compile(rf"\s*(?:(?ai:gate)\s+)?[`*]*((?ai:[{ALPHABET}]{{{LENGTH}}}))[`*]*\s*:\s*")
 SEVERAL = 4  # so many letters of an id name one of several gates
@@ -49,26 +53,40 @@ class Lines:
         return "\n".join(row.text for row in self.own).strip()
 
     @property
+    def sure(self) -> list[str]:
+        """The lines that are certainly their author's own words, without code."""
+        return [row.bare for row in self.own if not (row.code or row.unsure)]
+
+    @property
     def first(self) -> Row | None:
         return next((row for row in self.own if row.text.strip()), None)
 
 
 def may_answer(body: str) -> bool:
     """Whether it is worth asking the forge about this comment: a cheap look, by which nothing is decided."""
+    if (
+        not (nearly.HINT.search(body) or NAMED.search(body)) and "<!--" not in body
+    ):  # which cuts a name in two
+        return False
     lines = split(body)
     if any(command_of(row) for row in lines.own):
         return True
-    return bool(BEGINS.match(lines.text)) or (bool(lines.text) and NAMED.search(lines.quoted) is not None)
+    if BEGINS.match(lines.text) or (lines.text and NAMED.search(lines.quoted)):
+        return True
+    return not body.startswith(nearly.OURS) and nearly.may_be_near(lines.sure)
 
 
 def parse(body: str, gates: Sequence[str]) -> Said | None:
-    """What the comment says to one of `gates` (those of its thread), or None when it is only talk."""
+    """What the comment says to one of `gates` (those of its thread), or None when it is only talk; what is neither is refused."""
     lines = split(body)
     found = [(place, command) for place, row in enumerate(lines.own) if (command := command_of(row))]
     if len(found) > 1:
         raise BadAnswer("a comment holds one reply; this one has several")
     if not found:
-        return plain_reply(lines, gates)
+        said = plain_reply(lines, gates)
+        if said is None and not body.startswith(nearly.OURS):
+            nearly.check(lines.sure, gates)
+        return said
     place, command = found[0]
     row, *below = lines.own[place:]
     check_seen([row, *below], row.unsure)
@@ -82,6 +100,7 @@ def command_of(row: Row) -> re.Match[str] | None:
     return None if row.code else COMMAND.match(row.text if row.unsure else row.bare)
 
 
+@lru_cache(maxsize=4)  # the same comment is asked about several times in a row
 def split(body: str) -> Lines:
     rows = see(body)
     own = tuple(row for row in rows if not row.quoted)
@@ -137,13 +156,29 @@ def quoted_gate(lines: Lines, gates: Sequence[str]) -> str | None:
 def read(said: Said, gate: Gate) -> tuple[Given, str]:
     """The reply as an answer to this gate, and the note beside it; whether it fits is checked when it is given."""
     if said.verb in ("approve", "reject"):
-        return Given(approve=said.verb == "approve"), said.text
+        return yes_or_no(said, gate.opened.questions), said.text
     questions = gate.opened.questions
     if len(questions) > 1:
         if said.verb == "choose":
-            raise BadAnswer(f"this gate has {len(questions)} questions, and each needs its answer")
+            raise BadAnswer(each_of(questions))
         return several(said.text, questions), ""
     return choose(said.text, questions[0]) if said.verb == "choose" else (answer(said.text, questions[0]), "")
+
+
+def yes_or_no(said: Said, questions: Sequence[Question]) -> Given:
+    """What does not fit is refused here, in the words of replies."""
+    given = Given(approve=said.verb == "approve")
+    try:
+        read_answer(questions, given)
+    except BadAnswer as unfit:
+        if len(questions) > 1:
+            raise BadAnswer(each_of(questions)) from unfit
+        raise BadAnswer(f"/{said.verb} is for approvals; this is a {questions[0].kind} question") from unfit
+    return given
+
+
+def each_of(questions: Sequence[Question]) -> str:
+    return f"this gate has {len(questions)} questions, and each needs its answer"
 
 
 def several(text: str, questions: Sequence[Question]) -> Given:
@@ -166,7 +201,9 @@ def choose(text: str, question: Question) -> tuple[Given, str]:
     """A number or a label; what stands on further lines is a note."""
     first, _, note = text.partition("\n")
     if question.kind not in ("choice", "choices"):
-        raise BadAnswer(f"/choose is for questions with options; this is a {question.kind} question")
+        raise BadAnswer(
+            f"/choose is for questions with options; this is {'an approval' if question.kind == 'approval' else f'a {question.kind} question'}"
+        )
     words = first.strip()
     if not words:
         return Given(text=""), note.strip()

@@ -61,21 +61,30 @@ def edited(comment: Comment) -> Note:
     return Note(about(comment), f"{who(comment)}: {words}")
 
 
-def unclear(comment: Comment, why: str, gate: Gate | None, waiting: Sequence[str] = ()) -> Note:
-    """What was not understood, and what would be."""
+def unclear(comment: Comment, why: str, gates: Sequence[Gate], waiting: Sequence[str] = ()) -> Note:
+    """What was not understood, and what would be: every way to answer the gate that it was about, or one for each of several."""
     lines = [f"{who(comment)}: this could not be taken as an answer: {span(why, 300)}"]
-    if gate is not None:
-        named = "" if list(waiting) == [gate.id] else gate.id
-        ways = "\n".join(examples(gate, named, waiting))
-        lines.append("What would be:\n\n" + block(ways, 2000, fold=False))
-    elif waiting:
-        several = "\n".join(f"/answer {one} …" for one in waiting[:20])
-        lines.append("Please name the gate that you mean:\n\n" + block(several, 2000, fold=False))
+    if gates:
+        lines.append("One of these would be:\n\n" + block("\n".join(ways(gates, waiting)), 2000, fold=False))
     return Note(about(comment), "\n\n".join(lines))
+
+
+def ways(gates: Sequence[Gate], waiting: Sequence[str]) -> list[str]:
+    if len(gates) == 1:
+        return examples(gates[0], "" if list(waiting) == [gates[0].id] else gates[0].id, waiting)
+    return [next(iter(examples(gate, gate.id, waiting)), f"/answer {gate.id} …") for gate in gates]
 
 
 def too_late(comment: Comment, why: str) -> Note:
     return Note(about(comment), f"{who(comment)}: this came too late and has no effect: {span(why, 300)}")
+
+
+def ending(gate: Gate) -> str:
+    """Why it waits no more."""
+    if gate.answer is not None:
+        by = gate.answer.answer.by.partition(" <")[0] or "a default"
+        return f"{by} was first, at {gate.answer.answer.at}"
+    return f"gate {gate.id} is {gate.state}"
 
 
 def changed(comment: Comment, why: str) -> Note:

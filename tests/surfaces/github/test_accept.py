@@ -156,13 +156,69 @@ def test_what_cannot_be_understood_is_told_with_an_example(team: Team) -> None:
     assert list(team.gate(gate)["answer"]["values"].values()) == ["SQLite"]
 
 
+@pytest.mark.parametrize(
+    "body", ["/approved", "LGTM /approve", "/approve?", "/approve\n/reject", "<div>\n/approve\n</div>"]
+)
+def test_what_is_almost_a_reply_is_told_what_would_be(team: Team, body: str) -> None:
+    """Every way to answer the gate that waits, ready to copy; seen, told once, also by sweeps; and nothing is recorded."""
+    gate = team.ask("Deploy?", "--type", "approval")
+    comment = team.forge.write(THREAD, "ada", body)
+    for outcome in ("unclear", "unclear"):
+        assert team.hear(comment).json["outcome"] == outcome
+    assert team.cli.quick("github", "sweep", "--json", cwd=team.job().path, code=0).json["accepted"] == []
+    (told,) = team.told()
+    for way in ("\n/approve\n", "\n/reject why not\n", "\n/stop why"):
+        assert way in told
+    assert "name the gate" not in told
+    assert team.posts() == 2
+    assert ("one reply" in told) is ("/reject" in body)
+    assert team.gate(gate)["state"] == "awaiting"
+    assert team.reply("/Approve, looks good.")["outcome"] == "answered"
+    assert team.gate(gate)["answer"]["note"] == "looks good."
+    assert team.reply(body)["outcome"] == "ignored"  # nothing waits any more
+
+
+def test_a_sweep_hears_what_is_almost_a_reply(team: Team) -> None:
+    """No event told of it; a stranger's costs no word, and hides no real reply of theirs."""
+    team.ask("Deploy?", "--type", "approval")
+    for login, body in (("eve", "/approved"), ("eve", "/approve"), ("ada", "LGTM /approve")):
+        team.forge.write(THREAD, login, body)
+    said = team.cli.quick("github", "sweep", "--json", cwd=team.job().path, code=0).json
+    assert sorted(one["outcome"] for one in said["accepted"]) == ["refused", "unclear"]
+    assert len(team.told()) == 2
+    said = team.cli.quick("github", "sweep", "--json", cwd=team.job().path, code=0).json
+    assert said["accepted"] == []
+    assert len(team.told()) == 2
+
+
+def test_a_command_that_does_not_fit_is_told_in_the_words_of_replies(team: Team) -> None:
+    """Not in a terminal's flags."""
+    team.ask("Which?", "-o", "Postgres", "-o", "SQLite")
+    assert team.reply("/approve")["outcome"] == "unclear"
+    assert "/approve is for approvals" in team.told()[0]
+    assert "\n/choose 1\n" in team.told()[0]
+    assert "--approve" not in team.told()[0]
+
+
+def test_whoever_may_not_answer_hears_nothing_of_what_may_be_talk(team: Team) -> None:
+    """No word and no eye for an outsider, and no question to the forge about a program."""
+    team.ask("Deploy?", "--type", "approval")
+    for body in ("/approved", "LGTM /approve"):
+        assert team.reply(body, "eve")["outcome"] == "ignored"
+    team.forge.join("helper[bot]", "Bot", "write")
+    before = len(team.forge.asked)
+    team.reply("/approved", "helper[bot]")
+    assert len(team.forge.asked) == before
+    assert (team.told(), team.forge.reactions, team.posts()) == ([], [], 1)
+
+
 def test_with_several_gates_the_reply_names_one(team: Team) -> None:
     """Without a name nobody can tell which is meant."""
     first, second = team.ask("Which?"), team.ask("Deploy?", "--type", "approval")
     assert f"/approve {second}" in team.shown(second)
     assert team.reply("/approve")["outcome"] == "unclear"
-    assert first in team.told()[0]
-    assert second in team.told()[0]
+    assert f"\n/answer {first} your words\n" in team.told()[0]
+    assert f"\n/approve {second}\n" in team.told()[0]
     assert team.reply(f"/approve {second.upper()} all good")["gate"] == second
     assert team.gate(second)["answer"]["note"] == "all good"
     assert team.reply("/answer Postgres")["gate"] == first
@@ -202,7 +258,8 @@ def test_talk_is_left_alone(team: Team) -> None:
     """A thread is for talking, too: no reaction, no reply, no request."""
     team.ask("Which?")
     before = len(team.forge.asked)
-    assert team.reply("I like Postgres. /answer is how one would say it.")["outcome"] == "ignored"
+    for body in ("I like Postgres. Is it in src/answer?", "/lgtm", "see `/answer x`"):
+        assert team.reply(body)["outcome"] == "ignored"
     assert len(team.forge.asked) == before
     assert team.told() == []
 

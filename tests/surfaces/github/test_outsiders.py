@@ -67,7 +67,7 @@ def test_whoever_may_write_is_seen_at_once(team: Team) -> None:
 def test_talk_costs_no_request_whoever_wrote_it(team: Team) -> None:
     """An event may say something else than the comment does; then that is the only request."""
     team.ask("Which?")
-    comment = team.forge.write(THREAD, "eve", "I would say /approve, a statement of management")
+    comment = team.forge.write(THREAD, "eve", "I would say that it is fine, a statement of management")
     before = len(team.forge.asked)
     assert team.hear({**comment, "body": "/approve"}).json["outcome"] == "ignored"
     assert len(team.forge.asked) == before + 1

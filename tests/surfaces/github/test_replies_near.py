@@ -1,0 +1,165 @@
+"""What is almost a reply: counted where it can mean nothing else, told where it may be meant as one, and left alone as talk."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gitgate.core.fold import begin
+from gitgate.core.model import Asker, Entry, Gate, Opened, Option, Question, Work
+from gitgate.errors import BadAnswer
+from gitgate.surfaces.github.nearly import Near
+from gitgate.surfaces.github.replies import Said, may_answer, parse, read, split
+
+ONE, TWO = "7k2fw9c3ab", "beef23cdez"
+
+
+def gate_of(*questions: Question) -> Gate:
+    opened = Opened(
+        "title", questions, Asker("agent", "2026-01-01T00:00:00Z"), Work(None, None, None), "nonce"
+    )
+    return begin(ONE, Entry("a" * 40, "opened", opened), opened)
+
+
+# commands
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("/approve, looks good", Said("approve", "looks good")),
+        ("/Approve.", Said("approve", "")),
+        ("/approve!", Said("approve", "")),
+        ("/approve!!! ship it", Said("approve", "ship it")),
+        ("/approve;\nlater more", Said("approve", "later more")),
+        ("/reject: too risky", Said("reject", "too risky")),
+        ("/stop.", Said("stop", "")),
+        ("/stop: we do it differently", Said("stop", "we do it differently")),
+        ("/answer: x", Said("answer", "x")),
+        ("/answer:\nx: y", Said("answer", "x: y")),
+        ("/answer: : x", Said("answer", ": x")),
+        ("/choose: 2", Said("choose", "2")),
+        (f"/approve, {ONE} fine", Said("approve", "fine", ONE)),
+    ],
+)
+def test_punctuation_behind_a_command_is_no_part_of_it(body: str, said: Said) -> None:
+    """Where no word of an answer could begin so; before a word that is one, a colon alone."""
+    assert parse(body, [ONE]) == said
+    assert may_answer(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "/approve?", "/approve? or not", "/approve...", "/approve…", "/approve,looks good", "/answer, x", "/answer. x", "/choose, 2",
+        "/choose! 2", "/answer:x", "/reject?!", "/approved", "/Aprove", "/approv", "/appprove", "/apporve", "/accept", "/rejected", "/anwser x",
+        "/chose 2", "/stopped", "/yes", "LGTM /approve", "LGTM\n\nand so I /approve it", "Great. /approve, thanks", "LGTM /aproved",
+        "@bot /approve", "@bot, /accept", "- /approve", "# /approve", "**/approve**", "I like it. /answer is how one would say it.",
+    ],
+)  # fmt: skip
+def test_what_is_near_a_command_is_told_and_is_none(body: str) -> None:
+    """A slip, a question, another word for it, or one within a line."""
+    assert may_answer(body)
+    for gates in ([ONE], [ONE, TWO]):
+        with pytest.raises(Near) as told:
+            parse(body, gates)
+        assert told.value.meant(gates) == gates
+        assert told.value.meant([]) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "/approve/it", "/answer.md", "see /answer.md", "see /approve/ there", "src/approve", "https://example.org/approve", "cd /usr/answer",
+        "/retest", "/lgtm", "/assign @ada", "/hold", "/close", "/ok-to-test", "/react", "/approve-it", "/approve_it", "/approve=1", "/prove\u00eb",
+        "`/approved`", "use `LGTM /approve`", "> LGTM /approve", "    /approved", "```\n/approved\n```", "<!-- /approved -->",
+        'write "ok /approve" there', "write “ok /approve” there", "[LGTM /approve](https://example.org)", "GET /answer gives 404",
+        "the /answers endpoint", "the /select route", "<details>\n\n/approved\n\n</details>", "a /b /c /d", "and/or",
+    ],
+)  # fmt: skip
+def test_paths_and_others_commands_stay_talk(body: str) -> None:
+    """As do code and what somebody else said."""
+    assert parse(body, [ONE]) is None
+    assert not may_answer(body)
+
+
+def test_a_real_reply_counts_beside_what_is_near_one() -> None:
+    """Whoever says it rightly is heard."""
+    assert parse("/approve\n\nI tried /approved before", [ONE]) == Said("approve", "I tried /approved before")
+    assert parse(f"{ONE}: as with /approved", [ONE]) == Said("answer", "as with /approved", ONE)
+
+
+def test_our_own_words_are_near_nothing() -> None:
+    """They name gates, and may stand there in the name of a person whose token we have."""
+    body = f"<!-- gitgate told=c1 -->\nthis counts for gate **{ONE}**: /approved"
+    assert parse(body, [ONE]) is None
+    assert not may_answer(body)
+
+
+@pytest.mark.parametrize(
+    ("said", "question", "words"),
+    [
+        (Said("approve", ""), Question("db", "Which?", "choice", (Option("a"), Option("b"))), "/approve is for approvals; this is a choice"),
+        (Said("reject", "no"), Question("t", "What?", "text"), "/reject is for approvals; this is a text question"),
+        (Said("choose", "1"), Question("ok", "Go?", "approval"), "/choose is for questions with options; this is an approval"),
+    ],
+)  # fmt: skip
+def test_a_command_that_does_not_fit_is_told_in_the_words_of_replies(
+    said: Said, question: Question, words: str
+) -> None:
+    """A terminal's flags are nothing to whoever writes a comment."""
+    with pytest.raises(BadAnswer, match=words) as told:
+        read(said, gate_of(question))
+    assert "--" not in told.value.message
+    with pytest.raises(BadAnswer, match="2 questions, and each needs its answer"):
+        read(said, gate_of(question, Question("more", "More?", "text")))
+
+
+def test_a_command_within_a_line_is_about_the_gate_that_it_names() -> None:
+    """Of several that wait."""
+    with pytest.raises(Near) as told:
+        parse(f"LGTM /approve {TWO}", [ONE, TWO])
+    assert told.value.meant([ONE, TWO]) == [TWO]
+
+
+@given(st.lists(st.sampled_from([ONE, TWO, "/approve", "/approved", "/aprove", "LGTM", "@bot", "\n", ":", ",", "?", "!", ".", " ", " ", "`", "(", ")", '"']), max_size=14))  # fmt: skip
+def test_only_a_command_or_a_name_with_its_colon_is_an_answer(parts: list[str]) -> None:
+    """Whatever else may be meant as one is unclear at the most; and whatever is told was worth asking about."""
+    body = "".join(parts)
+    try:
+        said = parse(body, [ONE, TWO])
+    except BadAnswer:
+        assert may_answer(body)
+        return
+    if said is not None:
+        begins = [line.lstrip(" ") for line in body.split("\n")]
+        plain = body.lstrip(" \n`").startswith((ONE, TWO)) and ":" in body
+        assert plain or any(
+            line.startswith("/approve") and not line.startswith("/approved") for line in begins
+        )
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["/aprove ", "/x ", "**/", "“", '"', "[a](", "[a][", "[", "@a ", "- ", "gate ", "for ", "(", ONE, f"{ONE} ", f"{ONE}*", "/yes", "GET /x "],
+)  # fmt: skip
+def test_the_longest_line_costs_little(part: str) -> None:
+    """Four times as much takes about four times as long, whatever is repeated, on one line or below each other."""
+    for end in ("", "\n"):
+
+        def seconds(length: int, end: str = end) -> float:
+            body = ("x " + (part + end) * (length // len(part + end) + 1))[:length]
+            split.cache_clear()
+            start = time.thread_time()
+            may_answer(body)
+            with contextlib.suppress(BadAnswer):
+                parse(body, [TWO])
+            return time.thread_time() - start
+
+        seconds(1000)
+        short = min(seconds(16_384) for _ in range(2))
+        assert seconds(65_536) < max(10 * short, 0.3)
