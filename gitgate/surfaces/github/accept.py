@@ -113,7 +113,11 @@ def confused(case: Case, said: BadAnswer) -> Accepted:
     if not case.forge.may_write(case.comment.author.login):
         return Accepted("ignored", "it is no reply to a gate", stranger=True)
     eye(case)
-    return unclear(case, said.message, meant)
+    if near.command:
+        return unclear(case, said.message, meant)
+    return tell(
+        case, "unclear", telling.hint(case.comment, find_gate(case.desk, meant[0]).gate, waiting), meant[0]
+    )
 
 
 def is_meant(desk: Desk, said: Said, asked: Sequence[str]) -> bool:

@@ -38,7 +38,8 @@ def is_missed(desk: Desk, board: Board, comment: Comment) -> bool:
     try:
         said = parse(comment.body, asked)
     except Near as talk:
-        return bool(talk.meant([gate for gate in asked if is_waiting(desk, gate)]))
+        about = talk.meant([gate for gate in asked if is_waiting(desk, gate)])
+        return bool(about) and (talk.command or not telling.was_hinted(comment, about[0], board.own))
     except BadAnswer:  # several at once, which a gate that waits no more has no word for
         return any(is_waiting(desk, gate) for gate in asked)
     if said is None or not is_meant(desk, said, asked):

@@ -23,8 +23,12 @@ METHOD = re.compile(r"\b(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)\s{1,3}$")  # 
 ANOTHERS = re.compile(r'"[^"\n]*"|“[^“”\n]*”|\[[^\[\]\n]*\](?:\([^()\n]*\)|\[[^\[\]\n]*\])')
 NAME = rf"(?ai:([{ALPHABET}]{{{LENGTH}}}))"
 BEFORE, BEHIND = r"(?<![^\s(*_,;:–—])(?<!\]\()", r"(?=[*_),;:.!?–—]{0,6}(?:\s|$))"
-HINT = re.compile("/")
+HINT = re.compile(f"/|{NAME}")
 MENTION = re.compile(f"{BEFORE}{NAME}{BEHIND}")
+# One without a digit might be any word of that length, unless it stands where people write names.
+NAMING = re.compile(
+    rf"(?:^\s*+|(?ai:\b(?:gate|for))\s++)[(*_]{{0,4}}{NAME}{BEHIND}|{BEFORE}{NAME}[*_)]{{0,4}}:"
+)
 OTHER_WORDS = frozenset(
     "accept accepted agree agreed confirm confirmed yes ok okay no deny denied decline declined refuse refused disapprove "
     "choice select pick reply respond response".split()
@@ -37,16 +41,17 @@ LONG = ("answer", "approve", "reject", "choose", "approved", "rejected", "answer
 
 
 class Near(BadAnswer):
-    """It may be a reply, and mere talk. `names`: the gates that it speaks of."""
+    """It may be a reply, and mere talk. `names`: the gates that it speaks of; `command`: it has more of a reply than that."""
 
-    def __init__(self, why: str, names: Sequence[str]) -> None:
+    def __init__(self, why: str, names: Sequence[str], *, command: bool) -> None:
         super().__init__(why)
         self.names = tuple(names)
+        self.command = command
 
     def meant(self, waiting: Sequence[str]) -> list[str]:
         """Of the gates that wait those that it may be about."""
         found = [name for name in self.names if name in waiting]
-        return found or list(waiting)
+        return found or (list(waiting) if self.command else [])
 
 
 def check(lines: Iterable[str], gates: Collection[str]) -> None:
@@ -55,18 +60,24 @@ def check(lines: Iterable[str], gates: Collection[str]) -> None:
     found = (name for line in words for name in map(str.lower, MENTION.findall(line)) if name in gates)
     names = list(dict.fromkeys(found))
     wrong = next(filter(None, map(near_command, words)), "")
-    if wrong:
-        raise Near(wrong, names)
+    if wrong or names:
+        why = wrong or f"it names gate {names[0]}, and may be mere talk about it"
+        raise Near(why, names, command=bool(wrong))
 
 
 def may_be_near(lines: Iterable[str]) -> bool:
     """Whether it is worth asking which gates there are."""
-    return any(near_command(line) for line in own_words(lines))
+    return any(near_command(line) or is_naming(line) for line in own_words(lines))
 
 
 def own_words(lines: Iterable[str]) -> Iterator[str]:
     """Of the lines in which there is anything to find: most have nothing."""
     return (ANOTHERS.sub("“”", line) for line in lines if HINT.search(line))
+
+
+def is_naming(line: str) -> bool:
+    numbered = any(not name.isalpha() for name in MENTION.findall(line))
+    return numbered or NAMING.search(line) is not None
 
 
 def near_command(line: str) -> str:

@@ -64,9 +64,7 @@ class Lines:
 
 def may_answer(body: str) -> bool:
     """Whether it is worth asking the forge about this comment: a cheap look, by which nothing is decided."""
-    if (
-        not (nearly.HINT.search(body) or NAMED.search(body)) and "<!--" not in body
-    ):  # which cuts a name in two
+    if not nearly.HINT.search(body) and "<!--" not in body:  # what such a comment cuts in two is seen as one
         return False
     lines = split(body)
     if any(command_of(row) for row in lines.own):

@@ -35,6 +35,14 @@ def counted(comment: Comment) -> str:
     return f"<!-- gitgate told=c{comment.number} counted -->"
 
 
+def hinted(comment: Comment, gate: str) -> str:
+    return f"<!-- gitgate told=h{comment.author.number} gate={gate} -->"
+
+
+def was_hinted(comment: Comment, gate: str, ours: Sequence[Comment]) -> bool:
+    return any(said.body.startswith(hinted(comment, gate)) for said in ours)
+
+
 def was_told(comment: Comment, ours: Sequence[Comment]) -> bool:
     """Whether one of ours is about this comment, or told its author after it that their word does not count."""
     return any(
@@ -73,6 +81,16 @@ def ways(gates: Sequence[Gate], waiting: Sequence[str]) -> list[str]:
     if len(gates) == 1:
         return examples(gates[0], "" if list(waiting) == [gates[0].id] else gates[0].id, waiting)
     return [next(iter(examples(gate, gate.id, waiting)), f"/answer {gate.id} …") for gate in gates]
+
+
+def hint(comment: Comment, gate: Gate, waiting: Sequence[str]) -> Note:
+    """What names a gate and may be talk about it. Once for each person and gate: threads are for talking."""
+    return Note(
+        hinted(comment, gate.id),
+        f"{who(comment)}: this names gate **{gate.id}**, and nobody can tell whether it was to be its answer. "
+        f"An answer begins with `{gate.id}:`, or is one of these:\n\n"
+        + block("\n".join(examples(gate, gate.id, waiting)), 2000, fold=False),
+    )
 
 
 def too_late(comment: Comment, why: str) -> Note:

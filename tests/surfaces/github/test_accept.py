@@ -200,10 +200,32 @@ def test_a_command_that_does_not_fit_is_told_in_the_words_of_replies(team: Team)
     assert "--approve" not in team.told()[0]
 
 
+WITH_A_NAME = ["for {}: use Postgres", "use Postgres (gate {})", "{} Postgres", "gate **{}** looks odd"]
+
+
+@pytest.mark.parametrize("body", WITH_A_NAME)
+def test_who_names_a_gate_is_told_once_how_to_answer_it(team: Team, body: str) -> None:
+    """It may be talk about it: it is no answer, and the next comment of the same person that names it costs no word."""
+    gate, other = team.ask("Which?"), team.ask("Why?")
+    assert team.reply(body.format(gate))["outcome"] == "unclear"
+    (told,) = team.told()
+    assert f"`{gate}:`" in told
+    assert f"\n/answer {gate} your words\n" in told
+    team.reply(f"and {body.format(gate)}")
+    team.cli.quick("github", "sweep", cwd=team.job().path, code=0)
+    assert len(team.told()) == 1
+    team.reply(body.format(other))
+    assert len(team.told()) == 2
+    assert {team.gate(one)["state"] for one in (gate, other)} == {"awaiting"}
+    assert team.reply(f"gate {gate}: Postgres")["outcome"] == "answered"
+    assert team.reply(body.format(gate), "grace")["outcome"] == "ignored"  # it waits no more
+    assert len(team.told()) == 2
+
+
 def test_whoever_may_not_answer_hears_nothing_of_what_may_be_talk(team: Team) -> None:
     """No word and no eye for an outsider, and no question to the forge about a program."""
-    team.ask("Deploy?", "--type", "approval")
-    for body in ("/approved", "LGTM /approve"):
+    gate = team.ask("Deploy?", "--type", "approval")
+    for body in ("/approved", "LGTM /approve", *(words.format(gate) for words in WITH_A_NAME)):
         assert team.reply(body, "eve")["outcome"] == "ignored"
     team.forge.join("helper[bot]", "Bot", "write")
     before = len(team.forge.asked)

@@ -16,6 +16,7 @@ from gitgate.surfaces.github.nearly import Near
 from gitgate.surfaces.github.replies import Said, may_answer, parse, read, split
 
 ONE, TWO = "7k2fw9c3ab", "beef23cdez"
+LETTERS = "thanksabcd"  # a name without a digit
 
 
 def gate_of(*questions: Question) -> Gate:
@@ -67,6 +68,7 @@ def test_what_is_near_a_command_is_told_and_is_none(body: str) -> None:
     for gates in ([ONE], [ONE, TWO]):
         with pytest.raises(Near) as told:
             parse(body, gates)
+        assert told.value.command
         assert told.value.meant(gates) == gates
         assert told.value.meant([]) == []
 
@@ -119,10 +121,63 @@ def test_a_command_that_does_not_fit_is_told_in_the_words_of_replies(
         read(said, gate_of(question, Question("more", "More?", "text")))
 
 
+# names
+
+
+@pytest.mark.parametrize("name", [ONE, ONE.upper()])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for {}: use Postgres", "use Postgres (gate {})", "{} Postgres", "gate {} Postgres", "gate **{}** looks odd", "use Postgres ({}).",
+        "{}, Postgres", "{} - yes", "see {}", "Postgres\nfor {}", "Postgres for _{}_!",
+    ],
+)  # fmt: skip
+def test_a_name_without_a_colon_may_be_talk(body: str, name: str) -> None:
+    """It is no answer, and its author can be told how to write one; of the gates that wait."""
+    words = body.format(name)
+    assert may_answer(words)
+    with pytest.raises(Near, match=ONE) as told:
+        parse(words, [TWO, ONE])
+    assert not told.value.command
+    assert told.value.meant([TWO, ONE]) == [ONE]
+    assert told.value.meant([TWO]) == []
+    assert parse(words, [TWO]) is None
+
+
+def test_a_name_and_a_colon_is_the_answer_with_the_word_gate_or_without() -> None:
+    """What counted goes on counting."""
+    for body in (f"gate {ONE}: Postgres", f"{ONE}: Postgres"):
+        assert parse(body, [ONE]) == Said("answer", "Postgres", ONE)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "> {}", "`{}` Postgres", "(gate `{}`)", "see https://example.org/{}", "refs/hitl/open/{}", "[x]({})", "[gate {}](https://example.org)",
+        "[gate {}][x]", "{}.md", "x{} y", "{}x y", "gate-{}/x", "#{} x", 'it said "gate {} waits"', "    {} x", "<!-- {} --> x", "<b title='{}'>x</b>",
+    ],
+)  # fmt: skip
+def test_a_name_in_a_quote_code_or_link_is_talk(body: str) -> None:
+    """As is one that is part of something else."""
+    assert parse(body.format(ONE), [ONE]) is None
+
+
+@pytest.mark.parametrize(
+    "body", ["for {}: Postgres", "use Postgres (gate {})", "{} Postgres", "gate **{}** x"]
+)
+def test_a_name_that_could_be_a_word_is_looked_at_where_names_stand(body: str) -> None:
+    """And nowhere else: the forge is not asked about every word of ten letters."""
+    assert may_answer(body.format(LETTERS))
+    with pytest.raises(Near):
+        parse(body.format(LETTERS), [LETTERS])
+    assert not may_answer(f"I say {LETTERS} to that")
+
+
 def test_a_command_within_a_line_is_about_the_gate_that_it_names() -> None:
     """Of several that wait."""
     with pytest.raises(Near) as told:
         parse(f"LGTM /approve {TWO}", [ONE, TWO])
+    assert told.value.command
     assert told.value.meant([ONE, TWO]) == [TWO]
 
 
