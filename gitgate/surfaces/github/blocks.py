@@ -59,6 +59,10 @@ class Reader:
     def read(self, text: str) -> Line:
         if not text and self.leaf == "blank":  # nothing changes: some comments are nothing else
             return Line(text, self.group, "blank")
+        if not self.open and self.leaf in ("words", "blank", "") and text[:1].isalpha():
+            self.group += self.leaf != "words"  # a letter begins nothing else, and most lines begin with one
+            self.leaf, self.defines = "words", self.defines and self.leaf == "words"
+            return Line(text, self.group, "words")
         line = text.expandtabs(4)
         place, kept = self.match(line)
         self.fresh = False

@@ -60,8 +60,10 @@ def see(body: str) -> list[Row]:
         found = READ.get(block[0].how, as_it_stands)(text)
         lost = lost or any(line.deep for line in block) or found.torn
         for row in lay_out(block, text, found):
-            rows.append(row._replace(unsure=True, lost=lost) if lost or any(frames.values()) else row)
-            if not row.code:
+            rows.append(
+                row._replace(unsure=True, lost=lost) if lost or (frames and any(frames.values())) else row
+            )
+            if "<" in row.bare and not row.code:
                 count_frames(row.bare, frames)
         lost = lost or found.lost
     return rows
