@@ -215,6 +215,7 @@ HELD = rules.parse_rules(
 def reply(data: bytes) -> None:
     """A comment on a pull request, as an answer to each kind of gate; and whether it could pass for one of ours."""
     body = data.decode("utf-8", "replace")
+    replies.split.cache_clear()  # what it was asked before must not show in the steps that it takes
     comment.read_mark(body)
     replies.may_answer(body)
     said = replies.parse(body, [NAME, "zzzzzzzz99"])
