@@ -11,10 +11,10 @@ import pytest
 
 TOP = Path(__file__).parents[1]
 
-FILE_LINES, FUNCTION_LINES = 300, 40
+# A module is one idea, whole. Beyond these lengths it is two, or is on the list with its reason; a lower limit made fragments.
+FILE_LINES, FUNCTION_LINES = 600, 60
 # A file of tests is read by its cases, one at a time, and a table of them grows with what it holds down.
-TEST_LINES = 450
-# A tenth more is "about"; beyond that a file or function is split, or is here with its reason.
+TEST_LINES = 900
 LONG_FILES: dict[str, str] = {}
 LONG_FUNCTIONS: dict[str, str] = {
     "gitgate/render/shapes.py:gate": "one literal: the JSON shape of a gate, field by field",
@@ -99,14 +99,14 @@ def test_names_say_something() -> None:
 
 
 def test_files_are_short() -> None:
-    """About 300 lines at most, 450 for tests; a longer one is on the list with its reason."""
+    """About 600 lines at most, 900 for tests; a longer one is on the list with its reason."""
     lines = {name: text_of(name).count("\n") for name in PYTHON if name not in LONG_FILES}
     most = {name: (TEST_LINES if name.startswith("tests/") else FILE_LINES) * 1.1 for name in lines}
     assert {name: count for name, count in lines.items() if count > most[name]} == {}
 
 
 def test_functions_are_short() -> None:
-    """About 40 lines at most; a longer one is on the list with its reason."""
+    """About 60 lines at most; a longer one is on the list with its reason."""
     found = {
         f"{name}:{function}": lines
         for name in PYTHON
@@ -148,6 +148,6 @@ def test_harmless_things_are_left_alone(text: str) -> None:
 
 def test_long_functions_are_seen() -> None:
     """A function is measured by its body, not by its docstring."""
-    long = "def long():\n" + "    a = 1\n" * 50
-    told = 'def told():\n    """' + "word\n" * 50 + '    """\n    a = 1\n'
-    assert long_functions(long + told) == [("long", 50)]
+    long = "def long():\n" + "    a = 1\n" * 70
+    told = 'def told():\n    """' + "word\n" * 70 + '    """\n    a = 1\n'
+    assert long_functions(long + told) == [("long", 70)]
