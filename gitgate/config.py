@@ -7,7 +7,7 @@ from the machine's git config or the protected branch alone, never from the bran
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -143,6 +143,10 @@ SETTINGS = (
     Setting("pager", "flag", "true", "show long output through git's pager"),
 )
 BY_NAME = {setting.name: setting for setting in SETTINGS}
+# What else git's configuration holds for us: sections with names of the user's own, and what `init --claude` writes down.
+SECTIONS = ("agent", "template")
+NOTED = ("program",)
+IN_FILE = ("settings", "policy", "approvals")
 AGENT_MARKERS = ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CODEX_SANDBOX", "CODEX_SESSION_ID", "GITGATE_AGENT")
 
 
@@ -156,6 +160,26 @@ class Settings:
     files: tuple[Callable[[], Mapping[str, str]], ...] = ()
     trouble: list[str] = field(default_factory=list)
     """What is wrong with the working tree's file, once it was read. An agent can write there: it must not lock anybody out."""
+
+    unread: list[str] = field(default_factory=list)
+    """Parts of the working tree's file that nothing reads."""
+
+    @property
+    def misspelt(self) -> dict[str, str]:
+        """What is set in git's configuration under a name that nothing reads: key → what is wrong with it."""
+        known = {name.lower(): name for name in (*BY_NAME, *NOTED, *SECTIONS)}
+        wrong = {}
+        for key in self.git:
+            if key.startswith("gitgate."):
+                name, _, rest = key.removeprefix("gitgate.").partition(".")
+                if name.lower() not in known or (name.lower() in SECTIONS) != bool(rest):
+                    wrong[key] = f"there is no setting {key}{meant(name, known.values())}"
+        return wrong
+
+    @property
+    def warnings(self) -> list[str]:
+        """What was set and does not count, as far as anything was read until now."""
+        return [*self.misspelt.values(), *self.trouble, *self.unread]
 
     def text(self, name: str) -> str:
         setting = BY_NAME[name]
@@ -261,6 +285,13 @@ def wrong(setting: Setting, value: str, expected: str) -> Usage:
     )
 
 
+def meant(name: str, known: Iterable[str]) -> str:
+    """` (did you mean maxAgents?)`, where one of the names is close."""
+    from .core.field import near
+
+    return near(name, list(known))
+
+
 def environment() -> dict[str, str]:
     """The process environment, read here and handed on."""
     return dict(os.environ)
@@ -270,24 +301,28 @@ def load(
     env: Mapping[str, str], git: Mapping[str, str], top: Path | None, flags: Mapping[str, str] | None = None
 ) -> Settings:
     trouble: list[str] = []
-    files = [] if top is None else [lazily(top / FILE, trouble)]
+    unread: list[str] = []
+    files = [] if top is None else [lazily(top / FILE, trouble, unread)]
     home = env.get("XDG_CONFIG_HOME") or (f"{env['HOME']}/.config" if env.get("HOME") else "")
     if home:
         files.append(lazily(Path(home) / "gitgate" / "config.yml"))
-    return Settings(env, git, flags or {}, tuple(files), trouble)
+    return Settings(env, git, flags or {}, tuple(files), trouble, unread)
 
 
-def lazily(path: Path, trouble: list[str] | None = None) -> Callable[[], Mapping[str, str]]:
+def lazily(
+    path: Path, trouble: list[str] | None = None, unread: list[str] | None = None
+) -> Callable[[], Mapping[str, str]]:
     """The settings in a file, parsed at first need: most commands never need it, and YAML is dear to import.
 
-    With `trouble`, what is wrong with the file is put there, and the file counts as empty.
+    With `trouble`, what is wrong with the file is put there, and the file counts as empty; with `unread`, its other parts that
+    nothing reads.
     """
     known: list[Mapping[str, str]] = []
 
     def read() -> Mapping[str, str]:
         if not known:
             try:
-                known.append(read_file(path))
+                known.append(read_file(path, unread))
             except GateError as wrong:
                 if trouble is None:
                     raise
@@ -298,7 +333,8 @@ def lazily(path: Path, trouble: list[str] | None = None) -> Callable[[], Mapping
     return read
 
 
-def read_file(path: Path) -> Mapping[str, str]:
+def read_file(path: Path, unread: list[str] | None = None) -> Mapping[str, str]:
+    """The settings in a file. `unread` is told of other parts that nothing reads; the settings count nevertheless."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -312,6 +348,11 @@ def read_file(path: Path) -> Mapping[str, str]:
     from .core import codec
 
     root = codec.parse(data, str(path))
+    if unread is not None:
+        strange = [(name, item) for name, item in root.mapping().items() if name not in IN_FILE]
+        unread += [
+            f"{path}, line {f.line}: nobody reads {f.path}{meant(name, IN_FILE)}" for name, f in strange
+        ]
     section = root.get("settings")
     if section is None:
         return {}
@@ -319,7 +360,9 @@ def read_file(path: Path) -> Mapping[str, str]:
     for name, item in section.mapping().items():
         if name not in BY_NAME:
             may = ", ".join(one.name for one in SETTINGS if not one.power)
-            item.fail(f"there is no setting of that name; those that may stand here are {may}")
+            item.fail(
+                f"there is no setting of that name{meant(name, BY_NAME)}; those that may stand here are {may}"
+            )
         value = item.value
         text = ("true" if value else "false") if isinstance(value, bool) else str(value)
         try:

@@ -61,7 +61,8 @@ def ask(
     words = Words(prompt, type, options, no_other, default, schema, file, conversation)
     terms = Terms(title, context, priority, confidence, timeout, on_timeout, to, quorum, agent, session, key)
     blocks = wait or wait_for is not None
-    wishes = Wishes(not no_work, not no_untracked, tuple(include), push, blocks)
+    apart = () if file is None else (str(Path(file).absolute()),)
+    wishes = Wishes(not no_work, not no_untracked, tuple(include), push, blocks, apart)
     asking = Asking(terms.onto(words.draft()), wishes, attach)
     with open_desk(directory) as desk:
         asked = asking.open(desk)

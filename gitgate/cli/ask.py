@@ -105,6 +105,7 @@ def ask_command(screen: Screen, **flags: Any) -> int:
         include=tuple(from_here(flags["include"], desk, screen.start)),
         push=flags["push"],
         wait=waits,
+        apart=(str(Path(flags["file"]).absolute()),) if flags["file"] not in (None, "-") else (),
     )
     asked = ask(
         desk,

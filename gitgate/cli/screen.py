@@ -71,8 +71,8 @@ class Screen:
         self.pulse.stop()
         while self.desks:
             desk = self.desks.pop()
-            for words in desk.settings.trouble:
-                self.warn(words)
+            for words in desk.settings.warnings:
+                self.warn(f"warning: {words}")
             desk.close()
 
     def emit(self, name: str, fields: Mapping[str, object], text: str) -> None:

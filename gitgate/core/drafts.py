@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..errors import BadAnswer, Usage
-from .field import Field
+from .field import Field, nearest
 from .model import Option, Question, Value
 from .opening import KEY, parse_questions, unfit
 from .questions import ALIASES, TYPES, read_value, type_name
@@ -26,6 +26,17 @@ FIELD_ALIASES = {
     "context": ("questionContext", "question_context"),
     "title": ("summary",),
 }
+# What a question file may say. A field that is none of these is a mistake, and refused: a misspelt one would be lost.
+OF_OPTION = ("label", "description")
+OF_CONVERSATION = ("talk", "session_config", "sessionConfig")
+OF_QUESTION = ("key", "prompt", "type", "options", "other", "schema", "default", *OF_CONVERSATION)
+OF_GATE = (
+    "title", "context", "priority", "confidence", "timeout", "on_timeout", "to", "quorum", "gate_key",
+    "agent", "agent_name", "session", "attach", "config",
+)  # fmt: skip
+SINGLE = "a choice of one option is none"
+# What other systems' files say of themselves, and we find out on our own.
+OF_OTHERS = ("hitl", "id", "agent_id", "timestamp", "answered", "working_dir", "status", "created_at")
 
 
 @dataclass(frozen=True)
@@ -74,7 +85,14 @@ def question(
         raise Usage(f"a {kind} question is not a conversation", hint="use --type session")
     else:
         check_options(kind, options, schema)
+    if not other and kind not in ("choice", "choices"):
+        raise Usage(
+            f"--no-other is for questions with options; this one is of type {kind}",
+            hint="add options: -o LABEL -o LABEL, or leave --no-other out",
+        )
     check_labels(options)
+    if kind == "choice" and len(options) == 1:
+        raise Usage(SINGLE, hint="add another: -o LABEL; or ask with --type approval, or text")
     plain = Question(
         key=key,
         prompt=prompt.strip(),
@@ -147,7 +165,11 @@ def option_list(text: str) -> tuple[Option, ...]:
 def read_draft(root: Field) -> Draft:
     """A question file: our own form, or one question written flat, in our words or in other systems'."""
     listed = root.get("questions")
+    refuse_unknown_fields(root, listed)
     questions = tuple(parse_questions(listed)) if listed else (read_flat(root),)
+    for question, item in zip(questions, listed.items() if listed else (root,), strict=True):
+        if question.type == "choice" and len(question.options) == 1:
+            item.need("options").fail(SINGLE, hint="add another, or ask an approval or text")
     confidence, quorum, timeout = root.get("confidence"), root.get("quorum"), root.get("timeout")
     config = root.get("config")
     return Draft(
@@ -163,9 +185,36 @@ def read_draft(root: Field) -> Draft:
         key=said(root, "gate_key") or None,
         agent=said(root, "agent") or said(root, "agent_name") or None,
         session=said(root, "session") or None,
-        attach=texts(root, "attach", 4096),
+        attach=attached(root),
         config={str(k): f.plain() for k, f in config.mapping().items()} if config else None,
     )
+
+
+def refuse_unknown_fields(root: Field, listed: Field | None) -> None:
+    """An error at the first field that no question file has, with the one that was probably meant."""
+    version = root.get("hitl")
+    if version is not None and (type(version.value) is not int or version.value != 1):
+        version.fail("this gitgate reads version 1 of the format; upgrade it to ask with this file")
+    aliases = tuple(word for words in FIELD_ALIASES.values() for word in words)
+    expect_names(root, (*OF_GATE, *aliases, *OF_OTHERS, *(("questions",) if listed else OF_QUESTION)))
+    for question in (root,) if listed is None else listed.items():
+        if listed is not None:
+            expect_names(question, OF_QUESTION)
+        options = question.get("options")
+        for one in options.items() if options is not None and isinstance(options.value, list) else ():
+            if isinstance(one.value, dict):
+                expect_names(one, OF_OPTION)
+
+
+def expect_names(root: Field, names: Sequence[str]) -> None:
+    """An error at the first key of a mapping that is not one of `names`."""
+    for name, field in root.mapping().items():
+        if name not in names:
+            meant = nearest(name, names)
+            field.fail(
+                f"there is no such field; did you mean {meant}?" if meant else "there is no such field",
+                hint=f"expected some of {', '.join(names)}",
+            )
 
 
 def read_flat(root: Field) -> Question:
@@ -182,6 +231,15 @@ def read_flat(root: Field) -> Question:
         Field([Field(value, root.source, root.path, root.line)], root.source, root.path, root.line)
     )
     return only
+
+
+def attached(root: Field) -> tuple[str, ...]:
+    """The files to attach. One that leads out of the tree is refused here, where its line is known."""
+    found = root.get("attach")
+    for item in () if found is None else found.items():
+        if ".." in item.text(most=4096).split("/"):
+            item.refuse("a file below the top of the working tree")
+    return texts(root, "attach", 4096)
 
 
 def read_timeout(field: Field) -> int:

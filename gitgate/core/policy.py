@@ -24,7 +24,7 @@ TYPES = ("text", "approval", "choice", "choices", "form", "session")
 MOST_ENTRIES = 500
 NAME = re.compile(r"[A-Za-z0-9][\w .@/+-]{0,99}")
 
-CONDITIONS = ("paths", "types", "priorities", "agents")
+CONDITIONS = ("paths", "types", "priorities", "agents", "confidence_below")
 TERMS = (
     *("who", "quorum", "refusals", "requester_may_answer", "require_signed"),
     *("within", "defaults", "automatic"),
@@ -240,12 +240,16 @@ def parse_rule(item: Field, names: Names, default: Terms) -> Rule:
     name = item.need("name").text(most=100, least=1)
     if not NAME.fullmatch(name):
         item.need("name").refuse("a name of letters, digits, space, dot, dash or underscore")
+    confidence = item.get("confidence_below")
+    # Such a rule is held to beside the one that decides: what it does not say must not narrow that one by the default's terms.
+    above = default if confidence is None else Terms()
     return Rule(
-        terms=replace(parse_terms(item, names, default), name=name),
+        terms=replace(parse_terms(item, names, above), name=name),
         paths=conditions(item, "paths"),
         types=chosen(item, "types", TYPES),
         priorities=chosen(item, "priorities", PRIORITIES),
         agents=conditions(item, "agents"),
+        confidence_below=confidence.number(0, 1) if confidence else None,
     )
 
 

@@ -1,7 +1,8 @@
 """Core: what the policy says of one gate and one person, and which rule says it.
 
 For each path that the work touches, the first rule that fits decides (without any, the first one without paths); all the
-rules that decide have to agree. So whoever touches more can only be held to more.
+rules that decide have to agree. So whoever touches more can only be held to more. A rule about what an agent says of its own
+confidence holds beside those: it is the agent's word, and may not choose a milder rule.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Case:
     refusals: int = 1
     paths: tuple[str, ...] | None = ()
     asked_as: str = ""
+    confidence: float | None = None
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,7 @@ def case_of_question(
         refusals=opened.refusals,
         paths=paths,
         asked_as=opened.priority,
+        confidence=opened.confidence,
     )
 
 
@@ -96,13 +99,30 @@ def deciding(policies: Sequence[Policy], case: Case) -> tuple[Terms, ...]:
     found: dict[Terms, None] = {}
     for policy in policies:
         for priority in dict.fromkeys((case.asked_as or case.priority, case.priority)):
-            fitting = [rule for rule in policy.rules if fits(rule, case, priority)]
+            about = [rule for rule in policy.rules if fits(rule, case, priority)]
+            fitting = [rule for rule in about if rule.confidence_below is None]
+            unsure = [rule for rule in about if is_unsure(rule, case)]
+            found.update((rule.terms, None) for rule in unsure if touches(rule, case))
             for path in case.paths or (None,):
                 found[first(policy, fitting, path)] = None
             if case.paths is None:
                 # What is touched is not known, so that it may be anything.
                 found.update((rule.terms, None) for rule in fitting if rule.paths)
     return tuple(found)
+
+
+def is_unsure(rule: Rule, case: Case) -> bool:
+    """Whether an agent is less sure than a rule wants; one that says nothing of it may be."""
+    return rule.confidence_below is not None and (
+        case.confidence is None or case.confidence < rule.confidence_below
+    )
+
+
+def touches(rule: Rule, case: Case) -> bool:
+    """Whether the work touches one of the rule's paths. What is not known here may be anything."""
+    if not rule.paths or case.paths is None:
+        return True
+    return any(globs.fits_path(pattern, path) for pattern in rule.paths for path in case.paths)
 
 
 def first(policy: Policy, fitting: Sequence[Rule], path: str | None) -> Terms:

@@ -37,13 +37,17 @@ class Terms:
 
 @dataclass(frozen=True)
 class Rule:
-    """Terms for the gates that fit; an empty condition fits all."""
+    """Terms for the gates that fit; an empty condition fits all.
+
+    With `confidence_below` they hold beside those of the rule that decides otherwise: what an agent says of itself tightens only.
+    """
 
     terms: Terms
     paths: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     priorities: tuple[str, ...] = ()
     agents: tuple[str, ...] = ()
+    confidence_below: float | None = None
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,8 @@ class Wishes:
     include: tuple[str, ...] = ()
     push: bool | None = None
     wait: bool = False
+    apart: tuple[str, ...] = ()
+    """Untracked files that are the request itself, and not work."""
 
 
 def ask(
@@ -104,6 +106,11 @@ def check(desk: Desk, draft: Draft) -> None:
             "--on-timeout says what happens at a deadline, and there is none", hint="add --timeout 2h"
         )
     if how != "default" or not has_deadline:
+        if any(question.default is not None for question in draft.questions):
+            raise Usage(
+                "a default is the answer that counts when nobody gave one in time; no such time is set here",
+                hint="add --on-timeout default --timeout 2h, or leave --default out",
+            )
         return
     without = [q.key for q in draft.questions if q.default is None]
     if without:
@@ -263,6 +270,7 @@ def take_work(desk: Desk, wishes: Wishes) -> Snapshot:
         at=desk.at,
         untracked=wishes.untracked,
         include=wishes.include,
+        apart=wishes.apart,
         author=(name, email.removesuffix(">")),
         most_bytes=desk.settings.number("maxFileSize"),
     )

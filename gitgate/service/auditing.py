@@ -7,16 +7,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..core import ids, trailers
+from ..core.field import nearest
 from ..core.fold import stages
 from ..core.model import Answer, Entry, Gate
 from ..core.people import address
 from ..errors import AmbiguousGate, BrokenRecord, Failure, GateError, UnknownGate
+from ..store.fetch import ask_refs
 from ..store.refs import LEASES, OPEN, SESSIONS, WORK
 from ..store.signatures import BAD, GOOD, verify
 from .auditing_policy import check_policies
 from .checks import Audit, Problem, check_enclosed, check_shared, check_work, look_around, wrong_message
 from .desk import Desk
 from .policybook import signers_of
+from .publishing import remote_of
 
 EVERY = 200
 _COMMIT = re.compile(r"\b(?:commit )?([0-9a-f]{12})\b")
@@ -49,6 +52,8 @@ def audit(desk: Desk, given: Sequence[str] = (), branch: str | None = None) -> A
     if branch is not None:
         for checked in found:
             check_resolved(done, checked.gate)
+        if not found:
+            refuse_unknown_branch(desk, branch)
         return done
     for gate in sorted(wanted & set(is_open) & set(archived)):
         check_twice(done, gate, is_open[gate], archived[gate])
@@ -203,6 +208,25 @@ def check_orphans(desk: Desk, done: Audit, is_open: Mapping[str, str], archived:
             done.note(gate, oid, "orphan", f"{folder}/{gate} is left of an archived gate")
         else:
             done.wrong(gate, oid, "orphan", f"{folder}/{gate} belongs to no gate here")
+
+
+def refuse_unknown_branch(desk: Desk, branch: str) -> None:
+    """A branch without gates holds; a name that no branch has is a mistake, and a check of it would pass everything."""
+    heads, tracking = "refs/heads/", "refs/remotes/"
+    refs = desk.refs.under(heads, tracking)
+    named = {ref.removeprefix(heads) for ref in refs if ref.startswith(heads)}
+    named |= {ref.removeprefix(tracking).partition("/")[2] for ref in refs if ref.startswith(tracking)}
+    # A job checks a merge out, and has no ref of the branch that it is about.
+    if branch in named or branch == desk.settings.env.get("GITHUB_HEAD_REF"):
+        return
+    remote = remote_of(desk)
+    if remote is not None and ask_refs(desk.repo, remote, [heads + branch], timeout=20):
+        return
+    close = nearest(branch, sorted(named))
+    raise Failure(
+        f"there is no branch {branch}, here or at {remote or 'a remote'}, and no gate of it",
+        hint=f"git gate verify --branch {close}" if close else "git branch --all",
+    )
 
 
 def refuse_unsynced(desk: Desk) -> None:

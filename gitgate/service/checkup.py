@@ -20,6 +20,7 @@ from .setup import spec_of
 from .work import worktrees
 
 OLDEST_GIT = (2, 38)
+REACHED_WITHIN = 20
 
 
 def examine(desk: Desk) -> list[Finding]:
@@ -66,6 +67,8 @@ def settings(desk: Desk) -> Iterator[Finding]:
             desk.settings.text(one.name)
         except GateError as wrong:
             yield Finding(f"gitgate.{one.name}", WRONG, wrong.message, wrong.hint)
+    for key, words in desk.settings.misspelt.items():
+        yield Finding(key, WRONG, words, f"take it away: git config --unset-all {key}")
     for words in desk.settings.trouble:
         yield Finding(FILE, WRONG, words, "mend it there, and commit that")
 
@@ -95,7 +98,7 @@ def remote(desk: Desk) -> Iterator[Finding]:
             "remote", WRONG, f"{name} is a push mirror: every git push deletes others' gates there", mend
         )
         return
-    yield Finding("remote", GOOD, f"gates go to {name}")
+    yield answering(desk, name)
     spec = spec_of(name)
     if spec in place.fetch_specs:
         yield Finding("refspec", GOOD, f"git fetch {name} brings gates along")
@@ -103,6 +106,18 @@ def remote(desk: Desk) -> Iterator[Finding]:
         yield Finding(
             "refspec", MISSING, f"git fetch {name} brings no gates; git gate sync does", "git gate init"
         )
+
+
+def answering(desk: Desk, name: str) -> Finding:
+    """Whether the remote can be reached now, by what git would use for it."""
+    from ..store.fetch import ask_refs
+
+    try:
+        ask_refs(desk.repo, name, ["refs/hitl/open"], timeout=REACHED_WITHIN)
+    except GateError as silent:
+        words = f"gates go to {name}, which cannot be reached: {silent.message}"
+        return Finding("remote", WRONG, words, f"git ls-remote {quote(name)} HEAD")
+    return Finding("remote", GOOD, f"gates go to {name}, and it answers")
 
 
 def consent(desk: Desk) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ from ..errors import BadDocument
 from ..store.protected import read_protected
 from .calling import load_rules
 from .desk import Desk
-from .finding import GOOD, MISSING, WRONG, Finding
+from .finding import GOOD, WRONG, Finding
 from .policybook import load_book, protected_refs
 
 SETTINGS = "settings"
@@ -42,9 +42,8 @@ def misplaced(name: str, field: Field) -> Finding:
 def unknown(name: str, field: Field) -> Finding:
     """Whoever meant to restrict something has to know that it is not restricted."""
     meant = nearest(name, READ)
-    state = MISSING if meant in ("", SETTINGS) else WRONG
     words = f"{at(field)}: nobody reads a field of that name; there are {', '.join(READ)}"
-    return Finding(FILE, state, words, f"call it {meant}" if meant else "take it away there")
+    return Finding(FILE, WRONG, words, f"call it {meant}" if meant else "take it away there")
 
 
 def at(field: Field) -> str:

@@ -64,13 +64,14 @@ class Planner:
     """Decides path by path.
 
     `forced` are untracked files that go although they look secret, are large or ignored; `included` are the paths that
-    a person named, which settles it for what is newly staged beneath them, too.
+    a person named, which settles it for what is newly staged beneath them, too. `apart` are untracked files that are no work.
     """
 
     top: Path
     zero: str
     forced: frozenset[bytes]
     included: tuple[bytes, ...]
+    apart: frozenset[bytes]
     staged_secrets: Mapping[bytes, str]
     most_bytes: int
     # Whether the other side of a merge brought a staged file: then it is in somebody's history already.
@@ -94,7 +95,8 @@ class Planner:
     def _all_untracked(self, changes: Changes) -> list[bytes]:
         """The untracked files that git lists, and those that were asked for although git ignores them."""
         known = {change.path for change in changes.changed} | set(changes.untracked)
-        return [*changes.untracked, *sorted(self.forced - known)]
+        listed = [*changes.untracked, *sorted(self.forced - known)]
+        return [path for path in listed if path not in self.apart or path in self.forced]
 
     def _tracked(self, change: Change, parents: Parents, moved: set[bytes]) -> None:
         if reason := self._refuse_tracked(change, parents, moved):

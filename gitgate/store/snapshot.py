@@ -64,6 +64,7 @@ class Wanted:
     untracked: bool = True
     forced: frozenset[bytes] = frozenset()
     included: tuple[bytes, ...] = ()
+    apart: frozenset[bytes] = frozenset()
     most_bytes: int = 10_000_000
 
     def identity(self) -> dict[str, str]:
@@ -80,14 +81,16 @@ def take(
     at: int,
     untracked: bool = True,
     include: Sequence[str] = (),
+    apart: Sequence[str] = (),
     author: tuple[str, str],
     most_bytes: int = 10_000_000,
 ) -> Snapshot:
     """Write the partial work's objects; no ref, index, reflog or file of the agent's is moved.
 
-    `include` names files or directories, relative to the top of the working tree, that go whatever they look like.
+    `include` names files or directories, relative to the top of the working tree, that go whatever they look like. `apart`
+    names untracked files that are the request itself, and so no work; those outside of the tree are none of it anyway.
     """
-    wanted = Wanted(at, author, untracked, most_bytes=most_bytes)
+    wanted = Wanted(at, author, untracked, apart=_apart(repo, apart), most_bytes=most_bytes)
     return take_wanted(repo, _with_included(repo, wanted, include) if include else wanted)
 
 
@@ -166,6 +169,7 @@ def _plan(repo: Repository, wanted: Wanted, changes: Changes) -> Plan:
         zero=repo.zero,
         forced=wanted.forced,
         included=wanted.included,
+        apart=wanted.apart,
         staged_secrets=_staged_secrets(repo.git, changes.changed),
         most_bytes=wanted.most_bytes,
         is_known=is_known,
@@ -273,6 +277,14 @@ def _with_included(repo: Repository, wanted: Wanted, include: Sequence[str]) -> 
     tracked = repo.git.out("ls-files", "-z", "--", *(os.fsdecode(name) for name in names)).split(b"\0")
     forced = {path for path in listed.split(b"\0") if path} | (named - set(tracked))
     return replace(wanted, included=names, forced=frozenset(forced))
+
+
+def _apart(repo: Repository, names: Sequence[str]) -> frozenset[bytes]:
+    """The paths below the top that `names` are; read through links on the way, as git lists them."""
+    top = _top(repo).resolve() if names else Path()
+    places = [Path(top / name) for name in names]
+    real = [place.parent.resolve() / place.name for place in places]
+    return frozenset(os.fsencode(place.relative_to(top)) for place in real if place.is_relative_to(top))
 
 
 def _named(top: Path, name: str) -> bytes:

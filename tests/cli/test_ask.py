@@ -188,6 +188,63 @@ def test_a_bad_file_says_where(cli: Command, repo: Clone, tmp_path: Path) -> Non
     assert repo.refs("refs/hitl") == {}
 
 
+@pytest.mark.parametrize(
+    ("lines", "place", "words"),
+    [
+        ("prompt: Which?\noptoins: [A, B]\n", "line 2: optoins", "did you mean options?"),
+        (
+            "prompt: Which?\noptions:\n- label: A\n  descripton: x\n- B\n",
+            "line 4: options[0].descripton",
+            "description?",
+        ),
+        (
+            "questions:\n- key: a\n  prompt: Which?\n  timeot: 2h\n",
+            "line 4: questions[0].timeot",
+            "no such field",
+        ),
+        ("questions:\n- key: a\n  prompt: Which?\ntype: text\n", "line 4: type", "no such field"),
+        ("prompt: Which?\nattach:\n- a.md\n- ../b.md\n", "line 4: attach[1]", "below the top"),
+        ("hitl: 2\nprompt: Which?\n", "line 1: hitl", "version 1"),
+        ("prompt: Which?\ntype: choice\noptions: [A]\n", "line 3: options", "a choice of one option is none"),
+        ("prompt: Which?\ndefualt: A\n", "line 2: defualt", "did you mean default?"),
+    ],
+)
+def test_nothing_in_a_file_is_swallowed(
+    cli: Command, repo: Clone, tmp_path: Path, lines: str, place: str, words: str
+) -> None:
+    """What nobody would read is refused with its line, and with what was probably meant."""
+    (tmp_path / "q.yaml").write_text(lines, encoding="utf-8")
+    said = cli.quick("ask", "--file", str(tmp_path / "q.yaml"), code=2).err
+    assert f"q.yaml, {place}" in said
+    assert words in said
+    assert repo.refs("refs/hitl") == {}
+
+
+def test_other_systems_fields_are_no_mistakes(cli: Command, repo: Clone, tmp_path: Path) -> None:
+    """What their files say of themselves is passed over."""
+    theirs = """{"id": "q-1", "agent_id": "a-1", "agent_name": "frontend", "timestamp": "2026-01-15T10:00:00Z", "type": "choice",
+        "content": "Which?", "options": ["Fast", {"label": "Thorough", "description": "slow"}], "priority": "high",
+        "timeout": 300, "answered": false, "working_dir": "/elsewhere", "status": "pending"}"""
+    (tmp_path / "q.json").write_text(theirs, encoding="utf-8")
+    gate = cli.quick("ask", "--file", str(tmp_path / "q.json"), "--json", code=0).json
+    assert (gate["priority"], gate["asked"]["agent"]) == ("high", "frontend")
+
+
+@pytest.mark.parametrize("place", [".", "sub dir"])
+def test_the_file_that_asks_is_no_work(cli: Command, repo: Clone, place: str) -> None:
+    """It is the question. What stands beside it is work; a file that git knows is, too."""
+    folder = repo.path / place
+    folder.mkdir(exist_ok=True)
+    (folder / "q.yaml").write_text("prompt: Which?\n", encoding="utf-8")
+    gate = cli.quick("ask", "--file", "q.yaml", "--json", cwd=folder, code=0).json
+    assert (gate["work"]["dirty"], gate["work"]["files"]) == (False, 0)
+    (folder / "notes").write_text("x", encoding="utf-8")
+    said = cli.quick("ask", "--file", "q.yaml", cwd=folder, code=0).err
+    assert "0 changed, 1 untracked" in said
+    repo.git("add", "-A")
+    assert "2 changed" in cli.quick("ask", "--file", "q.yaml", cwd=folder, code=0).err
+
+
 def test_waiting_prints_only_the_answer(cli: Command, repo: Clone) -> None:
     """Its id is told on stderr before it blocks; the answer is delivered to whoever waits."""
     waiting = cli.start("ask", "Deploy?", "--type", "approval", "--wait")
@@ -280,6 +337,11 @@ def test_a_signal(cli: Command, ask: Ask) -> None:
         (["--type", "form"], "needs a schema"),
         (["--type", "text", "-o", "A"], "has no options"),
         (["--timeout", "1h", "--on-timeout", "default"], "needs a default"),
+        (["--options", "A,B", "--default", "A"], "no such time is set here"),
+        (["--options", "A,B", "--default", "A", "--timeout", "2h"], "no such time is set here"),
+        (["--no-other"], "--no-other is for questions with options"),
+        (["--no-other", "--type", "approval"], "--no-other is for questions with options"),
+        (["-o", "A"], "a choice of one option is none"),
         (["--confidence", "2"], "0<=x<=1"),
         (["--quorum", "0"], "1<=x<=100"),
         (["--priority", "asap"], "asap"),

@@ -87,7 +87,9 @@ def test_a_letter_fits(cli: Command, ask: Ask, columns: str) -> None:
 
 def test_json_has_the_contract(cli: Command, ask: Ask) -> None:
     """At least these fields, before and after the answer."""
-    gate = ask("Which?", "-o", "A=first", "-o", "B", "--default", "B")
+    gate = ask(
+        "Which?", "-o", "A=first", "-o", "B", "--default", "B", "--on-timeout", "default", "--timeout", "2h"
+    )
     fields = set(
         """id state title questions context asked work session delivery priority confidence deadline on_timeout answer
         answers needed claim resume pushed follows history""".split()

@@ -18,7 +18,7 @@ from histories import opened
     ("how", "kind"),
     [
         ({}, "text"),
-        ({"options": [Option("A")]}, "choice"),
+        ({"options": [Option("A"), Option("B")]}, "choice"),
         ({"schema": {"type": "object"}}, "form"),
         ({"type": "yesno"}, "approval"),
         ({"type": "choices", "options": [Option("A")]}, "choices"),
@@ -41,8 +41,11 @@ def test_a_type_is_said_or_follows(how: dict[str, object], kind: str) -> None:
         ({"type": "text", "schema": {}}, "a text question has no schema"),
         ({"options": [Option("A"), Option(" a")]}, "the option 'A' is there twice"),
         ({"options": [Option(" ")]}, "an option needs a label"),
-        ({"options": [Option("A")], "default": "B"}, "the default does not fit the question"),
+        ({"options": [Option("A"), Option("B")], "default": "C"}, "the default does not fit the question"),
         ({"type": "approval", "default": "perhaps"}, "the default does not fit"),
+        ({"options": [Option("A")]}, "a choice of one option is none"),
+        ({"other": False}, "--no-other is for questions with options; this one is of type text"),
+        ({"type": "approval", "other": False}, "--no-other is for questions with options"),
     ],
 )
 def test_what_cannot_be_asked(how: dict[str, object], words: str) -> None:
@@ -60,14 +63,15 @@ def test_a_question_needs_words() -> None:
 
 def test_free_text_is_for_choices() -> None:
     """Allowed unless it is switched off; elsewhere it means nothing."""
-    assert question("?", options=[Option("A")]).other
-    assert not question("?", options=[Option("A")], other=False).other
+    two = [Option("A"), Option("B")]
+    assert question("?", options=two).other
+    assert not question("?", options=two, other=False).other
     assert not question("?").other
 
 
 def test_a_default_is_kept_as_it_is_meant() -> None:
     """The label, the truth, the list; false and nothing are not the same."""
-    assert question("?", options=[Option("Postgres")], default="post").default == "Postgres"
+    assert question("?", options=[Option("Postgres"), Option("SQLite")], default="post").default == "Postgres"
     assert question("?", type="approval", default="no").default is False
     assert question("?", type="choices", options=[Option("A"), Option("B")], default="a,b").default == [
         "A",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -51,6 +52,42 @@ def allows(policies: list[Policy], who: str | Who, said: Said = NOW, **terms: ob
     return f"{'yes' if ruling.allowed else 'no'}: {ruling.rule}"
 
 
+def test_a_rule_about_confidence_holds_beside_the_one_that_decides() -> None:
+    """It adds to whatever rule the paths choose, and takes nothing of it away, wherever it stands."""
+    rules = with_rules(
+        "name: unsure, confidence_below: 0.8, quorum: 2",
+        'name: data, paths: ["db/**"], who: [bob]',
+        "name: rest, who: [ada]",
+    )
+    on_data: dict[str, Any] = {"paths": ("db/a.sql",), "requester": ADA, "quorum": 2}
+    assert allows(rules, BOB, **on_data, confidence=0.9) == "yes: data"
+    assert allows(rules, BOB, **on_data, confidence=0.5) == "yes: unsure, data"
+    assert allows(rules, ADA, **on_data, confidence=0.5) == "no: data"
+    assert [needed(rules, case(confidence=sure))[0] for sure in (0.9, 0.8, 0.79, None)] == [1, 1, 2, 2]
+
+
+def test_a_rule_about_confidence_chooses_no_milder_one() -> None:
+    """An agent that says it is unsure is not let off by it; on other paths the rule does not hold."""
+    milder = with_rules(
+        "name: unsure, confidence_below: 0.8, who: anyone", "name: rest, who: [ada], quorum: 2"
+    )
+    assert allows(milder, EVE, quorum=2, confidence=0.1) == "no: rest"
+    assert needed(milder, case(confidence=0.1))[0] == 2
+    apart = with_rules('name: unsure, confidence_below: 0.8, paths: ["db/**"], quorum: 3', "name: rest")
+    found = [needed(apart, case(confidence=0.1, paths=paths))[0] for paths in (("src/a",), ("db/a",), None)]
+    assert found == [1, 3, 3]
+
+
+def test_what_a_rule_about_confidence_does_not_say_it_does_not_ask_for() -> None:
+    """The default's people do not narrow another rule's."""
+    rules = with_rules(
+        "name: unsure, confidence_below: 0.8, quorum: 2",
+        'name: data, paths: ["db/**"], who: [bob]',
+        more="  who: [ada]\n",
+    )
+    assert allows(rules, BOB, requester=ADA, quorum=2, paths=("db/a",), confidence=0.1) == "yes: unsure, data"
+
+
 def test_without_a_policy_there_is_none() -> None:
     """A document of settings grants nothing and forbids nothing."""
     assert parse_policy(codec.parse(b"settings: {push: true}", "x")) is None
@@ -67,6 +104,7 @@ def test_without_a_policy_there_is_none() -> None:
         ("policy:\n  rules:\n    - {who: anyone}", 3, "policy.rules[0].name", "missing"),
         ("policy:\n  rules:\n    - {name: a}\n    - {name: a}", 4, "policy.rules[1].name", "once"),
         ("policy:\n  rules:\n    - {name: a, types: [aproval]}", 3, "policy.rules[0].types[0]", "did you mean approval"),
+        ("policy:\n  rules:\n    - {name: a, confidence_below: 80}", 3, "policy.rules[0].confidence_below", "a number from 0 to 1"),
         ("policy:\n  rules:\n    - {name: a, paths: []}", 3, "policy.rules[0].paths", "at least one"),
         ("policy:\n  rules:\n    - {name: a, within: soon}", 3, "policy.rules[0].within", "a duration"),
         ("policy:\n  people:\n    ada: {key: abc}", 3, "policy.people.ada.key", "an ssh public key"),

@@ -404,6 +404,7 @@ def test_a_branch_is_resolved(alone: Seat, clock: Clock) -> None:
         "branch: it awaits an answer: Which name?",
         "branch: nobody answered it in time: Which database?",
     ]
+    alone.clone.git("branch", "other")
     assert lines(alone, branch="other") == []
     assert lines(alone) == []
 
@@ -456,7 +457,23 @@ def test_the_command_as_a_check_of_a_branch(alone: Seat, cli: Command) -> None:
     """Exit 1 says what it waits for."""
     gate_of(alone)
     assert "it awaits an answer: Which database?" in cli.quick("verify", "--branch", "main", code=1).line
+    alone.clone.git("branch", "other")
     assert cli.quick("verify", "--branch", "other", code=0).out == ""
+
+
+def test_a_branch_that_nobody_has_is_a_mistake(ann: Seat, cli: Command) -> None:
+    """A check of it would pass everything. One that only the remote has, or that a job is about, is none."""
+    here = ann.clone.path
+    ann.clone.git("push", "-q", "origin", "HEAD:refs/heads/theirs")
+    ann.clone.git("update-ref", "-d", "refs/remotes/origin/theirs")
+    sync(ann.desk)
+    assert cli.quick("verify", "--branch", "theirs", cwd=here, code=0).out == ""
+    said = cli.quick("verify", "--branch", "mian", cwd=here, code=1).err
+    assert "there is no branch mian, here or at origin" in said
+    assert "git gate verify --branch main" in said
+    assert (
+        cli.quick("verify", "--branch", "mian", cwd=here, env={"GITHUB_HEAD_REF": "mian"}, code=0).out == ""
+    )
 
 
 def test_a_bare_server_is_checked(bare: Clone, ann: Seat, cli: Command) -> None:

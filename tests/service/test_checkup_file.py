@@ -85,12 +85,12 @@ def test_a_broken_file_that_is_committed(repo: Clone, alone: Seat) -> None:
         ("policies", "wrong", "call it policy"),
         ("Policy", "wrong", "call it policy"),
         ("aprovals", "wrong", "call it approvals"),
-        ("setings", "missing", "call it settings"),
-        ("colours", "missing", "take it away"),
+        ("setings", "wrong", "call it settings"),
+        ("colours", "wrong", "take it away"),
     ],
 )
 def test_a_field_that_nobody_reads_is_named(alone: Seat, field: str, state: str, mend: str) -> None:
-    """With the one that was meant; as an error where somebody may think that something is restricted."""
+    """With the one that was meant; as an error, since somebody may think that something is restricted."""
     alone.clone.write(".gitgate.yml", f"settings: {{push: true}}\n{field}: {{}}\n")
     one = found(alone)[".gitgate.yml"]
     assert (one.state, one.words.partition(":")[0]) == (state, ".gitgate.yml, line 2")

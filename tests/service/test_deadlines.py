@@ -36,7 +36,7 @@ def looked_at(seat: Seat, gate: Gate) -> Gate:
 @pytest.mark.parametrize("how", ["stuck", "fail", "remind", "default"])
 def test_nothing_happens_before_the_deadline(alone: Seat, clock: Clock, how: str) -> None:
     """To the second."""
-    gate = gate_of(alone, WITH_DEFAULT, timeout=60, on_timeout=how)
+    gate = gate_of(alone, WITH_DEFAULT if how == "default" else DB, timeout=60, on_timeout=how)
     clock.pass_by(59)
     assert looked_at(alone, gate) == gate
     clock.pass_by(1)

@@ -106,7 +106,8 @@ def test_a_deadline_that_passes_while_waiting(
     alone: Seat, clock: Clock, how: str, state: str, expired: bool
 ) -> None:
     """It acts; a default is told as one."""
-    gate = gate_of(alone, replace(DB, default="SQLite"), wishes=WAIT, timeout=60, on_timeout=how)
+    asked = replace(DB, default="SQLite") if how == "default" else DB
+    gate = gate_of(alone, asked, wishes=WAIT, timeout=60, on_timeout=how)
     bed = Bed({3: lambda: clock.pass_by(60)})
     heard = wait(alone.desk, gate, bed.patience())
     assert (heard.state, heard.expired, heard.defaulted) == (state, expired, how == "default")
