@@ -23,9 +23,10 @@ def named() -> dict[int, list[tuple[str, str]]]:
 
 
 def test_every_row_names_its_tests() -> None:
-    """All seventeen, and none names one that is not there."""
+    """They are numbered without a gap, and none names a test that is not there."""
     rows = named()
-    assert sorted(rows) == list(range(1, 18))
+    assert len(rows) >= 17
+    assert sorted(rows) == list(range(1, len(rows) + 1))
     missing = [
         f"row {number}: {folder}: {test}"
         for number, tests in rows.items()

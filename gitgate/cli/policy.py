@@ -84,12 +84,16 @@ def explain_one(screen: Screen, desk: Desk, book: Book, gate: Gate, given: str |
         "why": said.why,
         "rules": [plain(term) for term in said.terms],
         "paths": None if said.paths is None else list(said.paths),
+        "staged_only": None if said.staged_only is None else list(said.staged_only),
     }
     lines = [f"{said.who}: {'may answer' if said.allowed else 'may not answer'} gate {gate.id}"]
     if book.policies:
         lines.append(f"rule {said.rule}: {said.why}{f' ({said.source})' if said.source else ''}")
         lines += [f"  {term.name}: {words(term)}" for term in said.terms]
         lines.append(f"the work touches {touches(said.paths)}")
+        lines += (
+            [f"of it staged only, or in conflict: {touches(said.staged_only)}"] if said.staged_only else []
+        )
     else:
         lines.append("there is no policy")
     screen.emit("ruling", fields, neutral("\n".join(lines)))

@@ -45,7 +45,7 @@ def show(screen: Screen, desk: Desk, gate: Gate) -> None:
     from ..render.letter import opening
     from ..service.work import diff_of
 
-    stat = diff_of(desk, gate, stat=True) if gate.opened.work.dirty else ""
+    stat = diff_of(desk, gate, stat=True) if gate.opened.work.changed else ""
     aside(screen, opening(gate, desk.clock(), min(screen.width, 100), stat=stat, color=screen.colored))
 
 

@@ -24,14 +24,15 @@ def show_command(screen: Screen, gate_id: str | None, diff_: bool, format_: str 
     from ..render import shapes
     from ..service.marks import marks
     from ..service.reading import find_gate
-    from ..service.work import diff_of
+    from ..service.work import comes_back, diff_of
 
     desk = screen.desk()
     found = find_gate(desk, gate_id)
     gate = found.gate
     signed = marks(desk, [gate])
+    hidden = comes_back(desk, gate.opened.work)
     shape = {
-        **shapes.gate(gate, pushed=found.pushed, signed=signed, archived=found.archived),
+        **shapes.gate(gate, pushed=found.pushed, signed=signed, archived=found.archived, comes_back=hidden),
         "history": shapes.history(gate.history),
     }
     if screen.as_json or format_ == "json":
@@ -48,7 +49,7 @@ def show_command(screen: Screen, gate_id: str | None, diff_: bool, format_: str 
         return
     from ..render.letter import letter
 
-    stat = diff_of(desk, gate, stat=True) if gate.opened.work.dirty else ""
+    stat = diff_of(desk, gate, stat=True) if gate.opened.work.changed else ""
     text = letter(
         gate,
         desk.clock(),

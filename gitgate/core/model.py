@@ -75,6 +75,11 @@ class Work:
     intent_to_add: tuple[str, ...] = ()
     operation: str | None = None
 
+    @property
+    def changed(self) -> bool:
+        """Whether anything was uncommitted. By the commits too: what `dirty` says is the asker's word."""
+        return self.dirty or any(name not in (None, self.base) for name in (self.staged, self.commit))
+
 
 @dataclass(frozen=True)
 class Session:

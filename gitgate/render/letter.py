@@ -201,7 +201,7 @@ def work(gate: Gate, stat: str) -> str:
     done = gate.opened.work
     where = f"on {one_line(done.branch)}" if done.branch else "on no branch"
     base = f" at {done.base[:10]}" if done.base else ", which has no commit yet"
-    if not done.dirty:
+    if not done.changed:
         lines = [f"  {where}{base}, nothing uncommitted"]
     else:
         files = "1 file" if done.files == 1 else f"{done.files} files"

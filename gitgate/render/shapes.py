@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..core.marks import UNSIGNED, VERIFIED, Mark
@@ -22,8 +22,10 @@ def gate(
     signed: Mapping[str, Mark] | None = None,
     archived: bool = False,
     transcript: bool = True,
+    comes_back: Mapping[str, Sequence[str]] | None = None,
 ) -> Json:
-    """Everything about a gate but its history. `signed`: by commit, what its signature is worth.
+    """Everything about a gate but its history. `signed`: by commit, what its signature is worth. `comes_back`: what of the
+    work its files do not show, by kind; None where nobody looked.
 
     Without `transcript` what was said in a conversation is left out: a list of gates would be long.
     """
@@ -36,7 +38,7 @@ def gate(
         "questions": [question(item) for item in opened.questions],
         "context": opened.context,
         "asked": asked(opened.asked),
-        "work": work(opened.work),
+        "work": work(opened.work, comes_back),
         "session": {"agent": session.agent if session else None, "id": session_id, "saved": saved(given)},
         "delivery": opened.delivery,
         "priority": given.priority,
@@ -70,16 +72,19 @@ def asked(given: Asker) -> Json:
     }
 
 
-def work(given: Work) -> Json:
+def work(given: Work, comes_back: Mapping[str, Sequence[str]] | None = None) -> Json:
+    hidden = {name: list(comes_back[name]) if comes_back else None for name in ("staged_only", "in_conflict")}
     return {
         "branch": given.branch,
         "base": given.base,
+        "staged": given.staged,
         "commit": given.commit,
-        "dirty": given.dirty,
+        "dirty": given.changed,
         "files": given.files,
         "insertions": given.insertions,
         "deletions": given.deletions,
         "left_out": [{"path": path, "reason": reason} for path, reason in given.left_out],
+        **hidden,
     }
 
 

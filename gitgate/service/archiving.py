@@ -62,7 +62,7 @@ def tidy(desk: Desk) -> None:
 def has_partial_work(desk: Desk, gate: str, tip: str) -> bool:
     """Whether its work is more than the commit that the agent stood on; what cannot be read is kept."""
     try:
-        return desk.records.load(gate, tip).opened.work.dirty
+        return desk.records.load(gate, tip).opened.work.changed
     except GateError:
         return True
 

@@ -11,11 +11,14 @@ from ..core.values import dataclass
 from .desk import Desk
 from .policing import case, explain
 from .policybook import Book
+from .work import comes_back
 
 
 @dataclass(frozen=True)
 class Explained:
-    """Whether somebody may answer a gate. `paths`: what its work touches that a rule is about; None where nobody knows."""
+    """Whether somebody may answer a gate. `paths`: what its work touches that a rule is about, `staged_only`: what of it the
+    files do not show; None where nobody knows.
+    """
 
     gate: str
     who: str
@@ -25,6 +28,7 @@ class Explained:
     source: str
     terms: tuple[Terms, ...]
     paths: tuple[str, ...] | None
+    staged_only: tuple[str, ...] | None = None
 
 
 def explain_gate(desk: Desk, book: Book, gate: Gate, given: str | None) -> Explained:
@@ -33,8 +37,17 @@ def explain_gate(desk: Desk, book: Book, gate: Gate, given: str | None) -> Expla
     facts = case(desk, book, gate)
     said = explain(desk, book, gate, who)
     terms = deciding(book.policies, facts)
+    hidden = comes_back(desk, gate.opened.work) if facts.paths is not None else None
     return Explained(
-        gate.id, given or who.by, said.allowed, said.rule, said.why, said.source, terms, facts.paths
+        gate.id,
+        given or who.by,
+        said.allowed,
+        said.rule,
+        said.why,
+        said.source,
+        terms,
+        facts.paths,
+        None if hidden is None else (*hidden["staged_only"], *hidden["in_conflict"]),
     )
 
 

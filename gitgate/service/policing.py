@@ -66,7 +66,7 @@ def paths_of(desk: Desk, book: Book, work: Work) -> tuple[str, ...] | None:
     if work.commit is None:
         return None  # where there is a policy there is a commit: a question that names none says nothing of its work
     start = book.ref or next((ref for ref in protected_refs(desk) if desk.refs.get(ref)), None)
-    return touched(desk.repo, start, work.base, work.commit)
+    return touched(desk.repo, start, work.base, work.commit, work.staged)
 
 
 def tightened(desk: Desk, opened: Opened) -> Opened:

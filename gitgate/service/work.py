@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..core.model import Gate
+from ..core.model import Gate, Work
 from ..errors import Failure, GateError
 from ..store.refs import WORK
 from .desk import Desk
@@ -39,12 +39,12 @@ def bring_work(desk: Desk, gate: Gate) -> str:
 
 
 def diff_of(desk: Desk, gate: Gate, *, stat: bool = False, color: bool = False) -> str:
-    """The partial work against its base. A stat is a courtesy: without the work it is empty."""
+    """The partial work against its base, what is only staged first. A stat is a courtesy: without the work it is empty."""
     work = gate.opened.work
-    if work.commit is None or not work.dirty:
+    if work.commit is None or not work.changed:
         return ""
     from ..core.text import neutral
-    from ..store.compare import diff
+    from ..store.compare import diff_whole
 
     try:
         commit = bring_work(desk, gate)
@@ -52,8 +52,24 @@ def diff_of(desk: Desk, gate: Gate, *, stat: bool = False, color: bool = False) 
         if stat:
             return ""
         raise
-    text = diff(desk.repo, work.base, commit, stat=stat, color=False).decode("utf-8", "replace")
+    text = diff_whole(desk.repo, work.base, work.staged, commit, stat=stat).decode("utf-8", "replace")
     return painted(neutral(text)) if color and not stat else neutral(text)
+
+
+def comes_back(desk: Desk, work: Work) -> dict[str, tuple[str, ...]] | None:
+    """What restoring the work brings back beside its files; None where it is not here. Nothing is fetched for it."""
+    from ..store.touched import beneath, decoded
+
+    if work.commit is None:
+        return {"staged_only": (), "in_conflict": ()}
+    try:
+        found = beneath(desk.repo.git, work.base, work.staged or work.commit, work.commit)
+    except GateError:
+        return None
+    return {
+        "staged_only": tuple(map(decoded, found.staged)),
+        "in_conflict": tuple(map(decoded, found.conflicting)),
+    }
 
 
 def painted(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ..errors import GateError, GitFailed, WorkFailed
 from .git import Git
@@ -11,6 +11,7 @@ from .leftout import printable
 from .repository import Repository
 from .saved import EMPTY_TREE, Saved, is_id, load_saved, load_unverified, missing_or_failed
 from .snapshot import Wanted, take_wanted
+from .touched import beneath
 
 
 def matches(repo_of_directory: Repository, work: str, staged: str, *, untracked: bool | None = None) -> bool:
@@ -47,6 +48,56 @@ def _shape(git: Git, saved: Saved) -> tuple[object, ...]:
     conflict = git.text("rev-parse", f"{aside.unmerged}^{{tree}}") if aside.unmerged else None
     trees = (saved.base, saved.staged_tree, saved.work_tree, saved.merge_heads, conflict)
     return (*trees, aside.operation, frozenset(aside.intent_to_add))
+
+
+STAGED_ONLY = b"Staged, and not so in the working tree; it comes back with the work:\n"
+THEIR_SIDE = b"In conflict, their side; it comes back with the work:\n"
+MOST_ARGUMENTS = 100_000
+
+
+def diff_whole(
+    repo: Repository, base: str | None, staged: str | None, work: str, *, stat: bool = False
+) -> bytes:
+    """The partial work with all that comes back with it. What the working tree does not show stands first: no length of the
+    rest can push it out of sight.
+    """
+    try:
+        found = beneath(repo.git, base, staged or work, work)
+    except GitFailed as failed:
+        raise missing_or_failed(failed) from failed
+    parts = []
+    if found.staged and staged:
+        parts += [
+            STAGED_ONLY,
+            *(_part(repo, base, staged, some, stat=stat) for some in in_parts(found.staged)),
+        ]
+    if found.conflict and (theirs := _their_side(repo.git, found.conflict)):
+        parts += [THEIR_SIDE]
+        parts += [_part(repo, base, theirs, some, stat=stat) for some in in_parts(found.conflicting)]
+    return b"".join([*parts, b"\n" if parts else b"", diff(repo, base, work, stat=stat)])
+
+
+def _part(repo: Repository, base: str | None, end: str, paths: Sequence[bytes], *, stat: bool) -> bytes:
+    return diff(repo, base, end, stat=stat, paths=[os.fsdecode(path) for path in paths])
+
+
+def _their_side(git: Git, conflict: str) -> str | None:
+    said = git.run("rev-parse", "--verify", "-q", f"{conflict}:3", check=False)
+    return said.out.decode().strip() or None
+
+
+def in_parts(paths: Sequence[bytes]) -> Iterator[list[bytes]]:
+    """As many at a time as a command line takes."""
+    part: list[bytes] = []
+    size = 0
+    for path in paths:
+        if part and size + len(path) > MOST_ARGUMENTS:
+            yield part
+            part, size = [], 0
+        part.append(path)
+        size += len(path) + 1
+    if part:
+        yield part
 
 
 def diff(

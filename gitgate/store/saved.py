@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 
-from ..core.values import dataclass, field
+from ..core.values import dataclass, field, replace
 from ..errors import GitFailed, WorkFailed
 from .git import Git
 from .leftout import path_of, printable
@@ -109,6 +109,13 @@ def load_unverified(git: Git, *, staged: str, work: str) -> Saved:
     if staged != work:
         base = next(iter(_load_commits(git, staged)[0].parents), None) if is_id(staged) else None
     return load_saved(git, base=base, staged=staged, work=work)
+
+
+def load_aside(git: Git, staged: str) -> Aside:
+    """What the message of `staged` keeps; a conflict counts only where the commit carries it."""
+    (commit,) = _load_commits(git, staged)
+    aside = parse_aside(commit.message)
+    return aside if aside.unmerged in commit.parents else replace(aside, unmerged=None)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,9 @@ from gitgate.service.asking import Wishes, ask
 from gitgate.service.desk import open_desk
 from gitgate.service.syncing import sync
 from gitgate.service.work import beside, bring_work, diff_of, worktrees
+from gitgate.store.records import Signature
 from resuming import Seat
+from testbed.command import Command
 from testbed.repositories import Clone, run_git
 
 
@@ -84,3 +88,107 @@ def test_where_agents_from_elsewhere_work(alone: Seat, bare: object, tmp_path: P
     homeless = {name: value for name, value in os.environ.items() if name not in ("HOME", "XDG_STATE_HOME")}
     assert worktrees(open_desk(alone.clone.path, own)).is_relative_to(tmp_path / "state/gitgate/worktrees")
     assert worktrees(open_desk(alone.clone.path, homeless)) == alone.clone.path / ".git/gitgate/worktrees"
+
+
+def staged_then_deleted(clone: Clone) -> None:
+    """A new file, whose content is in the index alone."""
+    clone.write("db/new.sql", "drop\n")
+    clone.git("add", "db/new.sql")
+    (clone.path / "db/new.sql").unlink()
+
+
+def staged_then_put_back(clone: Clone) -> None:
+    """A file that is in the working tree as it was committed."""
+    clone.write("db/old.sql", "drop\n")
+    clone.git("add", "db/old.sql")
+    clone.write("db/old.sql", "create\n")
+
+
+def staged_for_removal(clone: Clone) -> None:
+    """A file that is still there."""
+    clone.git("rm", "-q", "--cached", "db/old.sql")
+
+
+def planted_as_conflict(clone: Clone) -> None:
+    """An entry that says that a merge brought it; no file and no tree has it."""
+    blob = clone.git("hash-object", "-w", "--stdin", input="drop\n")
+    clone.git("update-index", "--index-info", input=f"100644 {blob} 3\tdb/new.sql\n")
+
+
+def committed_then_deleted(clone: Clone) -> None:
+    """A new file that the branch has, and only its working tree has not."""
+    clone.commit("schema", **{"db/new.sql": "drop\n"})
+    (clone.path / "db/new.sql").unlink()
+
+
+HIDDEN = [
+    (staged_then_deleted, "db/new.sql", "+drop"),
+    (staged_then_put_back, "db/old.sql", "+drop"),
+    (staged_for_removal, "db/old.sql", "-create"),
+    (planted_as_conflict, "db/new.sql", "+drop"),
+    (committed_then_deleted, "db/new.sql", "-drop"),
+]
+RULE = 'policy: {rules: [{name: schema, paths: ["db/**"], who: [bob@example.org]}]}\n'
+
+
+@pytest.fixture
+def topic(alone: Seat) -> Seat:
+    """A branch of a project whose protected branch says who answers for `db/`."""
+    alone.clone.commit("rules", **{".gitgate.yml": RULE, "db/old.sql": "create\n"})
+    alone.clone.git("checkout", "-q", "-b", "topic")
+    return alone
+
+
+@pytest.mark.parametrize(("hide", "path", "line"), HIDDEN)
+def test_what_the_files_do_not_show_is_judged_and_shown(
+    topic: Seat, cli: Command, hide: Callable[[Clone], None], path: str, line: str
+) -> None:
+    """All that comes back with the work counts for a rule about paths, and a person sees it before anything else."""
+    hide(topic.clone)
+    topic.clone.write("README", "Another project.\n")
+    gate = topic.ask()
+    ruling = cli.quick("policy", "check", gate.id, "--who", "ada@example.org", "--json", code=4).json
+    assert (ruling["rule"], path in ruling["paths"]) == ("schema", True)
+    hidden = path if hide is not committed_then_deleted else None
+    assert ruling["staged_only"] == ([hidden] if hidden else [])
+    shown = cli.quick("show", gate.id, "--json", code=0).json["work"]
+    assert shown["staged_only"] + shown["in_conflict"] == ([hidden] if hidden else [])
+    assert f" {path} | " in cli.quick("show", gate.id, code=0).out
+    patch = cli.quick("diff", gate.id, code=0).out
+    assert line in patch.splitlines()
+    if hidden:
+        assert patch.index(line) < patch.index("+Another project.")
+        assert "it comes back with the work" in patch
+
+
+def test_work_that_is_staged_as_it_stands_hides_nothing(topic: Seat, cli: Command) -> None:
+    """What is staged and unchanged since is told once."""
+    topic.clone.write("staged", "s\n")
+    topic.clone.git("add", "staged")
+    topic.clone.write("README", "Another project.\n")
+    gate = topic.ask()
+    shown = cli.quick("show", gate.id, "--json", code=0).json["work"]
+    assert (shown["staged_only"], shown["in_conflict"]) == ([], [])
+    assert cli.quick("diff", gate.id, code=0).out.count("+s\n") == 1
+    assert cli.quick("policy", "check", gate.id, "--who", "ada@example.org", code=0).err == ""
+
+
+def test_a_record_that_calls_its_work_clean_is_shown_all_the_same(topic: Seat, cli: Command) -> None:
+    """By its commits: what it says of itself anybody could have written."""
+    staged_then_deleted(topic.clone)
+    gate = topic.ask()
+    opened = replace(gate.opened, work=replace(gate.opened.work, dirty=False), nonce="00" * 6)
+    forged = topic.desk.records.write_opened(opened, {}, Signature("Eve <eve@example.org>", 1))
+    topic.clone.git("update-ref", f"refs/hitl/open/{forged.id}", forged.tip)
+    assert "+drop" in cli.quick("diff", forged.id, code=0).out
+    shown = cli.quick("show", forged.id, "--json", code=0).json["work"]
+    assert (shown["dirty"], shown["staged_only"]) == (True, ["db/new.sql"])
+
+
+def test_work_that_is_not_here_may_hide_anything(ann: Seat, bob: Seat, cli: Command) -> None:
+    """Nobody says that there is nothing."""
+    staged_then_deleted(ann.clone)
+    gate = ann.ask(push=True)
+    sync(bob.desk)
+    shown = cli.quick("show", gate.id, "--json", cwd=bob.clone.path, code=0).json["work"]
+    assert (shown["staged_only"], shown["in_conflict"]) == (None, None)

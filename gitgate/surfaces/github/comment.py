@@ -206,7 +206,7 @@ def details(title: str, body: str, *, opened: bool = False) -> str:
 def work(view: View, most: int) -> str:
     """What the agent did so far. The title holds numbers of ours alone."""
     done = view.gate.opened.work
-    if not done.dirty:
+    if not done.changed:
         return ""
     files = "1 file" if done.files == 1 else f"{done.files} files"
     title = f"The work so far: {files} changed, +{done.insertions} −{done.deletions}"
