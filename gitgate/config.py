@@ -121,6 +121,13 @@ SETTINGS = (
     ),
     Setting("jobBranch", "text", "", "the branch that a job is about: no other one is moved", power=True),
     Setting(
+        "requester",
+        "text",
+        "",
+        "who started this job, as `git gate github prepare` found it: whose agent it is",
+        power=True,
+    ),
+    Setting(
         "policyFile", "text", "", "a policy of this machine's own, beside that of the repository", power=True
     ),
     Setting("requireSigned", "flag", "false", "only signed answers are acted on here", power=True),

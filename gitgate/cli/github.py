@@ -182,7 +182,7 @@ def finish(screen: Screen, desk: Desk, forge: Forge, done: list[Accepted], *, re
 def dispatched(screen: Screen, desk: Desk, forge: Forge, event: Dispatched, *, resume: bool) -> int:
     """Somebody who answered in a terminal asks for the agent to go on; they vouch for exactly that answer."""
     from ..errors import NotAllowed
-    from ..surfaces.github.proof import against_dispatch
+    from ..surfaces.github.proof import against_dispatch, vouched_by
 
     why = against_dispatch(forge, event)
     if why:
@@ -195,7 +195,7 @@ def dispatched(screen: Screen, desk: Desk, forge: Forge, event: Dispatched, *, r
     hand_on(screen, desk, [event.gate])
     refresh_comment(screen, desk, forge, event.gate)
     summarise(screen, desk, forge)
-    return act_on(screen, desk, forge, [event.gate], event.commit) if resume else exits.DONE
+    return act_on(screen, desk, forge, [event.gate], vouched_by(desk, forge, event)) if resume else exits.DONE
 
 
 def tell_accepted(screen: Screen, gate: str | None, outcome: str, words: str) -> int:

@@ -134,12 +134,14 @@ def publish_command(screen: Screen) -> int:
 
     GITGATE_PREPARED, what `prepare` gave out as `settings`: refused where git is set up otherwise now.
     """
+    from ..service.askers import logins_of
     from ..service.branches import publish_branch
-    from .jobs import need_protected, refuse_altered
+    from .jobs import need_protected, refuse_altered, refuse_other_requesters, started_by
 
     refuse_altered(screen, screen.desk())
     desk, forge = start(screen)
     need_protected(screen, desk)
+    refuse_other_requesters(desk, logins_of(started_by(screen)))
     pushed = publish_branch(desk)
     if pushed is not None:
         screen.say(f"pushed {pushed.branch}")
@@ -170,7 +172,7 @@ def resume_command(screen: Screen, gate_id: str, event_file: str | None) -> int:
     listen(desk)
     gate = open_gate(desk, gate_id).id
     refresh_comment(screen, desk, forge, gate)
-    code = act_on(screen, desk, forge, [gate], vouched_for(forge, gate, event_file))
+    code = act_on(screen, desk, forge, [gate], vouched_for(desk, forge, gate, event_file))
     summarise(screen, desk, forge)
     return code
 
@@ -184,15 +186,15 @@ def refresh_comment(screen: Screen, desk: Desk, forge: Forge, gate: str) -> None
         screen.warn(trouble)
 
 
-def vouched_for(forge: Forge, gate: str, event_file: str | None) -> str:
-    """The answer that the job's event is about, where a person who may write to the repository sent it."""
+def vouched_for(desk: Desk, forge: Forge, gate: str, event_file: str | None) -> str:
+    """The answer that the job's event is about, where a person sent it whose word counts for it."""
     from ..surfaces.github.events import Dispatched
-    from ..surfaces.github.proof import against_dispatch
+    from ..surfaces.github.proof import vouched_by
 
     event = read_event_file(event_file) if event_file else None
     if not isinstance(event, Dispatched) or event.gate != gate:
         return ""
-    return "" if against_dispatch(forge, event) else event.commit
+    return vouched_by(desk, forge, event)
 
 
 @click.command("credential", hidden=True)

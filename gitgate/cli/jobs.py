@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -113,6 +113,7 @@ def act_on_gate(
     except GateError as failed:
         screen.warn(f"gate {name}: {failed.message}")
         return exits.DONE if failed.kind == "conflict" else exits.FAILURE
+    refuse_other_requesters(desk, gate.opened.asked.logins)
     show_all(screen, desk, forge, done)
     return exits.DONE if done.result in ("resumed", "lost") else exits.FAILURE
 
@@ -150,6 +151,43 @@ def show_all(screen: Screen, desk: Desk, forge: Forge, done: Done) -> None:
                     screen.warn(trouble)
     except GateError as silent:
         screen.warn(f"the comment is not up to date: {silent.message}")
+
+
+# whose job it is
+
+
+def job_event(screen: Screen) -> dict[str, object]:
+    """What the event's file says that the job was started with; nothing where there is none that can be read."""
+    import json
+
+    try:
+        said = json.loads(Path(screen.env.get("GITHUB_EVENT_PATH") or "-").read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def started_by(screen: Screen) -> tuple[str, ...]:
+    """The accounts that started this job; nobody's where it is none of Actions'."""
+    from ..service.equipping import in_job
+    from ..surfaces.github.events import started_by
+
+    return started_by(screen.env, job_event(screen)) if in_job(screen.env) else ()
+
+
+def refuse_other_requesters(desk: Desk, logins: Sequence[str]) -> None:
+    """Nothing is pushed of an agent that named somebody else than who started it: they could answer themselves then."""
+    from ..service.askers import asked_for_others
+    from ..service.publishing import remote_of
+
+    remote = remote_of(desk)
+    others = asked_for_others(desk, remote, logins) if remote is not None and logins else []
+    if others:
+        raise NotAllowed(
+            f"gate {', '.join(others)} does not name {', '.join(f'@{login}' for login in logins)}, for whom it was asked; "
+            "nothing was pushed",
+            hint="look at what the agent did to git's configuration, or to its environment, and run the job again",
+        )
 
 
 # beside an agent

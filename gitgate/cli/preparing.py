@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import Failure, GateError
 from . import exits
-from .jobs import need_protected, note
+from .jobs import job_event, need_protected, note, started_by
 from .screen import Screen
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def prepare(screen: Screen) -> int:
             git.run("config", "--local", "--replace-all", key, value)
     log_in(screen, desk)
     git.run("config", "--local", "--replace-all", "gitgate.jobBranch", head_branch(desk))
+    git.run("config", "--local", "--replace-all", "gitgate.requester", ", ".join(requesters(screen)))
     branch = default_branch(screen, desk)
     if branch:  # the policy's, whatever is checked out
         git.run("config", "--local", "--replace-all", "gitgate.protectedBranch", branch)
@@ -57,6 +58,14 @@ def prepare(screen: Screen) -> int:
     return exits.DONE
 
 
+def requesters(screen: Screen) -> tuple[str, ...]:
+    """For whom this job asks; on a schedule for no person, whatever name its commits have."""
+    from ..service.equipping import in_job
+
+    nobody = (f"{ROBOT[0]} <{ROBOT[1]}>",)
+    return (started_by(screen) or nobody) if in_job(screen.env) else ()
+
+
 def default_branch(screen: Screen, desk: Desk) -> str:
     """As the job's own event names it; a schedule's event may not, but runs on it. Else as the clone, or its server, knows it."""
     named = named_by_event(screen)
@@ -74,13 +83,8 @@ def default_branch(screen: Screen, desk: Desk) -> str:
 
 
 def named_by_event(screen: Screen) -> object:
-    import json
-
-    try:
-        said = json.loads(Path(screen.env.get("GITHUB_EVENT_PATH") or "-").read_bytes())
-        return said["repository"]["default_branch"]
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
-        return ""
+    repository = job_event(screen).get("repository")
+    return repository.get("default_branch", "") if isinstance(repository, dict) else ""
 
 
 def named_by_server(desk: Desk, remote: str) -> object:

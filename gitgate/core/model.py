@@ -50,13 +50,17 @@ class Question:
 
 @dataclass(frozen=True)
 class Asker:
-    """Who asks. `by` is the person whose agent it is, as git knows them; it may be empty."""
+    """Who asks. `by` is the person whose agent it is, as git knows them; it may be empty.
+
+    `logins`: the accounts on a forge that started the job which asked, whose agent it is first.
+    """
 
     agent: str
     at: str
     by: str = ""
     host: str = ""
     directory: str = ""
+    logins: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ def plain_opened(opened: Opened) -> dict[str, object]:
         "title": opened.title,
         "questions": [plain_question(question) for question in opened.questions],
         "context": opened.context,
-        "asked": filled({n: getattr(opened.asked, n) for n in ("by", "agent", "at", "host", "directory")}),
+        "asked": plain_asker(opened.asked),
         "delivery": opened.delivery,
         "priority": opened.priority,
         "confidence": opened.confidence,
@@ -45,6 +45,11 @@ def plain_opened(opened: Opened) -> dict[str, object]:
         "config": dict(opened.config),
         "nonce": opened.nonce,
     }
+
+
+def plain_asker(asked: Asker) -> dict[str, object]:
+    said: dict[str, object] = {n: getattr(asked, n) for n in ("by", "agent", "at", "host", "directory")}
+    return filled({**said, "logins": list(asked.logins)})
 
 
 def plain_question(question: Question) -> dict[str, object]:
@@ -99,6 +104,7 @@ def parse_opened(root: Field) -> Opened:
         asked=Asker(
             at=moment(asked.need("at")),
             directory=words(asked, "directory", 4096),
+            logins=texts(asked, "logins"),
             **{name: words(asked, name) for name in ("agent", "by", "host")},
         ),
         work=parse_work(work) if work else Work(None, None, None),

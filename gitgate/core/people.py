@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
+# As forges write an account into commits: `ID+LOGIN@users.noreply.HOST`, before they had numbers `LOGIN@…`.
+NOREPLY = re.compile(r"(?:[0-9]+\+)?([^@+\s]+)@users\.noreply\.[^@\s]+")
+ROBOT = "[bot]"
+
 
 def address(by: str) -> str:
     """What tells people apart in `Name <email>`: the address, else all of it. The name alone may be spelt anyhow."""
@@ -13,3 +19,19 @@ def address(by: str) -> str:
 def same(one: str, other: str) -> bool:
     """Whether both are the same person; nobody is not even the same as nobody."""
     return bool(one) and address(one) == address(other)
+
+
+def login_of(by: str) -> str:
+    """The account of a forge that an address names; empty where it names none. Like every address it is its author's word."""
+    found = NOREPLY.fullmatch(address(by))
+    return found.group(1) if found else ""
+
+
+def is_robot(by: str) -> bool:
+    """Whether it is the account of a program, by the name that forges give such ones."""
+    return login_of(by).endswith(ROBOT)
+
+
+def as_account(login: str, number: str, host: str) -> str:
+    """An account as the forge itself writes it into commits: the number stays when a login is given to somebody else."""
+    return f"{login} <{f'{number}+' if number else ''}{login}@users.noreply.{host}>"

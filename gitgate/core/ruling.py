@@ -20,7 +20,7 @@ SCRIPTS = frozenset(("signal", "python", "join --yes"))
 @dataclass(frozen=True)
 class Case:
     """What rules look at. `paths` is None when it is not known here what the work touches: then any may be touched.
-    `asked_as`: the priority that it was asked with, where that was changed since.
+    `asked_as`: the priority that it was asked with, where that was changed since. `logins`: who started the job that asked.
     """
 
     id: str
@@ -35,6 +35,7 @@ class Case:
     paths: tuple[str, ...] | None = ()
     asked_as: str = ""
     confidence: float | None = None
+    logins: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,7 @@ def case_of_question(
         paths=paths,
         asked_as=opened.priority,
         confidence=opened.confidence,
+        logins=opened.asked.logins,
     )
 
 
@@ -170,8 +172,9 @@ def against(policies: Sequence[Policy], term: Terms, case: Case, who: Who, said:
         return "the answer has to be signed, by a key that the policy or its allowed signers name"
     if who.key and not is_named(policies, who):
         return f"it is signed by {who.signer or who.key}, but in the name of {who.by or 'nobody'}"
-    if not term.requester_may_answer and is_requester(policies, who, case.requester):
-        return "whose agent asked may not answer"
+    requesting = "" if term.requester_may_answer else against_requester(policies, who, case)
+    if requesting:
+        return requesting
     if not term.automatic and said.via in SCRIPTS:
         return f"a script's answer ({said.via}) is not taken"
     if term.who is not None and not among(policies, term.who, who):
@@ -254,11 +257,60 @@ def is_named(policies: Sequence[Policy], who: Who) -> bool:
     return any(address in person.emails for person in known_as(policies, who))
 
 
-def is_requester(policies: Sequence[Policy], who: Who, requester: str) -> bool:
-    """Whether this is the person whose agent asked, under any of their addresses."""
-    if people.same(who.by, requester) or people.same(who.signer, requester):
-        return True
-    return any(people.address(requester) in person.emails for person in known_as(policies, who))
+@dataclass(frozen=True)
+class Names:
+    """All that somebody is known by: addresses, and logins of a forge."""
+
+    addresses: frozenset[str]
+    logins: frozenset[str]
+
+    def shares(self, other: Names) -> bool:
+        return bool(self.addresses & other.addresses or self.logins & other.logins)
+
+    def told_apart(self, other: Names) -> bool:
+        """Whether both are known by names of one kind, so that names that differ are two people's."""
+        return bool((self.addresses and other.addresses) or (self.logins and other.logins))
+
+
+def against_requester(policies: Sequence[Policy], who: Who, case: Case) -> str:
+    """Why somebody is, or could be, the person whose agent asked; empty when they are another.
+
+    A job knows that person by a login, a clone by an address. Where the policy does not say whose they are, an address and
+    a login may be one person's, as where it counts people.
+    """
+    logins = (who.login,) if who.login else ()
+    said = names_of(policies, (who.by, who.signer), logins, known_as(policies, who))
+    asking = names_of(policies, (case.requester,), case.logins)
+    if said.shares(asking):
+        return "whose agent asked may not answer"
+    if not (asking.addresses or asking.logins) or said.told_apart(asking):
+        return ""
+    asker = ", ".join(f"@{login}" for login in case.logins) or people.address(case.requester)
+    speaker = f"@{who.login}" if who.login else people.address(who.signer or who.by) or "nobody"
+    return (
+        f"whose agent asked may not answer, and nothing says that {speaker} is not {asker}: "
+        "list both, with address and login, under `people`"
+    )
+
+
+def names_of(
+    policies: Sequence[Policy], by: Sequence[str], logins: Sequence[str], known: Sequence[Person] = ()
+) -> Names:
+    """What is said of somebody, and what the policy knows of whoever that is. A forge's own addresses are logins; programs,
+    which are nobody's word, have none.
+    """
+    addresses = {people.address(one) for one in by if one}
+    told = set() if logins else {people.login_of(one) for one in by}
+    found = {login.casefold() for login in (*logins, *told) if login}
+    listed = [
+        person
+        for policy in policies
+        for person in policy.people
+        if person in known or person.emails & addresses or person.logins & found
+    ]
+    addresses = {one for one in addresses if not people.login_of(one)}.union(*(p.emails for p in listed))
+    found = {login for login in found if not login.endswith(people.ROBOT)}.union(*(p.logins for p in listed))
+    return Names(frozenset(addresses), frozenset(found))
 
 
 def named(policies: Sequence[Policy], word: str, who: Who) -> bool:

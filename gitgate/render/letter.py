@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..core.answers import shown
 from ..core.marks import UNSIGNED, Mark
-from ..core.model import Answer, Counted, Gate, Question, Remark
+from ..core.model import Answer, Counted, Gate, Opened, Question, Remark
 from ..core.text import indent, neutral, one_line, wrap
 from .paint import STATE_COLORS, paint
 from .shapes import event, resume, words_of
@@ -75,13 +75,19 @@ def head(gate: Gate, now: float, cells: int, *, archived: bool, color: bool) -> 
         "archived" if archived else "",
     ]
     tail = " · ".join(one_line(word) for word in extra if word)
-    who = one_line(opened.asked.agent) + (f" (of {one_line(opened.asked.by)})" if opened.asked.by else "")
+    who = one_line(opened.asked.agent) + requester(opened)
     first = line + (f" · {tail}" if tail else "")
     title = one_line(opened.title)
     repeated = len(opened.questions) == 1 and title == one_line(opened.questions[0].prompt)
     if not repeated:
         first += "".join(f"\n{paint(line, 'bold', on=color)}" for line in wrap(title, cells).split("\n"))
     return f"{first}\nasked by {who}, {age(opened.asked.at, now)} ago"
+
+
+def requester(opened: Opened) -> str:
+    """Whose agent it is: in a job by the accounts that started it, which a forge vouches for."""
+    whose = ", ".join(f"@{one_line(login, 60)}" for login in opened.asked.logins) or one_line(opened.asked.by)
+    return f" (of {whose})" if whose else ""
 
 
 def asked(question: Question, cells: int, *, several: bool, numbered: bool = False) -> str:

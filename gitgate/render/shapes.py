@@ -65,6 +65,7 @@ def gate(
 def asked(given: Asker) -> Json:
     return {
         "by": given.by,
+        "logins": list(given.logins),
         "agent": given.agent,
         "at": given.at,
         "host": given.host,

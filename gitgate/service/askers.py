@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from ..core.drafts import Draft
 from ..core.model import Gate
+from ..core.people import is_robot, login_of
 from ..core.session import SavedSession
+from ..core.values import dataclass
+from ..errors import GateError
+from ..store.refs import OPEN
 from .desk import Desk
 
 MESSENGERS = frozenset(("git", "git-gate", "sh", "bash", "dash", "zsh", "fish", "timeout", "env"))
@@ -44,6 +49,62 @@ def remember_asker(desk: Desk, gate: Gate, saved: SavedSession | None) -> None:
             at=gate.opened.asked.at,
         ),
     )
+
+
+@dataclass(frozen=True)
+class Requester:
+    """Whose agent asks: `by` as git knows them, and the accounts of a forge that started its job, theirs first."""
+
+    by: str = ""
+    logins: tuple[str, ...] = ()
+
+
+def requester(desk: Desk) -> Requester:
+    """Whoever started the job; else the person at this machine. A question that follows another is asked for the same
+    person as that one: who answered only let their agent go on.
+    """
+    here, started = desk.settings.identity(), started_by(desk)
+    followed = followed_by(desk, desk.settings.env.get("GITGATE_GATE", ""))
+    if followed is not None:
+        asked = followed.opened.asked
+        nobody = not here or is_robot(here) or started  # what commits there is no person
+        return Requester((asked.by if nobody else "") or here, asked.logins)
+    return Requester(started[0], logins_of(started)) if started else Requester(here)
+
+
+def started_by(desk: Desk) -> tuple[str, ...]:
+    """As `git gate github prepare` wrote it down, in git's own form of a person."""
+    return tuple(part.strip() for part in desk.settings.text("requester").split(",") if login_of(part))
+
+
+def logins_of(people: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(person.partition(" <")[0] for person in people))
+
+
+def followed_by(desk: Desk, gate: str) -> Gate | None:
+    """The gate whose agent was resumed, and asks again."""
+    tip = desk.refs.get(OPEN + gate) if gate else None
+    if tip is None:
+        return None
+    try:
+        return desk.records.load(gate, tip)
+    except GateError:
+        return None
+
+
+def asked_for_others(desk: Desk, remote: str, logins: Sequence[str]) -> list[str]:
+    """The questions of this clone that the remote does not have, and that do not name all who started what asked them.
+
+    An agent can set up its own git as it likes, and name whom it likes.
+    """
+    wanted, found = {login.casefold() for login in logins}, []
+    for ref, tip in desk.refs.under(OPEN).items():
+        gate = ref.removeprefix(OPEN)
+        if desk.tracked(remote, gate) is None:
+            said = desk.records.load(gate, tip).opened.asked.logins
+            if not wanted <= {login.casefold() for login in said}:
+                found.append(gate)
+    return found
 
 
 def asking_pid(desk: Desk) -> int:

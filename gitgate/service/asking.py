@@ -19,7 +19,7 @@ from ..errors import LostRace, NotAllowed, Usage
 from ..store.records import Signature
 from ..store.refs import OPEN, SESSIONS, WORK
 from ..store.remote import RefMove
-from .askers import agent_name, readable, remember_asker, session_of
+from .askers import agent_name, readable, remember_asker, requester, session_of
 from .deadlines import act
 from .desk import Desk
 from .policing import approvals_may_default, tightened
@@ -150,7 +150,9 @@ def compose(desk: Desk, draft: Draft, wishes: Wishes, attachments: Mapping[str, 
     work, changed, untracked = snapshot(desk, wishes)
     saved = session_of(desk, draft)
     opened = named(desk, tightened(desk, opened_by(desk, draft, work, saved, wishes, tuple(attachments))))
-    gate = desk.records.write_opened(opened, attachments, Signature(opened.asked.by or NOBODY, desk.at))
+    # A job's commit is its robot's, whoever it asks for.
+    who = desk.settings.identity() or opened.asked.by or NOBODY
+    gate = desk.records.write_opened(opened, attachments, Signature(who, desk.at))
     session = None
     if saved is not None:
         from .sessions import write
@@ -170,6 +172,7 @@ def opened_by(
     session_id = saved.id if saved else ""
     salt = desk.entropy(8)
     timeout = timeout_of(desk, draft)
+    whose = requester(desk)
     return Opened(
         title=draft.title or title_of(draft.questions[0].prompt),
         questions=draft.questions,
@@ -177,7 +180,8 @@ def opened_by(
         asked=Asker(
             agent=agent_name(desk, draft, session_id),
             at=desk.now,
-            by=desk.settings.identity(),
+            by=whose.by,
+            logins=whose.logins,
             host=socket.gethostname(),
             directory=readable(str(desk.repo.place)),
         ),

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...core.model import Gate
+from ...core.people import as_account
 from ...errors import BadAnswer, Conflict, Failure, NotAllowed, Stale, UnknownGate, Usage
 from ...service.answering import Manner, respond
 from ...service.deadlines import judged_at
@@ -303,7 +304,7 @@ def person_of(forge: Forge, author: Author) -> str:
     """As the forge itself writes an account into commits: the number stays when a login is given to somebody else."""
     host = re.sub(r"^https?://([^/:]+).*", r"\1", forge.site)
     login = re.sub(r"[^\w.-]", "", author.login, flags=re.ASCII) or "ghost"
-    return f"{login} <{author.number}+{login}@users.noreply.{host}>"
+    return as_account(login, str(author.number), host)
 
 
 def ending_of(desk: Desk, gate: str) -> str:

@@ -22,6 +22,7 @@ from .words import block, longest_run, size, span
 MOST = 65_000
 # How much of each part is shown, from all of it to hardly any, until the whole fits.
 LIMITS = (40_000, 20_000, 8_000, 3_000, 1_000, 300, 100, 40)
+PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)  # of an account, as a part of an address
 MARK = re.compile(r"<!-- gitgate gate=([a-z0-9]{10}) seen=([0-9a-f]{40}|[0-9a-f]{64}) -->")
 HEADS = {
     "awaiting": "⏸️ An agent asks",
@@ -84,7 +85,7 @@ def compose(view: View, most: int) -> str:
     gate = view.gate
     parts = [
         f"<!-- gitgate gate={gate.id} seen={seen_commit(gate)} -->\n" + heading(gate),
-        terms(gate),
+        terms(view),
         *outcome(view, most),
         *(
             asked(question, most, several=len(gate.opened.questions) > 1)
@@ -108,10 +109,11 @@ def heading(gate: Gate) -> str:
     return f"### {words}: {span(gate.opened.title, 100)}"
 
 
-def terms(gate: Gate) -> str:
-    asked = gate.opened.asked
-    who = span(asked.agent, 80) + (f" (of {span(asked.by.partition(' <')[0], 60)})" if asked.by else "")
-    words = [f"gate **{gate.id}**", f"asked by {who} at {one_line(asked.at, 30)}"]
+def terms(view: View) -> str:
+    gate, asked = view.gate, view.gate.opened.asked
+    people = [account(view, login) for login in asked.logins] or [span(asked.by.partition(" <")[0], 60)]
+    whose = f" (of {', '.join(people)})" if asked.logins or asked.by else ""
+    words = [f"gate **{gate.id}**", f"asked by {span(asked.agent, 80)}{whose} at {one_line(asked.at, 30)}"]
     if gate.priority != "normal":
         words.append(f"priority {gate.priority}")
     if gate.state == "awaiting" and gate.deadline:
@@ -123,6 +125,13 @@ def terms(gate: Gate) -> str:
     if gate.opened.follows:
         words.append(f"follows gate {span(gate.opened.follows, 20)}")
     return " · ".join(words)
+
+
+def account(view: View, login: str) -> str:
+    """An account of the forge, linked. In a code span it notifies nobody."""
+    name = span(f"@{login}", 60)
+    server = view.site.rsplit("/", 2)[0]
+    return f"[{name}]({server}/{login})" if server and PLAIN.fullmatch(login) else name
 
 
 def outcome(view: View, most: int) -> list[str]:

@@ -6,8 +6,10 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from ...core.ids import is_id
+from ...core.people import as_account
 from ...errors import Usage
 from .forge import Comment, whole
 from .replies import may_answer
@@ -103,6 +105,30 @@ def read_dispatch(said: Mapping[str, object], inputs: Mapping[str, object]) -> E
         raise Usage("the dispatch names no gate and commit", hint="git gate github dispatch ID")
     bot = sender.get("type", "User") != "User"
     return Dispatched(gate, commit, whole(str(sender.get("login") or "")), bot, repository_of(said))
+
+
+LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,98}[A-Za-z0-9_-])?(?:\[bot\])?", re.ASCII)
+
+
+def started_by(env: Mapping[str, str], said: Mapping[str, object]) -> tuple[str, ...]:
+    """Who started this job, each once, in git's form of a person: the event's sender, the actor, and who ran it again.
+
+    They are one account but for a job that somebody else ran again. On a schedule nobody did: the actor is whoever changed the
+    schedule last. An event's file may be written to by the job's own steps, so that it only adds to what the runner says.
+    """
+    sender = part(said, "sender")
+    found = {"": ""}
+    if env.get("GITHUB_EVENT_NAME") != "schedule":
+        found[str(sender.get("login") or "")] = str(sender.get("id") or "")
+        found.setdefault(env.get("GITHUB_ACTOR", ""), env.get("GITHUB_ACTOR_ID", ""))
+    if env.get("GITHUB_RUN_ATTEMPT", "1") != "1" or env.get("GITHUB_EVENT_NAME") != "schedule":
+        found.setdefault(env.get("GITHUB_TRIGGERING_ACTOR", ""), "")
+    host = urlsplit(env.get("GITHUB_SERVER_URL", "")).hostname or "github.com"
+    return tuple(
+        as_account(login, number if number.isdecimal() else "", host)
+        for login, number in found.items()
+        if LOGIN.fullmatch(login)
+    )
 
 
 def repository_of(said: Mapping[str, object]) -> str:

@@ -6,11 +6,14 @@ asked for exactly this answer to be acted on.
 
 from __future__ import annotations
 
+from ...core import ruling
 from ...core.answers import read_answer
 from ...core.model import Answer, Counted, Gate
 from ...core.times import parse_time
 from ...errors import BadAnswer, UnknownGate
 from ...service.desk import Desk
+from ...service.policing import case
+from ...service.policybook import load_book
 from ...service.reading import find_gate
 from . import telling
 from .accept import evidence_of, person_of, shown_before
@@ -53,8 +56,8 @@ def against(desk: Desk, forge: Forge, gate: Gate, counted: Counted, vouched: str
     if counted.answer.via == forge.name:
         return against_comment(desk, forge, gate, counted.answer)
     return (
-        f"its answer by {counted.answer.via} is not signed by a known key; the one who gave it may start it: "
-        f"git gate github dispatch {gate.id}"
+        f"its answer by {counted.answer.via} is not signed by a known key; the one who gave it may start it, unless the "
+        f"policy keeps them from answering: git gate github dispatch {gate.id}"
     )
 
 
@@ -62,7 +65,6 @@ def is_signed(desk: Desk, commit: str) -> bool:
     if not desk.records.commit(commit).signed:
         return False
     from ...service.policing import verdict_on
-    from ...service.policybook import load_book
     from ...store.signatures import GOOD
 
     verdict = verdict_on(desk, load_book(desk), commit)
@@ -156,3 +158,19 @@ def against_dispatch(forge: Forge, asked: Dispatched) -> str:
     if not forge.may_write(asked.login):
         return f"{asked.login} may not write to this repository"
     return ""
+
+
+def vouched_by(desk: Desk, forge: Forge, asked: Dispatched) -> str:
+    """The commit of the answer that whoever dispatched vouches for; empty where their word for it does not count.
+
+    Where the policy wants another's answer than that of whose agent asked, theirs does not: any name may stand in an unsigned one.
+    """
+    if not asked.gate or against_dispatch(forge, asked):
+        return ""
+    gate = find_gate(desk, asked.gate).gate
+    book = load_book(desk)
+    terms = ruling.deciding(book.policies, case(desk, book, gate)) if book.policies else ()
+    if all(term.requester_may_answer for term in terms):
+        return asked.commit
+    why = ruling.against_requester(book.policies, ruling.Who("", login=asked.login), case(desk, book, gate))
+    return "" if why else asked.commit

@@ -94,6 +94,9 @@ def rule_words(gate: Gate, term: Terms, groups: Groups) -> str:
 
 
 def asker(gate: Gate) -> str:
+    logins = gate.opened.asked.logins
+    if logins:
+        return " and not ".join(span(f"@{login}", 60) for login in logins)
     return span(gate.opened.asked.by.partition(" <")[0] or "the person", 60)
 
 
