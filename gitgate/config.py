@@ -154,7 +154,6 @@ BY_NAME = {setting.name: setting for setting in SETTINGS}
 SECTIONS = ("agent", "template")
 NOTED = ("program",)
 IN_FILE = ("settings", "policy", "approvals")
-AGENT_MARKERS = ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CODEX_SANDBOX", "CODEX_SESSION_ID", "GITGATE_AGENT")
 
 
 @dataclass(frozen=True)
@@ -223,11 +222,6 @@ class Settings:
 
         text = self.text(name)
         return parse_duration(text) if text else None
-
-    @property
-    def inside_agent(self) -> str:
-        """The marker of an agent's process tree, if this is one: agents never answer."""
-        return next((marker for marker in AGENT_MARKERS if self.env.get(marker)), "")
 
     @property
     def pull_request(self) -> int | None:
@@ -302,6 +296,11 @@ def meant(name: str, known: Iterable[str]) -> str:
 def environment() -> dict[str, str]:
     """The process environment, read here and handed on."""
     return dict(os.environ)
+
+
+def may_hide_git(env: Mapping[str, str]) -> bool:
+    """Whether somebody has set git's configuration aside, or over it; most environments do not, and cost no further look."""
+    return "GIT_CONFIG_COUNT" in env or env.get("GIT_CONFIG_GLOBAL") == os.devnull
 
 
 def load(

@@ -1,20 +1,35 @@
-"""Agents: one adapter for each program that asks and is resumed.
+"""Agents: one adapter for each program that asks and is resumed, and what all of them together say.
 
-A new agent is one file beside these and one line in `AGENTS`; whether we run inside one is asked in its order.
+A new agent is one file beside these and one line in `AGENTS`: by what it is known, what configures it, how it is started.
+Everything else about agents is derived from that. Whether we run inside one is asked in the order of `AGENTS`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ..core.session import SessionRef
 from ..errors import Usage
-from .agent import Agent
+from .agent import Agent, Ended
 from .claude import Claude
 from .codex import Codex
 from .command import Command
+from .marked import Copilot, Gemini, OpenCode, Qwen
 
-AGENTS: dict[str, Agent] = {agent.name: agent for agent in (Claude(), Codex(), Command())}
+AGENTS: dict[str, Agent] = {
+    agent.name: agent
+    for agent in (
+        Claude(),
+        Codex(),
+        Gemini(),
+        OpenCode(),
+        Copilot(),
+        Qwen(),
+        Command(),  # any other program
+    )
+}
+# What configures several programs, or any of them.
+FOLDERS, FILES = (".agents",), ("agents.md", "agents.override.md")
 
 
 def find(name: str) -> Agent:
@@ -27,6 +42,92 @@ def find(name: str) -> Agent:
     return AGENTS[name]
 
 
+def adapter(name: str) -> Agent:
+    """The adapter for an agent of that name: one of its own, or the one for any program."""
+    return AGENTS.get(name) or AGENTS["command"]
+
+
+def mark_in(env: Mapping[str, str]) -> str:
+    """The mark of an agent's program that an environment has; empty when it has none."""
+    return next((mark for agent in AGENTS.values() if (mark := own_mark(agent, env))), "")
+
+
+def own_mark(agent: Agent, env: Mapping[str, str]) -> str:
+    """The variable by which an environment is this program's; one that is empty says nothing."""
+    for mark in agent.all_marks:
+        name, equals, value = mark.partition("=")
+        said = env.get(name)
+        if said and (not equals or said == value):
+            return name
+    return ""
+
+
+def program_in(env: Mapping[str, str]) -> Agent | None:
+    """The program whose shell an environment is; one that only says that it is an agent's is none that we know."""
+    known = (agent for agent in AGENTS.values() if agent.name != "command")
+    return next((agent for agent in known if own_mark(agent, env)), None)
+
+
+def program_of_process(called: str, words: Sequence[str]) -> Agent | None:
+    """The program that a process is, by what the system calls it and by its command line."""
+    return next((agent for agent in AGENTS.values() if agent.is_process(called, words)), None)
+
+
 def detect(env: Mapping[str, str]) -> SessionRef | None:
     """The conversation that this process runs inside, if any."""
     return next((found for agent in AGENTS.values() if (found := agent.detect(env))), None)
+
+
+def without_conversation(env: Mapping[str, str]) -> dict[str, str]:
+    """An environment that names no conversation: for who asks on behalf of another program than the one it runs inside."""
+    named = {name for agent in AGENTS.values() for name in agent.sessions}
+    return {name: value for name, value in env.items() if name not in named}
+
+
+def is_agents(variable: str) -> bool:
+    """Whether a variable is one that an agent's program leaves to what it starts."""
+    return any(agent.leaves(variable) for agent in AGENTS.values())
+
+
+def read_end(argv: Sequence[str], out: bytes) -> Ended | None:
+    """How somebody's command ended, if its output is that of a program that we know."""
+    return next((ended for agent in AGENTS.values() if (ended := agent.read_end(argv, out))), None)
+
+
+def configuration() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What configures agents in a repository: the names of folders and of files, in lower case."""
+    folders = (name for agent in AGENTS.values() for name in agent.folders)
+    files = (name for agent in AGENTS.values() for name in agent.files)
+    return tuple(dict.fromkeys((*folders, *FOLDERS))), tuple(dict.fromkeys((*files, *FILES)))
+
+
+def seen_by_git(env: Mapping[str, str]) -> Mapping[str, str]:
+    """`env` as git should see it: without what the shell of an agent's program put there so that git finds nothing of the person's.
+
+    Our own git asks on the person's behalf, as it does inside of the other programs. A setting that has another value than
+    the program gives it is somebody's own, and stays.
+    """
+    hidden = {
+        said
+        for agent in AGENTS.values()
+        if agent.hides_from_git and own_mark(agent, env)
+        for said in agent.hides_from_git
+    }
+    return uncovered(env, hidden) if hidden else env
+
+
+def uncovered(env: Mapping[str, str], hidden: set[str]) -> dict[str, str]:
+    """`env` without these variables, and without these of git's settings (`GIT_CONFIG_KEY_0` and so on, counted anew)."""
+    count = env.get("GIT_CONFIG_COUNT", "")
+    numbers = range(int(count) if count.isdecimal() and len(count) < 5 else 0)
+    pairs = [(env.get(f"GIT_CONFIG_KEY_{n}", ""), env.get(f"GIT_CONFIG_VALUE_{n}", "")) for n in numbers]
+    kept = [(key, value) for key, value in pairs if f"{key.lower()}={value}" not in hidden]
+    rest = {
+        name: value
+        for name, value in env.items()
+        if f"{name}={value}" not in hidden
+        and not (numbers and name.startswith(("GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_", "GIT_CONFIG_COUNT")))
+    }
+    for number, (key, value) in enumerate(kept):
+        rest |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return {**rest, "GIT_CONFIG_COUNT": str(len(kept))} if kept else rest

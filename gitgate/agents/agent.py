@@ -1,22 +1,21 @@
-"""Agents: what every adapter is asked, and the values that go in and out.
+"""Agents: what every adapter declares and is asked, and the values that go in and out.
 
-An adapter knows one program: how to tell that we run inside it, which files hold a conversation, how the program is
-started again, and how its ending is read. It decides nothing about gates and starts nothing itself: `start` gives a
-`Launch`, which `process` runs.
+An adapter is all that is known of one program: by what it is told that we run inside it, what configures it, which files
+hold a conversation, how the program is started again, and how its ending is read. It decides nothing about gates and
+starts nothing itself: `start` gives a `Launch`, which `process` runs.
+
+Whoever asks or answers loads this and every adapter, so what costs is imported where it is used.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
 
-from ..core.secrets import redact
 from ..core.session import SavedSession, SessionRef
-from ..core.text import one_line
+from ..core.values import dataclass, field
 from ..errors import Failure, Usage
 
 SESSION_MOST = 4_000_000
@@ -24,6 +23,10 @@ REASON_CELLS = 300
 SIX_HOURS = 6 * 3600.0
 # An id becomes a file's name and an argument: it starts with neither a dot nor a dash, and names no folder.
 SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{3,127}")
+
+# What runs programs that are a script, by the name that its process goes by. Node calls its first thread `MainThread`.
+INTERPRETERS = frozenset(("node", "nodejs", "bun", "deno", "MainThread", "node-MainThread"))
+MOST_FLAGS = 16
 
 
 @dataclass(frozen=True)
@@ -138,34 +141,117 @@ class Outcome:
     call: Mapping[str, object] | None = None
 
 
-class Agent(Protocol):
-    """One program that asks and is resumed."""
+@dataclass(frozen=True)
+class Ended:
+    """What a command said at its end, as much as could be read. `agent`: whose conversation it was, where that is known."""
 
-    name: str
+    text: str = ""
+    session: str = ""
+    agent: str = "claude"
+    call: Mapping[str, object] | None = None
+    structured: Mapping[str, object] | None = None
+
+
+class Agent:
+    """One program that asks, and all that is known of it. What a program does not say of itself is as it stands here.
+
+    Who is an agent's process, what a program that is started must not inherit, what configures agents in a repository:
+    all of that is derived from these declarations, over every adapter in `AGENTS`.
+    """
+
+    name = ""
+
+    # What the program sets in the shell that it gives its agent: NAME, or NAME=VALUE where others use the name as well.
+    marks: tuple[str, ...] = ()
+    # Variables there that hold the id of the conversation, and the number of the program's process. Both are marks, too.
+    sessions: tuple[str, ...] = ()
+    process_ids: tuple[str, ...] = ()
+    # What its process may be called besides its own name; and where an interpreter runs it, a part of its script's path.
+    # Without either, its name alone says nothing of a process.
+    processes: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    # What its shell says to git, so that git does not find what is the person's: NAME=VALUE, a variable or a git setting.
+    hides_from_git: tuple[str, ...] = ()
+
+    # What configures it in a repository, in whatever folder: names of folders and of files, in lower case.
+    folders: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    # Of these, the JSON file whose `permissions` are the project's rules on tools.
+    rules_file = ""
+    # Instructions that it does not load by itself where the project's own settings take no part.
+    unread: tuple[str, ...] = ()
+    # The rules that it needs to work and to ask in a job of its own, whose checkout is gone afterwards.
+    job_rules: tuple[str, ...] = ()
+
+    # Whether it is known here how it is started; else the machine's `gitgate.agent.NAME.*` has to say.
+    starts = False
+
+    @property
+    def all_marks(self) -> tuple[str, ...]:
+        return (*self.marks, *self.sessions, *self.process_ids)
+
+    def is_process(self, called: str, words: Sequence[str]) -> bool:
+        """Whether a process is this program, by what the system calls it and by its command line."""
+        if not (self.processes or self.packages):
+            return False
+        names = (self.name, *self.processes)
+        program = called_by(words[0]) if words else called
+        if called in names or program in names:
+            return True
+        # An interpreter goes by many names (`node`, `MainThread`); what it runs is its first word that is no flag, or the
+        # second, where the first is a flag's.
+        scripts = [word for word in words[1:MOST_FLAGS] if not word.startswith("-")][:2]
+        if not INTERPRETERS.isdisjoint((called, program)):
+            return any(
+                called_by(script) in names or any(f"/{part}/" in script for part in self.packages)
+                for script in scripts
+            )
+        return False
+
+    def leaves(self, variable: str) -> bool:
+        """Whether it leaves this variable to what it starts. Inherited, a program would take itself for a part of it."""
+        return variable in (mark.partition("=")[0] for mark in self.all_marks)
 
     def detect(self, env: Mapping[str, str]) -> SessionRef | None:
-        """The conversation that this process runs inside, by the marks that the program leaves in the environment."""
-        ...
+        """The conversation that this process runs inside, by the variables that name one."""
+        found = (env.get(name, "") for name in self.sessions)
+        session = next((text for text in found if SESSION_ID.fullmatch(text)), "")
+        return SessionRef(self.name, session, env.get("PWD", "")) if session else None
 
-    def collect(self, session: SessionRef, env: Mapping[str, str], most: int = SESSION_MOST) -> SavedSession:
-        """The conversation's files, small and without secrets; what could not be kept is named in `left_out`."""
-        ...
+    def hooks(self) -> Mapping[str, object]:
+        """Our hooks in the program's own form, for one that this machine starts; empty where it takes none of ours."""
+        return {}
+
+    def collect(
+        self,
+        session: SessionRef,
+        env: Mapping[str, str],  # noqa: ARG002  for those who look for files
+        most: int = SESSION_MOST,  # noqa: ARG002  for those who keep files
+    ) -> SavedSession:
+        """The conversation's files, small and without secrets; what could not be kept is named in `left_out`.
+
+        Here its id alone: what the program keeps is its own business.
+        """
+        return SavedSession(self.name, session.id, session.directory)
 
     def place(self, saved: SavedSession, cwd: Path, env: Mapping[str, str]) -> None:
         """Put the files where the program looks for them when it runs in `cwd`."""
-        ...
 
     def start(self, request: Start) -> Launch:
         """How to start or resume it."""
-        ...
+        raise NotImplementedError
 
     def join(self, request: Start) -> Launch:
         """How a person opens the conversation at a terminal; what stdin and the timeout say does not count."""
-        ...
+        raise NotImplementedError
 
     def read_outcome(self, finished: Finished) -> Outcome:
-        """What its exit and its output mean."""
-        ...
+        """What its exit and its output mean, of a process that `start` described."""
+        raise NotImplementedError
+
+    def read_end(self, argv: Sequence[str], out: bytes) -> Ended | None:  # noqa: ARG002  for those who know their output
+        """How a command of a person's own ended, if its output is this program's; None where it is not."""
+        return None
 
 
 def need_session_id(text: str) -> str:
@@ -175,6 +261,10 @@ def need_session_id(text: str) -> str:
     return text
 
 
+def called_by(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
 def home_of(env: Mapping[str, str]) -> Path:
     home = env.get("HOME") or env.get("USERPROFILE")
     if not home:
@@ -182,39 +272,20 @@ def home_of(env: Mapping[str, str]) -> Path:
     return Path(home)
 
 
-# Left in the environment by an agent for what it starts: inherited, a resumed agent would take itself for a part of it.
-MARKS = (
-    "AI_AGENT",
-    "CLAUDECODE",
-    "CLAUDE_PID",
-    "CLAUDE_EFFORT",
-    "CODEX_THREAD_ID",
-    "CODEX_SANDBOX",
-    "CODEX_SANDBOX_NETWORK_DISABLED",
-)
-# What `command` tells a program; a program started from it must not take it for its own.
-TOLD = tuple(
-    f"GITGATE_{name}" for name in "ID SESSION VERDICT ANSWER NOTE BY ANSWER_FILE PROMPT_FILE OUTCOME".split()
-)
 # Of a CI job: what our own steps log in with, and the files that steer the steps after this one.
 LOGIN = "GITGATE_GITHUB_TOKEN"
 OF_THE_JOB = (LOGIN, "GITGATE_WEBHOOK_SECRET", "GITGATE_SESSION_KEY", "GITHUB_ENV", "GITHUB_PATH")
-# Of the variables under this prefix, what a person sets to configure the program: the way to its model, and limits.
-CLAUDE_CONFIGURED = re.compile(
-    r"CLAUDE_CODE_(?:OAUTH_TOKEN|USE_|SKIP_|DISABLE_|ENABLE_|MAX_|API_|CLIENT_|CERT_STORE|PROXY_|SUBAGENT_MODEL|GIT_BASH_PATH|SHELL"
-    r"|AUTO_COMPACT|EFFORT_LEVEL|FILE_READ_|GLOB_|TMPDIR|OTEL_|RETRY_|OVERLOADED_|NONSTREAMING_)\w*"
-)
 
 
 def scrubbed(env: Mapping[str, str]) -> dict[str, str]:
     """`env` without what belongs to the git command, the agent or the gate that this process was started from."""
-    return {name: value for name, value in env.items() if not _is_inherited(name)}
+    from . import AGENTS  # late: the adapters are made of this module
 
+    def is_inherited(name: str) -> bool:
+        ours = name.startswith("GIT_") or name in OF_THE_JOB
+        return ours or any(agent.leaves(name) for agent in AGENTS.values())
 
-def _is_inherited(name: str) -> bool:
-    if name.startswith("CLAUDE_CODE_"):
-        return not CLAUDE_CONFIGURED.fullmatch(name)
-    return name.startswith("GIT_") or name in (*MARKS, *TOLD, *OF_THE_JOB)
+    return {name: value for name, value in env.items() if not is_inherited(name)}
 
 
 def last_words(finished: Finished) -> str:
@@ -226,6 +297,9 @@ def last_words(finished: Finished) -> str:
 
 def brief(text: str) -> str:
     """A reason in one line without secrets: it is recorded, and others read it."""
+    from ..core.secrets import redact
+    from ..core.text import one_line
+
     return one_line(redact(text), REASON_CELLS)
 
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..core.session import SavedSession, SessionRef
 from ..errors import Usage
-from . import claude_files
 from .agent import (
-    SESSION_ID,
     SESSION_MOST,
+    Agent,
+    Ended,
     Ending,
     Finished,
     Launch,
@@ -37,26 +37,61 @@ from .agent import (
 ALWAYS = ("-p", "--output-format", "stream-json", "--verbose", "--permission-prompt-tool", "stdio")
 SERVERS = "mcp.json"
 DEFERRED = "deferred"  # a file that says that a call waited for its answer
-UNANSWERED = re.compile(r"Tool permission request failed: \w*Error: Stream closed")
+UNANSWERED = r"Tool permission request failed: \w*Error: Stream closed"
 NO_CONVERSATION = "No conversation found with session ID"
 # Ways to end that another attempt may better: the network, a limit, a kill. Others would end the same.
 PASSING = frozenset((408, 409, 429))
 
 
-class Claude:
-    name = "claude"
+# Its own variables begin so. Of these, what a person sets to configure it: the way to its model, and limits.
+OWN = "CLAUDE_CODE_"
+CONFIGURED = (
+    r"CLAUDE_CODE_(?:OAUTH_TOKEN|USE_|SKIP_|DISABLE_|ENABLE_|MAX_|API_|CLIENT_|CERT_STORE|PROXY_|SUBAGENT_MODEL|GIT_BASH_PATH|SHELL"
+    r"|AUTO_COMPACT|EFFORT_LEVEL|FILE_READ_|GLOB_|TMPDIR|OTEL_|RETRY_|OVERLOADED_|NONSTREAMING_)\w*"
+)
+NAMES_A_SESSION = ("--session-id", "--resume", "-r", "--session")
 
-    def detect(self, env: Mapping[str, str]) -> SessionRef | None:
-        session = env.get("CLAUDE_CODE_SESSION_ID", "")
-        return SessionRef(self.name, session, env.get("PWD", "")) if SESSION_ID.fullmatch(session) else None
+
+class Claude(Agent):
+    name = "claude"
+    marks = ("CLAUDECODE",)
+    sessions = ("CLAUDE_CODE_SESSION_ID",)
+    process_ids = ("CLAUDE_PID",)
+    packages = ("@anthropic-ai/claude-code",)
+    folders = (".claude",)
+    files = ("claude.md", "claude.local.md", ".mcp.json")
+    rules_file = ".claude/settings.json"
+    unread = ("CLAUDE.md", "AGENTS.md")
+    # Below the folder where it works: neither git's own files nor its own settings, which the program guards by itself.
+    job_rules = (
+        *("Edit(./**)", "Bash(git add:*)", "Bash(git commit:*)", "Bash(git rm:*)", "Bash(git mv:*)"),
+        *("Bash(git gate ask:*)", "Bash(git-gate ask:*)"),
+    )
+    starts = True
+
+    def leaves(self, variable: str) -> bool:
+        if variable.startswith(OWN):
+            return not re.fullmatch(CONFIGURED, variable)
+        return variable == "CLAUDE_EFFORT" or super().leaves(variable)
+
+    def hooks(self) -> Mapping[str, object]:
+        from . import claude_hooks
+
+        return claude_hooks.hooks()
 
     def collect(self, session: SessionRef, env: Mapping[str, str], most: int = SESSION_MOST) -> SavedSession:
+        from . import claude_files
+
         return claude_files.collect(session, env, most)
 
     def place(self, saved: SavedSession, cwd: Path, env: Mapping[str, str]) -> None:
+        from . import claude_files
+
         claude_files.place(saved, cwd, env)
 
     def start(self, request: Start) -> Launch:
+        from . import claude_files
+
         argv = (*self._command(request, *ALWAYS), *self._resuming(request))
         if request.deferred and "PreToolUse" not in request.hooks:
             # Nobody would answer the call, and one that a person refused would be made.
@@ -130,6 +165,33 @@ class Claude:
             return Outcome(Result.ASKED, session, text)
         return Outcome(Result.DONE, session, text)
 
+    def read_end(self, argv: Sequence[str], out: bytes) -> Ended | None:
+        """The result object that ends its output, if it was asked for; the conversation may stand in the command as well."""
+        said = last_result(out)
+        if said is None:
+            return None
+        text, call, structured = (
+            said.get("result"),
+            said.get("deferred_tool_use"),
+            said.get("structured_output"),
+        )
+        session = said.get("session_id")
+        return Ended(
+            text if isinstance(text, str) else "",
+            session if isinstance(session, str) else session_in(argv),
+            call=call if isinstance(call, dict) else None,
+            structured=structured if isinstance(structured, dict) else None,
+        )
+
+
+def session_in(argv: Sequence[str]) -> str:
+    """The conversation that a command line names, for a program whose output does not."""
+    for word, after in zip(argv, (*argv[1:], ""), strict=False):
+        flag, equals, value = word.partition("=")
+        if flag in NAMES_A_SESSION and (equals or (after and not after.startswith("-"))):
+            return value if equals else after
+    return ""
+
 
 def events(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
     """The objects among the lines of an output; a line cut short is passed over."""
@@ -166,7 +228,7 @@ def unanswered(out: bytes) -> bool:
     """Whether the first call's result is that nobody could be asked: the hook said nothing."""
     for event in events(out.splitlines()):
         if event.get("type") == "user":
-            return bool(UNANSWERED.search(json.dumps(event.get("message"))))
+            return bool(re.search(UNANSWERED, json.dumps(event.get("message"))))
     return False
 
 

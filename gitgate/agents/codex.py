@@ -9,15 +9,15 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..core.secrets import redact, secret_values
 from ..core.session import SavedSession, SessionRef
 from ..errors import Failure, Usage
 from .agent import (
-    SESSION_ID,
     SESSION_MOST,
+    Agent,
+    Ended,
     Ending,
     Finished,
     Launch,
@@ -34,19 +34,25 @@ from .agent import (
 
 ANSWER = "last-message.txt"
 ANSWER_MOST = 1_000_000
-ROLLOUT = re.compile(r"sessions/\d{4}/\d{2}/\d{2}/rollout-[\w.-]{1,200}\.jsonl")
+ROLLOUT = r"sessions/\d{4}/\d{2}/\d{2}/rollout-[\w.-]{1,200}\.jsonl"
 # Signed by the service: changed it would be refused.
 SEALED = ("encrypted_content",)
 
 
-class Codex:
+class Codex(Agent):
     name = "codex"
-
-    def detect(self, env: Mapping[str, str]) -> SessionRef | None:
-        session = env.get("CODEX_THREAD_ID", "")
-        return SessionRef(self.name, session, env.get("PWD", "")) if SESSION_ID.fullmatch(session) else None
+    marks = (
+        *("CODEX_CI", "CODEX_VERSION", "CODEX_TOOL_CALL_ID", "CODEX_SANDBOX"),
+        "CODEX_SANDBOX_NETWORK_DISABLED",
+    )
+    sessions = ("CODEX_THREAD_ID", "CODEX_SESSION_ID")
+    packages = ("@openai/codex",)
+    folders = (".codex",)
+    starts = True
 
     def collect(self, session: SessionRef, env: Mapping[str, str], most: int = SESSION_MOST) -> SavedSession:
+        from ..core.secrets import secret_values
+
         home = codex_home(env)
         rollout = find_rollout(session, home)
         if rollout is None:
@@ -69,7 +75,7 @@ class Codex:
         """The same place below this machine's home, whatever the directory; one that is there already stays."""
         home = codex_home(env)
         ending = f"-{need_session_id(saved.id)}.jsonl"
-        names = [name for name in saved.files if ROLLOUT.fullmatch(name) and name.endswith(ending)]
+        names = [name for name in saved.files if re.fullmatch(ROLLOUT, name) and name.endswith(ending)]
         if not names:
             raise Failure(
                 f"the saved session {saved.id[:8]} holds no conversation",
@@ -128,6 +134,19 @@ class Codex:
             )
         return Outcome(Result.DONE, session, last_message(finished.folder))
 
+    def read_end(self, argv: Sequence[str], out: bytes) -> Ended | None:  # noqa: ARG002  its output names the conversation
+        """The last message in the events of `codex exec --json`."""
+        if b'"thread.started"' not in out:
+            return None
+        session, text = "", ""
+        for event in events(out):
+            item = event.get("item")
+            if event.get("type") == "thread.started":
+                session = str(event.get("thread_id") or "")
+            elif isinstance(item, dict) and item.get("type") == "agent_message":
+                text = str(item.get("text") or "")
+        return Ended(text, session, self.name)
+
 
 def codex_home(env: Mapping[str, str]) -> Path:
     return Path(env["CODEX_HOME"]) if env.get("CODEX_HOME") else home_of(env) / ".codex"
@@ -151,6 +170,8 @@ def clean_rollout(content: bytes, values: frozenset[str]) -> bytes:
 
 
 def _clean(value: object, values: frozenset[str]) -> object:
+    from ..core.secrets import redact
+
     if isinstance(value, str):
         return redact(value, values)
     if isinstance(value, list):

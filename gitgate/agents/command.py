@@ -12,11 +12,9 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..core.session import SavedSession, SessionRef
 from ..errors import Usage
 from .agent import (
-    SESSION_ID,
-    SESSION_MOST,
+    Agent,
     Ending,
     Finished,
     Launch,
@@ -29,34 +27,32 @@ from .agent import (
 )
 
 ANSWER_FILE, PROMPT_FILE = "answer.json", "prompt.md"
-PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
-HARMLESS = re.compile(r"[A-Za-z0-9_@%+=:,./-]*")
+PLACEHOLDER = r"\{([a-z_]+)\}"
+HARMLESS = r"[A-Za-z0-9_@%+=:,./-]*"
 # What follows one of these is a program's text, not an argument of it.
-SCRIPT_FLAG = re.compile(r"-[A-Za-z]*[cCeE]|--?(?:command|eval|exec|print|run)|/[cCkK]")
+SCRIPT_FLAG = r"-[A-Za-z]*[cCeE]|--?(?:command|eval|exec|print|run)|/[cCkK]"
 # These make one line for a shell of their arguments, here or on another machine.
 REJOINS = frozenset(("ssh", "mosh", "su", "eval", "watch", "parallel", "tmux", "screen"))
 ARGUMENT_MOST = 100_000
 WAITING = 8  # the exit code by which `git gate wrap` and its like say that a question waits
 
 
-class Command:
+# What a program is told in its environment; one that is started from it must not take it for its own.
+TOLD = tuple(
+    f"GITGATE_{name}" for name in "ID SESSION VERDICT ANSWER NOTE BY ANSWER_FILE PROMPT_FILE OUTCOME".split()
+)
+
+
+class Command(Agent):
     name = "command"
+    marks: tuple[str, ...] = (
+        "GITGATE_AGENT",
+        "AI_AGENT",
+    )  # what we start is told so; some programs say it of themselves
+    sessions: tuple[str, ...] = ("GITGATE_SESSION",)
 
-    def detect(self, env: Mapping[str, str]) -> SessionRef | None:
-        session = env.get("GITGATE_SESSION", "")
-        return SessionRef(self.name, session, env.get("PWD", "")) if SESSION_ID.fullmatch(session) else None
-
-    def collect(
-        self,
-        session: SessionRef,
-        env: Mapping[str, str],  # noqa: ARG002  the Protocol's
-        most: int = SESSION_MOST,  # noqa: ARG002  the Protocol's
-    ) -> SavedSession:
-        """Only its id is known: what the program keeps is its own business."""
-        return SavedSession(self.name, session.id, session.directory)
-
-    def place(self, saved: SavedSession, cwd: Path, env: Mapping[str, str]) -> None:
-        """Nothing was kept, so nothing is put anywhere."""
+    def leaves(self, variable: str) -> bool:
+        return variable in TOLD or super().leaves(variable)
 
     def start(self, request: Start) -> Launch:
         settings = request.settings
@@ -110,7 +106,7 @@ def substitute(template: tuple[str, ...], values: Mapping[str, str]) -> list[str
 
 
 def _argument(argument: str, values: Mapping[str, str], before: tuple[str, ...]) -> str:
-    names = PLACEHOLDER.findall(argument)
+    names = re.findall(PLACEHOLDER, argument)
     if unknown := [name for name in names if name not in values]:
         raise Usage(
             f"{argument!r}: {{{unknown[0]}}} is not known",
@@ -118,18 +114,18 @@ def _argument(argument: str, values: Mapping[str, str], before: tuple[str, ...])
         )
     if not names:
         return argument
-    is_script = any(SCRIPT_FLAG.fullmatch(each) for each in before[-1:]) or any(
+    is_script = any(re.fullmatch(SCRIPT_FLAG, each) for each in before[-1:]) or any(
         Path(each).name in REJOINS for each in before
     )
     if argument == f"{{{names[0]}}}" and not is_script:
         return _whole(values[names[0]], names[0])
     for name in names:
-        if name == "prompt" or not HARMLESS.fullmatch(values[name]):
+        if name == "prompt" or not re.fullmatch(HARMLESS, values[name]):
             raise Usage(
                 f"{argument!r}: what {{{name}}} stands for may not stand inside an argument or a script",
                 hint="give it as an argument of its own, or read it from {prompt_file}, {answer_file} or the environment",
             )
-    return PLACEHOLDER.sub(lambda found: values[found[1]], argument)
+    return re.sub(PLACEHOLDER, lambda found: values[found[1]], argument)
 
 
 def _whole(value: str, name: str) -> str:

@@ -249,16 +249,22 @@ def tell(screen: Screen, desk: Desk, asked: Asked, *, waits: bool) -> None:
 
 
 def tell_taken(screen: Screen, desk: Desk, draft: Draft) -> None:
-    """Whoever names a program of their own, and has not set how it is started, would have Claude Code started in its place."""
-    from ..service.agency import SECTION, taken_for_claude
+    """Whose session it was taken for, where nothing here says how that program is started, or nothing but a name says whose it is."""
+    from ..service.agency import SECTION, untold_start
 
-    name = taken_for_claude(desk, draft.agent, draft.session)
-    if name:
-        key = quote(f"{SECTION}{name}.resume")
-        screen.warn(
-            f"warning: nothing here says how {name} is started, so its session is taken for Claude Code's; if it is another "
-            f"program's, set that and ask again: git config {key} 'PROGRAM --session {{session}} {{prompt_file}}'"
-        )
+    program, name = untold_start(desk, draft.agent, draft.session)
+    if not name:
+        return
+    key = quote(f"{SECTION}{name}.resume")
+    taken = (
+        "so nothing resumes it here"
+        if program == name
+        else "so its session is taken for Claude Code's; if it is another program's, set that and ask again"
+    )
+    screen.warn(
+        f"warning: nothing here says how {name} is started, {taken}: "
+        f"git config {key} 'PROGRAM --session {{session}} {{prompt_file}}'"
+    )
 
 
 def tell_left_out(screen: Screen, desk: Desk, left_out: Sequence[tuple[str, str]]) -> None:

@@ -87,9 +87,9 @@ def held_back(screen: Screen, desk: Desk, words: Sequence[str], doubt: str) -> t
         screen.warn(f"its command names {SOURCES}, and may load that; the project's servers stay off")
         return ()
     screen.warn("so the project's own settings, hooks and servers take no part")
-    from ..resumption.order import INSTRUCTIONS
+    from ..agents.claude import Claude
 
-    return tuple(name for name in INSTRUCTIONS if (desk.repo.place / name).is_file())
+    return tuple(name for name in Claude.unread if (desk.repo.place / name).is_file())
 
 
 def uncommitted(desk: Desk) -> frozenset[str]:

@@ -24,8 +24,13 @@ def head_start(args: Sequence[str], env: Mapping[str, str]) -> Ahead | None:
     verb = args[0] if args else "list"
     if verb not in BEGUN or not NOT_HERE.isdisjoint(args) or COMPLETING in env:
         return None
+    from ..config import may_hide_git
     from ..store.ahead import Ahead
 
+    if may_hide_git(env):
+        from ..agents import seen_by_git
+
+        env = seen_by_git(env)
     try:
         return Ahead(Path.cwd(), env, tips=verb == "list", reader=verb in READING)
     except (GateError, OSError):

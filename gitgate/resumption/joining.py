@@ -17,7 +17,7 @@ from ..core.session import SavedSession, SessionRef
 from ..core.states import ANSWERED, AWAITING
 from ..errors import Conflict, Failure, GateError
 from ..service import agency, presence, sessions
-from ..service.ancestry import PROGRAMS
+from ..service.ancestry import is_agent
 from ..service.answering import Deliver
 from ..service.desk import Desk
 from ..service.publishing import Published
@@ -109,7 +109,7 @@ def find_session(desk: Desk, gate: Gate) -> SavedSession:
             f"the session of gate {gate.id} cannot be opened on this machine: {reason}", hint=otherwise(gate)
         )
     here = presence.find(desk, gate.id)
-    if here is not None and here.alive and presence.program_of(here.pid) in PROGRAMS:
+    if here is not None and here.alive and is_agent(here.pid):
         raise Conflict(
             f"the agent of gate {gate.id} still runs (process {here.pid}); a second copy would undo what the first does",
             hint=f"talk to it there; {otherwise(gate)}",

@@ -30,7 +30,6 @@ from ..service.bylaws import InForce
 from ..service.desk import Desk
 from ..service.reading import find_gate
 from . import joining, place
-from .hooks import hooks_of
 from .joining import Conversation
 from .order import surroundings
 from .place import Situation
@@ -236,7 +235,7 @@ def request(
         # In a conversation that goes on the question is known; one that begins, or branches off, is told.
         prompt=briefing.fitted(gate, str(folder / BRIEF)) if chosen.id else "",
         session=SessionRef(agent, chosen.saved.id, chosen.saved.directory) if chosen.saved.id else None,
-        hooks=hooks_of(agent),
+        hooks=agency.adapter(agent).hooks(),
         permissions=bylaws.permissions(desk, agent),
         settings=bylaws.without_doubt(agency.settings_for_start(desk, agent), project),
         env=desk.settings.env,

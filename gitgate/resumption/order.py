@@ -20,13 +20,11 @@ from ..service.claiming import Held
 from ..service.desk import Desk
 from ..store.drivers import as_environment
 from . import place
-from .hooks import hooks_of
 from .place import Situation
 
 if TYPE_CHECKING:
     from ..agents.agent import AgentSettings, Launch
 
-INSTRUCTIONS = ("CLAUDE.md", "AGENTS.md")
 AGAIN = "you were here before, in an attempt that was interrupted or talking with a person; what was done is still here"
 
 
@@ -43,7 +41,7 @@ def order(desk: Desk, held: Held, found: Situation, saved: SavedSession, project
         prompt=resume_prompt(gate, circumstances(gate, found, settings, project)),
         session=SessionRef(saved.agent, saved.id, saved.directory),
         deferred=bool(gate.opened.config.get("deferred")),
-        hooks=hooks_of(saved.agent),
+        hooks=agency.adapter(saved.agent).hooks(),
         permissions=equipping.permissions(desk, saved.agent),
         answer=document(gate),
         told=told(gate),
@@ -56,18 +54,15 @@ def order(desk: Desk, held: Held, found: Situation, saved: SavedSession, project
 
 def circumstances(gate: Gate, found: Situation, settings: AgentSettings, project: InForce) -> Circumstances:
     left_out = gate.opened.work.left_out if found.ours else ()
-    unread = (
-        ()
-        if settings.project_settings
-        else tuple(name for name in INSTRUCTIONS if (found.directory / name).is_file())
-    )
+    session = gate.opened.session
+    unread = agency.adapter(session.agent).unread if session and not settings.project_settings else ()
     return Circumstances(
         edits="" if found.again else found.edits,
         moved="; ".join(part for part in (AGAIN if found.again else "", found.moved) if part),
         conflicts=found.conflicts,
         branch=found.branch or "" if found.new_branch else "",
         missing=tuple(left_out),
-        unread=unread if gate.opened.session is not None and gate.opened.session.agent == "claude" else (),
+        unread=tuple(name for name in unread if (found.directory / name).is_file()),
         replaced=project.replaced,
     )
 

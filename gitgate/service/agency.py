@@ -19,16 +19,19 @@ if TYPE_CHECKING:
     from ..agents.agent import Agent, AgentSettings
 
 SECTION = "gitgate.agent."
-# What the agents' programs leave in the environment; without any of it there is no need to load the adapters.
-MARKS = ("CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID", "GITGATE_SESSION")
 STDIN = ("answer", "prompt", "none")
 
 
 def adapter(name: str) -> Agent:
     """The adapter for an agent of that name: one of its own, or the one for any program."""
-    from ..agents import AGENTS
+    from .. import agents
 
-    return AGENTS.get(name) or AGENTS["command"]
+    return agents.adapter(name)
+
+
+def starts_by_itself(name: str) -> bool:
+    """Whether how the agent `name` is started is known here, and needs no setting."""
+    return adapter(name).starts
 
 
 def configured(desk: Desk, name: str) -> dict[str, list[str]]:
@@ -47,10 +50,9 @@ def ruled(desk: Desk, name: str) -> dict[str, list[str]]:
     """How the policy of the protected branch starts an agent that this machine says nothing of."""
     import json
 
-    from ..agents import AGENTS
     from .policybook import load_book
 
-    if name in AGENTS:
+    if starts_by_itself(name) or name == "command":
         return {}
     found = next((p.commands[name] for p in load_book(desk).policies if name in p.commands), {})
     return {kind: [json.dumps(list(words))] for kind, words in found.items()}
@@ -152,10 +154,8 @@ def cannot_start(desk: Desk, name: str) -> str:
 
 def program_of(desk: Desk, name: str) -> str | None:
     """What is run for the agent `name`; None where nothing says so."""
-    from ..agents import AGENTS
-
     settings = agent_settings(desk, name)
-    if name in AGENTS and name != "command":
+    if starts_by_itself(name):
         return settings.program[0] if settings.program else name
     template = settings.resume_template or settings.start_template
     return template[0] if template else None
@@ -163,9 +163,7 @@ def program_of(desk: Desk, name: str) -> str | None:
 
 def cannot_join(desk: Desk, name: str) -> str:
     """Why a person cannot talk to the agent `name` on this machine; empty when they can."""
-    from ..agents import AGENTS
-
-    if name in AGENTS and name != "command":
+    if starts_by_itself(name):
         return cannot_start(desk, name)
     if agent_settings(desk, name).join_template:
         return ""
@@ -173,14 +171,15 @@ def cannot_join(desk: Desk, name: str) -> str:
 
 
 def current_session(desk: Desk, agent: str | None, session: str | None) -> SessionRef | None:
-    """Whose conversation a question belongs to: as it was given, else as the environment tells."""
+    """Whose conversation a question belongs to: as it was given, else as the environment tells.
+
+    One of a program that nothing here can start is only named by it: nobody would go on with it.
+    """
+    from ..agents import detect
+
     env = desk.settings.env
     known = agent or env.get("GITGATE_AGENT", "")
-    found = None
-    if any(env.get(mark) for mark in MARKS):
-        from ..agents import detect
-
-        found = detect(env)
+    found = detect(env)
     if found is not None and found.agent == "command" and known:
         found = SessionRef(known, found.id, found.directory)
     named = known if known and is_agent(desk, known) else ""
@@ -189,27 +188,44 @@ def current_session(desk: Desk, agent: str | None, session: str | None) -> Sessi
 
         if found is not None and found.id == session and not named:
             return found
-        return SessionRef(named or "claude", need_session_id(session), str(desk.repo.place))
+        program = named or owner(desk, known) or "claude"
+        return SessionRef(program, need_session_id(session), str(desk.repo.place))
     if found is not None:
-        return found
-    if named and named != "claude":
+        return found if found.agent in (known, "command") or is_agent(desk, found.agent) else None
+    if named and not starts_by_itself(named):
         # A program that is simply started again has no conversation of its own to be told by.
         return SessionRef(named, f"none-{desk.entropy(8)}", str(desk.repo.place))
     return None
 
 
-def taken_for_claude(desk: Desk, agent: str | None, session: str | None) -> str:
-    """The name with which a session was given, where nothing but that name says whose it is: it is taken for Claude Code's."""
+def owner(desk: Desk, name: str) -> str:
+    """The program that a conversation belongs to: one that we know by that name, else the one whose shell this is."""
+    from ..agents import AGENTS, program_in
+
+    if name in AGENTS and name != "command":
+        return name
+    program = program_in(desk.settings.env)
+    return program.name if program else ""
+
+
+def untold_start(desk: Desk, agent: str | None, session: str | None) -> tuple[str, str]:
+    """With a session that was given: whose it was taken for, and the name whose start is not set here; empty where it is."""
+    if not session:
+        return "", ""
+    taken = current_session(desk, agent, session)
     name = agent or desk.settings.env.get("GITGATE_AGENT", "")
-    if not session or not name or is_agent(desk, name):
-        return ""
+    if taken is None or is_agent(desk, name):
+        return "", ""
+    if not is_agent(desk, taken.agent):
+        return taken.agent, taken.agent
     found = current_session(desk, agent, None)
-    return "" if found is not None and found.id == session else name
+    told = (found is not None and found.id == session) or owner(desk, name) == taken.agent
+    return ("", "") if told or not name else (taken.agent, name)
 
 
 def is_agent(desk: Desk, name: str) -> bool:
     """Whether `name` is a program that can be started again, and not just what somebody calls their agent."""
-    if name in ("claude", "codex"):
+    if starts_by_itself(name):
         return True
     prefix = f"{SECTION}{name}."
     return any(key.startswith(prefix) for key in desk.settings.git) or bool(ruled(desk, name))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 
 from ..core.drafts import Draft
 from ..core.model import Gate
@@ -13,6 +12,7 @@ from ..core.session import SavedSession
 from ..core.values import dataclass
 from ..errors import GateError
 from ..store.refs import OPEN
+from .ancestry import above
 from .desk import Desk
 
 MESSENGERS = frozenset(("git", "git-gate", "sh", "bash", "dash", "zsh", "fish", "timeout", "env"))
@@ -108,34 +108,51 @@ def asked_for_others(desk: Desk, remote: str, logins: Sequence[str]) -> list[str
 
 
 def asking_pid(desk: Desk) -> int:
-    said = desk.settings.env.get("CLAUDE_PID", "")
-    return int(said) if said.isdecimal() else asking_program()[1]
+    return asking_program(desk)[1]
 
 
 def agent_name(desk: Desk, draft: Draft, session_id: str) -> str:
     if draft.agent:
         return draft.agent
-    if session_id:
-        return f"{readable(desk.repo.place.name)}/{session_id[:4]}"
-    program, pid = asking_program()
+    return named_by(desk, session_id) if session_id else agent_here(desk)
+
+
+def agent_here(desk: Desk) -> str:
+    """The name of whoever asks from this very process, unless it says another: by its conversation, else by its program."""
+    from ..agents import detect
+
+    session = detect(desk.settings.env)
+    if session is not None:
+        return named_by(desk, session.id)
+    program, pid = asking_program(desk)
     return f"agent-{program}-{pid}"
 
 
-def asking_program() -> tuple[str, int]:
-    """The program that called us: git and shells between it and us are only messengers."""
-    pid = first = os.getppid()
-    for _ in range(8):
-        try:
-            head, _, tail = (
-                Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")
-            )
-        except OSError:
-            break
-        program = plain(head.partition("(")[2])
-        if program not in MESSENGERS:
-            return program or "process", pid
-        pid = int(tail.split()[1])
-    return "process", first
+def named_by(desk: Desk, session_id: str) -> str:
+    return f"{readable(desk.repo.place.name)}/{session_id[:4]}"
+
+
+def asking_program(desk: Desk) -> tuple[str, int]:
+    """The program that called us, and its process: the agent's, as its marks and the processes above us tell.
+
+    Where there is no agent, the first one that is no messenger: git and shells between it and us only pass things on.
+    """
+    from ..agents import program_in
+
+    env, first, own = desk.settings.env, os.getppid(), program_in(desk.settings.env)
+    said = (
+        next((int(env[name]) for name in own.process_ids if env.get(name, "").isdecimal()), 0) if own else 0
+    )
+    if own and said:
+        return own.name, said
+    caller: tuple[str, int] | None = None
+    for process in above(first):
+        if agent := process.agent:
+            return agent, process.pid
+        if caller is None and plain(process.called) not in MESSENGERS:
+            caller = plain(process.called) or "process", process.pid
+    name, pid = caller or ("process", first)
+    return (own.name if own else name), pid
 
 
 def plain(program: str) -> str:

@@ -25,17 +25,17 @@ from .policybook import protected_refs
 if TYPE_CHECKING:
     from ..agents.agent import AgentSettings
 
-SETTINGS = {"claude": ".claude/settings.json"}
 LISTS = ("allow", "deny", "ask")
 SAID = 5  # so many files are named where many are in doubt
-# In whatever folder, and in whatever case: a system may not tell `.Claude` from `.claude`.
-FOLDERS = (".claude", ".codex", ".agents")
-NAMES = ("claude.md", "claude.local.md", "agents.md", "agents.override.md", ".mcp.json")
+# In a folder that configures agents, and yet no configuration: a file there says that an agent needs a person.
+SIGNAL = r"(?:^|/)\.agents/signals/[^/]+\.json$"
 
 
 def permissions(desk: Desk, program: str) -> Mapping[str, list[str]]:
     """The project's rules on tools for a program of that name; nothing where there are none."""
-    path = SETTINGS.get(program)
+    from ..agents import adapter
+
+    path = adapter(program).rules_file
     found = read_protected(desk.repo, path, protected_refs(desk)) if path else None
     if found is None:
         return {}
@@ -70,18 +70,32 @@ class InForce:
 
 
 def configures(path: bytes) -> bool:
-    """Whether agents take their settings or their instructions from a file of this name."""
-    *folders, name = path.decode("utf-8", "surrogateescape").casefold().split("/")
-    return name in NAMES or any(part in FOLDERS for part in (*folders, name))
+    """Whether agents take their settings or their instructions from a file of this name.
+
+    In whatever folder, and in whatever case: a system may not tell `.Claude` from `.claude`.
+    """
+    import re
+
+    from ..agents import configuration
+
+    name = path.decode("utf-8", "surrogateescape").casefold()
+    folders, files = configuration()
+    inside = f"/{re.sub(SIGNAL, '', name)}/"
+    return name.rpartition("/")[2] in files or any(f"/{folder}/" in inside for folder in folders)
 
 
-FILES = Files(
-    (
-        *(f":(glob,icase)**/{name}" for name in (*NAMES, *FOLDERS)),
-        *(f":(glob,icase)**/{name}/**" for name in FOLDERS),
-    ),
-    configures,
-)
+def configuring_files() -> Files:
+    """Everything that configures agents, as git looks for it."""
+    from ..agents import configuration
+
+    folders, files = configuration()
+    return Files(
+        (
+            *(f":(glob,icase)**/{name}" for name in (*files, *folders)),
+            *(f":(glob,icase)**/{name}/**" for name in folders),
+        ),
+        configures,
+    )
 
 
 @contextlib.contextmanager
@@ -102,7 +116,7 @@ def in_force(
     if tip is None:
         yield InForce(doubt="no protected branch is here: git gate doctor")
         return
-    found = compare(there, tip, FILES)
+    found = compare(there, tip, configuring_files())
     paths = tuple(printable(path) for path in found.stand)
     if not ours:
         yield InForce(doubt=doubt_of(found, paths))

@@ -94,7 +94,10 @@ class Stage:
 
 def is_personal(name: str) -> bool:
     """Variables that would lead the demonstration to the person's own repositories, agents or jobs."""
-    return name.startswith(("GIT_", "GITGATE_", "GITHUB_", "XDG_", "CLAUDE", "CODEX_")) or name == "CI"
+    from ..agents import is_agents
+
+    ours = name.startswith(("GIT_", "GITGATE_", "GITHUB_", "XDG_", "CLAUDE", "CODEX_")) or name == "CI"
+    return ours or is_agents(name)
 
 
 @dataclass(frozen=True)

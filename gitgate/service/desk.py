@@ -92,8 +92,14 @@ class Desk:
         """What tells that this is an agent's process; empty when nothing does."""
         from .ancestry import agent_above
 
-        marker = self.settings.inside_agent
+        marker = self.agents_mark()
         return f"{marker} is set" if marker else agent_above()
+
+    def agents_mark(self) -> str:
+        """The variable that an agent's program set in our environment, if one did."""
+        from ..agents import mark_in
+
+        return mark_in(self.settings.env)
 
     # finding
 
@@ -177,6 +183,10 @@ def open_desk(
     progress: Callable[[str], None] | None = None,
     ahead: Ahead | None = None,
 ) -> Desk:
+    if config.may_hide_git(env):
+        from ..agents import seen_by_git
+
+        env = seen_by_git(env)
     repo = discover(start, env, ahead.place if ahead else None)
     git = read_git_config(repo, ahead.config if ahead else None)
     refs = Refs(repo, ahead.tips if ahead else None)

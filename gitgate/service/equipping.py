@@ -14,13 +14,6 @@ from . import bylaws
 from .desk import Desk
 
 MOST_CHARACTERS = 1 << 20
-# Below the folder where it works: neither git's own files nor its own settings, which the program guards by itself.
-IN_JOBS = {
-    "claude": (
-        *("Edit(./**)", "Bash(git add:*)", "Bash(git commit:*)", "Bash(git rm:*)", "Bash(git mv:*)"),
-        *("Bash(git gate ask:*)", "Bash(git-gate ask:*)"),
-    )
-}
 
 
 def in_job(env: Mapping[str, str]) -> bool:
@@ -31,7 +24,9 @@ def in_job(env: Mapping[str, str]) -> bool:
 def permissions(desk: Desk, program: str) -> dict[str, list[str]]:
     """What the project permits and forbids, as its protected branch says; in a job what work takes besides. To forbid wins."""
     found = dict(bylaws.permissions(desk, program))
-    besides = IN_JOBS.get(program, ()) if in_job(desk.settings.env) else ()
+    from ..agents import adapter
+
+    besides = adapter(program).job_rules if in_job(desk.settings.env) else ()
     if besides:
         found["allow"] = list(dict.fromkeys((*found.get("allow", ()), *besides)))
     return found

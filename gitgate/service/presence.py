@@ -84,11 +84,3 @@ def started(pid: int) -> str:
     except OSError:
         return ""
     return stat.rpartition(")")[2].split()[19]
-
-
-def program_of(pid: int) -> str:
-    """What a process is called: the editor or the terminal from which an agent asked may outlive it."""
-    try:
-        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return ""

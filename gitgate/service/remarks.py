@@ -10,6 +10,7 @@ from ..core.people import same
 from ..core.ruling import Said, Who
 from ..core.words import PRIORITIES
 from ..errors import NotAllowed, Usage
+from .askers import agent_here
 from .asking import digest_of
 from .deadlines import act
 from .desk import Desk, check_choice
@@ -66,7 +67,7 @@ def speaker(desk: Desk, gate: Gate) -> str:
     if not desk.agent_here():
         return desk.settings.identity() or gate.opened.asked.agent
     own = gate.opened.asked.agent if is_own(desk, gate) else ""
-    marker = desk.settings.inside_agent or "by its processes"
+    marker = desk.agents_mark() or "by its processes"
     return own or desk.settings.env.get("GITGATE_AGENT") or f"an agent ({marker})"
 
 
@@ -83,8 +84,12 @@ def is_own(desk: Desk, gate: Gate) -> bool:
     env = desk.settings.env
     session = gate.opened.session
     if session is not None:
-        return digest_of(session.salt, env.get("CLAUDE_CODE_SESSION_ID", "")) == session.digest
-    return bool(env.get("GITGATE_AGENT")) and env.get("GITGATE_AGENT") == gate.opened.asked.agent
+        from ..agents import detect
+
+        here = detect(env)
+        return here is not None and digest_of(session.salt, here.id) == session.digest
+    own = (env.get("GITGATE_AGENT"), agent_here(desk))
+    return bool(gate.opened.asked.agent) and gate.opened.asked.agent in own
 
 
 def edit(

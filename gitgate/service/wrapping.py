@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..core.model import Gate
 from ..core.needs import Need, find_need, read_need
@@ -13,12 +13,13 @@ from ..core.session import SessionRef
 from ..core.states import AWAITING
 from ..store.refs import OPEN
 from . import presence
-from .agency import MARKS, is_agent
+from .agency import is_agent, starts_by_itself
 from .calling import any_gate, publish_sessions, save_sessions, waiting
 from .desk import Desk
 from .needing import ask_for, ask_for_call, signal_times, signals
 
-NAMES_A_SESSION = ("--session-id", "--resume", "-r", "--session")
+if TYPE_CHECKING:
+    from ..agents.agent import Ended
 
 
 @dataclass(frozen=True)
@@ -29,67 +30,17 @@ class Before:
     signals: Mapping[str, float]
 
 
-@dataclass(frozen=True)
-class Ended:
-    """What a command said at its end, as much as could be read. `program`: whose conversation it was, where that is known."""
-
-    text: str = ""
-    session: str = ""
-    program: str = "claude"
-    call: Mapping[str, object] | None = None
-    structured: Mapping[str, object] | None = None
-
-
 def look(desk: Desk) -> Before:
     return Before(frozenset(desk.refs.under(OPEN)), signal_times(desk))
 
 
 def read_end(argv: Sequence[str], out: bytes) -> Ended:
-    """The result of an agent: a JSON object that ends its output, or Codex's events; else the output as text."""
-    from ..agents.claude import last_result
+    """What an agent's program said, in its own form; else the output as text."""
+    from .. import agents
+    from ..agents.agent import Ended
+    from ..agents.claude import session_in
 
-    said = last_result(out)
-    if said is None:
-        return read_codex(out) or Ended(out.decode("utf-8", "replace"), session_in(argv))
-    text, call, structured = said.get("result"), said.get("deferred_tool_use"), said.get("structured_output")
-    session = said.get("session_id")
-    return Ended(
-        text if isinstance(text, str) else "",
-        session if isinstance(session, str) else session_in(argv),
-        call=call if isinstance(call, dict) else None,
-        structured=structured if isinstance(structured, dict) else None,
-    )
-
-
-def read_codex(out: bytes) -> Ended | None:
-    """The last message in the events of `codex exec --json`."""
-    from ..agents.codex import events
-
-    if b'"thread.started"' not in out:
-        return None
-    session, text = "", ""
-    for event in events(out):
-        item = event.get("item")
-        if event.get("type") == "thread.started":
-            session = str(event.get("thread_id") or "")
-        elif isinstance(item, dict) and item.get("type") == "agent_message":
-            text = str(item.get("text") or "")
-    return Ended(text, session, "codex")
-
-
-def session_in(argv: Sequence[str]) -> str:
-    """The conversation that a command line names, for a program whose output does not."""
-    for flag, value in pairwise(argv):
-        if flag in NAMES_A_SESSION and not value.startswith("-"):
-            return value
-    return next(
-        (
-            word.partition("=")[2]
-            for word in argv
-            if word.partition("=")[0] in NAMES_A_SESSION and "=" in word
-        ),
-        "",
-    )
+    return agents.read_end(argv, out) or Ended(out.decode("utf-8", "replace"), session_in(argv))
 
 
 def environment_of(
@@ -109,13 +60,13 @@ def program_of(argv: Sequence[str]) -> str:
 
 def can_start(desk: Desk, name: str) -> bool:
     """Whether this machine knows how to start that program again, and it has no conversation to be named by."""
-    return name not in ("claude", "codex") and is_agent(desk, name)
+    return not starts_by_itself(name) and is_agent(desk, name)
 
 
 def gate_of(desk: Desk, before: Before, ended: Ended, asker: Asker) -> Gate | None:
     """The gate that the command waits at now, opened here unless it has been; None when it asked nothing."""
     session = ended.session if is_session(ended.session) else ""
-    sit_down(desk, ended.program if session else "")
+    sit_down(desk, ended.agent if session else "")
     gate = asked_by_itself(desk, before, session)
     if gate is None and ended.call is not None:
         gate = ask_for_call(desk, ended.call, session)
@@ -127,7 +78,7 @@ def gate_of(desk: Desk, before: Before, ended: Ended, asker: Asker) -> Gate | No
     if gate is None:
         return None
     if session:
-        publish_sessions(desk, save_sessions(desk, SessionRef(ended.program, session, str(desk.repo.place))))
+        publish_sessions(desk, save_sessions(desk, SessionRef(ended.agent, session, str(desk.repo.place))))
     return any_gate(desk, gate.id) or gate
 
 
@@ -158,7 +109,9 @@ def is_session(text: str) -> bool:
 
 def sit_down(desk: Desk, program: str) -> None:
     """Make the desk the command's own: without the marks of a conversation that we ourselves may run inside."""
-    env = {name: value for name, value in desk.settings.env.items() if name not in MARKS}
+    from ..agents import without_conversation
+
+    env = without_conversation(desk.settings.env)
     if program:
         env["GITGATE_AGENT"] = program
     desk.settings = replace(desk.settings, env=env)

@@ -91,6 +91,14 @@ def discover(start: Path, env: Mapping[str, str], begun: Started | None = None) 
 
 
 def not_a_repository(start: Path, said: str, named: str | None) -> NotARepository:
+    if "safe.bareRepository" in said:
+        from shlex import quote
+
+        place = quote(str(start.resolve()))
+        return NotARepository(
+            f"git may not use the bare repository {start} unless it is named: safe.bareRepository is set",
+            hint=f"GIT_DIR={place} git gate …   or ask in a clone of it",
+        )
     if "dubious ownership" in said:
         from shlex import quote
 

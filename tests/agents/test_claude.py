@@ -325,7 +325,7 @@ def test_an_agent_is_found_by_name() -> None:
     assert find("claude") is CLAUDE
     with pytest.raises(Usage) as error:
         find("nobody")
-    assert "claude, codex, command" in error.value.hint
+    assert f"known are {', '.join(AGENTS)}" in error.value.hint
 
 
 def test_no_agent_is_found_outside_one() -> None:

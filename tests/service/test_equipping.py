@@ -7,9 +7,10 @@ import os
 
 import pytest
 
+from gitgate.agents.claude import Claude
 from gitgate.errors import Failure, Usage
 from gitgate.service.desk import open_desk
-from gitgate.service.equipping import IN_JOBS, equipped, permissions
+from gitgate.service.equipping import equipped, permissions
 from testbed.repositories import Clone
 
 RULES = {"permissions": {"allow": ["Bash(npm test:*)"], "deny": ["Edit(./migrations/**)"]}}
@@ -24,11 +25,11 @@ def test_elsewhere_the_project_alone_permits(repo: Clone) -> None:
 def test_a_job_permits_to_work(repo: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside what the project says; what it forbids stays forbidden. Another program is given nothing."""
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    assert permissions(open_desk(repo.path, os.environ), "claude") == {"allow": list(IN_JOBS["claude"])}
+    assert permissions(open_desk(repo.path, os.environ), "claude") == {"allow": list(Claude.job_rules)}
     repo.commit("rules", **{".claude/settings.json": json.dumps(RULES)})
     found = permissions(open_desk(repo.path, os.environ), "claude")
     assert found == {
-        "allow": ["Bash(npm test:*)", *IN_JOBS["claude"]],
+        "allow": ["Bash(npm test:*)", *Claude.job_rules],
         "deny": ["Edit(./migrations/**)"],
     }
     assert permissions(open_desk(repo.path, os.environ), "scripted") == {}

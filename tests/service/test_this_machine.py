@@ -14,6 +14,7 @@ import pytest
 from gitgate.errors import Conflict, Failure, Usage
 from gitgate.service import github_setup, hookshims, presence, registry
 from gitgate.service.agency import agent_settings, cannot_join, cannot_start, configured, current_session
+from gitgate.service.ancestry import is_agent
 from gitgate.service.recording import reload
 from gitgate.service.slots import slot
 from gitgate.service.starting import foretold, heard
@@ -227,7 +228,7 @@ def test_whoever_pushes_hears_why_an_agent_does_not_go_on(bare: Clone) -> None:
 def test_processes_that_are_gone() -> None:
     """Nothing is known of them, and that is no error."""
     gone = 2**22 + 1
-    assert (presence.started(gone), presence.program_of(gone)) == ("", "")
+    assert (presence.started(gone), is_agent(gone)) == ("", False)
     assert presence.started(os.getpid()) != ""
 
 

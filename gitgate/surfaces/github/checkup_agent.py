@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ...agents.claude import Claude
 from ...agents.claude_command import is_claude
 from ...service import bylaws
 from ...service.desk import Desk
@@ -81,9 +82,9 @@ def examine_claude(desk: Desk, about: str, words: list[str]) -> Iterator[Finding
     rules = bylaws.permissions(desk, "claude")
     forbidden = [rule for rule in rules.get("deny", ()) if rule in WORK]
     if forbidden:
-        said = f"{bylaws.SETTINGS['claude']} of the default branch forbids {', '.join(forbidden)}"
+        said = f"{Claude.rules_file} of the default branch forbids {', '.join(forbidden)}"
         yield Finding(about, MISSING, said, "take it from permissions.deny there, unless that is meant")
     if not lacking and not forbidden:
         more = len(rules.get("allow", ()))
-        besides = f", and what {more} rules of {bylaws.SETTINGS['claude']} permit" if more else ""
+        besides = f", and what {more} rules of {Claude.rules_file} permit" if more else ""
         yield Finding(about, GOOD, f"Claude Code asks, edits files and commits there{besides}")
