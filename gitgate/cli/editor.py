@@ -13,6 +13,7 @@ from ..core.answers import Given, read_answer
 from ..core.model import Gate, Question
 from ..core.questions import expected
 from ..errors import BadAnswer
+from ..store.permissions import private_folder
 from .screen import Screen
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def write_answer(screen: Screen, desk: Desk, gate: Gate, given: Given) -> Given:
     path = draft_path(desk, gate)
     wrong, text = "", kept(path, gate, given)
     while True:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(path.parent)
         path.write_text(document(gate, text, wrong), encoding="utf-8", errors="surrogateescape")
         screen.pulse.stop()
         edit(desk.repo, path, screen.env)

@@ -121,9 +121,10 @@ def post_receive(env: Mapping[str, str], _data: bytes) -> int:
 
     with suppress(OSError):
         os.setsid()  # Whoever pushed may be cut off; this goes on.
-    # Git starts a hook in the repository itself, whether it has a working tree or not.
-    place = Path.cwd().parent if Path.cwd().name == ".git" else Path.cwd()
-    desk = open_desk(place, without_caller(env))
+    # Git starts a hook in the repository itself, whether it has a working tree or not. It is named, because whoever pushes
+    # need not be who owns it: git trusted it when it took the push.
+    own = Path.cwd()
+    desk = open_desk(own.parent if own.name == ".git" else own, {**without_caller(env), "GIT_DIR": str(own)})
     if not desk.settings.flag("resumeHere"):
         print("agents are not started here by themselves: git gate init allows it", file=sys.stderr)
         return DONE

@@ -102,9 +102,11 @@ class Screen:
         """Once in a clone: what `git gate init` would change. Whoever asks, lists or answers works without it."""
         if self.quiet or desk.settings.flag("initialised"):
             return
+        from ..store.permissions import private_folder
+
         told = desk.repo.state_dir / "told-of-init"
         try:
-            told.parent.mkdir(exist_ok=True)
+            private_folder(told.parent)
             told.touch(exist_ok=False)
         except FileExistsError:
             return

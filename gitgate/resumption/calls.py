@@ -17,6 +17,7 @@ from ..errors import Conflict, Failure, StillWaiting
 from ..runners import Order, find
 from ..service.claiming import Claimant
 from ..service.desk import Desk, open_desk
+from ..store.permissions import private_folder
 from .crew import Crew, Shift
 from .heart import boottime
 from .run import Done, log_of
@@ -29,7 +30,7 @@ def mark(desk: Desk) -> Path:
 def call(desk: Desk, gate: str = "", runner: str = "local") -> str:
     """Start a runner that nobody waits for, for one gate or for all that can be acted on; where it tells what it does."""
     place = mark(desk)
-    place.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(place.parent)
     place.touch()
     order = Order(desk.repo.place, log_of(desk), desk.settings.env, (gate,) if gate else ())
     log = find(runner).start(order)
@@ -44,7 +45,7 @@ def alone(folder: Path) -> Iterator[bool]:
     except ImportError:
         yield True
         return
-    folder.mkdir(parents=True, exist_ok=True)
+    private_folder(folder)
     number = os.open(folder / "runner.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -26,6 +26,7 @@ from ..service.listing import summaries
 from ..service.recording import reload
 from ..service.slots import slot
 from ..service.starting import CannotStart, note_inability
+from ..store.permissions import private_folder
 from .handover import pending, take_over
 from .run import Done, Errand, resume_gate
 
@@ -121,7 +122,7 @@ class Crew:
 def write_log(place: Path, stamp: str, words: str) -> None:
     """For its owner alone: what an agent says may be anything."""
     with contextlib.suppress(OSError):
-        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_folder(place.parent)
         with os.fdopen(
             os.open(place, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8"
         ) as out:

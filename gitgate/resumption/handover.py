@@ -15,6 +15,7 @@ from ..core.ids import is_id
 from ..service.claiming import Held
 from ..service.desk import Desk
 from ..service.recording import reload
+from ..store.permissions import private_folder
 
 
 def folder(desk: Desk) -> Path:
@@ -23,7 +24,7 @@ def folder(desk: Desk) -> Path:
 
 def hand_over(desk: Desk, held: Held) -> None:
     """Write the claim down for the runner that is about to start."""
-    folder(desk).mkdir(parents=True, exist_ok=True)
+    private_folder(folder(desk))
     said = {"claim": held.claim, "lease": held.lease, "remote": held.remote, "taken": held.taken}
     new = folder(desk) / f".{held.gate.id}.new"
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:

@@ -26,6 +26,7 @@ from ..service.work import bring_work, worktrees
 from ..store import commits
 from ..store.aside import is_standing
 from ..store.compare import matches
+from ..store.permissions import private_folder
 from ..store.restore import open_worktree, remove_worktree
 from . import place
 from .place import Situation
@@ -66,7 +67,7 @@ def alone(desk: Desk, gate: Gate) -> Iterator[None]:
         yield
         return
     lock = desk.repo.state_dir / f"joined-{os.getuid()}.lock"
-    lock.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(lock.parent)
     number = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:
@@ -157,6 +158,7 @@ def new_worktree(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situatio
     """On no branch, so that nobody's is held while the person thinks."""
     commit, work = bring_work(desk, gate), gate.opened.work
     directory = place.free_directory(desk, name_of(gate))
+    private_folder(desk.repo.state_dir)
     directory.parent.mkdir(parents=True, exist_ok=True)
     found = situation(desk, gate, directory)
     open_worktree(

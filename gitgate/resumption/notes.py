@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..core.model import Gate
 from ..service.desk import Desk
+from ..store.permissions import private_folder
 
 
 def took_place(desk: Desk, gate: str) -> Path:
@@ -31,7 +32,7 @@ def noted_run(desk: Desk, gate: Gate) -> Path | None:
 
 def write(place: Path, said: Mapping[str, object]) -> None:
     """All of it or nothing."""
-    place.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(place.parent)
     new = place.with_suffix(".new")
     new.write_text(json.dumps(said), encoding="utf-8")
     new.replace(place)

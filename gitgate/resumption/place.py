@@ -28,6 +28,7 @@ from ..store.compare import diff, matches
 from ..store.drivers import as_environment, plain_drivers
 from ..store.filters import list_drivers, refused_names, switched_off
 from ..store.git import Git
+from ..store.permissions import private_folder
 from ..store.repository import Repository, discover
 from ..store.restore import open_worktree, remove_worktree
 from ..store.snapshot import take
@@ -123,7 +124,7 @@ def lock(desk: Desk, directory: Path, held: contextlib.ExitStack) -> bool:
         return True
     name = hashlib.sha256(str(directory.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:20]
     place = desk.repo.state_dir / "places" / f"{name}.lock"
-    place.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(place.parent)
     number = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -176,6 +177,7 @@ def new_place(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situation:
     """
     work, commit = gate.opened.work, bring_work(desk, gate)
     directory = free_directory(desk, gate.id)
+    private_folder(desk.repo.state_dir)
     directory.parent.mkdir(parents=True, exist_ok=True)
     own = f"gate/{gate.id}"
     trusted = asked_here(desk, gate) is not None

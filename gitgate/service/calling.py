@@ -22,6 +22,7 @@ from ..core.rules import Rule, parse_rules
 from ..core.session import SessionRef
 from ..core.states import AWAITING
 from ..errors import Conflict, GateError
+from ..store.permissions import private_folder
 from ..store.refs import OPEN
 from . import presence
 from .asking import key_ref
@@ -98,7 +99,7 @@ def waiting(desk: Desk, session: str) -> list[Gate]:
 def let_through(desk: Desk, gate: Gate) -> bool:
     """Note that an approved call is made now; False when that was so in an earlier attempt, which nobody saw the end of."""
     folder = desk.repo.state_dir / "let-through"
-    folder.mkdir(parents=True, exist_ok=True)
+    private_folder(folder)
     attempt = gate.claim.commit if gate.claim is not None else "by hand"
     try:
         with os.fdopen(os.open(folder / gate.id, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
@@ -118,7 +119,7 @@ def turn(
 ) -> Iterator[None]:
     """One asker of a conversation at a time."""
     folder = desk.repo.state_dir / "turns"
-    folder.mkdir(parents=True, exist_ok=True)
+    private_folder(folder)
     place = folder / sha256(session.encode("utf-8", "replace")).hexdigest()[:20]
     until = monotonic() + TURN_WITHIN
     while not taken(place):

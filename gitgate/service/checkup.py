@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from shlex import quote
 
 from ..config import FILE, SETTINGS
+from ..core.text import counted
 from ..errors import GateError
 from . import agency, hookshims
 from .checkup_file import approvals, policy, unread
@@ -16,7 +17,7 @@ from .desk import INTRODUCTION, Desk
 from .finding import GOOD, MISSING, WRONG, Finding
 from .listing import summaries, with_stall
 from .publishing import no_remote, remote_of
-from .setup import spec_of
+from .setup import spec_of, wrong_modes
 from .work import worktrees
 
 OLDEST_GIT = (2, 38)
@@ -59,6 +60,33 @@ def writable(desk: Desk) -> Iterator[Finding]:
         yield Finding(
             "repository", WRONG, words, "have it made writable for you, or work in a clone of your own"
         )
+
+
+def modes(desk: Desk) -> Iterator[Finding]:
+    """Who can read what: git's files by whom they are for, ours by this account; and what somebody else left in the way."""
+    from ..store import permissions
+
+    init = "git gate init --server" if desk.repo.bare else "git gate init"
+    state = desk.repo.state_dir
+    found: dict[str, int] = {}
+    for one in wrong_modes(desk):
+        if one.place == state:
+            yield Finding("modes", WRONG, f"what git gate keeps for itself is open to others: {state}", init)
+        else:
+            found[one.owner_name] = found.get(one.owner_name, 0) + 1
+    me = permissions.account_name(os.geteuid())
+    for owner, count in sorted(found.items()):
+        words = f"other accounts cannot read {counted(count, 'file')} of {owner}'s in {desk.repo.common_dir}"
+        yield Finding("modes", WRONG, words, init if owner == me else f"as {owner}: {init}")
+    for place, number in permissions.foreign(state):
+        words = f"{permissions.account_name(number)} left something in {me}'s way: {place}"
+        yield Finding("modes", WRONG, words, f"sudo chown -R {me} {quote(str(state))}")
+    if permissions.sharing(desk.settings.git).bits and desk.settings.flag("initialised"):
+        shut = [place for place in hookshims.needed_files() if not permissions.is_reachable(place)]
+        if shut:
+            words = f"other accounts cannot start git gate where it is installed: {shut[0]}"
+            mend = f"install it where all can reach it, and there: {init}"
+            yield Finding("modes", WRONG, words, mend)
 
 
 def settings(desk: Desk) -> Iterator[Finding]:
@@ -207,6 +235,7 @@ def leftovers(desk: Desk) -> Iterator[Finding]:
 LOOKS: tuple[Callable[[Desk], Iterator[Finding]], ...] = (
     git_version,
     writable,
+    modes,
     identity,
     settings,
     unread,

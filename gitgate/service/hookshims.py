@@ -34,6 +34,11 @@ def ourselves() -> tuple[str, str]:
     return quote(sys.executable), f"{quote(sys.executable)} -P -m gitgate.cli.receive"
 
 
+def needed_files() -> tuple[Path, ...]:
+    """What whoever pushes has to be able to read."""
+    return (Path(sys.executable), PACKAGE / "__init__.py")
+
+
 def hooks_folder(repo: Repository) -> Path | None:
     """Where this repository's hooks are; None where they are shared with others or belong to the working tree."""
     # Our own git runs without hooks: the last value is ours.

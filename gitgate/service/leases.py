@@ -18,6 +18,7 @@ from ..core.lease import Lease
 from ..core.model import Claim, Gate
 from ..core.values import dataclass
 from ..errors import BrokenRecord, Usage
+from ..store.permissions import private_folder
 from ..store.refs import LEASES
 from .desk import Desk
 from .publishing import remote_of
@@ -66,7 +67,7 @@ class Sightings:
         before = read_sighting(place)
         if before is not None and before[:2] == (seen, boot) and before[2] <= at:
             return at - before[2] >= term
-        self.folder.mkdir(parents=True, exist_ok=True)
+        private_folder(self.folder)
         new = place.with_name(f".{gate}.{os.getpid()}.{threading.get_ident()}")
         new.write_text(f"{seen} {boot} {at}\n", "ascii")
         new.replace(place)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ..core.ids import is_id
 from ..core.values import dataclass
+from ..store.permissions import private_folder
 from .desk import Desk
 from .leases import boot_id
 
@@ -52,7 +53,7 @@ def note(desk: Desk, present: Presence) -> None:
     """Write down who asked; a disk that is full is no reason to fail a question that was asked already."""
     present = replace(present, started=started(present.pid), boot=boot_id())
     with suppress(OSError):
-        folder(desk).mkdir(parents=True, exist_ok=True)
+        private_folder(folder(desk))
         place = folder(desk) / present.gate
         with os.fdopen(
             os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"

@@ -5,15 +5,20 @@ Running it is how a person consents: to publishing partial work, and to agents b
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from ..core.text import counted
 from ..errors import Usage
 from ..store.remote import tracking_base
 from . import hookshims, registry
 from .desk import Desk
 from .publishing import remote_of
+
+if TYPE_CHECKING:
+    from ..store.permissions import Misfit
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,7 @@ def steps(desk: Desk, wishes: Wishes) -> list[Step]:
         *consents(desk, wishes, remote),
         *([refspec(desk, remote)] if remote else []),
         *hooks(desk),
+        *modes(desk),
         known(desk),
     ]
 
@@ -124,6 +130,35 @@ def hook(desk: Desk, name: str, words: str) -> Step:
     if state == "foreign":
         words += f"; the hook that is there runs first, as {name}{hookshims.BEFORE}"
     return Step(f"hook {name}", words, state == "current", lambda: hookshims.install(folder, name))
+
+
+def wrong_modes(desk: Desk) -> Iterator[Misfit]:
+    """What others cannot read although the repository is theirs too, and what they could although it is one account's own.
+
+    In a clone of one person, whose umask may be narrow on purpose, git's own files are left alone.
+    """
+    from ..store import permissions
+
+    shared = permissions.sharing(desk.settings.git)
+    yield from permissions.opened(desk.repo.state_dir)
+    if desk.repo.bare or shared.bits:
+        yield from permissions.narrowed(desk.repo.common_dir, shared)
+
+
+def modes(desk: Desk) -> list[Step]:
+    """Where there is something to mend that is this account's; what is somebody else's `doctor` names."""
+    ours = [one for one in wrong_modes(desk) if one.ours]
+    if not ours:
+        return []
+
+    def mend() -> None:
+        for one in ours:
+            one.mend()
+
+    words = (
+        "git's files can be read by whom the repository is for, and what git gate keeps by this account alone"
+    )
+    return [Step(f"modes of {counted(len(ours), 'file')}", words, False, mend)]
 
 
 def known(desk: Desk) -> Step:

@@ -93,11 +93,17 @@ def no_runner(desk: Desk) -> str:
     """Why a push to this repository starts nothing at all."""
     if not desk.settings.flag("resumeHere"):
         return "git gate init did not allow it"
+    from ..store.permissions import may_keep
     from .hookshims import hooks_folder
 
     folder = hooks_folder(desk.repo)
-    there = folder is None or os.access(folder / "post-receive", os.X_OK)
-    return "" if there else "it has no post-receive hook"
+    if folder is not None and not os.access(folder / "post-receive", os.X_OK):
+        return "it has no post-receive hook"
+    return (
+        ""
+        if may_keep(desk.repo.state_dir)
+        else "the account that pushes may not write into the repository's folder"
+    )
 
 
 def no_agent(desk: Desk, gate: Gate, known: dict[str, str]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
 from ..errors import Failure
+from ..store.permissions import private_folder
 from ..store.refs import OPEN
 from ..store.remote import tracking_base
 from .desk import Desk
@@ -119,7 +120,7 @@ def remember_sync(desk: Desk) -> None:
     """So that an empty list can say `nothing waits` and mean it, and until when what is known here is true."""
     mark = desk.repo.state_dir / "synced"
     try:
-        mark.parent.mkdir(exist_ok=True)
+        private_folder(mark.parent)
         mark.touch()
         os.utime(mark, (desk.clock(), desk.clock()))
     except OSError as unwritable:

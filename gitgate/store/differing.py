@@ -15,6 +15,7 @@ from ..core.values import dataclass
 from .aside import Entry, is_folder, look_of, on_folders
 from .git import Git
 from .leftout import lstat, printable
+from .permissions import private_folder
 from .repository import Repository
 from .scratch import scratch_index
 
@@ -60,7 +61,7 @@ def compare(there: Repository, commit: str, files: Files) -> Difference:
     """The wanted files, byte for byte: what attributes of the tree would make of them counts as a difference."""
     theirs = listed(there.git, commit, files.wanted)
     found = Found(_names(there, files), _indexed(there, files), theirs)
-    there.state_dir.mkdir(exist_ok=True)
+    private_folder(there.state_dir)
     with tempfile.TemporaryDirectory(prefix="compare-", dir=there.state_dir) as room:
         looks = looks_of(there, theirs, Path(room))
     here = {name: look for name in found.names if (look := look_of(there.place, name)) is not None}

@@ -16,6 +16,7 @@ from .git import Git, Piped
 from .loose import Damaged, TooLarge, object_folders, read_loose
 from .packing import name_of, pack_of
 from .patience import Patient
+from .permissions import sharing
 from .repository import Repository
 
 BLOB, TREE, COMMIT = "blob", "tree", "commit"
@@ -177,8 +178,13 @@ class LibraryObjects:
         }
         self.names = {number: name for name, number in self.kinds.items()}
         self.failure = pygit2.GitError
-        self.odb = pygit2.Repository(str(repo.git_dir)).odb
-        self.folders = object_folders(repo.common_dir / "objects")
+        library = pygit2.Repository(str(repo.git_dir))
+        self.odb = library.odb
+        # Git gives others what `core.sharedRepository` says; libgit2 leaves it to the umask.
+        name = "core.sharedrepository"
+        self.shared = sharing({name: str(library.config[name])} if name in library.config else {})
+        self.place = repo.common_dir / "objects"
+        self.folders = object_folders(self.place)
         # What a push brings is kept apart until it is accepted; git tells a hook where, and libgit2 does not listen.
         incoming = repo.git.env.get("GIT_OBJECT_DIRECTORY")
         if incoming:
@@ -209,7 +215,12 @@ class LibraryObjects:
         return self.names.get(int(kind), "tag"), payload
 
     def write(self, kind: str, payload: bytes) -> str:
-        return str(self.odb.write(self.kinds[kind], payload))
+        oid = str(self.odb.write(self.kinds[kind], payload))
+        if self.shared.bits:
+            folder = self.place / oid[:2]
+            self.shared.give(folder)
+            self.shared.give(folder / oid[2:])
+        return oid
 
     def tip(self, ref: str) -> str | None:
         del ref

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -42,8 +43,21 @@ class Repository:
 
     @property
     def state_dir(self) -> Path:
-        """What this clone keeps for itself (logs, locks, caches); shared by its worktrees, never pushed."""
-        return self.common_dir / "gitgate"
+        """What this account keeps for itself here (logs, locks, caches); shared by the worktrees, never pushed."""
+        return own_folder(self.common_dir / "gitgate")
+
+
+def own_folder(folder: Path) -> Path:
+    """`folder` for the account that made it; for each other account a folder of its own beside it.
+
+    Accounts that share a repository could not read one another's files there, and must not: they hold sessions and logs.
+    """
+    try:
+        owner = os.lstat(folder).st_uid
+    except OSError:
+        return folder
+    account = os.geteuid()
+    return folder if owner == account else folder.with_name(f"{folder.name}-{account}")
 
 
 def pointers(env: Mapping[str, str]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from shlex import quote
 from ..core.values import dataclass
 from ..errors import WorkFailed
 from .git import Git
+from .permissions import private_folder
 from .repository import Repository
 
 PREFIX = "index-"
@@ -94,7 +95,7 @@ def scratch_index(repo: Repository, *, copied: bool = True) -> Iterator[Scratch]
     import tempfile
 
     rooms = repo.state_dir
-    rooms.mkdir(exist_ok=True)
+    private_folder(rooms)
     _sweep(rooms)
     with tempfile.TemporaryDirectory(prefix=PREFIX, dir=rooms) as room:
         index = Path(room) / "index"

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ..core.digests import sha256
 from .git import Git
+from .permissions import private_folder
 from .repository import Repository
 
 GOOD, BAD, UNKNOWN = "good", "bad", "unknown"
@@ -109,7 +110,7 @@ def load_verdicts(repo: Repository, commits: Sequence[str], signers: bytes | Non
     lasting = {oid: verdict for oid, verdict in fresh.items() if verdict.key.startswith(SSH_KEY)}
     if lasting:
         with contextlib.suppress(OSError):
-            place.parent.mkdir(parents=True, exist_ok=True)
+            private_folder(place.parent)
             with place.open("a", encoding="utf-8") as file:
                 file.write("".join(json.dumps([oid, *verdict]) + "\n" for oid, verdict in lasting.items()))
     return {oid: kept.get(oid) or fresh[oid] for oid in commits}

@@ -14,6 +14,7 @@ from .leftout import printable
 from .repository import Repository
 
 MOST_NAMES = 100
+READABLE = 0o644
 
 
 @dataclass(frozen=True)
@@ -39,13 +40,24 @@ def in_turn(repo: Repository, *, change: bool) -> Iterator[None]:
     except ImportError:
         yield
         return
-    repo.state_dir.mkdir(parents=True, exist_ok=True)
-    lock = os.open(repo.state_dir / "worktrees.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = _open_lock(repo.common_dir / "gitgate-worktrees.lock")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX if change else fcntl.LOCK_SH)
         yield
     finally:
         os.close(lock)
+
+
+def _open_lock(place: Path) -> int:
+    """The same file for every account that works in the repository, whatever its umask: it is empty, and to read it is enough."""
+    try:
+        lock = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, READABLE)
+    except PermissionError:
+        return os.open(place, os.O_RDONLY | os.O_CLOEXEC)
+    if os.fstat(lock).st_mode & READABLE != READABLE:
+        with contextlib.suppress(PermissionError):
+            os.fchmod(lock, READABLE)
+    return lock
 
 
 def list_worktrees(repo: Repository) -> list[Worktree]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from resuming import until
 
 SHIMS = Path(__file__).parents[2] / "hooks"
 OLD, NEW = "1" * 40, "2" * 40
@@ -91,9 +92,7 @@ def test_a_runner_is_started_where_a_gate_moved(install: Install, lines: bytes, 
     ours = b" refs/hitl/open/" in lines
     assert push(hook, lines) == 0
     assert (hook.parent / "gitgate/called").exists() == ours
-    until = time.monotonic() + 20
-    while ours and told(hook) is None and time.monotonic() < until:
-        time.sleep(0.01)
+    until(lambda: not ours or told(hook) is not None)
     assert told(hook) == (b"" if ours else None)
     if before is not None and lines:
         assert (hook.parent / "heard").read_bytes() == lines
@@ -109,8 +108,21 @@ def test_no_gate_is_taken_without_a_program_to_judge_it(install: Install) -> Non
 
 
 def test_what_the_runner_leaves_is_for_its_owner_alone(install: Install) -> None:
-    """The log may quote what somebody asked."""
+    """The log may quote what somebody asked: nobody else gets into the folder."""
     hook = install("post-receive")
     push(hook, GATE)
-    for place in ("gitgate", "gitgate/logs", "gitgate/called"):
+    for place in ("gitgate", "gitgate/logs", "gitgate/logs/runner.log"):
         assert (hook.parent / place).stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("mask", ["022", "002", "027"])
+def test_what_the_runner_has_git_write_is_as_the_account_wants_it(install: Install, mask: str) -> None:
+    """Refs and objects of a runner are for whoever may fetch: the hook leaves the umask as it is."""
+    hook = install("post-receive")
+    (hook.parent / "command").write_text("#!/bin/sh\numask >told.new\nmv told.new told\n")
+    again = ["sh", "-c", f"umask {mask}; exec ./post-receive"]
+    for _ in range(2):  # with the folder still to be made, and with one that is there
+        subprocess.run(again, cwd=hook.parent, input=GATE, env={"GIT_DIR": "."}, check=True, timeout=30)
+        until(lambda: told(hook) is not None)
+        assert told(hook) == f"0{mask}\n".encode()
+        (hook.parent / "told").unlink()

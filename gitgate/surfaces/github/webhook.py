@@ -22,6 +22,7 @@ from urllib.parse import parse_qs
 
 from ...core.text import one_line
 from ...errors import Failure, GateError, Usage
+from ...store.permissions import private_folder
 from . import page
 from .events import Commented, Dispatched, parse_event
 
@@ -94,7 +95,7 @@ class Seen:
             self.keep()
 
     def keep(self) -> None:
-        self.place.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(self.place.parent)
         new = self.place.with_suffix(".new")
         new.write_text("\n".join(self.known) + "\n", encoding="ascii")
         new.replace(self.place)
