@@ -7,6 +7,7 @@ from the machine's git config or the protected branch alone, never from the bran
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -142,6 +143,12 @@ SETTINGS = (
     Setting("signals", "text", ".agents/signals", "the folder where agents leave signal files (NEEDS_HUMAN)"),
     Setting("sign", "flag", "false", "sign answers with git's signing key"),
     Setting("maxFileSize", "number", "10000000", "untracked files over so many bytes stay out of the work"),
+    Setting(
+        "fresh",
+        "span",
+        "1.5s",
+        "how long a list on a terminal looks for news of the remote; 0: not at all, as without a terminal",
+    ),
     Setting("networkTimeout", "duration", "60s", "how long a push or fetch may take"),
     Setting(
         "archiveAfter", "duration", "", "how long a closed gate stays before `git gate archive` folds it"
@@ -217,6 +224,10 @@ class Settings:
     def number(self, name: str) -> int:
         return int(self.text(name))
 
+    def span(self, name: str) -> float:
+        """Seconds with a fraction."""
+        return float(self.text(name).removesuffix("s") or 0)
+
     def seconds(self, name: str) -> int | None:
         from .core.times import parse_duration
 
@@ -249,6 +260,7 @@ class Settings:
         return f"{clean(name) or email.partition('@')[0]} <{email}>" if email else ""
 
 
+SPAN = re.compile(r"(?a)\d{1,3}(\.\d{1,3})?s?")
 TRUE = frozenset(("1", "true", "yes", "on"))
 FALSE = frozenset(("0", "false", "no", "off", ""))
 
@@ -268,6 +280,8 @@ def checked(setting: Setting, value: str) -> str:
         raise wrong(setting, value, "a whole number")
     if kind == "word" and value not in words.split(","):
         raise wrong(setting, value, f"one of {words.replace(',', ', ')}")
+    if kind == "span" and not SPAN.fullmatch(value):
+        raise wrong(setting, value, "seconds, such as 1.5s or 0")
     if kind == "duration" and value:
         from .core.times import parse_duration
 

@@ -46,13 +46,19 @@ def list_command(screen: Screen, **flags: Any) -> None:
         list_everywhere(screen, flags)
         return
     desk = screen.desk(bulk=screen.as_json)
+    from ..service.syncing import freshness
+    from .sync import age_shape, looked, tell_age
+
+    known = None if flags["sync_"] else looked(screen, desk)
     found = gather(screen, desk, flags)
+    known = freshness(desk) if flags["sync_"] else known
     if screen.as_json:
-        screen.emit("list", {"gates": gates_of(screen, desk, found)}, "")
+        screen.emit("list", {"gates": gates_of(screen, desk, found), "synced": age_shape(known)}, "")
     elif found:
         screen.page("\n".join(lines_of(screen, desk, found, verbose=flags["verbose"])))
     if not found:
         screen.say(nothing(desk, filtered=is_filtered(flags)))
+    tell_age(screen, desk, known)
     screen.say_once(desk)
 
 
@@ -199,6 +205,9 @@ def overview(screen: Screen) -> None:
     from ..service.listing import Filter, listed
 
     desk = screen.desk()
+    from .sync import age_shape, looked, tell_age
+
+    known = looked(screen, desk)
     every = listed(desk, Filter(all=True))
     counts: dict[str, int] = {}
     for summary in every:
@@ -207,9 +216,10 @@ def overview(screen: Screen) -> None:
     if screen.as_json:
         plain = replace(screen, quiet=True)
         shape = gates_of(plain, screen.desk(bulk=True), pressing)
-        screen.emit("overview", {"counts": counts, "gates": shape}, "")
+        screen.emit("overview", {"counts": counts, "gates": shape, "synced": age_shape(known)}, "")
     else:
         screen.emit("overview", {}, "\n".join(overview_lines(screen, desk, counts, pressing)))
+    tell_age(screen, desk, known)
     screen.say_once(desk)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import update_wrapper
 from pathlib import Path
@@ -122,6 +123,28 @@ class Screen:
             self.say(words)
         elif sys.stderr.isatty():
             self.pulse.start(f"{words.rstrip(' …')} …", self.say)
+
+    @property
+    def watched(self) -> bool:
+        """Whether somebody reads along on a terminal: no script, no job, no other program."""
+        return (
+            sys.stdout.isatty()
+            and sys.stderr.isatty()
+            and not self.as_json
+            and not self.quiet
+            and self.env.get("CI", "").lower() not in config.TRUE
+        )
+
+    @contextmanager
+    def waiting(self, words: str) -> Iterator[None]:
+        """Words that stand on the terminal while something is waited for, and are gone afterwards. Ctrl-C ends the waiting alone."""
+        sys.stderr.write(f"{words} …")
+        sys.stderr.flush()
+        try:
+            yield
+        finally:
+            sys.stderr.write(f"\r{' ' * (len(words) + 2)}\r")
+            sys.stderr.flush()
 
     @property
     def interactive(self) -> bool:

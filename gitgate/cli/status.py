@@ -16,11 +16,16 @@ def status_command(screen: Screen, gate_id: str | None) -> None:
     from ..service.reporting import gate_status, overall_status
 
     desk = screen.desk()
+    from .sync import age_shape, looked, tell_age
+
+    known = looked(screen, desk)
     if gate_id is not None:
         fields, text = gate_status(desk, gate_id)
     else:
         fields, text = overall_status(desk)
+    fields = {**fields, "synced": age_shape(known)}
     screen.emit("status", fields, "\n".join(clip(line, screen.width) for line in text.split("\n")))
+    tell_age(screen, desk, known)
 
 
 @click.command("tree")

@@ -2,9 +2,59 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from .screen import Screen, verb
+
+if TYPE_CHECKING:
+    from ..service.desk import Desk
+    from ..service.syncing import Freshness
+
+
+def looked(screen: Screen, desk: Desk) -> Freshness | None:
+    """How fresh what is known here is. On a terminal news are looked for first, within `gitgate.fresh`."""
+    from ..service.syncing import freshness, look_for_news
+
+    known = freshness(desk)
+    within = desk.settings.span("fresh") if screen.watched else 0.0
+    if known is None or not within:
+        return known
+    try:
+        with screen.waiting(f"looking for news at {known.remote}"):
+            return look_for_news(desk, known, within)
+    except KeyboardInterrupt:  # whoever does not want to wait for it wants to see what is known
+        return known
+
+
+def tell_age(screen: Screen, desk: Desk, known: Freshness | None) -> None:
+    """Until when what was shown is true. Silent where there is nobody else to hear from, or nothing was ever heard:
+    that an empty list says itself.
+    """
+    if known is None or (known.at is None and not known.trouble):
+        return
+    from ..core.times import ago
+
+    age = f"as of {ago(desk.clock() - known.at)} ago" if known.at is not None else "as known here alone"
+    if known.trouble:
+        screen.say(f"{age}: {known.trouble}; to try again: git gate sync")
+    elif known.heard is None:
+        screen.say(f"{age}, from {known.remote}; to look again: git gate sync")
+    else:
+        new, updated = len(known.heard.new), len(known.heard.updated)
+        words = " · ".join(f"{n} {word}" for n, word in ((new, "new"), (updated, "updated")) if n)
+        screen.say(f"as of now, from {known.remote}{f': {words}' if words else ''}")
+        for lost in known.heard.lost:
+            screen.warn(f"somebody was first; without effect: {lost}")
+
+
+def age_shape(known: Freshness | None) -> dict[str, object] | None:
+    from ..core.times import format_time
+
+    if known is None:
+        return None
+    return {"remote": known.remote, "at": None if known.at is None else format_time(known.at)}
 
 
 @click.command("sync")

@@ -38,12 +38,19 @@ def check_command(screen: Screen, gate_id: str) -> int:
     desk = screen.desk()
     from ..service.policing import check_heard
     from ..service.reading import find_gate
+    from .sync import looked, tell_age
 
     found = find_gate(desk, gate_id)
+    known = None
+    if found.gate.state == "awaiting" and found.pushed:
+        known = looked(screen, desk)
+        found = find_gate(desk, gate_id) if known is not None and known.heard is not None else found
     if not found.archived:
         check_heard(desk, found.gate)
     code = tell_answer(screen, found.gate, pushed=found.pushed, archived=found.archived)
-    if found.gate.state == "awaiting":
+    if known is not None and known.heard is not None:
+        tell_age(screen, desk, known)
+    elif found.gate.state == "awaiting":
         tell_of_elsewhere(screen, desk)
     return code
 

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
-from ..errors import Failure
+from ..errors import Failure, GateError
 from ..store.permissions import private_folder
 from ..store.refs import OPEN
 from ..store.remote import tracking_base
@@ -83,18 +83,56 @@ def joined(first: Synced, second: Synced) -> Synced:
     return second
 
 
+@dataclass(frozen=True)
+class Freshness:
+    """How far what is known here can be trusted: whom it was asked of and when. `heard`: what a look just now brought."""
+
+    remote: str
+    at: float | None
+    heard: Synced | None = None
+    trouble: str = ""
+
+
+def freshness(desk: Desk) -> Freshness | None:
+    """None where there is no remote: then all there is is here."""
+    remote = None if desk.settings.flag("server") else remote_of(desk)
+    if remote is None:
+        return None
+    try:
+        at = (desk.repo.state_dir / "synced").stat().st_mtime
+    except OSError:
+        at = None
+    return Freshness(remote, at)
+
+
+def look_for_news(desk: Desk, known: Freshness, within: float) -> Freshness:
+    """Bring home what the remote has, if it says so in time; asks nobody for a password. What is known stays as it is."""
+    try:
+        heard = listen(desk, known.remote, within=within)[0]
+    except GateError as silent:
+        return Freshness(known.remote, known.at, trouble=silent.message)
+    return Freshness(known.remote, desk.clock(), heard)
+
+
 def bring_home(desk: Desk, remote: str) -> Synced:
     """Fetch into the tracking namespace, then merge each gate that differs into the local one."""
     return listen(desk, remote)[0]
 
 
-def listen(desk: Desk, remote: str) -> tuple[Synced, Sides]:
-    """What the remote says, brought together with what is here; and both sides as they are afterwards."""
-    from ..store.fetch import begin_fetch
+def listen(desk: Desk, remote: str, *, within: float | None = None) -> tuple[Synced, Sides]:
+    """What the remote says, brought together with what is here; and both sides as they are afterwards.
 
-    timeout = desk.settings.seconds("networkTimeout") or 60
+    With `within` it has so many seconds, and nobody is asked for a password.
+    """
+    from ..store.fetch import begin_fetch
+    from ..store.wire import LONGEST
+
+    timeout = within or desk.settings.seconds("networkTimeout") or 60
+    prompts = None if within is None else False
     desk.progress(f"asking {remote}")
-    with begin_fetch(desk.repo, remote, timeout=timeout) as polling:
+    with begin_fetch(
+        desk.repo, remote, timeout=timeout, longest=within or LONGEST, prompts=prompts
+    ) as polling:
         # While git talks: usually nothing is new, and this is all there is to know.
         sides = both_sides(desk, remote)
         fetched = polling.wait()

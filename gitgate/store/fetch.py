@@ -16,7 +16,7 @@ from .progress import late_listener
 from .refs import Refs
 from .remote import HITL, Fetched, Remote, ids_of, read_remote, tracking, tracking_base
 from .repository import Repository
-from .wire import Conversation, Progress, Spoken, converse
+from .wire import LONGEST, Conversation, Progress, Spoken, converse
 
 # A record is a complete history of its own, of a few small objects: to tell the server what we have would mean
 # sending it every commit of the project, looking for a common one that does not exist.
@@ -64,11 +64,15 @@ def begin_fetch(
     remote: str,
     *,
     timeout: float = 60,
+    longest: float = LONGEST,
     progress: Progress | None = None,
     prompts: bool | None = None,
 ) -> Polling:
-    """The same, begun: git talks to the server while the caller reads what is here, then asks what changed."""
-    listening = Listening(repo, read_remote(repo, remote), timeout, progress, prompts)
+    """The same, begun: git talks to the server while the caller reads what is here, then asks what changed.
+
+    `timeout` is how long silence is borne, `longest` how long it may take in all.
+    """
+    listening = Listening(repo, read_remote(repo, remote), timeout, progress, prompts, longest)
     return Polling(listening, Ask([f"+{HITL}open/*:{tracking_base(remote)}open/*"], (NO_HAVES,)))
 
 
@@ -179,7 +183,9 @@ class Listening:
         timeout: float,
         progress: Progress | None,
         prompts: bool | None,
+        longest: float = LONGEST,
     ) -> None:
+        self.longest = longest
         self.repo = repo
         self.remote = remote
         self.timeout = timeout
@@ -205,6 +211,7 @@ class Listening:
             (*SETTINGS, *ask.config),
             ["fetch", *OPTIONS, "--progress", *ask.options, "--", self.remote.name, *ask.specs],
             timeout=self.timeout,
+            longest=self.longest,
             prompts=self.prompts,
             on_line=late_listener(self.progress) if self.progress else None,
         )

@@ -81,9 +81,12 @@ def batch_ssh(env: dict[str, str], remote: Remote) -> dict[str, str]:
 class Patience:
     """How long silence is borne. Progress is a sign of life: a slow upload may take as long as it needs."""
 
-    def __init__(self, process: subprocess.Popen[bytes], silence: float, *, own_session: bool) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], silence: float, longest: float, *, own_session: bool
+    ) -> None:
         self.process = process
         self.silence = silence
+        self.longest = longest
         self.own_session = own_session
         self.heard = self.started = time.monotonic()
         self.ended = threading.Event()
@@ -102,7 +105,7 @@ class Patience:
                 return
 
     def _left(self) -> float:
-        return min(self.heard + self.silence, self.started + LONGEST) - time.monotonic()
+        return min(self.heard + self.silence, self.started + self.longest) - time.monotonic()
 
     def _reap(self) -> None:
         self.process.wait()
@@ -142,6 +145,7 @@ class Conversation:
         args: Sequence[str],
         *,
         timeout: float,
+        longest: float = LONGEST,
         prompts: bool | None = None,
         on_line: Callable[[str], None] | None = None,
     ) -> None:
@@ -162,7 +166,7 @@ class Conversation:
             )
         except FileNotFoundError as missing:
             raise no_git(repo.git.directory) from missing
-        self.patience = Patience(self.process, timeout, own_session=own_session)
+        self.patience = Patience(self.process, timeout, longest, own_session=own_session)
         self.out = Ear(self.process.stdout, self.patience, None)
         self.err = Ear(self.process.stderr, self.patience, on_line)
 

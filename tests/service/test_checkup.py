@@ -117,7 +117,7 @@ def test_remotes_of_which_none_is_chosen(alone: Seat) -> None:
         sync(alone.desk)
     assert refused.value.hint == "git config gitgate.remote NAME"
     alone.clone.git("config", "gitgate.remote", "upstream")
-    assert found(alone)["remote"].words == "gates go to upstream"
+    assert found(alone)["remote"].words.startswith("gates go to upstream, which cannot be reached")
 
 
 def test_hooks_that_are_shared_with_others(ann: Seat, tmp_path: Path) -> None:
