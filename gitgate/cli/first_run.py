@@ -93,11 +93,15 @@ def held_back(screen: Screen, desk: Desk, words: Sequence[str], doubt: str) -> t
 
 
 def uncommitted(desk: Desk) -> frozenset[str]:
-    """Files that are otherwise than the last commit has them, by name; not those that git ignores."""
+    """Files that are otherwise than the last commit has them, by name; not those that git ignores, nor signal files."""
     from ..store.leftout import printable
+    from ..store.plan import is_signal
+    from ..store.snapshot import signals_below
 
     said = desk.repo.git.out("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames")
-    return frozenset(printable(entry[3:]) for entry in said.split(b"\0") if entry)
+    signals = signals_below(desk.repo, desk.settings.text("signals"))
+    paths = (entry[3:] for entry in said.split(b"\0") if entry)
+    return frozenset(printable(path) for path in paths if not is_signal(path, signals))
 
 
 def lost_nothing(screen: Screen, desk: Desk, written: Sequence[str], before: frozenset[str] | None) -> bool:

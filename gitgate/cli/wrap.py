@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,7 +39,7 @@ def wrap_command(screen: Screen, command: tuple[str, ...], waiting_ok: bool, age
         raise Usage("what is to be run?", hint="git gate wrap -- claude -p 'The task' --output-format json")
     desk = screen.desk()
     from ..agents.wrapped import run_wrapped
-    from ..service.wrapping import asker_of, environment_of, gate_of, look, read_end
+    from ..service.wrapping import asker_of, environment_of, gates_of, look, read_end
 
     before = look(desk)
     # With --json our object is all there is on standard output, and what the command says is talk.
@@ -50,44 +51,48 @@ def wrap_command(screen: Screen, command: tuple[str, ...], waiting_ok: bool, age
 
     settings = click.get_current_context().meta.get(SETTINGS, ())
     heard = run_wrapped(command, Path.cwd(), environment_of(desk, command, settings), forward)
-    gate = gate_of(desk, before, read_end(command, heard.out), asker_of(desk, command, heard.pid, agent))
-    click.get_current_context().meta[ASKED] = gate is not None
-    tell_ci(screen, gate, heard.code)
-    return tell(screen, gate, heard.code, waiting_ok=waiting_ok)
+    gates = gates_of(desk, before, read_end(command, heard.out), asker_of(desk, command, heard.pid, agent))
+    click.get_current_context().meta[ASKED] = bool(gates)
+    tell_ci(screen, gates, heard.code)
+    return tell(screen, gates, heard.code, waiting_ok=waiting_ok)
 
 
-def tell(screen: Screen, gate: Gate | None, code: int, *, waiting_ok: bool) -> int:
+def tell(screen: Screen, gates: Sequence[Gate], code: int, *, waiting_ok: bool) -> int:
     if screen.as_json:
         from ..render import shapes
 
-        shape = shapes.gate(gate) if gate else None
-        screen.emit("wrap", {"gate": shape, "state": state_of(gate, code), "code": code}, "")
-    if gate is None:
+        found = [shapes.gate(gate) for gate in gates]
+        first = found[0] if found else None
+        screen.emit("wrap", {"gate": first, "gates": found, "state": state_of(gates, code), "code": code}, "")
+    if not gates:
         return code
-    screen.say(f"gate {gate.id}: {gate.opened.title}")
-    if gate.state != "awaiting":
-        return exits.DONE if waiting_ok else exits.WAITING
-    resumes = (
-        "its answer starts it again"
-        if gate.opened.delivery == "resume"
-        else f"read the answer: git gate check {gate.id[:6]}"
-    )
-    screen.say(f"the agent waits for an answer; {resumes}")
+    for gate in gates:
+        screen.say(f"gate {gate.id}: {gate.opened.title}")
+        if gate.state != "awaiting":
+            continue
+        resumes = (
+            "its answer starts it again"
+            if gate.opened.delivery == "resume"
+            else f"read the answer: git gate check {gate.id[:6]}"
+        )
+        screen.say(f"the agent waits for an answer; {resumes}")
     return exits.DONE if waiting_ok else exits.WAITING
 
 
-def state_of(gate: Gate | None, code: int) -> str:
-    return gate.state if gate is not None else "failed" if code else "done"
+def state_of(gates: Sequence[Gate], code: int) -> str:
+    return gates[0].state if gates else "failed" if code else "done"
 
 
-def tell_ci(screen: Screen, gate: Gate | None, code: int) -> None:
-    """For the steps that follow in a CI job. Both are words of our own: no line of them can be somebody else's."""
+def tell_ci(screen: Screen, gates: Sequence[Gate], code: int) -> None:
+    """For the steps that follow in a CI job. All are words of our own: no line of them can be somebody else's."""
     name = screen.env.get(OUTPUT)
     if not name:
         return
+    lines = [f"gate={gates[0].id if gates else ''}", f"state={state_of(gates, code)}"]
+    lines += [f"gates={' '.join(gate.id for gate in gates)}"] if len(gates) > 1 else []
     try:
         with Path(name).open("a", encoding="utf-8") as out:
-            out.write(f"gate={gate.id if gate else ''}\nstate={state_of(gate, code)}\n")
+            out.write("\n".join([*lines, ""]))
     except OSError as unwritable:
         raise Failure(
             f"{OUTPUT} cannot be written: {unwritable.strerror}", hint=f"check {name}"

@@ -226,7 +226,8 @@ def put_away(desk: Desk, talk: Conversation) -> str:
         there.git.text("rev-parse", "HEAD") if there.git.ok("rev-parse", "-q", "--verify", "HEAD") else None
     )
     same = head == work.base and commits.head_branch(there.git) is None and not is_standing(there)
-    if same and matches(there, work.commit, work.staged or work.commit):
+    signals = desk.settings.text("signals")
+    if same and matches(there, work.commit, work.staged or work.commit, signals=signals):
         with contextlib.suppress(GateError):
             remove_worktree(desk.repo, found.directory, force=True)
             return ""

@@ -157,9 +157,10 @@ def stands_as_before(there: Repository, work: Work) -> bool:
 
 def edits_since(desk: Desk, there: Repository, work: Work) -> str:
     """What the files say now and did not say when the question was asked, as a diff; empty where nothing changed."""
-    if work.commit is None or matches(there, work.commit, work.staged or work.commit):
+    signals = desk.settings.text("signals")
+    if work.commit is None or matches(there, work.commit, work.staged or work.commit, signals=signals):
         return ""
-    now = take(there, at=desk.at, author=("gitgate", "gitgate@localhost"))
+    now = take(there, at=desk.at, author=("gitgate", "gitgate@localhost"), signals=signals)
     if now.operation != work.operation:
         raise WorkFailed("another operation is under way there")
     return diff(there, work.commit, now.work).decode("utf-8", "replace")

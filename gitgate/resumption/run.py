@@ -16,6 +16,7 @@ from ..service import agency, bylaws, claiming, holding, sessions
 from ..service.bylaws import InForce
 from ..service.claiming import Claimant, ClaimLost, Held
 from ..service.desk import Desk
+from ..service.needing import note_writings
 from ..service.starting import CannotStart
 from ..service.work import bring_work
 from . import delivery, notes, place
@@ -139,6 +140,7 @@ def run_agent(
         errand.note(f"the project's own settings of agents would not take part here: {project.doubt}")
     launch = order(desk, heart.held, found, saved, project)
     notes.note_run(desk, gate, launch.folder)
+    note_writings(desk, found.directory)
     grace = min(process.GRACE, heart.held.said.term / 6)
     running = process.begin(launch, grace=grace)
     errand.say(f"{program} was started; what it says is in {launch.folder}")

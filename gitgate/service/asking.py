@@ -275,6 +275,7 @@ def take_work(desk: Desk, wishes: Wishes) -> Snapshot:
         untracked=wishes.untracked,
         include=wishes.include,
         apart=wishes.apart,
+        signals=desk.settings.text("signals"),
         author=(name, email.removesuffix(">")),
         most_bytes=desk.settings.number("maxFileSize"),
     )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -17,45 +18,83 @@ from ..core.needs import Need, draft_of, read_need
 from ..core.states import AWAITING
 from ..errors import GateError
 from .asking import Wishes, ask
-from .calling import context_of, gate_of_key, key_of_call, named_gate, turn, waiting
+from .calling import context_of, gate_of_key, key_of_call, turn, waiting
 from .desk import Desk
 
-MOST_SIGNALS, MOST_BYTES, MOST_ROUNDS = 50, 1 << 20, 50
+MOST_FILES, MOST_SIGNALS, MOST_BYTES, MOST_ROUNDS = 1000, 50, 1 << 20, 50
 SAID = "said"
 
 
 @dataclass(frozen=True)
 class Signal:
-    """A signal file that says that a person is needed. `agent` is its name without the extension."""
+    """A signal file that says that a person is needed. `agent` is its name without the extension.
+
+    `writing` tells this writing of the file from every other, also of the same words.
+    """
 
     agent: str
     path: str
     need: Need
+    writing: str
 
 
-def signals(desk: Desk, *, since: float = 0.0, before: Mapping[str, float] | None = None) -> list[Signal]:
-    """The signals that were written since then; with `before`, those that differ from what was there."""
-    folder = desk.repo.place / desk.settings.text("signals")
+def signals(desk: Desk, *, since: float = 0.0, before: Collection[str] = ()) -> list[Signal]:
+    """The signals that were written since then, and are no writing that was there before."""
     found = []
-    for place in sorted(folder.glob("*.json"))[:MOST_SIGNALS]:
+    for place in signal_files(desk.repo.place / desk.settings.text("signals")):
         with suppress(OSError, ValueError, RecursionError):
-            at = place.stat().st_mtime
-            if at < since or (before or {}).get(place.name) == at or place.stat().st_size > MOST_BYTES:
+            seen = place.stat()
+            if seen.st_mtime < since or seen.st_size > MOST_BYTES:
                 continue
-            value = json.loads(place.read_text(encoding="utf-8-sig"))
+            said = place.read_bytes()
+            value = json.loads(said.decode("utf-8-sig"))
             need = read_need(value) if isinstance(value, dict) else None
-            if need is not None:
-                found.append(Signal(place.stem, str(place.relative_to(desk.repo.place)), need))
-    return found
+            writing = writing_of(place, seen, said)
+            if need is not None and writing not in before:
+                path = str(place.relative_to(desk.repo.place))
+                found.append(Signal(place.stem, path, need, writing))
+    return sorted(found[:MOST_SIGNALS], key=lambda signal: signal.path)
 
 
-def signal_times(desk: Desk) -> dict[str, float]:
-    """The signal files that are there, and when each was written."""
-    found = {}
+def signal_files(folder: Path) -> list[Path]:
+    """The newest first: whatever piles up there, what was written last is seen."""
+    found: list[tuple[int, Path]] = []
     with suppress(OSError):
-        for place in (desk.repo.place / desk.settings.text("signals")).glob("*.json"):
-            found[place.name] = place.stat().st_mtime
-    return found
+        for place in folder.glob("*.json"):
+            with suppress(OSError):
+                found.append((place.stat().st_mtime_ns, place))
+    return [place for _, place in sorted(found, reverse=True)[:MOST_FILES]]
+
+
+def writing_of(place: Path, seen: os.stat_result, said: bytes) -> str:
+    """A file that is replaced is another one, and one that is written anew is of another time."""
+    parts = (os.path.realpath(place), seen.st_ino, seen.st_mtime_ns, sha256(said).hexdigest())
+    return sha256(repr(parts).encode("utf-8", "replace")).hexdigest()[:24]
+
+
+def writings(desk: Desk, directory: Path | None = None) -> frozenset[str]:
+    """The writings that are there now, in this working tree or in another one."""
+    found = set()
+    for place in signal_files((directory or desk.repo.place) / desk.settings.text("signals")):
+        with suppress(OSError):
+            seen = place.stat()
+            if seen.st_size <= MOST_BYTES:
+                found.add(writing_of(place, seen, place.read_bytes()))
+    return frozenset(found)
+
+
+def note_writings(desk: Desk, directory: Path) -> None:
+    """What lies in a working tree that an agent is about to be started in was said before: it is no request of that run."""
+    here = writings(desk, directory)
+    if here:
+        mark_seen(desk, here)
+
+
+def mark_seen(desk: Desk, found: Collection[str]) -> None:
+    folder = desk.repo.state_dir / "signals"
+    folder.mkdir(parents=True, exist_ok=True)
+    for writing in found:
+        (folder / writing).touch(mode=0o600)
 
 
 def started(transcript: str) -> float:
@@ -75,31 +114,62 @@ def ask_for(
     signalled: Sequence[Signal],
     agent: str | None = None,
     otherwise: str | None = None,
-) -> Gate | None:
-    """The gate for what an agent needs: one that it has opened itself already, or a new one; None when it needs nothing.
+    asked: Sequence[Gate] = (),
+) -> list[Gate]:
+    """The gates for what agents need at the end of a run: those that were opened meanwhile (`asked`), then new ones.
 
-    It is called `agent`, else as its signal says, else `otherwise`.
+    Last words are one request, and so is each writing of a signal file. One conversation waits at one gate: the others
+    have no session, and are read. They are called `agent`, else as the signal says, else `otherwise`.
     """
     with turn(desk, session or "none"):
-        own = waiting(desk, session) if session else []
-        if own:
-            return own[-1]
-        if need is not None:
-            return open_gate(desk, need, session, SAID, agent or otherwise)
-        signal = next((each for each in signalled if not is_old(desk, each)), None)
-        return open_gate(desk, signal.need, session, signal.path, agent or signal.agent) if signal else None
+        found = [*asked, *(waiting(desk, session)[-1:] if session and not asked else ())]
+        new = [signal for signal in signalled if not is_old(desk, signal)]
+        if need is not None and not found:
+            found.append(open_gate(desk, need, session, SAID, agent or otherwise))
+        for signal in new:
+            if any(says_the_same(gate, signal.need) for gate in found):
+                mark_seen(desk, [signal.writing])
+                continue
+            main = not found
+            name = (agent if main else None) or signal.agent
+            key = f"signal:{signal.writing}"
+            with nullcontext() if main else no_conversation(desk):
+                found.append(
+                    open_gate(desk, signal.need, session if main else "", signal.path, name, key=key)
+                )
+        return found
+
+
+def says_the_same(gate: Gate, need: Need) -> bool:
+    """Whether a gate of this run asks what a signal file of it says: the agent said it twice."""
+    said = gate.opened.config.get("need")
+    same = isinstance(said, Mapping) and said.get("source") == SAID and said.get("digest") == need.digest
+    own = not isinstance(said, Mapping) or said.get("source") == SAID
+    return same or (own and need.question in (question.prompt for question in gate.opened.questions))
 
 
 def is_old(desk: Desk, signal: Signal) -> bool:
-    """Whether a signal is still the one that was answered: the agent went on and did not take it away."""
-    gate = named_gate(desk)
-    said = gate.opened.config.get("need") if gate is not None else None
-    if isinstance(said, Mapping) and said.get("digest") == signal.need.digest:
-        return True
-    return gate_of_key(desk, key_of(signal.need, "", 0)) is not None
+    """Whether this very writing was asked before, or lay there before the agent began: it need not take its signal away."""
+    seen = (desk.repo.state_dir / "signals" / signal.writing).exists()
+    return seen or gate_of_key(desk, f"signal:{signal.writing}") is not None
 
 
-def open_gate(desk: Desk, need: Need, session: str, source: str, agent: str | None) -> Gate:
+@contextmanager
+def no_conversation(desk: Desk) -> Iterator[None]:
+    """While this lasts the desk is in no conversation: what is asked there is no part of the one that we run inside."""
+    from ..agents import without_conversation
+
+    settings = desk.settings
+    desk.settings = replace(settings, env=without_conversation(settings.env))
+    try:
+        yield
+    finally:
+        desk.settings = settings
+
+
+def open_gate(
+    desk: Desk, need: Need, session: str, source: str, agent: str | None, *, key: str | None = None
+) -> Gate:
     draft = draft_of(need)
     draft = replace(
         draft,
@@ -107,14 +177,14 @@ def open_gate(desk: Desk, need: Need, session: str, source: str, agent: str | No
         agent=agent,
         session=session or None,
         config={"need": {"source": source, "digest": need.digest}},
+        key=key,
     )
-    # A signal is told by its content alone; words may be said again in a conversation that went on.
-    who = session if source == SAID else ""
-    for number in range(MOST_ROUNDS):
-        key = key_of(need, who, number)
-        held = gate_of_key(desk, key)
-        if held is None or (held.state == AWAITING and source == SAID):
-            return ask(desk, replace(draft, key=key), Wishes()).gate
+    # Words may be said again in a conversation that went on. Without one, every run is a request of its own.
+    for number in range(MOST_ROUNDS if session and key is None else 0):
+        words = key_of(need, session, number)
+        held = gate_of_key(desk, words)
+        if held is None or held.state == AWAITING:
+            return ask(desk, replace(draft, key=words), Wishes()).gate
     return ask(desk, draft, Wishes()).gate
 
 

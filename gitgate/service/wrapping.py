@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from . import presence
 from .agency import is_agent, starts_by_itself
 from .calling import any_gate, publish_sessions, save_sessions, waiting
 from .desk import Desk
-from .needing import ask_for, ask_for_call, signal_times, signals
+from .needing import ask_for, ask_for_call, signals, writings
 
 if TYPE_CHECKING:
     from ..agents.agent import Ended
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Before:
-    """What was there before the command ran: the refs of gates, and the signal files with their times."""
+    """What was there before the command ran: the refs of gates, and the writings of signal files."""
 
     gates: frozenset[str]
-    signals: Mapping[str, float]
+    signals: frozenset[str]
 
 
 def look(desk: Desk) -> Before:
-    return Before(frozenset(desk.refs.under(OPEN)), signal_times(desk))
+    return Before(frozenset(desk.refs.under(OPEN)), writings(desk))
 
 
 def read_end(argv: Sequence[str], out: bytes) -> Ended:
@@ -63,23 +63,20 @@ def can_start(desk: Desk, name: str) -> bool:
     return not starts_by_itself(name) and is_agent(desk, name)
 
 
-def gate_of(desk: Desk, before: Before, ended: Ended, asker: Asker) -> Gate | None:
-    """The gate that the command waits at now, opened here unless it has been; None when it asked nothing."""
+def gates_of(desk: Desk, before: Before, ended: Ended, asker: Asker) -> list[Gate]:
+    """The gates that wait for what the command asked, the conversation's own first; opened here unless they have been."""
     session = ended.session if is_session(ended.session) else ""
     sit_down(desk, ended.agent if session else "")
-    gate = asked_by_itself(desk, before, session)
-    if gate is None and ended.call is not None:
-        gate = ask_for_call(desk, ended.call, session)
-    if gate is None:
-        otherwise = None if session else asker.default
-        gate = ask_for(
-            desk, need_of(ended), session, signals(desk, before=before.signals), asker.agent, otherwise
-        )
-    if gate is None:
-        return None
-    if session:
+    asked = asked_by_itself(desk, before, session)
+    if not asked and ended.call is not None:
+        called = ask_for_call(desk, ended.call, session)
+        asked = [called] if called is not None else []
+    otherwise = None if session else asker.default
+    written = signals(desk, before=before.signals)
+    found = ask_for(desk, need_of(ended), session, written, asker.agent, otherwise, asked)
+    if session and found:
         publish_sessions(desk, save_sessions(desk, SessionRef(ended.agent, session, str(desk.repo.place))))
-    return any_gate(desk, gate.id) or gate
+    return [any_gate(desk, gate.id) or gate for gate in found]
 
 
 @dataclass(frozen=True)
@@ -121,11 +118,11 @@ def need_of(ended: Ended) -> Need | None:
     return (read_need(ended.structured) if ended.structured is not None else None) or find_need(ended.text)
 
 
-def asked_by_itself(desk: Desk, before: Before, session: str) -> Gate | None:
-    """A gate that the command opened while it ran: of its conversation, else one that was asked from this very place."""
+def asked_by_itself(desk: Desk, before: Before, session: str) -> list[Gate]:
+    """The gates that the command opened while it ran: the last of its conversation, else all from this very place."""
     if session:
-        found = waiting(desk, session)
-        return found[-1] if found else None
+        return waiting(desk, session)[-1:]
+    asked = []
     for ref, tip in desk.refs.under(OPEN).items():
         gate = ref.removeprefix(OPEN)
         present = presence.find(desk, gate) if ref not in before.gates else None
@@ -133,5 +130,5 @@ def asked_by_itself(desk: Desk, before: Before, session: str) -> Gate | None:
             continue
         loaded = desk.records.load(gate, tip)
         if loaded.state == AWAITING and loaded.opened.delivery != "wait":
-            return loaded
-    return None
+            asked.append(loaded)
+    return sorted(asked, key=lambda gate: gate.opened.asked.at)

@@ -53,6 +53,8 @@ class Unmerged:
 
 @dataclass(frozen=True)
 class Changes:
+    """What one `git status` said."""
+
     head: str | None
     branch: str | None
     changed: tuple[Change, ...] = ()

@@ -10,11 +10,13 @@ from .git import Git
 from .leftout import printable
 from .repository import Repository
 from .saved import EMPTY_TREE, Saved, is_id, load_saved, load_unverified, missing_or_failed
-from .snapshot import Wanted, take_wanted
+from .snapshot import Wanted, signals_below, take_wanted
 from .touched import beneath
 
 
-def matches(repo_of_directory: Repository, work: str, staged: str, *, untracked: bool | None = None) -> bool:
+def matches(
+    repo_of_directory: Repository, work: str, staged: str, *, untracked: bool | None = None, signals: str = ""
+) -> bool:
     """Whether a directory is still as the agent left it: the same HEAD, and a snapshot of it would be the same."""
     repo = repo_of_directory
     saved = load_unverified(repo.git, staged=staged, work=work)
@@ -26,6 +28,7 @@ def matches(repo_of_directory: Repository, work: str, staged: str, *, untracked:
         untracked=saved.aside.untracked if untracked is None else untracked,
         forced=forced,
         included=tuple(sorted(forced)),
+        signals=signals_below(repo, signals),
     )
     try:
         now = take_wanted(repo, wanted)

@@ -59,12 +59,18 @@ class Plan:
         self.left_out.append(LeftOut(printable(path), reason))
 
 
+def is_signal(path: bytes, folder: bytes) -> bool:
+    """Whether a file is one by which an agent says something: directly in that folder, and JSON."""
+    return bool(folder) and path.rpartition(b"/")[0] == folder and path.endswith(b".json")
+
+
 @dataclass(frozen=True)
 class Planner:
     """Decides path by path.
 
     `forced` are untracked files that go although they look secret, are large or ignored; `included` are the paths that
-    a person named, which settles it for what is newly staged beneath them, too. `apart` are untracked files that are no work.
+    a person named, which settles it for what is newly staged beneath them, too. `apart` are untracked files that are no work;
+    nor are the files in the folder `signals`, tracked or not: by them an agent says something.
     """
 
     top: Path
@@ -72,6 +78,7 @@ class Planner:
     forced: frozenset[bytes]
     included: tuple[bytes, ...]
     apart: frozenset[bytes]
+    signals: bytes
     staged_secrets: Mapping[bytes, str]
     most_bytes: int
     # Whether the other side of a merge brought a staged file: then it is in somebody's history already.
@@ -96,9 +103,19 @@ class Planner:
         """The untracked files that git lists, and those that were asked for although git ignores them."""
         known = {change.path for change in changes.changed} | set(changes.untracked)
         listed = [*changes.untracked, *sorted(self.forced - known)]
-        return [path for path in listed if path not in self.apart or path in self.forced]
+        return [path for path in listed if path in self.forced or not self._is_apart(path)]
+
+    def _is_apart(self, path: bytes) -> bool:
+        return path in self.apart or self._is_signal(path)
+
+    def _is_signal(self, path: bytes) -> bool:
+        return is_signal(path, self.signals) and path not in self.forced
 
     def _tracked(self, change: Change, parents: Parents, moved: set[bytes]) -> None:
+        if self._is_signal(change.path):
+            if change.staged != "." or change.intent_to_add:
+                self._reset(change.path, change.mode_head, change.head)
+            return
         if reason := self._refuse_tracked(change, parents, moved):
             self.plan.leave(change.path, reason)
             if change.staged != "." or change.intent_to_add:

@@ -65,6 +65,7 @@ class Wanted:
     forced: frozenset[bytes] = frozenset()
     included: tuple[bytes, ...] = ()
     apart: frozenset[bytes] = frozenset()
+    signals: bytes = b""  # the folder whose `*.json` are what agents say, below the top
     most_bytes: int = 10_000_000
 
     def identity(self) -> dict[str, str]:
@@ -82,15 +83,24 @@ def take(
     untracked: bool = True,
     include: Sequence[str] = (),
     apart: Sequence[str] = (),
+    signals: str = "",
     author: tuple[str, str],
     most_bytes: int = 10_000_000,
 ) -> Snapshot:
     """Write the partial work's objects; no ref, index, reflog or file of the agent's is moved.
 
     `include` names files or directories, relative to the top of the working tree, that go whatever they look like. `apart`
-    names untracked files that are the request itself, and so no work; those outside of the tree are none of it anyway.
+    names untracked files that are the request itself, and so no work; those outside of the tree are none of it anyway. Nor
+    is a signal file work, tracked or not: those directly in the folder `signals`.
     """
-    wanted = Wanted(at, author, untracked, apart=_apart(repo, apart), most_bytes=most_bytes)
+    wanted = Wanted(
+        at,
+        author,
+        untracked,
+        apart=_apart(repo, apart),
+        signals=signals_below(repo, signals),
+        most_bytes=most_bytes,
+    )
     return take_wanted(repo, _with_included(repo, wanted, include) if include else wanted)
 
 
@@ -170,6 +180,7 @@ def _plan(repo: Repository, wanted: Wanted, changes: Changes) -> Plan:
         forced=wanted.forced,
         included=wanted.included,
         apart=wanted.apart,
+        signals=wanted.signals,
         staged_secrets=_staged_secrets(repo.git, changes.changed),
         most_bytes=wanted.most_bytes,
         is_known=is_known,
@@ -285,6 +296,12 @@ def _apart(repo: Repository, names: Sequence[str]) -> frozenset[bytes]:
     places = [Path(top / name) for name in names]
     real = [place.parent.resolve() / place.name for place in places]
     return frozenset(os.fsencode(place.relative_to(top)) for place in real if place.is_relative_to(top))
+
+
+def signals_below(repo: Repository, folder: str) -> bytes:
+    """The folder of signal files as git names it; empty where it is none, or lies outside of the tree."""
+    found = _apart(repo, [f"{folder}/any.json"]) if folder and not repo.bare else frozenset()
+    return next((path.rpartition(b"/")[0] for path in found), b"")
 
 
 def _named(top: Path, name: str) -> bytes:

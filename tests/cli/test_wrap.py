@@ -147,6 +147,86 @@ def test_a_signal_file_asks(repo: Clone, cli: Command) -> None:
     cli("wrap", *write, code=0)
 
 
+SIGNALLED = {"status": "NEEDS_HUMAN", "reason": "which auth?"}
+
+
+def signalling(*names: str, and_then: str = "") -> tuple[str, ...]:
+    """A program that leaves a signal file under each name."""
+    return program(
+        "import pathlib, subprocess",
+        "folder = pathlib.Path('.agents/signals')",
+        "folder.mkdir(parents=True, exist_ok=True)",
+        *(f"(folder / '{name}.json').write_text({json.dumps(SIGNALLED)!r})" for name in names),
+        and_then,
+    )
+
+
+def test_the_same_words_again_are_another_request(repo: Clone, cli: Command) -> None:
+    """Of another run, another agent, after another commit, answered or not: each has a gate, and none passes for done."""
+    ids = []
+    for agent in ("one", "two", "one"):
+        said = cli("wrap", "--agent", agent, "--json", *says("NEEDS_HUMAN: which port?"), code=8).json
+        ids.append(said["gate"]["id"])
+    cli("respond", ids[-1], "80", code=0)
+    repo.commit("further")
+    ids.append(cli("wrap", "--json", *says("NEEDS_HUMAN: which port?"), code=8).json["gate"]["id"])
+    assert len(set(ids)) == len(gates(cli)) == 4
+
+
+def test_the_same_signal_again_is_another_request(repo: Clone, cli: Command) -> None:
+    """Of another agent, and of the same one that writes it anew, also after a commit that has the file; left lying it is none."""
+    first = cli("wrap", "--json", *signalling("coder"), code=8).json["gate"]
+    other = cli("wrap", "--json", *signalling("tester"), code=8).json["gate"]
+    assert (first["asked"]["agent"], other["asked"]["agent"]) == ("coder", "tester")
+    again = cli("wrap", "--json", *signalling("coder"), code=8).json["gate"]
+    cli("respond", again["id"], "JWT", code=0)
+    repo.commit("further")
+    later = cli("wrap", "--json", *signalling("coder"), code=8).json["gate"]
+    assert len({first["id"], other["id"], again["id"], later["id"]}) == len(gates(cli)) == 4
+    cli("wrap", *says("went on"), code=0)
+    assert len(gates(cli)) == 4
+
+
+def test_every_request_of_a_run_is_told(repo: Clone, cli: Command, tmp_path: Path) -> None:
+    """Two signals, a question that was asked by the command itself and one by another: four gates, each named."""
+    output = tmp_path / "output"
+    ask = "for q in ('Own?', 'Other?'): subprocess.run(['git-gate', 'ask', q, '-q'], check=True)"
+    said = cli("wrap", *signalling("one", "two", and_then=ask), env={"GITHUB_OUTPUT": str(output)}, code=8)
+    found = {str(gate["id"]) for gate in gates(cli)}
+    assert len(found) == 4
+    assert all(f"gate {gate}: " in said.err for gate in found)
+    first, state, every = output.read_text().splitlines()
+    assert first.removeprefix("gate=") in found
+    assert (state, set(every.removeprefix("gates=").split())) == ("state=awaiting", found)
+    told = cli("wrap", "--json", *signalling("one", "two"), code=8).json
+    assert len(told["gates"]) == 2
+    assert told["gate"] == told["gates"][0]
+
+
+@pytest.mark.parametrize("how", ["untracked", "staged", "committed", "gone"])
+def test_a_signal_is_no_work(how: str, repo: Clone, cli: Command) -> None:
+    """Whatever git knows of it: it is in no snapshot, and named nowhere as changed."""
+    place = repo.write(".agents/signals/coder.json", '{"status": "done"}')
+    if how == "staged":
+        repo.git("add", "-A")
+    elif how in ("committed", "gone"):
+        repo.commit("with a signal")
+    left = "(folder / 'coder.json').unlink()" if how == "gone" else ""
+    said = cli("wrap", "--json", *signalling("tester", "coder", and_then=left), code=8)
+    for gate in said.json["gates"]:
+        assert (gate["work"]["dirty"], gate["work"]["files"]) == (False, 0)
+        assert "signals" not in cli("show", gate["id"], "--diff", code=0).out.partition("How to answer")[0]
+    assert "left out" not in said.err
+    repo.write("half.py", "half\n")
+    gate = cli("wrap", "--json", *signalling("tester"), code=8).json["gate"]
+    assert (gate["work"]["dirty"], gate["work"]["files"]) == (True, 1)
+    tree = repo.git("ls-tree", "-r", "--name-only", f"refs/hitl/work/{gate['id']}").splitlines()
+    assert [name for name in tree if "signals" in name] == (
+        [".agents/signals/coder.json"] if how in ("committed", "gone") else []
+    )
+    assert place.exists() == (how != "gone")
+
+
 def test_a_wrapped_command_cannot_answer(repo: Clone, cli: Command) -> None:
     """It and all that it starts are an agent's."""
     gate = cli("ask", "Which?", code=0).line

@@ -66,6 +66,20 @@ def test_the_answer_reaches_the_agent_in_every_way(repo: Clone, agent: Agent, cl
     assert not (repo.path / "pwned").exists()
 
 
+def test_a_signal_that_was_written_after_asking_is_no_edit(repo: Clone, agent: Agent, cli: Command) -> None:
+    """The agent goes on in its own directory, and is not told of its own signal as of a person's change."""
+    agent.does(f'cp "$GITGATE_PROMPT_FILE" {agent.folder}/prompt')
+    repo.write("half.py", "half\n")
+    gate = ask(cli)
+    repo.write(".agents/signals/scripted.json", '{"status": "NEEDS_HUMAN", "reason": "Which database?"}')
+    cli.quick("respond", gate, "Postgres", code=0)
+    cli.quick("resume", gate, code=0)
+    told = (agent.folder / "prompt").read_text()
+    assert "Postgres" in told
+    assert "scripted.json" not in told
+    assert not [line for line in told.splitlines() if line.startswith(("diff --git", "+++", "---"))]
+
+
 def test_a_waiting_gate_is_not_resumed(repo: Clone, agent: Agent, cli: Command) -> None:
     """It says that nobody has answered, and names the way into the agent's own session."""
     gate = ask(cli)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from gitgate.core.needs import Need
 from gitgate.errors import Conflict
 from gitgate.service import needing
 from gitgate.service.calling import TURN_WITHIN, any_gate, publish_sessions, turn
-from gitgate.service.needing import Signal, ask_for, ask_for_call, signals, started
+from gitgate.service.needing import Signal, ask_for, ask_for_call, note_writings, signals, started, writings
 from resuming import Seat
 from testbed.repositories import Clone
 
@@ -22,7 +23,9 @@ SESSION = "session-1"
 
 
 def asked(seat: Seat, *signalled: Signal, need: Need | None = None) -> Gate | None:
-    return ask_for(seat.desk, need, SESSION, signalled)
+    gates = ask_for(seat.desk, need, SESSION, signalled)
+    assert len(gates) < 2
+    return gates[0] if gates else None
 
 
 def test_words_said_again_are_one_question(alone: Seat) -> None:
@@ -52,13 +55,16 @@ def test_one_that_never_stops_asking(alone: Seat, monkeypatch: pytest.MonkeyPatc
 
 def test_a_signal_that_was_not_taken_away(alone: Seat) -> None:
     """It was answered: the agent that went on and left it lying is not asked for again."""
-    signal = Signal("builder", "signals/builder.json", NEED)
+    signal = Signal("builder", "signals/builder.json", NEED, "written-once")
     gate = asked(alone, signal)
     assert gate is not None
     assert gate.opened.asked.agent == "builder"
     alone.answer(gate)
     assert asked(alone, signal) is None
     assert asked(alone) is None
+    anew = asked(alone, replace(signal, writing="written-again"))
+    assert anew is not None
+    assert anew.id != gate.id
 
 
 def test_only_files_that_say_so_are_signals(alone: Seat) -> None:
@@ -69,7 +75,7 @@ def test_only_files_that_say_so_are_signals(alone: Seat) -> None:
         return alone.clone.write(str(folder / name), text)
 
     said = json.dumps({"status": "needs_input", "question": "Which?"})
-    place = put("builder.json", said)
+    put("builder.json", said)
     put("fine.json", json.dumps({"status": "done"}))
     put("list.json", "[]")
     put("half.json", said[:20])
@@ -77,8 +83,60 @@ def test_only_files_that_say_so_are_signals(alone: Seat) -> None:
     os.utime(put("old.json", said), (1, 1))
     (alone.clone.path / folder / "folder.json").mkdir()
     assert [(one.agent, one.need.question) for one in signals(alone.desk, since=2)] == [("builder", "Which?")]
-    before = {place.name: place.stat().st_mtime}
-    assert [one.agent for one in signals(alone.desk, before=before)] == ["old"]
+    (first,) = signals(alone.desk, since=2)
+    assert [one.agent for one in signals(alone.desk, before=[first.writing])] == ["old"]
+    assert first.writing in writings(alone.desk)
+
+
+def test_each_writing_of_a_signal_is_told_from_others(alone: Seat) -> None:
+    """Written again with the same words, replaced by another file, in another place: each is another; looked at again, none."""
+    said = json.dumps({"status": "needs_input", "question": "Which?"})
+    folder = alone.desk.settings.text("signals")
+    place = alone.clone.write(f"{folder}/builder.json", said)
+    found = [signals(alone.desk)[0].writing]
+    assert signals(alone.desk)[0].writing == found[0]
+    os.utime(place, ns=(1, place.stat().st_mtime_ns + 1))
+    found.append(signals(alone.desk)[0].writing)
+    again = place.with_suffix(".new")
+    again.write_text(said)
+    os.utime(again, ns=(1, place.stat().st_mtime_ns))
+    again.replace(place)
+    found.append(signals(alone.desk)[0].writing)
+    place.rename(place.with_name("other.json"))
+    found.append(signals(alone.desk)[0].writing)
+    assert len(set(found)) == 4
+
+
+def test_a_signal_is_seen_among_many(alone: Seat) -> None:
+    """Whatever else piled up in the folder, what was written last is read."""
+    folder = alone.desk.settings.text("signals")
+    for number in range(60):
+        os.utime(alone.clone.write(f"{folder}/a{number}.json", '{"status": "done"}'), (1, 1))
+    alone.clone.write(f"{folder}/z.json", '{"status": "NEEDS_HUMAN", "reason": "Which?"}')
+    assert [one.agent for one in signals(alone.desk)] == ["z"]
+
+
+def test_what_lay_there_before_a_run_is_none_of_its_requests(alone: Seat) -> None:
+    """An agent is started where a signal of the branch lies: it is written anew there by the checkout, and by nobody else."""
+    folder = alone.desk.settings.text("signals")
+    place = alone.clone.write(f"{folder}/builder.json", '{"status": "NEEDS_HUMAN", "reason": "Which?"}')
+    note_writings(alone.desk, alone.clone.path)
+    assert asked(alone, *signals(alone.desk)) is None
+    place.write_text('{"status": "NEEDS_HUMAN", "reason": "Which one?"}')
+    assert asked(alone, *signals(alone.desk)) is not None
+
+
+def test_one_conversation_waits_at_one_gate(alone: Seat) -> None:
+    """What another agent signalled in its run is asked as well, and its answer does not start the conversation again."""
+    signalled = [
+        Signal(name, f"signals/{name}.json", Need(question), name)
+        for name, question in (("one", "First?"), ("two", "Second?"), ("three", NEED.question))
+    ]
+    gates = ask_for(alone.desk, NEED, SESSION, signalled)
+    assert [gate.opened.questions[0].prompt for gate in gates] == [NEED.question, "First?", "Second?"]
+    assert [gate.opened.delivery for gate in gates] == ["resume", "none", "none"]
+    assert [gate.opened.asked.agent for gate in gates[1:]] == ["one", "two"]
+    assert [gate.id for gate in ask_for(alone.desk, None, SESSION, signalled)] == [gates[0].id]
 
 
 @pytest.mark.parametrize(

@@ -25,14 +25,14 @@ def stop(event: Event) -> Reply:
         )
     try:
         since = needing.started(event.transcript)
-        gate = needing.ask_for(desk, need, event.session, needing.signals(desk, since=since))
+        gates = needing.ask_for(desk, need, event.session, needing.signals(desk, since=since))
     except GateError as failed:
         return cannot(event, f"{failed.message} {failed.hint}")
-    return (
-        Reply(json.dumps({"systemMessage": f"git gate: gate {gate.id} waits for an answer"}))
-        if gate
-        else NOTHING
-    )
+    if not gates:
+        return NOTHING
+    named = " and ".join(gate.id for gate in gates)
+    words = f"gates {named} wait for answers" if len(gates) > 1 else f"gate {named} waits for an answer"
+    return Reply(json.dumps({"systemMessage": f"git gate: {words}"}))
 
 
 def cannot(event: Event, reason: str) -> Reply:
