@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -58,6 +59,18 @@ def timed(action: Callable[[], object]) -> float:
     start = time.perf_counter()
     action()
     return (time.perf_counter() - start) * 1000
+
+
+def busy(action: Callable[[], object]) -> float:
+    """Milliseconds of processor time, of this process and of all that it waited for: what else runs has no part in it."""
+
+    def spent() -> float:
+        used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        return sum(one.ru_utime + one.ru_stime for one in used)
+
+    before = spent()
+    action()
+    return (spent() - before) * 1000
 
 
 def side_by_side(actions: Sequence[Callable[[], object]], rounds: int) -> list[float]:

@@ -10,8 +10,12 @@ from gitgate.core import documents
 from gitgate.core.fold import begin
 from gitgate.core.headline import message
 from gitgate.core.ids import gate_id
-from gitgate.core.model import Asker, Entry, Opened, Option, Question, Work
+from gitgate.core.model import Answer, Asker, Entry, Opened, Option, Question, Remark, Work
 from gitgate.core.times import format_time
+from gitgate.core.values import replace
+from gitgate.service.desk import open_desk
+from gitgate.store.chain import Beside
+from gitgate.store.records import Signature
 
 from .measure import run
 
@@ -102,3 +106,25 @@ def with_files(place: Path, count: int) -> None:
 def change_files(place: Path, count: int, mark: str) -> None:
     for number in range(count):
         (place / f"d{number // 1000:03d}" / f"f{number}").write_text(f"{number} {mark}\n")
+
+
+def with_sides(place: Path, main: int, side: int) -> tuple[str, str]:
+    """A record with so many events of its own, and as many votes as `side` recorded again on top of them; its id and tip."""
+    desk = open_desk(place, dict(os.environ), bulk=True)
+    records, by = desk.records, Signature(PERSON, AT)
+    gate = left = records.write_opened(replace(opened(0, None), quorum=100), {}, by)
+    for number in range(1, main):
+        said = Remark(at=format_time(AT + number), by=PERSON, text=f"Remark {number}.")
+        gate = records.write_event(gate, "commented", said, by)
+    for number in range(side):
+        voter = f"Voter {number} <voter-{number}@example.invalid>"
+        vote = Answer(
+            gate.id, {"answer": f"free {number}"}, "answered", format_time(AT + number), left.tip, voter
+        )
+        left = records.write_event(left, "answered", vote, by)
+    beside = Beside(records, gate.id, gate.history)
+    for entry in left.history[1:]:
+        gate = records.repeat(gate, entry, by, entry.commit, beside)
+    desk.close()
+    run(["git", "update-ref", f"refs/hitl/open/{gate.id}", gate.tip], place)
+    return gate.id, gate.tip

@@ -24,7 +24,7 @@ from gitgate.service.recording import reload
 from gitgate.service.syncing import sync
 
 from . import scenes
-from .measure import COMMAND, START_UP, Row, figure, ratio, run, side_by_side
+from .measure import COMMAND, START_UP, Row, busy, figure, ratio, run, side_by_side
 
 ROUNDS, RACERS = 25, 8
 
@@ -67,6 +67,34 @@ def push_many(room: Path) -> list[Row]:
     return [
         figure("hook processes of a push with 1,000 answers", len(hooks), "", 1),
     ]
+
+
+def two_sided(room: Path) -> list[Row]:
+    """A record of 2,000 events, 1,800 of which were recorded again after a race: in processor time, beyond what git
+    itself takes to move it.
+    """
+    hooked, plain = (scenes.repository(room / f"{name}.git", bare=True) for name in ("hooked", "plain"))
+    run([COMMAND, "init", "--server", "--no-resume"], hooked)
+    place, other, third = (clone(room / name, hooked) for name in ("place", "other", "third"))
+    gate, tip = scenes.with_sides(place, 200, 1800)
+    fetch = ["git", "fetch", "-q", "origin", "+refs/hitl/open/*:refs/gitgate/origin/open/*"]
+
+    def read() -> None:
+        desk = open_desk(place, dict(os.environ))
+        desk.records.load(gate, tip)
+        desk.close()
+
+    read()
+    alone = busy(lambda: push(place, plain, [gate]))
+    took = {
+        "read": busy(read),
+        "git gate show": busy(lambda: run([COMMAND, "show", gate], place)),
+        "the hook of a push": busy(lambda: push(place, hooked, [gate])) - alone,
+    }
+    fetched = busy(lambda: run(fetch, third))
+    took["git gate sync, beyond the fetch"] = busy(lambda: run([COMMAND, "sync", "-q"], other)) - fetched
+    name = "2,000 events, 1,800 from another side"
+    return [figure(f"{name}: {what}", ms, "ms", 2000, "processor time") for what, ms in took.items()]
 
 
 def servers(room: Path, gates: int = 40) -> tuple[Path, Path]:

@@ -101,9 +101,7 @@ def check_silence(gate: Gate, entry: Entry, name: str) -> None:
 def effective_answer(gate: Gate, entry: Entry, answer: Answer) -> str:
     if answer.gate != gate.id:
         raise BrokenRecord(f"gate {gate.id}: an answer in its record is for gate {answer.gate}")
-    seen = answer.seen in entry.saw or any(
-        answer.seen in (known.commit, *known.parents[1:]) for known in gate.history
-    )
+    seen = answer.seen in (entry.fork, gate.tip) or answer.seen in entry.saw or is_recorded(gate, answer.seen)
     if not seen:
         raise BrokenRecord(f"gate {gate.id}: an answer names a commit as seen that is not in the record")
     wrong = misfit(gate.opened, answer)
@@ -118,6 +116,11 @@ def effective_answer(gate: Gate, entry: Entry, answer: Answer) -> str:
     if answer.verdict == "defaulted":
         return "defaulted"
     return "answered" if decisive(gate, answer) else "voted"
+
+
+def is_recorded(gate: Gate, commit: str) -> bool:
+    """Whether the record has a commit, as an event or as what one was recorded again from."""
+    return any(commit == known.commit or commit in known.parents[1:] for known in reversed(gate.history))
 
 
 def amendment(gate: Gate, entry: Entry, answer: Answer) -> str:
@@ -168,7 +171,8 @@ def with_answer(gate: Gate, entry: Entry, answer: Answer, name: str) -> Gate:
     vote = counted(entry, answer)
     if name == "late":
         return replace(gate, late=(*gate.late, vote))
-    others = tuple(one for one in gate.votes if not people.same(one.answer.by, answer.by))
+    mine = people.address(answer.by)
+    others = tuple(one for one in gate.votes if not mine or people.address(one.answer.by) != mine)
     return replace(gate, votes=(*others, vote), answer=vote if name != "voted" else None)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from .values import dataclass, field
@@ -204,7 +204,8 @@ Event = Opened | Answer | Remark | Edit | Claim | Outcome
 class Entry:
     """One commit of a record, with what it adds.
 
-    `saw`, of an event recorded again after a race: the commits that the record had where it was first written.
+    `saw`, of an event recorded again after a race: the commits that the record had where it was first written, after
+    `fork`, the last one that this record has too.
     """
 
     commit: str
@@ -212,7 +213,8 @@ class Entry:
     event: Event
     parents: tuple[str, ...] = ()
     path: str = ""
-    saw: tuple[str, ...] = ()
+    saw: Collection[str] = field(default=(), compare=False)
+    fork: str = ""
 
 
 @dataclass(frozen=True)

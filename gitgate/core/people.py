@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 # As forges write an account into commits: `ID+LOGIN@users.noreply.HOST`, before they had numbers `LOGIN@…`.
 NOREPLY = re.compile(r"(?:[0-9]+\+)?([^@+\s]+)@users\.noreply\.[^@\s]+")
 ROBOT = "[bot]"
 
 
+@lru_cache(4096)  # A record names few people, and asks often.
 def address(by: str) -> str:
     """What tells people apart in `Name <email>`: the address, else all of it. The name alone may be spelt anyhow."""
     _, mark, rest = by.rpartition("<")

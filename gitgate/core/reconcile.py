@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..errors import BrokenRecord
-from .model import Answer, Entry
+from .model import Answer, Entry, Event
 
 # What people said; the rest is claims, outcomes, and what a deadline brought about.
 SAID = frozenset(("answered", "voted", "amended", "late", "commented", "edited", "withdrawn", "stopped"))
@@ -48,12 +48,14 @@ def reconcile(local: Sequence[Entry], remote: Sequence[Entry], had: str | None =
     shared = common(ours, theirs)
     if not shared:
         raise BrokenRecord("the two records begin with different commits: one of them was rewritten")
-    known = [(folder(entry), entry.event) for entry in remote]
+    known: dict[tuple[str, str, str], list[Event]] = {}
+    for entry in remote:
+        known.setdefault(label(entry), []).append(entry.event)
     originals = {parent for entry in remote for parent in entry.parents[1:]}
     again: list[Entry] = []
     dropped: list[Entry] = []
     for entry in local[shared:]:
-        if original(entry) in originals or (folder(entry), entry.event) in known:
+        if original(entry) in originals or entry.event in known.get(label(entry), ()):
             continue
         (again if repeatable(entry) else dropped).append(entry)
     return Plan("remote", tuple(again), tuple(dropped))
@@ -75,6 +77,11 @@ def original(entry: Entry) -> str:
 
 def folder(entry: Entry) -> str:
     return entry.path.partition("/")[0]
+
+
+def label(entry: Entry) -> tuple[str, str, str]:
+    """By what the same event is looked for among many."""
+    return folder(entry), getattr(entry.event, "at", ""), getattr(entry.event, "by", "")
 
 
 def repeatable(entry: Entry) -> bool:

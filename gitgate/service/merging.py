@@ -11,6 +11,7 @@ from ..core.model import Entry, Gate
 from ..core.reconcile import reconcile
 from ..core.states import RESUMING
 from ..errors import BrokenRecord, GateError, IllegalEvent, LostRace
+from ..store.chain import Beside
 from ..store.records import Signature
 from ..store.refs import OPEN
 from ..store.remote import RefMove
@@ -18,6 +19,9 @@ from .desk import Desk
 from .publishing import may_publish_work, stands_on, work_moves
 from .recording import NOBODY
 from .syncing import MANY, OVERTAKEN, Sides, Synced
+
+# Events recorded again by one git process: more would be held in memory, each with the whole list of its fellows.
+TOGETHER = 100
 
 
 def bring_in(
@@ -82,14 +86,18 @@ def record_again(desk: Desk, done: Synced, gate: str, remote: str, entries: tupl
     """What was said here and not there, on top of theirs; the author's own commit stays reachable as second parent."""
     current: Gate = desk.records.load(gate, remote)
     who = desk.settings.identity() or NOBODY
-    for entry in entries:
-        original = entry.parents[1] if len(entry.parents) > 1 else entry.commit
-        try:
-            current = desk.records.repeat(current, entry, Signature(who, desk.at), original)
-        except (IllegalEvent, BrokenRecord) as no_place:
-            done.lost.append(f"{gate} {entry.name}: {no_place.message}")
-        else:
-            done.again.append(gate)
+    beside = Beside(desk.records, gate, current.history)
+    for start in range(0, len(entries), TOGETHER):
+        with desk.records.objects.together():
+            for entry in entries[start : start + TOGETHER]:
+                original = entry.parents[1] if len(entry.parents) > 1 else entry.commit
+                try:
+                    by = Signature(who, desk.at)
+                    current = desk.records.repeat(current, entry, by, original, beside)
+                except (IllegalEvent, BrokenRecord) as no_place:
+                    done.lost.append(f"{gate} {entry.name}: {no_place.message}")
+                else:
+                    done.again.append(gate)
     return current.tip
 
 

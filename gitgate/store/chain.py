@@ -7,7 +7,8 @@ does (rewrites, drops, slips in) makes the record broken, in words that say whic
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from ..core import documents
 from ..core.fold import fold
@@ -19,6 +20,8 @@ from .objects import BLOB, COMMIT, FOLDER, REGULAR, TREE, Objects, TreeEntry
 
 MOST_EVENTS = 2000
 MOST_TREE = 1 << 19  # bytes: as many events as there may be, with long names
+MOST_BESIDE = 2 * MOST_EVENTS
+RECENT = 8
 FILE_NAME = re.compile(rb"[0-9A-Za-z][0-9A-Za-z._-]{0,99}\.yaml")
 
 Tree = Mapping[bytes, TreeEntry]
@@ -30,6 +33,7 @@ class Chains:
     def __init__(self, objects: Objects, width: int) -> None:
         self.objects = objects
         self.width = width
+        self.recent: dict[str, bytes] = {}
 
     def load(self, gate: str, tip: str) -> Gate:
         """The gate whose record ends at `tip`."""
@@ -38,14 +42,14 @@ class Chains:
     def entries(self, gate: str, tip: str) -> list[Entry]:
         """The record's events along first parents, oldest first, each checked to add one file and change nothing."""
         found: list[Entry] = []
-        places: set[str] = set()
+        beside = Beside(self, gate)
         before: Tree = {}
         for oid, commit in self.chain(gate, tip):
             tree = self.tree(commit.tree)
             found.append(
-                self.entry(gate, oid, commit, before, tree, places) if found else self.first(gate, oid, tree)
+                self.entry(gate, oid, commit, before, tree, beside) if found else self.first(gate, oid, tree)
             )
-            places.add(oid)
+            beside.take(found[-1])
             before = tree
         return found
 
@@ -76,15 +80,16 @@ class Chains:
         return Entry(oid, "opened", parsed(gate, None, data, QUESTION_FILE), (), QUESTION_FILE)
 
     def entry(
-        self, gate: str, oid: str, commit: raw.Commit, before: Tree, after: Tree, places: Collection[str]
+        self, gate: str, oid: str, commit: raw.Commit, before: Tree, after: Tree, beside: Beside
     ) -> Entry:
         folder, name, blob = self.addition(gate, oid, before, after)
         path = f"{folder}/{name}"
-        saw: tuple[str, ...] = ()
+        saw: Collection[str] = ()
+        fork = ""
         if len(commit.parents) > 1:
-            saw = self.saw(gate, oid, commit, (folder, blob), places)
+            saw, fork = beside.saw(oid, commit, (folder, blob))
         event = parsed(gate, folder, self.blob(blob), path)
-        return Entry(oid, documents.BY_FOLDER[folder].name, event, commit.parents, path, saw)
+        return Entry(oid, documents.BY_FOLDER[folder].name, event, commit.parents, path, saw, fork)
 
     def addition(self, gate: str, oid: str, before: Tree, after: Tree) -> tuple[str, str, str]:
         """The one file that this commit adds: its folder, its name, its blob."""
@@ -93,59 +98,55 @@ class Chains:
         folder = changed.decode("utf-8", "replace")
         if after[changed].mode != FOLDER or folder not in documents.BY_FOLDER:
             raise BrokenRecord(f"{at} adds or changes {folder!r}, which is no folder of events")
-        old = self.tree(before[changed].oid) if changed in before else {}
-        new = self.tree(after[changed].oid)
-        added = difference(at, f"{folder}/", old, new)
-        name = added.decode("utf-8", "replace")
-        if added in old:
-            raise BrokenRecord(f"{at} rewrites {folder}/{name}; an event is only ever added")
-        if new[added].mode != REGULAR:
+        old = self.raw_tree(before[changed].oid) if changed in before else b""
+        new = self.raw_tree(after[changed].oid)
+        # Most of a record's bytes are such folders: where the one is the other and a file more, they are not taken apart.
+        entry = raw.added_entry(old, new, self.width) or self.slowly_added(f"{at}", folder, old, new)
+        if entry.mode != REGULAR:
+            shown = entry.name.decode("utf-8", "replace")
             raise BrokenRecord(
-                f"{at} adds {folder}/{name} as {raw.kind_of(new[added].mode)}, not as a regular file"
+                f"{at} adds {folder}/{shown} as {raw.kind_of(entry.mode)}, not as a regular file"
             )
-        if not FILE_NAME.fullmatch(added):
-            raise BrokenRecord(f"{at} adds {folder}/{name!r}; an event's file is called something.yaml")
-        return folder, name, new[added].oid
+        if not FILE_NAME.fullmatch(entry.name):
+            raise BrokenRecord(
+                f"{at} adds {folder}/{entry.name.decode('utf-8', 'replace')!r}; an event's file is called something.yaml"
+            )
+        return folder, entry.name.decode(), entry.oid
 
-    def saw(
-        self, gate: str, oid: str, commit: raw.Commit, said: tuple[str, str], places: Collection[str]
-    ) -> tuple[str, ...]:
-        """What the author of an event recorded again had before them. The original must say exactly the same: its
-        author's signature stands on it, and would otherwise vouch for anything.
-        """
-        at = f"gate {gate}: commit {oid[:12]}"
-        if len(commit.parents) > 2:
-            raise BrokenRecord(f"{at} has {len(commit.parents)} parents; an event recorded again has two")
-        original = self.commit(commit.parents[1])
-        if not original.parents:
-            raise BrokenRecord(f"{at} records again what no event of this gate is")
-        before, after = self.tree(self.commit(original.parents[0]).tree), self.tree(original.tree)
-        folder, _, blob = self.addition(gate, commit.parents[1], before, after)
-        if (folder, blob) != said:
+    def slowly_added(self, at: str, folder: str, old: bytes, new: bytes) -> TreeEntry:
+        """The one entry that `new` has and `old` has not, or in words what else is changed."""
+        before, after = self.entries_of(old, at), self.entries_of(new, at)
+        added = difference(at, f"{folder}/", before, after)
+        if added in before:
             raise BrokenRecord(
-                f"{at} says something else than {commit.parents[1][:12]}, which it records again"
+                f"{at} rewrites {folder}/{added.decode('utf-8', 'replace')}; an event is only ever added"
             )
-        found: list[str] = []
-        here: str | None = original.parents[0]
-        while here not in places:
-            if here is None or len(found) >= MOST_EVENTS:
-                raise BrokenRecord(f"{at} records again what was said of another gate")
-            found.append(here)
-            here = next(iter(self.commit(here).parents), None)
-        return tuple(found)
+        return after[added]
 
     # single objects
 
     def tree(self, oid: str) -> dict[bytes, TreeEntry]:
+        return self.entries_of(self.raw_tree(oid), f"tree {oid[:12]}")
+
+    def raw_tree(self, oid: str) -> bytes:
+        """A tree as it is stored. The last few are kept: what one commit made of a folder is what the next begins with."""
+        if oid in self.recent:
+            return self.recent[oid]
         kind, payload = self.objects.read(oid)
         if kind != TREE:
             raise BrokenRecord(f"{oid[:12]} is a {kind}, not a tree")
         if len(payload) > MOST_TREE:
             raise BrokenRecord(f"tree {oid[:12]} is larger than that of any record")
+        if len(self.recent) >= RECENT:
+            del self.recent[next(iter(self.recent))]
+        self.recent[oid] = payload
+        return payload
+
+    def entries_of(self, payload: bytes, at: str) -> dict[bytes, TreeEntry]:
         entries = raw.parse_tree(payload, self.width)
         found = {entry.name: entry for entry in entries}
         if len(found) != len(entries):
-            raise BrokenRecord(f"tree {oid[:12]} has one name twice")
+            raise BrokenRecord(f"{at} has one name twice")
         return found
 
     def blob(self, oid: str) -> bytes:
@@ -174,6 +175,99 @@ class Chains:
         if file is None or file.mode != REGULAR:
             raise absent
         return self.blob(file.oid)
+
+
+class Line(NamedTuple):
+    """Commits beside a record, each the first parent of the next, with their places; it begins on another line or at `fork`."""
+
+    fork: str
+    places: dict[str, int]
+    below: Before | None
+
+
+class Before:
+    """The commits of a line up to one of them, and of the lines that it began on: what the next one had before it."""
+
+    def __init__(self, line: Line, last: int) -> None:
+        self.line = line
+        self.last = last
+
+    def __contains__(self, oid: object) -> bool:
+        here: Before | None = self
+        while here is not None:
+            if here.line.places.get(oid, MOST_BESIDE) <= here.last:  # type: ignore[call-overload]
+                return True
+            here = here.line.below
+        return False
+
+    def __iter__(self) -> Iterator[str]:
+        here: Before | None = self
+        while here is not None:
+            yield from (oid for oid, place in here.line.places.items() if place <= here.last)
+            here = here.line.below
+
+    def __len__(self) -> int:
+        count = 0
+        here: Before | None = self
+        while here is not None:
+            count, here = count + here.last + 1, here.line.below
+        return count
+
+
+class Beside:
+    """What lies beside one record: the commits from which events were recorded again. Each is read once, however many
+    events stand on it: else reading a record would take the product of its two sides.
+    """
+
+    def __init__(self, chains: Chains, gate: str, entries: Iterable[Entry] = ()) -> None:
+        self.chains = chains
+        self.gate = gate
+        self.places = {entry.commit for entry in entries}
+        self.lines: dict[str, Before] = {}
+
+    def take(self, entry: Entry) -> None:
+        """One more event of the record."""
+        self.places.add(entry.commit)
+
+    def saw(self, oid: str, commit: raw.Commit, said: tuple[str, str]) -> tuple[Collection[str], str]:
+        """What the author of an event recorded again had before them: what this record has not, and where that begins.
+
+        The original must say exactly the same: its author's signature stands on it, and would otherwise vouch for anything.
+        """
+        at = f"gate {self.gate}: commit {oid[:12]}"
+        if len(commit.parents) > 2:
+            raise BrokenRecord(f"{at} has {len(commit.parents)} parents; an event recorded again has two")
+        chains = self.chains
+        original = chains.commit(commit.parents[1])
+        if not original.parents:
+            raise BrokenRecord(f"{at} records again what no event of this gate is")
+        before, after = chains.tree(chains.commit(original.parents[0]).tree), chains.tree(original.tree)
+        folder, _, blob = chains.addition(self.gate, commit.parents[1], before, after)
+        if (folder, blob) != said:
+            raise BrokenRecord(
+                f"{at} says something else than {commit.parents[1][:12]}, which it records again"
+            )
+        return self.way_back(at, original.parents[0])
+
+    def way_back(self, at: str, start: str) -> tuple[Collection[str], str]:
+        """The commits from there back to the record, and the one of the record that they lead to."""
+        new: list[str] = []
+        here: str | None = start
+        while here not in self.places and here not in self.lines:
+            if here is None or len(self.lines) + len(new) >= MOST_BESIDE:
+                raise BrokenRecord(f"{at} records again what was said of another gate")
+            new.append(here)
+            here = next(iter(self.chains.commit(here).parents), None)
+        known = self.lines.get(here or "")
+        if not new and known is None:
+            return (), start
+        line = known.line if known is not None else Line(here or "", {}, None)
+        if new and known is not None and known.last + 1 < len(line.places):
+            line = Line(line.fork, {}, known)
+        for oid in reversed(new):
+            line.places[oid] = len(line.places)
+            self.lines[oid] = Before(line, line.places[oid])
+        return self.lines[start], line.fork
 
 
 def difference(at: str, what: str, before: Tree, after: Tree) -> bytes:

@@ -292,6 +292,57 @@ def parse_tree(payload: bytes, width: int = 20) -> list[TreeEntry]:
     return entries
 
 
+def added_entry(old: bytes, new: bytes, width: int = 20) -> TreeEntry | None:
+    """The regular file that the raw tree `new` has beyond `old`, where that is all; None where it takes a closer look.
+
+    Neither is taken apart, so that it costs the same however many entries there are.
+    """
+    size = len(new) - len(old)
+    least, most = 0, len(old)
+    while least < most:  # how much of their beginnings is the same
+        middle = (least + most + 1) // 2
+        if old.startswith(memoryview(new)[:middle]):
+            least = middle
+        else:
+            most = middle - 1
+    mark = REGULAR.encode() + b" "
+    # The one after it may begin with the same letters, so that they differ only somewhat later than where it stands.
+    start = new.rfind(mark, max(0, least - size), least + len(mark))
+    if size <= len(mark) + width + 1 or start < 0:
+        return None
+    name, null, oid = new[start + len(mark) : start + size].partition(b"\0")
+    whole = len(oid) == width and old[:start] == new[:start] and old[start:] == new[start + size :]
+    if not whole or not null or (start and new[start - width - 1] != 0) or b" " + name + b"\0" in old:
+        return None
+    return TreeEntry(REGULAR, name, oid.hex())
+
+
+def with_entry(payload: bytes, entry: TreeEntry, width: int = 20) -> bytes:
+    """A raw tree of files with one more, at its place in git's order."""
+    later = (at for at, head in heads(payload, width) if head.partition(b" ")[2] > entry.name)
+    start = next(later, len(payload))
+    added = entry.mode.encode() + b" " + entry.name + b"\0" + bytes.fromhex(entry.oid)
+    return payload[:start] + added + payload[start:]
+
+
+def entry_named(payload: bytes, name: bytes, width: int = 20) -> TreeEntry | None:
+    """The regular file of this name in a raw tree."""
+    wanted = REGULAR.encode() + b" " + name
+    start = next((at + len(head) + 1 for at, head in heads(payload, width) if head == wanted), 0)
+    return TreeEntry(REGULAR, name, payload[start : start + width].hex()) if start else None
+
+
+def heads(payload: bytes, width: int) -> Iterator[tuple[int, bytes]]:
+    """The entries of a raw tree without their ids: where each begins, its mode and name."""
+    start = 0
+    while start < len(payload):
+        end = payload.find(b"\0", start)
+        if end < 0:
+            raise BrokenRecord("a tree of the record is damaged")
+        yield start, payload[start:end]
+        start = end + 1 + width
+
+
 def dump_tree(entries: Iterable[TreeEntry]) -> bytes:
     """A raw tree, in git's own order: a folder sorts as if its name ended with a slash."""
     ordered = sorted(entries, key=lambda e: e.name + b"/" if e.mode == FOLDER else e.name)

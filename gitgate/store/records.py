@@ -11,9 +11,9 @@ from ..core.headline import message
 from ..core.ids import file_name, gate_id
 from ..core.model import ATTACHMENTS, QUESTION_FILE, Entry, Event, Gate, Opened
 from ..core.values import dataclass
-from ..errors import Failure, GitFailed
+from ..errors import BrokenRecord, Failure, GitFailed
 from . import objects as raw
-from .chain import MOST_EVENTS, Chains, parsed
+from .chain import MOST_EVENTS, Beside, Chains, parsed
 from .objects import BLOB, COMMIT, FOLDER, REGULAR, TREE, Objects, TreeEntry
 from .repository import Repository
 
@@ -63,8 +63,13 @@ class Records(Chains):
             oid = self.write_commit(written, (gate.tip,), by, message(after.history[-1].name, event, after))
         return apply(gate, Entry(oid, name, event, (gate.tip,), path))
 
-    def repeat(self, gate: Gate, entry: Entry, by: Signature, original: str) -> Gate:
-        """Record again, on top of a gate that moved, what somebody said: the same file, the original as second parent."""
+    def repeat(
+        self, gate: Gate, entry: Entry, by: Signature, original: str, beside: Beside | None = None
+    ) -> Gate:
+        """Record again, on top of a gate that moved, what somebody said: the same file, the original as second parent.
+
+        `beside` is what is known of the gate's record, where several events follow one another.
+        """
         folder = entry.path.partition("/")[0]
         name = documents.BY_FOLDER[folder].name
         check_room(gate, name)
@@ -74,25 +79,34 @@ class Records(Chains):
         path = self.free_path(tree, folder, data)
         added = self.with_file(tree, path, data)
         parents = (gate.tip, original)
-        blob = self.tree(self.tree(added)[folder.encode()].oid)[path.partition("/")[2].encode()].oid
-        places = [known.commit for known in gate.history]
-        saw = self.saw(gate.id, original, raw.Commit(added, parents, "", False), (folder, blob), places)
-        after = apply(gate, Entry("", name, event, parents, path, saw))
+        said = (folder, self.blob_of(added, path))
+        known = beside or Beside(self, gate.id, gate.history)
+        saw, fork = known.saw(original, raw.Commit(added, parents, "", False), said)
+        after = apply(gate, Entry("", name, event, parents, path, saw, fork))
         oid = self.write_commit(added, parents, by, message(after.history[-1].name, event, after))
-        return apply(gate, Entry(oid, name, event, parents, path, saw))
+        written = apply(gate, Entry(oid, name, event, parents, path, saw, fork))
+        known.take(written.history[-1])
+        return written
 
     def file_of(self, entry: Entry) -> bytes:
-        folder, _, name = entry.path.partition("/")
-        listed = self.tree(self.tree(self.commit(entry.commit).tree)[folder.encode()].oid)
-        return self.blob(listed[name.encode()].oid)
+        return self.blob(self.blob_of(self.commit(entry.commit).tree, entry.path))
+
+    def blob_of(self, tree: str, path: str) -> str:
+        """The object that an event's file is, in the tree of a record that has it."""
+        folder, _, name = path.partition("/")
+        files = self.raw_tree(self.tree(tree)[folder.encode()].oid)
+        found = raw.entry_named(files, name.encode(), self.width)
+        if found is None:
+            raise BrokenRecord(f"tree {tree[:12]} has no file {path}")
+        return found.oid
 
     def free_path(self, tree: str, folder: str, data: bytes) -> str:
         """Where an event's file goes. The same words may be said twice in one second, and are two events."""
         there = self.tree(tree).get(folder.encode())
-        taken = self.tree(there.oid) if there else {}
+        taken = self.raw_tree(there.oid) if there else b""
         stem, number = file_name(data), 1
         name = stem
-        while f"{name}.yaml".encode() in taken:
+        while raw.entry_named(taken, f"{name}.yaml".encode(), self.width):
             number += 1
             name = f"{stem}-{number}"
         return f"{folder}/{name}.yaml"
@@ -101,9 +115,10 @@ class Records(Chains):
         """The tree with one more file in one folder."""
         folder, _, name = path.partition("/")
         top = self.tree(tree)
-        inner = dict(self.tree(top[folder.encode()].oid)) if folder.encode() in top else {}
-        inner[name.encode()] = TreeEntry(REGULAR, name.encode(), self.objects.write(BLOB, data))
-        top[folder.encode()] = TreeEntry(FOLDER, folder.encode(), self.write_tree(inner.values()))
+        inner = self.raw_tree(top[folder.encode()].oid) if folder.encode() in top else b""
+        entry = TreeEntry(REGULAR, name.encode(), self.objects.write(BLOB, data))
+        written = self.objects.write(TREE, raw.with_entry(inner, entry, self.width))
+        top[folder.encode()] = TreeEntry(FOLDER, folder.encode(), written)
         return self.write_tree(top.values())
 
     def write_files(self, files: Mapping[str, bytes]) -> str:

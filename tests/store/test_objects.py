@@ -25,11 +25,14 @@ from gitgate.store.objects import (
     Objects,
     PlumbingObjects,
     TreeEntry,
+    added_entry,
     dump_commit,
     dump_tree,
+    entry_named,
     open_objects,
     parse_commit,
     parse_tree,
+    with_entry,
 )
 from testbed.memory import MemoryObjects
 from testbed.repositories import Clone
@@ -367,3 +370,47 @@ def test_a_signature_is_seen_and_a_forged_header_in_the_message_is_not() -> None
     assert parse_commit(head + b"gpgsig -----BEGIN\n more\n\nm").signed
     assert not parse_commit(head + b"\ngpgsig -----BEGIN\nparent " + b"1" * 40).signed
     assert parse_commit(head + b"\nparent " + b"1" * 40).parents == ()
+
+
+# one file more, found without taking trees apart
+
+NAMES = st.one_of(
+    st.sampled_from("a.yaml b.yaml ab.yaml 100644 x".split()), st.text("ab01. ", min_size=1, max_size=4)
+)
+OIDS = st.binary(min_size=20, max_size=20) | st.sampled_from([b"\0" * 20, b"\x00100644 a\0" + b"b" * 10])
+ENTRIES = st.builds(
+    TreeEntry, st.sampled_from([REGULAR, EXECUTABLE, FOLDER]), NAMES.map(str.encode), OIDS.map(bytes.hex)
+)
+FILES = st.lists(ENTRIES, unique_by=lambda one: one.name)
+
+
+@given(FILES, FILES, st.integers(0, 3))
+def test_the_file_that_is_new(before: list[TreeEntry], others: list[TreeEntry], more: int) -> None:
+    """Where it is said, it is true; it is said of every regular file that is all that is new."""
+    names = {entry.name for entry in before}
+    new = [entry for entry in others if entry.name not in names][:more]
+    found = added_entry(dump_tree(before), dump_tree([*before, *new]))
+    expected = new[0] if len(new) == 1 and new[0].mode == REGULAR else None
+    assert found == expected or (found is None and any(b"100644 " in bytes.fromhex(e.oid) for e in before))
+
+
+@given(FILES, st.data())
+def test_a_name_that_is_there_is_not_new(before: list[TreeEntry], data: st.DataObject) -> None:
+    """What replaces a file, or stands beside one of its name, takes the closer look."""
+    files = [entry for entry in before if entry.mode == REGULAR]
+    if files:
+        twin = data.draw(st.sampled_from(files))._replace(oid="1" * 40)
+        assert added_entry(dump_tree(before), dump_tree([*before, twin])) is None
+        changed = [twin if entry.name == twin.name else entry for entry in before]
+        assert added_entry(dump_tree(before), dump_tree(changed)) is None
+
+
+@given(FILES, NAMES)
+def test_a_file_is_put_in_its_place(before: list[TreeEntry], name: str) -> None:
+    """As if the whole folder had been written anew; and found there again."""
+    files = [entry for entry in before if entry.mode == REGULAR and entry.name != name.encode()]
+    entry = TreeEntry(REGULAR, name.encode(), "1" * 40)
+    payload = with_entry(dump_tree(files), entry)
+    assert payload == dump_tree([*files, entry])
+    assert entry_named(payload, entry.name) == entry
+    assert entry_named(dump_tree(files), entry.name) is None

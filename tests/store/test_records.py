@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from forging import BY, Bench
+from gitgate.core.model import Gate
 from gitgate.errors import BadDocument, BrokenRecord, Failure, IllegalEvent
-from gitgate.store import records
+from gitgate.store import chain, records
+from gitgate.store.chain import Beside
 from gitgate.store.objects import (
     COMMIT,
     FOLDER,
@@ -17,7 +19,7 @@ from gitgate.store.objects import (
 )
 from gitgate.store.records import Records
 from histories import TEXT, opened, remark
-from testbed.memory import MemoryObjects
+from testbed.memory import MemoryObjects, memory_records
 from testbed.repositories import Clone
 
 
@@ -135,3 +137,71 @@ def test_a_chain_of_three_thousand_events_is_not_read(bench: Bench) -> None:
     for _ in range(3000):
         tip = bench.objects.write(COMMIT, dump_commit(tree, (tip,), BY.who, BY.at, "x\n"))
     bench.refused(tip, "has more than 2000 events")
+
+
+# what lies beside a record
+
+
+class Counting(MemoryObjects):
+    """Counts what is asked of it."""
+
+    reads = 0
+
+    def read(self, oid: str) -> tuple[str, bytes]:
+        self.reads += 1
+        return super().read(oid)
+
+
+def two_sided(store: MemoryObjects, side: int, main: int, forks: int = 1) -> tuple[Records, Gate]:
+    """Events on two sides of one record, those of the one recorded again on the other; `forks`: as many lines."""
+    written = memory_records(store)
+    gate = written.write_opened(opened(TEXT), {}, BY)
+    lines = [gate]
+    for number in range(main):
+        gate = written.write_event(gate, "commented", remark(text=f"main {number}"), BY)
+    again = []
+    for number in range(side):
+        grown = written.write_event(lines[-1], "commented", remark(text=f"side {number}"), BY)
+        lines = [*lines[-forks + 1 :], grown] if forks > 1 and number % 2 else [*lines[:-1], grown]
+        again.append(grown.history[-1])
+    beside = Beside(written, gate.id, gate.history)
+    for entry in again:
+        gate = written.repeat(gate, entry, BY, entry.commit, beside)
+    return written, gate
+
+
+def test_reading_is_linear() -> None:
+    """Twice as many events on both sides take twice as many objects, not four times; so does writing them."""
+    taken = []
+    for size in (20, 40):
+        store = Counting()
+        _, gate = two_sided(store, size, size)
+        wrote, store.reads = store.reads, 0
+        assert memory_records(store).load(gate.id, gate.tip) == gate
+        taken.append((wrote, store.reads))
+    assert all(more <= 2.2 * less for less, more in zip(*taken, strict=True))
+
+
+@pytest.mark.parametrize("forks", [1, 3])
+def test_what_the_author_had_before_them(forks: int) -> None:
+    """Of each event recorded again: the commits of its own side before it, whatever line of that it was on."""
+    written, gate = two_sided(MemoryObjects(), 12, 2, forks)
+    read = memory_records(written.objects).load(gate.id, gate.tip)  # type: ignore[arg-type]
+    for entry in read.history[3:]:
+        before, here = [], written.commit(entry.parents[1]).parents[0]
+        while here != gate.history[0].commit:
+            before.append(here)
+            here = written.commit(here).parents[0]
+        assert entry.fork == gate.history[0].commit
+        assert (sorted(entry.saw), len(entry.saw)) == (sorted(before), len(before))
+        others = {one.parents[1] for one in read.history[3:]} - set(before)
+        assert all(one in entry.saw for one in before)
+        assert not any(one in entry.saw for one in others)
+
+
+def test_a_side_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More beside a record than anybody says is not read."""
+    written, gate = two_sided(MemoryObjects(), 12, 2)
+    monkeypatch.setattr(chain, "MOST_BESIDE", 5)
+    with pytest.raises(BrokenRecord, match="of another gate"):
+        written.load(gate.id, gate.tip)
