@@ -374,14 +374,17 @@ def test_a_signature_is_seen_and_a_forged_header_in_the_message_is_not() -> None
 
 # one file more, found without taking trees apart
 
-NAMES = st.one_of(
+FILE_NAMES = st.one_of(
     st.sampled_from("a.yaml b.yaml ab.yaml 100644 x".split()), st.text("ab01. ", min_size=1, max_size=4)
 )
-OIDS = st.binary(min_size=20, max_size=20) | st.sampled_from([b"\0" * 20, b"\x00100644 a\0" + b"b" * 10])
-ENTRIES = st.builds(
-    TreeEntry, st.sampled_from([REGULAR, EXECUTABLE, FOLDER]), NAMES.map(str.encode), OIDS.map(bytes.hex)
+FILE_OIDS = st.binary(min_size=20, max_size=20) | st.sampled_from([b"\0" * 20, b"\x00100644 a\0" + b"b" * 10])
+FILE_ENTRIES = st.builds(
+    TreeEntry,
+    st.sampled_from([REGULAR, EXECUTABLE, FOLDER]),
+    FILE_NAMES.map(str.encode),
+    FILE_OIDS.map(bytes.hex),
 )
-FILES = st.lists(ENTRIES, unique_by=lambda one: one.name)
+FILES = st.lists(FILE_ENTRIES, unique_by=lambda one: one.name)
 
 
 @given(FILES, FILES, st.integers(0, 3))
@@ -405,7 +408,7 @@ def test_a_name_that_is_there_is_not_new(before: list[TreeEntry], data: st.DataO
         assert added_entry(dump_tree(before), dump_tree(changed)) is None
 
 
-@given(FILES, NAMES)
+@given(FILES, FILE_NAMES)
 def test_a_file_is_put_in_its_place(before: list[TreeEntry], name: str) -> None:
     """As if the whole folder had been written anew; and found there again."""
     files = [entry for entry in before if entry.mode == REGULAR and entry.name != name.encode()]
