@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..core.model import Gate
 from ..core.prompt import trailers
@@ -15,7 +15,9 @@ from ..service.calling import publish_sessions, save_sessions
 from ..service.claiming import Held
 from ..service.desk import Desk
 from ..service.holding import BranchMoved, finish, outcome
+from ..service.lineage import before
 from ..service.publishing import may_publish_work
+from ..service.work import bring_work
 from ..store import commits
 from ..store.remote import RefMove
 from ..store.worktrees import list_worktrees
@@ -27,10 +29,11 @@ TRIES = 4
 
 @dataclass(frozen=True)
 class Made:
-    """The agent's commits, oldest first, and the branch that they are on here."""
+    """The agent's commits, oldest first, the branch that they are on here, and the one that they are for."""
 
     commits: tuple[str, ...] = ()
     branch: str | None = None
+    wanted: str | None = None
 
     @property
     def tip(self) -> str:
@@ -55,20 +58,36 @@ class Delivered:
     commits: tuple[str, ...]
 
 
-def gather(desk: Desk, held: Held, place: Situation) -> Made:
-    """What the agent committed, each commit tied to the gate and to whoever decided."""
+def gather(desk: Desk, held: Held, place: Situation, later: Sequence[Gate] = ()) -> Made:
+    """What the agent committed, each commit tied to the gate and to whoever decided.
+
+    Those that a question of its own stands on (`later`) stay as they are: it names them.
+    """
     there = place.there(desk)
-    made = commits.made_since(there.git, place.known)
-    done = commits.add_trailers(there.git, made, trailers(held.gate)) if made else []
-    return Made(tuple(done), commits.head_branch(there.git))
+    made = commits.made_since(there.git, before(held.gate, place.known))
+    named = [gate.opened.work.base for gate in later if gate.opened.work.base]
+    keep = set(commits.below(there.git, named, place.known)) if named else set()
+    done = commits.add_trailers(there.git, made, trailers(held.gate), keep) if made else []
+    branch = commits.head_branch(there.git)
+    return Made(tuple(done), branch, held.gate.opened.work.branch if branch == place.branch else branch)
 
 
-def deliver(desk: Desk, held: Held, place: Situation, *, log: str, remark: str = "") -> Delivered:
+def gather_named(desk: Desk, held: Held, later: Sequence[Gate]) -> Made:
+    """The same where the agent's directory is not here: what its own questions stand on."""
+    gate = held.gate
+    for one in later:
+        with contextlib.suppress(GateError):
+            bring_work(desk, one)
+    named = [one.opened.work.base for one in later if one.opened.work.base]
+    made = commits.below(desk.repo.git, named, before(gate, commits.known_tips(desk.repo)))
+    return Made(tuple(made), None, gate.opened.work.branch)
+
+
+def deliver(desk: Desk, held: Held, made: Made, *, log: str, remark: str = "") -> Delivered:
     """Record that the agent heard the answer, and bring its commits along in the same move."""
-    made = gather(desk, held, place)
     own_only = False
     for _ in range(TRIES):
-        target = aim(desk, held, place, made, own_only=own_only)
+        target = aim(desk, held, made, own_only=own_only)
         said = outcome(
             desk,
             held,
@@ -87,7 +106,7 @@ def deliver(desk: Desk, held: Held, place: Situation, *, log: str, remark: str =
                 raise
             remark = "; ".join(part for part in (remark, f"{target.branch}: {refused.message}") if part)
             if own_only:
-                made = Made((), made.branch)
+                made = replace(made, commits=())
             own_only = True
     said = outcome(
         desk, held, "resumed", reason=f"{remark}; its branch kept moving", log=log, commits=made.commits
@@ -103,12 +122,12 @@ def share_session(desk: Desk, ref: SessionRef) -> None:
         publish_sessions(desk, save_sessions(desk, ref))
 
 
-def aim(desk: Desk, held: Held, place: Situation, made: Made, *, own_only: bool) -> Target:
+def aim(desk: Desk, held: Held, made: Made, *, own_only: bool) -> Target:
     """The branch that the commits go to, from where it is now."""
     here = made.branch or ""
     if not made.commits:
         return Target(here)
-    wanted = held.gate.opened.work.branch if made.branch == place.branch else made.branch
+    wanted = made.wanted
     own = f"gate/{held.gate.id}"
     names = [name for name in (wanted, own, *(f"{own}-{number}" for number in range(2, 10))) if name]
     if held.remote is None:
@@ -150,8 +169,8 @@ def clean_up(desk: Desk, place: Situation, done: Delivered, *, asked_again: bool
         return ""
     gate, target = done.gate.id, done.target
     remains = leave(desk, gate, place)
-    own = f"gate/{gate}"
-    if not remains and place.branch == own and target.moves and target.branch != own:
+    own = place.branch if place.new_branch else None
+    if not remains and own and own.startswith("gate/") and target.moves and target.branch != own:
         drop_branch(desk, own, [move.new for move in target.moves])
     return remains
 

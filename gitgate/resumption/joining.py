@@ -181,7 +181,7 @@ def name_of(gate: Gate) -> str:
 
 
 def situation(desk: Desk, gate: Gate, directory: Path) -> Situation:
-    trusted = place.asked_here(desk, gate) is not None
+    trusted = place.is_trusted(desk, gate)
     return Situation(directory, True, None, gate.opened.work.base or "", place.tips(desk), trusted)
 
 
@@ -209,7 +209,12 @@ def go_on_from(talk: Conversation, deliver: Deliver) -> Deliver:
         if gate.state == ANSWERED and work.commit is not None:
             put_away(desk, talk)
             there = place.repository_of(desk, found.directory)
-            if there is not None and talk.own and (found.ours or not place.stands_as_before(there, work)):
+            left = place.left_on(desk, gate)
+            if (
+                there is not None
+                and talk.own
+                and (found.ours or not place.stands_as_before(there, work, left))
+            ):
                 place.remember(desk, gate, found)
         return deliver(desk, gate, push=push)
 

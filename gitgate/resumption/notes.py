@@ -8,11 +8,8 @@ from pathlib import Path
 
 from ..core.model import Gate
 from ..service.desk import Desk
+from ..service.lineage import took_place
 from ..store.permissions import private_folder
-
-
-def took_place(desk: Desk, gate: str) -> Path:
-    return desk.repo.state_dir / "places" / f"{gate}.json"
 
 
 def note_run(desk: Desk, gate: Gate, folder: Path) -> None:

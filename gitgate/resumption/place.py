@@ -21,6 +21,7 @@ from ..errors import GateError, WorkFailed
 from ..service import presence
 from ..service.desk import Desk
 from ..service.leases import shared_at
+from ..service.lineage import took_place
 from ..service.work import bring_work, worktrees
 from ..store import commits
 from ..store.aside import is_standing
@@ -33,7 +34,7 @@ from ..store.repository import Repository, discover
 from ..store.restore import open_worktree, remove_worktree
 from ..store.snapshot import take
 from ..store.worktrees import without_place
-from .notes import answer_of, noted_run, took_place, write
+from .notes import answer_of, noted_run, write
 
 STALE = 10.0
 
@@ -62,6 +63,18 @@ def asked_here(desk: Desk, gate: Gate) -> presence.Presence | None:
     """The asker as this machine remembers it; what the record says of hosts and directories, anybody could have written."""
     found = presence.find(desk, gate.id)
     return found if found is not None and found.work == (gate.opened.work.commit or "") else None
+
+
+def is_trusted(desk: Desk, gate: Gate) -> bool:
+    """Whether the work was made on this machine, by an agent that had nothing from elsewhere when it asked."""
+    here = asked_here(desk, gate)
+    return here is not None and here.trusted
+
+
+def left_on(desk: Desk, gate: Gate) -> str | None:
+    """The branch that the agent left its directory on: one that asked again was perhaps put on another than its work's."""
+    here = asked_here(desk, gate)
+    return (here.branch if here is not None else "") or gate.opened.work.branch
 
 
 @contextlib.contextmanager
@@ -138,21 +151,25 @@ def lock(desk: Desk, directory: Path, held: contextlib.ExitStack) -> bool:
 def same_directory(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situation | None:
     """The directory that the agent left, if HEAD and the operation under way are what they were."""
     here, work = asked_here(desk, gate), gate.opened.work
-    if here is None or desk.repo.bare or work.commit is None:
+    if here is None or work.commit is None:
         return None
-    there = repository_of(desk, Path(here.directory))
-    if there is None or not stands_as_before(there, work) or not lock(desk, there.place, held):
+    there, branch = repository_of(desk, Path(here.directory)), left_on(desk, gate)
+    if there is None or not stands_as_before(there, work, branch) or not lock(desk, there.place, held):
         return None
+    apart = there if here.trusted else pinned_down(there)
     try:
-        edits = edits_since(desk, there, work)
+        edits = edits_since(desk, apart, work)
     except GateError:
         return None
-    return Situation(there.place, False, work.branch, work.base or "", tips(desk), True, edits)
+    known, moved = tips(desk), branch != work.branch
+    return Situation(
+        there.place, False, branch, work.base or "", known, here.trusted, edits, new_branch=moved
+    )
 
 
-def stands_as_before(there: Repository, work: Work) -> bool:
+def stands_as_before(there: Repository, work: Work, branch: str | None) -> bool:
     head = there.git.run("rev-parse", "--verify", "-q", "HEAD^{commit}", check=False).out.decode().strip()
-    return (head or None) == work.base and commits.head_branch(there.git) == work.branch
+    return (head or None) == work.base and commits.head_branch(there.git) == branch
 
 
 def edits_since(desk: Desk, there: Repository, work: Work) -> str:
@@ -181,7 +198,7 @@ def new_place(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situation:
     private_folder(desk.repo.state_dir)
     directory.parent.mkdir(parents=True, exist_ok=True)
     own = f"gate/{gate.id}"
-    trusted = asked_here(desk, gate) is not None
+    trusted = is_trusted(desk, gate)
     known = tips(desk)
     place = open_worktree(
         desk.repo,
@@ -288,8 +305,10 @@ def free(desk: Desk, there: Repository) -> None:
 def apart(desk: Desk, found: Situation) -> Repository:
     """The place as git sees it that runs nothing which the work brought."""
     there = found.there(desk)
-    if found.trusted:
-        return there
+    return there if found.trusted else pinned_down(there)
+
+
+def pinned_down(there: Repository) -> Repository:
     git = Git(there.git.directory, {})
     git.env = {**there.git.env, **pinned(there)}
     return replace(there, git=git)

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..core.model import Gate
+from ..core.model import Claim, Gate
 from ..core.session import SavedSession, SessionRef
 from ..core.text import counted
 from ..errors import GateError, RemoteUnreachable
-from ..service import agency, bylaws, claiming, holding, sessions
+from ..service import agency, bylaws, claiming, holding, lineage, sessions
 from ..service.bylaws import InForce
 from ..service.claiming import Claimant, ClaimLost, Held
 from ..service.desk import Desk
 from ..service.needing import note_writings
 from ..service.starting import CannotStart
+from ..service.syncing import bring_home
 from ..service.work import bring_work
 from . import delivery, notes, place
 from .delivery import Delivered
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from ..agents.agent import Finished, Outcome
 
 POLL = 0.5
+ASKED_AGAIN = "it asked again"
 LAST_LINES, LONGEST_LINE = 30, 2000
 SAYS_LATER = (5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 300.0, 300.0)
 
@@ -106,6 +109,9 @@ def resume_gate(errand: Errand, desk: Desk, gate: Gate, held: Held | None = None
 
 def with_claim(errand: Errand, desk: Desk, heart: Heart, saved: SavedSession) -> Done:
     gate = heart.held.gate
+    later = asked_before(desk, heart.held)
+    if later:
+        return only_record(errand, desk, heart, later)
     with place.taken(desk, gate) as found:
         errand.say(f"in {found.directory}")
         there = place.apart(desk, found)
@@ -123,6 +129,40 @@ def with_claim(errand: Errand, desk: Desk, heart: Heart, saved: SavedSession) ->
                 return stopped(errand, desk, heart)
             ended, outcome = started
         return conclude(errand, desk, heart.stop(), found, ended, outcome)
+
+
+def asked_before(desk: Desk, held: Held) -> list[Gate]:
+    """The questions that the agent asked in an attempt before this one, whose runner did not live to say so.
+
+    They are open, or were acted on: to start it again with the answer to this one would take it past them.
+    """
+    claims = sum(isinstance(entry.event, Claim) for entry in held.gate.history)
+    if claims < 2:
+        return []
+    if held.remote is not None:
+        bring_home(desk, held.remote)
+    return lineage.followers(desk, held.gate)
+
+
+def only_record(errand: Errand, desk: Desk, heart: Heart, later: list[Gate]) -> Done:
+    """It asked again, so that nothing is started. What it committed before is brought to its branch."""
+    gate = heart.held.gate
+    errand.say(f"the agent asked again in an attempt before: gate {later[-1].id}; it is not started")
+    with contextlib.ExitStack() as kept:
+        found = place.resumed_before(desk, gate, kept)
+        if found is not None:
+            there = place.apart(desk, found)
+            place.free(desk, there)
+            bylaws.lift(there)
+        made = (
+            delivery.gather(desk, heart.held, found, later)
+            if found is not None
+            else delivery.gather_named(desk, heart.held, later)
+        )
+        held = heart.stop()
+        log = str(log_of(desk, gate.id))
+        done = patiently(errand, lambda: delivery.deliver(desk, held, made, log=log, remark=ASKED_AGAIN))
+    return recorded(errand, held, done, log, again=True)
 
 
 def run_agent(
@@ -190,18 +230,30 @@ def conclude(
 
     log = str(log_of(desk, held.gate.id))
     tell_ending(errand, ended)
-    if outcome.result is Result.FAILED:
-        return give_back(errand, desk, held, outcome.reason or "it failed", log, retry=outcome.retry)
+    failed = outcome.result is Result.FAILED
     again = outcome.result in (Result.ASKED, Result.DEFERRED)
-    remark = "it asked again" if again else ""
-    done = patiently(errand, lambda: delivery.deliver(desk, held, found, log=log, remark=remark))
+    later = lineage.followers(desk, held.gate) if again or failed else []
+    if failed and not later:
+        return give_back(errand, desk, held, outcome.reason or "it failed", log, retry=outcome.retry)
+    # One that failed when it had asked is not tried again: its own question is what it goes on with.
+    again, remark = again or failed, ASKED_AGAIN if again or failed else ""
+    remark += f", and then: {outcome.reason}" if failed and outcome.reason else ""
+    made = delivery.gather(desk, held, found, later)
+    done = patiently(errand, lambda: delivery.deliver(desk, held, made, log=log, remark=remark))
     if again and outcome.session and held.gate.opened.session is not None:
         delivery.share_session(desk, SessionRef(held.gate.opened.session.agent, outcome.session))
     remains = delivery.clean_up(desk, found, done, asked_again=again)
+    return recorded(errand, held, done, log, again=again, remains=remains)
+
+
+def recorded(
+    errand: Errand, held: Held, done: Delivered, log: str, *, again: bool, remains: str = ""
+) -> Done:
+    """What came of it, told to whoever watches."""
     if remains:
         errand.say(remains)
     made = f": {counted(len(done.commits), 'commit')} on {done.target.branch}" if done.commits else ""
-    errand.say(f"gate {held.gate.id} resumed{made}")
+    errand.say(f"gate {held.gate.id} resumed{made}{f'; {ASKED_AGAIN}' if again else ''}")
     branch = done.target.branch if done.commits else ""
     return Done(held.gate.id, "resumed", remains, log, branch, done.commits, held.attempt, again)
 

@@ -30,8 +30,9 @@ def session_of(desk: Desk, draft: Draft) -> SavedSession | None:
     return collect(desk, found)
 
 
-def remember_asker(desk: Desk, gate: Gate, saved: SavedSession | None) -> None:
+def remember_asker(desk: Desk, gate: Gate, saved: SavedSession | None, branch: str | None = None) -> None:
     """What this machine alone knows of the asker, so that it can be resumed in its place, and told from others."""
+    from .lineage import stands_here
     from .presence import Presence, note
 
     note(
@@ -47,6 +48,8 @@ def remember_asker(desk: Desk, gate: Gate, saved: SavedSession | None) -> None:
             started="",
             boot="",
             at=gate.opened.asked.at,
+            branch=branch or "",
+            trusted=all(stand.trusted for stand in stands_here(desk)),
         ),
     )
 

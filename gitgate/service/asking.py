@@ -22,6 +22,7 @@ from ..store.remote import RefMove
 from .askers import agent_name, readable, remember_asker, requester, session_of
 from .deadlines import act
 from .desk import Desk
+from .lineage import FOLLOWED, on_its_branch, tie_commits
 from .policing import approvals_may_default, tightened
 from .publishing import Published, may_publish_work, publish
 from .recording import NOBODY
@@ -45,6 +46,7 @@ class Asked:
     untracked: int = 0
     saved: SavedSession | None = None
     session: str | None = None
+    stood: str | None = None  # the branch that its directory is on, which need not be the work's
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def ask(
             if draft.key is None:
                 raise
             continue  # another process asked with the same key: what it opened is now ours too
-        remember_asker(desk, asked.gate, asked.saved)
+        remember_asker(desk, asked.gate, asked.saved, asked.stood)
         published = publish(desk, asked.gate, push=wishes.push, work=may_publish_work(desk))
         return replace(asked, gate=published.gate, published=published)
     raise LostRace(f"the key {draft.key!r} is being used by several processes at once", hint="ask again")
@@ -147,7 +149,9 @@ def check_enclosed(draft: Draft, attachments: Mapping[str, bytes]) -> None:
 
 
 def compose(desk: Desk, draft: Draft, wishes: Wishes, attachments: Mapping[str, bytes]) -> Asked:
-    work, changed, untracked = snapshot(desk, wishes)
+    tie_commits(desk)
+    taken, changed, untracked = snapshot(desk, wishes)
+    work = on_its_branch(desk, taken)
     saved = session_of(desk, draft)
     opened = named(desk, tightened(desk, opened_by(desk, draft, work, saved, wishes, tuple(attachments))))
     # A job's commit is its robot's, whoever it asks for.
@@ -158,7 +162,7 @@ def compose(desk: Desk, draft: Draft, wishes: Wishes, attachments: Mapping[str, 
         from .sessions import write
 
         session = write(desk, gate.id, saved)
-    return Asked(gate, Published(gate), True, changed, untracked, saved, session)
+    return Asked(gate, Published(gate), True, changed, untracked, saved, session, taken.branch)
 
 
 def opened_by(
@@ -197,7 +201,7 @@ def opened_by(
         to=draft.to,
         quorum=draft.quorum,
         key=draft.key,
-        follows=desk.settings.env.get("GITGATE_GATE") or None,
+        follows=desk.settings.env.get(FOLLOWED) or None,
         attachments=attachments,
         config=configured(desk, draft),
     )

@@ -21,7 +21,11 @@ from .leases import boot_id
 
 @dataclass(frozen=True)
 class Presence:
-    """One gate that was asked here. `session` is the conversation's id, which no record holds."""
+    """One gate that was asked here. `session` is the conversation's id, which no record holds.
+
+    `branch` is the one that its directory was on; empty where that is the work's own. Not `trusted`: the agent had been
+    resumed here with work that came from elsewhere.
+    """
 
     gate: str
     agent: str
@@ -33,6 +37,8 @@ class Presence:
     started: str
     boot: str
     at: str
+    branch: str = ""
+    trusted: bool = True
 
     @property
     def alive(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from ..core.commitmessage import with_trailers
@@ -30,6 +30,12 @@ def made_since(there: Git, known: Sequence[str]) -> list[str]:
     return listed.split()
 
 
+def below(git: Git, tips: Sequence[str], known: Sequence[str]) -> list[str]:
+    """The commits of these tips, oldest first, that are not below a known one; a tip that is not here has none."""
+    fed = "".join([*(f"{tip}\n" for tip in tips), *(f"^{tip}\n" for tip in known)]).encode()
+    return git.text("rev-list", "--topo-order", "--reverse", "--ignore-missing", "--stdin", input=fed).split()
+
+
 class Raw(NamedTuple):
     """A commit as git stores it: its header lines and its message."""
 
@@ -55,14 +61,19 @@ def load_raw(git: Git, commits: Sequence[str]) -> list[Raw]:
     return found
 
 
-def add_trailers(there: Git, commits: Sequence[str], trailers: Sequence[tuple[str, str]]) -> list[str]:
+def add_trailers(
+    there: Git, commits: Sequence[str], trailers: Sequence[tuple[str, str]], keep: Collection[str] = ()
+) -> list[str]:
     """The same commits, each ending with the trailers; HEAD is moved to the last.
 
     Only what an agent just made and nobody else has is ever rewritten, and nothing that carries a signature: then all
-    of them stay as they are.
+    of them stay as they are. So do those of `keep`, which holds the ancestors of each, too.
     """
     raws = load_raw(there, commits)
-    wanted = [raw.message != amended(raw, trailers) for raw in raws]
+    wanted = [
+        oid not in keep and raw.message != amended(raw, trailers)
+        for oid, raw in zip(commits, raws, strict=True)
+    ]
     if not any(wanted):
         return list(commits)
     first = wanted.index(True)
@@ -71,7 +82,7 @@ def add_trailers(there: Git, commits: Sequence[str], trailers: Sequence[tuple[st
     new: dict[str, str] = {}
     for oid, raw in zip(commits, raws, strict=True):
         headers = [with_parent(line, new) for line in raw.headers]
-        message = amended(raw, trailers)
+        message = raw.message if oid in keep else amended(raw, trailers)
         if headers != raw.headers or message != raw.message:
             payload = b"\n".join(headers) + b"\n\n" + message
             new[oid] = there.text("hash-object", "-t", "commit", "-w", "--stdin", input=payload)
