@@ -12,6 +12,7 @@ from typing import Self
 from gitgate.core.answers import Given
 from gitgate.core.drafts import Draft
 from gitgate.core.model import Gate, Question
+from gitgate.service import leases
 from gitgate.service.answering import Manner, respond
 from gitgate.service.asking import Wishes, ask
 from gitgate.service.claiming import Claimant
@@ -69,9 +70,19 @@ class Seat:
 
 
 def claimant(
-    name: str = "local", *, monotonic: Callable[[], float] = time.monotonic, term: int = TERM
+    name: str = "local", *, monotonic: Callable[[], float] = leases.boottime, term: int = TERM
 ) -> Claimant:
     return Claimant(name, term=term, host=name, monotonic=monotonic)
+
+
+def stand_still(seat: Seat, gate: Gate, clock: Clock, seconds: float = TERM) -> None:
+    """So much time passes, and all the while somebody at this seat looks at the gate's lease, which does not move."""
+    for _ in range(4):
+        desk = seat.desk
+        leases.watch(
+            desk, reload(desk, gate.id), leases.shared_at(desk, gate.id), leases.sightings(desk, clock)
+        )
+        clock.pass_by(seconds / 4)
 
 
 AGENT = """#!/bin/sh

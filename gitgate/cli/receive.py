@@ -18,6 +18,7 @@ from .exits import BY_KIND, DONE, FAILURE
 if TYPE_CHECKING:
     from ..core.model import Gate
     from ..service.desk import Desk
+    from ..service.pushers import Doorkeeper
     from ..service.receiving import Update
 
 BULK = 12
@@ -49,7 +50,8 @@ def pre_receive(env: Mapping[str, str], data: bytes) -> int:
     text = decode(data)
     desk = receiving_desk(git, "0" * len(text.partition(" ")[0]), reader)
     desk.settings = load(env, read_git_config(desk.repo, config), None)
-    beyond = doorkeeper(desk, env) if has_policy(desk) else partial(entering.against, desk)
+    keeper = doorkeeper(desk, env) if has_policy(desk) else None
+    beyond = keeper.against if keeper is not None else partial(entering.against, desk)
     answered: list[Gate] = []
 
     def judge(gate: Gate, old: str | None) -> str:
@@ -57,7 +59,7 @@ def pre_receive(env: Mapping[str, str], data: bytes) -> int:
         return beyond(gate, old)
 
     updates = parse_updates(text)
-    refused = refusals(desk, updates, judge)
+    refused = refusals(desk, updates, judge, keeper.against_runner if keeper is not None else None)
     if answered and not refused:
         foretell(desk, answered, updates)
     desk.close()
@@ -96,7 +98,7 @@ def has_policy(desk: Desk) -> bool:
         return bool(desk.refs.under("refs/heads/"))
 
 
-def doorkeeper(desk: Desk, env: Mapping[str, str]) -> Callable[[Gate, str | None], str]:
+def doorkeeper(desk: Desk, env: Mapping[str, str]) -> Doorkeeper:
     """Judges who says what, by the policy as this repository's own branch has it."""
     from ..service.policybook import load_book
     from ..service.pushers import Doorkeeper, actor_of
@@ -107,7 +109,7 @@ def doorkeeper(desk: Desk, env: Mapping[str, str]) -> Callable[[Gate, str | None
         account = pwd.getpwuid(os.geteuid()).pw_name  # not $USER, which anybody may set
     except (ImportError, KeyError):
         account = ""
-    return Doorkeeper(desk, load_book(desk), actor_of(env, account)).against
+    return Doorkeeper(desk, load_book(desk), actor_of(env, account))
 
 
 def post_receive(env: Mapping[str, str], _data: bytes) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 
@@ -22,6 +22,22 @@ def sha1(data: bytes) -> Digest:
 
 def sha256(data: bytes) -> Digest:
     return _maker("_sha2", "_sha256", "sha256")(data)
+
+
+def repeated(data: bytes, times: int) -> bytes:
+    """SHA-256 of `data`, of the result, and so on: as often as said."""
+    make = _maker("_sha2", "_sha256", "sha256")
+    for _ in range(times):
+        data = make(data).digest()
+    return data
+
+
+def repetitions(data: bytes, times: int) -> Iterator[bytes]:
+    """Each result of the same, one after another."""
+    make = _maker("_sha2", "_sha256", "sha256")
+    for _ in range(times):
+        data = make(data).digest()
+        yield data
 
 
 def _maker(module: str, before_312: str, name: str) -> Maker:

@@ -10,7 +10,7 @@ from . import codec
 from .field import Field
 from .model import Answer, Claim, Edit, Event, Opened, Outcome, Remark, Value
 from .opening import parse_opened, plain_opened
-from .readers import MOST_TEXT, mapping, moment, oid, oids, one_of, texts, words
+from .readers import MOST_TEXT, digest, mapping, moment, oid, oids, one_of, texts, words
 from .values import replace
 from .words import OUTCOMES, PRIORITIES, VERDICTS
 
@@ -144,6 +144,7 @@ def parse_claim(root: Field) -> Claim:
         attempt=root.need("attempt").integer(1, 10**6),
         term=root.need("term").integer(1, 10**7),
         by=words(root, "by"),
+        anchor=digest(root, "anchor"),
     )
 
 
@@ -157,6 +158,7 @@ def parse_outcome(root: Field) -> Outcome:
         log=words(root, "log", 4096),
         branch=words(root, "branch", 1000),
         commits=oids(root, "commits"),
+        reveal=digest(root, "reveal"),
     )
 
 

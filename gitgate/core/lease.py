@@ -1,18 +1,33 @@
 """Core: a lease says who acts on a gate now, and for how long without a sign of life.
 
-It is a commit that stands on the event that it is for; all it says is in its message. Its holder moves it to a new
-commit now and then. Whoever sees the same one for its whole term, by a clock of their own, knows that the holder is gone.
+It is a commit on the event that it is for; all it says is in its message. Its holder moves it to a new commit now and
+then. Whoever sees it unmoved for its whole term, by a clock of their own, knows that the holder is gone.
+
+That it is the holder who moves it is proven by a chain of digests: the holder thinks of a secret, and the claim names
+the end of the chain that begins with it. Each renewal reveals the value before the last one that was told. Anybody can
+check that; only who knows the secret can do it. A nonce proves nothing, since all can read it.
 """
 
 from __future__ import annotations
 
+import re
+
 from . import trailers
+from .digests import repeated, repetitions
 from .values import dataclass
+
+LINKS = 512
+"""How many renewals one chain is for; the last of them names the end of the next chain."""
+MOST_LINKS = 4096
+_VALUE = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
 class Lease:
-    """`beat` counts the renewals, so that no two are the same commit; `expires` is for who cannot watch it."""
+    """`beat` counts the renewals. `reveal` is the link that this one tells, `anchor` the end of a chain that begins here.
+
+    A term of 0 says that its holder has left. `expires` is for people; nothing is decided by it.
+    """
 
     gate: str
     runner: str
@@ -23,6 +38,20 @@ class Lease:
     at: str
     expires: str
     by: str = ""
+    reveal: str = ""
+    anchor: str = ""
+
+    @property
+    def over(self) -> bool:
+        return self.term == 0
+
+
+@dataclass(frozen=True)
+class Link:
+    """How far a chain was told: this value, at that beat."""
+
+    value: str
+    beat: int
 
 
 def dump(lease: Lease) -> str:
@@ -39,6 +68,8 @@ def dump(lease: Lease) -> str:
             ("Beat", str(lease.beat)),
             ("At", lease.at),
             ("Expires", lease.expires),
+            ("Reveal", lease.reveal),
+            ("Anchor", lease.anchor),
         ],
     )
 
@@ -47,8 +78,11 @@ def parse(message: str) -> Lease | None:
     """The lease that a commit's message holds, or None when it is not one of ours."""
     said = trailers.parse(message) or {}
     term, beat = said.get("Term", ""), said.get("Beat", "")
-    numbered = term.isdecimal() and beat.isdecimal()
+    numbered = all(re.fullmatch("[0-9]{1,9}", number) for number in (term, beat))
+    told = [said[name] for name in ("Reveal", "Anchor") if said.get(name)]
     if not all(said.get(name) for name in ("Gate", "Nonce", "Expires")) or not numbered:
+        return None
+    if not all(_VALUE.fullmatch(value) for value in told):
         return None
     return Lease(
         gate=said["Gate"],
@@ -60,4 +94,47 @@ def parse(message: str) -> Lease | None:
         at=said.get("At", ""),
         expires=said["Expires"],
         by=said.get("By", ""),
+        reveal=said.get("Reveal", ""),
+        anchor=said.get("Anchor", ""),
     )
+
+
+# the chain
+
+
+def end_of(seed: str) -> str:
+    """The end of the chain of this seed: all of it that is told at first."""
+    return value_of(seed, 0)
+
+
+def value_of(seed: str, number: int) -> str:
+    """What the renewal of that number reveals; the seed itself never is."""
+    return repeated(b"link" + bytes.fromhex(seed), 1 + LINKS - number).hex()
+
+
+def next_seed(seed: str) -> str:
+    """The seed of the chain that follows: a renewal whose report was lost named the very same one."""
+    return repeated(b"next" + bytes.fromhex(seed), 1).hex()
+
+
+def told(lease: Lease, anchor: str) -> Link:
+    """How far the chain was told with this lease; `anchor` is the end that it began with."""
+    if lease.anchor:
+        return Link(lease.anchor, lease.beat)
+    return Link(lease.reveal, lease.beat) if lease.reveal else Link(anchor, 0)
+
+
+def leads_to(value: str, beat: int, known: Link) -> bool:
+    """Whether `value`, told at that beat, comes before what is known of the chain."""
+    steps = beat - known.beat
+    if not 0 < steps <= MOST_LINKS or not _VALUE.fullmatch(value):
+        return False
+    return repeated(bytes.fromhex(value), steps).hex() == known.value
+
+
+def is_before(value: str, known: Link) -> bool:
+    """The same of a value whose beat is not told, as an outcome's is not."""
+    if not _VALUE.fullmatch(value):
+        return False
+    wanted = bytes.fromhex(known.value)
+    return any(found == wanted for found in repetitions(bytes.fromhex(value), LINKS))

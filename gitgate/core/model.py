@@ -171,7 +171,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class Claim:
-    """The right to act on the answer, taken by one runner or waiter."""
+    """The right to act on the answer, taken by one runner or waiter. `anchor` is the end of its lease's chain."""
 
     at: str
     answer: str
@@ -181,11 +181,12 @@ class Claim:
     attempt: int
     term: int
     by: str = ""
+    anchor: str = ""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a claim."""
+    """What came of a claim. `reveal` is a link of its lease's chain that was not told before: its holder says it."""
 
     at: str
     claim: str
@@ -195,6 +196,7 @@ class Outcome:
     log: str = ""
     branch: str = ""
     commits: tuple[str, ...] = ()
+    reveal: str = ""
 
 
 Event = Opened | Answer | Remark | Edit | Claim | Outcome

@@ -9,6 +9,7 @@ from .field import Field, Plain
 from .times import format_time, parse_duration, parse_time
 
 MOST_TEXT = 256 * 1024
+DIGEST = re.compile(r"[0-9a-f]{64}")
 OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
@@ -25,6 +26,15 @@ def texts(item: Field, name: str, most: int = 1000) -> tuple[str, ...]:
 def one_of(item: Field, name: str, allowed: tuple[str, ...], otherwise: str) -> str:
     found = item.get(name)
     return otherwise if found is None else found.one_of(allowed)
+
+
+def digest(item: Field, name: str) -> str:
+    """A SHA-256 in hexadecimal; empty where there is none."""
+    found = item.get(name)
+    text = "" if found is None else found.text(most=64)
+    if found is not None and not DIGEST.fullmatch(text):
+        found.fail("expected 64 digits of a SHA-256")
+    return text
 
 
 def oid(item: Field, name: str) -> str | None:

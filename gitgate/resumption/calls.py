@@ -17,9 +17,9 @@ from ..errors import Conflict, Failure, StillWaiting
 from ..runners import Order, find
 from ..service.claiming import Claimant
 from ..service.desk import Desk, open_desk
+from ..service.leases import boottime
 from ..store.permissions import private_folder
 from .crew import Crew, Shift
-from .heart import boottime
 from .run import Done, log_of
 
 

@@ -25,7 +25,13 @@ def folder(desk: Desk) -> Path:
 def hand_over(desk: Desk, held: Held) -> None:
     """Write the claim down for the runner that is about to start."""
     private_folder(folder(desk))
-    said = {"claim": held.claim, "lease": held.lease, "remote": held.remote, "taken": held.taken}
+    said = {
+        "claim": held.claim,
+        "lease": held.lease,
+        "remote": held.remote,
+        "taken": held.taken,
+        "seed": held.seed,
+    }
     new = folder(desk) / f".{held.gate.id}.new"
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:
         json.dump(said, out)
@@ -53,4 +59,7 @@ def take_over(desk: Desk, gate: str) -> Held | None:
     now = reload(desk, gate)
     if found is None or now.claim is None or now.claim.commit != said["claim"]:
         return None
-    return Held(now, said["claim"], said["lease"], found, said["remote"], float(said["taken"]))
+    return Held(
+        *(now, said["claim"], said["lease"], found, said["remote"], float(said["taken"])),
+        seed=str(said.get("seed", "")),
+    )

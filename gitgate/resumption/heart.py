@@ -7,7 +7,6 @@ so that the agent has stopped before another one starts.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Self
@@ -16,15 +15,9 @@ from ..errors import GateError
 from ..service.claiming import ClaimLost, Held
 from ..service.desk import Desk
 from ..service.holding import renew
+from ..service.leases import RENEW_AT, boottime
 
-RENEW_AT = 1 / 3
 GIVE_UP_AT = 0.7
-
-
-def boottime() -> float:
-    """A clock that goes on while the machine sleeps, as the leases of others do."""
-    clock = getattr(time, "CLOCK_BOOTTIME", None)
-    return time.clock_gettime(clock) if clock is not None else time.monotonic()
 
 
 class Heart:

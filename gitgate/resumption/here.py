@@ -13,12 +13,11 @@ from ..errors import GateError, RemoteUnreachable
 from ..service import agency, presence
 from ..service.claiming import Claimant, claim
 from ..service.desk import Desk
-from ..service.leases import shared_at
+from ..service.leases import boottime, shared_at
 from ..service.publishing import Published, publish, remote_of
 from ..service.slots import slot
 from .calls import call
 from .handover import hand_over
-from .heart import boottime
 from .run import log_of
 
 

@@ -13,11 +13,11 @@ from ..errors import GateError
 from ..service.claiming import Claimant
 from ..service.deadlines import act
 from ..service.desk import Desk, open_desk
+from ..service.leases import boottime
 from ..service.listing import summaries
 from ..service.publishing import publish, remote_of
 from ..service.syncing import sync
 from .crew import Crew, Shift
-from .heart import boottime
 from .run import log_of
 
 LOOK_EVERY = 1.0

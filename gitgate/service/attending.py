@@ -7,20 +7,34 @@ Only a gate with a saved session has somebody to be resumed, and so needs a leas
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from ..core.fold import told_commit
-from ..core.lease import Lease
+from ..core.lease import Lease, end_of
 from ..core.model import Claim, Gate, Outcome
 from ..core.states import AWAITING
 from ..errors import Conflict, GateError, LostRace
 from ..store.records import Signature
 from ..store.refs import LEASES, OPEN
 from ..store.remote import RefMove
-from .claiming import TRIES, WAITER, ClaimLost, Held, current, follow, move, tries, write_lease
+from .claiming import (
+    TRIES,
+    WAITER,
+    ClaimLost,
+    Held,
+    current,
+    follow,
+    is_ours,
+    move,
+    next_lease,
+    next_link,
+    note_renewal,
+    tries,
+    with_lease,
+    write_lease,
+)
 from .desk import Desk
 from .holding import renew
-from .leases import is_lapsed, load_lease, shared_at, sightings
+from .leases import load_lease, shared_at, sightings, watch
 from .policing import check_told
 from .publishing import stands_on
 from .recording import NOBODY
@@ -56,10 +70,15 @@ class Attendance:
             self.desk.progress(f"the waiter's lease could not be renewed: {silent.message}")
 
     def leave(self, gate: Gate) -> None:
-        """Gone without an answer: a runner need not wait for the term to pass."""
+        """Gone without an answer: a runner need not wait for the term to pass.
+
+        Elsewhere the lease says so itself: that it may go, only its holder can prove, and a deletion proves nothing.
+        """
         if self.held is not None:
+            held = self.held
             try:
-                move(self.desk, self.held.remote, [RefMove(LEASES + gate.id, None, self.held.lease)])
+                new = next_lease(self.desk, held, over=True).lease if held.remote is not None else None
+                move(self.desk, held.remote, [RefMove(LEASES + gate.id, new, held.lease)])
             except GateError as silent:
                 self.desk.progress(f"the waiter's lease stays until it lapses: {silent.message}")
             self.held = None
@@ -68,16 +87,21 @@ class Attendance:
 def attend(desk: Desk, gate: Gate, monotonic: Callable[[], float]) -> Held | None:
     """The waiter's lease, or None when another waiter has one."""
     remote = shared_at(desk, gate.id)
-    found = load_lease(desk, gate.id, remote)
-    if found is not None and not is_lapsed(desk, gate, found, sightings(desk, monotonic)):
+    found, left = watch(desk, gate, remote, sightings(desk, monotonic))
+    if found is not None and left:
         return None
-    asked = gate.opened.asked
-    said = Lease(gate.id, WAITER, asked.host, desk.entropy(12), TERM, 0, desk.now, "", asked.agent)
+    asked, seed = gate.opened.asked, desk.entropy(32)
+    said = Lease(
+        *(gate.id, WAITER, asked.host, desk.entropy(12), TERM, 0, desk.now, "", asked.agent),
+        anchor=end_of(seed),
+    )
     taken = monotonic()
     said, oid = write_lease(desk, said, gate.tip)
     if not move(desk, remote, [RefMove(LEASES + gate.id, oid, found[0] if found else None)]):
         return None
-    return Held(gate, gate.tip, oid, said, remote, taken)
+    held = Held(gate, gate.tip, oid, said, remote, taken, seed, chain=oid)
+    note_renewal(desk, held, monotonic)
+    return held
 
 
 def hear(desk: Desk, gate: Gate, held: Held | None) -> Gate:
@@ -95,10 +119,12 @@ def hear(desk: Desk, gate: Gate, held: Held | None) -> Gate:
             gate = current(desk, gate.id, remote)
             continue
         held = still_held(desk, gate, held, remote)
-        if held is None and load_lease(desk, gate.id, remote) is not None and gate.opened.session is not None:
+        found = load_lease(desk, gate.id, remote) if held is None else None
+        another = found is not None and not (found[1] is not None and found[1].over)
+        if another and gate.opened.session is not None:
             return gate
         check_told(desk, gate)
-        heard = write_heard(desk, gate)
+        heard = write_heard(desk, gate, next_link(held) if held is not None else "")
         moves = [RefMove(OPEN + gate.id, heard.tip, known)]
         moves += [RefMove(LEASES + gate.id, None, held.lease)] if held is not None else []
         if move(desk, remote, moves):
@@ -125,12 +151,13 @@ def still_held(desk: Desk, gate: Gate, held: Held | None, remote: str | None) ->
     if held is None:
         return None
     found = load_lease(desk, gate.id, remote)
-    ours = found is not None and found[1] is not None and found[1].nonce == held.said.nonce
-    return replace(held, lease=found[0]) if ours and found is not None else None
+    if found is None or found[1] is None or not is_ours(held, found[1]):
+        return None
+    return with_lease(held, found[0], found[1])
 
 
-def write_heard(desk: Desk, gate: Gate) -> Gate:
-    """The claim and its outcome as objects."""
+def write_heard(desk: Desk, gate: Gate, reveal: str) -> Gate:
+    """The claim and its outcome as objects; `reveal` ends the lease."""
     asked = gate.opened.asked
     by = Signature(desk.settings.identity() or NOBODY, desk.at)
     claim = Claim(
@@ -144,5 +171,5 @@ def write_heard(desk: Desk, gate: Gate) -> Gate:
         by=asked.agent,
     )
     claimed = desk.records.write_event(gate, "claimed", claim, by)
-    outcome = Outcome(at=desk.now, claim=claimed.tip, result="resumed", by=claim.by)
+    outcome = Outcome(at=desk.now, claim=claimed.tip, result="resumed", by=claim.by, reveal=reveal)
     return desk.records.write_event(claimed, "outcome", outcome, by)

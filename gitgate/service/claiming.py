@@ -8,7 +8,6 @@ The outcome, the lease's end and the agent's branch are one move too: a runner t
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -23,7 +22,7 @@ from ..store.records import Signature
 from ..store.refs import LEASES, OPEN
 from ..store.remote import Fate, RefMove, tracking
 from .desk import Desk
-from .leases import Sightings, is_lapsed, load_lease, shared_at, sightings
+from .leases import Sightings, boottime, load_lease, shared_at, sightings, watch
 from .policing import check_told
 from .publishing import may_publish_work, publish, push_moves, remote_of, stands_on
 from .recording import NOBODY, reload
@@ -41,7 +40,11 @@ class ClaimLost(Conflict):
 
 @dataclass(frozen=True)
 class Held:
-    """A claim that is ours. `taken`: before its last renewal began, by the holder's own clock."""
+    """A claim that is ours. `taken`: before its last renewal began, by the holder's own clock.
+
+    `seed`: what only the holder knows. Its chain began at the beat `began`, with the lease `chain` where it is not the
+    claim that names its end. `lease` is empty where somebody took ours away.
+    """
 
     gate: Gate
     claim: str
@@ -49,6 +52,9 @@ class Held:
     said: Lease
     remote: str | None
     taken: float
+    seed: str = ""
+    chain: str = ""
+    began: int = 0
 
     @property
     def attempt(self) -> int:
@@ -64,7 +70,7 @@ class Claimant:
     term: int = 120
     host: str = ""
     by: str = ""
-    monotonic: Callable[[], float] = time.monotonic
+    monotonic: Callable[[], float] = boottime
 
 
 def claim(desk: Desk, gate: Gate, who: Claimant, *, insist: bool = False) -> Held:
@@ -84,6 +90,7 @@ def claim(desk: Desk, gate: Gate, who: Claimant, *, insist: bool = False) -> Hel
         check_told(desk, gate)
         held, moves = compose(desk, gate, who, (remote, known), old)
         if move(desk, remote, moves):
+            note_renewal(desk, held, who.monotonic)
             return settle(desk, held, gate)
         gate = current(desk, gate.id, remote)
     raise LostRace(f"gate {gate.id} keeps changing", hint=f"git gate show {gate.id}")
@@ -111,15 +118,15 @@ def check_free(
     """The lease to replace, if any; Conflict when the gate is held, or there is nothing to act on."""
     refuse_archived(desk, gate)
     if gate.state == RESUMING or (gate.actionable and gate.opened.delivery == "wait"):
-        found = load_lease(desk, gate.id, remote)
-        if (gate.state == RESUMING or found is not None) and not is_lapsed(desk, gate, found, watched):
-            raise held_by_another(gate, found[1] if found else None)
+        found, left = watch(desk, gate, remote, watched)
+        if (gate.state == RESUMING or found is not None) and left:
+            raise held_by_another(gate, found[1] if found else None, left)
         return found[0] if found else None
     if not gate.actionable and not (insist and gate.state == FAILED):
         raise nothing_to_act_on(gate)
     # None is left over from a claim that ended properly, so that it is looked for only where it was in the way.
-    left = load_lease(desk, gate.id, remote) if look else None
-    return left[0] if left else None
+    leftover = load_lease(desk, gate.id, remote) if look else None
+    return leftover[0] if leftover else None
 
 
 def refuse_archived(desk: Desk, gate: Gate) -> None:
@@ -130,7 +137,13 @@ def refuse_archived(desk: Desk, gate: Gate) -> None:
         raise ClaimLost(f"gate {gate.id} is over: it is in the archive", hint=f"git gate show {gate.id}")
 
 
-def held_by_another(gate: Gate, lease: Lease | None) -> Conflict:
+class HeldByAnother(Conflict):
+    """Somebody acts on the gate. `left`: in so many seconds it is taken over, if they give no sign of life until then."""
+
+    left = 0.0
+
+
+def held_by_another(gate: Gate, lease: Lease | None, left: float = 0.0) -> HeldByAnother:
     event = gate.claim.event if gate.claim else None
     who = (
         (lease.runner, lease.host)
@@ -139,10 +152,12 @@ def held_by_another(gate: Gate, lease: Lease | None) -> Conflict:
         if isinstance(event, Claim)
         else ("", "")
     )
-    return Conflict(
+    held = HeldByAnother(
         f"gate {gate.id} is being acted on by {who[0] or 'a runner'} on {who[1] or 'another machine'}",
-        hint=f"see: git gate show {gate.id}; if that runner is gone, the same command later takes over",
+        hint=f"see: git gate show {gate.id}; if it gives no sign of life, the same command in {left:.0f} s takes over",
     )
+    held.left = left
+    return held
 
 
 def nothing_to_act_on(gate: Gate) -> IllegalEvent:
@@ -167,6 +182,7 @@ def compose(
     taken = who.monotonic()
     host = who.host or socket.gethostname()
     by = who.by or desk.settings.identity()
+    seed = desk.entropy(32)
     event = Claim(
         at=desk.now,
         answer=told_commit(gate),
@@ -176,6 +192,7 @@ def compose(
         attempt=tries(gate) + 1,
         term=who.term,
         by=by,
+        anchor=leases.end_of(seed),
     )
     said = Lease(gate.id, who.runner, host, event.nonce, who.term, 0, desk.now, "", by)
     with desk.records.objects.together():
@@ -183,7 +200,7 @@ def compose(
         said, oid = write_lease(desk, said, claimed.tip)
     remote, known = where
     moves = [RefMove(OPEN + gate.id, claimed.tip, known), RefMove(LEASES + gate.id, oid, old)]
-    return Held(claimed, claimed.tip, oid, said, remote, taken), moves
+    return Held(claimed, claimed.tip, oid, said, remote, taken, seed), moves
 
 
 def tries(gate: Gate) -> int:
@@ -201,12 +218,52 @@ def tries(gate: Gate) -> int:
     return count
 
 
-def write_lease(desk: Desk, said: Lease, on: str) -> tuple[Lease, str]:
-    """A lease that begins now, as a commit on the event that it is for: one object, whatever is renewed."""
+def write_lease(desk: Desk, said: Lease, on: str, chain: str = "") -> tuple[Lease, str]:
+    """A lease that begins now, as a commit on the event that it is for, and on the lease that began its chain."""
     said = replace(said, at=desk.now, expires=times.format_time(desk.clock() + said.term))
     by = Signature(said.by or NOBODY, desk.at)
     tree = desk.records.commit(on).tree
-    return said, desk.records.write_commit(tree, (on,), by, leases.dump(said))
+    return said, desk.records.write_commit(tree, (on, chain) if chain else (on,), by, leases.dump(said))
+
+
+def next_lease(desk: Desk, held: Held, *, over: bool = False) -> Held:
+    """The same claim with its next lease, which reveals the next link; the chain's last names the end of another chain."""
+    said = replace(held.said, beat=held.said.beat + 1, reveal=next_link(held), anchor="")
+    if over:
+        said = replace(said, term=0)
+    if held.seed and said.beat - held.began == leases.LINKS:
+        said = replace(said, anchor=leases.end_of(leases.next_seed(held.seed)))
+    said, oid = write_lease(desk, said, held.claim, held.chain)
+    return with_lease(held, oid, said)
+
+
+def next_link(held: Held) -> str:
+    """What nobody but the holder can say now. A claim of an older version has no such word."""
+    return leases.value_of(held.seed, held.said.beat + 1 - held.began) if held.seed else ""
+
+
+def with_lease(held: Held, oid: str, said: Lease) -> Held:
+    held = replace(held, lease=oid, said=said)
+    if not said.anchor or said.beat == held.began:
+        return held
+    return replace(held, seed=leases.next_seed(held.seed), chain=oid, began=said.beat)
+
+
+def is_ours(held: Held, said: Lease | None) -> bool:
+    """Whether a lease that stands there is one of ours: a renewal may have arrived without our hearing of it."""
+    if said is None or said.nonce != held.said.nonce:
+        return False
+    number = said.beat - held.began
+    if not held.seed or number == 0:
+        return True
+    return 0 < number <= leases.LINKS and said.reveal == leases.value_of(held.seed, number)
+
+
+def note_renewal(desk: Desk, held: Held, monotonic: Callable[[], float]) -> None:
+    """Where the lease is here, whoever looks at it here need not watch it from the beginning."""
+    if held.remote is None:
+        holder = held.chain if held.gate.claim is None and held.chain else held.claim
+        sightings(desk, monotonic).note(held.gate.id, holder, held.said.beat)
 
 
 def move(desk: Desk, remote: str | None, moves: Sequence[RefMove]) -> bool:

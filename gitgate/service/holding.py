@@ -6,33 +6,46 @@ The outcome, the lease's end and the agent's branch are one move: a runner that 
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..core.model import Event, Gate, Outcome
+from ..core.states import RESUMING
 from ..errors import GateError, LostRace
 from ..store.records import Signature
 from ..store.refs import LEASES, OPEN
 from ..store.remote import RefMove
-from .claiming import TRIES, ClaimLost, Held, current, follow, move, write_lease
+from .claiming import (
+    TRIES,
+    ClaimLost,
+    Held,
+    current,
+    follow,
+    is_ours,
+    move,
+    next_lease,
+    next_link,
+    note_renewal,
+    with_lease,
+)
 from .desk import Desk
-from .leases import load_lease, sightings
+from .leases import boottime, load_lease, sightings
 from .publishing import publish, stands_on
 from .recording import NOBODY
 
 
-def renew(desk: Desk, held: Held, monotonic: Callable[[], float] = time.monotonic) -> Held:
+def renew(desk: Desk, held: Held, monotonic: Callable[[], float] = boottime) -> Held:
     """The claim for another term; ClaimLost when it is somebody else's. A network failure is raised as it is."""
-    taken = monotonic()
-    said, oid = write_lease(desk, replace(held.said, beat=held.said.beat + 1), held.claim)
-    if move(desk, held.remote, [RefMove(LEASES + held.gate.id, oid, held.lease)]):
-        return replace(held, lease=oid, said=said, taken=taken)
-    found = load_lease(desk, held.gate.id, held.remote)
-    if found is not None and found[1] is not None and found[1].nonce == held.said.nonce:
-        # A renewal whose report was lost on the way; this is it.
-        return replace(held, lease=found[0], said=found[1], taken=taken)
-    raise lost(held)
+    for _ in range(TRIES):
+        taken = monotonic()
+        after = next_lease(desk, held)
+        if move(desk, held.remote, [RefMove(LEASES + held.gate.id, after.lease, held.lease or None)]):
+            note_renewal(desk, after, monotonic)
+            return replace(after, taken=taken)
+        held = still_ours(desk, held)
+    raise LostRace(
+        f"the lease of gate {held.gate.id} keeps being moved by others", hint=f"git gate show {held.gate.id}"
+    )
 
 
 def lost(held: Held) -> ClaimLost:
@@ -56,13 +69,10 @@ def finish(desk: Desk, held: Held, outcome: Outcome, branch: Sequence[RefMove] =
         if not stands_on(gate, known):
             gate = current(desk, gate.id, held.remote)
             continue
-        event: Event = replace(outcome, claim=held.claim)
+        event: Event = replace(outcome, claim=held.claim, reveal=next_link(held))
         after = desk.records.write_event(gate, "outcome", event, by)
-        moves = [
-            RefMove(OPEN + gate.id, after.tip, known),
-            RefMove(LEASES + gate.id, None, held.lease),
-            *branch,
-        ]
+        ended = [RefMove(LEASES + gate.id, None, held.lease)] if held.lease else []
+        moves = [RefMove(OPEN + gate.id, after.tip, known), *ended, *branch]
         if move(desk, held.remote, moves):
             sightings(desk).forget(gate.id)
             if held.remote is None:
@@ -71,16 +81,24 @@ def finish(desk: Desk, held: Held, outcome: Outcome, branch: Sequence[RefMove] =
             return after
         before, gate = gate, current(desk, gate.id, held.remote)
         if gate.tip == before.tip:
-            held, branch = still_ours(desk, held), refuse_moved(branch)
+            before_lease, held = held.lease, still_ours(desk, held)
+            branch = branch if held.lease != before_lease else refuse_moved(branch)
     raise LostRace(f"gate {gate.id} keeps changing", hint=f"git gate show {gate.id}")
 
 
 def still_ours(desk: Desk, held: Held) -> Held:
-    """The claim with the lease as it is: a renewal may have arrived without our hearing of it."""
+    """The claim with the lease as it is. A renewal may have arrived without our hearing of it; or somebody who may not
+    has moved or deleted the lease: as long as the record has no other claim, ours counts, and its lease goes on.
+    """
     found = load_lease(desk, held.gate.id, held.remote)
-    if found is None or found[1] is None or found[1].nonce != held.said.nonce:
+    if found is not None and found[1] is not None and is_ours(held, found[1]):
+        return with_lease(held, found[0], found[1])
+    if held.gate.claim is None:
+        raise lost(held)  # a waiter's lease is all that it has
+    now = current(desk, held.gate.id, held.remote)
+    if now.claim is None or now.claim.commit != held.claim or now.state != RESUMING:
         raise lost(held)
-    return replace(held, lease=found[0], said=found[1])
+    return replace(held, lease=found[0] if found is not None else "")
 
 
 def refuse_moved(branch: Sequence[RefMove]) -> Sequence[RefMove]:

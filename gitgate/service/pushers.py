@@ -92,7 +92,7 @@ class Doorkeeper:
         if isinstance(event, Opened):
             return self.against_question(gate, event)
         if isinstance(event, Claim | Outcome):
-            return self.unless_among([policy.runners for policy in self.book.policies], "a runner")
+            return self.against_runner()
         if isinstance(event, Edit) and entry.name == "reminded":
             return ""
         if isinstance(event, Remark) and entry.name in ("commented", "late", "expired"):
@@ -172,6 +172,10 @@ class Doorkeeper:
             return ""
         who, why = self.speaker(gate, entry, name)
         return why or words_of(ruling.rule_on(self.book.policies, facts, who, Said(self.desk.now)))
+
+    def against_runner(self) -> str:
+        """Claims, their leases and what came of them: from whom the policy lets act."""
+        return self.unless_among([policy.runners for policy in self.book.policies], "a runner")
 
     def is_theirs(self, by: str) -> bool:
         """Whether whoever pushes is the one with this name."""

@@ -26,6 +26,7 @@ HITL = "refs/hitl/"
 RUNS = "refs/hitl/runs/"
 MOST_STEPS = 100_000
 MOST_REFS = 20_000
+FEW = 12
 Rule = Callable[["Push", "Update", str], str]
 # What speaks against a gate beyond the format, given where it was before the push; empty when nothing does.
 Beyond = Callable[[Gate, "str | None"], str]
@@ -46,7 +47,11 @@ class Push:
     desk: Desk
     updates: Sequence[Update]
     beyond: Beyond | None = None
+    acting: Callable[[], str] | None = None
+    """Why whoever pushes may not act on gates, by the policy; empty when they may."""
     gates: dict[str, Gate] = field(default_factory=dict)
+    received: dict[str, tuple[str, Gate]] = field(default_factory=dict)
+    """The leases that the push moves, each with its gate as it is afterwards."""
     _archived: dict[str, Archived] | None = None
     _open: Mapping[str, str] | None = None
 
@@ -65,6 +70,19 @@ class Push:
         for update in self.updates:
             if update.ref == ref:
                 return update.new
+        return self.here(ref)
+
+    def before(self, ref: str) -> str | None:
+        """Where a ref is now."""
+        for update in self.updates:
+            if update.ref == ref:
+                return update.old
+        return self.here(ref)
+
+    def here(self, ref: str) -> str | None:
+        """Asked of the process that reads objects, unless there is much to ask: then all are listed at once."""
+        if len(self.updates) < FEW or not ref.startswith(OPEN):
+            return self.desk.tip(ref)
         if self._open is None:
             self._open = self.desk.refs.under(OPEN)
         return self._open.get(ref)
@@ -100,10 +118,15 @@ def parse_updates(text: str) -> list[Update]:
     return found
 
 
-def refusals(desk: Desk, updates: Iterable[Update], beyond: Beyond | None = None) -> dict[str, str]:
+def refusals(
+    desk: Desk,
+    updates: Iterable[Update],
+    beyond: Beyond | None = None,
+    acting: Callable[[], str] | None = None,
+) -> dict[str, str]:
     """By ref, in words for whoever pushed, why it is not taken; empty when all of it may be."""
     # Where a file system does not tell letters' cases apart, a name that is only like ours is ours.
-    push = Push(desk, [update for update in updates if update.ref.lower().startswith(HITL)], beyond)
+    push = Push(desk, [update for update in updates if update.ref.lower().startswith(HITL)], beyond, acting)
     if len(push.updates) > MOST_REFS:
         return {HITL: f"expected at most {MOST_REFS:,} refs in a push; found {len(push.updates):,}"}
     found = {}
@@ -111,6 +134,10 @@ def refusals(desk: Desk, updates: Iterable[Update], beyond: Beyond | None = None
         reason = judge(push, update)
         if reason:
             found[update.ref] = reason
+    if push.received and not found:
+        from .lease_rules import note_received
+
+        note_received(push)
     return found
 
 
@@ -144,7 +171,12 @@ def judge_open(push: Push, update: Update, gate: str) -> str:
             f"gate {gate} only grows, by first parents: {update.new[:10]} does not go on from {update.old[:10]}, "
             "which is there now (git gate sync)"
         )
-    return push.beyond(after, update.old) if push.beyond else ""
+    why = push.beyond(after, update.old) if push.beyond else ""
+    if why or after.attempts == 0:
+        return why
+    from .lease_rules import against_record
+
+    return against_record(push, after, update.old)
 
 
 def judge_closing(push: Push, update: Update, gate: str) -> str:
@@ -178,15 +210,12 @@ def judge_session(push: Push, update: Update, gate: str) -> str:
 
 
 def judge_lease(push: Push, update: Update, gate: str) -> str:
-    """A lease moves freely, and is what it says that it is. One that ends does so with its claim's outcome, or lapsed."""
-    if update.new is None:
-        return ""
-    from ..core import lease as leases
+    """A lease is moved by its holder or by a claim, and ends with its claim's outcome."""
+    if not is_id(gate):
+        return "it is not named like a gate"
+    from .lease_rules import against_lease
 
-    found = leases.parse(push.desk.records.commit(update.new).message) if is_id(gate) else None
-    if found is None or found.gate != gate:
-        return f"it is no lease of gate {gate}"
-    return "" if push.after(OPEN + gate) else f"there is no open gate {gate} to act on"
+    return against_lease(push, update, gate)
 
 
 def judge_run(push: Push, update: Update, _name: str) -> str:

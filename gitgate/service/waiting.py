@@ -13,6 +13,7 @@ from ..store.refs import OPEN
 from .attending import Attendance, hear
 from .deadlines import act
 from .desk import Desk
+from .leases import boottime
 from .policing import check_heard
 from .publishing import remote_of
 
@@ -28,7 +29,7 @@ class Patience:
     """How long a waiter waits (None: without end), and the clock and the bed it uses."""
 
     seconds: float | None = None
-    monotonic: Callable[[], float] = time.monotonic
+    monotonic: Callable[[], float] = boottime
     sleep: Callable[[float], None] = time.sleep
 
 

@@ -9,7 +9,7 @@ from gitgate.errors import Conflict, RemoteUnreachable
 from gitgate.service.attending import TERM, Attendance, hear
 from gitgate.service.claiming import claim
 from gitgate.service.waiting import Patience, wait
-from resuming import Clock, Seat, claimant
+from resuming import Clock, Seat, claimant, stand_still
 from testbed.repositories import Clone
 
 pytestmark = pytest.mark.slow  # each takes a good part of a second
@@ -70,7 +70,7 @@ def test_a_silent_waiter_s_session_is_resumed_instead(seat: Seat, clock: Clock) 
     gate = seat.answer(gate)
     with pytest.raises(Conflict):
         claim(seat.desk, gate, claimant(monotonic=clock))
-    clock.pass_by(TERM)
+    stand_still(seat, gate, clock, TERM)
     assert claim(seat.desk, gate, claimant("next", monotonic=clock)).gate.state == "resuming"
     with pytest.raises(Conflict, match="silent for too long"):
         hear(seat.desk, seat.now(gate), attendance.held)

@@ -7,15 +7,16 @@ from dataclasses import replace
 
 import pytest
 
+from gitgate.core import lease
 from gitgate.core.model import Claim, Gate
 from gitgate.errors import Conflict, IllegalEvent, RemoteUnreachable
-from gitgate.service import claiming
+from gitgate.service import claiming, leases
 from gitgate.service.claiming import ClaimLost, claim
 from gitgate.service.holding import BranchMoved, finish, outcome, release, renew
 from gitgate.service.remarks import comment
 from gitgate.service.syncing import sync
 from gitgate.store.remote import RefMove
-from resuming import TERM, Clock, Seat, claimant
+from resuming import TERM, Clock, Seat, claimant, stand_still
 from testbed.repositories import Clone
 
 LEASES = "refs/hitl/leases/"
@@ -115,7 +116,7 @@ def test_a_holder_who_lost_the_claim_moves_nothing(seat: Seat, place: Clone, clo
     late = claim(seat.desk, gate, claimant("late", monotonic=clock))
     with pytest.raises(Conflict):
         claim(seat.desk, seat.now(gate), claimant("next", monotonic=clock))
-    clock.pass_by(TERM)
+    stand_still(seat, gate, clock)
     taken = claim(seat.desk, seat.now(gate), claimant("next", monotonic=clock))
     before = place.refs()
     new = seat.clone.commit("too late")
@@ -141,18 +142,68 @@ def test_a_live_holder_is_never_taken_over(seat: Seat, clock: Clock) -> None:
     assert seat.now(gate).claim is not None
 
 
-def test_clocks_that_differ_rob_nobody(seat: Seat, clock: Clock) -> None:
-    """One who sees a lease for the first time takes it over only when it ended ten minutes ago by their own clock."""
-    gate = answered(seat)
-    claim(seat.desk, gate, claimant("fast"))
-    still = lambda: 5.0  # noqa: E731  nothing can be observed: no time passes for the observer
-    seat.clone.path.joinpath(".git/gitgate/sightings").mkdir(parents=True, exist_ok=True)
-    clock.pass_by(TERM + 590)
+def test_clocks_that_differ_rob_nobody(ann: Seat, bob: Seat, clock: Clock) -> None:
+    """What the holder's clock said does not count: one who sees a lease for the first time watches it for its term."""
+    gate = answered(ann)
+    claim(ann.desk, gate, claimant("fast", monotonic=clock))
+    sync(bob.desk)
+    clock.pass_by(86_400)
     with pytest.raises(Conflict):
-        claim(seat.desk, seat.now(gate), claimant("skewed", monotonic=still))
-    seat.clone.path.joinpath(".git/gitgate/sightings", gate.id).unlink()
-    clock.pass_by(20)
-    assert claim(seat.desk, seat.now(gate), claimant("skewed", monotonic=still)).attempt == 2
+        claim(bob.desk, bob.now(gate), claimant("skewed", monotonic=clock))
+    stand_still(bob, gate, clock)
+    assert claim(bob.desk, bob.now(gate), claimant("skewed", monotonic=clock)).attempt == 2
+
+
+def test_who_moves_a_lease_here_writes_it_down(alone: Seat, clock: Clock) -> None:
+    """In the holder's own repository nobody has to watch from the beginning."""
+    gate = answered(alone)
+    held = claim(alone.desk, gate, claimant("first", monotonic=clock))
+    clock.pass_by(TERM - 1)
+    held = renew(alone.desk, held, clock)
+    clock.pass_by(TERM - 1)
+    with pytest.raises(Conflict) as refused:
+        claim(alone.desk, alone.now(gate), claimant("next", monotonic=clock))
+    assert "in 1 s takes over" in refused.value.hint
+    clock.pass_by(1)
+    assert claim(alone.desk, alone.now(gate), claimant("next", monotonic=clock)).attempt == 2
+
+
+def test_only_time_in_which_the_remote_answered_is_watched(ann: Seat, bob: Seat, clock: Clock) -> None:
+    """A holder that was cut off together with everybody else has the time for one renewal when the remote is back."""
+    gate = answered(ann)
+    held = claim(ann.desk, gate, claimant("first", monotonic=clock))
+    sync(bob.desk)
+    stand_still(bob, gate, clock, TERM / 2)
+    url = bob.clone.git("remote", "get-url", "origin")
+    bob.clone.git("remote", "set-url", "origin", str(bob.clone.path / "gone"))
+    clock.pass_by(10)
+    with pytest.raises(RemoteUnreachable):
+        claim(bob.desk, bob.now(gate), claimant("next", monotonic=clock))
+    clock.pass_by(TERM * 10)
+    bob.clone.git("remote", "set-url", "origin", url)
+    with pytest.raises(Conflict) as refused:
+        claim(bob.desk, bob.now(gate), claimant("next", monotonic=clock))
+    assert isinstance(refused.value, claiming.HeldByAnother)
+    assert TERM / 3 <= refused.value.left <= TERM * 2 / 3
+    stand_still(bob, gate, clock, TERM / 3 - 1)
+    renew(ann.desk, held, clock)
+    clock.pass_by(2)
+    with pytest.raises(Conflict):
+        claim(bob.desk, bob.now(gate), claimant("next", monotonic=clock))
+
+
+def test_what_nobody_saw_of_the_network_is_not_held_against_the_holder(
+    ann: Seat, bob: Seat, clock: Clock
+) -> None:
+    """Two looks that lie far apart: in between the remote may have been away. So it is looked at once more."""
+    gate = answered(ann)
+    claim(ann.desk, gate, claimant("first", monotonic=clock))
+    sync(bob.desk)
+    for wait in (TERM * 10, TERM / 3 - 1, 1):
+        with pytest.raises(Conflict):
+            claim(bob.desk, bob.now(gate), claimant("next", monotonic=clock))
+        clock.pass_by(wait)
+    assert claim(bob.desk, bob.now(gate), claimant("next", monotonic=clock)).attempt == 2
 
 
 def test_an_amended_answer_is_what_is_claimed(seat: Seat) -> None:
@@ -211,10 +262,55 @@ def test_a_branch_that_moved_stops_the_outcome_only_until_it_goes_elsewhere(ann:
 
 
 def test_a_renewal_whose_report_was_lost_is_recognised(seat: Seat) -> None:
-    """The nonce tells our own lease from another's, so that a repeated renewal is no loss."""
+    """What a lease reveals tells our own from another's: the next one goes on from it."""
     held = claim(seat.desk, answered(seat), claimant())
     renewed = renew(seat.desk, held)
-    assert renew(seat.desk, replace(held)).lease == renewed.lease
+    assert renew(seat.desk, replace(held)).said.beat >= renewed.said.beat == 1
+
+
+def test_a_chain_that_ends_is_followed_by_another(
+    seat: Seat, place: Clone, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long an agent works, its lease is proven from its claim on; whose report was lost goes on as well."""
+    monkeypatch.setattr(lease, "LINKS", 3)
+    held = claim(seat.desk, answered(seat), claimant(monotonic=clock))
+    for number in range(1, 12):
+        lost = held
+        held = renew(seat.desk, held, clock)
+        oid, said = leases.load_lease(seat.desk, held.gate.id, held.remote) or ("", None)
+        assert oid == place.refs()[LEASES + held.gate.id]
+        assert leases.position(seat.desk, held.gate, (oid, said)) == (held.claim, held.said.beat)
+        if number % 4 == 0:
+            held = renew(seat.desk, lost, clock)
+    assert finish(seat.desk, held, outcome(seat.desk, held, "resumed")).state == "resumed"
+
+
+def test_what_others_put_in_a_leases_place_is_no_sign_of_life(seat: Seat, place: Clone, clock: Clock) -> None:
+    """Neither a lease that proves nothing nor one that was there before keeps a dead runner's claim."""
+    gate = answered(seat)
+    held = claim(seat.desk, gate, claimant("gone", monotonic=clock))
+    held = renew(seat.desk, held, clock)
+    stand_still(seat, gate, clock, TERM / 4)
+    for number in range(2, 9):
+        said = replace(held.said, beat=number, reveal="0" * 64)
+        _, forged = claiming.write_lease(seat.desk, said, held.claim)
+        seat.clone.git("push", "-q", "-f", str(place.path), f"{forged}:{LEASES}{gate.id}")
+        stand_still(seat, gate, clock, TERM / 4)
+        seat.clone.git("push", "-q", "-f", str(place.path), f"{held.lease}:{LEASES}{gate.id}")
+    assert claim(seat.desk, seat.now(gate), claimant("next", monotonic=clock)).attempt == 2
+
+
+def test_a_lease_that_somebody_moved_is_taken_back(seat: Seat, place: Clone) -> None:
+    """Where nothing refuses it anybody may move or delete it: as long as no other claim counts, the holder goes on."""
+    held = claim(seat.desk, answered(seat), claimant())
+    _, forged = claiming.write_lease(seat.desk, replace(held.said, nonce="other", beat=7), held.claim)
+    seat.clone.git("push", "-q", "-f", str(place.path), f"{forged}:{LEASES}{held.gate.id}")
+    held = renew(seat.desk, held)
+    assert place.refs()[LEASES + held.gate.id] == held.lease
+    place.git("update-ref", "-d", LEASES + held.gate.id)
+    held = renew(seat.desk, held)
+    place.git("update-ref", "-d", LEASES + held.gate.id)
+    assert finish(seat.desk, held, outcome(seat.desk, held, "resumed")).state == "resumed"
 
 
 def test_sync_carries_no_claim_over(ann: Seat, bob: Seat, clone_of: Callable[..., Clone]) -> None:

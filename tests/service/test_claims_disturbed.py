@@ -145,15 +145,6 @@ def test_a_system_that_does_not_name_its_starts(
 # holding
 
 
-def test_a_lease_that_is_gone_is_a_claim_lost(alone: Seat) -> None:
-    """The record is as it was, and still nothing is recorded on a right that is not held any more."""
-    held = claim(alone.desk, answered(alone), claimant())
-    alone.clone.git("update-ref", "-d", LEASES + held.gate.id)
-    with pytest.raises(ClaimLost):
-        finish(alone.desk, held, outcome(alone.desk, held, "resumed"))
-    assert alone.now(held.gate).state == "resuming"
-
-
 def test_a_renewal_that_arrived_unheard_does_not_stop_the_outcome(alone: Seat) -> None:
     """The lease moved, and it is ours by its nonce."""
     held = claim(alone.desk, answered(alone), claimant())

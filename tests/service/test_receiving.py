@@ -164,12 +164,12 @@ def test_work_is_what_its_record_names(ann: Seat) -> None:
 
 
 def test_a_lease_is_a_lease(ann: Seat) -> None:
-    """It moves freely, and nothing else takes its name."""
+    """Nothing else takes its name, and it goes with its gate's outcome alone."""
     gate = ann.answer(ann.ask())
     main = ann.clone.refs()["refs/heads/main"]
     assert "no lease" in refused(ann.clone, f"{main}:refs/hitl/leases/{gate.id}")
     held = claim(ann.desk, gate, claimant())
-    ann.clone.git("push", "-q", "origin", f":refs/hitl/leases/{held.gate.id}")
+    assert "goes with the outcome" in refused(ann.clone, f":refs/hitl/leases/{held.gate.id}")
 
 
 def test_an_unknown_kind_is_refused(ann: Seat) -> None:
@@ -262,7 +262,7 @@ def test_a_lease_on_a_gate_that_is_gone(alone: Seat) -> None:
     gate = alone.answer(alone.ask())
     held = claim(alone.desk, gate, claimant())
     lease = Update(None, held.lease, f"refs/hitl/leases/{gate.id}")
-    assert judged(alone, lease) == []
+    assert judged(alone, Update(gate.tip, held.claim, OPEN + gate.id), lease) == []
     assert (
         f"no open gate {gate.id} to act on"
         in judged(alone, Update(held.claim, None, OPEN + gate.id), lease)[1]
