@@ -14,6 +14,7 @@ from testbed.repositories import Clone
 # Notes how it was started, keeps a conversation as Claude Code keeps it, and does what is typed.
 PROGRAM = """\
 import json, os, shlex, signal, subprocess, sys, time, uuid
+from datetime import datetime, timezone
 from pathlib import Path
 
 here, argv = Path(__file__).parent, sys.argv[1:]
@@ -39,7 +40,9 @@ def keep(kind, text):
     role = "user" if kind == "user" else "assistant"
     content = text if kind == "user" else [{"type": "text", "text": text}]
     parent = said[-1]["uuid"] if said else None
-    record = {"type": kind, "uuid": str(uuid.uuid4()), "parentUuid": parent, "message": {"role": role, "content": content}}
+    at = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    record = {"type": kind, "uuid": str(uuid.uuid4()), "parentUuid": parent, "timestamp": at,
+              "message": {"role": role, "content": content}}
     said.append(record)
     folder.mkdir(parents=True, exist_ok=True)
     with transcript.open("a") as out:

@@ -36,7 +36,8 @@ Schema = Mapping[str, object]
 @dataclass(frozen=True)
 class SessionResult(Generic[T]):
     """What came of a conversation. `response` is what a person decided, so only where it was `completed`; `duration` is how
-    many seconds it was open, and `transcript` what was said, where that was asked for.
+    many seconds it was open, and `transcript` what was said, where that was asked for. `confirmed` is false where the policy
+    takes for a response what no person confirmed.
     """
 
     outcome: Outcome
@@ -48,6 +49,7 @@ class SessionResult(Generic[T]):
     summary: str = ""
     reason: str = ""
     message: str = ""
+    confirmed: bool = True
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,7 @@ def result_of(
         summary=ending.summary,
         reason=ending.reason,
         message=ending.message,
+        confirmed=ending.confirmed,
     )
 
 

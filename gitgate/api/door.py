@@ -57,7 +57,11 @@ def seen(desk: Desk, gate: Folded, *, pushed: bool | None = None, archived: bool
 
 
 def talked_of(held: Held | None) -> Conversation | None:
-    return None if held is None else Conversation(**{n: getattr(held, n) for n in held.__dataclass_fields__})
+    return (
+        None
+        if held is None
+        else Conversation(**{n: getattr(held, n) for n in Conversation.__dataclass_fields__})
+    )
 
 
 def answer_of(gate: Folded, counted: Counted | None) -> Answer | None:

@@ -191,7 +191,8 @@ def pause(prompt: str, *, wait_for: Wait = None, **terms: Unpack[PauseTerms]) ->
     directory = terms.get("directory")
     handle = Interactive(opened(pausing(prompt, terms), directory), directory=directory)
     result = heard(handle, wait_for)
-    proceed = result.outcome == "completed" and result.response is True  # nobody else's word is a yes
+    # nobody else's word is a yes
+    proceed = result.outcome == "completed" and result.response is True and result.confirmed
     return Checkpoint(proceed, result.reason, result.message, result.gate)
 
 

@@ -39,8 +39,13 @@ class Answer:
 
     @property
     def approved(self) -> bool:
-        """Whether a person said yes. A default is nobody's yes."""
-        return self.verdict == "approved"
+        """Whether a person said yes. A default is nobody's yes, nor is what nobody confirmed."""
+        return self.verdict == "approved" and self.confirmed
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether a person said it: no declared default, and nothing that a session proposed and nobody looked at."""
+        return self.verdict != "defaulted" and (self.session is None or self.session.confirmed)
 
 
 @dataclass(frozen=True)

@@ -119,6 +119,6 @@ def words(term: Terms) -> str:
         "signed" if term.require_signed else "",
         f"within {format_duration(term.within)}" if term.within else "",
         "" if term.defaults is None else f"{'with' if term.defaults else 'without'} defaults",
-        "" if term.automatic else "no scripts",
+        {None: "", True: "automatic", False: "no scripts"}[term.automatic],
     ]
     return " · ".join(word for word in said if word)

@@ -105,6 +105,10 @@ def circumstances(gate: Gate) -> str:
     if gate.expired:
         return "nobody answered before the deadline"
     if gate.closing is not None:
-        by = gate.closing.by.partition(" <")[0]
-        return f"gate {gate.id} was {gate.state} by {by}: {gate.closing.text}"
+        from ..render.shapes import who_ended
+
+        by = (who_ended(gate.closing) or "").partition(" <")[0]
+        return f"gate {gate.id} was {gate.state}{f' by {by}' if by else ''}: {gate.closing.text}"
+    if gate.answer is not None and not gate.answer.answer.confirmed:
+        return "nobody confirmed this: a session proposed it, and the policy takes that for an answer"
     return ""

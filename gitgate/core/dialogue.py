@@ -6,13 +6,28 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 
+from ..errors import Usage
 from .briefing import MARK
-from .outcomes import ASSISTANT, PERSON, Spoken
+from .times import parse_time
+from .values import dataclass
+
+ASSISTANT, PERSON = "assistant", "person"
 
 # What the program says in the person's name: commands typed to it, their output, its own reminders.
 MACHINERY = re.compile(
     r"\s*(?:<(?:command-|local-command-|bash-|system-reminder|user-prompt-submit)|\[Request interrupted|Caveat: The messages below)"
 )
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """One message of a conversation, by the assistant or by the person, and when it was said, where that is known. What
+    tools said is none.
+    """
+
+    role: str
+    text: str
+    at: float = 0.0
 
 
 def records(transcript: bytes) -> Iterator[Mapping[str, object]]:
@@ -43,8 +58,15 @@ def spoken(transcript: bytes, before: Collection[str] = ()) -> list[Spoken]:
         machinery = kind == "user" and (text.startswith(MARK) or MACHINERY.match(text) is not None)
         summary = found.get("isCompactSummary") is True or found.get("isApiErrorMessage") is True
         if text and not machinery and not summary:
-            said.append(Spoken(PERSON if kind == "user" else ASSISTANT, text))
+            said.append(Spoken(PERSON if kind == "user" else ASSISTANT, text, moment(found)))
     return said
+
+
+def moment(found: Mapping[str, object]) -> float:
+    try:
+        return parse_time(str(found.get("timestamp") or ""))
+    except Usage:
+        return 0.0
 
 
 def words(content: object) -> str:

@@ -111,6 +111,11 @@ def parse_remark(root: Field) -> Remark:
     )
 
 
+def parse_comment(root: Field) -> Remark:
+    """A remark may be what a conversation proposed, and nobody has confirmed."""
+    return replace(parse_remark(root), session=parse_session(root, "proposed"))
+
+
 def parse_stop(root: Field) -> Remark:
     """A stop may be the end of a conversation that came to no answer."""
     return replace(parse_remark(root), session=parse_session(root, "cancelled", "timeout"))
@@ -164,7 +169,7 @@ def parse_outcome(root: Field) -> Outcome:
 
 KINDS = (
     Kind("answered", "answers", parse_answer),
-    Kind("commented", "comments", parse_remark),
+    Kind("commented", "comments", parse_comment),
     Kind("edited", "edits", parse_edit),
     Kind("reminded", "reminders", parse_reminder),
     Kind("withdrawn", "withdrawals", parse_remark),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .model import Answer, Gate, Question, Value
+from .model import Answer, Gate, Question, Remark, Value
 from .states import AWAITING, STOPPED, WITHDRAWN
 from .values import dataclass
 
@@ -27,11 +27,12 @@ class Ending:
     reason: str = ""
     message: str = ""
     transcript: str = ""
+    confirmed: bool = True
 
     @property
     def proceed(self) -> bool:
         """Whether a person said yes to going on."""
-        return self.outcome == COMPLETED and self.value is True
+        return self.outcome == COMPLETED and self.value is True and self.confirmed
 
 
 def plain(gate: Gate) -> dict[str, object] | None:
@@ -43,6 +44,7 @@ def plain(gate: Gate) -> dict[str, object] | None:
     return {
         "outcome": ended.outcome,
         "response": ended.value,
+        "confirmed": ended.confirmed,
         "duration": ended.seconds,
         **({"proceed": ended.proceed} if checkpoint else {}),
         **{name: getattr(ended, name) for name in ("status", "summary", "reason", "message")},
@@ -94,4 +96,20 @@ def ending(
     why, more = held.reason or reason, held.message or message
     if more == why:  # what a script said once is not said twice
         more = ""
-    return Ending(outcome, value, held.seconds, held.status, held.summary, why, more, held.transcript)
+    transcript, confirmed = held.transcript, held.confirmed
+    return Ending(outcome, value, held.seconds, held.status, held.summary, why, more, transcript, confirmed)
+
+
+def proposal_of(gate: Gate) -> Remark | None:
+    """What a conversation proposed last, while the gate waits: nobody has confirmed it."""
+    if gate.state != AWAITING:
+        return None
+    for entry in reversed(gate.history):
+        if isinstance(entry.event, Remark) and is_proposal(entry.event):
+            return entry.event
+    return None
+
+
+def is_proposal(remark: Remark) -> bool:
+    """Only a remark may be one: whatever else comes of a conversation has ended the gate."""
+    return remark.session is not None and remark.session.outcome == "proposed"

@@ -18,6 +18,8 @@ def subject(name: str, event: Event, opened: Opened) -> str:
         return f"{person or 'an agent'} asks: {opened.title}"
     if name in ("expired", "defaulted", "reminded"):
         return f"{name}: nobody answered in time"
+    if isinstance(event, Remark) and event.session is not None and event.session.outcome == "timeout":
+        return f"{name}: {event.text}"
     if isinstance(event, Remark) and event.text:
         return f"{name} by {person or 'nobody'}: {event.text}"
     return f"{name} by {person}"

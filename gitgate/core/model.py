@@ -135,10 +135,15 @@ class Answer:
     evidence: Mapping[str, object] = field(default_factory=dict)
     session: Held | None = None
 
+    @property
+    def confirmed(self) -> bool:
+        """Whether somebody said it. A default is nobody's word, nor is what a session proposed and no person looked at."""
+        return self.verdict != "defaulted" and (self.session is None or self.session.confirmed)
+
 
 @dataclass(frozen=True)
 class Remark:
-    """An event that is only words: a comment, a withdrawal, an expiry, a stop (also of a conversation)."""
+    """An event that is only words: a comment (also what a conversation proposed), a withdrawal, an expiry, a stop."""
 
     at: str
     by: str = ""

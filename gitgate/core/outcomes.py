@@ -1,130 +1,203 @@
-"""Core: how a conversation ended: what was signalled, else its last JSON object, else plain words. Unclear is None.
+"""Core: what a session proposes as its outcome: the fields of a command, a tool or a file, or the object that ends its last message.
 
-Nothing here decides: a person confirms what was understood. All the same no ending may read as an approval that is none.
+Only what is said as data is looked at: no words of a conversation are read for a decision. And nothing here decides: it is
+a proposal until a person has confirmed it.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
-from ..errors import GateError
+from ..errors import BadAnswer, GateError
+from .answers import APPROVING, REJECTING
+from .dialogue import ASSISTANT, PERSON, Spoken
 from .model import Question, Value
-from .questions import read_value
-from .signals import Understood, given_value, signalled
-from .stances import (
-    APPROVE,
-    REJECT,
-    Fence,
-    Stance,
-    approval_mentions,
-    approval_sides,
-    fences,
-    is_courtesy,
-    is_troubled,
-    plain,
-    readable,
-    selection_mentions,
-    selection_sides,
-    stance,
-)
-from .values import dataclass
+from .questions import NO, YES, read_value
+from .talks import MOST_WORDS, STATUS
+from .values import dataclass, replace
 
-__all__ = ["ASSISTANT", "PERSON", "Spoken", "Understood", "read", "signalled"]
-
-ASSISTANT, PERSON = "assistant", "person"
-LAST = 4
 MOST_JSON = 256 * 1024
-LED = re.compile(
-    r"(?:(?:so )?(?:here is|here's) )?(?:(?:the|my|our|final|recorded) )*(?:decision|outcome|verdict|result|answer)"
-    r"(?: is| as json| in json)*:"
-)
-# The line before a block: somebody else's words, or none that are meant.
-INTRODUCED = re.compile(
-    r"\b(?:file|files|contains?|content|reads|output|printed|returned|response|log|config|configuration"
-    r"|like|such as|shape|structure|syntax)\b|\.(?:json|ya?ml|toml|md|txt|log)\b"
-    r"|datei|fichier|archivo|ficheiro|arquivo|bestand|ファイル|文件"
-)
+FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^`\n]*)")
+
+VALUES = ("value", "decision", "response", "answer", "verdict", "outcome")
+NOTES = ("note", "notes", "comment", "comments")
+WORDS = ("summary", "reason", "message")
+SAYS_YES = frozenset(("CONTINUE", "APPROVED", "APPROVE"))
+SAYS_NO = frozenset(("STOP", "REJECTED", "REJECT"))
+SAYS_NEITHER = frozenset(("", "DONE", "COMPLETED", "COMPLETE", "FINISHED", "SUCCESS"))
 
 
 @dataclass(frozen=True)
-class Spoken:
-    """One message of a conversation, by the assistant or by the person. What tools said is none."""
+class Understood:
+    """What a session proposes. `at`: when it said so, where that is known."""
 
-    role: str
-    text: str
+    value: Value | None
+    status: str = ""
+    summary: str = ""
+    reason: str = ""
+    message: str = ""
+    source: str = ""
+    at: float = 0.0
 
 
-def read(spoken: Sequence[Spoken], question: Question) -> Understood | None:
-    """What the last messages say, where no signal was given; None where that is unclear."""
-    last = [message for message in spoken if message.text.strip()][-LAST:]
-    deciding = question.kind in ("approval", "choice")
-    place = last_json(last)
-    found = None if place is None else read_json(last, place, question)
-    if found is not None:
-        return found
-    if deciding:
-        # An object in the very last message should have been the decision: words beside it are no other.
-        shown = place is not None and place == last_said(last)
-        return None if shown else read_decision(last, question)
-    if place is not None:
+def signalled(data: Mapping[str, object], question: Question, source: str = "command") -> Understood:
+    """What an explicit signal says: a value, a status, words. BadAnswer says what does not fit."""
+    status = data.get("status") or ""
+    if not isinstance(status, str) or (status and not STATUS.fullmatch(status)):
+        raise BadAnswer(f"{question.key}: expected a status such as DONE or NEEDS_REVIEW")
+    said = {name: words_of(question, data, name) for name in WORDS}
+    said["message"] = said["message"] or next((w for n in NOTES if (w := words_of(question, data, n))), "")
+    value = READ[question.kind](question, data, said)
+    if value == data:
+        said = {}  # the fields of a form are not words about it
+    summary, reason, message = (said.get(name, "") for name in WORDS)
+    return Understood(value, status, summary, reason, message, source)
+
+
+def words_of(question: Question, data: Mapping[str, object], name: str) -> str:
+    found = data.get(name)
+    if found is None:
+        return ""
+    if not isinstance(found, str):
+        raise BadAnswer(f"{question.key}: {name}: expected text")
+    return found.replace("\0", "").encode("utf-8", "replace").decode().strip()[:MOST_WORDS]
+
+
+def given_value(data: Mapping[str, object]) -> object:
+    """The first of the names that a value goes by, or nothing."""
+    return next((data[name] for name in VALUES if data.get(name) is not None), None)
+
+
+def read_approval(question: Question, data: Mapping[str, object], said: Mapping[str, str]) -> Value | None:
+    """A yes or a no, if all that was said agrees; with any other status the person is asked."""
+    del said
+    strange = [name for name in data if name not in (*VALUES, *NOTES, *WORDS, "status", "approved")]
+    if strange:
+        raise BadAnswer(f"{question.key}: expected a decision and words about it; found {strange[0]!r} too")
+    found = {yes_or_no(question, data[n]) for n in (*VALUES, "approved") if data.get(n) is not None}
+    status = str(data.get("status") or "").upper()
+    if status in SAYS_YES | SAYS_NO:
+        found.add(status in SAYS_YES)
+    if len(found) > 1:
+        raise BadAnswer(f"{question.key}: expected one decision; this says both yes and no")
+    return found.pop() if found and status in SAYS_YES | SAYS_NO | SAYS_NEITHER else None
+
+
+def yes_or_no(question: Question, given: object) -> bool:
+    if isinstance(given, bool):
+        return given
+    if isinstance(given, Mapping):
+        inner = read_approval(question, given, {})
+        if isinstance(inner, bool):
+            return inner
+    word = given.strip().lower() if isinstance(given, str) else ""
+    if word in YES or word in APPROVING:
+        return True
+    if word in NO or word in REJECTING:
+        return False
+    raise BadAnswer(f"{question.key}: expected yes or no", hint="approve, or reject; more words: --message")
+
+
+def read_words(question: Question, data: Mapping[str, object], said: Mapping[str, str]) -> Value | None:
+    value = given_value(data)
+    if value is None:
+        value = next((said[name] for name in WORDS if said[name]), None)
+    return None if value is None else read_value(question, value)
+
+
+def read_chosen(question: Question, data: Mapping[str, object], said: Mapping[str, str]) -> Value | None:
+    del said
+    value = given_value(data)
+    if value is None:
         return None
-    return read_last_words(last, question) if question.kind == "text" else None
+    label = read_value(question, value)
+    word = str(value).strip()
+    if word.casefold() != str(label).casefold() and not word.startswith("#"):
+        raise BadAnswer(f"{question.key}: expected a whole label; {word!r} is the beginning of {label!r}")
+    return label
 
 
-def last_json(last: Sequence[Spoken]) -> int | None:
-    """Where the last message of the assistant with a JSON object is."""
-    places = (p for p in range(len(last) - 1, -1, -1) if last[p].role == ASSISTANT and blocks(last[p].text))
-    return next(places, None)
+def read_several(question: Question, data: Mapping[str, object], said: Mapping[str, str]) -> Value | None:
+    del said
+    value = given_value(data)
+    return None if value is None else read_value(question, value)
 
 
-def last_said(last: Sequence[Spoken]) -> int | None:
-    """Where the assistant's last message is."""
-    return next((p for p in range(len(last) - 1, -1, -1) if last[p].role == ASSISTANT), None)
+def read_object(question: Question, data: Mapping[str, object], said: Mapping[str, str]) -> Value | None:
+    """The object within `decision`, else the whole where it fits; a status alone has none."""
+    del said
+    value = given_value(data)
+    if isinstance(value, Mapping):
+        try:
+            return read_value(question, value)
+        except BadAnswer:
+            if not is_whole(question, data):
+                raise
+    if value is None and set(data) <= {"status", *WORDS, *NOTES} and not is_whole(question, data):
+        return None
+    return read_value(question, data)
 
 
-def blocks(text: str) -> list[Fence]:
-    """The fenced blocks that are JSON, or are said to be."""
-    return [
-        fence
-        for fence in fences(text)
-        if fence.info.casefold() == "json" or (not fence.info and fence.body.lstrip().startswith("{"))
-    ]
-
-
-def read_json(last: Sequence[Spoken], place: int, question: Question) -> Understood | None:
-    """What the last object of that message says, where it is meant as the end of the conversation."""
-    text = last[place].text
-    found = blocks(text)
+def is_whole(question: Question, data: Mapping[str, object]) -> bool:
     try:
-        each = [signalled(parse(block), question, "json") for block in found]
+        read_value(question, data)
+    except BadAnswer:
+        return False
+    return True
+
+
+READ = {
+    "approval": read_approval,
+    "text": read_words,
+    "choice": read_chosen,
+    "choices": read_several,
+    "form": read_object,
+}
+
+
+# The last message of a conversation
+
+
+def ended(spoken: Sequence[Spoken], question: Question) -> Understood | None:
+    """What the fenced object says that ends the assistant's last message; None where there is none that fits."""
+    said = next((message for message in reversed(spoken) if message.role == ASSISTANT), None)
+    body = last_object(said.text) if said is not None else None
+    if said is None or body is None:
+        return None
+    try:
+        found = signalled(parse(body), question, "json")
     except (GateError, ValueError, RecursionError):
         return None
-    lines = text.splitlines()
-    before, after = lines[: found[-1].first], lines[found[-1].last + 1 :]
-    if introduced(before):
-        return None
-    agreed = all(other.value == each[-1].value for other in each)
-    ended = agreed and not "".join(after).strip() and readable(text)
-    if question.kind in ("approval", "choice"):
-        prose = stance_of("\n".join(before), question, assistant=True)
-        fits = ended and is_led(before) and fits_talk(last, place, question, prose, each[-1].value)
-        return replace(each[-1], sure=each[-1].sure and is_backed(last, question)) if fits else None
-    if question.kind == "text" and each[-1].value is None and not each[-1].status:
-        return read_last_words(last, question)
-    meant = question.kind != "text" or given_value(parse(found[-1])) is not None
-    alone = all(message.role == ASSISTANT for message in last[place + 1 :]) and not is_troubled(lead(before))
-    return replace(each[-1], sure=each[-1].sure and meant and ended and alone)
+    return replace(found, at=said.at) if found.value is not None or found.status else None
 
 
-def parse(block: Fence) -> Mapping[str, object]:
+def last_object(text: str) -> str | None:
+    """The last fenced block, as Markdown has them: closed, JSON, and with nothing after it."""
+    mark, info, body = "", "", list[str]()
+    last: str | None = None
+    for line in text.rstrip().splitlines():
+        edge = FENCE.fullmatch(line.rstrip())
+        if not mark:
+            last = None
+            if edge:
+                mark, info, body = edge.group(1), edge.group(2).strip().casefold(), []
+        elif edge and not edge.group(2).strip() and edge.group(1).startswith(mark):
+            whole = "\n".join(body)
+            last = whole if info == "json" or (not info and whole.lstrip().startswith("{")) else None
+            mark = ""
+        else:
+            body.append(line)
+    return None if mark else last
+
+
+def parse(body: str) -> Mapping[str, object]:
     """The object in a block; a key that is there twice could be read as either."""
-    if not block.closed or len(block.body) > MOST_JSON:
-        raise ValueError("not a whole object")
-    value = json.loads(block.body, object_pairs_hook=once, parse_constant=refuse)
+    if len(body) > MOST_JSON:
+        raise ValueError("too long")
+    value = json.loads(body, object_pairs_hook=once, parse_constant=refuse)
     return value if isinstance(value, dict) else refuse("another value than an object")
 
 
@@ -139,98 +212,16 @@ def refuse(name: str) -> NoReturn:
     raise ValueError(f"expected an object of JSON values, found {name}")
 
 
-def introduced(before: Sequence[str]) -> bool:
-    """Whether the line before the block says that it holds somebody else's words, or an example."""
-    return INTRODUCED.search(lead(before).casefold()) is not None
+def last_word(spoken: Sequence[Spoken]) -> Spoken | None:
+    """What the person said last."""
+    return next((message for message in reversed(spoken) if message.role == PERSON), None)
 
 
-def is_led(before: Sequence[str]) -> bool:
-    """Whether a line that announces the block calls it the decision: `To approve:` does not."""
-    line = plain(lead(before))
-    return not line.endswith(":") or LED.fullmatch(line) is not None
-
-
-def is_backed(last: Sequence[Spoken], question: Question) -> bool:
-    """Whether the person's own last words decide the same way: an agent alone does not make it sure."""
-    said = list(last_person(last, [taken(message, question) for message in last]))
-    return bool(said) and bool(said[0].side)
-
-
-def lead(before: Sequence[str]) -> str:
-    return next((line for line in reversed(before) if line.strip()), "")
-
-
-def fits_talk(
-    last: Sequence[Spoken], place: int, question: Question, prose: Stance, value: Value | None
-) -> bool:
-    """Whether nothing around the object speaks against its decision. With a no, doubts before it are to be expected."""
-    stances = [taken(message, question) for message in last]
-    earlier, later = [prose, *last_person(last[:place], stances)], stances[place + 1 :]
-    side = side_of(value)
-    agreed = all(one.side in ("", side) for one in earlier) and is_quiet(last, stances, place, side)
-    weighed = later if value is False else [*earlier, *later]
-    return agreed and not any(one.troubled for one in weighed)
-
-
-def side_of(value: Value | None) -> str:
-    if isinstance(value, bool):
-        return APPROVE if value else REJECT
-    return str(value or "")
-
-
-def value_of(side: str, question: Question) -> Value:
-    return side == APPROVE if question.kind == "approval" else side
-
-
-def taken(message: Spoken, question: Question) -> Stance:
-    return stance_of(message.text, question, assistant=message.role == ASSISTANT)
-
-
-def stance_of(text: str, question: Question, *, assistant: bool) -> Stance:
-    if question.kind == "approval":
-        return stance(text, assistant=assistant, sides=approval_sides, mentions=approval_mentions)
-    labels = question.labels
-    return stance(
-        text, assistant=assistant, sides=selection_sides(labels), mentions=selection_mentions(labels)
-    )
-
-
-def is_quiet(last: Sequence[Spoken], stances: Sequence[Stance], place: int, side: str) -> bool:
-    """Whether nobody took another side after it, and the person said nothing more than thanks, or the same again."""
-    after = zip(last[place + 1 :], stances[place + 1 :], strict=True)
-    return all(
-        one.side == side or (not one.side and (message.role == ASSISTANT or is_courtesy(message.text)))
-        for message, one in after
-    )
-
-
-def last_person(last: Sequence[Spoken], stances: Sequence[Stance]) -> Iterator[Stance]:
-    """What the person said last, if anything."""
-    said = [one for message, one in zip(last, stances, strict=False) if message.role != ASSISTANT]
-    yield from said[-1:]
-
-
-def read_decision(last: Sequence[Spoken], question: Question) -> Understood | None:
-    """A decision in plain words: the last one taken, if nothing said with it or after it speaks against it."""
-    stances = [taken(message, question) for message in last]
-    places = [place for place, one in enumerate(stances) if one.side]
-    if not places:
-        return None
-    place = places[-1]
-    side, by = stances[place].side, last[place].role
-    others = [*stances[place + 1 :], *(last_person(last[:place], stances) if by == ASSISTANT else ())]
-    quiet = is_quiet(last, stances, place, side)
-    weighed = [] if value_of(side, question) is False else [stances[place], *others]
-    opposed = (
-        not quiet or any(one.side not in ("", side) for one in others) or any(one.troubled for one in weighed)
-    )
-    if opposed or stances[place].mentions:
-        return None
-    both = {last[p].role == ASSISTANT for p in places if stances[p].side == side}
-    return Understood(value_of(side, question), source="words", sure=len(both) == 2)
-
-
-def read_last_words(last: Sequence[Spoken], question: Question) -> Understood | None:
-    """Free text is what the assistant said last; never surely, for nobody called that the answer."""
-    said = next((message.text for message in reversed(last) if message.role == ASSISTANT), "")
-    return Understood(read_value(question, said[:MOST_JSON]), source="words") if said.strip() else None
+def may_differ(said: Understood, spoken: Sequence[Spoken]) -> bool:
+    """Whether the person said something after it was proposed, or nobody knows which came first."""
+    last = last_word(spoken)
+    if last is None:
+        return False
+    if said.source == "json":
+        return last is spoken[-1]
+    return not (last.at and said.at) or last.at > said.at

@@ -176,14 +176,14 @@ def parse_entry(item: Field, names: Names) -> tuple[Person, ...]:
 def parse_terms(item: Field, names: Names, above: Terms) -> Terms:
     """The terms that stand here; what is not said is as it is above."""
     quorum, refusals, within = item.get("quorum"), item.get("refusals"), item.get("within")
-    defaults = item.get("defaults")
+    defaults, automatic = item.get("defaults"), item.get("automatic")
     return replace(
         above,
         source=place(item),
         who=parse_who(item.get("who"), names) if item.get("who") else above.who,
         requester_may_answer=flag(item, "requester_may_answer", otherwise=above.requester_may_answer),
         require_signed=flag(item, "require_signed", otherwise=above.require_signed),
-        automatic=flag(item, "automatic", otherwise=above.automatic),
+        automatic=automatic.boolean() if automatic else above.automatic,
         defaults=defaults.boolean() if defaults else above.defaults,
         quorum=quorum.integer(1, 100) if quorum else above.quorum,
         refusals=refusals.integer(1, 100) if refusals else above.refusals,

@@ -82,7 +82,13 @@ def outcome(gate: Gate, now: Circumstances) -> Iterator[str]:
             "never report it as anybody's decision.\n" + fenced("default", told)
         )
         return
-    yield f"{author(answer, now)} {VERDICTS[answer.verdict]}\n" + fenced("answer", told)
+    if not answer.confirmed:
+        yield (
+            "A session proposed this outcome, and no person confirmed it; the project's policy takes it for the answer. Never "
+            "report it as a person's decision.\n" + fenced("outcome", told)
+        )
+    else:
+        yield f"{author(answer, now)} {VERDICTS[answer.verdict]}\n" + fenced("answer", told)
     if answer.note:
         yield "With this note:\n" + fenced("note", answer.note)
     if talked := conversation(answer):
@@ -164,6 +170,8 @@ def trailers(gate: Gate) -> tuple[tuple[str, str], ...]:
         decided = f"{NOBODY} (no answer)"
     elif gate.answer.answer.verdict == "defaulted":
         decided = f"{NOBODY} (default)"
+    elif not gate.answer.answer.confirmed:
+        decided = f"{NOBODY} (automatic)"
     else:
         decided = one_line(gate.answer.answer.by, 200) or "unknown"
     return (("Gate", gate.id), ("Decided-by", decided))

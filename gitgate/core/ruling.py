@@ -14,7 +14,9 @@ from .model import Gate, Opened
 from .policy import Person, Policy, Rule, Terms
 from .values import dataclass
 
-SCRIPTS = frozenset(("signal", "python", "join --yes"))
+SCRIPTS = frozenset(("signal", "python"))
+# An agent proposed it, or a program made it up: nobody has looked.
+NOBODYS = frozenset(("join --yes", "automatic"))
 
 
 @dataclass(frozen=True)
@@ -159,6 +161,10 @@ def rule_on(policies: Sequence[Policy], case: Case, who: Who, said: Said) -> Rul
         why = against(policies, term, case, who, said)
         if why:
             return Ruling(False, term.name, why, term.source)
+    if said.via in NOBODYS:
+        leave = may_be_automatic(policies, case)
+        if not leave.allowed:
+            return leave
     if case.to and not any(named(policies, word, who) for word in case.to):
         return Ruling(False, "to", f"the question is for {', '.join(case.to)}")
     names = ", ".join(term.name for term in terms)
@@ -175,7 +181,7 @@ def against(policies: Sequence[Policy], term: Terms, case: Case, who: Who, said:
     requesting = "" if term.requester_may_answer else against_requester(policies, who, case)
     if requesting:
         return requesting
-    if not term.automatic and said.via in SCRIPTS:
+    if term.automatic is False and said.via in SCRIPTS | NOBODYS:
         return f"a script's answer ({said.via}) is not taken"
     if term.who is not None and not among(policies, term.who, who):
         listed = ", ".join(person.name for person in term.who[:8])
@@ -328,6 +334,19 @@ def named(policies: Sequence[Policy], word: str, who: Who) -> bool:
         if any(matches(person, who) for person in (*members, *called)):
             return True
     return False
+
+
+def may_be_automatic(policies: Sequence[Policy], case: Case) -> Ruling:
+    """Whether an answer counts that nobody has confirmed: where all the rules of a policy that decide say so in so many words."""
+    for policy in policies:
+        terms = deciding((policy,), case)
+        if terms and all(term.automatic for term in terms):
+            refused = next((t for t in deciding(policies, case) if t.automatic is False), None)
+            if refused is None:
+                return Ruling(
+                    True, ", ".join(term.name for term in terms), "it says `automatic: true`", policy.source
+                )
+    return Ruling(False, "automatic", "nobody has confirmed it, and no rule says `automatic: true`")
 
 
 def may_default(policies: Sequence[Policy], case: Case, *, otherwise: bool) -> Ruling:

@@ -15,6 +15,7 @@ from .words import SESSION_OUTCOMES
 
 OUTCOMES = SESSION_OUTCOMES
 SOURCES = ("command", "mcp", "file", "json", "words", "prompt", "person")
+PROPOSED = "proposed"
 GRACE, SAVE_EVERY = 60, 300
 MOST_TRANSCRIPT = 200_000  # bytes
 MOST_STATUS, MOST_WORDS = 64, 32 * 1024
@@ -52,7 +53,10 @@ class Talk:
 
 @dataclass(frozen=True)
 class Held:
-    """How one was held: how it ended, how many seconds it took, and where its outcome was read."""
+    """How one was held: how it ended, how many seconds it took, and where its outcome was read.
+
+    `confirmed` is false where nobody did. One that is only `proposed` says what (`value`), and by whose agent.
+    """
 
     outcome: str
     seconds: int
@@ -63,6 +67,8 @@ class Held:
     source: str = ""
     confirmed: bool = True
     transcript: str = ""
+    agent: str = ""
+    value: Plain = None
 
 
 def plain_talk(talk: Talk) -> dict[str, object]:
@@ -173,7 +179,7 @@ def plain_held(held: Held | None) -> dict[str, object] | None:
         return None
     said = {name: getattr(held, name) for name in held.__dataclass_fields__}
     said |= {name: said[name][:MOST_WORDS] for name in ("summary", "reason", "message")}
-    shown = {name: value for name, value in said.items() if value != ""}
+    shown = {name: value for name, value in said.items() if value not in ("", None)}
     if held.confirmed:
         del shown["confirmed"]
     return shown
@@ -182,16 +188,19 @@ def plain_held(held: Held | None) -> dict[str, object] | None:
 def parse_held(item: Field, endings: Sequence[str]) -> Held:
     """The field `session` of an event that ended a conversation in one of `endings`."""
     status, source, confirmed = item.get("status"), item.get("source"), item.get("confirmed")
+    outcome, value = item.need("outcome").one_of(endings), item.get("value")
     return Held(
-        outcome=item.need("outcome").one_of(endings),
+        outcome=outcome,
         seconds=item.need("seconds").integer(0, 10**9),
         status=parse_status(status) if status else "",
         summary=words(item, "summary", MOST_WORDS),
         reason=words(item, "reason", MOST_WORDS),
         message=words(item, "message", MOST_WORDS),
         source=source.one_of(SOURCES) if source else "",
-        confirmed=confirmed.boolean() if confirmed else True,
+        confirmed=confirmed.boolean() if confirmed else outcome != PROPOSED,
         transcript=words(item, "transcript", MOST_TRANSCRIPT),
+        agent=words(item, "agent"),
+        value=value.plain() if value else None,
     )
 
 

@@ -21,7 +21,10 @@ class Person:
 
 @dataclass(frozen=True)
 class Terms:
-    """What one rule asks for. `who`: None is anyone. A flag that is None leaves things as they are without a policy."""
+    """What one rule asks for. `who`: None is anyone. A flag that is None leaves things as they are without a policy.
+
+    `automatic`: scripts answer unless it is false; what nobody confirmed counts only where it is true.
+    """
 
     name: str = DEFAULT
     who: tuple[Person, ...] | None = None
@@ -31,7 +34,7 @@ class Terms:
     require_signed: bool = False
     within: int | None = None
     defaults: bool | None = None
-    automatic: bool = True
+    automatic: bool | None = None
     source: str = ""
 
 

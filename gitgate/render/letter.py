@@ -11,7 +11,7 @@ from ..core.marks import UNSIGNED, Mark
 from ..core.model import Answer, Counted, Gate, Opened, Question, Remark
 from ..core.text import indent, neutral, one_line, wrap
 from .paint import STATE_COLORS, paint
-from .shapes import event, resume, words_of
+from .shapes import event, proposal, resume, who_ended, words_of
 from .table import age, due
 from .ways import ways
 
@@ -41,6 +41,7 @@ def letter(
         section("The work so far", work(gate, stat), color=color),
         section("Attached", attached(gate), color=color),
         section("Remarks", remarks(gate, cells), color=color),
+        section("Proposed, and confirmed by nobody", proposed(gate, cells), color=color),
         answers(gate, signed or {}, cells, color=color),
         section("What came of it", outcome(gate), color=color),
         how(gate, color=color),
@@ -57,6 +58,7 @@ def opening(gate: Gate, now: float, cells: int, *, stat: str = "", color: bool =
         section("The conversation", conversation(gate, cells), color=color),
         section("The work so far", work(gate, stat), color=color),
         section("Attached", attached(gate), color=color),
+        section("Proposed, and confirmed by nobody", proposed(gate, cells), color=color),
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -176,11 +178,23 @@ def remarks(gate: Gate, cells: int) -> str:
     """What was asked back, all of it: the history has room for its beginning only."""
     lines = []
     for entry in gate.history:
-        if entry.name == "commented":
+        if entry.name == "commented" and getattr(entry.event, "session", None) is None:
             shape = event(entry)
             lines.append(wrap(neutral(str(shape.get("text", ""))), cells, "  "))
             lines.append(f"  — {one_line(str(shape['by'] or 'nobody'))}, {shape['at']}")
     return "\n".join(lines)
+
+
+def proposed(gate: Gate, cells: int) -> str:
+    """What a conversation came to as its agent has it, while the gate waits for a person."""
+    found = proposal(gate)
+    if found is None:
+        return ""
+    value = "no answer yet" if found["value"] is None else shown_plain(found["value"])
+    lines = [indent(neutral(shown(value)), "  ")]
+    names = ("status", "summary", "reason", "message")
+    lines += [wrap(f"{name}: {neutral(str(found[name]))}", cells, "  ") for name in names if found[name]]
+    return "\n".join([*lines, f"  — {one_line(str(found['agent']))}, {found['at']}"])
 
 
 def outcome(gate: Gate) -> str:
@@ -240,7 +254,10 @@ def answers(gate: Gate, signed: Mapping[str, Mark], cells: int, *, color: bool) 
 def ended(gate: Gate, closing: Remark, cells: int) -> str:
     lines = [f"  {gate.state}: {neutral(closing.text)}"]
     if closing.session is not None:
-        lines += [talked(closing.session, cells), f"  — {one_line(closing.by)}, {closing.at}"]
+        lines += [
+            talked(closing.session, cells),
+            f"  — {one_line(who_ended(closing) or 'nobody')}, {closing.at}",
+        ]
     return "\n".join(lines)
 
 
@@ -262,6 +279,7 @@ def said(gate: Gate, counted: Counted, signed: Mapping[str, Mark], cells: int) -
         if answer.by
         else "nobody: the declared default, when the deadline passed"
     )
+    who = who if answer.confirmed or not answer.by else f"nobody confirmed it; recorded for {who}"
     lines.append(f"  — {who}, {answer.at}, by {one_line(answer.via)}")
     return "\n".join(lines)
 

@@ -53,6 +53,7 @@ def gate(
         "claim": claim(given),
         "resume": resume(given),
         "closing": closing(given.closing, transcript=transcript) if given.closing else None,
+        "proposal": proposal(given),
         "key": opened.key,
         "attachments": list(opened.attachments),
         "pushed": pushed,
@@ -121,6 +122,25 @@ def held(given: Held | None, *, transcript: bool = True) -> Json | None:
     return held_shape(given, transcript=transcript)
 
 
+def proposal(gate: Gate) -> Json | None:
+    """What a conversation proposed and nobody has confirmed, while the gate waits. It approves nothing."""
+    from ..core.endings import proposal_of
+
+    said = proposal_of(gate)
+    if said is None or said.session is None:
+        return None
+    held = said.session
+    return {
+        "value": held.value,
+        "agent": held.agent,
+        "by": said.by or None,
+        "at": said.at,
+        **{name: getattr(held, name) for name in ("status", "summary", "reason", "message", "source")},
+        "approved": False,
+        "confirmed": False,
+    }
+
+
 def held_of(gate: Gate) -> Held | None:
     """How the conversation was held that came to this gate's end."""
     if gate.answer is not None:
@@ -130,7 +150,13 @@ def held_of(gate: Gate) -> Held | None:
 
 def closing(given: Remark, *, transcript: bool = True) -> Json:
     session = held(given.session, transcript=transcript)
-    return {"by": given.by, "at": given.at, "reason": given.text, "session": session}
+    return {"by": who_ended(given), "at": given.at, "reason": given.text, "session": session}
+
+
+def who_ended(given: Remark) -> str | None:
+    """Nobody, where a session's time was over: whoever had opened it did not end the gate."""
+    over = given.session is not None and given.session.outcome == "timeout"
+    return None if over else given.by
 
 
 def answer(counted: Counted, signed: Mapping[str, Mark], *, transcript: bool = True) -> Json:
@@ -139,6 +165,8 @@ def answer(counted: Counted, signed: Mapping[str, Mark], *, transcript: bool = T
     return {
         "values": dict(said.values),
         "verdict": said.verdict,
+        "approved": said.verdict == "approved" and said.confirmed,
+        "confirmed": said.confirmed,
         "note": said.note,
         "by": said.by or None,
         "via": said.via,
@@ -196,10 +224,11 @@ def history(entries: tuple[Entry, ...]) -> list[Json]:
 def event(entry: Entry) -> Json:
     given = entry.event
     asked = getattr(given, "asked", None)
+    by = who_ended(given) if isinstance(given, Remark) else getattr(given, "by", "")
     shape: Json = {
         "event": entry.name,
         "at": asked.at if asked else getattr(given, "at", ""),
-        "by": (asked.by or asked.agent) if asked else getattr(given, "by", "") or None,
+        "by": (asked.by or asked.agent) if asked else by or None,
         "commit": entry.commit,
     }
     words = getattr(given, "text", "") or getattr(given, "reason", "") or getattr(given, "note", "")
@@ -219,7 +248,9 @@ def words_of(event: Mapping[str, object]) -> str:
 
     seconds, summary = talked.get("seconds"), str(talked.get("summary") or "")
     lasted = format_duration(seconds) if isinstance(seconds, int) else "?"
-    told = f"{text} ({talked.get('outcome')} after {lasted})".strip()
+    said_so = talked.get("confirmed", True) or talked.get("outcome") == "proposed"
+    doubt = "" if said_so else ", nobody confirmed it"
+    told = f"{text} ({talked.get('outcome')} after {lasted}{doubt})".strip()
     return f"{told} · {summary}" if summary and summary != text else told
 
 

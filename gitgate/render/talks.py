@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 
 from ..core.model import Question
-from ..core.talks import Held, Talk
+from ..core.talks import PROPOSED, Held, Talk
 from ..core.text import indent, neutral, one_line, wrap
 from ..core.times import format_duration
 
@@ -41,7 +41,8 @@ def talk_shape(talk: Talk | None) -> Json:
 def held_shape(held: Held | None, *, transcript: bool = True) -> Json | None:
     if held is None:
         return None
-    shape: Json = {name: getattr(held, name) for name in held.__dataclass_fields__}
+    hidden = () if held.outcome == PROPOSED else ("agent", "value")
+    shape: Json = {name: getattr(held, name) for name in held.__dataclass_fields__ if name not in hidden}
     if not transcript:
         del shape["transcript"]
     return {**shape, "source": held.source or None}
@@ -97,7 +98,7 @@ def held_line(held: Held) -> str:
         took if held.outcome == "completed" else f"{held.outcome}, {took}",
         one_line(held.status, 64),
         f"read {how}" if how else "",
-        "" if held.confirmed else "taken as it was, nobody confirmed it",
+        "" if held.confirmed else "nobody confirmed it",
         "transcript kept: --json" if held.transcript else "",
     ]
     return " · ".join(word for word in words if word)

@@ -14,7 +14,8 @@ from ..errors import Usage
 IMPOSSIBLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 STATUS = {"awaiting": "pending", "withdrawn": "cancelled", "stopped": "cancelled", "expired": "timeout"}
 WORK = ("branch", "base", "commit", "dirty", "files", "insertions", "deletions")
-ANSWER = ("verdict", "by", "via", "at", "signed", "commit")
+ANSWER = ("verdict", "approved", "confirmed", "by", "via", "at", "signed", "commit")
+PROPOSAL = ("approved", "agent", "at", "status", "source", "summary")
 HELD = ("status", "summary", "reason", "message")
 OUTCOME = {"answered": "completed"}
 
@@ -112,6 +113,8 @@ def circumstances(shape: Mapping[str, object]) -> Iterator[str]:
     yield f"<work{attributes(**{name: work.get(name) for name in WORK})}/>"
     if said:
         yield element("answer", said.get("note") or "", **{name: said.get(name) for name in ANSWER})
+    if proposed := mapping(shape.get("proposal")):
+        yield element("proposal", proposed.get("value"), **{name: proposed.get(name) for name in PROPOSAL})
     if closing := mapping(shape.get("closing")):
         yield element("closing", closing.get("reason"), by=closing.get("by"), at=closing.get("at"))
     for event in listed(shape.get("history")):

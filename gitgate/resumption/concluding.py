@@ -1,45 +1,63 @@
-"""Resumption: what a conversation came to, read when the person has left it. Read, not decided: that is the person's part."""
+"""Resumption: what a conversation came to, found out when the person has left it. It is a proposal: to decide is the person's part."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..agents.claude_files import TRANSCRIPT
 from ..core import dialogue
+from ..core.field import field_of
 from ..core.needs import read_need
 from ..core.secrets import redact, secret_values
-from ..core.talks import Held, kept
+from ..core.talks import PROPOSED, Held, kept
 from ..errors import GateError
 from ..service import agency, channel
 from ..service.desk import Desk
-from ..service.needing import MOST_BYTES, MOST_SIGNALS
 from .joining import Conversation
-from .meeting import folder_of, talk_of
+from .meeting import digest, folder_of, signal_files, talk_of
 
 if TYPE_CHECKING:
-    from ..core.outcomes import Spoken, Understood
+    from ..core.dialogue import Spoken
+    from ..core.outcomes import Understood
+
+# An object in the agent's last message may repeat an older one, or be an example: only a person takes it for the answer.
+UNMISTAKEN = frozenset(("command", "mcp", "file"))
 
 
-def understand(desk: Desk, talk: Conversation, since: float) -> Understood | None:
-    """What the session said was decided, else what its last words say; None where neither is plain.
+@dataclass(frozen=True)
+class Heard:
+    """What the session proposes, if anything, beside what the person said last, and whether the two may differ."""
+
+    said: Understood | None = None
+    last: str = ""
+    differs: bool = False
+
+    @property
+    def plain(self) -> bool:
+        """Whether it was said by a tool, a command or a file, and the person said nothing after that."""
+        said = self.said
+        return said is not None and said.value is not None and said.source in UNMISTAKEN and not self.differs
+
+
+def understand(desk: Desk, talk: Conversation, since: float) -> Heard:
+    """What the session said was decided, else the object that ends its last message.
 
     BadAnswer where it left an outcome that does not answer the question.
     """
-    if talk.question is None:
-        return None
-    said = channel.heard(folder_of(desk, talk.gate) / channel.SAID, talk.question)
-    said = said or signal_in(desk, talk, since)
-    if said is not None:
-        return said
-    from ..core.outcomes import read
+    from ..core.outcomes import ended, last_word, may_differ
 
-    said = read(conversation(desk, talk), talk.question)
-    # The last words of an agent that asked a plain question are no answer to it.
-    loose = said is not None and said.source == "words" and talk.question.kind == "text"
-    return None if loose and talk.question.type != "session" else said
+    spoken = conversation(desk, talk)
+    word = last_word(spoken)
+    last = word.text if word is not None else ""
+    if talk.question is None:
+        return Heard(last=last)
+    said = channel.heard(folder_of(desk, talk.gate) / channel.SAID, talk.question)
+    said = said or signal_in(desk, talk, since) or ended(spoken, talk.question)
+    return Heard(said, last, said is not None and may_differ(said, spoken))
 
 
 def conversation(desk: Desk, talk: Conversation) -> list[Spoken]:
@@ -51,21 +69,24 @@ def conversation(desk: Desk, talk: Conversation) -> list[Spoken]:
 
 
 def signal_in(desk: Desk, talk: Conversation, since: float) -> Understood | None:
-    """The newest signal file that was written meanwhile, unless it says that a person is still needed."""
-    folder = talk.place.directory / desk.settings.text("signals")
+    """The newest signal file that was written meanwhile, unless it says that a person is still needed.
+
+    One that says what some file said when the session was opened is an old word, whatever its date and its name.
+    """
     found: list[tuple[float, Mapping[str, object]]] = []
-    for place in sorted(folder.glob("*.json"))[:MOST_SIGNALS]:
+    for place in signal_files(desk, talk.place.directory):
         with contextlib.suppress(OSError, ValueError, RecursionError):
-            at = place.stat().st_mtime
-            if at < since or place.is_symlink() or place.stat().st_size > MOST_BYTES:
+            at, data = place.stat().st_mtime, place.read_bytes()
+            if at < since or digest(data) in talk.signals:
                 continue
-            value = json.loads(place.read_text(encoding="utf-8-sig"))
+            value = json.loads(data.decode("utf-8-sig"))
             if isinstance(value, dict) and "status" in value and read_need(value) is None:
                 found.append((at, value))
     if not found or talk.question is None:
         return None
     with contextlib.suppress(GateError):
-        return channel.meaning(max(found, key=lambda each: each[0])[1], talk.question, "file")
+        at, value = max(found, key=lambda each: each[0])
+        return replace(channel.meaning(value, talk.question, "file"), at=at)
     return None
 
 
@@ -93,6 +114,13 @@ def held(
         confirmed=confirmed,
         transcript=transcript(desk, talk) if talk_of(talk.gate).transcript else "",
     )
+
+
+def proposed(desk: Desk, talk: Conversation, seconds: int, said: Understood) -> Held:
+    """What is kept of an outcome that nobody has confirmed: all of it, and whose it is, but not what was said."""
+    whole = held(desk, talk, PROPOSED, seconds, said, confirmed=False)
+    value = field_of(said.value, "the outcome").plain()
+    return replace(whole, transcript="", agent=talk.saved.agent, value=value)
 
 
 def transcript(desk: Desk, talk: Conversation) -> str:

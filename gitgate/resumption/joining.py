@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 class Conversation:
     """A conversation and where it is opened. `own`: it is the agent's that asked, which goes on with it when it is resumed.
 
-    `before` are the ids of what was said in it earlier, `spent` the seconds that it had lasted, `question` the one that it is
+    `before` are the ids of what was said in it earlier, `signals` digests of what signal files said then, `spent` the seconds that it had lasted, `question` the one that it is
     to decide, where there is just one.
     """
 
@@ -51,6 +51,7 @@ class Conversation:
     new: bool = False
     question: Question | None = None
     before: frozenset[str] = frozenset()
+    signals: frozenset[str] = frozenset()
     spent: int = 0
 
     @property

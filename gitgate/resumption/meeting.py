@@ -14,6 +14,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 
 from ..agents.agent import Meeting, Start
@@ -28,6 +29,7 @@ from ..errors import Conflict, Failure, GateError
 from ..service import agency, bylaws, channel, presence, sessions
 from ..service.bylaws import InForce
 from ..service.desk import Desk
+from ..service.needing import MOST_BYTES, MOST_SIGNALS
 from ..service.reading import find_gate
 from . import joining, place
 from .joining import Conversation
@@ -194,6 +196,7 @@ def opened(
             new=bool(chosen.id),
             question=question,
             before=said_before(desk, chosen, cwd),
+            signals=signalled_before(desk, found.directory),
             spent=chosen.spent,
         )
 
@@ -208,6 +211,29 @@ def said_before(desk: Desk, chosen: Chosen, cwd: Path) -> frozenset[str]:
         now = agency.adapter(ref.agent).collect(ref, desk.settings.env)
         known |= dialogue.known(now.files.get(TRANSCRIPT, b""))
     return known
+
+
+def signalled_before(desk: Desk, directory: Path) -> frozenset[str]:
+    """Nor is what signal files say already: whoever asked may have written one."""
+    known = set[str]()
+    for file in signal_files(desk, directory):
+        with contextlib.suppress(OSError):
+            known.add(digest(file.read_bytes()))
+    return frozenset(known)
+
+
+def signal_files(desk: Desk, directory: Path) -> list[Path]:
+    """Those of a session's directory that are plain files and not too large to be signals."""
+    found = []
+    for file in sorted((directory / desk.settings.text("signals")).glob("*.json"))[:MOST_SIGNALS]:
+        with contextlib.suppress(OSError):
+            if not file.is_symlink() and file.stat().st_size <= MOST_BYTES:
+                found.append(file)
+    return found
+
+
+def digest(data: bytes) -> str:
+    return sha256(data).hexdigest()
 
 
 def request(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from ..core import codec
 from ..core.model import Question
 from ..core.opening import parse_question, plain_question
+from ..core.values import replace
 from ..errors import BadAnswer, GateError, NotAllowed
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def heard(place: Path, question: Question) -> Understood | None:
     try:
         if place.is_symlink() or place.stat().st_size > MOST_BYTES:
             raise BadAnswer(f"the outcome that the session left is no file of at most {MOST_BYTES:,} bytes")
-        data = place.read_bytes()
+        data, at = place.read_bytes(), place.stat().st_mtime
     except FileNotFoundError:
         return None
     except OSError as unreadable:
@@ -93,7 +94,8 @@ def heard(place: Path, question: Question) -> Understood | None:
     if not isinstance(said, dict):
         raise BadAnswer("the outcome that the session left is not a JSON object")
     try:
-        return meaning(said, question, str(said["source"]) if said.get("source") in OURS else "file")
+        found = meaning(said, question, str(said["source"]) if said.get("source") in OURS else "file")
+        return replace(found, at=at)
     except GateError as unfit:
         raise BadAnswer(f"the outcome that the session left does not fit: {unfit.message}") from unfit
 

@@ -107,7 +107,10 @@ def check_heard(desk: Desk, gate: Gate) -> None:
 def check_told(desk: Desk, gate: Gate) -> None:
     """Whether what a gate's asker would be told is something that the policy accepts: else nobody acts on it."""
     book = load_book(desk)
-    if not book.policies or gate.answer is None:
+    if gate.answer is None:
+        return
+    if not book.policies:
+        refuse_unconfirmed(gate, gate.answer.answer.via)
         return
     check_agent(book, gate)
     if gate.defaulted:
@@ -157,12 +160,27 @@ def alike(gate: Gate) -> list[Counted]:
     ]
 
 
+def may_be_automatic(desk: Desk, gate: Gate) -> Ruling:
+    """Whether an answer counts here that nobody has confirmed."""
+    book = load_book(desk)
+    return ruling.may_be_automatic(book.policies, case(desk, book, gate))
+
+
 def default_ruling(desk: Desk, book: Book, gate: Gate) -> Ruling:
     plain = all(question.kind != "approval" for question in gate.opened.questions)
     otherwise = plain or desk.settings.flag("approvalDefaults")
     if not book.policies:
         return Ruling(otherwise, "setting", "an approval needs the permission of gitgate.approvalDefaults")
     return ruling.may_default(book.policies, case(desk, book, gate), otherwise=otherwise)
+
+
+def refuse_unconfirmed(gate: Gate, via: str) -> None:
+    """Where nobody made rules, nobody said that an answer counts which no person gave."""
+    if via in ruling.NOBODYS:
+        raise NotAllowed(
+            f"gate {gate.id}: nobody has confirmed its answer ({via})",
+            hint=f"git gate respond {gate.id[:6]} --amend",
+        )
 
 
 def check_agent(book: Book, gate: Gate) -> None:
@@ -208,6 +226,7 @@ def permit(desk: Desk, gate: Gate, who: Who, said: Said, *, sign: bool | None) -
     wanted = desk.settings.flag("sign") if sign is None else sign
     book = load_book(desk)
     if not book.policies:
+        refuse_unconfirmed(gate, said.via)
         return Permit(wanted)
     facts = case(desk, book, gate)
     needed = any(term.require_signed for term in ruling.deciding(book.policies, facts))

@@ -28,6 +28,12 @@ def comment(desk: Desk, gate: Gate, text: str, *, push: bool | None = None) -> P
     return publish(desk, record(desk, gate, lambda _now: ("commented", event), who=signer(desk)), push=push)
 
 
+def propose(desk: Desk, gate: Gate, text: str, session: Held, *, push: bool | None = None) -> Published:
+    """Keep what a conversation proposed, for whoever decides: a remark, and nobody's answer."""
+    event = Remark(at=desk.now, by=desk.person(), text=text, via="join --yes", session=session)
+    return publish(desk, record(desk, gate, lambda _now: ("commented", event), who=signer(desk)), push=push)
+
+
 def stop(
     desk: Desk, gate: Gate, reason: str, *, push: bool | None = None, session: Held | None = None
 ) -> Published:

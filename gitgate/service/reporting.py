@@ -175,7 +175,9 @@ def events_of(gate: Gate) -> list[Json]:
             shape["work"] = given.work.commit
         elif isinstance(given, Answer):
             shape["text"] = printed(gate.opened.questions, given)
+            yes = given.verdict == "approved" and given.confirmed
             shape.update(verdict=given.verdict, via=given.via, seen=given.seen)
+            shape.update(approved=yes, confirmed=given.confirmed)
         elif isinstance(given, Claim):
             shape["text"] = f"attempt {given.attempt} by {given.runner} on {given.host}"
         found.append(shape)

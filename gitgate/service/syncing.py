@@ -17,6 +17,7 @@ from .desk import Desk
 from .publishing import no_remote, remote_of
 
 MANY = 500
+GLANCE = 10  # seconds that a person waits who only wants to see one gate
 OVERTAKEN = "it was changed there just now; sync again"
 
 
@@ -117,6 +118,15 @@ def look_for_news(desk: Desk, known: Freshness, within: float) -> Freshness:
 def bring_home(desk: Desk, remote: str) -> Synced:
     """Fetch into the tracking namespace, then merge each gate that differs into the local one."""
     return listen(desk, remote)[0]
+
+
+def news(desk: Desk, within: float = GLANCE) -> str:
+    """Hear once, in a bounded time, what others have done; empty, or why that could not be heard. For who reads on either way."""
+    known = freshness(desk)
+    if known is None:
+        return ""
+    looked = look_for_news(desk, known, min(within, desk.settings.seconds("networkTimeout") or within))
+    return f"{known.remote} could not be asked: {looked.trouble}" if looked.trouble else ""
 
 
 def listen(desk: Desk, remote: str, *, within: float | None = None) -> tuple[Synced, Sides]:

@@ -103,7 +103,7 @@ def test_a_value_that_does_not_fit_is_refused_at_once(desk: Meeting, pty_cli: Pt
     terminal.line("outcome Postgres")
     terminal.expect("[0]")
     terminal.line("leave")
-    terminal.expect("understood (the session said so): Postgres")
+    terminal.expect("claude proposes, by `git gate outcome`: Postgres")
     terminal.line("y")
     terminal.finish(code=0)
     assert desk.answer(gate)["values"] == {"answer": "Postgres"}
@@ -129,20 +129,16 @@ def test_a_structured_outcome_fits_its_schema(desk: Meeting, pty_cli: Pty, tmp_p
 
 
 @pytest.mark.parametrize(
-    "words", ["I can't approve this.", "Shall I write APPROVED?", "They said: do not proceed.", "Hm."]
+    "words", ["I can't approve this.", "Decision: APPROVED", "You approved it an hour ago. APPROVED", "Hm."]
 )
-def test_an_unclear_end_is_asked_about(desk: Meeting, pty_cli: Pty, words: str) -> None:
-    """Words that approve nothing never show up as an approval; the person is asked, and their answer is theirs."""
+def test_words_propose_nothing_and_the_person_is_asked(desk: Meeting, pty_cli: Pty, words: str) -> None:
+    """Whatever is said in words, the person is asked for the answer, and it is theirs."""
     gate = desk.talk("Shall we migrate?", "--outcome", "approval")
     terminal = pty_cli("join", gate)
     begin(terminal, f"reply {words}")
     terminal.line("leave")
-    shown = terminal.expect("the session is over")
-    terminal.expect("[y/")
-    assert ": approved" not in shown
-    if "is that your answer" in terminal.text:
-        terminal.line("e")
-        terminal.expect("[y/n]")
+    terminal.expect("the session is over")
+    assert "is that your answer" not in terminal.expect("[y/n]")
     terminal.line("n not before Friday")
     terminal.finish(code=0)
     assert desk.answer(gate)["verdict"] == "rejected"
@@ -224,22 +220,6 @@ def test_it_can_be_cancelled(desk: Meeting, pty_cli: Pty) -> None:
     assert (held["outcome"], held["reason"]) == ("cancelled", "we do it differently")
     assert desk.show(gate)["state"] == "stopped"
     desk.cli("check", gate, code=9)
-
-
-def test_yes_takes_only_what_is_beyond_doubt(desk: Meeting, pty_cli: Pty) -> None:
-    """For scripts: a plain outcome is taken unseen, and recorded as that; without one the gate waits, exit 8."""
-    gate = desk.talk("Shall we migrate?", "--outcome", "approval")
-    terminal = pty_cli("join", gate, "--yes")
-    begin(terminal, "reply Looks fine, I would say.")
-    terminal.line("leave")
-    assert "--yes takes nothing less" in terminal.finish(code=8)
-    assert desk.show(gate)["state"] == "awaiting"
-    again = pty_cli("join", gate, "--yes")
-    begin(again, "outcome approve", earlier=2)
-    again.line("leave")
-    again.finish(code=0)
-    assert desk.answer(gate)["verdict"] == "approved"
-    assert (desk.held(gate)["confirmed"], desk.answer(gate)["via"]) == (False, "join --yes")
 
 
 def test_time_runs_out(desk: Meeting, pty_cli: Pty) -> None:
@@ -391,8 +371,6 @@ def test_the_transcript_is_recorded_where_it_was_asked_for(desk: Meeting, pty_cl
     secret = "ghp_" + "a1B2" * 9
     begin(terminal, f"say my token is {secret}", "reply I did not look.")
     terminal.line("leave")
-    terminal.expect("[y/e/n/c]: ")
-    terminal.line("e")
     terminal.expect("your answer (")
     terminal.line("later")
     terminal.finish(code=0)

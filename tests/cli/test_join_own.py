@@ -236,19 +236,3 @@ def test_the_policy_has_its_say(desk: Meeting, pty_cli: Pty, signal: str) -> Non
     terminal.line("y")
     terminal.finish(code=4)
     assert desk.show(gate)["state"] == "awaiting"
-
-
-def test_a_policy_without_scripts_wants_it_confirmed(desk: Meeting, pty_cli: Pty) -> None:
-    """`automatic: false` takes nothing that nobody looked at, however plain."""
-    desk.repo.commit("policy", **{".gitgate.yml": "policy:\n  automatic: false\n"})
-    gate = desk.talk("Shall we?", "--outcome", "approval")
-    terminal = pty_cli("join", gate, "--yes")
-    begin(terminal, "outcome approve")
-    terminal.line("leave")
-    assert "a script's answer (join --yes)" in terminal.finish(code=4)
-    again = pty_cli("join", gate)
-    begin(again, "outcome approve", earlier=1)
-    again.line("leave")
-    again.expect("is that your answer?")
-    again.line("y")
-    again.finish(code=0)

@@ -104,14 +104,17 @@ def test_an_answered_letter_says_how_it_was_decided(cli: Command, repo: Clone, s
 
 
 def test_a_letter_of_a_session_that_came_to_nothing(cli: Command, repo: Clone, session: str) -> None:
-    """That it was a timeout, after how long, and whose; not that anybody decided."""
+    """That it was a timeout, and after how long; nobody decided, and nobody ended it."""
     decide(repo, session, TIMES)
     said = cli.quick("show", session, code=0).out
     for words in (
         "stopped: the time for the conversation was up", "timeout, conversation of 31m5s",
-        "summary: We read half of it.", "— Ada Lovelace", "(timeout after 31m5s)",
+        "summary: We read half of it.", "— nobody", "(timeout after 31m5s)",
     ):  # fmt: skip
         assert words in said
+    assert cli.quick("show", session, "--json", code=0).json["closing"]["by"] is None
+    assert "by Ada" not in cli.quick("check", session, code=9).err
+    assert "by Ada" not in repo.git("log", "-1", "--format=%s", f"refs/hitl/open/{session}")
     assert "approved" not in said.split("How it ended")[1]
     assert "timeout after 31m5s" in cli.quick("log", session, code=0).out
     assert "talked: timeout" in cli.quick("status", session, code=0).out

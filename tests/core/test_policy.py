@@ -212,6 +212,33 @@ def test_time_scripts_and_numbers() -> None:
     assert needed([], case()) == (1, 1)
 
 
+@pytest.mark.parametrize(
+    ("rules", "answer"),
+    [
+        ((), "no: automatic"),
+        (("name: a",), "no: automatic"),
+        (("name: a, automatic: true",), "yes: a"),
+        (("name: a, automatic: false",), "no: a"),
+        (('name: a, paths: ["db/**"], automatic: true', "name: b"), "no: automatic"),
+        (('name: a, paths: ["db/**"], automatic: true', "name: b, automatic: true"), "yes: a, b"),
+        (('name: a, paths: ["db/**"], automatic: true', "name: b, automatic: false"), "no: b"),
+    ],
+)
+@pytest.mark.parametrize("via", ["join --yes", "automatic"])
+def test_what_nobody_confirmed_counts_where_every_rule_says_so(
+    rules: tuple[str, ...], answer: str, via: str
+) -> None:
+    """In so many words, for each path that the work touches; a rule that says nothing of it is not enough."""
+    book = with_rules(*rules)[:1] if rules else []
+    assert allows(book, ADA, Said(NOW.at, via), paths=("db/a.sql", "x.py")) == answer
+
+
+def test_a_script_answers_unless_it_is_kept_out() -> None:
+    """`signal` and Python need no leave of their own."""
+    for via in ("signal", "python", "cli", "join"):
+        assert allows(with_rules("name: a")[:1], ADA, Said(NOW.at, via)) == "yes: a"
+
+
 def test_whom_a_question_is_for() -> None:
     """It may only tighten: among those who may, only those that it names."""
     book = with_rules("name: a, who: owners")

@@ -65,7 +65,8 @@ def test_what_is_said_is_what_is_heard(
     assert calls(place, value=value, summary="So it is.")[0]
     heard = channel.heard(place, question)
     assert heard is not None
-    assert (heard.value, heard.source, heard.sure) == (means, "mcp", True)
+    assert (heard.value, heard.source) == (means, "mcp")
+    assert heard.at == place.stat().st_mtime
     assert place.stat().st_mode & 0o077 == 0
 
 

@@ -14,6 +14,7 @@ from ...core.ids import is_id
 from ...core.model import Answer, Gate, Question
 from ...core.readers import OID
 from ...core.text import one_line
+from ...render.shapes import who_ended
 from .examples import examples
 from .talking import join_words, talked
 from .whose import Whose, in_words
@@ -104,6 +105,8 @@ def heading(gate: Gate) -> str:
         words = "⌛ Nobody answered in time; the declared default applies"
     elif gate.answer is not None and gate.answer.answer.verdict == "rejected":
         words = words.replace("✅ Answered", "❌ Rejected").replace("Answered", "Rejected")
+    elif gate.answer is not None and not gate.answer.answer.confirmed:
+        words = words.replace("Answered", "Answered, and confirmed by nobody")
     elif gate.answer is not None and gate.answer.answer.verdict == "approved":
         words = words.replace("Answered", "Approved")
     return f"### {words}: {span(gate.opened.title, 100)}"
@@ -139,7 +142,7 @@ def outcome(view: View, most: int) -> list[str]:
     gate = view.gate
     said = [answer_words(view, gate.answer.answer, most)] if gate.answer is not None else []
     if gate.closing is not None:
-        by = gate.closing.by.partition(" <")[0]
+        by = (who_ended(gate.closing) or "").partition(" <")[0]
         said.append((f"By {span(by, 60)}:\n\n" if by else "") + block(gate.closing.text, min(most, 4000)))
         said += talked(gate.closing.session, most)
     if gate.outcome is not None and gate.state in ("resumed", "failed"):
