@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 @click.option("--new", "new", is_flag=True, help="A new session, whatever conversation there is.")
 @click.option("--agent", metavar="NAME", help="The agent of a new session; else gitgate.joinAgent.")
 @click.option("--editor", is_flag=True, help="First open the editor on the worktree.")
-@click.option("--yes", is_flag=True, help="Take an outcome that is beyond doubt without asking; else exit 8.")
+@click.option(
+    "--yes",
+    is_flag=True,
+    help="Ask nothing: the outcome is kept as a proposal (exit 8), unless the policy says `automatic: true`.",
+)
 @click.option("--yes-mcp", is_flag=True, help="Start the MCP servers that the gate names without asking.")
 @click.option("--session-timeout", metavar="30m", help="How long the session may last.")
 @click.option("--note", default="", help="A word to go with the answer.")
@@ -39,7 +43,7 @@ def join_command(screen: Screen, gate_id: str | None, next_: bool, **flags: Any)
 
     It opens where the agent stopped: in the directory that it left, or in a worktree of its partial work. A gate without a
     session gets a new one, in a worktree of its own, with the question first. While you talk the gate waits. When you leave
-    the session you are shown what was understood and confirm it, or are asked for the answer; an empty line or Ctrl-D leaves
+    the session you are shown what it proposes and confirm it, or are asked for the answer; an empty line or Ctrl-D leaves
     the gate waiting (exit 8), and joining again goes on from there. A gate that is ended there, or whose session ran out of
     time, is closed (exit 9).
     """

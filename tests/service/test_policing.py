@@ -10,15 +10,17 @@ import pytest
 
 import gitgate
 from deciding import DB, GO, TEXT, approve, asked, gate_of, say
+from gitgate.core.answers import Given
 from gitgate.core.model import Answer, Gate, Option, Question, Work
 from gitgate.errors import BrokenPolicy, NotAllowed
 from gitgate.service import agency, remarks
-from gitgate.service.answering import Manner
+from gitgate.service.answering import Manner, respond
 from gitgate.service.asking import Wishes
 from gitgate.service.auditing import audit
 from gitgate.service.claiming import claim
 from gitgate.service.policing import check_told
 from gitgate.service.reading import find_gate
+from gitgate.service.recording import record
 from gitgate.service.waiting import Patience, wait
 from gitgate.store.records import Signature
 from gitgate.store.refs import OPEN
@@ -371,6 +373,30 @@ def test_a_script_may_be_kept_out(ann: Seat, ruled: Callable[[str], None]) -> No
     assert said.code == 4
     assert "a script's answer" in said.err
     assert approve(ann, gate).gate.state == "answered"
+
+
+@pytest.mark.parametrize("via", ["join --yes", "automatic"])
+def test_what_nobody_confirmed_is_no_answer(ann: Seat, ruled: Callable[[str], None], via: str) -> None:
+    """Refused when it is given, and acted on by nobody where it was recorded all the same; a person may put theirs in its place."""
+    gate = gate_of(ann, GO)
+    with pytest.raises(NotAllowed, match="nobody has confirmed"):
+        respond(ann.desk, gate, Given(approve=True), Manner(via=via))
+    forged = answer_of(gate, via)
+    recorded = record(ann.desk, gate, lambda _now: ("answered", forged), who=ann.desk.person())
+    with pytest.raises(NotAllowed, match="nobody has confirmed"):
+        check_told(ann.desk, recorded)
+    ruled("policy: {who: anyone}\n")
+    with pytest.raises(NotAllowed, match="automatic: true"):
+        check_told(ann.desk, recorded)
+    done = respond(ann.desk, recorded, Given(approve=True), Manner(amend=True))
+    check_told(ann.desk, done.gate)
+    other = gate_of(ann, GO)
+    ruled("policy: {automatic: true}\n")
+    assert respond(ann.desk, other, Given(approve=True), Manner(via=via)).gate.state == "answered"
+
+
+def answer_of(gate: Gate, via: str) -> Answer:
+    return Answer(gate.id, {"answer": True}, "approved", "2030-01-01T00:00:00Z", gate.tip, ADA, via)
 
 
 def explained(cwd: Path, *args: str, code: int = 0) -> str:
