@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from xml.dom import minidom
@@ -10,6 +11,7 @@ from xml.dom import minidom
 import pytest
 
 import gitgate
+from gitgate.agents.claude_files import project_folder
 from talking import Meeting, meet
 from testbed.command import Command
 from testbed.repositories import Clone
@@ -45,6 +47,21 @@ def begin(terminal: Terminal, *lines: str) -> Terminal:
 def left(terminal: Terminal, code: int) -> str:
     terminal.line("leave")
     return terminal.finish(code=code)
+
+
+def own_session(desk: Meeting) -> str:
+    """A gate of an agent whose conversation is opened where it was."""
+    session = "0b9c4f0e-0000-4000-8000-000000000000"
+    place = project_folder(os.environ, desk.repo.path)
+    place.mkdir(parents=True)
+    said = {
+        "type": "user",
+        "uuid": "u1",
+        "parentUuid": None,
+        "message": {"role": "user", "content": "Go on."},
+    }
+    (place / f"{session}.jsonl").write_text(json.dumps(said) + "\n", encoding="utf-8")
+    return desk.ask("Deploy?", "--type", "approval", "--agent", "claude", "--session", session)
 
 
 def waits(desk: Meeting, gate: str) -> bool:
@@ -125,22 +142,19 @@ def test_where_nothing_was_said_after_it_enter_is_not_yet(desk: Meeting, pty_cli
 
 
 @pytest.mark.parametrize("how", ["as it was", "touched", "another name", "dated ahead"])
-def test_a_signal_from_before_the_session_is_no_outcome_of_it(
-    desk: Meeting, pty_cli: Pty, gate: str, how: str
-) -> None:
+def test_a_signal_from_before_the_session_is_no_outcome_of_it(desk: Meeting, pty_cli: Pty, how: str) -> None:
     """Whoever asked had left an APPROVED: it proposes nothing, also where it is written again or has another date."""
-    desk.repo.write(".agents/signals/coder.json", YES)
-    gate = desk.talk("Shall we deploy?", "--outcome", "approval")
     desk.repo.commit("policy", **{".gitgate.yml": AUTOMATIC})
+    desk.repo.write(".agents/signals/coder.json", YES)
+    gate = own_session(desk)
     terminal = begin(pty_cli("join", gate, "--yes"))
-    place = Path(desk.runs[0]["cwd"]) / ".agents" / "signals"
+    place = desk.repo.path / ".agents" / "signals"
+    assert Path(desk.runs[0]["cwd"]) == desk.repo.path.resolve()
     if how == "touched":
         (place / "coder.json").write_text(YES)
     elif how == "another name":
         (place / "other.json").write_text(YES)
     elif how == "dated ahead":
-        import os
-
         os.utime(place / "coder.json", (4e9, 4e9))
     assert (place / "coder.json").exists()
     assert "proposed no outcome" in left(terminal, 8)
