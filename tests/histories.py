@@ -117,7 +117,10 @@ class History:
         """Record again, on top of this, what was said elsewhere, after what `chain` has; as the store does it."""
         name = documents.BY_FOLDER[entry.path.partition("/")[0]].name
         saw = tuple(known.commit for known in chain)
-        again = Entry(oid(self.numbers()), name, entry.event, (self.tip, original(entry)), entry.path, saw)
+        fork = next(iter((chain[0] if chain else entry).parents), "")
+        again = Entry(
+            oid(self.numbers()), name, entry.event, (self.tip, original(entry)), entry.path, saw, fork
+        )
         self.gate = apply(self.gate, again)
         return self.gate
 

@@ -73,6 +73,8 @@ def sync_command(screen: Screen, remote: str | None) -> int:
         screen.warn(f"{gate}: {reason}")
     for words in done.lost:
         screen.warn(f"somebody was first; without effect: {words}")
+    for words in done.late:
+        screen.warn(f"kept, and without effect: {words}")
     parts = {"new": done.new, "updated": done.updated, "pushed": done.pushed, "archived": done.archived}
     words = " · ".join(f"{len(found)} {name}" for name, found in parts.items() if found)
     screen.say(f"{done.remote}: {words or 'nothing new'}")

@@ -60,6 +60,8 @@ def apply(gate: Gate, entry: Entry) -> Gate:
     check_silence(gate, entry, name)
     moved = replace(gate, tip=entry.commit, state=after, history=(*gate.history, replace(entry, name=name)))
     event = entry.event
+    if name == "repeated" or (name == "late" and not isinstance(event, Answer)):
+        return moved
     if isinstance(event, Answer):
         return with_answer(moved, entry, event, name)
     if isinstance(event, Edit):
@@ -69,19 +71,19 @@ def apply(gate: Gate, entry: Entry) -> Gate:
     if isinstance(event, Outcome):
         return with_outcome(gate, moved, event)
     if isinstance(event, Remark):
-        return (
-            moved
-            if name in ("commented", "late")
-            else replace(moved, closing=event, expired=name == "expired")
-        )
+        return moved if name == "commented" else replace(moved, closing=event, expired=name == "expired")
     raise BrokenRecord(f"gate {gate.id}: {entry.name} cannot follow an opened gate")
 
 
 def effective(gate: Gate, entry: Entry) -> str:
     """What the event amounts to at this point of the record; its file only says what somebody wanted."""
     event = entry.event
+    if entry.repeats:
+        return "repeated"
     if isinstance(event, Answer):
         return effective_answer(gate, entry, event)
+    if isinstance(event, Edit):
+        return "late" if is_overtaken(gate, entry, event) else entry.name
     if isinstance(event, Outcome):
         name = _RESULTS.get(event.result, "")
         return "returned" if name == "released" and gate.expired else name
@@ -107,6 +109,8 @@ def effective_answer(gate: Gate, entry: Entry, answer: Answer) -> str:
     wrong = misfit(gate.opened, answer)
     if wrong:
         raise BrokenRecord(f"gate {gate.id}: an answer does not fit: {wrong}")
+    if gate.state == states.AWAITING and said_meanwhile(gate, entry, answer.by):
+        return "late"
     if answer.amends is not None:
         return amendment(gate, entry, answer)
     if gate.state != states.AWAITING:
@@ -121,6 +125,52 @@ def effective_answer(gate: Gate, entry: Entry, answer: Answer) -> str:
 def is_recorded(gate: Gate, commit: str) -> bool:
     """Whether the record has a commit, as an event or as what one was recorded again from."""
     return any(commit == known.commit or commit in known.parents[1:] for known in reversed(gate.history))
+
+
+def said_meanwhile(gate: Gate, entry: Entry, by: str) -> Counted | None:
+    """The vote of somebody that one of theirs, recorded again, did not have before it.
+
+    Which of the two was said later only clocks could tell, and they are two clocks. So it takes the place of none: the one
+    that was here first stands until its author, who now sees both, says otherwise.
+    """
+    vote = next((vote for vote in gate.votes if people.same(vote.answer.by, by)), None)
+    return None if vote is None or knew(gate, entry, vote.commit, vote.signed_commit) else vote
+
+
+def is_overtaken(gate: Gate, entry: Entry, edit: Edit) -> bool:
+    """The same of terms: whether their author changed one of them here, which this change did not have before it."""
+    if len(entry.parents) < 2 or not edit.by:
+        return False
+    for known in reversed(gate.history):
+        if known.commit == entry.fork:
+            break
+        other = known.event
+        if (
+            isinstance(other, Edit)
+            and known.name == "edited"
+            and people.same(other.by, edit.by)
+            and terms(other) & terms(edit)
+        ):
+            return not knew(gate, entry, known.commit, *known.parents[1:])
+    return False
+
+
+def terms(edit: Edit) -> set[str]:
+    return {name for name in ("to", "priority", "deadline", "timeout") if getattr(edit, name) is not None}
+
+
+def knew(gate: Gate, entry: Entry, *commits: str) -> bool:
+    """Whether an event was made with one of these commits before it. What is recorded where it was made always was; what
+    is recorded again has before it what its author's own chain has.
+    """
+    if len(entry.parents) < 2 or any(commit in entry.saw for commit in commits):
+        return True
+    for known in reversed(gate.history):
+        if known.commit == entry.fork:
+            return True
+        if known.commit in commits:
+            return False
+    return False
 
 
 def amendment(gate: Gate, entry: Entry, answer: Answer) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .model import Event, Gate, Opened, Remark
-from .trailers import dump
+from .trailers import dump, parse
 
 
 def message(name: str, event: Event, gate: Gate) -> str:
@@ -51,3 +51,21 @@ def trailers(name: str, gate: Gate) -> list[tuple[str, str]]:
         ("Verdict", gate.answer.answer.verdict if gate.answer else ""),
         ("Closed", "yes" if gate.closed else ""),
     ]
+
+
+def contradiction(payload: bytes, gate: Gate) -> str:
+    """What the message of the gate's last commit says otherwise than its record; lists believe the message."""
+    try:
+        text = payload.partition(b"\n\n")[2].decode("utf-8")
+    except UnicodeDecodeError:
+        return "its message is not UTF-8"
+    said = parse(text)
+    if said is None:
+        return "its message does not end with trailers as they have to be (each once, one short line)"
+    name = gate.history[-1].name
+    meant = parse(message(name, gate.history[-1].event, gate)) or {}
+    for key, value in meant.items():
+        if said.get(key) != value:
+            return f"its message says {key}: {said.get(key, 'nothing')!r}; the record means {value!r}"
+    strange = sorted(key for key, _ in trailers(name, gate) if key in said and key not in meant)
+    return f"its message says {strange[0]}: {said[strange[0]]!r}; the record has none" if strange else ""

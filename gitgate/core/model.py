@@ -212,7 +212,7 @@ class Entry:
     """One commit of a record, with what it adds.
 
     `saw`, of an event recorded again after a race: the commits that the record had where it was first written, after
-    `fork`, the last one that this record has too.
+    `fork`, the last one that this record has too. `repeats`: the commit that recorded the very same file before.
     """
 
     commit: str
@@ -222,6 +222,7 @@ class Entry:
     path: str = ""
     saw: Collection[str] = field(default=(), compare=False)
     fork: str = ""
+    repeats: str = ""
 
 
 @dataclass(frozen=True)
@@ -254,6 +255,11 @@ class Gate:
     attempts: int = 0
     expired: bool = False
     closing: Remark | None = None
+
+    @property
+    def events(self) -> tuple[Entry, ...]:
+        """The history without what it has twice."""
+        return tuple(entry for entry in self.history if entry.name != "repeated")
 
     @property
     def defaulted(self) -> bool:

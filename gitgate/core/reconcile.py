@@ -55,7 +55,7 @@ def reconcile(local: Sequence[Entry], remote: Sequence[Entry], had: str | None =
     again: list[Entry] = []
     dropped: list[Entry] = []
     for entry in local[shared:]:
-        if original(entry) in originals or entry.event in known.get(label(entry), ()):
+        if entry.repeats or original(entry) in originals or entry.event in known.get(label(entry), ()):
             continue
         (again if repeatable(entry) else dropped).append(entry)
     return Plan("remote", tuple(again), tuple(dropped))

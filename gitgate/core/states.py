@@ -43,6 +43,7 @@ TABLE: tuple[Row, ...] = (
     Row(AWAITING, "stopped", STOPPED, "a person ends it; the agent does not go on"),
     Row(AWAITING, "edited", AWAITING, "reassigned, or another priority or deadline"),
     Row(AWAITING, "commented", AWAITING, "a remark that decides nothing"),
+    Row(AWAITING, "late", AWAITING, "words from elsewhere whose author had said something else here by then"),
     Row(ANSWERED, "amended", ANSWERED, "the person corrects the answer before anybody acted on it"),
     Row(ANSWERED, "claimed", RESUMING, "one runner or waiter takes the right to act"),
     Row(ANSWERED, "commented", ANSWERED, "a remark that decides nothing"),
@@ -63,7 +64,14 @@ TABLE: tuple[Row, ...] = (
     Row(RESUMED, "late", RESUMED, "an answer that arrived after the one that counts"),
     Row(WITHDRAWN, "late", WITHDRAWN, "an answer to a question that was taken back"),
     Row(STOPPED, "late", STOPPED, "an answer to a gate that a person had ended"),
+    *(
+        Row(state, "repeated", state, "what the record has already, once more; it counts for nothing")
+        for state in STATES
+    ),
 )
+
+# Kept in the record, and of no consequence.
+WITHOUT_EFFECT = ("late", "repeated")
 
 _NEXT = {(row.state, row.event): row.to for row in TABLE}
 EVENTS = tuple(dict.fromkeys(row.event for row in TABLE))
@@ -91,7 +99,7 @@ def refusal(state: str | None, event: str) -> str:
             else ("the gate is already answered, and an agent is acting on it")
         )
     # That a late answer would be kept is no way on for whoever is refused.
-    possible = [row.event for row in TABLE if row.state == state and row.event != "late"]
+    possible = [row.event for row in TABLE if row.state == state and row.event not in WITHOUT_EFFECT]
     then = f"; what can happen now: {', '.join(possible)}" if possible else ": it is over"
     return f"a gate that is {state or 'not there'} cannot be {event}{then}"
 

@@ -197,12 +197,12 @@ def claim(given: Gate) -> Json | None:
 
 def resume(given: Gate) -> Json | None:
     """What came of acting on the answer: the last claim, with its outcome."""
-    claims = [entry for entry in given.history if isinstance(entry.event, Claim)]
+    claims = [entry for entry in given.events if isinstance(entry.event, Claim)]
     if not claims or not isinstance(claims[-1].event, Claim):
         return None
     last = claims[-1].event
     outcomes = [
-        e.event for e in given.history if isinstance(e.event, Outcome) and e.event.claim == claims[-1].commit
+        e.event for e in given.events if isinstance(e.event, Outcome) and e.event.claim == claims[-1].commit
     ]
     ended = outcomes[-1] if outcomes else None
     return {

@@ -141,7 +141,7 @@ def is_candidate(summary: Summary) -> bool:
 def ready_at(desk: Desk, gate: Gate) -> float:
     """When the next attempt may begin."""
     last = gate.history[-1].event
-    released = [e.event for e in gate.history if isinstance(e.event, Outcome)]
+    released = [e.event for e in gate.events if isinstance(e.event, Outcome)]
     if not released or gate.claim is not None or released[-1].result != "released":
         return 0.0
     if released[-1].reason.startswith(claiming.HANDED_BACK) and last == released[-1]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..core.talks import Held
 
 # What may happen to a gate between reading and answering without changing what was read.
-HARMLESS = frozenset(("voted", "commented", "reminded"))
+HARMLESS = frozenset(("voted", "commented", "reminded", "late", "repeated"))
 
 
 class Deliver(Protocol):
@@ -163,12 +163,29 @@ def refuse_late(gate: Gate, said: Answer) -> None:
     became = next((entry.name for entry in gate.history if entry.event == said), None)
     if became not in (None, "late"):
         return
-    if gate.answer is not None:
-        words = f"{split_person(gate.answer.answer.by) or 'a default'} was first, at {gate.answer.answer.at}"
-    else:
-        words = f"gate {gate.id} was {gate.state} first"
     kept = "is kept as late, with no effect" if became else "has no place in its record"
-    raise Conflict(f"{words}; your answer {kept}", hint=f"git gate show {gate.id}")
+    own = said_elsewhere(gate, said)
+    hint = (
+        f"if it still holds, say it again: git gate respond {gate.id}" if own else f"git gate show {gate.id}"
+    )
+    raise Conflict(f"{why_late(gate, said)}; your answer {kept}", hint=hint)
+
+
+def said_elsewhere(gate: Gate, said: Answer) -> Answer | None:
+    """What the author of a late answer had said already, where that is why it is late."""
+    if gate.state != AWAITING:
+        return None
+    return next((vote.answer for vote in gate.votes if people.same(vote.answer.by, said.by)), None)
+
+
+def why_late(gate: Gate, said: Answer) -> str:
+    """Why an answer that is in the record has no effect."""
+    own = said_elsewhere(gate, said)
+    if own is not None:
+        return f"{split_person(own.by)}'s own answer of {own.at} was there first, and this one was given without it"
+    if gate.answer is not None:
+        return f"{split_person(gate.answer.answer.by) or 'a default'} was first, at {gate.answer.answer.at}"
+    return f"gate {gate.id} was {gate.state} first"
 
 
 def signal(desk: Desk, gate: Gate, status: str, message: str = "", *, push: bool | None = None) -> Responded:

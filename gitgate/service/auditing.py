@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..core import ids, trailers
+from ..core import headline, ids, trailers
 from ..core.field import nearest
 from ..core.fold import stages
 from ..core.model import Answer, Entry, Gate
@@ -16,7 +16,7 @@ from ..store.fetch import ask_refs
 from ..store.refs import LEASES, OPEN, SESSIONS, WORK
 from ..store.signatures import BAD, GOOD, verify
 from .auditing_policy import check_policies
-from .checks import Audit, Problem, check_enclosed, check_shared, check_work, look_around, wrong_message
+from .checks import Audit, Problem, check_enclosed, check_shared, check_work, look_around
 from .desk import Desk
 from .policybook import signers_of
 from .publishing import remote_of
@@ -135,8 +135,11 @@ def check_record(desk: Desk, gate: str, tip: str, *, archived: bool) -> tuple[Ch
     for last in stages(gate, entries):
         entry = last.history[-1]
         kind, payload = desk.records.objects.read(entry.commit)
-        wrong = wrong_message(payload, last) if kind == "commit" else "it is no commit"
-        if wrong:
+        wrong = headline.contradiction(payload, last) if kind == "commit" else "it is no commit"
+        if entry.repeats:
+            words = f"it is what {entry.repeats[:12]} recorded, once more; it counts for nothing"
+            problems.append(Problem(gate, entry.commit, "repeated", words))
+        elif wrong:
             problems.append(Problem(gate, entry.commit, "message", wrong))
         for oid in (entry.commit, *entry.parents[1:]):
             if desk.records.commit(oid).signed:

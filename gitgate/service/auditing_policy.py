@@ -115,7 +115,7 @@ def check_policies(desk: Desk, done: Audit, gates: Iterable[Gate]) -> None:
 
 
 def judgeable(desk: Desk, done: Audit, history: Chronicle, gate: Gate) -> Iterable[Given]:
-    for entry in gate.history:
+    for entry in gate.events:
         if isinstance(entry.event, Answer) and entry.name != "late":
             epoch = epoch_of(desk, done, history, gate, entry, entry.event)
             if epoch is not None:

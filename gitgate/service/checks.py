@@ -6,7 +6,6 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..core import headline, trailers
 from ..core.model import Answer, Gate, Work
 from ..errors import BrokenRecord, GateError, MissingExtra
 from ..store.refs import WORK
@@ -66,24 +65,6 @@ def look_around(desk: Desk) -> Around:
     works = {ref.removeprefix(WORK): oid for ref, oid in desk.refs.under(WORK).items()}
     theirs = {ref.removeprefix(base): oid for ref, oid in desk.refs.under(base).items()} if base else {}
     return Around(socket.gethostname(), str(desk.repo.place), works, remote, theirs)
-
-
-def wrong_message(payload: bytes, gate: Gate) -> str:
-    """What a commit's message says otherwise than its record; lists believe the message."""
-    try:
-        message = payload.partition(b"\n\n")[2].decode("utf-8")
-    except UnicodeDecodeError:
-        return "its message is not UTF-8"
-    said = trailers.parse(message)
-    if said is None:
-        return "its message does not end with trailers as they have to be (each once, one short line)"
-    name = gate.history[-1].name
-    meant = trailers.parse(headline.message(name, gate.history[-1].event, gate)) or {}
-    for key, value in meant.items():
-        if said.get(key) != value:
-            return f"its message says {key}: {said.get(key, 'nothing')!r}; the record means {value!r}"
-    strange = sorted(key for key, _ in headline.trailers(name, gate) if key in said and key not in meant)
-    return f"its message says {strange[0]}: {said[strange[0]]!r}; the record has none" if strange else ""
 
 
 def check_enclosed(desk: Desk, done: Audit, gate: Gate) -> None:

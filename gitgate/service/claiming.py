@@ -206,7 +206,7 @@ def compose(
 def tries(gate: Gate) -> int:
     """How often acting on the answer was tried, since it last failed; a claim that was handed back is no try."""
     count = 0
-    for entry in gate.history:
+    for entry in gate.events:
         if isinstance(entry.event, Claim):
             count += 1
         elif isinstance(entry.event, Outcome):

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from ..core import times
 from ..core.attachments import MOST_BYTES, MOST_TOTAL
+from ..core.fold import stages
+from ..core.headline import contradiction
 from ..core.model import ATTACHMENTS, Entry, Gate, Opened
 from ..store.objects import FOLDER, REGULAR
 from .desk import Desk
 
+# In a refusal: whoever pushes it, and whenever, it is not taken. Clones read it, and put such an event aside.
+NEVER = "can never be pushed"
 SLACK = 600  # seconds that clocks may differ by
 SILENT = ("expired", "reminded", "defaulted")
 
@@ -23,14 +28,31 @@ def fresh(gate: Gate, old: str | None) -> Sequence[Entry]:
 def against(desk: Desk, gate: Gate, old: str | None) -> str:
     """What speaks against the events after `old`; empty when nothing does."""
     for entry in fresh(gate, old):
-        why = against_clock(desk, entry) or against_files(desk, gate, entry)
+        why = against_repeats(entry) or against_clock(desk, entry) or against_files(desk, gate, entry)
         if why:
             return at(entry, why)
+    return against_messages(desk, gate, len(fresh(gate, old)))
+
+
+def against_messages(desk: Desk, gate: Gate, count: int) -> str:
+    """Of the last `count` events: what a message tells lists has to be what the record amounts to there."""
+    then = [gate] if count == 1 else islice(stages(gate.id, gate.history), len(gate.history) - count, None)
+    for each in then:
+        why = contradiction(desk.records.objects.read(each.tip)[1], each)
+        if why:
+            return at(each.history[-1], why)
     return ""
 
 
 def at(entry: Entry, why: str) -> str:
     return f"{entry.name} ({entry.commit[:10]}): {why}"
+
+
+def against_repeats(entry: Entry) -> str:
+    """An event counts once. What is in the record already would bring back words that their author has replaced since."""
+    if not entry.repeats:
+        return ""
+    return f"it is what {entry.repeats[:10]} recorded, once more: an event counts once ({NEVER})"
 
 
 def against_clock(desk: Desk, entry: Entry) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..core.model import Entry, Gate
+from ..core.model import Answer, Entry, Gate
 from ..core.reconcile import reconcile
 from ..core.states import RESUMING
 from ..errors import BrokenRecord, GateError, IllegalEvent, LostRace
@@ -15,7 +15,7 @@ from ..store.chain import Beside
 from ..store.records import Signature
 from ..store.refs import OPEN
 from ..store.remote import RefMove
-from .desk import Desk
+from .desk import Desk, split_person
 from .publishing import may_publish_work, stands_on, work_moves
 from .recording import NOBODY
 from .syncing import MANY, OVERTAKEN, Sides, Synced
@@ -96,9 +96,24 @@ def record_again(desk: Desk, done: Synced, gate: str, remote: str, entries: tupl
                     current = desk.records.repeat(current, entry, by, original, beside)
                 except (IllegalEvent, BrokenRecord) as no_place:
                     done.lost.append(f"{gate} {entry.name}: {no_place.message}")
-                else:
-                    done.again.append(gate)
+                    continue
+                done.again.append(gate)
+                if current.history[-1].name == "late":
+                    done.late.append(late_words(current, entry))
     return current.tip
+
+
+def late_words(gate: Gate, entry: Entry) -> str:
+    """For whoever said it elsewhere, and brings it now: why it is of no effect."""
+    said = entry.event
+    if isinstance(said, Answer):
+        from .answering import said_elsewhere, why_late
+
+        again = f"; if it still holds: git gate respond {gate.id}" if said_elsewhere(gate, said) else ""
+        return f"{gate.id} the answer of {said.at} by {split_person(said.by)}: {why_late(gate, said)}{again}"
+    return (
+        f"{gate.id} {entry.name}: its author had changed the same here by then, or the gate was {gate.state}"
+    )
 
 
 def push_home(desk: Desk, done: Synced, ahead: Mapping[str, str], theirs: Mapping[str, str]) -> None:

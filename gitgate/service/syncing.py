@@ -31,13 +31,14 @@ class Sides:
 
 @dataclass
 class Synced:
-    """What a sync did, gate by gate."""
+    """What a sync did, gate by gate. `lost`: what found no place any more; `late`: what is kept, and without effect."""
 
     remote: str
     new: list[str] = field(default_factory=list)
     updated: list[str] = field(default_factory=list)
     again: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
+    late: list[str] = field(default_factory=list)
     pushed: list[str] = field(default_factory=list)
     archived: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)

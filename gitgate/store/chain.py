@@ -43,11 +43,14 @@ class Chains:
         """The record's events along first parents, oldest first, each checked to add one file and change nothing."""
         found: list[Entry] = []
         beside = Beside(self, gate)
+        said: dict[tuple[str, str], str] = {}
         before: Tree = {}
         for oid, commit in self.chain(gate, tip):
             tree = self.tree(commit.tree)
             found.append(
-                self.entry(gate, oid, commit, before, tree, beside) if found else self.first(gate, oid, tree)
+                self.entry(gate, oid, commit, before, tree, beside, said)
+                if found
+                else self.first(gate, oid, tree)
             )
             beside.take(found[-1])
             before = tree
@@ -80,8 +83,16 @@ class Chains:
         return Entry(oid, "opened", parsed(gate, None, data, QUESTION_FILE), (), QUESTION_FILE)
 
     def entry(
-        self, gate: str, oid: str, commit: raw.Commit, before: Tree, after: Tree, beside: Beside
+        self,
+        gate: str,
+        oid: str,
+        commit: raw.Commit,
+        before: Tree,
+        after: Tree,
+        beside: Beside,
+        said: dict[tuple[str, str], str],
     ) -> Entry:
+        """`said`: which commit recorded each file first. The same bytes again are a copy or a replay, whoever adds them."""
         folder, name, blob = self.addition(gate, oid, before, after)
         path = f"{folder}/{name}"
         saw: Collection[str] = ()
@@ -89,7 +100,9 @@ class Chains:
         if len(commit.parents) > 1:
             saw, fork = beside.saw(oid, commit, (folder, blob))
         event = parsed(gate, folder, self.blob(blob), path)
-        return Entry(oid, documents.BY_FOLDER[folder].name, event, commit.parents, path, saw, fork)
+        first = said.setdefault((folder, blob), oid)
+        repeats = first if first != oid else ""
+        return Entry(oid, documents.BY_FOLDER[folder].name, event, commit.parents, path, saw, fork, repeats)
 
     def addition(self, gate: str, oid: str, before: Tree, after: Tree) -> tuple[str, str, str]:
         """The one file that this commit adds: its folder, its name, its blob."""

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..core import documents
+from ..core import documents, times
 from ..core.fold import apply, begin
 from ..core.headline import message
 from ..core.ids import file_name, gate_id
 from ..core.model import ATTACHMENTS, QUESTION_FILE, Entry, Event, Gate, Opened
-from ..core.values import dataclass
-from ..errors import BrokenRecord, Failure, GitFailed
+from ..core.values import dataclass, replace
+from ..errors import BrokenRecord, Failure, GitFailed, IllegalEvent
 from . import objects as raw
 from .chain import MOST_EVENTS, Beside, Chains, parsed
 from .objects import BLOB, COMMIT, FOLDER, REGULAR, TREE, Objects, TreeEntry
+from .packing import name_of
 from .repository import Repository
 
 # Kept free at a record's end: talk must not use up the room of an answer and of what comes of it.
@@ -52,11 +53,12 @@ class Records(Chains):
     def write_event(self, gate: Gate, name: str, event: Event, by: Signature) -> Gate:
         """The gate with one more event. The table decides first: an event that does not fit writes nothing."""
         check_room(gate, name)
-        data = documents.dump(event)
         folder = documents.FOLDER_OF[name]
-        event = documents.parse(folder, data, name)  # what is written must be readable
         tree = self.commit(gate.tip).tree
-        path = self.free_path(tree, folder, data)
+        there = self.files_in(tree, folder)
+        data = self.unsaid(there, event)
+        event = documents.parse(folder, data, name)  # what is written must be readable
+        path = f"{folder}/{self.free_name(there, data)}"
         after = apply(gate, Entry("", name, event, (gate.tip,), path))
         with self.objects.together():
             written = self.with_file(tree, path, data)
@@ -76,7 +78,10 @@ class Records(Chains):
         data = self.file_of(entry)
         event = parsed(gate.id, folder, data, entry.path)
         tree = self.commit(gate.tip).tree
-        path = self.free_path(tree, folder, data)
+        there = self.files_in(tree, folder)
+        if self.has(there, data):
+            raise IllegalEvent(f"gate {gate.id}: its record has that already")
+        path = f"{folder}/{self.free_name(there, data)}"
         added = self.with_file(tree, path, data)
         parents = (gate.tip, original)
         said = (folder, self.blob_of(added, path))
@@ -100,16 +105,31 @@ class Records(Chains):
             raise BrokenRecord(f"tree {tree[:12]} has no file {path}")
         return found.oid
 
-    def free_path(self, tree: str, folder: str, data: bytes) -> str:
-        """Where an event's file goes. The same words may be said twice in one second, and are two events."""
+    def files_in(self, tree: str, folder: str) -> bytes:
+        """What a record has in one folder of events."""
         there = self.tree(tree).get(folder.encode())
-        taken = self.raw_tree(there.oid) if there else b""
+        return self.raw_tree(there.oid) if there else b""
+
+    def has(self, there: bytes, data: bytes) -> bool:
+        """Whether one of these files has these bytes: they would be the same event once more."""
+        return bytes.fromhex(name_of(BLOB, data, self.width)) in there
+
+    def unsaid(self, there: bytes, event: Event) -> bytes:
+        """An event's file, unlike any that is there. The same words in the same second are dated a second later."""
+        data = documents.dump(event)
+        while not isinstance(event, Opened) and self.has(there, data):
+            event = replace(event, at=times.format_time(times.parse_time(event.at) + 1))
+            data = documents.dump(event)
+        return data
+
+    def free_name(self, there: bytes, data: bytes) -> str:
+        """What an event's file is called: the beginning of its SHA-256, and a number where another has that name."""
         stem, number = file_name(data), 1
-        name = stem
-        while raw.entry_named(taken, f"{name}.yaml".encode(), self.width):
+        name = f"{stem}.yaml"
+        while raw.entry_named(there, name.encode(), self.width):
             number += 1
-            name = f"{stem}-{number}"
-        return f"{folder}/{name}.yaml"
+            name = f"{stem}-{number}.yaml"
+        return name
 
     def with_file(self, tree: str, path: str, data: bytes) -> str:
         """The tree with one more file in one folder."""

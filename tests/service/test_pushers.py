@@ -150,7 +150,14 @@ def test_a_signature_that_does_not_hold(ann: Seat, server: Clone, key: Key, tmp_
     key.used_by(ann.clone)
     good = say(ann, gate, push=False, sign=True).gate
     raw = ann.clone.git("cat-file", "commit", good.tip)
-    forged = ann.clone.git("hash-object", "-t", "commit", "-w", "--stdin", input=raw + "\nmore\n")
+    forged = ann.clone.git(
+        "hash-object",
+        "-t",
+        "commit",
+        "-w",
+        "--stdin",
+        input=raw.replace("\n\nanswered", "\n\nsaid", 1) + "\n",
+    )
     assert "its signature is bad" in pushed(ann, replace(good, tip=forged), "ada")
 
 

@@ -183,10 +183,19 @@ def test_an_answer_of_another_gate_with_its_commit(bench: Bench) -> None:
 
 
 def test_an_answer_replayed(bench: Bench) -> None:
-    """The same words once more after the decision: not an event that there is."""
+    """The same bytes once more, before or after the decision, count for nothing; other words after it are no event."""
+    for quorum in (1, 2):
+        bench = Bench(opened(TEXT, quorum=quorum))
+        bench.add("answered", bench.said())
+        data = bench.records.file_of(bench.gate.history[-1])
+        copied = bench.with_file(bench.gate.tip, "answers/again.yaml", data)
+        after = bench.records.load(bench.gate.id, copied)
+        assert after.history[-1].name == "repeated"
+        assert replace(after, tip="", history=()) == replace(bench.gate, tip="", history=())
+    bench = Bench()
     bench.add("answered", bench.said())
-    data = bench.records.file_of(bench.gate.history[-1])
-    bench.refused(bench.with_file(bench.gate.tip, "answers/again.yaml", data), "the gate is already answered")
+    other = answer_file(bench, BOB, seen=bench.gate.tip)
+    bench.refused(bench.with_file(bench.gate.tip, "answers/x.yaml", other), "the gate is already answered")
 
 
 def forged(bench: Bench) -> dict[str, Callable[[str], str]]:
