@@ -1,0 +1,61 @@
+"""What a commit's message tells lists is what its record amounts to: else the hook refuses it, and a list says so."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from deciding import DB, gate_of, say
+from gitgate.core.headline import message
+from gitgate.core.model import Gate
+from gitgate.service import entering, remarks
+from gitgate.service.receiving import Update, refusals
+from gitgate.store.objects import dump_commit
+from gitgate.store.refs import OPEN
+from resuming import Seat
+
+LIES = {
+    "another title": (("Hitl-Title: ", "Hitl-Title: not "), "its message says Title: 'not Which database?'"),
+    "another state": (("Hitl-State: awaiting", "Hitl-State: resumed"), "says State: 'resumed'"),
+    "closed": (("Hitl-Priority: ", "Hitl-Closed: yes\nHitl-Priority: "), "says Closed: 'yes'; the record has none"),
+    "a verdict": (("Hitl-Priority: ", "Hitl-Verdict: approved\nHitl-Priority: "), "says Verdict: 'approved'"),
+    "another gate": (("Hitl-Gate: ", "Hitl-Gate: 2"), "says Gate: "),
+    "one left out": (("Hitl-Priority: normal\n", ""), "says Priority: 'nothing'; the record means 'normal'"),
+    "for others": (("Hitl-Priority: ", "Hitl-To: eve\nHitl-Priority: "), "says To: 'eve'"),
+    "twice": (("Hitl-State: ", "Hitl-State: awaiting\nHitl-State: "), "does not end with trailers"),
+    "none": (("Hitl-", "X-"), "does not end with trailers"),
+    "no UTF-8": (("Hitl-Title: ", "Hitl-Title: \udcff"), "is not UTF-8"),
+}  # fmt: skip
+
+
+def retold(seat: Seat, gate: Gate, old: str, new: str) -> str:
+    """The gate's last commit with another message."""
+    records = seat.desk.records
+    commit = records.commit(gate.tip)
+    said = message(gate.history[-1].name, gate.history[-1].event, gate)
+    assert old in said
+    words = said.replace(old, new).encode("utf-8", "surrogateescape")
+    return records.objects.write("commit", dump_commit(commit.tree, commit.parents, "M <m@m>", 1, "") + words)
+
+
+def hook_says(seat: Seat, gate: Gate, tip: str, old: str | None) -> str:
+    """What the receiving hook has against this, where the gate is as it was."""
+    desk, ref = seat.desk, OPEN + gate.id
+    return refusals(desk, [Update(old, tip, ref)], partial(entering.against, desk)).get(ref, "")
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_the_hook_compares_trailers_with_the_record(alone: Seat, lie: str) -> None:
+    """Of a new gate and of an event; also of one that has honest ones after it."""
+    (old, new), words = LIES[lie]
+    gate = gate_of(alone, DB)
+    assert hook_says(alone, gate, gate.tip, None) == ""
+    assert words in hook_says(alone, gate, retold(alone, gate, old, new), None)
+    said = remarks.comment(alone.desk, gate, "hm", push=False).gate
+    tip = retold(alone, said, old, new)
+    assert words in hook_says(alone, said, tip, gate.tip)
+    alone.clone.git("update-ref", OPEN + gate.id, tip)
+    after = say(alone, gate).gate
+    assert words in hook_says(alone, after, after.tip, gate.tip)
+    assert hook_says(alone, after, after.tip, tip) == ""
