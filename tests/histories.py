@@ -117,7 +117,9 @@ class History:
         """Record again, on top of this, what was said elsewhere, after what `chain` has; as the store does it."""
         name = documents.BY_FOLDER[entry.path.partition("/")[0]].name
         saw = tuple(known.commit for known in chain)
-        fork = next(iter((chain[0] if chain else entry).parents), "")
+        here = {known.commit for known in self.entries}
+        before = (*saw, *entry.parents[:1])
+        fork = next((commit for commit in reversed(before) if commit in here), "")
         again = Entry(
             oid(self.numbers()), name, entry.event, (self.tip, original(entry)), entry.path, saw, fork
         )
