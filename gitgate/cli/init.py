@@ -49,6 +49,8 @@ def init_command(screen: Screen, **flags: Any) -> int:
         tell_of_hooks(screen, desk)
     if not (flags["dry_run"] or flags["remove"] or flags["server"]):
         first_sync(screen)
+        if flags["claude"]:
+            screen.say('Claude Code asks through gates now: git gate wrap -- claude -p "The task"')
     return exits.DONE
 
 

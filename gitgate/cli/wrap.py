@@ -32,32 +32,54 @@ def wrap_command(screen: Screen, command: tuple[str, ...], waiting_ok: bool, age
     It has asked when it opened a gate itself, stopped at a deferred tool call, ended with a `needs_input` or
     `NEEDS_HUMAN` object, or left a signal file. Otherwise its own exit code is passed on. Its work is left as it is.
 
+    Claude Code (`claude -p`) is given what it needs to ask: the flag by which its tool for questions is offered, our hooks where
+    the project has none, and a name for its conversation.
+
     \b
-    git gate wrap -- claude -p "$TASK" --output-format json --permission-prompt-tool stdio
+    git gate wrap -- claude -p "Add a login page"
+    git gate wrap -- claude -p "$TASK" --output-format json
     """
     if not command:
-        raise Usage("what is to be run?", hint="git gate wrap -- claude -p 'The task' --output-format json")
+        raise Usage("what is to be run?", hint="git gate wrap -- claude -p 'The task'")
     desk = screen.desk()
+    from uuid import uuid4
+
     from ..agents.wrapped import run_wrapped
+    from ..service.equipping import able_to_ask
     from ..service.wrapping import asker_of, environment_of, gates_of, look, read_end
 
+    command = able_to_ask(desk, command, str(uuid4()))
     before = look(desk)
     # With --json our object is all there is on standard output, and what the command says is talk.
     out = sys.stderr.buffer if screen.as_json else sys.stdout.buffer
 
+    blank: list[bytes] = []  # all that was printed, while that is nothing to see
+    seen = False
+
     def forward(piece: bytes) -> None:
-        out.write(piece)
-        out.flush()
+        nonlocal seen
+        seen = seen or bool(piece.strip())
+        blank.append(piece)
+        if seen:
+            out.write(b"".join(blank))
+            out.flush()
+            blank.clear()
 
     settings = click.get_current_context().meta.get(SETTINGS, ())
     heard = run_wrapped(command, Path.cwd(), environment_of(desk, command, settings), forward)
     gates = gates_of(desk, before, read_end(command, heard.out), asker_of(desk, command, heard.pid, agent))
+    if not gates:  # else it is the empty line of a run that its question ended: what we say instead says more
+        out.write(b"".join(blank))
+        out.flush()
     click.get_current_context().meta[ASKED] = bool(gates)
     tell_ci(screen, gates, heard.code)
     return tell(screen, gates, heard.code, waiting_ok=waiting_ok)
 
 
 def tell(screen: Screen, gates: Sequence[Gate], code: int, *, waiting_ok: bool) -> int:
+    """What waits now, and how to answer it."""
+    from ..render.ways import ways
+
     if screen.as_json:
         from ..render import shapes
 
@@ -76,6 +98,7 @@ def tell(screen: Screen, gates: Sequence[Gate], code: int, *, waiting_ok: bool) 
             else f"read the answer: git gate check {gate.id[:6]}"
         )
         screen.say(f"the agent waits for an answer; {resumes}")
+        screen.say(f"to see all of it: git gate show {gate.id[:6]}   to answer: {ways(gate)[0]}")
     return exits.DONE if waiting_ok else exits.WAITING
 
 

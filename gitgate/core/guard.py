@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from .shell import Words, commands, gate_verb, git_verb
+from .shell import Words, commands, gate_verb, git_verb, plain_words
 
 # What people do. `edit` moves a deadline, at which a default may apply; `session` erases.
 FOR_PEOPLE = frozenset(("respond", "signal", "join", "continue", "stop", "edit", "session"))
@@ -119,3 +119,34 @@ def asks(text: str) -> bool:
         if verb[:1] == ("ask",) and not waits and not {"-h", "--help"} & set(verb):
             return True
     return False
+
+
+# What an agent may always do: ask, and hear the answer. With these options it would reach further than its own words.
+ASKING = frozenset(("ask", "check", "wait"))
+REACHES = ("--include", "--mcp-config", "--cwd", "-C")
+FILES = frozenset(("--attach", "--file", "--schema"))
+TEXTS = frozenset(("--context", "--session-context", "--system-prompt"))
+
+
+def plain_asking(text: str) -> Words:
+    """The verb and arguments of a line that is one plain call of `git gate` to ask or to hear the answer; else empty.
+
+    Nothing stands before it (a variable, another setting of git) and nothing beside it.
+    """
+    words = plain_words(text)
+    rest = words[1:] if words[:1] == ("git-gate",) else words[2:] if words[:2] == ("git", "gate") else ()
+    reaches = any(word.partition("=")[0] in REACHES or word.startswith("-C") for word in rest)
+    return rest if rest and rest[0] in ASKING and not reaches else ()
+
+
+def files_read(words: Words) -> list[str]:
+    """The files whose content such a call would make part of a question."""
+    found = []
+    for word, after in zip(words, (*words[1:], ""), strict=True):
+        flag, equals, value = word.partition("=")
+        said = value if equals else after
+        if flag in FILES:
+            found.append(said)
+        elif flag in TEXTS and said.startswith("@"):
+            found.append(said[1:])
+    return found

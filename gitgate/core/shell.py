@@ -67,6 +67,42 @@ def tokens_of(text: str) -> list[str]:
     return list(lexer)
 
 
+# Outside of quotes a shell may make something else of these: a command, a file, a list of files, another word.
+NOT_PLAIN = frozenset(";&|<>()$`*?[]{}^\\\n\r\0")
+NOT_FIRST = frozenset("~#!=")
+PLAIN = re.compile(
+    r"""'(?P<single>[^'\0]*)'|"(?P<double>(?:[^"$`\\\0]|\\[^\n\0])*)"|(?P<bare>[^\s'"]+)|(?P<blank>[ \t]+)"""
+)
+
+
+def plain_words(text: str) -> Words:
+    """The words of a line that is one command, and of which a shell makes nothing but these words; empty where it may be more.
+
+    On the side of seeing too little, unlike the rest of this module: what is plain may be let through.
+    """
+    words: list[str] = []
+    text, place, begun = text.strip(" \t\n"), 0, False
+    while place < len(text):
+        found = PLAIN.match(text, place) if len(text) <= MOST_TEXT else None
+        if found is None:
+            return ()
+        place, bare = found.end(), found["bare"] or ""
+        if found["blank"] is not None:
+            begun = False
+            continue
+        if not NOT_PLAIN.isdisjoint(bare) or (bare and not begun and bare[0] in NOT_FIRST):
+            return ()
+        part = found["single"] if found["single"] is not None else bare
+        if found["double"] is not None:
+            part = re.sub(r'\\(["\\$`])', r"\1", found["double"])
+        if begun:
+            words[-1] += part
+        else:
+            words.append(part)
+        begun = True
+    return tuple(words)
+
+
 def nested(words: Words) -> Iterator[str]:
     """Texts that a command runs as commands: what a shell is given, `eval`, and substitutions."""
     for word in words:

@@ -53,6 +53,38 @@ def equipped(desk: Desk, words: Sequence[str], doubt: str = "") -> tuple[str, ..
     return (program, *(held_back(words) if doubt else ()), *rest)
 
 
+PROMPTS, SESSION = ("--permission-prompt-tool", "stdio"), "--session-id"
+GOES_ON = ("--resume", "-r", "--continue", "-c", SESSION)
+
+
+def able_to_ask(desk: Desk, words: Sequence[str], session: str) -> tuple[str, ...]:
+    """A person's own `claude -p …` with what it takes to ask, as far as it does not say otherwise; any other command as it is.
+
+    Its own tool for questions is offered only where somebody could be asked. A new conversation is called `session`, so that
+    it is known whatever form its output has.
+    """
+    from ..agents import claude_command, claude_hooks
+
+    if not claude_command.is_claude(words) or not (names(words, "-p") or names(words, "--print")):
+        return tuple(words)
+    given = tuple(words)
+    if names(words, SOURCES) or not has_hooks(desk):
+        ours = {"hooks": claude_hooks.hooks()}
+        given = claude_command.with_settings(given, ours, lambda name: text_of_settings(desk, name))
+    program, *rest = given
+    prompts = () if names(words, PROMPTS[0]) else PROMPTS
+    called = () if any(names(words, flag) for flag in GOES_ON) else (SESSION, session)
+    return (program, *prompts, *called, *rest)
+
+
+def has_hooks(desk: Desk) -> bool:
+    """Whether our hooks stand in the project's own settings, where `git gate init --claude` puts them."""
+    from .claude_setup import MARK, SETTINGS
+    from .guidance import text_of
+
+    return desk.repo.top is not None and MARK in text_of(desk.repo.top / SETTINGS)
+
+
 def held_back(words: Sequence[str]) -> tuple[str, ...]:
     """The flags by which Claude Code loads nothing of the folder's own, as far as its command does not say otherwise."""
     sources = () if names(words, SOURCES) else (SOURCES, "user")

@@ -227,6 +227,54 @@ def test_a_signal_is_no_work(how: str, repo: Clone, cli: Command) -> None:
     assert place.exists() == (how != "gone")
 
 
+@pytest.fixture
+def claude(tmp_path: Path) -> dict[str, str]:
+    """A program of that name, which prints what it was started with and asks as our hook would; what leads to it."""
+    place = tmp_path / "bin" / "claude"
+    place.parent.mkdir()
+    place.write_text(
+        f"""#!/bin/sh
+printf '%s\\n' "$@" > {tmp_path}/words
+while [ $# -gt 0 ] && [ "$1" != --session-id ]; do shift; done
+git-gate ask "Which port?" -q --agent claude --session "${{2:-none}}" > /dev/null
+echo
+"""
+    )
+    place.chmod(0o755)
+    return {"PATH": f"{place.parent}:{os.environ['PATH']}"}
+
+
+def test_claude_code_is_given_what_it_needs_to_ask(
+    repo: Clone, cli: Command, claude: dict[str, str], tmp_path: Path
+) -> None:
+    """The flag for its questions, our hooks, and a name for its conversation; then the gate is told, and how to answer it."""
+    said = cli("wrap", "--", "claude", "-p", "Add a page", env=claude, code=8)
+    (gate,) = gates(cli)
+    assert said.out == ""
+    assert f"git gate respond {str(gate['id'])[:6]} TEXT" in said.err
+    words = (tmp_path / "words").read_text().splitlines()
+    assert words[:3] == ["--permission-prompt-tool", "stdio", "--session-id"]
+    assert words[-2:] == ["-p", "Add a page"]
+    assert "gitgate-hook" in words[words.index("--settings") + 1]
+    assert gate["delivery"] == "resume"
+
+
+def test_what_a_command_says_itself_stays(
+    repo: Clone, cli: Command, claude: dict[str, str], tmp_path: Path
+) -> None:
+    """Its own prompt tool and conversation; hooks that the project has are not given twice, and a talk at a terminal nothing."""
+    repo.write(
+        ".claude/settings.json", '{"hooks": {"x": [{"hooks": [{"command": ".claude/gitgate-hook"}]}]}}'
+    )
+    own = ("--permission-prompt-tool", "mcp__x__y", "--session-id", SESSION)
+    cli("wrap", "--", "claude", "-p", *own, "Do", env=claude, code=8)
+    assert (tmp_path / "words").read_text().splitlines() == ["-p", *own, "Do"]
+    cli("wrap", "--", "claude", "--resume", SESSION, "-p", "Do", env=claude)
+    assert "--session-id" not in (tmp_path / "words").read_text()
+    cli("wrap", "--", "claude", "--model", "opus", env=claude)
+    assert (tmp_path / "words").read_text().splitlines() == ["--model", "opus"]
+
+
 def test_a_wrapped_command_cannot_answer(repo: Clone, cli: Command) -> None:
     """It and all that it starts are an agent's."""
     gate = cli("ask", "Which?", code=0).line

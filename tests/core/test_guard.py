@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.core.guard import asks, refusal
-from gitgate.core.shell import commands
+from gitgate.core.guard import asks, files_read, plain_asking, refusal
+from gitgate.core.shell import commands, plain_words
 
 REFUSED = [
     "git gate respond 7k2f SQLite",
@@ -121,3 +123,69 @@ def test_what_is_no_command_is_no_error(given_: dict[str, object]) -> None:
 def test_a_long_command_is_read_quickly() -> None:
     """A command of a megabyte is seen through like a short one."""
     assert refusal("Bash", {"command": "echo " + "x " * 400_000 + "; git gate respond 7k2f yes"})
+
+
+PLAIN = {
+    'git gate ask "Which database?" -o Postgres -o "SQLite=one file"': ("ask", "Which database?", "-o", "Postgres", "-o", "SQLite=one file"),
+    "git-gate check 7k2f": ("check", "7k2f"),
+    "git gate wait 7k2f --for 30m\n": ("wait", "7k2f", "--for", "30m"),
+    "git gate ask 'Is `x` $5; or \"y\" & z?'": ("ask", 'Is `x` $5; or "y" & z?'),
+    'git gate ask "say \\"yes\\" for \\$5 \\d"': ("ask", 'say "yes" for $5 \\d'),
+    "git gate ask 'two\nlines' --context @notes.md": ("ask", "two\nlines", "--context", "@notes.md"),
+    "git gate ask don\"'\"t": ("ask", "don't"),
+}  # fmt: skip
+NOT_PLAIN = [
+    "git gate respond 7k2f yes", "git gate withdraw 7k2f --reason x", "git gate", "git", "", "git status",
+    "git gate ask x; touch pwned", "git gate ask x && touch pwned", "git gate ask x | tee f", "git gate ask x > f",
+    "git gate ask x &", "git gate ask x\ntouch pwned", 'git gate ask "$(touch pwned)"', "git gate ask `touch pwned`",
+    'git gate ask "`touch pwned`"', 'git gate ask "$SECRET"', "git gate ask $SECRET", "git gate ask <(touch pwned)",
+    "git gate ask x <<< y", "git gate ask <<E\nE", "X=1 git gate ask x", "env git gate ask x", "sudo git gate ask x",
+    "sh -c 'git gate ask x'", "git -c core.sshCommand=evil gate ask x", "git -C /elsewhere gate ask x", "git --git-dir=x gate ask",
+    "git-gate -C /elsewhere ask x", "git gate -C /elsewhere ask x", "git gate ask x -C/elsewhere", "/tmp/git-gate ask x", "./git gate ask x",
+    "git gate ask x --include .env", "git gate ask x --include=.env", "git gate ask x --mcp-config m.json", "git gate ask --cwd / x",
+    "git gate ask *", "git gate ask ~", "git gate ask {a,b}", "git gate ask a?", "git gate ask [a]", "git gate ask x # y",
+    "git gate ask =ls", "git gate ask \\\n x", "git gate ask 'x", 'git gate ask "x', "git gate ask x\\;", "git gate ask x\r\ntouch y",
+    "git gate ask x\x00", "git gate ask \u00a0x", "! git gate ask x", "python -m gitgate ask x", "git gate ask x" + " y" * 40_000,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_a_plain_call_is_read_as_a_shell_reads_it(text: str) -> None:
+    """Words and quotes, and nothing else."""
+    assert plain_asking(text) == PLAIN[text]
+
+
+@pytest.mark.parametrize("text", NOT_PLAIN)
+def test_a_line_that_may_do_more_is_not_plain(text: str) -> None:
+    """Another command, an expansion, a redirection, a variable or a setting before it, another repository, what looks secret."""
+    assert plain_asking(text) == ()
+
+
+@given(st.text(st.sampled_from("ab '\"\\$;&|\n`(){}*~#=-@"), max_size=24))
+def test_plain_words_are_what_a_shell_makes_of_a_line(text: str) -> None:
+    """Whatever is plain, a real shell takes it for one command with these very words."""
+    words = plain_words(text)
+    if words:
+        said = subprocess.run(
+            ["sh", "-c", f"set -- {text}\nprintf '%s\\0' \"$@\""], capture_output=True, text=True, timeout=10
+        )
+        assert said.stdout.split("\0")[:-1] == list(words)
+
+
+def test_the_files_that_a_question_reads() -> None:
+    """Each that a flag names, also behind an equals sign; words are words."""
+    words = (
+        "ask",
+        "@x",
+        "--attach",
+        "a",
+        "--file=b",
+        "--context=@c",
+        "--context",
+        "d",
+        "--schema",
+        "e",
+        "-o",
+        "@f",
+    )
+    assert files_read(words) == ["a", "b", "c", "e"]

@@ -51,10 +51,11 @@ class Agent:
         return dict(run(f"claude-{name}", raw, {**os.environ, **self.env}, Path.cwd()).value)
 
     def before(self, tool: str, call: str = "", **more: Any) -> dict[str, Any]:
-        """The decision on a call; empty when there is nothing to say."""
+        """The decision on a call, made in `cwd` if that is given; empty when there is nothing to say."""
+        place = {"cwd": more.pop("cwd")} if "cwd" in more else {}
         subagent = {"agent_id": "a1", "agent_type": "x"} if more.pop("subagent", False) else {}
         event = self.event(
-            "PreToolUse", tool_name=tool, tool_use_id=call or new_call(), tool_input=more, **subagent
+            "PreToolUse", tool_name=tool, tool_use_id=call or new_call(), tool_input=more, **subagent, **place
         )
         return dict(self.hook("pre-tool-use", event).get("hookSpecificOutput", {}))
 

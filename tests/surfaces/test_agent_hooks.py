@@ -89,7 +89,49 @@ def test_a_subagent_tells_its_caller(agent: Agent) -> None:
     assert (said[DECISION], agent.gates()) == ("deny", [])
     assert "caller" in said[REASON]
     assert agent.before("Bash", command="git gate ask x", subagent=True)[DECISION] == "deny"
-    assert agent.before("Bash", command="git gate ask x --wait", subagent=True) == {}
+    assert agent.before("Bash", command="git gate ask x --wait", subagent=True)[DECISION] == "allow"
+
+
+def test_to_ask_and_to_hear_needs_nobodys_leave(agent: Agent, tmp_path: Path) -> None:
+    """A plain call of these verbs in the project's own repository, at a terminal as well; anything else is left to the program."""
+    for env in ({}, {"CLAUDE_CODE_ENTRYPOINT": "cli"}):
+        agent.env |= env
+        for command in ("git gate ask 'Which?' -o A", "git-gate check 7k2f", "git gate wait 7k2f --for 1m"):
+            assert agent.before("Bash", command=command)[DECISION] == "allow"
+    agent.clone.write("notes.md", "notes")
+    (agent.clone.path / "out").symlink_to(tmp_path)
+    (tmp_path / "secret").write_text("secret")
+    assert agent.before("Bash", command="git gate ask x --context @notes.md")[DECISION] == "allow"
+    for command in (
+        "git gate ask x; touch y",
+        "git gate ask x --include .env",
+        "git gate list",
+        "git gate ask x --context @/etc/passwd",
+        "git gate ask x --attach ../secret",
+        "git gate ask x --file out/secret",
+        "git gate ask x --context=@.git/config",
+    ):
+        assert agent.before("Bash", command=command) == {}
+    put_rules(agent.clone, "approvals: ['Bash(git gate ask*)']\n")
+    assert agent.before("Bash", command="git gate ask y")[DECISION] != "allow"
+
+
+def test_another_repository_is_not_the_projects(agent: Agent, tmp_path: Path) -> None:
+    """What it configures git would run: one that lies in the working tree, a bare one, one elsewhere."""
+    agent.env["CLAUDE_PROJECT_DIR"] = str(agent.clone.path)
+    inner, bare = agent.clone.path / "inner", agent.clone.path / "bare"
+    for words in (
+        ("init", "-q", str(inner)),
+        ("init", "-q", "--bare", str(bare)),
+        ("init", "-q", str(tmp_path / "far")),
+    ):
+        agent.clone.git(*words)
+    deep = agent.clone.path / "src"
+    deep.mkdir()
+    ask = "git gate ask 'Which?'"
+    assert agent.before("Bash", command=ask, cwd=str(deep))[DECISION] == "allow"
+    for place in (inner, bare, tmp_path / "far", tmp_path):
+        assert agent.before("Bash", command=ask, cwd=str(place)) == {}
 
 
 def test_a_person_at_the_terminal_is_asked_there(agent: Agent) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...core import calls, guard
@@ -32,6 +33,7 @@ TWICE = (
     "This call was approved by gate {gate} and let through once, in an attempt of yours that was interrupted; whether it was "
     "carried out is not known. Find out, and if it has to be made again, make it as a new call: it will be asked again."
 )
+ASKING = "asking a person, and hearing the answer, needs nobody's leave"
 IN_A_SHELL = "git gate ask (without --wait) ends a run when it has been asked. {}"
 
 
@@ -48,7 +50,32 @@ def pre_tool_use(event: Event) -> Reply:
         refused = refused_ask(event)
         if refused:
             return deny(IN_A_SHELL.format(refused))
-    return approval(event)
+    reply = approval(event)
+    return said("allow", ASKING) if reply == NOTHING and may_ask(event) else reply
+
+
+def may_ask(event: Event) -> bool:
+    """Whether a call in a shell only asks a person, or hears the answer: nobody needs to be asked for leave to do that.
+
+    It has to be plain, and in the project's own repository: what another one configures git would run. What it reads of
+    files lies in the working tree.
+    """
+    words = guard.plain_asking(str(event.given.get("command", ""))) if event.tool == "Bash" else ()
+    if not words:
+        return False
+    from ...errors import NotARepository
+
+    try:
+        here = event.open(event.cwd).repo
+        home = event.env.get("CLAUDE_PROJECT_DIR", "")
+        started = event.open(Path(home)).repo if home and Path(home).is_dir() else here
+    except NotARepository:
+        return False
+    if here.top is None or here.common_dir != started.common_dir:
+        return False
+    top, own = here.top.resolve(), here.common_dir.resolve()
+    files = [Path(os.path.realpath(event.cwd / name)) for name in guard.files_read(words) if "\0" not in name]
+    return all(place.is_relative_to(top) and not place.is_relative_to(own) for place in files)
 
 
 def refused_ask(event: Event) -> str:
@@ -218,8 +245,6 @@ def decided(event: Event, gate: Gate) -> Reply:
 
 def news(event: Event, gate: Gate) -> str:
     """All that the agent is told when it goes on: in full, since a call that was made beside others may lose its result."""
-    from pathlib import Path
-
     from ...core.prompt import resume_prompt
 
     named = event.env.get("GITGATE_PROMPT_FILE", "")

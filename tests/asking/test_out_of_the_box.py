@@ -1,0 +1,99 @@
+"""After `git gate init --claude` and nothing else, the real Claude Code asks: in its shell, by its own tool, at a terminal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from lab.model import Reply
+
+from .conftest import MakeOffice
+from .test_claude_page import seen, tmux, typed
+from .test_real_claude import DATABASE, OVER
+
+__all__ = ["tmux"]
+pytestmark = [pytest.mark.claude, pytest.mark.slow]
+
+IN_SHELL = Reply(
+    "Asking.", [("Bash", {"command": "git gate ask 'Which database?' -o Postgres -o SQLite"})], when="GO"
+)
+BY_TOOL = Reply("Asking.", [("AskUserQuestion", {"questions": [DATABASE]})], when="GO")
+
+
+@pytest.mark.parametrize("line", ["claude -p GO", "git gate wrap --waiting-ok -- claude -p GO"])
+def test_it_asks_in_its_shell(line: str, office: MakeOffice) -> None:
+    """Without a flag or a rule that permits it; answered, it goes on."""
+    here = office(IN_SHELL, Reply("Thanks.", when="SQLite"))
+    assert typed(here, "git gate init --claude").returncode == 0
+    said = typed(here, line)
+    assert said.returncode == 0, said.stderr
+    gate = here.only()
+    assert (gate["state"], gate["delivery"], gate["session"]["saved"]) == ("awaiting", "resume", True)
+    here.respond(gate["id"], "SQLite")
+    here.resume(gate["id"])
+    assert here.only()["state"] == "resumed"
+
+
+def test_wrapped_it_asks_by_its_own_tool(office: MakeOffice) -> None:
+    """The gate's id and how to answer stand where there was an empty line."""
+    here = office(BY_TOOL, OVER)
+    assert typed(here, "git gate init --claude").returncode == 0
+    said = typed(here, "git gate wrap -- claude -p GO")
+    gate = here.only()
+    assert (said.returncode, said.stdout) == (8, "")
+    assert f"gate {gate['id']}: Which database?" in said.stderr
+    assert f"git gate respond {gate['id'][:6]} Postgres" in said.stderr
+    assert gate["session"]["saved"] is True
+    here.respond(gate["id"], "SQLite")
+    here.resume(gate["id"])
+    assert '\\"Which database?\\"=\\"SQLite\\"' in here.shown
+
+
+def test_wrapped_in_a_project_without_hooks(office: MakeOffice) -> None:
+    """They are given by the command line."""
+    here = office(BY_TOOL, OVER)
+    said = typed(here, "git gate wrap -- claude -p GO --output-format json")
+    assert said.returncode == 8
+    assert json.loads(said.stdout)["stop_reason"] == "tool_deferred"
+    assert here.only()["state"] == "awaiting"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git gate ask 'Which?'; touch pwned",
+        'git gate ask "$(touch pwned)"',
+        "X=1 git gate ask 'Which?'",
+        "touch pwned",
+    ],
+)
+def test_nothing_else_is_permitted_by_it(command: str, office: MakeOffice) -> None:
+    """What is more than a plain call is the program's to judge, and here it refuses."""
+    here = office(Reply("", [("Bash", {"command": command})], when="GO"), OVER)
+    assert typed(here, "git gate init --claude").returncode == 0
+    typed(here, "claude -p GO")
+    assert here.gates() == []
+    assert not (here.clone.path / "pwned").exists()
+
+
+def test_at_a_terminal_it_asks_in_its_shell_unasked(office: MakeOffice, tmux: Callable[..., str]) -> None:
+    """No question for leave to ask comes between."""
+    here = office(IN_SHELL, OVER)
+    assert typed(here, "git gate init --claude").returncode == 0
+    trusted = {str(here.clone.path): {"hasTrustDialogAccepted": True}}
+    known = {
+        "hasCompletedOnboarding": True,
+        "customApiKeyResponses": {"approved": ["dummy-not-a-key"]},
+        "projects": trusted,
+    }
+    (here.machine.home / ".claude").mkdir(exist_ok=True)
+    (here.machine.home / ".claude" / ".claude.json").write_text(json.dumps(known))
+    words = [f"{name}={value}" for name, value in {**here.env, "TERM": "xterm-256color"}.items()]
+    command = ["env", "-i", *words, *here.machine.model.reach, str(here.machine.binary)]
+    tmux("new-session", "-d", "-x", "120", "-y", "40", "-c", str(here.clone.path), *command)
+    assert seen(tmux, "❯")
+    tmux("send-keys", "GO", "Enter")
+    assert seen(tmux, "waits for an answer"), tmux("capture-pane", "-p")
+    assert here.only()["state"] == "awaiting"
