@@ -139,6 +139,7 @@ class Outcome:
     reason: str = ""
     retry: bool = False
     call: Mapping[str, object] | None = None
+    denied: tuple[str, ...] = ()  # calls that it was refused, each in a line
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,9 @@ UNANSWERED = r"Tool permission request failed: \w*Error: Stream closed"
 NO_CONVERSATION = "No conversation found with session ID"
 # Ways to end that another attempt may better: the network, a limit, a kill. Others would end the same.
 PASSING = frozenset((408, 409, 429))
+API_ERROR = re.compile(r"\AAPI Error: (\d{3})\b")
+MOST_DENIED = 50
+TELLING = ("command", "file_path", "notebook_path", "path", "url", "query", "pattern")
 
 
 # Its own variables begin so. Of these, what a person sets to configure it: the way to its model, and limits.
@@ -146,6 +150,9 @@ class Claude(Agent):
         said = last_result(finished.out)
         if said is None or finished.ending is not Ending.EXITED:
             return without_result(finished)
+        return replace(self._came_of(finished, said), denied=refused_calls(said))
+
+    def _came_of(self, finished: Finished, said: Mapping[str, Any]) -> Outcome:
         session = str(said.get("session_id") or "")
         text = said["result"] if isinstance(said.get("result"), str) else ""
         # An API error says `subtype: success`; an interruption says exit 0. Only `is_error` tells.
@@ -243,9 +250,26 @@ def failure(said: Mapping[str, Any], finished: Finished) -> str:
 
 
 def may_pass(said: Mapping[str, Any], finished: Finished) -> bool:
-    if killed(finished) or said.get("terminal_reason") == "api_error":
+    """Whether another attempt may go better. What the model's service refuses for good, it refuses again."""
+    if killed(finished):
         return True
-    status = said.get("api_error_status")
+    words = str(said.get("result") or "")
+    status = said.get("api_error_status") or next(map(int, API_ERROR.findall(words)), None)
     if isinstance(status, int):
         return status in PASSING or status >= 500
-    return str(said.get("result") or "").startswith("API Error: Unable to connect")
+    return said.get("terminal_reason") == "api_error" or words.startswith("API Error: Unable to connect")
+
+
+def refused_calls(said: Mapping[str, Any]) -> tuple[str, ...]:
+    """The calls that it was not let make, each in a line: the tool, and what tells one call of it from another."""
+    listed = said.get("permission_denials")
+    found = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    return tuple(dict.fromkeys(call_line(one) for one in found[:MOST_DENIED]))
+
+
+def call_line(denial: Mapping[str, Any]) -> str:
+    tool, given = str(denial.get("tool_name") or "a tool"), denial.get("tool_input")
+    if not isinstance(given, dict) or not given:
+        return brief(tool)
+    told = next((given[name] for name in TELLING if isinstance(given.get(name), str)), None)
+    return brief(f"{tool}: {told if told is not None else json.dumps(given, ensure_ascii=False)}")

@@ -164,6 +164,11 @@ def parse_outcome(root: Field) -> Outcome:
         branch=words(root, "branch", 1000),
         commits=oids(root, "commits"),
         reveal=digest(root, "reveal"),
+        said=words(root, "said", MOST_TEXT),
+        denied=texts(root, "denied"),
+        left=texts(root, "left"),
+        place=words(root, "place", 4096),
+        meant=words(root, "meant", 1000),
     )
 
 

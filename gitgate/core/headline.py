@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .model import Event, Gate, Opened, Remark
+from .model import Event, Gate, Opened, Outcome, Remark
+from .text import counted
 from .trailers import dump, parse
 
 
@@ -23,6 +24,15 @@ def subject(name: str, event: Event, opened: Opened) -> str:
     if isinstance(event, Remark) and event.text:
         return f"{name} by {person or 'nobody'}: {event.text}"
     return f"{name} by {person}"
+
+
+def loose_ends(outcome: Outcome) -> list[str]:
+    """What an agent left for a person to look at, in a few words each. An old record says nothing of it."""
+    return [
+        *([f"commits on {outcome.branch}, not on {outcome.meant}"] if outcome.meant else []),
+        *([f"{counted(len(outcome.left), 'path')} not committed"] if outcome.left else []),
+        *([f"{counted(len(outcome.denied), 'call')} refused"] if outcome.denied else []),
+    ]
 
 
 def trailers(name: str, gate: Gate) -> list[tuple[str, str]]:
@@ -49,6 +59,7 @@ def trailers(name: str, gate: Gate) -> list[tuple[str, str]]:
         ("Key", opened.key or ""),
         ("Pull-Request", str(opened.config.get("pull_request") or "")),
         ("Verdict", gate.answer.answer.verdict if gate.answer else ""),
+        ("Outcome", "; ".join(loose_ends(gate.outcome)) if gate.outcome else ""),
         ("Closed", "yes" if gate.closed else ""),
     ]
 

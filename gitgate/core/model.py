@@ -191,7 +191,11 @@ class Claim:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a claim. `reveal` is a link of its lease's chain that was not told before: its holder says it."""
+    """What came of a claim. `reveal` is a link of its lease's chain that was not told before: its holder says it.
+
+    `said`: the agent's last words; `denied`: calls that it was refused; `left`: paths that it did not commit, which are in
+    the directory `place`; `meant`: the branch that its commits were to go to, where they are on another one.
+    """
 
     at: str
     claim: str
@@ -202,6 +206,11 @@ class Outcome:
     branch: str = ""
     commits: tuple[str, ...] = ()
     reveal: str = ""
+    said: str = ""
+    denied: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    place: str = ""
+    meant: str = ""
 
 
 Event = Opened | Answer | Remark | Edit | Claim | Outcome

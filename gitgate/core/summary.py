@@ -43,6 +43,7 @@ class Summary(NamedTuple):
     key: str = ""
     pull_request: str = ""
     verdict: str = ""
+    outcome: str = ""
     closed: str = ""
 
 
@@ -59,7 +60,17 @@ def by_pressure(found: Iterable[Summary]) -> list[Summary]:
 # Trailer and field, in the order of `headline.trailers`. The first ones are always written.
 ALWAYS = ("State", "Title", "Question", "Questions", "Type")
 SOMETIMES = ("Agent", "Asked-By", "Asked-At", "Branch")
-AT_THE_END = ("Delivery", "Deadline", "On-Timeout", "To", "Key", "Pull-Request", "Verdict", "Closed")
+AT_THE_END = (
+    "Delivery",
+    "Deadline",
+    "On-Timeout",
+    "To",
+    "Key",
+    "Pull-Request",
+    "Verdict",
+    "Outcome",
+    "Closed",
+)
 FIELDS = (*ALWAYS, *SOMETIMES, "Priority", *AT_THE_END)
 
 

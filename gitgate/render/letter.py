@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from ..core.answers import shown
 from ..core.marks import UNSIGNED, Mark
-from ..core.model import Answer, Counted, Gate, Opened, Question, Remark
+from ..core.model import Answer, Counted, Gate, Opened, Outcome, Question, Remark
 from ..core.text import indent, neutral, one_line, wrap
 from .paint import STATE_COLORS, paint
 from .shapes import event, proposal, resume, who_ended, words_of
 from .table import age, due
-from .ways import ways
+from .ways import after_failure, ways
 
 if TYPE_CHECKING:
     from ..core.talks import Held
+
+MOST_LISTED = 20
 
 
 def letter(
@@ -43,7 +46,7 @@ def letter(
         section("Remarks", remarks(gate, cells), color=color),
         section("Proposed, and confirmed by nobody", proposed(gate, cells), color=color),
         answers(gate, signed or {}, cells, color=color),
-        section("What came of it", outcome(gate), color=color),
+        section("What came of it", outcome(gate, cells), color=color),
         how(gate, color=color),
         section("History", history(gate), color=color),
     ]
@@ -197,8 +200,8 @@ def proposed(gate: Gate, cells: int) -> str:
     return "\n".join([*lines, f"  — {one_line(str(found['agent']))}, {found['at']}"])
 
 
-def outcome(gate: Gate) -> str:
-    """What the agent made of the answer, for whoever asks later."""
+def outcome(gate: Gate, cells: int) -> str:
+    """What the agent made of the answer, for whoever asks later, and what it left for them to look at."""
     came = resume(gate)
     if came is None or not came["outcome"]:
         return ""
@@ -210,7 +213,28 @@ def outcome(gate: Gate) -> str:
     lines = [f"{came['outcome']}: {by}"]
     lines += [f"commits{branch}: {commits}"] if commits else []
     lines += [one_line(str(came["reason"]))] if came["reason"] else []
-    return indent("\n".join(lines), "  ")
+    text = indent("\n".join(lines), "  ")
+    return "\n".join([text, *loose_ends(gate.outcome, host, cells)]) if gate.outcome is not None else text
+
+
+def loose_ends(came: Outcome, host: str, cells: int) -> list[str]:
+    """Each with what a person needs to go on from there."""
+    lines = []
+    if came.meant:
+        lines.append(
+            f"  its commits are not on {one_line(came.meant)}: git merge {quote(one_line(came.branch))}"
+        )
+    if came.left:
+        where = f"{host} in {one_line(came.place)}" if came.place else ""
+        lines.append(f"  not committed{where}:")
+        lines += [f"    {one_line(path)}" for path in came.left[:MOST_LISTED]]
+        lines += [f"    and {len(came.left) - MOST_LISTED} more"] if len(came.left) > MOST_LISTED else []
+    if came.denied:
+        lines.append("  refused to it:")
+        lines += [wrap(one_line(call), cells, "    ") for call in came.denied[:MOST_LISTED]]
+    if came.said:
+        lines += ["  its last words:", wrap(neutral(came.said), cells, "    ")]
+    return lines
 
 
 def section(title: str, body: str, *, color: bool) -> str:
@@ -285,6 +309,8 @@ def said(gate: Gate, counted: Counted, signed: Mapping[str, Mark], cells: int) -
 
 
 def how(gate: Gate, *, color: bool) -> str:
+    if gate.state == "failed":
+        return section("What can be done", indent("\n".join(after_failure(gate)), "  "), color=color)
     if gate.state != "awaiting":
         return ""
     return section("How to answer", indent("\n".join(ways(gate)), "  "), color=color)

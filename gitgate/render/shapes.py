@@ -214,6 +214,11 @@ def resume(given: Gate) -> Json | None:
         "reason": ended.reason if ended else "",
         "branch": ended.branch if ended else "",
         "commits": list(ended.commits) if ended else [],
+        "said": ended.said if ended else "",
+        "denied": list(ended.denied) if ended else [],
+        "left": list(ended.left) if ended else [],
+        "place": ended.place if ended else "",
+        "meant": ended.meant if ended else "",
     }
 
 

@@ -42,6 +42,8 @@ class Row(Protocol):
     def priority(self) -> str: ...
     @property
     def deadline(self) -> str: ...
+    @property
+    def outcome(self) -> str: ...
 
 
 HEADS = ("ID", "AGE", "PRIO", "STATE", "ASKED BY", "BRANCH", "QUESTION")
@@ -116,14 +118,21 @@ def ending(row: Row, now: float) -> str:
     """What stands behind the question however much of that is cut: that there are more, how it is answered, until when."""
     count = int(row.questions) if row.questions.isdecimal() and len(row.questions) < 4 else 1
     more = f" (+{count - 1} more)" if count > 1 else ""
+    if row.state == "failed":
+        return f"{more} · resume or stop"
     if row.state != "awaiting":
-        return more
+        return more + (f" · {one_line(row.outcome)}" if row.outcome else "")
     talked = " · join" if row.type == SESSION else ""
     return more + talked + (f" · {due(row.deadline, now)}" if row.deadline else "")
 
 
 def is_more(row: Row) -> bool:
-    return bool(row.deadline) or row.questions != "1" or row.type == SESSION
+    return (
+        bool(row.deadline or row.outcome)
+        or row.questions != "1"
+        or row.type == SESSION
+        or row.state == "failed"
+    )
 
 
 def table(rows: Sequence[Row], now: float, cells_wide: int, *, color: bool = False) -> list[str]:

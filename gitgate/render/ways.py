@@ -22,6 +22,15 @@ def join_line(gate: Gate) -> str:
     return f"git gate join {gate.id[:6]}    ({words})"
 
 
+def after_failure(gate: Gate) -> list[str]:
+    """What a person can do about an agent that could not be resumed, or that failed."""
+    short = gate.id[:6]
+    return [
+        f"git gate resume {short}    (try again)",
+        f"git gate stop {short} --reason WHY    (the agent does not go on)",
+    ]
+
+
 def typed(gate: Gate) -> list[str]:
     questions = gate.opened.questions
     start = f"git gate respond {gate.id[:6]}"

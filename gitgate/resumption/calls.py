@@ -109,4 +109,7 @@ def refuse_failed(done: Done) -> None:
     if done.result == "lost":
         raise Conflict(done.reason, hint=f"git gate show {done.gate}")
     hint = f"what it said: {done.log}" if done.log else f"git gate show {done.gate}"
+    if done.result == "failed":
+        again = f"git gate resume {done.gate[:6]}   or end it: git gate stop {done.gate[:6]} --reason WHY"
+        hint = f"{again}   ({hint})"
     raise Failure(f"gate {done.gate} was not resumed: {done.reason}", hint=hint)

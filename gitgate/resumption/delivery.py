@@ -50,6 +50,16 @@ class Target:
 
 
 @dataclass(frozen=True)
+class Told:
+    """What the agent said at its end, and what of its work is not in its commits."""
+
+    said: str = ""
+    denied: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    place: str = ""
+
+
+@dataclass(frozen=True)
 class Delivered:
     """The outcome as it was recorded, and where the commits went."""
 
@@ -83,7 +93,9 @@ def gather_named(desk: Desk, held: Held, later: Sequence[Gate]) -> Made:
     return Made(tuple(made), None, gate.opened.work.branch)
 
 
-def deliver(desk: Desk, held: Held, made: Made, *, log: str, remark: str = "") -> Delivered:
+def deliver(
+    desk: Desk, held: Held, made: Made, *, log: str, remark: str = "", told: Told = Told()
+) -> Delivered:
     """Record that the agent heard the answer, and bring its commits along in the same move."""
     own_only = False
     for _ in range(TRIES):
@@ -97,6 +109,7 @@ def deliver(desk: Desk, held: Held, made: Made, *, log: str, remark: str = "") -
             branch=target.branch if made.commits else "",
             commits=made.commits,
         )
+        said = replace(said, **vars(told), meant=meant(held, target) if made.commits else "")
         try:
             return Delivered(finish(desk, held, said, target.moves), target, made.commits)
         except BranchMoved:
@@ -111,7 +124,13 @@ def deliver(desk: Desk, held: Held, made: Made, *, log: str, remark: str = "") -
     said = outcome(
         desk, held, "resumed", reason=f"{remark}; its branch kept moving", log=log, commits=made.commits
     )
-    return Delivered(finish(desk, held, said), Target(""), made.commits)
+    return Delivered(finish(desk, held, replace(said, **vars(told))), Target(""), made.commits)
+
+
+def meant(held: Held, target: Target) -> str:
+    """The branch that the commits were to go to, where they are on another one."""
+    wanted = held.gate.opened.work.branch or ""
+    return wanted if wanted != target.branch else ""
 
 
 def share_session(desk: Desk, ref: SessionRef) -> None:

@@ -37,6 +37,7 @@ from ..store.worktrees import without_place
 from .notes import answer_of, noted_run, write
 
 STALE = 10.0
+MOST_LEFT, MOST_NAME = 100, 500
 
 
 @dataclass(frozen=True)
@@ -312,6 +313,16 @@ def pinned_down(there: Repository) -> Repository:
     git = Git(there.git.directory, {})
     git.env = {**there.git.env, **pinned(there)}
     return replace(there, git=git)
+
+
+def uncommitted(desk: Desk, found: Situation) -> tuple[str, ...]:
+    """What the agent did not commit, by path: it stays where it is, and nobody else hears of it."""
+    how = ("--porcelain=v1", "-z", "--untracked-files=normal", "--no-renames", "--ignore-submodules=dirty")
+    listed = apart(desk, found).git.run("status", *how, check=False).out.split(b"\0")
+    names = [entry[3:].decode("utf-8", "replace")[:MOST_NAME] for entry in listed if len(entry) > 3]
+    if len(names) <= MOST_LEFT:
+        return tuple(names)
+    return (*names[:MOST_LEFT], f"… and {len(names) - MOST_LEFT:,} more")
 
 
 def leave(desk: Desk, gate: str, found: Situation) -> str:

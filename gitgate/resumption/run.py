@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from ..core.text import counted
 from ..errors import GateError, RemoteUnreachable
 from ..service import agency, bylaws, claiming, holding, lineage, sessions
 from ..service.bylaws import InForce
+from ..service.calling import context_of
 from ..service.claiming import Claimant, ClaimLost, Held
 from ..service.desk import Desk
 from ..service.needing import note_writings
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 POLL = 0.5
 ASKED_AGAIN = "it asked again"
 LAST_LINES, LONGEST_LINE = 30, 2000
+LAST_WORDS = 2000  # of what an agent said last, the end of it
 SAYS_LATER = (5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 300.0, 300.0)
 
 
@@ -234,12 +236,15 @@ def conclude(
     again = outcome.result in (Result.ASKED, Result.DEFERRED)
     later = lineage.followers(desk, held.gate) if again or failed else []
     if failed and not later:
-        return give_back(errand, desk, held, outcome.reason or "it failed", log, retry=outcome.retry)
+        return give_back(
+            errand, desk, held, outcome.reason or "it failed", log, retry=outcome.retry, denied=outcome.denied
+        )
     # One that failed when it had asked is not tried again: its own question is what it goes on with.
     again, remark = again or failed, ASKED_AGAIN if again or failed else ""
     remark += f", and then: {outcome.reason}" if failed and outcome.reason else ""
     made = delivery.gather(desk, held, found, later)
-    done = patiently(errand, lambda: delivery.deliver(desk, held, made, log=log, remark=remark))
+    told = told_at_the_end(desk, found, outcome, again=again)
+    done = patiently(errand, lambda: delivery.deliver(desk, held, made, log=log, remark=remark, told=told))
     if again and outcome.session and held.gate.opened.session is not None:
         delivery.share_session(desk, SessionRef(held.gate.opened.session.agent, outcome.session))
     remains = delivery.clean_up(desk, found, done, asked_again=again)
@@ -256,6 +261,17 @@ def recorded(
     errand.say(f"gate {held.gate.id} resumed{made}{f'; {ASKED_AGAIN}' if again else ''}")
     branch = done.target.branch if done.commits else ""
     return Done(held.gate.id, "resumed", remains, log, branch, done.commits, held.attempt, again)
+
+
+def told_at_the_end(desk: Desk, found: Situation, outcome: Outcome, *, again: bool) -> delivery.Told:
+    """What others hear of the ending: without secrets, and not without end. What an agent that asked again did not commit
+    goes on with its new question.
+    """
+    env = desk.settings.env
+    left = () if again else place.uncommitted(desk, found)
+    denied = tuple(context_of(env, call) for call in outcome.denied)
+    said = context_of(env, outcome.text, LAST_WORDS)
+    return delivery.Told(said, denied, left, str(found.directory) if left else "")
 
 
 def tell_ending(errand: Errand, ended: Finished) -> None:
@@ -278,10 +294,21 @@ def patiently(errand: Errand, act: Callable[[], Delivered]) -> Delivered:
     return act()
 
 
-def give_back(errand: Errand, desk: Desk, held: Held, reason: str, log: str, *, retry: bool = True) -> Done:
+def give_back(
+    errand: Errand,
+    desk: Desk,
+    held: Held,
+    reason: str,
+    log: str,
+    *,
+    retry: bool = True,
+    denied: tuple[str, ...] = (),
+) -> Done:
     """A failed attempt: the gate is answered again, or failed when this was the last attempt or another would not help."""
     final = not retry or held.attempt >= desk.settings.number("maxAttempts")
     result = "failed" if final else "released"
-    holding.finish(desk, held, holding.outcome(desk, held, result, reason=reason, log=log))
+    denied = tuple(context_of(desk.settings.env, call) for call in denied)
+    said = holding.outcome(desk, held, result, reason=reason, log=log)
+    holding.finish(desk, held, replace(said, denied=denied))
     errand.say(f"gate {held.gate.id}, attempt {held.attempt}: {reason}")
     return Done(held.gate.id, result, reason, log, attempt=held.attempt)

@@ -38,6 +38,10 @@ def gate_status(desk: Desk, given: str) -> tuple[Json, str]:
         lines.append(f"session: {one_line(gate.opened.session.agent)}")
     if gate.deadline and gate.state == "awaiting":
         lines.append(f"deadline: {gate.deadline} ({gate.opened.on_timeout})")
+    if gate.outcome is not None:
+        from ..core.headline import loose_ends
+
+        lines += [f"left: {one_line(words)}" for words in loose_ends(gate.outcome)]
     stuck = is_stalled(desk, gate)
     if stuck:
         lines.append(f"stalled: {stuck}")
@@ -46,6 +50,8 @@ def gate_status(desk: Desk, given: str) -> tuple[Json, str]:
     talked = held_of(gate)
     lines += talked_lines(talked) if talked is not None else []
     lines.append(f"next: {next_command(gate)}")
+    if gate.state == "failed":
+        lines.append(f"or: git gate stop {gate.id[:6]} --reason WHY")
     fields: Json = {
         "id": gate.id,
         "state": gate.state,

@@ -129,6 +129,27 @@ def test_what_an_agent_inherits() -> None:
     assert scrubbed({**kept, **dict.fromkeys(gone, "x")}) == kept
 
 
+@pytest.mark.parametrize(
+    ("denials", "lines"),
+    [
+        ([], ()),
+        (None, ()),
+        ("many", ()),
+        ([3, None, {}], ("a tool",)),
+        ([{"tool_name": "Bash", "tool_input": {"command": "git push\norigin"}}], ("Bash: git push origin",)),
+        ([{"tool_name": "Write", "tool_input": {"content": "x", "file_path": "/etc/a"}}], ("Write: /etc/a",)),
+        ([{"tool_name": "mcp__db__drop", "tool_input": {"table": 7}}], ('mcp__db__drop: {"table": 7}',)),
+        ([{"tool_name": "A\x1b[2J", "tool_input": {}}] * 3, ("A\\x1b[2J",)),
+        ([{"tool_name": "Bash", "tool_input": {"command": f"curl -H {TOKEN}"}}], None),
+    ],
+)
+def test_what_it_was_refused_is_told(denials: object, lines: tuple[str, ...] | None, tmp_path: Path) -> None:
+    """Each call in a line, once, harmless and without secrets; whatever else stands there is passed over."""
+    said = {"is_error": False, "result": "", "permission_denials": denials}
+    found = CLAUDE.read_outcome(finished(tmp_path, said, 0)).denied
+    assert found == lines if lines is not None else TOKEN not in found[0]
+
+
 CALL = {"id": "t", "name": "Bash", "input": {}}
 
 
@@ -145,6 +166,37 @@ CALL = {"id": "t", "name": "Bash", "input": {}}
         (
             {"subtype": "success", "is_error": True, "result": "API Error: 400 bad", "api_error_status": 400},
             *(1, Outcome(Result.FAILED, ID, "API Error: 400 bad", "API Error: 400 bad")),
+        ),
+        (
+            {
+                "is_error": True,
+                "terminal_reason": "api_error",
+                "result": "API Error: 400 bad",
+                "api_error_status": 400,
+            },
+            *(1, Outcome(Result.FAILED, ID, "API Error: 400 bad", "api_error: API Error: 400 bad")),
+        ),
+        (
+            {"is_error": True, "terminal_reason": "api_error", "result": "API Error: 403 {}"},
+            *(1, Outcome(Result.FAILED, ID, "API Error: 403 {}", "api_error: API Error: 403 {}")),
+        ),
+        (
+            {"is_error": True, "terminal_reason": "api_error", "result": "API Error: 429 later"},
+            *(
+                1,
+                Outcome(
+                    Result.FAILED, ID, "API Error: 429 later", "api_error: API Error: 429 later", retry=True
+                ),
+            ),
+        ),
+        (
+            {"is_error": True, "terminal_reason": "api_error", "result": "API Error: terminated"},
+            *(
+                1,
+                Outcome(
+                    Result.FAILED, ID, "API Error: terminated", "api_error: API Error: terminated", retry=True
+                ),
+            ),
         ),
         (
             {"subtype": "success", "is_error": True, "result": "API Error: 529", "api_error_status": 529},
@@ -173,6 +225,10 @@ CALL = {"id": "t", "name": "Bash", "input": {}}
         "deferred",
         "stopped by a hook",
         "api",
+        "refused for good",
+        "refused for good, in words",
+        "too many at once, in words",
+        "broken off",
         "overloaded",
         "interrupted",
         "turns",

@@ -171,6 +171,76 @@ def test_a_failing_agent_is_not_tried_for_ever(repo: Clone, agent: Agent, cli: C
     assert shown(cli, gate)["state"] == "resumed"
 
 
+def test_a_failed_gate_says_what_can_be_done(repo: Clone, agent: Agent, cli: Command) -> None:
+    """Wherever it is met: whoever resumed it, `show`, `status` and the list name the way on and the way out; both work."""
+    agent.does("exit 3")
+    gate = ask(cli)
+    again, out = f"git gate resume {gate[:6]}", f"git gate stop {gate[:6]} --reason WHY"
+    cli.quick("respond", gate, "Postgres", code=0)
+    for said in (
+        cli.quick("resume", gate, code=1).err,
+        cli.quick("show", gate).out,
+        cli.quick("status", gate).out,
+    ):
+        assert again in said
+        assert out in said
+    assert "resume or stop" in cli.quick("list").out
+    cli.quick("stop", gate, "--reason", "not worth it", code=0)
+    assert shown(cli, gate)["state"] == "stopped"
+
+
+def test_what_the_agent_left_is_told(
+    repo: Clone, agent: Agent, cli: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its last words, without secrets, and what it did not commit, with the place: in `show`, the list and as JSON."""
+    monkeypatch.setenv("SERVICE_TOKEN", "tok-31415926535")
+    agent.does("echo more > left; mkdir sub; echo x > sub/deep; echo 'All done \x1b[2J with tok-31415926535'")
+    gate = ask(cli)
+    repo.commit("moved on")
+    cli.quick("respond", gate, "Postgres", code=0)
+    cli.quick("resume", gate, code=0)
+    place, found = worktree_of(repo, gate), shown(cli, gate)["resume"]
+    assert isinstance(found, dict)
+    assert (found["left"], found["place"]) == (["left", "sub/"], str(place))
+    assert "All done" in found["said"]
+    letter = cli.quick("show", gate).out
+    assert f" in {place}:\n    left\n    sub/\n" in letter
+    assert "its last words:\n    All done" in letter
+    listed = cli.quick("list", "--all").out
+    assert "2 paths not committed" in listed
+    assert "left: 2 paths not committed" in cli.quick("status", gate).out
+    for said in (letter, listed, str(found), repo.git("log", "-p", f"refs/hitl/open/{gate}")):
+        assert "31415926535" not in said
+        assert "\x1b" not in said.replace("\\x1b", "")
+    cli.quick("verify", code=0)
+
+
+def test_commits_that_did_not_reach_their_branch_are_told(repo: Clone, agent: Agent, cli: Command) -> None:
+    """They are on a branch of their own, and it is said which one they were meant for; nothing else is left to tell."""
+    agent.does(COMMITS)
+    repo.write("README", "by the agent\n")
+    gate = ask(cli)
+    repo.commit("Ada's own", README="by Ada\n")
+    cli.quick("respond", gate, "Postgres", code=0)
+    cli.quick("resume", gate, code=0)
+    found = shown(cli, gate)["resume"]
+    assert isinstance(found, dict)
+    assert (found["branch"], found["meant"], found["left"]) == (f"gate/{gate}", "main", [])
+    assert f"its commits are not on main: git merge gate/{gate}" in cli.quick("show", gate).out
+    assert f"commits on gate/{gate}, not on main" in cli.quick("list", "--all").out.replace("\n", "")
+
+
+def test_an_agent_that_asked_again_left_nothing(repo: Clone, agent: Agent, cli: Command) -> None:
+    """What it did not commit goes on with its new question: that is where it is shown."""
+    agent.does("echo more > left; git gate ask 'And now?' --agent scripted; exit 8")
+    gate = ask(cli)
+    cli.quick("respond", gate, "Postgres", code=0)
+    cli.quick("resume", gate, code=0)
+    found = shown(cli, gate)["resume"]
+    assert isinstance(found, dict)
+    assert (found["outcome"], found["left"]) == ("resumed", [])
+
+
 def test_attempts_that_may_pass_are_repeated(repo: Clone, agent: Agent, cli: Command) -> None:
     """An agent that is killed is started again after a while, up to the number that is set; then the gate has failed."""
     repo.git("config", "gitgate.retryAfter", "0s")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ...core.answers import shown
 from ...core.ids import is_id
-from ...core.model import Answer, Gate, Question
+from ...core.model import Answer, Gate, Outcome, Question
 from ...core.readers import OID
 from ...core.text import one_line
 from ...render.shapes import who_ended
@@ -152,6 +152,28 @@ def outcome(view: View, most: int) -> list[str]:
             said.append(f"What the agent made of it{where}: {', '.join(made)}")
         elif gate.state == "failed":
             said.append(block(gate.outcome.reason, 500))
+        said += loose_ends(gate, gate.outcome, most)
+    return said
+
+
+def loose_ends(gate: Gate, came: Outcome, most: int) -> list[str]:
+    """What a person has to look at, or can do, after the agent ended."""
+    said = []
+    if gate.state == "failed":
+        said.append(
+            f"To try again: `git gate resume {gate.id}`; to end it: `git gate stop {gate.id} --reason WHY`."
+        )
+    if came.meant:
+        said.append(f"Its commits are not on {span(came.meant, 100)}.")
+    if came.left:
+        room = max(3, most // 2000)
+        more = f" and {len(came.left) - room} more" if len(came.left) > room else ""
+        names = ", ".join(span(path, 120) for path in came.left[:room])
+        said.append(f"Not committed, in {span(came.place, 200)}: {names}{more}")
+    if came.denied:
+        said.append(f"Refused to it:\n\n{block(chr(10).join(came.denied), min(most, 2000))}")
+    if came.said:
+        said.append(f"Its last words:\n\n{block(came.said, min(most, 2000))}")
     return said
 
 

@@ -114,6 +114,7 @@ def afterwards(gate: Gate, text: str) -> list[Gate]:
     claim = Entry("c" * 40, "claimed", Claim(at, "f" * 40, text, text, text, 1, 60, text))
     over = replace(gate, answer=counted, votes=(counted,), late=(late,), claim=claim)
     ended = Outcome(at, "c" * 40, "resumed", text, text, text, text, ("a" * 40, text, "b" * 10 + text))
+    ended = replace(ended, said=text, denied=(text, text), left=(text, text), place=text, meant=f"{text}x")
     bare = replace(ended, result="failed", commits=())
     closing = Remark(at, text, text, text, replace(held, outcome="cancelled"))
     return [
@@ -160,6 +161,37 @@ def test_what_the_agent_made_is_linked() -> None:
         View(gate, site=SITE)
     )
     assert "on `feature`: `aaaaaaaaaa`, `bbbbbbbbbb`, `bbbbbbbbbbbb`\n" in render(View(gate))
+
+
+def ended(text: str, state: str = "resumed") -> Gate:
+    came = Outcome(
+        *("2026-01-02T00:00:00Z", "c" * 40, state),
+        reason=text,
+        branch=text,
+        said=text,
+        denied=(text,),
+        left=(text,),
+        place=text,
+        meant=text + "x",
+    )
+    return replace(gate_of(), state=state, outcome=came)
+
+
+def test_what_the_agent_left_is_told() -> None:
+    """Its last words, the calls that it was refused, what it did not commit and where, and the branch that its commits missed."""
+    body = render(View(ended("the words")))
+    assert "Its commits are not on `the wordsx`." in body
+    assert "Not committed, in `the words`: `the words`" in body
+    assert "Refused to it:\n\n```text\nthe words\n```" in body
+    assert "Its last words:\n\n```text\nthe words\n```" in body
+    assert "git gate stop" not in body
+
+
+def test_a_failed_one_says_what_can_be_done() -> None:
+    """The way on, and the way out."""
+    body = render(View(ended("the words", "failed")))
+    assert f"`git gate resume {ONE}`" in body
+    assert f"`git gate stop {ONE} --reason WHY`" in body
 
 
 REPLY = f"{SITE}/pull/7#issuecomment-5000000001"
