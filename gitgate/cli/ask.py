@@ -99,6 +99,7 @@ def ask_command(screen: Screen, **flags: Any) -> int:
     from ..service.asking import Wishes, ask
 
     waits = flags["wait"] or flags["wait_for"] is not None
+    check_together(flags)
     wishes = Wishes(
         work=not flags["no_work"],
         untracked=not flags["no_untracked"],
@@ -125,6 +126,22 @@ def ask_command(screen: Screen, **flags: Any) -> int:
     gate = asked.gate
     screen.emit("gate", shapes.gate(gate, pushed=asked.published.pushed), gate.id)
     return 0
+
+
+def check_together(flags: Mapping[str, Any]) -> None:
+    """What contradicts itself is refused before a gate is opened."""
+    from ..core.times import parse_duration
+
+    if flags["wait_for"] is not None:
+        parse_duration(flags["wait_for"])
+    if flags["no_work"] and (flags["include"] or flags["no_untracked"]):
+        word = "--include" if flags["include"] else "--no-untracked"
+        raise Usage(
+            f"{word} is about the work, and --no-work leaves it out", hint=f"leave out one of the two: {word}"
+        )
+    for name in ("title", "context"):
+        if flags[name] is not None and not flags[name].strip():
+            raise Usage(f"--{name} needs words", hint=f"leave --{name} out, or say something")
 
 
 def draft_of(flags: Mapping[str, Any]) -> Draft:

@@ -63,7 +63,11 @@ SOURCE = {
 @click.argument("shell", required=False, metavar="[bash|zsh|fish]")
 @verb
 def completion_command(screen: Screen, shell: str | None) -> None:
-    """Shell completion of verbs, options and gate ids, for `git-gate` and `git gate`: prints what to source."""
+    """Shell completion of verbs, options and gate ids, for `git-gate` and `git gate`: prints what to source.
+
+    \b
+    git gate completion bash
+    """
     import sys
 
     name = shell or screen.env.get("SHELL", "").rpartition("/")[2]

@@ -47,6 +47,10 @@ def demo_command(screen: Screen, keep: bool, claude: bool) -> None:
 
     With --claude the agent is the claude that is on PATH. The model that it talks to comes with the demonstration: it
     needs no account and no network, and nothing of your own settings or credentials is read.
+
+    \b
+    git gate demo
+    git gate demo --keep
     """
     play = player(screen, claude)
     room = Path(tempfile.mkdtemp(prefix="gitgate-demo-"))

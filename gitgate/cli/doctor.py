@@ -18,7 +18,12 @@ SIGNS = {"good": "ok", "missing": "--", "wrong": "!!"}
 )
 @verb
 def doctor_command(screen: Screen, online: bool) -> int:
-    """What is set up, what is missing, and the command that mends it. Changes nothing; exit 1 when something is wrong."""
+    """What is set up, what is missing, and the command that mends it. Changes nothing; exit 1 when something is wrong.
+
+    \b
+    git gate doctor
+    git gate doctor --json
+    """
     from dataclasses import asdict
 
     from ..core.text import one_line

@@ -83,7 +83,12 @@ def complete_topics(_ctx: click.Context, _param: click.Parameter, incomplete: st
 @click.argument("words", metavar="[VERB|TOPIC]", nargs=-1, shell_complete=complete_topics)
 @verb
 def help_command(screen: Screen, words: tuple[str, ...]) -> None:
-    """Explain a verb, or a topic: exit-codes, answers, deadlines."""
+    """Explain a verb, or a topic: exit-codes, answers, deadlines.
+
+    \b
+    git gate help respond
+    git gate help answers
+    """
     topic = " ".join(words)
     text = TOPICS[topic]() if topic in TOPICS else explained(words)
     if screen.as_json:

@@ -36,6 +36,12 @@ def init_command(screen: Screen, **flags: Any) -> int:
 
     Running it is consent, and it says to what. It can be run again at any time: what is there is brought up to date.
     Hooks that are there already go on working.
+
+    \b
+    git gate init
+    git gate init --claude
+    git gate init --dry-run
+    git gate init --remove
     """
     desk = screen.desk()
     desk.refuse_agents("init")

@@ -39,7 +39,13 @@ MOST_IN_OVERVIEW = 20
 @click.option("--sync", "sync_", is_flag=True, help="Fetch and push first.")
 @verb
 def list_command(screen: Screen, **flags: Any) -> None:
-    """What waits, or needs a person, most pressing first."""
+    """What waits, or needs a person, most pressing first.
+
+    \b
+    git gate list
+    git gate list --all --asked-by backend
+    git gate list --state failed --json
+    """
     if flags["everywhere"]:
         from .everywhere import list_everywhere
 

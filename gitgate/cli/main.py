@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import GateError
+from ..errors import GateError, Usage
 from . import exits
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Verbs(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and args[0] not in VERBS:
-            raise click.UsageError(unknown_verb(args[0]))
+            raise unknown_verb(args[0], args[1:])
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -111,12 +111,44 @@ class Verbs(click.Group):
             )
 
 
-def unknown_verb(word: str) -> str:
+# What somebody types who knows another program's words, and what it is here.
+OTHER_WORDS = {
+    "git gate respond ID ANSWER": "answer reply say tell choose pick select",
+    "git gate respond ID --approve": "approve accept allow yes lgtm merge",
+    "git gate respond ID --reject": "reject deny decline refuse no",
+    "git gate stop ID --reason R   (an agent takes its own question back: git gate withdraw ID --reason R)": (
+        "cancel close abort kill end delete remove rm drop"
+    ),
+    "git gate watch   (what happens, live); git gate list   (what waits)": "listen monitor notify tail",
+    "git gate list": "ls pending inbox queue todo waiting gates",
+    'git gate ask "Which database?" -o Postgres -o SQLite': "new question create prompt open pause request",
+    "git gate show ID": "view read cat get info describe",
+    "git gate sync": "push pull fetch update refresh",
+    "git gate init": "setup install enable start",
+    "git gate init --remove": "uninstall disable",
+    "git gate resume ID": "retry restart rerun",
+    "git gate edit ID --to WHO": "assign reassign delegate",
+    "git gate log": "history audit events",
+    "git gate --version": "version",
+    "git config gitgate.NAME VALUE   (the settings: docs/settings.md)": "config set settings",
+}
+
+
+def unknown_verb(word: str, rest: Sequence[str]) -> Usage:
+    """What was probably meant, with the id that was typed."""
     from difflib import get_close_matches
 
-    close = get_close_matches(word, list(VERBS), 1)
-    meant = f"; did you mean `git gate {close[0]}`?" if close else ""
-    return f"there is no verb {word!r}{meant}"
+    from ..core.ids import is_prefix
+
+    known = {other: meant for meant, words in OTHER_WORDS.items() for other in words.split()}
+    if word.lower() in known:
+        given = rest[0] if rest and is_prefix(rest[0]) else "ID"
+        return Usage(f"there is no verb {word!r}", hint=known[word.lower()].replace(" ID", f" {given}"))
+    close = get_close_matches(word, [*VERBS, *known], 1)
+    meant = known.get(close[0], f"git gate {close[0]}") if close else ""
+    return Usage(
+        f"there is no verb {word!r}{f'; did you mean `{meant}`?' if meant else ''}", hint="git gate -h"
+    )
 
 
 @click.group(
@@ -260,7 +292,16 @@ def usage_hint(wrong: click.UsageError) -> str:
     used = path.rpartition(" ")[2]
     if "unexpected extra argument" in wrong.message and used in WORDY:
         return f'several words need quotes: git gate {WORDY[used]} "…"; see: {path} -h'
+    if isinstance(wrong, click.MissingParameter) and wrong.ctx is not None:
+        return f"{example_of(wrong.ctx)}{path} -h"
     return f"{path} -h"
+
+
+def example_of(context: click.Context) -> str:
+    """The first example in a verb's help, for whoever left something out."""
+    lines = [line.strip() for line in (context.command.help or "").splitlines()]
+    found = next((line for line in lines if line.startswith("git gate ")), "")
+    return f"{found.partition('   ')[0]}   see: " if found else ""
 
 
 def complain(args: Sequence[str], code: str, message: str, hint: str, status: int) -> int:

@@ -31,6 +31,10 @@ def check_command(screen: Screen, gate_id: str | None, who: str | None) -> int:
     """Read the policy, and explain for a gate which rule decides whether somebody may answer it, and why.
 
     Without an id: the rules, or the file, line and field that are wrong. Exit 4: that person may not answer.
+
+    \b
+    git gate policy check
+    git gate policy check 7k2f --who bob@example.org
     """
     from ..service.policybook import load_book
 

@@ -23,7 +23,11 @@ push_option = click.option("--push/--no-push", default=None, help="Insist on pus
 @push_option
 @verb
 def comment_command(screen: Screen, gate_id: str, text: str, push: bool | None) -> None:
-    """Ask back or add a remark, without deciding."""
+    """Ask back or add a remark, without deciding.
+
+    \b
+    git gate comment 7k2f 'Which region is this for?'
+    """
     from ..service import reading, remarks
 
     desk = screen.desk()
@@ -38,7 +42,11 @@ def comment_command(screen: Screen, gate_id: str, text: str, push: bool | None) 
 @push_option
 @verb
 def withdraw_command(screen: Screen, gate_id: str, reason: str, push: bool | None) -> None:
-    """Take a question back. An agent withdraws only its own."""
+    """Take a question back. An agent withdraws only its own.
+
+    \b
+    git gate withdraw 7k2f --reason 'found it in the docs'
+    """
     from ..service import reading, remarks
 
     desk = screen.desk()
@@ -53,7 +61,11 @@ def withdraw_command(screen: Screen, gate_id: str, reason: str, push: bool | Non
 @push_option
 @verb
 def stop_command(screen: Screen, gate_id: str, reason: str, push: bool | None) -> None:
-    """End a gate; the agent does not go on. To say no and let it go on, reject instead."""
+    """End a gate; the agent does not go on. To say no and let it go on, reject instead.
+
+    \b
+    git gate stop 7k2f --reason 'we do it differently'
+    """
     from ..service import reading, remarks
 
     desk = screen.desk()
@@ -77,7 +89,12 @@ def edit_command(
     timeout: str | None,
     push: bool | None,
 ) -> None:
-    """Reassign, reprioritise, or move the deadline."""
+    """Reassign, reprioritise, or move the deadline.
+
+    \b
+    git gate edit 7k2f --to @grace --priority high
+    git gate edit 7k2f --timeout 1d
+    """
     from ..service import reading, remarks
 
     named = None if not to else () if to == ("anyone",) else to
@@ -100,7 +117,12 @@ def edit_command(
 @push_option
 @verb
 def signal_command(screen: Screen, gate_id: str, status: str, message: str, push: bool | None) -> int:
-    """Answer from a script: CONTINUE approves and STOP rejects; other statuses reach a waiting workflow as they are."""
+    """Answer from a script: CONTINUE approves and STOP rejects; other statuses reach a waiting workflow as they are.
+
+    \b
+    git gate signal 7k2f --status CONTINUE
+    git gate signal 7k2f --status STOP --message 'not this week'
+    """
     from ..service import answering, reading
     from .respond import tell_answered
 

@@ -20,9 +20,24 @@ if TYPE_CHECKING:
     from ..service.desk import Desk
 
 
+def complete_answers(context: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """The labels of the gate whose id stands before; nothing where it cannot be told quickly."""
+    from ..service.desk import open_desk
+    from ..service.reading import open_gate
+
+    screen = context.find_object(Screen) or Screen()
+    try:
+        desk = open_desk(screen.start, screen.env)
+        questions = open_gate(desk, context.params.get("gate_id")).opened.questions
+    except (GateError, OSError):
+        return []
+    labels = [label for question in questions for label in question.labels] if len(questions) == 1 else []
+    return [label for label in labels if label.casefold().startswith(incomplete.casefold())]
+
+
 @click.command("respond")
 @click.argument("gate_id", metavar="[ID]", required=False, shell_complete=complete_ids)
-@click.argument("answer", required=False)
+@click.argument("answer", required=False, shell_complete=complete_answers)
 @click.option("-m", "--message", "message", metavar="TEXT", help="The answer, when no id is given.")
 @click.option("--approve", "approve", is_flag=True, help="Yes.")
 @click.option("--reject", "reject", is_flag=True, help="No; the agent goes on, knowing it.")
@@ -87,18 +102,22 @@ def respond_command(screen: Screen, gate_id: str | None, answer: str | None, **f
 
 
 def taken_for_id(desk: Desk, unknown: UnknownGate, gate_id: str | None, answer: str | None) -> UnknownGate:
-    """One word alone is always an id: whoever meant it as the answer to the only gate that waits is told how to say so."""
-    if gate_id is None or answer is not None or is_prefix(gate_id.strip().lower()):
-        return unknown
-    from ..service.listing import summaries
-
-    if sum(one.state == AWAITING for one in summaries(desk)) != 1:
+    """One word alone is always an id: whoever meant it as an answer is told how to say so."""
+    if gate_id is None or answer is not None or any(c.isdigit() for c in gate_id):
         return unknown
     from shlex import quote
 
-    return UnknownGate(
-        unknown.message, hint=f"to answer the only gate that waits: git gate respond -m {quote(gate_id)}"
-    )
+    from ..service.listing import summaries
+
+    waiting = [one.id[:6] for one in summaries(desk) if one.state == AWAITING]
+    if len(waiting) == 1:
+        hint = f"to answer the only gate that waits: git gate respond -m {quote(gate_id)}"
+    elif waiting and not is_prefix(gate_id.strip().lower()):
+        others = f"   (or {', '.join(waiting[1:5])}; what each asks: git gate list)"
+        hint = f"an id comes first: git gate respond {waiting[0]} {quote(gate_id)}{others}"
+    else:
+        return unknown
+    return UnknownGate(unknown.message, hint=hint)
 
 
 def given_of(answer: str | None, flags: dict[str, Any]) -> Given:

@@ -30,6 +30,10 @@ def resume_command(screen: Screen, gate_id: str | None, all_: bool, runner: str 
     """Claim what is answered, and start its agent again on the restored work.
 
     Stays until the agent is done. Exit 5 when another runner has it; 8 when nobody has answered.
+
+    \b
+    git gate resume 7k2f
+    git gate resume --all
     """
     if (gate_id is None) == (not all_):
         raise Usage("name a gate, or --all", hint="git gate list --state answered")

@@ -22,6 +22,9 @@ def drop_command(screen: Screen, gate_id: str) -> int:
     """Erase a gate's saved session, here and on the remote. The record stays whole: it holds none of it.
 
     Git keeps the objects until they are pruned, and other clones keep what they fetched.
+
+    \b
+    git gate session drop 7k2f
     """
     from ..service.reading import find_gate
     from ..service.sessions import drop

@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 @click.option("--format", "format_", type=click.Choice(["text", "json", "xml"]), help="How to print it.")
 @verb
 def show_command(screen: Screen, gate_id: str | None, diff_: bool, format_: str | None) -> None:
-    """One gate as a letter: the question, its context, what the agent did so far, and how to answer."""
+    """One gate as a letter: the question, its context, what the agent did so far, and how to answer.
+
+    \b
+    git gate show 7k2f
+    git gate show 7k2f --diff
+    """
     from ..render import shapes
     from ..service.marks import marks
     from ..service.reading import find_gate
@@ -69,7 +74,12 @@ def show_command(screen: Screen, gate_id: str | None, diff_: bool, format_: str 
 @click.option("--stat", is_flag=True, help="Only how much of which file.")
 @verb
 def diff_command(screen: Screen, gate_id: str | None, stat: bool) -> None:
-    """The partial work as a diff against the commit that it stands on."""
+    """The partial work as a diff against the commit that it stands on.
+
+    \b
+    git gate diff 7k2f
+    git gate diff 7k2f --stat
+    """
     from ..service.reading import find_gate
     from ..service.work import diff_of
 
@@ -89,7 +99,12 @@ def diff_command(screen: Screen, gate_id: str | None, stat: bool) -> None:
 @click.argument("directory", required=False, type=click.Path(path_type=Path))
 @verb
 def worktree_command(screen: Screen, gate_id: str, directory: Path | None) -> None:
-    """The partial work as a worktree, to look around and try things in; prints where it is."""
+    """The partial work as a worktree, to look around and try things in; prints where it is.
+
+    \b
+    git gate worktree 7k2f
+    git gate worktree 7k2f ../look
+    """
     from shlex import quote
 
     from ..service.reading import find_gate

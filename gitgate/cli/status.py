@@ -11,7 +11,12 @@ from .screen import Screen, gate_argument, json_line, verb
 @gate_argument(required=False)
 @verb
 def status_command(screen: Screen, gate_id: str | None) -> None:
-    """Where things stand: one gate in a few lines, or all of them counted, and who asked."""
+    """Where things stand: one gate in a few lines, or all of them counted, and who asked.
+
+    \b
+    git gate status
+    git gate status 7k2f
+    """
     from ..core.text import clip
     from ..service.reporting import gate_status, overall_status
 
@@ -32,7 +37,12 @@ def status_command(screen: Screen, gate_id: str | None) -> None:
 @click.option("--all", "all_", is_flag=True, help="Closed gates too.")
 @verb
 def tree_command(screen: Screen, all_: bool) -> None:
-    """Gates under the branch that their work is on; a gate that follows another stands below it."""
+    """Gates under the branch that their work is on; a gate that follows another stands below it.
+
+    \b
+    git gate tree
+    git gate tree --all
+    """
     from ..render.tree import tree
     from ..service.lineage import families
     from ..service.listing import Filter, by_branch, listed
@@ -67,7 +77,13 @@ def tree_command(screen: Screen, all_: bool) -> None:
 @click.option("-n", "most", type=click.IntRange(1), help="At most so many events.")
 @verb
 def log_command(screen: Screen, gate_id: str | None, most: int | None) -> None:
-    """The audit trail: who asked, who answered, on what evidence, and what came of it. Newest first."""
+    """The audit trail: who asked, who answered, on what evidence, and what came of it. Newest first.
+
+    \b
+    git gate log
+    git gate log 7k2f
+    git gate log -n 20 --json
+    """
     from ..render.trail import trail
     from ..service.publishing import remote_of
     from ..service.reporting import events_of_all, events_of_one
@@ -88,7 +104,12 @@ def log_command(screen: Screen, gate_id: str | None, most: int | None) -> None:
 @click.option("--for", "for_", metavar="30m", help="Stop after so long.")
 @verb
 def watch_command(screen: Screen, gate_id: str | None, for_: str | None) -> None:
-    """What happens to gates, as it happens, one line each; read-only. Ends with the gate when one is named."""
+    """What happens to gates, as it happens, one line each; read-only. Ends with the gate when one is named.
+
+    \b
+    git gate watch --for 30m
+    git gate watch 7k2f
+    """
     from ..core.times import parse_duration
     from ..render.trail import line
     from ..service.watching import watch

@@ -61,7 +61,12 @@ def age_shape(known: Freshness | None) -> dict[str, object] | None:
 @click.argument("remote", required=False)
 @verb
 def sync_command(screen: Screen, remote: str | None) -> int:
-    """Fetch and push gates, and bring the two sides together. Never loses a local one."""
+    """Fetch and push gates, and bring the two sides together. Never loses a local one.
+
+    \b
+    git gate sync
+    git gate sync origin
+    """
     from dataclasses import asdict
 
     from ..service.syncing import sync
@@ -85,7 +90,12 @@ def sync_command(screen: Screen, remote: str | None) -> int:
 @click.option("--older-than", metavar="7d", help="Only gates that closed at least so long ago.")
 @verb
 def archive_command(screen: Screen, older_than: str | None) -> int:
-    """Fold closed gates away, month by month. They stay readable: list --all, show, log."""
+    """Fold closed gates away, month by month. They stay readable: list --all, show, log.
+
+    \b
+    git gate archive
+    git gate archive --older-than 7d
+    """
     from ..core.times import parse_duration
     from ..service.archiving import fold_closed
 

@@ -23,6 +23,11 @@ def verify_command(screen: Screen, gate_ids: tuple[str, ...], branch: str | None
     """Check every gate, open and archived; exit 1 names what is wrong.
 
     Chain, ids, bindings, messages, work, signatures, and that nothing is there twice or without its gate.
+
+    \b
+    git gate verify
+    git gate verify 7k2f
+    git gate verify --branch main
     """
     from ..service.auditing import audit, refuse_unsynced
 

@@ -23,6 +23,10 @@ def wait_command(screen: Screen, gate_id: str, for_: str | None) -> int:
     """Block until a gate is answered, and print only the answer.
 
     Killing the waiter leaves the gate open; type the same again to go on waiting.
+
+    \b
+    git gate wait 7k2f
+    git gate wait 7k2f --for 30m
     """
     desk = screen.desk()
     from ..service.reading import find_gate
@@ -34,7 +38,12 @@ def wait_command(screen: Screen, gate_id: str, for_: str | None) -> int:
 @gate_argument()
 @verb
 def check_command(screen: Screen, gate_id: str) -> int:
-    """Print the answer; exit 8 while there is none."""
+    """Print the answer; exit 8 while there is none.
+
+    \b
+    git gate check 7k2f
+    git gate check 7k2f --json
+    """
     desk = screen.desk()
     from ..service.policing import check_heard
     from ..service.reading import find_gate

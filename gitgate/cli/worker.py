@@ -23,6 +23,10 @@ def worker_command(
     """Stay and act on answers and deadlines, in this repository or in those named.
 
     SIGTERM and Ctrl-C end it cleanly: agents are stopped, and what it holds is handed back.
+
+    \b
+    git gate worker
+    git gate worker ../api ../web
     """
     from ..resumption.worker import Plan, work
     from .resume import stop_on_signal

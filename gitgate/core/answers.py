@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ..errors import BadAnswer
 from .model import Answer, Opened, Question, Value
-from .questions import expected, listed, match_option, quoted_whole, read_other, read_value
+from .questions import article, expected, listed, match_option, quoted_whole, read_other, read_value
 from .values import dataclass
 
 APPROVING = ("approve", "approved", "yes", "accept", "continue", "ok", "proceed")
@@ -127,7 +127,7 @@ def read_yes_no(question: Question, *, approve: bool) -> Value:
             return found[0]
     flag = "--approve" if approve else "--reject"
     raise BadAnswer(
-        f"{question.key}: {flag} answers an approval; this is a {question.type} question",
+        f"{question.key}: {flag} answers an approval; this is {article(question)} question",
         hint=expected(question),
     )
 

@@ -113,7 +113,7 @@ def read_value(question: Question, given: object) -> Value:
 def read_other(question: Question, given: str) -> Value:
     """Free text in place of an option."""
     if question.type not in ("choice", "choices"):
-        raise BadAnswer(f"{question.key}: --other is for choices; this is a {question.type} question")
+        raise BadAnswer(f"{question.key}: --other is for choices; this is {article(question)} question")
     if not question.other:
         raise BadAnswer(f"{question.key}: only the options are allowed: {listed(question)}")
     if not given.strip():
@@ -122,7 +122,9 @@ def read_other(question: Question, given: str) -> Value:
 
 
 def match_option(question: Question, given: str) -> str | None:
-    """The one label that `given` means: the label in any case, `#2`, or a unique beginning of it."""
+    """The one label that `given` means: the label in any case, `#2`, or a unique beginning of it. A bare number is a place where
+    no label begins with it.
+    """
     folded = given.casefold()
     exact = [label for label in question.labels if label == given] or [
         label for label in question.labels if label.casefold() == folded
@@ -131,6 +133,8 @@ def match_option(question: Question, given: str) -> str | None:
         place = int(given[1:7])
         return question.labels[place - 1] if 1 <= place <= len(question.labels) else None
     near = exact or [label for label in question.labels if folded and label.casefold().startswith(folded)]
+    if not near and given.isascii() and given.isdecimal():
+        return match_option(question, f"#{given}")
     return near[0] if len(near) == 1 else None
 
 
@@ -145,7 +149,7 @@ def pick(question: Question, given: str) -> str:
 
 
 def wrong_option(question: Question, word: str) -> str:
-    if word.startswith("#"):
+    if word.startswith("#") or (word.isascii() and word.isdecimal()):
         return f"{word} is not an option; they are numbered #1 to #{len(question.options)}"
     several = [label for label in question.labels if label.casefold().startswith(word.casefold())]
     if len(several) > 1:
@@ -166,6 +170,11 @@ def option_hint(question: Question, word: str) -> str:
 
 def empty(question: Question) -> BadAnswer:
     return BadAnswer(f"{question.key}: an empty answer is not an answer", hint=expected(question))
+
+
+def article(question: Question) -> str:
+    """`an approval`, `a choice`."""
+    return f"{'an' if question.type[0] in 'aeiou' else 'a'} {question.type}"
 
 
 def expected(question: Question) -> str:

@@ -110,6 +110,8 @@ def edit(
     """Reassign, reprioritise, or give another deadline (`never` takes it away)."""
     if to is None and priority is None and timeout is None:
         raise Usage("nothing to change", hint="git gate edit ID --priority high, --to WHO, --timeout 2h")
+    if to and not all(who.strip() for who in to):
+        raise Usage("--to needs somebody's name, address or @login", hint="git gate edit ID --to anyone")
     if priority is not None:
         check_choice("--priority", priority, PRIORITIES)
     deadline, seconds = new_deadline(desk, timeout)

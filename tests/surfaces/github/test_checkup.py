@@ -175,7 +175,7 @@ def test_on_line_where_there_is_no_github(repo: Clone, cli: Command) -> None:
     """What is set up for another forge is not to be set up otherwise, and where nothing is, that is said."""
 
     def said() -> list[str]:
-        found = cli.quick("doctor", "--online", "--json", code=0).json["findings"]
+        found = cli.quick("doctor", "--online", "--json").json["findings"]
         return [f"{one['words']} {one['mend']}" for one in found if one["name"] == "github"]
 
     (alone,) = said()

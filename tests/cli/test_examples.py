@@ -1,0 +1,92 @@
+"""Each verb's help has examples, and each example does what it shows."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+
+from gitgate.cli.main import VERBS
+from gitgate.cli.main import cli as group
+from testbed.command import Command
+from testbed.repositories import Clone
+
+Ask = Callable[..., str]
+# Tried where what they need is: a terminal and an agent's session, a forge, a server, an agent's program, a minute.
+ELSEWHERE = ("join", "continue", "outcome", "wrap", "github", "serve", "hook", "demo", "worker")
+# What a person's machine would have to have for it, or what they would have done before.
+CODES = {
+    "git gate check 7k2f": 8,
+    "git gate check 7k2f --json": 8,
+    "git gate wait 7k2f --for 30m": None,
+    "git gate wait 7k2f": None,
+    "git gate watch 7k2f": None,
+    "git gate watch --for 30m": None,
+    "git gate resume 7k2f": 8,  # nobody has answered
+    "git gate session drop 7k2f": 1,  # its asker had none
+    "git gate respond 7k2f -a db=Postgres -a region=eu": 2,  # of a gate with two questions
+    'git gate respond 7k2f --approve --note "after 18:00 only"': 2,  # of an approval
+}
+
+
+def commands() -> dict[str, click.Command]:
+    """Every verb, and the verbs within one."""
+    context = click.Context(group, info_name="git gate")
+    found: dict[str, click.Command] = {}
+    for verb in VERBS:
+        command = group.get_command(context, verb)
+        assert command is not None
+        if isinstance(command, click.Group):
+            within = (
+                (f"{verb} {name}", command.get_command(context, name))
+                for name in command.list_commands(context)
+            )
+            found.update((name, one) for name, one in within if one is not None)
+        else:
+            found[verb] = command
+    return found
+
+
+def examples(command: click.Command) -> list[str]:
+    lines = [line.strip() for line in (command.help or "").splitlines()]
+    return [line.partition("   ")[0] for line in lines if line.startswith("git gate ")]
+
+
+SHOWN = [(verb, line) for verb, command in commands().items() for line in examples(command)]
+RUN = [
+    (verb, line)
+    for verb, line in SHOWN
+    if verb.split()[0] not in ELSEWHERE and CODES.get(line, 0) is not None
+]
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [verb for verb in commands() if verb.split()[0] not in ("hook", "github", "serve", "join", "continue")],
+)
+def test_every_verb_shows_how_it_is_typed(verb: str) -> None:
+    """With the verb that it is about."""
+    found = examples(commands()[verb])
+    assert found
+    assert all(line.startswith(f"git gate {verb}") for line in found)
+
+
+@pytest.mark.parametrize(("verb", "line"), RUN)
+def test_an_example_runs(
+    cli: Command, bare: Clone, clone_of: Callable[..., Clone], tmp_path: Path, verb: str, line: str
+) -> None:
+    """As it stands, in a clone where a question waits; only the id is another one."""
+    del verb
+    clone = clone_of(bare, "repo")
+    (clone.path / "notes.md").write_text("x", encoding="utf-8")
+    gate = cli.quick("ask", "Which?", "-o", "Postgres", "-o", "JWT", "-q", cwd=clone.path, code=0).line
+    words = [gate if word == "7k2f" else word for word in shlex.split(line)[2:]]
+    if "signal" in words:
+        words[1] = cli.quick("ask", "Go?", "--type", "approval", "-q", cwd=clone.path, code=0).line
+    if words[0] == "verify" and "--branch" in words:
+        cli.quick("respond", gate, "JWT", cwd=clone.path, code=0)
+    said = cli.quick(*words, cwd=clone.path)
+    assert said.code == CODES.get(line, 0), f"{line}\n{said.err}"
