@@ -53,12 +53,15 @@ def pre_receive(env: Mapping[str, str], data: bytes) -> int:
     keeper = doorkeeper(desk, env) if has_policy(desk) else None
     beyond = keeper.against if keeper is not None else partial(entering.against, desk)
     answered: list[Gate] = []
+    updates = parse_updates(text)
+    # What is only archived, words that came late among it, resumes nobody.
+    tips = {update.new for update in updates}
 
     def judge(gate: Gate, old: str | None) -> str:
-        answered.extend([gate] if gate.actionable and gate.opened.delivery == "resume" else [])
+        resumes = gate.actionable and gate.opened.delivery == "resume" and gate.tip in tips
+        answered.extend([gate] if resumes else [])
         return beyond(gate, old)
 
-    updates = parse_updates(text)
     refused = refusals(desk, updates, judge, keeper.against_runner if keeper is not None else None)
     if answered and not refused:
         foretell(desk, answered, updates)

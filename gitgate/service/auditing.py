@@ -59,6 +59,7 @@ def audit(desk: Desk, given: Sequence[str] = (), branch: str | None = None) -> A
         check_twice(done, gate, is_open[gate], archived[gate])
     if not given:
         check_orphans(desk, done, is_open, archived)
+        check_archive(desk, done)
     return done
 
 
@@ -105,6 +106,10 @@ def check_all(
         check_enclosed(desk, done, checked.gate)
         if not archived:
             check_shared(desk, done, checked.gate, around)
+        elif not checked.gate.closed:
+            done.wrong(
+                gate, tip, "archive", f"it is archived, and was not closed: it is {checked.gate.state}"
+            )
         yield checked
 
 
@@ -197,6 +202,21 @@ def check_twice(done: Audit, gate: str, tip: str, archived: str) -> None:
         done.note(gate, tip, "duplicate", "it is archived, and its open ref not yet gone: git gate archive")
     else:
         done.wrong(gate, tip, "duplicate", f"it is archived ({archived[:12]}), and open again: git gate sync")
+
+
+def check_archive(desk: Desk, done: Audit) -> None:
+    """Every fold keeps all that the one before it has, ours and those of remotes."""
+    from ..store.archive import load_fold, shelves
+
+    for shelf in shelves(desk.repo):
+        oid: str | None = shelf.fold
+        while oid is not None:
+            try:
+                load_fold(desk.records, oid)
+                oid = next(iter(desk.records.commit(oid).parents), None)
+            except GateError as broken:
+                done.wrong(shelf.month, oid, "archive", broken.message)
+                break
 
 
 def check_orphans(desk: Desk, done: Audit, is_open: Mapping[str, str], archived: Mapping[str, str]) -> None:

@@ -1,11 +1,13 @@
 """Service: what a shared repository takes. Every ref of a push is judged, from the objects it brings; one bad one stops all.
 
-Gates only grow, by their first parents, an event at a time; they leave through the archive, and never come back.
+Gates only grow, by their first parents, an event at a time; they leave through the archive, which keeps all that it has, and
+never come back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from time import time
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,14 +15,14 @@ from ..config import load
 from ..core.ids import is_id
 from ..core.model import Gate
 from ..core.values import dataclass, field
-from ..errors import GateError
+from ..errors import BrokenRecord, GateError
 from ..store.git import Git, Piped
 from ..store.refs import ARCHIVE, EVIDENCE, LEASES, OPEN, SESSIONS, WORK, Refs
 from ..store.repository import Repository
 from .desk import Desk
 
 if TYPE_CHECKING:
-    from ..store.archive import Archived
+    from ..store.archive import Archived, Fold
 
 HITL = "refs/hitl/"
 RUNS = "refs/hitl/runs/"
@@ -49,10 +51,12 @@ class Push:
     beyond: Beyond | None = None
     acting: Callable[[], str] | None = None
     """Why whoever pushes may not act on gates, by the policy; empty when they may."""
-    gates: dict[str, Gate] = field(default_factory=dict)
+    gates: dict[tuple[str, str], Gate] = field(default_factory=dict)
     received: dict[str, tuple[str, Gate]] = field(default_factory=dict)
     """The leases that the push moves, each with its gate as it is afterwards."""
     _archived: dict[str, Archived] | None = None
+    _folds: dict[str, list[Fold]] = field(default_factory=dict)
+    _folded: dict[str, list[str]] | None = None
     _open: Mapping[str, str] | None = None
 
     @property
@@ -62,8 +66,40 @@ class Push:
             from ..store.archive import find, shelves
 
             named = [name for update in self.updates if is_id(name := update.ref.rpartition("/")[2])]
+            named += self.folded_by()
+            named += [gate for folds in self._folds.values() for fold in folds for gate, _ in fold.late]
             self._archived = find(self.desk.repo, shelves(self.desk.repo, ARCHIVE), named)
         return self._archived
+
+    def folds(self, update: Update) -> list[Fold]:
+        """What a month of the archive gains by this push, oldest first. BrokenRecord where that is not sound."""
+        from ..store.archive import load_fold
+
+        if update.ref in self._folds:
+            return self._folds[update.ref]
+        chain: list[str] = []
+        oid = update.new
+        while oid is not None and oid != update.old:
+            if len(chain) >= MOST_STEPS:
+                raise BrokenRecord("it has more folds than anybody makes")
+            chain.append(oid)
+            oid = next(iter(self.desk.records.commit(oid).parents), None)
+        if oid != update.old:
+            raise BrokenRecord(not_grown(update))
+        found = [load_fold(self.desk.records, fold) for fold in reversed(chain)]
+        self._folds[update.ref] = found
+        return found
+
+    def folded_by(self) -> Mapping[str, list[str]]:
+        """By gate, the tips at which this very push archives it; what is not sound is refused where it is judged."""
+        if self._folded is None:
+            self._folded = {}
+            for update in self.updates:
+                if update.ref.startswith(ARCHIVE) and update.new is not None:
+                    with suppress(GateError):
+                        for gate, tip in (pair for fold in self.folds(update) for pair in fold.gates.items()):
+                            self._folded.setdefault(gate, []).append(tip)
+        return self._folded
 
     def after(self, ref: str) -> str | None:
         """Where a ref will be when the push is through."""
@@ -89,9 +125,9 @@ class Push:
 
     def gate(self, gate: str, tip: str) -> Gate:
         """The gate with this tip, read once."""
-        if tip not in self.gates:
-            self.gates[tip] = self.desk.records.load(gate, tip)
-        return self.gates[tip]
+        if (gate, tip) not in self.gates:
+            self.gates[gate, tip] = self.desk.records.load(gate, tip)
+        return self.gates[gate, tip]
 
 
 def receiving_desk(git: Git, zero: str, reader: Piped | None) -> Desk:
@@ -161,6 +197,8 @@ def judge_open(push: Push, update: Update, gate: str) -> str:
         return "it is not named like a gate"
     if update.new is None:
         return judge_closing(push, update, gate)
+    if gate in push.folded_by():
+        return f"gate {gate} is closed by this very push, which archives it: it is not opened by it as well"
     # One that is open here is not opened again, whatever is archived; asking costs a git.
     known = push.archived.get(gate) if update.old is None else None
     if known is not None:
@@ -180,9 +218,12 @@ def judge_open(push: Push, update: Update, gate: str) -> str:
 
 
 def judge_closing(push: Push, update: Update, gate: str) -> str:
+    """Only what the archive here has had before this push may go, and only of a gate that is closed there."""
     known = push.archived.get(gate)
     if known is None or update.old not in known.tips:
         return f"gate {gate} is not in the archive as it is now: archive it first (git gate archive)"
+    if not push.gate(gate, known.tip).closed:
+        return f"gate {gate} is in the archive of {known.month}, but was not closed: it waits for an answer"
     return ""
 
 
@@ -224,17 +265,49 @@ def judge_run(push: Push, update: Update, _name: str) -> str:
 
 
 def judge_archive(push: Push, update: Update, month: str) -> str:
-    """The archive is only added to."""
+    """The archive keeps all that it has, and gains closed gates alone, and none that is in it already."""
     from ..store.archive import is_month
 
     if not is_month(month):
         return "an archive is named by its month, as 2026-01"
     if update.new is None:
         return "the archive is not deleted"
-    if update.old is not None:
-        return grows(push, update)
-    push.desk.records.commit(update.new)
+    for fold in push.folds(update):
+        for gate, tip in fold.gates.items():
+            why = judge_folded(push, gate, tip)
+            if why:
+                return why
+        for gate, tip in fold.late:
+            why = judge_late(push, gate, tip)
+            if why:
+                return why
     return ""
+
+
+def judge_folded(push: Push, gate: str, tip: str) -> str:
+    """A gate that goes into the archive: closed, as it is here or goes on from here, by whom the policy lets."""
+    known = push.archived.get(gate)
+    if known is not None:
+        return f"gate {gate} is in the archive of {known.month} already (git gate sync)"
+    if len(push.folded_by().get(gate, ())) > 1:
+        return f"gate {gate} is archived twice by this push"
+    closed = push.gate(gate, tip)
+    if not closed.closed:
+        return f"gate {gate} is {closed.state}, not closed: only a closed gate is archived"
+    here = push.here(OPEN + gate)
+    if here is not None and all(entry.commit != here for entry in closed.history):
+        return f"gate {gate} has changed since: {tip[:10]} does not have {here[:10]}, which is there now (git gate sync)"
+    return push.beyond(closed, here) if push.beyond else ""
+
+
+def judge_late(push: Push, gate: str, tip: str) -> str:
+    """Words that came when their gate was archived: they change nothing, but are somebody's like any others."""
+    known = push.archived.get(gate)
+    late = push.gate(gate, tip)
+    closed = known.tip if known else push.folded_by()[gate][0]
+    had = {entry.commit for entry in push.gate(gate, closed).history}
+    last = next((entry.commit for entry in reversed(late.history) if entry.commit in had), None)
+    return push.beyond(late, last) if push.beyond else ""
 
 
 def judge_evidence(_push: Push, _update: Update, month: str) -> str:
@@ -251,9 +324,13 @@ def grows(push: Push, update: Update) -> str:
         if oid is None or oid == update.old:
             break
         oid = next(iter(push.desk.records.commit(oid).parents), None)
-    if oid != update.old:
-        return f"it only grows, by first parents: {str(update.new)[:10]} does not go on from {str(update.old)[:10]}"
-    return ""
+    return "" if oid == update.old else not_grown(update)
+
+
+def not_grown(update: Update) -> str:
+    return (
+        f"it only grows, by first parents: {str(update.new)[:10]} does not go on from {str(update.old)[:10]}"
+    )
 
 
 RULES: dict[str, Rule] = {

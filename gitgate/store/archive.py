@@ -7,12 +7,19 @@ commit is one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.ids import is_id
 from ..core.values import dataclass, field, replace
+from ..errors import BrokenRecord
+from .objects import FOLDER, REGULAR
 from .refs import ARCHIVE, TRACKING, Refs
 from .repository import Repository
+
+if TYPE_CHECKING:
+    from .chain import Chains
+    from .objects import TreeEntry
 
 LATE = "late"
 _MONTH = r"\d{4}-(0[1-9]|1[0-2])"
@@ -76,6 +83,111 @@ def named(repo: Repository, prefix: str) -> list[str]:
         said = repo.git.run("ls-tree", "-z", "--name-only", f"{shelf.fold}:{prefix[:2]}", check=False).out
         found |= {name for name in said.decode("utf-8", "replace").split("\0") if name.startswith(prefix)}
     return sorted(gate for gate in found if is_id(gate))
+
+
+class Fold(NamedTuple):
+    """What one fold takes in: gates with the tips they end at, and tips that came late, in its order."""
+
+    gates: Mapping[str, str]
+    late: Sequence[tuple[str, str]]
+
+
+def load_fold(chains: Chains, oid: str) -> Fold:
+    """What a fold takes in. BrokenRecord where it takes anything away, or is not what it says.
+
+    It has all that the fold before it has, as that has it; besides a folder for each gate that its message names, which is
+    the tree of that gate's record, and answers below the `late/` of gates that were there.
+    """
+    commit = chains.commit(oid)
+    at = f"fold {oid[:12]}"
+    if not commit.parents:
+        if chains.raw_tree(commit.tree):
+            raise BrokenRecord(f"{at}: a month begins empty")
+        return Fold({}, ())
+    gates: dict[str, str] = {}
+    late: list[tuple[str, str]] = []
+    for gate, kind, tip in re.findall(_LINE, commit.message):
+        if tip not in commit.parents[1:]:
+            raise BrokenRecord(f"{at} names {tip[:12]} of gate {gate}, which is no parent of it")
+        if gate in gates:
+            raise BrokenRecord(f"{at} takes gate {gate} twice")
+        if kind:
+            late.append((gate, tip))
+        else:
+            gates[gate] = tip
+    strange = set(commit.parents[1:]) - {*gates.values(), *(tip for _, tip in late)}
+    if strange:
+        raise BrokenRecord(f"{at} has {min(strange)[:12]} as a parent, and does not say what it is")
+    before = chains.tree(chains.commit(commit.parents[0]).tree)
+    for gate, _ in late:
+        drawer = before.get(gate[:2].encode())
+        if drawer is None or gate.encode() not in chains.tree(drawer.oid):
+            raise BrokenRecord(f"{at}: nothing can come late for gate {gate}, which is not in this archive")
+    compare_drawers(chains, at, before, chains.tree(commit.tree), gates, late)
+    return Fold(gates, late)
+
+
+def compare_drawers(
+    chains: Chains,
+    at: str,
+    before: Mapping[bytes, TreeEntry],
+    after: Mapping[bytes, TreeEntry],
+    gates: Mapping[str, str],
+    late: Sequence[tuple[str, str]],
+) -> None:
+    added: set[str] = set()
+    for name in {*before, *after}:
+        old, new = before.get(name), after.get(name)
+        if old == new:
+            continue
+        shown = name.decode("utf-8", "replace")
+        if new is None or new.mode != FOLDER:
+            raise BrokenRecord(f"{at} takes {shown!r} out of the archive, or changes it")
+        had = chains.tree(old.oid) if old else {}
+        for entry in changed_entries(at, had, chains.tree(new.oid)):
+            gate = entry.name.decode("utf-8", "replace")
+            if entry.mode != FOLDER or not gate.startswith(shown) or len(shown) != 2:
+                raise BrokenRecord(f"{at} holds {shown}/{gate}, which is no gate's folder")
+            tips = [tip for one, tip in late if one == gate]
+            if entry.name in had:
+                check_late(chains, at, gate, had[entry.name], entry, tips)
+            elif gate not in gates or entry.oid != chains.commit(gates[gate]).tree:
+                raise BrokenRecord(f"{at} holds gate {gate} otherwise than as a record that it names")
+            else:
+                added.add(gate)
+    left = sorted(set(gates) - added)
+    if left:
+        raise BrokenRecord(f"{at} names gate {left[0]}, and does not take it in")
+
+
+def changed_entries(
+    at: str, before: Mapping[bytes, TreeEntry], after: Mapping[bytes, TreeEntry]
+) -> Iterator[TreeEntry]:
+    """What `after` has that is new or changed; nothing may be gone."""
+    for name in before:
+        if name not in after:
+            raise BrokenRecord(f"{at} takes {name.decode('utf-8', 'replace')!r} out of the archive")
+    yield from (entry for name, entry in after.items() if before.get(name) != entry)
+
+
+def check_late(
+    chains: Chains, at: str, gate: str, before: TreeEntry, after: TreeEntry, tips: Sequence[str]
+) -> None:
+    """A gate that is in the archive changes by answers alone, which the tips that came late have."""
+    said: set[str] = set()
+    for tip in tips:
+        answers = chains.tree(chains.commit(tip).tree).get(b"answers")
+        said |= {entry.oid for entry in chains.tree(answers.oid).values()} if answers else set()
+    for folder in changed_entries(at, chains.tree(before.oid), chains.tree(after.oid)):
+        if folder.name != LATE.encode() or folder.mode != FOLDER:
+            raise BrokenRecord(f"{at} changes gate {gate}, which is archived")
+        had = chains.tree(before.oid).get(folder.name)
+        kept = chains.tree(had.oid) if had else {}
+        new = list(changed_entries(at, kept, chains.tree(folder.oid)))
+        if any(entry.mode != REGULAR or entry.oid not in said or entry.name in kept for entry in new):
+            raise BrokenRecord(
+                f"{at} adds to gate {gate}, which is archived, what no answer that came late is"
+            )
 
 
 def find(repo: Repository, months: Sequence[Shelf], gates: Iterable[str]) -> dict[str, Archived]:

@@ -20,7 +20,7 @@ from .records import Signature
 from .refs import ARCHIVE, EVIDENCE, OPEN, WORK, Refs
 from .remote import RefMove
 from .repository import Repository
-from .shelf import LocalShelves, RemoteShelves, Shelves, kept_with
+from .shelf import FoldRefused, LocalShelves, RemoteShelves, Shelves, kept_with
 from .wire import Progress
 
 MOST_GATES = 100
@@ -143,7 +143,21 @@ class Closing:
         )
 
     def close(self, batch: Sequence[Closed]) -> None:
-        """Shelve, then delete what is shelved."""
+        """Shelve, then delete what is shelved. Where the server's hook does not take all, each half goes by itself, so
+        that one gate holds up no other.
+        """
+        try:
+            self.close_together(batch)
+        except FoldRefused as refused:
+            half = len(batch) // 2
+            if half:
+                self.place.refresh()
+                self.close(batch[:half])
+                self.close(batch[half:])
+            else:
+                self.kept |= {gate.id: refused.message for gate in batch}
+
+    def close_together(self, batch: Sequence[Closed]) -> None:
         batch = self.unmoved(batch)
         for attempt in range(TRIES):
             try:

@@ -8,13 +8,17 @@ from typing import Protocol
 
 from ..errors import GitFailed, LostRace, PushRefused
 from .archive import Shelf, contents, shelves
-from .batches import push_gates
+from .batches import ALL_REFUSED, push_gates
 from .fetch import fetch, fetch_folder, fetch_refs
 from .push import push
 from .refs import ARCHIVE, EVIDENCE, LEASES, SESSIONS, WORK, Refs
 from .remote import REFUSED, STALE, RefMove, tracking
 from .repository import Repository
 from .wire import Progress
+
+
+class FoldRefused(PushRefused):
+    """The server's hook does not take a fold: something speaks against a gate of it."""
 
 
 class Shelves(Protocol):
@@ -118,7 +122,8 @@ class RemoteShelves:
                     f"{self.remote}: somebody else moved {fate.ref} first", hint="git gate archive"
                 )
             if fate.reason.startswith(REFUSED):
-                raise PushRefused(f"{self.remote}: {fate.ref}: {fate.reason}", hint="git gate doctor")
+                error = FoldRefused if fate.reason.startswith(ALL_REFUSED) else PushRefused
+                raise error(f"{self.remote}: {fate.ref}: {fate.reason}", hint="git gate doctor")
         self.adopt()
 
     def adopt(self) -> None:

@@ -16,7 +16,8 @@ from gitgate.service.archiving import fold_closed
 from gitgate.service.asking import Wishes
 from gitgate.service.auditing import audit, refuse_unsynced
 from gitgate.service.syncing import sync
-from gitgate.store.objects import dump_commit
+from gitgate.store.folding import Binder
+from gitgate.store.objects import dump_commit, open_objects
 from gitgate.store.records import Signature
 from gitgate.store.refs import OPEN
 from histories import EVE
@@ -320,6 +321,23 @@ def test_a_gate_that_is_open_again_after_it_was_archived(alone: Seat, clock: Clo
     alone.clone.git("update-ref", "-d", OPEN + gate.id)
     assert [note.kind for note in audit(alone.desk).notes] == ["orphan"]
     assert lines(alone, gate.id[:6]) == []
+
+
+def test_an_archive_that_lost_or_gained_what_it_must_not(alone: Seat) -> None:
+    """A fold that drops a gate, and one that took in a gate that waits: no hook of ours was there."""
+    over, waits = alone.ask(), alone.ask()
+    remarks.stop(alone.desk, over, "over", push=False)
+    (gone,) = fold_closed(alone.desk).folded
+    assert lines(alone) == []
+    ((ref, fold),) = alone.clone.refs("refs/hitl/archive").items()
+    empty = alone.clone.git("hash-object", "-t", "tree", "-w", "--stdin")
+    alone.clone.git("update-ref", ref, alone.clone.git("commit-tree", empty, "-p", fold, "-m", "x"))
+    (said,) = lines(alone)
+    assert f"takes '{gone[:2]}' out of the archive" in said
+    objects = open_objects(alone.clone.repository, bulk=True)
+    wrong = Binder(alone.clone.repository, objects, BY).fold("2026-01", fold, [(waits.id, waits.tip)])
+    alone.clone.git("update-ref", ref, wrong)
+    assert "archive: it is archived, and was not closed: it is awaiting" in lines(alone)
 
 
 def test_gates_are_named_by_prefix(alone: Seat) -> None:

@@ -141,6 +141,30 @@ def test_archive_and_deletion_in_one_push_are_refused(ann: Seat, server: Clone) 
     assert OPEN + gate.id in server.refs()
 
 
+def test_an_archived_gate_does_not_come_back_through_an_empty_fold(
+    ann: Seat, server: Clone, cli: Command
+) -> None:
+    """By real pushes: the fold that drops it is refused, and so is the gate after it; nor is a waiting one taken away."""
+    gate = ann.ask()
+    cli.quick("withdraw", gate.id, "--reason", "no need", cwd=ann.clone.path, code=0)
+    cli.quick("archive", "--older-than", "0s", cwd=ann.clone.path, code=0)
+    ((month, fold),) = server.refs("refs/hitl/archive").items()
+    empty = ann.clone.git("hash-object", "-t", "tree", "-w", "--stdin")
+    drops = ann.clone.git("commit-tree", empty, "-p", fold, "-m", "tidy")
+    assert "out of the archive" in refused(ann.clone, f"{drops}:{month}")
+    assert "not opened again" in refused(ann.clone, f"{gate.tip}:{OPEN}{gate.id}")
+    waiting = ann.ask("Another?")
+    inner = ann.clone.git(
+        "mktree", input=f"040000 tree {ann.clone.git('rev-parse', f'{waiting.tip}^{{tree}}')}\t{waiting.id}\n"
+    )
+    tree = ann.clone.git("mktree", input=f"040000 tree {inner}\t{waiting.id[:2]}\n")
+    root = ann.clone.git("commit-tree", empty, "-m", "begin")
+    named = f"fold\n\n{waiting.id} {waiting.tip}\n"
+    takes = ann.clone.git("commit-tree", tree, "-p", root, "-p", waiting.tip, "-m", named)
+    assert "awaiting, not closed" in refused(ann.clone, f"{takes}:refs/hitl/archive/2020-01")
+    assert "archive it first" in refused(ann.clone, f":{OPEN}{waiting.id}")
+
+
 def test_the_archive_only_grows(ann: Seat) -> None:
     """A month is neither deleted nor rewritten."""
     tree = ann.clone.git("hash-object", "-t", "tree", "-w", "--stdin")
@@ -271,9 +295,11 @@ def test_a_lease_on_a_gate_that_is_gone(alone: Seat) -> None:
 
 def test_what_is_only_added_to(alone: Seat) -> None:
     """A workflow's journal and a month of the archive: what was there is among the first parents of what comes."""
-    one, other = alone.clone.commit("one"), alone.clone.commit("other")
-    unrelated = alone.clone.git("commit-tree", "HEAD^{tree}", "-m", "unrelated")
-    beside = alone.clone.git("commit-tree", "HEAD^{tree}", "-p", unrelated, "-p", one, "-m", "beside")
+    git = alone.clone.git
+    empty = git("hash-object", "-t", "tree", "-w", "--stdin")
+    one, unrelated = (git("commit-tree", empty, "-m", name) for name in ("one", "unrelated"))
+    other = git("commit-tree", empty, "-p", one, "-m", "other")
+    beside = git("commit-tree", empty, "-p", unrelated, "-p", one, "-m", "beside")
     for ref in ("refs/hitl/runs/deploy", "refs/hitl/archive/2026-01"):
         assert judged(alone, Update(None, one, ref), Update(one, other, ref)) == []
         for new in (unrelated, beside):

@@ -219,3 +219,22 @@ def test_eight_closers_of_one_server_lose_nothing(bare: Clone, clone_of: Callabl
     start_closers([clone.path for clone in clones], tips, "origin")
     assert {one.id: one.tip for one in listing(bare.repository)} == tips
     assert bare.refs(OPEN) == {}
+
+
+def test_a_gate_that_the_server_does_not_archive_holds_up_no_other(near: Place) -> None:
+    """Its hook refuses whole pushes: the rest is archived, and the reason is told of that one alone."""
+    tips = share(near, range(9))
+    bad = name(4)
+    hook(
+        near.server,
+        "pre-receive",
+        f"""while read -r old new ref; do
+          case $ref in refs/hitl/archive/*) ;; *) continue ;; esac
+          git log -1 --format=%B "$new" | grep -q {bad} && echo "gate: {bad} waits" >&2 && exit 1
+        done; exit 0""",
+    )
+    done = fold(near.ann.repository, closed(tips), by=BY, remote="origin")
+    assert set(done.gates) == set(tips) - {bad}
+    assert list(done.kept) == [bad]
+    assert f"{bad} waits" in done.kept[bad]
+    assert {one.id for one in listing(near.ann.repository)} == set(tips) - {bad}
