@@ -209,11 +209,11 @@ def check_archive(desk: Desk, done: Audit) -> None:
     from ..store.archive import load_fold, shelves
 
     for shelf in shelves(desk.repo):
-        oid: str | None = shelf.fold
-        while oid is not None:
+        oid = shelf.fold
+        while oid:
             try:
                 load_fold(desk.records, oid)
-                oid = next(iter(desk.records.commit(oid).parents), None)
+                oid = next(iter(desk.records.commit(oid).parents), "")
             except GateError as broken:
                 done.wrong(shelf.month, oid, "archive", broken.message)
                 break

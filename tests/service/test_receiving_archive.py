@@ -113,6 +113,7 @@ def without(vault: Vault, first: Gate, second: Gate) -> Mapping[str, str]:
     """Trees that lack a gate of the archive, or have it otherwise; by what they do."""
     git = vault.git.git
     line = "040000 tree {}\t{}"
+    renamed = first.id[:-1] + ("3" if first.id.endswith("2") else "2")
     mine, other = (git("rev-parse", f"{gate.tip}^{{tree}}") for gate in (first, second))
 
     def tree(*lines: str) -> str:
@@ -129,7 +130,7 @@ def without(vault: Vault, first: Gate, second: Gate) -> Mapping[str, str]:
         "puts another's record in its place": top(
             **{**full, drawer(first): tree(line.format(other, first.id))}
         ),
-        "renames it": top(**{**full, drawer(first): tree(line.format(mine, f"{first.id[:-1]}2"))}),
+        "renames it": top(**{**full, drawer(first): tree(line.format(mine, renamed))}),
         "makes a file of it": tree(
             line.format(full[drawer(second)], drawer(second)),
             f"100644 blob {git('hash-object', '-w', '--stdin', input='x')}\t{drawer(first)}",
