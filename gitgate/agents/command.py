@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from ..errors import Usage
@@ -71,6 +72,9 @@ class Command(Agent):
 
     def join(self, request: Start) -> Launch:
         template = request.settings.join_template
+        # Such a program takes no instructions apart: they stand before the question.
+        told_first = "\n\n".join(part for part in (request.meeting.system, request.prompt) if part)
+        request = replace(request, prompt=told_first if request.prompt else "")
         if template:
             files = {PROMPT_FILE: request.prompt.encode("utf-8", "replace")}
             argv = (*substitute(template, placeholders(request)), *request.settings.arguments)

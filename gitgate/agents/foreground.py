@@ -37,8 +37,11 @@ class Limit:
     grace: int
     title: str = "this session"
 
-    def words(self, left: int) -> str:
-        return f" {self.title} is over in {left} s: come to an end. Then it is closed and recorded as a timeout. "
+    def words(self, left: int, columns: int) -> str:
+        """As much of it as fits into one line."""
+        over = f"{self.title} is over in {left} s"
+        ways = (f" {over}: come to an end, or it is closed as a timeout ", f" {over} ", f" over in {left} s ")
+        return next((words for words in ways if len(words) < columns), ways[-1][: max(0, columns - 1)])
 
 
 @dataclass(frozen=True)
@@ -160,10 +163,18 @@ def closing(limit: Limit, timer: Timer, pid: int, grace: int) -> list[tuple[floa
 def show(limit: Limit, left: int, *, first: bool) -> None:
     """In the first line of whatever the program shows, and in the window's title; the cursor stays where the program has it."""
     if os.isatty(2):
-        words = limit.words(left)
+        words = limit.words(left, columns())
         line = f"\x1b7\x1b[1;1H\x1b[0;7m{words}\x1b[0m\x1b[K\x1b8\x1b]2;{words.strip()}\x07"
         with contextlib.suppress(OSError):
             os.write(2, (KEEP_TITLE + line + "\a" if first else line).encode())
+
+
+def columns() -> int:
+    """How wide the terminal is now."""
+    try:
+        return os.get_terminal_size(2).columns or 80
+    except OSError:
+        return 80
 
 
 def attend(child: subprocess.Popen[bytes]) -> int:

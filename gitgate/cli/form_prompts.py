@@ -22,6 +22,8 @@ def ask_form(screen: Screen, question: Question) -> dict[str, object] | str:
     while True:
         if isinstance(fields, Mapping) and fields:
             value: dict[str, object] | str = ask_each(screen, question, schema, fields)
+            if not value:  # an empty line to each is one to the form
+                heed(screen, question, "")
         else:
             value = read_word("the form, as JSON on one line: ")
             if heed(screen, question, value):
@@ -61,7 +63,7 @@ def ask_field(
         screen.warn(f"  {one_line(described)}")
     while True:
         text = read_word(f"{one_line(name)} ({words}{'' if needed else ', optional'}): ")
-        if heed(screen, question, text, empty=False):
+        if heed(screen, question, text, empty=needed):
             continue
         if not text.strip() and not needed:
             return None

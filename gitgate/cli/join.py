@@ -103,16 +103,26 @@ def chosen(desk: Desk, gate_id: str | None, *, next_: bool) -> Gate:
         gate_id = most_pressing(desk)
     from ..service.answering import check_open
     from ..service.deadlines import act
-    from ..service.reading import open_gate
+    from ..service.reading import asking, open_gate
 
     try:
-        gate = act(desk, open_gate(desk, gate_id))
+        gate = act(desk, asking(open_gate, desk, gate_id))
     except AmbiguousGate as several:
         if gate_id is None:
             several.hint = "name one: git gate join ID   or the most pressing: git gate join --next"
         raise
     check_open(gate, desk.person(), amend=False)
+    need_forms(gate)
     return gate
+
+
+def need_forms(gate: Gate) -> None:
+    """Whoever could not answer at the end hears of it before they talk."""
+    for question in gate.opened.questions:
+        if question.schema is not None:
+            from ..core.forms import check_schema
+
+            check_schema(question.schema, f"the schema of {question.key}")
 
 
 def most_pressing(desk: Desk) -> str:

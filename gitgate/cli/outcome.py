@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
@@ -44,13 +45,29 @@ def outcome_command(screen: Screen, value: str | None, mcp: bool, **said: str | 
     if value is None and not any(said.values()):
         raise Usage("say what was decided, or --status", hint='git gate outcome approve --summary "…"')
     fields: dict[str, object] = {name: text for name, text in said.items() if text is not None}
-    if value is not None:
-        fields["value"] = read_value(channel.question_of(place), value)
-    understood = channel.say(place, fields, "command")
+    question = channel.question_of(place)
+    try:
+        if value is not None:
+            fields["value"] = read_value(question, value)
+        understood = channel.say(place, fields, "command")
+    except BadAnswer as unfit:
+        unfit.hint = f"git gate outcome {example(question)}"
+        raise
     known = "" if understood.value is None else shown(understood.value)
     screen.emit("outcome", {"value": understood.value, "status": understood.status}, known)
     screen.say("the person is shown this when they leave the session, and confirms it there")
     return None
+
+
+def example(question: Question) -> str:
+    """A value that would be taken, ready to type."""
+    if question.kind == "approval":
+        return "approve, or reject"
+    if question.kind == "choice":
+        return quote(question.labels[0])
+    if question.kind == "choices":
+        return quote(json.dumps(list(question.labels[:2]), ensure_ascii=False))
+    return "'{\"FIELD\": …}'" if question.kind == "form" else "'THE ANSWER'"
 
 
 def read_value(question: Question, text: str) -> object:

@@ -84,10 +84,10 @@ def respond_command(screen: Screen, gate_id: str | None, answer: str | None, **f
         from .each import respond_each
 
         return respond_each(screen, desk, gate_id, given, flags)
-    from ..service.reading import open_gate
+    from ..service.reading import asking, open_gate
 
     try:
-        gate = open_gate(desk, gate_id)
+        gate = asking(open_gate, desk, gate_id)
     except UnknownGate as unknown:
         raise taken_for_id(desk, unknown, gate_id, answer) from None
     if gate_id is None and not screen.interactive:

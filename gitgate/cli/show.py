@@ -28,11 +28,11 @@ def show_command(screen: Screen, gate_id: str | None, diff_: bool, format_: str 
     """
     from ..render import shapes
     from ..service.marks import marks
-    from ..service.reading import find_gate
+    from ..service.reading import asking, find_gate
     from ..service.work import comes_back, diff_of
 
     desk = screen.desk()
-    found = find_gate(desk, gate_id)
+    found = asking(find_gate, desk, gate_id)
     gate = found.gate
     signed = marks(desk, [gate])
     hidden = comes_back(desk, gate.opened.work)

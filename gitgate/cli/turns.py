@@ -12,7 +12,7 @@ MEANS = {
     "approval": "y or n; words after it are your note",
     "choice": "a number, a label, or the beginning of one",
     "choices": "several of them with commas between, as numbers or labels: 1,3",
-    "form": "a value for each field; an optional one may stay empty",
+    "form": "a value for each field; an optional one may stay empty, Enter at another one is none to the form",
 }
 TEXT = "any words; \\ at the end of a line goes on, :e opens your editor"
 

@@ -29,9 +29,9 @@ def wait_command(screen: Screen, gate_id: str, for_: str | None) -> int:
     git gate wait 7k2f --for 30m
     """
     desk = screen.desk()
-    from ..service.reading import find_gate
+    from ..service.reading import asking, find_gate
 
-    return wait_for(screen, desk, find_gate(desk, gate_id).gate, for_)
+    return wait_for(screen, desk, asking(find_gate, desk, gate_id).gate, for_)
 
 
 @click.command("check")
@@ -46,10 +46,10 @@ def check_command(screen: Screen, gate_id: str) -> int:
     """
     desk = screen.desk()
     from ..service.policing import check_heard
-    from ..service.reading import find_gate
+    from ..service.reading import asking, find_gate
     from .sync import looked, tell_age
 
-    found = find_gate(desk, gate_id)
+    found = asking(find_gate, desk, gate_id)
     known = None
     if found.gate.state == "awaiting" and found.pushed:
         known = looked(screen, desk)

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from .model import Gate, Question
-from .prompt import FENCES, fenced
+from .prompt import QUOTED, fenced
 
 MARK = "(gitgate)"
 SERVER, TOOL = "gitgate", "outcome"  # the MCP server that the session is given, and its one tool
@@ -19,25 +19,25 @@ MOST_BYTES = 100_000
 WHOLE = 1 << 22
 SHARES = (20_000, 5_000, 1_000)  # how long one text may be, tried in turn
 
+FIRST = f"{MARK} This is to be decided here; say in a few sentences what speaks for each side:"
 TOGETHER = (
-    f"{MARK} A person has opened this conversation to decide the question below together with you. Begin by telling them in a "
-    "few sentences what is to be decided and what speaks for each side; look at the files here, answer their questions, and run "
-    "what they ask for. It is theirs to decide, not yours."
+    f"{MARK} A person has opened this conversation to decide a question together with you. Look at the files here, answer their "
+    f"questions, and run what they ask for. It is theirs to decide, not yours. {QUOTED.removeprefix(MARK).strip()}"
 )
 SAYS = {
     "approval": "approve, or reject",
-    "choice": "one of the options, as it is written above",
-    "choices": "options as they are written above, as a list",
+    "choice": "one of the options, as it is written",
+    "choices": "options as they are written, as a list",
     "text": "the answer in their own words",
-    "form": "a JSON object that fits the schema above",
+    "form": "a JSON object that fits its schema",
 }
 
 
 def briefing(gate: Gate, longest: int | None = None) -> str:
-    """The first words to an agent that knows nothing of the question yet."""
+    """The first words to an agent that knows nothing of the question yet: that, and what was said about it."""
     most = longest or WHOLE
     questions = gate.opened.questions
-    parts = [TOGETHER, FENCES, fenced("question", "\n\n".join(map(asked, questions)), most)]
+    parts = [FIRST, fenced("question", "\n\n".join(map(asked, questions)), most)]
     schemas = [question.schema for question in questions if question.schema is not None]
     parts += [fenced("schema (JSON)", written(schema), most) for schema in schemas]
     if gate.opened.context:
@@ -46,7 +46,7 @@ def briefing(gate: Gate, longest: int | None = None) -> str:
     if talk is not None and talk.context is not None:
         given = fenced("context (JSON)", written(talk.context), most)
         parts.append("What the asker gave for this conversation:\n" + given)
-    return "\n\n".join([*parts, ending(questions)]) + "\n"
+    return "\n".join(parts) + "\n"
 
 
 def fitted(gate: Gate, whole: str) -> str:
@@ -61,13 +61,15 @@ def fitted(gate: Gate, whole: str) -> str:
 
 
 def instructions(gate: Gate) -> str:
-    """What is added to the agent's own system prompt: how it ends, and what the asker wants of it."""
+    """What is added to the agent's own system prompt, or said before the question to one that takes none: whose decision it
+    is, how it is said, and what the asker wants.
+    """
     questions = gate.opened.questions
     said = next((question.talk.system for question in questions if question.talk is not None), "")
     wanted = "\n\nWhoever asked gave these instructions for the conversation:\n" + fenced(
         "instructions", said
     )
-    return f"{MARK} {ending(questions)}{wanted if said else ''}"
+    return f"{TOGETHER}\n\n{ending(questions)}{wanted if said else ''}"
 
 
 def ending(questions: Sequence[Question]) -> str:

@@ -25,7 +25,7 @@ from ..core.endings import talk_question
 from ..core.model import Gate, Question
 from ..core.session import SavedSession, SessionRef
 from ..core.talks import Talk
-from ..errors import Conflict, Failure, GateError
+from ..errors import Conflict, Failure, GateError, RemoteUnreachable
 from ..service import agency, bylaws, channel, presence, sessions
 from ..service.bylaws import InForce
 from ..service.desk import Desk
@@ -136,8 +136,16 @@ def joined_earlier(desk: Desk, gate: Gate) -> Chosen | None:
             saved = agency.adapter(agent).collect(ref, desk.settings.env)
             if saved.files or agency.adapter(agent).name == "command":
                 return Chosen(replace(saved, agent=agent), own=False, spent=spent(said))
-    saved_one = sessions.load(desk, gate.id) if gate.opened.session is None else None
-    return Chosen(saved_one, own=False, spent=spent(said)) if saved_one and saved_one.files else None
+    if gate.opened.session is not None:
+        return None
+    try:
+        kept = sessions.load(desk, gate.id)
+    except RemoteUnreachable as silent:  # off line one can begin a conversation all the same
+        desk.progress(
+            f"whether somebody talked about gate {gate.id} elsewhere is not known: {silent.message}"
+        )
+        return None
+    return Chosen(kept, own=False, spent=spent(said)) if kept and kept.files else None
 
 
 def spent(said: Mapping[str, object]) -> int:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from ..core import ids
 from ..core.model import Gate
 from ..core.values import dataclass
@@ -19,6 +22,30 @@ class Found:
     archived: bool = False
     pushed: bool = False
     remote: str | None = None
+
+
+T = TypeVar("T")
+
+
+def asking(find: Callable[[Desk, str | None], T], desk: Desk, given: str | None) -> T:
+    """What `find` gives; for the id of a gate that is not here the remote is asked, once and in a bounded time."""
+    try:
+        return find(desk, given)
+    except UnknownGate as unknown:
+        remote = remote_of(desk)
+        if given is None or remote is None or not ids.is_prefix(given.strip().lower()):
+            raise
+        from .syncing import news
+
+        silent = news(desk)
+        if silent:
+            raise UnknownGate(f"{unknown.message}; {silent}", hint=unknown.hint) from None
+    try:
+        return find(desk, given)
+    except UnknownGate:
+        raise UnknownGate(
+            f"there is no gate {given} here, nor on {remote}", hint="git gate list --all shows every gate"
+        ) from None
 
 
 def open_gate(desk: Desk, given: str | None) -> Gate:

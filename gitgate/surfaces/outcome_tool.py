@@ -94,7 +94,8 @@ def called(arguments: object, place: Path) -> dict[str, object]:
     try:
         understood = channel.say(place, given, "mcp")
     except GateError as refused:
-        return result(f"Not written: {refused.message} {refused.hint}".strip(), wrong=True)
+        said = f"Not written: {refused.message}; {expected(channel.question_of(place))}"
+        return result(said, wrong=True)
     what = "no value yet" if understood.value is None else shown(understood.value)
     status = f" ({understood.status})" if understood.status else ""
     return result(

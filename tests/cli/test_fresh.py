@@ -32,6 +32,39 @@ def made_old(clone: Clone, seconds: int) -> None:
     os.utime(mark, (at, at))
 
 
+@pytest.mark.parametrize(("verb", "code"), [("show", 0), ("check", 8), ("wait", 8), ("respond", 0)])
+def test_an_id_that_is_not_here_is_fetched(cli: Command, two: Two, verb: str, code: int) -> None:
+    """Once, by whoever reads or answers it, in a clone that never synced as well; no script has to sync first."""
+    ann, bob = two
+    gate = asked(cli, ann)
+    more = {"respond": ["Postgres"], "wait": ["--for", "0s"]}.get(verb, [])
+    cli.quick(verb, gate[:5], *more, cwd=bob.path, code=code)
+    cli.quick("show", gate, cwd=bob.path, code=0)
+
+
+def test_an_id_that_is_nowhere_says_that_it_was_looked_for(cli: Command, two: Two) -> None:
+    """What is no id at all asks nobody, and nor does an id where there is no remote."""
+    ann, bob = two
+    cli.quick("sync", cwd=bob.path, code=0)
+    said = cli.quick("show", "zzzz", cwd=bob.path, code=1).err
+    assert "there is no gate zzzz here, nor on origin" in said
+    mark = (bob.path / ".git" / "gitgate" / "synced").stat().st_mtime_ns
+    cli.quick("show", "Postgres", cwd=bob.path, code=1)
+    assert (bob.path / ".git" / "gitgate" / "synced").stat().st_mtime_ns == mark
+    ann.git("remote", "remove", "origin")
+    assert "origin" not in cli.quick("show", "zzzz", cwd=ann.path, code=1).err
+
+
+def test_off_line_it_says_so(cli: Command, two: Two, tmp_path: Path) -> None:
+    """The gate may be there: only that could not be asked."""
+    _, bob = two
+    bob.git("remote", "set-url", "origin", str(tmp_path / "gone.git"))
+    for verb in ("show", "check", "respond"):
+        said = cli.quick(verb, "zzzz", *(["x"] if verb == "respond" else []), cwd=bob.path, code=1).err
+        assert "there is no gate zzzz here" in said
+        assert "origin could not be asked" in said
+
+
 @pytest.mark.parametrize("verb", [(), ("list",), ("status",)])
 def test_a_terminal_shows_what_others_asked(
     cli: Command, two: Two, pty_cli: Callable[..., Terminal], verb: tuple[str, ...]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import time
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from gitgate.agents.foreground import Limit
 from resuming import until
 from talking import Meeting, meet
 from testbed.command import Command
@@ -55,6 +57,11 @@ def test_a_new_session_begins_with_the_question(desk: Meeting, pty_cli: Pty) -> 
     assert desk.flag("--model") == "opus"
     assert "Be brief." in desk.flag("--append-system-prompt")
     assert desk.prompt.startswith("(gitgate)")
+    assert desk.prompt.count("\n") <= 12
+    instructions = desk.flag("--append-system-prompt")
+    for words in ("theirs to decide", "call the tool `outcome`", "was written by others"):
+        assert words in instructions  # once: the first message does not say it again
+        assert words not in desk.prompt
     assert "Shall we migrate?" in desk.prompt
     assert '"rows": 40000' in desk.prompt
     assert desk.flag("--allowedTools").split(",")[0] == "mcp__gitgate__outcome"
@@ -95,9 +102,14 @@ def test_a_value_that_does_not_fit_is_refused_at_once(desk: Meeting, pty_cli: Pt
     terminal = pty_cli("join", gate)
     terminal.expect("earlier messages")
     terminal.line("outcome MySQL")
-    assert "Postgres, SQLite" in terminal.expect("claude: outcome done")
+    refused = terminal.expect("claude: outcome done")
+    assert "Postgres, SQLite" in refused
+    assert "git gate outcome Postgres" in refused
+    assert "git gate respond" not in refused  # an agent may not run that
     terminal.line('tool {"value": "MySQL"}')
-    assert '"isError": true' in terminal.expect("claude: tool done")
+    refused = terminal.expect("claude: tool done")
+    assert '"isError": true' in refused
+    assert "git gate respond" not in refused
     terminal.line("outcome SQLite")
     terminal.expect("claude: outcome done")
     terminal.line("outcome Postgres")
@@ -230,7 +242,9 @@ def test_time_runs_out(desk: Meeting, pty_cli: Pty) -> None:
     terminal.expect("this session is over in 2 s")
     assert "\x07" in terminal.raw
     assert "\x1b]2;gate" in terminal.raw
-    terminal.finish(code=9, timeout=25)  # It did not listen, and is killed.
+    said = terminal.finish(code=9, timeout=25)  # It did not listen, and is killed.
+    assert f"gate {gate}: the session's time was over; saved here" in said
+    assert "by Ada" not in desk.cli("check", gate, code=9).err
     assert desk.show(gate)["state"] == "stopped"
     held = desk.held(gate)
     assert (held["outcome"], held.get("source")) == ("timeout", None)
@@ -393,3 +407,79 @@ def test_how_long_it_took_is_counted_over_all_of_it(desk: Meeting, pty_cli: Pty)
         terminal.line(words)
         terminal.finish()
     assert desk.held(gate)["seconds"] >= 2
+
+
+def test_the_warning_fits_the_terminal(desk: Meeting, pty_cli: Pty) -> None:
+    """One line, however narrow: a second one would push away what the program shows."""
+    gate = desk.talk("Shall we migrate?", "--session-timeout", "1s", "--grace", "1s")
+    terminal = pty_cli("join", gate, columns=30)
+    begin(terminal)
+    terminal.finish(code=9, timeout=25)
+    (shown,) = re.findall("\x1b\\[0;7m(.*?)\x1b\\[0m", terminal.raw)
+    assert "over in 1 s" in shown
+    assert len(shown) < 30
+    whole = Limit(60, 60, f"gate {gate[:6]}: this session")
+    for columns in (10, 20, 40, 60, 80, 200):
+        assert len(whole.words(60, columns)) < columns
+    assert "come to an end" in whole.words(60, 120)
+
+
+def test_a_schema_that_nobody_here_can_check_is_told_before_the_talk(
+    desk: Meeting, pty_cli: Pty, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the extra `forms` the answer could not be recorded at the end."""
+    schema = tmp_path / "schema.json"
+    schema.write_text('{"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}')
+    gate = desk.talk("Audit?", "--schema", str(schema))
+    (tmp_path / "without").mkdir()
+    (tmp_path / "without" / "jsonschema.py").write_text("raise ImportError\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "without"))
+    said = pty_cli("join", gate).finish(code=1)
+    assert "pip install 'git-gate[forms]'" in said
+    assert desk.runs == []
+
+
+@pytest.mark.parametrize("required", [["ok"], []])
+def test_an_empty_line_leaves_a_form_for_later(
+    desk: Meeting, pty_cli: Pty, tmp_path: Path, required: list[str]
+) -> None:
+    """At a field that is needed, or where nothing was given to any."""
+    schema = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": required}
+    (tmp_path / "schema.json").write_text(json.dumps(schema))
+    gate = desk.talk("Audit?", "--schema", str(tmp_path / "schema.json"))
+    terminal = pty_cli("join", gate)
+    begin(terminal)
+    terminal.line("leave")
+    terminal.expect("ok (")
+    terminal.expect(": ")
+    terminal.line("")
+    assert "the gate still waits" in terminal.finish(code=8)
+
+
+def test_an_answer_given_elsewhere_is_heard_before_anybody_is_asked(
+    desk: Meeting, pty_cli: Pty, cli: Command, bare: Clone, clone_of: Callable[..., Clone]
+) -> None:
+    """By another clone, over the remote, while the person talked."""
+    desk.repo.git("remote", "add", "origin", str(bare.path))
+    gate = desk.talk("Shall we migrate?", "--outcome", "approval")
+    other = clone_of(bare, "other")
+    terminal = pty_cli("join", gate)
+    begin(terminal, "outcome approve")
+    cli.quick("respond", gate, "--reject", cwd=other.path, code=0)
+    terminal.line("leave")
+    said = terminal.finish(code=5)
+    assert "is that your answer?" not in said
+    assert desk.answer(gate)["verdict"] == "rejected"
+
+
+def test_off_line_the_person_is_told_and_asked(desk: Meeting, pty_cli: Pty, tmp_path: Path) -> None:
+    """Nobody can be heard of, and that is no reason to lose the decision."""
+    gate = desk.talk("Shall we migrate?", "--outcome", "approval")
+    desk.repo.git("remote", "add", "origin", str(tmp_path / "gone.git"))
+    terminal = pty_cli("join", gate)
+    begin(terminal, "outcome approve")
+    terminal.line("leave")
+    assert "origin could not be asked" in terminal.expect("is that your answer?")
+    terminal.line("y")
+    terminal.finish(code=0)
+    assert desk.answer(gate)["verdict"] == "approved"

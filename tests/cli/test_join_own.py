@@ -148,6 +148,7 @@ def test_any_program_may_hold_it(desk: Meeting, pty_cli: Pty) -> None:
     program.write_text(
         "import json, os, sys\nfrom pathlib import Path\n"
         "assert 'Shall we?' in Path(sys.argv[1]).read_text()\n"
+        "assert 'git gate outcome' in Path(sys.argv[1]).read_text()\n"
         "assert Path(os.environ['GITGATE_PROMPT_FILE']).samefile(sys.argv[1])\n"
         "Path(os.environ['GITGATE_OUTCOME']).write_text(json.dumps({'value': input('mine> ')}))\n"
     )

@@ -143,14 +143,13 @@ def test_a_clone_that_never_synced_says_so(
         [],
         ["list"],
         ["list", "--json"],
-        ["check", gate],
         ["respond", "-m", "x"],
-        ["show", gate[:4]],
+        ["diff", gate[:4]],
     ):
         said = cli.quick(*words, cwd=there.path)
         assert "never synced with origin" in said.out + said.err, words
         assert "git gate sync" in said.out + said.err, words
-    assert cli.quick("check", gate, cwd=there.path).code == 1
+    assert cli.quick("diff", gate, cwd=there.path).code == 1
     cli.quick("sync", cwd=there.path, code=0)
     assert ids(cli, cwd=there.path) == [gate]
 
