@@ -150,3 +150,41 @@ def test_the_manual_page_has_its_sections() -> None:
     sections = re.findall(r"^\.SH (.*)", manual.page(ROOT, VERBS, SETTINGS, EXITS, "1.0"), re.MULTILINE)
     known = ["NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS", "CONFIGURATION", "EXAMPLES", "SEE ALSO"]
     assert [section for section in sections if section in known] == known
+
+
+PAGES = [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))]
+LINK = re.compile(r"\]\(([^)#\s]+)|(?:src|srcset)=\"([^\"]+)\"")
+# Pages whose sentences were written before there was a bound. None may be added.
+LONG_WINDED = {
+    "decisions.md",
+    "protocol.md",
+    "threat-model.md",
+    "resuming.md",
+    "github.md",
+    "servers.md",
+    "policy.md",
+}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    """To a file of this repository, or to an address."""
+    found = [word for pair in LINK.findall(page.read_text(encoding="utf-8")) for word in pair if word]
+    inside = [word for word in found if "://" not in word and not word.startswith("mailto:")]
+    assert [word for word in inside if not (page.parent / word).exists()] == []
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.name not in LONG_WINDED], ids=lambda page: page.name
+)
+def test_sentences_are_short(page: Path) -> None:
+    """Under 25 words on average, in the pages that people read first."""
+    text = re.sub(
+        r"```.*?```|<!-- generated.*?<!-- end -->|`[^`]*`|\|.*\|",
+        "x",
+        page.read_text(encoding="utf-8"),
+        flags=re.DOTALL,
+    )
+    sentences = [one.split() for one in re.split(r"[.!?:;](?:\s|$)|\n\n", text) if len(one.split()) > 2]
+    if sentences:
+        assert sum(map(len, sentences)) / len(sentences) < 25

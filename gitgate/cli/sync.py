@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from ..service.syncing import Freshness
 
 
+WORTH_SAYING = 60  # seconds; what is younger is as good as now
+
+
 def looked(screen: Screen, desk: Desk) -> Freshness | None:
     """How fresh what is known here is. On a terminal news are looked for first, within `gitgate.fresh`."""
     from ..service.syncing import freshness, look_for_news
@@ -39,9 +42,9 @@ def tell_age(screen: Screen, desk: Desk, known: Freshness | None) -> None:
     age = f"as of {ago(desk.clock() - known.at)} ago" if known.at is not None else "as known here alone"
     if known.trouble:
         screen.say(f"{age}: {known.trouble}; to try again: git gate sync")
-    elif known.heard is None:
+    elif known.heard is None and known.at is not None and desk.clock() - known.at >= WORTH_SAYING:
         screen.say(f"{age}, from {known.remote}; to look again: git gate sync")
-    else:
+    elif known.heard is not None:
         new, updated = len(known.heard.new), len(known.heard.updated)
         words = " · ".join(f"{n} {word}" for n, word in ((new, "new"), (updated, "updated")) if n)
         screen.say(f"as of now, from {known.remote}{f': {words}' if words else ''}")

@@ -154,6 +154,7 @@ def test_it_can_be_switched_off(cli: Command, two: Two, pty_cli: Callable[..., T
     """Then a terminal hears what a script hears."""
     ann, bob = two
     cli.quick("sync", "-q", cwd=bob.path, code=0)
+    made_old(bob, 90)
     asked(cli, ann)
     bob.git("config", "gitgate.fresh", value)
     said = pty_cli("list", cwd=bob.path, env={"CI": ""}).finish(code=0)
