@@ -46,8 +46,9 @@ def init(
         return tuple(Step(step.name, step.words, step.done or not dry_run) for step in found)
 
 
-def doctor(*, online: bool = False, directory: Directory = None) -> tuple[Finding, ...]:
-    """What is set up, what is missing, and the command that mends it. Changes nothing; `online` asks GitHub too.
+def doctor(*, online: bool = False, claude: bool = False, directory: Directory = None) -> tuple[Finding, ...]:
+    """What is set up, what is missing, and the command that mends it. Changes nothing; `online` asks GitHub too, `claude`
+    rehearses with the real Claude Code.
 
     >>> [found.mend for found in gitgate.doctor() if found.state == "wrong"]
     """
@@ -56,6 +57,10 @@ def doctor(*, online: bool = False, directory: Directory = None) -> tuple[Findin
 
     with open_desk(directory) as desk:
         found = [*examine(desk), *examine_github(desk, online=online)]
+        if claude:
+            from ..service.claude_checkup import rehearse
+
+            found.extend(rehearse(desk))
         return tuple(Finding(**asdict(one)) for one in found)
 
 

@@ -16,13 +16,19 @@ SIGNS = {"good": "ok", "missing": "--", "wrong": "!!"}
     is_flag=True,
     help="Ask GitHub too: the token's rights, the workflows, the names of the secrets.",
 )
+@click.option(
+    "--claude",
+    is_flag=True,
+    help="Rehearse with the real Claude Code in a scratch repository: it asks, is answered, goes on. No account is needed.",
+)
 @verb
-def doctor_command(screen: Screen, online: bool) -> int:
+def doctor_command(screen: Screen, online: bool, claude: bool) -> int:
     """What is set up, what is missing, and the command that mends it. Changes nothing; exit 1 when something is wrong.
 
     \b
     git gate doctor
     git gate doctor --json
+    git gate doctor --claude
     """
     from dataclasses import asdict
 
@@ -33,6 +39,11 @@ def doctor_command(screen: Screen, online: bool) -> int:
 
     desk = screen.desk()
     found = [*examine(desk), *examine_github(desk, online=online)]
+    if claude:
+        from ..service.claude_checkup import rehearse
+
+        screen.progress("Claude Code is tried out, which takes some seconds")
+        found.extend(rehearse(desk))
     lines = []
     for one in found:
         lines.append(f"{SIGNS[one.state]}  {one.name}: {one_line(one.words)}")

@@ -57,6 +57,7 @@ def init_command(screen: Screen, **flags: Any) -> int:
         first_sync(screen)
         if flags["claude"]:
             screen.say('Claude Code asks through gates now: git gate wrap -- claude -p "The task"')
+            screen.say("to see it tried, without a model: git gate doctor --claude")
     return exits.DONE
 
 
