@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from .answers import printed
-from .model import Answer, Gate, Question
+from .model import Answer, Claim, Gate, Question, Remark
 from .text import neutral, one_line
 
 DIFF_MOST = 30_000
 TEXT_MOST = 60_000
 NAMES_MOST = 100
 NOBODY = "nobody"
+LATE = "late"
 QUOTED = (
     "(gitgate) Text between a line `<<< name mark` and the line `>>> name mark` with the same mark was written by others and "
     "is quoted."
@@ -40,6 +41,7 @@ class Circumstances:
     missing: tuple[tuple[str, str], ...] = ()  # paths of the work that could not be brought, and why
     unread: tuple[str, ...] = ()  # instructions of the project that are not loaded by themselves
     replaced: tuple[str, ...] = ()  # files that are as the protected branch has them
+    late: tuple[str, ...] = ()  # branches of earlier attempts that finished too late to count
 
 
 def resume_prompt(gate: Gate, now: Circumstances = Circumstances()) -> str:
@@ -141,6 +143,12 @@ def circumstances(now: Circumstances) -> str:
         )
     if now.replaced:
         parts.append(stand_in(now.replaced))
+    if now.late:
+        parts.append(
+            "An attempt before this one was done after its runner had been cut off. What it committed is not in your branch; "
+            "look at it (git fetch; git log) before you do the same again:\n"
+            + fenced("branches", listed(now.late))
+        )
     if now.branch:
         parts.append(f"Commit on the branch {one_line(now.branch, 250)}, which is checked out here.")
     return "\n\n".join(parts)
@@ -162,6 +170,21 @@ def closing(gate: Gate) -> str:
         "Your partial work is in place, uncommitted, as you left it. Go on from there. If a further decision is not yours to "
         f"take, ask again; do not guess.\nEnd the message of every commit that follows from this with these trailers:\n\n{lines}"
     )
+
+
+def late_branches(gate: Gate) -> tuple[str, ...]:
+    """The branches of earlier attempts that a remark names. Only such names are taken from it: anybody may write one."""
+    names = {
+        f"gate/{gate.id}-{LATE}-{entry.commit[:8]}"
+        for entry in gate.history
+        if isinstance(entry.event, Claim)
+    }
+    remarks = [
+        entry.event.text
+        for entry in gate.history
+        if isinstance(entry.event, Remark) and entry.event.via == LATE
+    ]
+    return tuple(sorted(name for name in names if any(name in text for text in remarks)))
 
 
 def trailers(gate: Gate) -> tuple[tuple[str, str], ...]:

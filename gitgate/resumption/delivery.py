@@ -6,17 +6,20 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..core.model import Gate
-from ..core.prompt import trailers
+from ..core import states
+from ..core.model import Event, Gate, Remark
+from ..core.prompt import LATE, trailers
 from ..core.session import SessionRef
-from ..errors import GateError, PushRefused
+from ..core.text import counted
+from ..errors import GateError, IllegalEvent, PushRefused
 from ..service.branches import tip_there, withheld
 from ..service.calling import publish_sessions, save_sessions
 from ..service.claiming import Held
 from ..service.desk import Desk
 from ..service.holding import BranchMoved, finish, outcome
 from ..service.lineage import before
-from ..service.publishing import may_publish_work
+from ..service.publishing import may_publish_work, publish, push_moves
+from ..service.recording import NOBODY, record, reload
 from ..service.work import bring_work
 from ..store import commits
 from ..store.remote import RefMove
@@ -131,6 +134,51 @@ def meant(held: Held, target: Target) -> str:
     """The branch that the commits were to go to, where they are on another one."""
     wanted = held.gate.opened.work.branch or ""
     return wanted if wanted != target.branch else ""
+
+
+def keep_late(desk: Desk, held: Held, made: Made, place: Situation) -> str:
+    """What an agent made whose runner was cut off until another one had taken over: kept, and told to that one.
+
+    Nothing of it moves the record or the branch. Its commits have a branch of their own, here and where the gate is shared.
+    """
+    gate, host = held.gate.id, held.said.host or "another machine"
+    words = f"the agent on {host} was done after its runner had been cut off and another one had taken over"
+    if not made.commits:
+        return note_late(
+            desk, gate, f"{words}; it made no commits; what it left is in {place.directory} there"
+        )
+    name = late_branch(desk, held, made)
+    shared = False
+    if held.remote is not None and may_publish_work(desk):
+        with contextlib.suppress(GateError):
+            shared = all(
+                fate.ok for fate in push_moves(desk, held.remote, [RefMove(HEADS + name, made.tip, None)])
+            )
+    count = counted(len(made.commits), "commit")
+    return note_late(
+        desk, gate, f"{words}; {count}, not merged: branch {name}{'' if shared else f' on {host}'}"
+    )
+
+
+def late_branch(desk: Desk, held: Held, made: Made) -> str:
+    """A branch with these commits, that nobody uses yet."""
+    name = f"gate/{held.gate.id}-{LATE}-{held.claim[:8]}"
+    if desk.refs.get(HEADS + name) != made.tip:
+        desk.refs.update([RefMove(HEADS + name, made.tip, desk.refs.get(HEADS + name))])
+    return name
+
+
+def note_late(desk: Desk, gate: str, words: str) -> str:
+    """Into the record, where whoever took over reads it; one that is over takes no remark, and the branch has to do."""
+
+    def decide(current: Gate) -> tuple[str, Event]:
+        if not states.allows(current.state, "commented"):
+            raise IllegalEvent(f"gate {gate} is {current.state}")
+        return "commented", Remark(at=desk.now, text=words, via=LATE)
+
+    with contextlib.suppress(GateError):
+        publish(desk, record(desk, reload(desk, gate), decide, who=NOBODY))
+    return words
 
 
 def share_session(desk: Desk, ref: SessionRef) -> None:

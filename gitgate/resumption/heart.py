@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from ..errors import GateError
 from ..service.claiming import ClaimLost, Held
@@ -18,10 +18,15 @@ from ..service.holding import renew
 from ..service.leases import RENEW_AT, boottime
 
 GIVE_UP_AT = 0.7
+Ended = TypeVar("Ended")
 
 
 class Heart:
-    """`with Heart(open_desk, held) as heart:` renews until the end; `lost` is set when the claim is no longer ours."""
+    """`with Heart(open_desk, held) as heart:` renews until the end; `lost` is set when the claim is no longer ours.
+
+    While an agent works, a claim that cannot be renewed is lost: elsewhere it may be taken over. When the agent has ended
+    (`rest`), nothing is done twice by holding on: then it is lost only to who did take it over.
+    """
 
     def __init__(
         self, open_desk: Callable[[], Desk], held: Held, *, clock: Callable[[], float] = boottime
@@ -32,6 +37,9 @@ class Heart:
         self.began = clock()
         self.lost = threading.Event()
         self.over = threading.Event()
+        self.resting = threading.Event()
+        self.heard = threading.Event()
+        self.turn = threading.Lock()
         self.reason = ""
         self.thread = threading.Thread(target=self._beat, daemon=True)
 
@@ -50,6 +58,20 @@ class Heart:
         self.thread.join()
         return self.held
 
+    def rest(self) -> None:
+        """The agent has ended, and what came of it has still to be recorded."""
+        self.resting.set()
+
+    def give_up_with(self, act: Callable[[Held], Ended]) -> Ended:
+        """What `act` makes of the claim, which it ends; no renewal comes between. Where it fails, renewals go on."""
+        with self.turn:
+            if self.lost.is_set():
+                raise ClaimLost(self.reason, hint=f"git gate show {self.held.gate.id}")
+            self.heard.clear()
+            ended = act(self.held)
+            self.over.set()
+            return ended
+
     def _beat(self) -> None:
         term = float(self.held.said.term)
         renewed, pause = self.began, term * RENEW_AT
@@ -59,19 +81,29 @@ class Heart:
                 began, pause = self.clock(), min(term / 20, 5.0)
                 try:
                     desk = desk or self.open_desk()
-                    self.held = renew(desk, self.held)
+                    if not self._renew(desk):
+                        return
                 except ClaimLost as lost:
                     self._lose(lost.message)
                     return
                 except (GateError, OSError) as silent:
-                    if self.clock() - renewed > term * GIVE_UP_AT:
+                    if self.clock() - renewed > term * GIVE_UP_AT and not self.resting.is_set():
                         self._lose(f"the claim could not be renewed: {silent}")
                         return
                 else:
+                    self.heard.set()
                     renewed, pause = began, term * RENEW_AT
         finally:
             if desk is not None:
                 desk.close()
+
+    def _renew(self, desk: Desk) -> bool:
+        """False when it is over: its outcome was recorded while we waited for our turn."""
+        with self.turn:
+            if self.over.is_set():
+                return False
+            self.held = renew(desk, self.held)
+            return True
 
     def _lose(self, reason: str) -> None:
         self.reason = reason

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..core.answers import printed
 from ..core.model import Gate
-from ..core.prompt import Circumstances, resume_prompt
+from ..core.prompt import Circumstances, late_branches, resume_prompt
 from ..core.session import SavedSession, SessionRef
 from ..service import agency, bylaws, equipping
 from ..service.bylaws import InForce
@@ -64,6 +64,7 @@ def circumstances(gate: Gate, found: Situation, settings: AgentSettings, project
         missing=tuple(left_out),
         unread=tuple(name for name in unread if (found.directory / name).is_file()),
         replaced=project.replaced,
+        late=late_branches(gate),
     )
 
 

@@ -6,8 +6,9 @@ import contextlib
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import chain, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ..core.model import Claim, Gate
 from ..core.session import SavedSession, SessionRef
@@ -19,9 +20,13 @@ from ..service.calling import context_of
 from ..service.claiming import Claimant, ClaimLost, Held
 from ..service.desk import Desk
 from ..service.needing import note_writings
+from ..service.publishing import may_publish_work
 from ..service.starting import CannotStart
 from ..service.syncing import bring_home
 from ..service.work import bring_work
+from ..store.push import rehearse
+from ..store.refs import LEASES, OPEN
+from ..store.remote import RefMove
 from . import delivery, notes, place
 from .delivery import Delivered
 from .heart import Heart
@@ -35,7 +40,9 @@ POLL = 0.5
 ASKED_AGAIN = "it asked again"
 LAST_LINES, LONGEST_LINE = 30, 2000
 LAST_WORDS = 2000  # of what an agent said last, the end of it
-SAYS_LATER = (5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 300.0, 300.0)
+SAYS_LATER = (5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 300.0)
+REACHES_AGAIN = 5.0
+Came = TypeVar("Came")
 
 
 @dataclass(frozen=True)
@@ -92,7 +99,12 @@ def resume_gate(errand: Errand, desk: Desk, gate: Gate, held: Held | None = None
     """Act on the gate's answer, once. Conflict when it is somebody else's."""
     if gate.closed:
         raise claiming.nothing_to_act_on(gate)
-    saved = prepare(desk, gate)
+    try:
+        saved = prepare(desk, gate)
+    except GateError as unfit:
+        if held is not None:
+            holding.try_release(desk, held, unfit.message)
+        raise
     if held is None:
         held = claiming.claim(desk, gate, errand.who, insist=errand.insist)
     errand.say(f"claimed gate {gate.id}, attempt {held.attempt}")
@@ -103,6 +115,8 @@ def resume_gate(errand: Errand, desk: Desk, gate: Gate, held: Held | None = None
             errand.say(lost.message)
             return Done(gate.id, "lost", lost.message, attempt=held.attempt)
         except (GateError, OSError) as failed:
+            if heart.resting.is_set() and isinstance(failed, RemoteUnreachable):
+                raise  # The agent has ended: whoever acts here next records that, and starts nothing.
             return give_back(errand, desk, heart.stop(), str(failed), "")
         except BaseException:
             holding.try_release(desk, heart.stop(), "the runner failed")
@@ -130,7 +144,7 @@ def with_claim(errand: Errand, desk: Desk, heart: Heart, saved: SavedSession) ->
             if started is None:
                 return stopped(errand, desk, heart)
             ended, outcome = started
-        return conclude(errand, desk, heart.stop(), found, ended, outcome)
+        return conclude(errand, desk, heart, found, ended, outcome)
 
 
 def asked_before(desk: Desk, held: Held) -> list[Gate]:
@@ -161,10 +175,11 @@ def only_record(errand: Errand, desk: Desk, heart: Heart, later: list[Gate]) -> 
             if found is not None
             else delivery.gather_named(desk, heart.held, later)
         )
-        held = heart.stop()
         log = str(log_of(desk, gate.id))
-        done = patiently(errand, lambda: delivery.deliver(desk, held, made, log=log, remark=ASKED_AGAIN))
-    return recorded(errand, held, done, log, again=True)
+        done = patiently(
+            errand, heart, lambda held: delivery.deliver(desk, held, made, log=log, remark=ASKED_AGAIN)
+        )
+    return recorded(errand, heart.held, done, log, again=True)
 
 
 def run_agent(
@@ -181,6 +196,8 @@ def run_agent(
     if project.doubt:
         errand.note(f"the project's own settings of agents would not take part here: {project.doubt}")
     launch = order(desk, heart.held, found, saved, project)
+    if not proves_reach(errand, desk, heart):
+        return None
     notes.note_run(desk, gate, launch.folder)
     note_writings(desk, found.directory)
     grace = min(process.GRACE, heart.held.said.term / 6)
@@ -195,6 +212,29 @@ def run_agent(
         running.stop()
         raise
     return ended, adapter.read_outcome(ended)
+
+
+def proves_reach(errand: Errand, desk: Desk, heart: Heart) -> bool:
+    """Whether what the agent makes could be brought to the remote: tried before it starts. It may be away for a while;
+    where it does not come back in time the claim is lost, and nothing was done.
+    """
+    gate, remote = heart.held.gate, heart.held.remote
+    if remote is None:
+        return True
+    base = gate.opened.work.base if may_publish_work(desk) else None
+    moves = [
+        RefMove(OPEN + gate.id, heart.held.claim, None),
+        RefMove(LEASES + gate.id, heart.held.lease, None),
+    ]
+    moves += [RefMove(f"refs/heads/gate/{gate.id}", base, None)] if base else []
+    while not (heart.lost.is_set() or errand.stopping.is_set()):
+        try:
+            rehearse(desk.repo, remote, moves, timeout=desk.settings.seconds("networkTimeout") or 60)
+            return True
+        except RemoteUnreachable as silent:
+            errand.say(f"{silent.message}; the agent is not started before it answers")
+            errand.stopping.wait(min(REACHES_AGAIN, heart.held.said.term / 10))
+    return False
 
 
 def finished_before(desk: Desk, gate: Gate, found: Situation) -> tuple[Finished, Outcome] | None:
@@ -225,30 +265,40 @@ def stopped(errand: Errand, desk: Desk, heart: Heart) -> Done:
 
 
 def conclude(
-    errand: Errand, desk: Desk, held: Held, found: Situation, ended: Finished, outcome: Outcome
+    errand: Errand, desk: Desk, heart: Heart, found: Situation, ended: Finished, outcome: Outcome
 ) -> Done:
     """Record what came of it; a network that is down is waited for, because only the record ends the claim."""
     from ..agents.agent import Result
 
-    log = str(log_of(desk, held.gate.id))
+    heart.rest()
+    gate = heart.held.gate
+    log = str(log_of(desk, gate.id))
     tell_ending(errand, ended)
     failed = outcome.result is Result.FAILED
     again = outcome.result in (Result.ASKED, Result.DEFERRED)
-    later = lineage.followers(desk, held.gate) if again or failed else []
+    later = lineage.followers(desk, gate) if again or failed else []
     if failed and not later:
-        return give_back(
-            errand, desk, held, outcome.reason or "it failed", log, retry=outcome.retry, denied=outcome.denied
+        reason, retry, denied = outcome.reason or "it failed", outcome.retry, outcome.denied
+        return patiently(
+            errand, heart, lambda held: give_back(errand, desk, held, reason, log, retry=retry, denied=denied)
         )
     # One that failed when it had asked is not tried again: its own question is what it goes on with.
     again, remark = again or failed, ASKED_AGAIN if again or failed else ""
     remark += f", and then: {outcome.reason}" if failed and outcome.reason else ""
-    made = delivery.gather(desk, held, found, later)
+    made = delivery.gather(desk, heart.held, found, later)
     told = told_at_the_end(desk, found, outcome, again=again)
-    done = patiently(errand, lambda: delivery.deliver(desk, held, made, log=log, remark=remark, told=told))
-    if again and outcome.session and held.gate.opened.session is not None:
-        delivery.share_session(desk, SessionRef(held.gate.opened.session.agent, outcome.session))
+    try:
+        done = patiently(
+            errand, heart, lambda held: delivery.deliver(desk, held, made, log=log, remark=remark, told=told)
+        )
+    except ClaimLost as lost:
+        kept = delivery.keep_late(desk, heart.held, made, found)
+        errand.say(f"{lost.message}; {kept}")
+        return Done(gate.id, "lost", f"{lost.message}; {kept}", log, attempt=heart.held.attempt)
+    if again and outcome.session and gate.opened.session is not None:
+        delivery.share_session(desk, SessionRef(gate.opened.session.agent, outcome.session))
     remains = delivery.clean_up(desk, found, done, asked_again=again)
-    return recorded(errand, held, done, log, again=again, remains=remains)
+    return recorded(errand, heart.held, done, log, again=again, remains=remains)
 
 
 def recorded(
@@ -282,16 +332,21 @@ def tell_ending(errand: Errand, ended: Finished) -> None:
     errand.note(f"the agent {ended.ending}, exit code {ended.code}")
 
 
-def patiently(errand: Errand, act: Callable[[], Delivered]) -> Delivered:
-    """The same again while the shared repository cannot be reached: the agent has done its part already."""
-    for pause in SAYS_LATER:
+def patiently(errand: Errand, heart: Heart, act: Callable[[Held], Came]) -> Came:
+    """The same again while the shared repository cannot be reached: the agent has done its part already.
+
+    The claim is held meanwhile, however long that is: with the first renewal that arrives, it is tried again.
+    """
+    for pause in chain(SAYS_LATER, repeat(SAYS_LATER[-1])):
         try:
-            return act()
+            return heart.give_up_with(act)
         except RemoteUnreachable as silent:
-            errand.say(f"{silent.message}; trying again in {pause:g} s")
-            if errand.stopping.wait(pause):
-                raise
-    return act()
+            errand.say(f"{silent.message}; trying again when it answers, or in {pause:g} s")
+            until = heart.clock() + pause
+            while heart.clock() < until and not heart.heard.wait(POLL) and not heart.lost.is_set():
+                if errand.stopping.is_set():
+                    raise
+    raise AssertionError  # it is repeated without end
 
 
 def give_back(

@@ -10,14 +10,20 @@ from collections.abc import Mapping
 
 from ..agents.agent import scrubbed
 from ..agents.process import detach
+from ..store.git import reaches
 from .runner import Order
 
 CALLER = ("GITGATE_AGENT", "GITGATE_GATE")
 
 
 def without_caller(env: Mapping[str, str]) -> dict[str, str]:
-    """An environment for a runner: nothing in it tells of the push, the agent or the gate that it was started by."""
-    return {name: value for name, value in scrubbed(env).items() if name not in CALLER}
+    """An environment for a runner: nothing in it tells of the push, the agent or the gate that it was started by.
+
+    How git reaches the remote it does tell: what the runner's agent made has to get there. The agent itself is started
+    without that (`scrubbed`).
+    """
+    kept = {name: value for name, value in env.items() if reaches(name)}
+    return {name: value for name, value in {**kept, **scrubbed(env)}.items() if name not in CALLER}
 
 
 class Local:

@@ -16,15 +16,21 @@ from ..errors import Failure, GitFailed
 # Variables that name a repository or change how objects are read; inherited from a hook or an outer git command they
 # would point our commands at the wrong place.
 KEPT_GIT_VARIABLES = frozenset(
-    """GIT_SSH GIT_SSH_COMMAND GIT_SSH_VARIANT GIT_ASKPASS GIT_TERMINAL_PROMPT GIT_EXEC_PATH GIT_TEMPLATE_DIR
-    GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM GIT_CONFIG_NOSYSTEM GIT_CEILING_DIRECTORIES GIT_DISCOVERY_ACROSS_FILESYSTEM
-    GIT_PROXY_COMMAND GIT_SSL_CAINFO GIT_SSL_CAPATH GIT_SSL_NO_VERIFY GIT_SSL_CERT GIT_SSL_KEY GIT_HTTP_USER_AGENT
-    GIT_ALLOW_PROTOCOL GIT_PROTOCOL_FROM_USER GIT_DEFAULT_HASH GIT_DEFAULT_REF_FORMAT
+    """GIT_TEMPLATE_DIR GIT_CEILING_DIRECTORIES GIT_DISCOVERY_ACROSS_FILESYSTEM GIT_DEFAULT_HASH GIT_DEFAULT_REF_FORMAT
     GIT_AUTHOR_NAME GIT_AUTHOR_EMAIL GIT_AUTHOR_DATE GIT_COMMITTER_NAME GIT_COMMITTER_EMAIL GIT_COMMITTER_DATE
-    GIT_CONFIG_PARAMETERS GIT_CONFIG_COUNT GIT_QUARANTINE_PATH GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES""".split()
+    GIT_QUARANTINE_PATH GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES""".split()
 )
 
-KEPT_PREFIXES = ("GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_", "GIT_TRACE")
+# How git reaches other repositories, and with whose configuration: it names no repository of ours, so that a runner that
+# outlives its caller has it as well. (What is not git's own, as SSH_AUTH_SOCK and https_proxy, nobody takes away.)
+REACHING = frozenset(
+    """GIT_SSH GIT_SSH_COMMAND GIT_SSH_VARIANT GIT_ASKPASS GIT_TERMINAL_PROMPT GIT_EXEC_PATH GIT_ALLOW_PROTOCOL
+    GIT_PROTOCOL_FROM_USER GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM GIT_CONFIG_NOSYSTEM GIT_CONFIG_PARAMETERS
+    GIT_CONFIG_COUNT""".split()
+)
+REACHING_PREFIXES = ("GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_", "GIT_SSL_", "GIT_PROXY_", "GIT_HTTP_")
+
+KEPT_PREFIXES = ("GIT_TRACE",)
 
 SEALED = {
     "LC_ALL": "C",
@@ -63,12 +69,17 @@ class Started(NamedTuple):
             self.process.communicate()
 
 
+def reaches(name: str) -> bool:
+    """Whether a variable tells git how to reach other repositories."""
+    return name in REACHING or name.startswith(REACHING_PREFIXES)
+
+
 def sealed_environment(env: Mapping[str, str]) -> dict[str, str]:
     """`env` without the variables that would redirect git, and with the ones that make it predictable."""
     kept = {
         k: v
         for k, v in env.items()
-        if not k.startswith("GIT_") or k in KEPT_GIT_VARIABLES or k.startswith(KEPT_PREFIXES)
+        if not k.startswith("GIT_") or k in KEPT_GIT_VARIABLES or k.startswith(KEPT_PREFIXES) or reaches(k)
     }
     return {**kept, **SEALED}
 

@@ -94,6 +94,24 @@ def push(
     return [fates.get(move.ref, Fate(move.ref, ok=False, reason=NOT_SENT)) for move in moves]
 
 
+def rehearse(repo: Repository, remote: str, moves: Sequence[RefMove], *, timeout: float = 60) -> None:
+    """Go all the way of a push but the last step, so that nothing moves. Raises where the remote does not let us in.
+
+    What a push would say of single refs is not told: somebody may move them while we ask.
+    """
+    for move in moves:
+        validate_move(move)
+    place = read_remote(repo, remote)
+    guard(place)
+    for target in place.targets[:1]:
+        specs = [f"{move.new or ''}:{move.ref}" for move in moves]
+        said = converse(
+            repo, place, SETTINGS, ["push", "--dry-run", *OPTIONS, "--", target, *specs], timeout=timeout
+        )
+        if said.code and not parse_results(said):
+            raise explain(target, said, timeout=timeout)
+
+
 def guard(remote: Remote) -> None:
     """GitPython's own checks of addresses and options, beside ours: it follows what is found unsafe in git."""
     from git.cmd import Git
