@@ -6,6 +6,9 @@ failure has is the command line's business: its table is keyed by `kind`.
 
 from __future__ import annotations
 
+# In a server's refusal of what no later push can mend. Clones look for these words, and put such an event aside.
+FINAL = "as it is it can never be pushed"
+
 
 class GateError(Exception):
     """A failure that a user may meet. `hint` is what to do next, with the command to type."""

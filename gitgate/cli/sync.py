@@ -50,6 +50,8 @@ def tell_age(screen: Screen, desk: Desk, known: Freshness | None) -> None:
         screen.say(f"as of now, from {known.remote}{f': {words}' if words else ''}")
         for lost in known.heard.lost:
             screen.warn(f"somebody was first; without effect: {lost}")
+        for late in known.heard.late:
+            screen.warn(f"kept, and without effect: {late}")
 
 
 def age_shape(known: Freshness | None) -> dict[str, object] | None:
@@ -62,8 +64,11 @@ def age_shape(known: Freshness | None) -> dict[str, object] | None:
 
 @click.command("sync")
 @click.argument("remote", required=False)
+@click.option(
+    "--put-aside", "aside", metavar="ID", help="Of this gate, put aside what the remote does not take."
+)
 @verb
-def sync_command(screen: Screen, remote: str | None) -> int:
+def sync_command(screen: Screen, remote: str | None, aside: str | None) -> int:
     """Fetch and push gates, and bring the two sides together. Never loses a local one.
 
     \b
@@ -75,7 +80,7 @@ def sync_command(screen: Screen, remote: str | None) -> int:
     from ..service.syncing import sync
 
     desk = screen.desk()
-    done = sync(desk, remote)
+    done = sync(desk, remote, aside=aside)
     screen.emit("sync", asdict(done), "")
     for gate, reason in {**done.refused, **done.broken}.items():
         screen.warn(f"{gate}: {reason}")
@@ -83,10 +88,15 @@ def sync_command(screen: Screen, remote: str | None) -> int:
         screen.warn(f"somebody was first; without effect: {words}")
     for words in done.late:
         screen.warn(f"kept, and without effect: {words}")
+    for one in done.aside:
+        screen.warn(one.words)
+    for gate in done.refused:
+        if gate not in done.broken:
+            screen.say(f"to go on without what was said here: git gate sync --put-aside {gate[:6]}")
     parts = {"new": done.new, "updated": done.updated, "pushed": done.pushed, "archived": done.archived}
     words = " · ".join(f"{len(found)} {name}" for name, found in parts.items() if found)
     screen.say(f"{done.remote}: {words or 'nothing new'}")
-    return 1 if done.refused or done.broken else 0
+    return 1 if done.refused or done.broken or (done.aside and aside is None) else 0
 
 
 @click.command("archive")

@@ -18,6 +18,11 @@ def address(by: str) -> str:
     return (email.strip() or by.strip()).casefold()
 
 
+def has_address(by: str) -> bool:
+    """Whether a name says whose it is: `Name <email>`, or an address alone. A bare name is anybody's to write."""
+    return "@" in address(by)
+
+
 def same(one: str, other: str) -> bool:
     """Whether both are the same person; nobody is not even the same as nobody."""
     return bool(one) and address(one) == address(other)

@@ -206,6 +206,13 @@ def age(start: str, end: str) -> float:
     return times.parse_time(end) - times.parse_time(start)
 
 
+def rule_on_recorded(policies: Sequence[Policy], case: Case, who: Who, said: Said) -> Ruling:
+    """The same of words that are recorded: in a name without an address they are nobody's."""
+    if policies and not people.has_address(who.by):
+        return Ruling(False, "by", f"it is by {who.by!r}, without an address, and so by nobody")
+    return rule_on(policies, case, who, said)
+
+
 def needs_names(terms: Sequence[Terms]) -> bool:
     """Whether it matters who somebody is."""
     return any(

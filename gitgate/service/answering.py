@@ -15,7 +15,7 @@ from ..core.values import dataclass
 from ..errors import BadAnswer, Conflict, IllegalEvent, NotAllowed, Stale
 from .deadlines import act
 from .desk import Desk, split_person
-from .policing import Permit, permit, written_at
+from .policing import Permit, permit, signing, written_at
 from .publishing import Published, publish
 from .recording import record, reload
 
@@ -87,7 +87,8 @@ def respond(desk: Desk, gate: Gate, given: Given, manner: Manner = Manner()) -> 
             session=manner.session,
         )
 
-    after = record(desk, gate, decide, who=who, sign=permit.sign, approve=permit.approve)
+    with signing(gate, permit):
+        after = record(desk, gate, decide, who=who, sign=permit.sign, approve=permit.approve)
     said = after.history[-1].event
     published = manner.deliver(desk, after, push=manner.push)
     if not isinstance(said, Answer):

@@ -220,7 +220,7 @@ def judged(desk: Desk, given: Given, facts: dict[int, Case]) -> Ruling:
     verdict = epoch.verdicts.get(given.counted.signed_commit)
     if verdict is not None and verdict.word == BAD:
         return Ruling(False, "signature", "its signature is bad")
-    return ruling.rule_on(epoch.book.policies, facts[epoch.place], speaker(given), said_by(answer))
+    return ruling.rule_on_recorded(epoch.book.policies, facts[epoch.place], speaker(given), said_by(answer))
 
 
 def speaker(given: Given) -> Who:

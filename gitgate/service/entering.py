@@ -10,11 +10,10 @@ from ..core.attachments import MOST_BYTES, MOST_TOTAL
 from ..core.fold import stages
 from ..core.headline import contradiction
 from ..core.model import ATTACHMENTS, Entry, Gate, Opened
+from ..errors import FINAL
 from ..store.objects import FOLDER, REGULAR
 from .desk import Desk
 
-# In a refusal: whoever pushes it, and whenever, it is not taken. Clones read it, and put such an event aside.
-NEVER = "can never be pushed"
 SLACK = 600  # seconds that clocks may differ by
 SILENT = ("expired", "reminded", "defaulted")
 
@@ -40,7 +39,7 @@ def against_messages(desk: Desk, gate: Gate, count: int) -> str:
     for each in then:
         why = contradiction(desk.records.objects.read(each.tip)[1], each)
         if why:
-            return at(each.history[-1], why)
+            return at(each.history[-1], f"{why} ({FINAL})")
     return ""
 
 
@@ -52,7 +51,7 @@ def against_repeats(entry: Entry) -> str:
     """An event counts once. What is in the record already would bring back words that their author has replaced since."""
     if not entry.repeats:
         return ""
-    return f"it is what {entry.repeats[:10]} recorded, once more: an event counts once ({NEVER})"
+    return f"it is what {entry.repeats[:10]} recorded, once more: an event counts once ({FINAL})"
 
 
 def against_clock(desk: Desk, entry: Entry) -> str:

@@ -8,17 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..core.model import Answer, Entry, Gate
-from ..core.reconcile import reconcile
+from ..core.reconcile import reconcile, repeatable
 from ..core.states import RESUMING
-from ..errors import BrokenRecord, GateError, IllegalEvent, LostRace
+from ..errors import FINAL, BrokenRecord, Failure, GateError, IllegalEvent, LostRace
 from ..store.chain import Beside
 from ..store.records import Signature
-from ..store.refs import OPEN
+from ..store.refs import ASIDE, OPEN
 from ..store.remote import RefMove
+from . import entering
 from .desk import Desk, split_person
 from .publishing import may_publish_work, stands_on, work_moves
-from .recording import NOBODY
-from .syncing import MANY, OVERTAKEN, Sides, Synced
+from .recording import NOBODY, reload
+from .syncing import MANY, OVERTAKEN, PutAside, Sides, Synced
 
 # Events recorded again by one git process: more would be held in memory, each with the whole list of its fellows.
 TOGETHER = 100
@@ -117,12 +118,72 @@ def late_words(gate: Gate, entry: Entry) -> str:
 
 
 def push_home(desk: Desk, done: Synced, ahead: Mapping[str, str], theirs: Mapping[str, str]) -> None:
-    """Push every gate that is ahead here, each with its work, and none held up by another's fault."""
+    """Push every gate that is ahead here, and none held up by another's fault, nor by an event that is never taken."""
+    waiting = without_archived(desk, done, ahead, theirs)
+    while waiting:
+        push_each(desk, done, waiting, theirs)
+        # Each round takes at least one event off each gate that goes again, so that this ends.
+        waiting = without_refused(desk, done, waiting, theirs)
+
+
+def without_refused(
+    desk: Desk, done: Synced, sent: Mapping[str, str], theirs: Mapping[str, str]
+) -> dict[str, str]:
+    """Of gates that were refused for an event that is never taken, what is left without it, to be pushed again."""
+    found = {}
+    for gate, reason in list(done.refused.items()):
+        said = [part for part in reason.split(" · ") if FINAL in part]
+        if not said or gate not in sent:
+            continue
+        record = desk.records.load(gate, sent[gate])
+        fresh = [e for e in entering.fresh(record, theirs.get(gate)) if e.parents]
+        why = {e.commit: part for e in fresh for part in said if f"({e.commit[:10]})" in part}
+        if why:
+            del done.refused[gate]
+            tip = put_aside(desk, done, record, why)
+            if tip != theirs.get(gate):
+                found[gate] = tip
+    return found
+
+
+def put_all_aside(desk: Desk, done: Synced, gate: str, theirs: Mapping[str, str]) -> None:
+    """All that was recorded here, and that the remote does not have, on the person's word."""
+    record = reload(desk, gate)
+    if gate not in theirs:
+        raise Failure(
+            f"{done.remote} does not have gate {gate}: there is nothing to go back to",
+            hint=f"end it, or take it back: git gate withdraw {gate} --reason R",
+        )
+    fresh = entering.fresh(record, theirs[gate])
+    if fresh:
+        put_aside(desk, done, record, {entry.commit: "as you asked" for entry in fresh})
+
+
+def put_aside(desk: Desk, done: Synced, gate: Gate, why: Mapping[str, str]) -> str:
+    """Take events off a record, of which each has a reason; what was said after the first of them is recorded again on what
+    is left. The record as it was is kept under a ref of its own, with all that it holds.
+    """
+    first = next(place for place, entry in enumerate(gate.history) if entry.commit in why)
+    after = [entry for entry in gate.history[first:] if entry.commit not in why and not entry.repeats]
+    again = tuple(entry for entry in after if repeatable(entry))
+    tip = record_again(desk, done, gate.id, gate.history[first - 1].commit, again)
+    done.lost.extend(f"{gate.id} {entry.name}" for entry in after if not repeatable(entry))
+    ref = f"{ASIDE}{gate.id}/{gate.tip[:10]}"
+    desk.refs.update([RefMove(ref, gate.tip, desk.refs.get(ref)), RefMove(OPEN + gate.id, tip, gate.tip)])
+    for entry in gate.history:
+        if entry.commit in why:
+            by = getattr(entry.event, "by", "")
+            done.aside.append(PutAside(gate.id, entry.name, entry.commit, by, why[entry.commit], ref))
+    return tip
+
+
+def push_each(desk: Desk, done: Synced, waiting: Mapping[str, str], theirs: Mapping[str, str]) -> None:
+    """Push these gates, each with its work."""
     from ..store.batches import push_gates
 
     remote = done.remote
     moves: list[RefMove] = []
-    for gate, tip in without_archived(desk, done, ahead, theirs).items():
+    for gate, tip in waiting.items():
         loaded = desk.records.load(gate, tip)
         if loaded.state == RESUMING and theirs.get(gate) is None:
             continue  # Its claim and its lease are here: elsewhere it would look as if whoever holds it were gone.
@@ -134,7 +195,7 @@ def push_home(desk: Desk, done: Synced, ahead: Mapping[str, str], theirs: Mappin
             moves.extend(work_moves(desk, loaded, remote))
     if not moves:
         return
-    desk.progress(f"pushing {len(ahead)} gates to {remote}")
+    desk.progress(f"pushing {len(waiting)} gates to {remote}")
     timeout = desk.settings.seconds("networkTimeout") or 60
     for fate in push_gates(desk.repo, remote, moves, timeout=timeout):
         gate = fate.ref.rpartition("/")[2]

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 from ..core import ruling, times
-from ..core.counting import people_behind
+from ..core.counting import Kind, kind_of, people_behind
+from ..core.fold import knew
 from ..core.model import Answer, Counted, Gate, Opened, Work
-from ..core.people import address
+from ..core.people import address, has_address, same
 from ..core.policy import Policy
 from ..core.ruling import Case, Ruling, Said, Who
 from ..core.states import ANSWERED
 from ..core.summary import Summary
 from ..core.values import dataclass, replace
-from ..errors import GateError, NotAllowed, Usage
+from ..errors import GateError, GitFailed, NotAllowed, Usage
 from ..store.signatures import BAD, GOOD, Verdict, verify
 from ..store.touched import touched
 from .desk import Desk
@@ -83,10 +85,7 @@ def approvals_may_default(desk: Desk) -> bool:
     """By the machine's setting, or by some rule; which one holds is seen when the deadline has passed."""
     if desk.settings.flag("approvalDefaults"):
         return True
-    terms = [
-        term for p in load_book(desk).policies for term in (p.default, *(rule.terms for rule in p.rules))
-    ]
-    return any(term.defaults for term in terms)
+    return any(term.defaults for term in load_book(desk).terms)
 
 
 def on_answer(desk: Desk, book: Book, gate: Gate, counted: Counted) -> Ruling:
@@ -95,7 +94,7 @@ def on_answer(desk: Desk, book: Book, gate: Gate, counted: Counted) -> Ruling:
     if verdict is not None and verdict.word == BAD:
         return Ruling(False, "signature", "its signature is bad")
     who, said = who_said(counted.answer, verdict), said_by(counted.answer)
-    return ruling.rule_on(book.policies, case(desk, book, gate), who, said)
+    return ruling.rule_on_recorded(book.policies, case(desk, book, gate), who, said)
 
 
 def check_heard(desk: Desk, gate: Gate) -> None:
@@ -123,14 +122,7 @@ def enough_people(desk: Desk, book: Book, gate: Gate) -> Ruling:
     """Whether as many people as the policy wants said what the gate's answer says."""
     facts = case(desk, book, gate)
     agree, refuse = ruling.needed(book.policies, facts)
-    accepted: list[Who] = []
-    refused: Ruling | None = None
-    for vote in alike(gate):
-        said = on_answer(desk, book, gate, vote)
-        if said.allowed:
-            accepted.append(who_said(vote.answer, verdict_on(desk, book, vote.signed_commit)))
-        else:
-            refused = refused or said
+    accepted, refused = last_words(desk, book, gate)
     told = gate.answer.answer.verdict if gate.answer is not None else ""
     enough = refuse if told == "rejected" else agree
     names = ", ".join(term.name for term in ruling.deciding(book.policies, facts))
@@ -138,6 +130,28 @@ def enough_people(desk: Desk, book: Book, gate: Gate) -> Ruling:
     if people >= enough:
         return Ruling(True, names, f"{people} agree")
     return refused or too_few(names, enough, people, len(accepted))
+
+
+def last_words(desk: Desk, book: Book, gate: Gate) -> tuple[list[Who], Ruling | None]:
+    """Who stands behind the gate's answer, and why the first of the others who say the same does not.
+
+    Somebody who said one thing under one address and another under another is behind the last of it alone.
+    """
+    same = {vote.commit for vote in alike(gate)}
+    entries = {entry.commit: entry for entry in gate.history}
+    standing: dict[Kind, tuple[Counted, Who]] = {}
+    refused: Ruling | None = None
+    for vote in gate.votes:
+        said = on_answer(desk, book, gate, vote)
+        if not said.allowed:
+            refused = refused or (said if vote.commit in same else None)
+            continue
+        who = who_said(vote.answer, verdict_on(desk, book, vote.signed_commit))
+        kind = kind_of(book.policies, who)
+        before = standing.get(kind)
+        if before is None or knew(gate, entries[vote.commit], before[0].commit, before[0].signed_commit):
+            standing[kind] = (vote, who)
+    return [who for vote, who in standing.values() if vote.commit in same], refused
 
 
 def too_few(rule: str, enough: int, people: int, answers: int) -> Ruling:
@@ -208,12 +222,13 @@ def refuse_unless(gate: Gate, said: Ruling) -> None:
 @dataclass(frozen=True)
 class Permit:
     """Leave to say something: whether to sign it, the last check, once it is written and before it counts, and by which
-    commit's policy it was given.
+    commit's policy it was given. `rule`: the one that wants it signed, where one does.
     """
 
     sign: bool
     approve: Callable[[Gate], None] | None = None
     policy: str | None = None
+    rule: str = ""
 
     @property
     def evidence(self) -> dict[str, object]:
@@ -229,7 +244,8 @@ def permit(desk: Desk, gate: Gate, who: Who, said: Said, *, sign: bool | None) -
         refuse_unconfirmed(gate, said.via)
         return Permit(wanted)
     facts = case(desk, book, gate)
-    needed = any(term.require_signed for term in ruling.deciding(book.policies, facts))
+    rule = next((term.name for term in ruling.deciding(book.policies, facts) if term.require_signed), "")
+    needed = bool(rule)
     if not (wanted or (needed and sign is None)):
         refuse_unless(gate, ruling.rule_on(book.policies, facts, who, said))
         return Permit(sign=False, approve=partial(approve_count, desk, book), policy=book.commit)
@@ -243,7 +259,62 @@ def permit(desk: Desk, gate: Gate, who: Who, said: Said, *, sign: bool | None) -
         refuse_unless(gate, ruling.rule_on(book.policies, facts, signed, said))
         approve_count(desk, book, after)
 
-    return Permit(sign=True, approve=approve, policy=book.commit)
+    return Permit(sign=True, approve=approve, policy=book.commit, rule=rule)
+
+
+def permit_change(desk: Desk, gate: Gate, by: str) -> Permit:
+    """Leave to end, take back or change a gate, or to say something about it in one's name: for whose agent asked, and for
+    who may answer, as a server's hook has it. Where the policy wants answers signed, this is signed as well.
+    """
+    wanted = desk.settings.flag("sign")
+    book = load_book(desk)
+    facts = case(desk, book, gate)
+    terms = ruling.deciding(book.policies, facts)
+    rule = next((term.name for term in terms if term.require_signed), "")
+    if not rule and not ruling.needs_names(terms):
+        return Permit(wanted)
+    who = Who(by if has_address(by) else gate.opened.asked.by)
+    if not same(who.by, gate.opened.asked.by):
+        return permit(desk, gate, who, Said(desk.now), sign=None)
+    return signed_as(desk, book, gate, who, rule) if rule else Permit(wanted)
+
+
+def permit_words(desk: Desk, gate: Gate, by: str) -> Permit:
+    """Leave to comment. Anybody may; where it matters who somebody is, and answers are signed, a person's words are too."""
+    book = load_book(desk)
+    terms = ruling.deciding(book.policies, case(desk, book, gate)) if has_address(by) else ()
+    rule = next((term.name for term in terms if term.require_signed), "")
+    if not rule or not ruling.needs_names(book.terms):
+        return Permit(desk.settings.flag("sign"))
+    return signed_as(desk, book, gate, Who(by), rule)
+
+
+def signed_as(desk: Desk, book: Book, gate: Gate, who: Who, rule: str) -> Permit:
+    """Leave to say something that has to be signed, by the one in whose name it is."""
+
+    def approve(after: Gate) -> None:
+        verdict = verdict_on(desk, book, after.tip)
+        if verdict is None or verdict.word != GOOD:
+            raise unknown_key(gate, verdict, book)
+        signed = replace(who, key=verdict.key, signer=verdict.signer)
+        if not ruling.is_named(book.policies, signed):
+            why = f"it is signed by {verdict.signer or verdict.key}, but in the name of {who.by}"
+            refuse_unless(gate, Ruling(False, rule, why))
+
+    return Permit(sign=True, approve=approve, policy=book.commit, rule=rule)
+
+
+@contextmanager
+def signing(gate: Gate, leave: Permit) -> Iterator[None]:
+    """Without a key nothing is written; the error says which rule wants one."""
+    try:
+        yield
+    except GitFailed as failed:
+        if leave.sign and leave.rule:
+            failed.message = (
+                f"gate {gate.id}: the policy's rule {leave.rule!r} wants this signed: {failed.message}"
+            )
+        raise
 
 
 def approve_count(desk: Desk, book: Book, after: Gate) -> None:
@@ -256,7 +327,7 @@ def approve_count(desk: Desk, book: Book, after: Gate) -> None:
 def unknown_key(gate: Gate, verdict: Verdict | None, book: Book) -> NotAllowed:
     key = f" by {verdict.key}" if verdict is not None and verdict.key else ""
     return NotAllowed(
-        f"gate {gate.id}: the answer has to be signed by a key that is known; the signature{key} is not",
+        f"gate {gate.id}: it has to be signed by a key that is known; the signature{key} is not",
         hint=f"have your key added to {book.signers_path} on the protected branch",
     )
 

@@ -31,6 +31,11 @@ class Book:
     commit: str | None = None
 
     @property
+    def terms(self) -> list[Terms]:
+        """The terms of all rules, whichever gates they are about."""
+        return [t for p in self.policies for t in (p.default, *(rule.terms for rule in p.rules))]
+
+    @property
     def signers_path(self) -> str:
         return next((p.allowed_signers for p in self.policies if p.allowed_signers), SIGNERS)
 

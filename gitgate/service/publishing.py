@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..core.values import dataclass
-from ..errors import Failure, GateError, PushRefused
+from ..errors import FINAL, Failure, GateError, PushRefused
 from ..store.refs import OPEN, SESSIONS, WORK
 from ..store.remote import Fate, RefMove, choose_remote
 from .desk import Desk
@@ -80,6 +80,11 @@ def publish(desk: Desk, gate: Gate, *, push: bool | None = None, work: bool = Fa
     try:
         return send(desk, gate, remote, work=work)
     except GateError as failed:
+        if FINAL in failed.message:
+            raise type(failed)(
+                f"gate {gate.id} is not pushed: {failed.message}",
+                hint=f"put it aside, and push the rest: git gate sync {remote}",
+            ) from failed
         if push or desk.settings.in_ci:
             raise type(failed)(
                 f"gate {gate.id} is safe here, but not pushed: {failed.message}", hint=failed.hint

@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 
 from ..core import ruling
 from ..core.model import Answer, Claim, Edit, Entry, Gate, Opened, Outcome, Remark
-from ..core.people import address
+from ..core.people import has_address, same
 from ..core.policy import Person
 from ..core.ruling import Case, Ruling, Said, Who
 from ..core.values import dataclass, field
+from ..errors import FINAL
 from ..store.signatures import BAD, GOOD, Verdict
 from . import entering
 from .desk import Desk
@@ -74,8 +75,17 @@ class Doorkeeper:
         for entry in () if why else entering.fresh(gate, old):
             said = self.against_event(gate, entry)
             if said:
-                return entering.at(entry, said)
+                return entering.at(entry, said + (f" ({FINAL})" if self.is_final(gate, entry) else ""))
         return why or self.against_count(gate, old)
+
+    def is_final(self, gate: Gate, entry: Entry) -> bool:
+        """Whether what is refused is so for want of a signature: that nobody can add to it."""
+        if not isinstance(entry.event, Answer | Edit | Remark) or not entry.event.by:
+            return False
+        verdict = self.verdict(entry)
+        if verdict is not None:
+            return verdict.word == BAD
+        return any(term.require_signed for term in ruling.deciding(self.book.policies, self.case(gate)))
 
     def against_count(self, gate: Gate, old: str | None) -> str:
         """An answer that decides has to be acted on by somebody: as many people as it takes stand behind it."""
@@ -96,7 +106,7 @@ class Doorkeeper:
         if isinstance(event, Edit) and entry.name == "reminded":
             return ""
         if isinstance(event, Remark) and entry.name in ("commented", "late", "expired"):
-            return self.against_name(event.by) if entry.name != "expired" else ""
+            return self.against_name(entry, event.by) if entry.name != "expired" else ""
         return self.against_change(gate, entry, getattr(event, "by", ""))
 
     def against_answer(self, gate: Gate, entry: Entry, answer: Answer) -> str:
@@ -106,7 +116,7 @@ class Doorkeeper:
         if why:
             return why
         facts = self.case(gate)
-        return words_of(ruling.rule_on(self.book.policies, facts, who, said_by(answer)))
+        return words_of(ruling.rule_on_recorded(self.book.policies, facts, who, said_by(answer)))
 
     def speaker(self, gate: Gate, entry: Entry, by: str) -> tuple[Who, str]:
         """Who stands behind a name: a good signature of theirs, or whoever pushes; else the reason why nobody does."""
@@ -133,16 +143,16 @@ class Doorkeeper:
             "say under `people` whose login that is"
         )
 
-    def against_name(self, by: str) -> str:
+    def against_name(self, entry: Entry, by: str) -> str:
         """Words in somebody's name are theirs; an agent's have no address."""
-        terms = [
-            term
-            for policy in self.book.policies
-            for term in (policy.default, *(r.terms for r in policy.rules))
-        ]
-        if "<" not in by or not ruling.needs_names(terms):
+        if not has_address(by) or not ruling.needs_names(self.book.terms) or self.is_theirs(by):
             return ""
-        return "" if self.is_theirs(by) else self.not_theirs(by)
+        verdict = self.verdict(entry)
+        if verdict is None or verdict.word != GOOD:
+            return self.not_theirs(by)
+        who = Who(by, verdict.key, verdict.signer)
+        named = ruling.is_named(self.book.policies, who)
+        return "" if named else f"it is signed by {ruling.shown(who)}, but in the name of {by}"
 
     def against_question(self, gate: Gate, opened: Opened) -> str:
         """It asks for as many as the policy wants, and is in the name of whoever pushes it where that decides something."""
@@ -167,10 +177,15 @@ class Doorkeeper:
         if not ruling.needs_names(terms) and not any(term.require_signed for term in terms):
             return ""
         requester = gate.opened.asked.by
-        name = by if "<" in by else requester
-        if address(name) == address(requester) and self.is_theirs(requester):
+        if entry.name == "stopped" and not has_address(by):
+            return f"it is by {by!r}, without an address, and so by nobody"
+        name = by if has_address(by) else requester
+        asker = same(name, requester)
+        if asker and self.is_theirs(requester):
             return ""
         who, why = self.speaker(gate, entry, name)
+        if asker and not why and who.key and ruling.is_named(self.book.policies, who):
+            return ""
         return why or words_of(ruling.rule_on(self.book.policies, facts, who, Said(self.desk.now)))
 
     def against_runner(self) -> str:

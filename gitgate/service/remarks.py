@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING
 
 from ..core import times
 from ..core.model import Edit, Event, Gate, Remark
-from ..core.people import same
-from ..core.ruling import Said, Who
 from ..core.words import PRIORITIES
 from ..errors import NotAllowed, Usage
 from .askers import agent_here
 from .asking import digest_of
 from .deadlines import act
 from .desk import Desk, check_choice
-from .policing import Permit, permit
+from .policing import Permit, permit_change, permit_words, signing
 from .publishing import Published, publish
 from .recording import record
 
@@ -25,13 +23,13 @@ if TYPE_CHECKING:
 def comment(desk: Desk, gate: Gate, text: str, *, push: bool | None = None) -> Published:
     words = needed(text, "a comment needs words", 'git gate comment ID "which region?"')
     event = Remark(at=desk.now, by=speaker(desk, gate), text=words)
-    return publish(desk, record(desk, gate, lambda _now: ("commented", event), who=signer(desk)), push=push)
+    return publish(desk, said(desk, gate, "commented", event, permit_words(desk, gate, event.by)), push=push)
 
 
 def propose(desk: Desk, gate: Gate, text: str, session: Held, *, push: bool | None = None) -> Published:
     """Keep what a conversation proposed, for whoever decides: a remark, and nobody's answer."""
     event = Remark(at=desk.now, by=desk.person(), text=text, via="join --yes", session=session)
-    return publish(desk, record(desk, gate, lambda _now: ("commented", event), who=signer(desk)), push=push)
+    return publish(desk, said(desk, gate, "commented", event, permit_words(desk, gate, event.by)), push=push)
 
 
 def stop(
@@ -43,19 +41,15 @@ def stop(
     via = "join" if session is not None else "cli"
     event = Remark(at=desk.now, by=desk.person(), text=words, via=via, session=session)
     gate = act(desk, gate)
-    leave = may_stop(desk, gate)
-    stopped = record(
-        desk, gate, lambda _now: ("stopped", event), who=signer(desk), sign=leave.sign, approve=leave.approve
-    )
-    return publish(desk, stopped, push=push)
+    return publish(desk, said(desk, gate, "stopped", event, permit_change(desk, gate, event.by)), push=push)
 
 
-def may_stop(desk: Desk, gate: Gate) -> Permit:
-    """Who may answer may end it too, and so may the person whose agent asked."""
-    person = desk.person()
-    if same(person, gate.opened.asked.by) and not desk.settings.flag("requireSigned"):
-        return Permit(desk.settings.flag("sign"))
-    return permit(desk, gate, Who(person), Said(desk.now), sign=None)
+def said(desk: Desk, gate: Gate, name: str, event: Event, leave: Permit) -> Gate:
+    """One of these, recorded; signed where that is wanted."""
+    with signing(gate, leave):
+        return record(
+            desk, gate, lambda _now: (name, event), who=signer(desk), sign=leave.sign, approve=leave.approve
+        )
 
 
 def withdraw(desk: Desk, gate: Gate, reason: str, *, push: bool | None = None) -> Published:
@@ -65,7 +59,7 @@ def withdraw(desk: Desk, gate: Gate, reason: str, *, push: bool | None = None) -
         refuse_others(desk, gate, "withdraws")
     event = Remark(at=desk.now, by=speaker(desk, gate), text=words)
     gate = act(desk, gate)
-    return publish(desk, record(desk, gate, lambda _now: ("withdrawn", event), who=signer(desk)), push=push)
+    return publish(desk, said(desk, gate, "withdrawn", event, permit_change(desk, gate, event.by)), push=push)
 
 
 def speaker(desk: Desk, gate: Gate) -> str:
@@ -118,11 +112,11 @@ def edit(
     if desk.agent_here():
         refuse_others(desk, gate, "changes")
         refuse_loosening(gate, to, priority, timeout)
-    event: Event = Edit(
+    event = Edit(
         at=desk.now, by=speaker(desk, gate), to=to, priority=priority, deadline=deadline, timeout=seconds
     )
     gate = act(desk, gate)
-    return publish(desk, record(desk, gate, lambda _now: ("edited", event), who=signer(desk)), push=push)
+    return publish(desk, said(desk, gate, "edited", event, permit_change(desk, gate, event.by)), push=push)
 
 
 def refuse_loosening(

@@ -29,6 +29,23 @@ class Sides:
     theirs: Mapping[str, str]
 
 
+@dataclass(frozen=True)
+class PutAside:
+    """An event that was recorded here and that the remote never takes: why, and the ref that keeps it."""
+
+    gate: str
+    event: str
+    commit: str
+    by: str
+    reason: str
+    ref: str
+
+    @property
+    def words(self) -> str:
+        who = f" by {self.by.partition(' <')[0]}" if self.by else ""
+        return f"{self.gate} {self.event}{who} ({self.commit[:10]}) was put aside: {self.reason}; see it: git log -p {self.ref}"
+
+
 @dataclass
 class Synced:
     """What a sync did, gate by gate. `lost`: what found no place any more; `late`: what is kept, and without effect."""
@@ -39,6 +56,7 @@ class Synced:
     again: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     late: list[str] = field(default_factory=list)
+    aside: list[PutAside] = field(default_factory=list)
     pushed: list[str] = field(default_factory=list)
     archived: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
@@ -47,27 +65,38 @@ class Synced:
     @property
     def changed(self) -> bool:
         return any(
-            (self.new, self.updated, self.again, self.pushed, self.archived, self.refused, self.broken)
+            (
+                *(self.new, self.updated, self.again, self.pushed, self.archived, self.refused, self.broken),
+                self.aside,
+            )
         )
 
 
-def sync(desk: Desk, remote: str | None = None) -> Synced:
-    """Fetch, bring together, push what the remote lacks; report each gate's fate."""
+def sync(desk: Desk, remote: str | None = None, *, aside: str | None = None) -> Synced:
+    """Fetch, bring together, push what the remote lacks; report each gate's fate.
+
+    `aside` is a gate of which all that the remote does not have is put aside first.
+    """
     name = remote or remote_of(desk)
     if name is None and desk.settings.flag("server"):
         raise Failure("others sync with this repository; it has nothing to sync with", hint="git gate list")
     if name is None:
         why, mend = no_remote(desk)
         raise Failure(f"there is nothing to sync with: {why}", hint=mend)
-    done = one_round(desk, name)
+    done = one_round(desk, name, aside)
     if OVERTAKEN in done.refused.values():
         # Another command in this clone brought something meanwhile: that is here now, and can be brought together.
         done = joined(done, one_round(desk, name))
     return done
 
 
-def one_round(desk: Desk, name: str) -> Synced:
+def one_round(desk: Desk, name: str, aside: str | None = None) -> Synced:
     done, sides = listen(desk, name)
+    if aside is not None:
+        from .merging import put_all_aside
+
+        put_all_aside(desk, done, desk.find(aside)[0], sides.theirs)
+        sides = both_sides(desk, name)
     ahead = {g: tip for g, tip in sides.local.items() if sides.theirs.get(g) != tip and g not in done.broken}
     if ahead:
         from .merging import push_home

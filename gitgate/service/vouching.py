@@ -8,7 +8,7 @@ from ..core.model import Gate, Remark
 from ..core.ruling import Said, Who
 from .deadlines import act
 from .desk import Desk
-from .policing import permit
+from .policing import permit, signing
 from .publishing import Published, publish
 from .recording import record
 from .remarks import needed
@@ -30,7 +30,8 @@ def stop_for(desk: Desk, gate: Gate, who: Vouched, reason: str, *, push: bool | 
     gate = act(desk, gate)
     leave = permit(desk, gate, Who(who.by, login=who.login), Said(who.at, who.via), sign=None)
     event = Remark(at=desk.now, by=who.by, text=words, via=who.via)
-    stopped = record(
-        desk, gate, lambda _now: ("stopped", event), who=who.by, sign=leave.sign, approve=leave.approve
-    )
+    with signing(gate, leave):
+        stopped = record(
+            desk, gate, lambda _now: ("stopped", event), who=who.by, sign=leave.sign, approve=leave.approve
+        )
     return publish(desk, stopped, push=push)

@@ -22,6 +22,8 @@ LEASES = "refs/hitl/leases/"
 ARCHIVE = "refs/hitl/archive/"
 EVIDENCE = "refs/hitl/evidence/"
 TRACKING = "refs/gitgate/"
+# Records as they were before what a server refuses was taken off them; local, never pushed.
+ASIDE = "refs/gitgate/aside/"
 
 # Words of git, in the C locale, for a ref that is not where it was expected to be or is being moved by somebody else.
 _RACES = (

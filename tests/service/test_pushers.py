@@ -283,7 +283,8 @@ QUICK = Question("answer", "Which?", "choice", (Option("A"), Option("B")), defau
 def test_silence_is_not_made_up(ann: Seat, server: Clone, clock: Clock) -> None:
     """A clock set forward brings no deadline about: the server's has to have passed it too."""
     clock.at = 4_000_000_000.0
-    made = [gate_of(ann, QUICK, timeout=60, on_timeout=how) for how in ("default", "stuck", "remind")]
+    made = [gate_of(ann, QUICK, timeout=60, on_timeout="default")]
+    made += [gate_of(ann, TEXT, timeout=60, on_timeout=how) for how in ("stuck", "remind")]
     clock.pass_by(100)
     for gate in made:
         assert "and here it is 20" in pushed(ann, act(ann.desk, gate), "ada")

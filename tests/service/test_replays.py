@@ -6,21 +6,27 @@ And what somebody said elsewhere, without their own later word before them, take
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import pytest
 
 from deciding import DB, gate_of, say
 from gitgate.core.headline import message
-from gitgate.core.model import Gate
-from gitgate.errors import Conflict
+from gitgate.core.model import Gate, Remark
+from gitgate.errors import Conflict, NotAllowed
 from gitgate.service import entering, remarks
+from gitgate.service.asking import Wishes
 from gitgate.service.auditing import audit
+from gitgate.service.policing import check_told
+from gitgate.service.policybook import load_book
+from gitgate.service.pushers import Actor, Doorkeeper
 from gitgate.service.receiving import Update, refusals
 from gitgate.service.syncing import sync
 from gitgate.store.records import Signature
 from gitgate.store.refs import OPEN
 from resuming import Clock, Seat
+from signing import publish_policy
 from testbed.command import Command
 from testbed.repositories import Clone, GitError
 
@@ -67,7 +73,7 @@ def test_a_vote_that_was_taken_back_is_not_replayed(alone: Seat, how: str) -> No
     which = 2 if "newest" in how else 1
     data = alone.desk.records.file_of(gate.history[which])
     tip = planted(alone, gate, "answers/again.yaml", data, *second_parent(alone, gate, how))
-    assert "an event counts once (can never be pushed)" in hook_says(alone, gate, tip)
+    assert "an event counts once (as it is it can never be pushed)" in hook_says(alone, gate, tip)
     alone.clone.git("update-ref", OPEN + gate.id, tip)
     after = say(alone, gate, "Postgres", BOB).gate
     assert [entry.name for entry in after.history[-2:]] == ["repeated", "voted"]
@@ -239,3 +245,68 @@ def test_others_words_are_not_held_up(two: tuple[Seat, Seat, Gate]) -> None:
     assert laptop.now(gate).state == "answered"
     with pytest.raises(Conflict):
         say(desktop, gate, "SQLite")
+
+
+# Who somebody is, where a policy asks
+
+POLICY = """policy:
+  people:
+    ada: {email: [ada@example.org, ada@home.example]}
+    bob: {email: bob@example.org}
+    eve: {email: eve@example.org}
+  who: anyone
+  quorum: 2
+"""
+
+
+@pytest.fixture
+def policed(bare: Clone, ann: Seat) -> Seat:
+    publish_policy(bare, POLICY)
+    ann.clone.git("fetch", "-q", "origin")
+    return ann
+
+
+@pytest.mark.parametrize("name", ["Bob", "bob", "Bob <>", "<bob"])
+def test_a_name_without_an_address_is_nobodys(policed: Seat, name: str) -> None:
+    """It makes no second person of one, and none of nobody: refused where it is pushed, acted on by nobody elsewhere."""
+    gate = gate_of(policed, DB, wishes=Wishes(push=False))
+    said = say(policed, gate, "Postgres", ADA, push=False).gate
+    desk = policed.desk
+    answer = replace(said.votes[0].answer, by=name, seen=said.tip)
+    after = desk.records.write_event(said, "answered", answer, MALLORY)
+    assert after.state == "answered"
+    policed.clone.git("update-ref", OPEN + gate.id, after.tip)
+    with pytest.raises(NotAllowed, match="without an address, and so by nobody"):
+        check_told(policed.desk, after)
+    keeper = Doorkeeper(policed.desk, load_book(policed.desk), Actor("bob", how="GITGATE_ACTOR"))
+    why = keeper.against(after, said.tip)
+    assert "by nobody" in why or "in the name of" in why
+
+
+def test_a_stop_by_a_bare_name_is_nobodys(policed: Seat) -> None:
+    """Not even where whoever asked pushes it: an agent ends no gate."""
+    gate = gate_of(policed, DB, wishes=Wishes(push=False))
+    desk = policed.desk
+    after = desk.records.write_event(gate, "stopped", Remark(desk.now, "coder", "enough"), MALLORY)
+    keeper = Doorkeeper(desk, load_book(desk), Actor("ada@example.org", how="GITGATE_ACTOR"))
+    assert "by nobody" in keeper.against(after, gate.tip)
+
+
+@pytest.mark.parametrize("off_line_first", [True, False])
+def test_one_person_has_one_last_word(policed: Seat, bob: Seat, clock: Clock, off_line_first: bool) -> None:
+    """Under whichever of their addresses, and where an older one comes from elsewhere: the other is not counted."""
+    home = "Ada <ada@home.example>"
+    gate = gate_of(policed, DB)
+    sync(bob.desk)
+    if off_line_first:
+        say(bob, gate, "Postgres", home, push=False)
+        clock.pass_by(60)
+        say(policed, gate, "SQLite", ADA)
+        assert sync(bob.desk).pushed
+        sync(policed.desk)
+    else:
+        say(policed, gate, "Postgres", home)
+        say(policed, gate, "SQLite", ADA)
+    with pytest.raises(NotAllowed, match="2 have to agree, and 1 do"):
+        say(policed, gate, "Postgres", BOB, push=False)
+    assert say(policed, gate, "SQLite", EVE, push=False).gate.state == "answered"
