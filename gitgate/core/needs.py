@@ -10,9 +10,11 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
-from .drafts import Draft
+from ..errors import BadDocument, Usage
+from .drafts import FIELD_ALIASES, OF_GATE, OF_OTHERS, OF_QUESTION, Draft, read_draft
+from .field import field_of, nearest
 from .model import Option, Question
 from .questions import type_name
 from .text import one_line
@@ -34,6 +36,8 @@ class Need:
     issues: tuple[str, ...] = ()
     options: tuple[Option, ...] = ()
     type: str = ""
+    given: Mapping[str, object] = field(default_factory=dict)
+    """The whole object, whose other fields are those of a question file."""
 
     @property
     def digest(self) -> str:
@@ -100,6 +104,7 @@ def read_need(value: Mapping[str, object], before: str = "") -> Need | None:
         issues=listed(value.get("issues")),
         options=options_of(value.get("options")),
         type=type_name(kind) or "" if isinstance(kind, str) else "",
+        given=value,
     )
 
 
@@ -139,7 +144,76 @@ def clean(value: object) -> str:
 
 
 def draft_of(need: Need) -> Draft:
-    """The question as it is asked. The summary is its title; the rest is its context."""
+    """The question as it is asked, on the terms that stand beside it. A field that does not fit loses no question: it is named."""
+    plain = plain_draft(need)
+    terms, unused = read_terms(need)
+    context = "\n\n".join(part for part in (plain.context, unused_words(unused)) if part)
+    if terms is None:
+        return replace(plain, context=context)
+    (own,) = plain.questions
+    single = own.type == "choice" and len(own.options) == 1
+    return replace(
+        terms,
+        questions=plain.questions if single else terms.questions,
+        title=terms.title or plain.title,
+        context=context,
+        key=None,
+        agent=None,
+        session=None,
+        config=None,
+    )
+
+
+# What is read above, and what an agent says of itself.
+SAID = frozenset(
+    (
+        *("status", "summary", "details", "reason", "issues", "options", "type", "context", "prompt"),
+        *(word for words in FIELD_ALIASES.values() for word in words),
+        *("agent", "agent_name", "session", "session_id"),
+        *OF_OTHERS,
+    )
+)
+TERMS = frozenset((*OF_GATE, *OF_QUESTION, "questions")) - SAID - {"key", "gate_key", "config"}
+
+
+def read_terms(need: Need) -> tuple[Draft | None, list[str]]:
+    """The question as a question file would say it, without the fields that do not fit; and what is wrong with those."""
+    kept = {name: value for name, value in need.given.items() if name in TERMS and value is not None}
+    unused = [unknown(name) for name in need.given if name not in TERMS and name not in SAID]
+    if "questions" not in kept:
+        options = [{"label": o.label, "description": o.description} for o in need.options]
+        own = {"prompt": need.question, "type": need.type, "options": options if len(options) > 1 else []}
+        kept = {**{name: value for name, value in own.items() if value}, **kept}
+    for _ in range(len(kept) + 1):
+        try:
+            return read_draft(field_of(kept, "the request")), unused
+        except BadDocument as wrong:
+            # A form without its schema is wrong as a whole: what is left then is its words.
+            name = re.match(r"\w*", wrong.field)[0] or "type"  # type: ignore[index]
+            if kept.pop(name, None) is None:
+                break
+            unused.append(f"{wrong.field or name}: {wrong.expected}")
+        except Usage as wrong:
+            unused.append(wrong.message)
+            break
+    return None, unused
+
+
+def unknown(name: str) -> str:
+    meant = nearest(name, sorted(TERMS | SAID))
+    return f"{one_line(name, 60)}: there is no such field{f' (did you mean {meant}?)' if meant else ''}"
+
+
+def unused_words(unused: list[str]) -> str:
+    return (
+        "Not understood of the request:\n" + "\n".join(f"- {words}" for words in unused[:20])
+        if unused
+        else ""
+    )
+
+
+def plain_draft(need: Need) -> Draft:
+    """The question from its words alone. The summary is its title; the rest is its context."""
     kind = need.type if need.type in ("approval", "text", "session") else ""
     choosing = bool(need.options) and not kind
     question = Question(

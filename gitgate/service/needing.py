@@ -14,9 +14,10 @@ from ..core import times
 from ..core.calls import Call, config_of, digest_of_call, questions_of
 from ..core.drafts import Draft
 from ..core.model import Gate
-from ..core.needs import Need, draft_of, read_need
+from ..core.needs import Need, draft_of, plain_draft, read_need
 from ..core.states import AWAITING
-from ..errors import GateError
+from ..errors import GateError, NotAllowed, Usage
+from ..store.attach import read as read_attachment
 from .asking import Wishes, ask
 from .calling import context_of, gate_of_key, key_of_call, turn, waiting
 from .desk import Desk
@@ -170,7 +171,14 @@ def no_conversation(desk: Desk) -> Iterator[None]:
 def open_gate(
     desk: Desk, need: Need, session: str, source: str, agent: str | None, *, key: str | None = None
 ) -> Gate:
-    draft = draft_of(need)
+    draft, enclosed = draft_of(need), dict[str, bytes]()
+    for path in draft.attach:
+        try:
+            name, body = read_attachment(Path(path), desk.repo.place)
+        except GateError as wrong:
+            draft = replace(draft, context=f"{draft.context}\n\nNot attached: {wrong.message}".strip())
+        else:
+            enclosed[name] = body
     draft = replace(
         draft,
         context=context_of(desk.settings.env, draft.context, 60_000),
@@ -184,8 +192,19 @@ def open_gate(
         words = key_of(need, session, number)
         held = gate_of_key(desk, words)
         if held is None or held.state == AWAITING:
-            return ask(desk, replace(draft, key=words), Wishes()).gate
-    return ask(desk, draft, Wishes()).gate
+            return ask_anyhow(desk, replace(draft, key=words), need, enclosed)
+    return ask_anyhow(desk, draft, need, enclosed)
+
+
+def ask_anyhow(desk: Desk, draft: Draft, need: Need, enclosed: Mapping[str, bytes]) -> Gate:
+    """Ask on the terms that the request names; where they cannot be had here, its words alone, with the reason."""
+    try:
+        return ask(desk, draft, Wishes(), enclosed).gate
+    except (Usage, NotAllowed) as refused:
+        plain = plain_draft(need)
+        words = f"{draft.context}\n\nAsked without its terms: {refused.message}".strip()
+        kept = {name: getattr(draft, name) for name in ("key", "agent", "session", "config")}
+        return ask(desk, replace(plain, context=words, **kept), Wishes()).gate
 
 
 def key_of(need: Need, session: str, number: int) -> str:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitgate.core import codec
-from gitgate.core.needs import draft_of, find_need, read_need
+from gitgate.core.needs import TERMS, draft_of, find_need, read_need
 from gitgate.core.opening import plain_question
 
 NEED = {"status": "needs_input", "question": "JWT or sessions?", "summary": "Auth", "questionContext": "No auth yet.", "details": "Did users.", "issues": ["a", "b"], "reason": "unclear"}  # fmt: skip
@@ -76,13 +76,68 @@ def test_options_make_a_choice() -> None:
     assert draft_of(approval).questions[0].type == "approval"
 
 
+def test_a_request_may_say_all_that_a_question_file_may() -> None:
+    """On what terms it is asked; several questions, too."""
+    terms = {
+        "confidence": 0.4,
+        "priority": "high",
+        "timeout": "2h",
+        "on_timeout": "default",
+        "default": "jwt",
+        "to": ["@ada"],
+    }
+    found = read_need({**NEED, **terms, "options": ["JWT", "Sessions"], "other": False})
+    assert found is not None
+    draft = draft_of(found)
+    assert (draft.confidence, draft.priority, draft.timeout, draft.to) == (0.4, "high", 7200, ("@ada",))
+    (question,) = draft.questions
+    assert (question.default, question.other, draft.title) == ("JWT", False, "Auth")
+    assert "Not understood" not in draft.context
+    several = read_need(
+        {
+            "status": "needs_input",
+            "questions": [{"key": "a", "prompt": "One?"}, {"key": "b", "prompt": "Two?"}],
+        }
+    )
+    assert several is not None
+    assert [question.prompt for question in draft_of(several).questions] == ["One?", "Two?"]
+    form = read_need({**NEED, "type": "form", "schema": {"required": ["x"]}})
+    assert form is not None
+    assert draft_of(form).questions[0].type == "form"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("confidence", 80, "confidence: expected a number from 0 to 1"),
+        ("timeout", "soon", "timeout: expected a duration"),
+        ("priority", "asap", "priority: expected one of"),
+        ("optoins", ["a"], "optoins: there is no such field (did you mean options?)"),
+        ("prioritiy", "high", "prioritiy: there is no such field (did you mean priority?)"),
+        ("files_changed", 3, "files_changed: there is no such field"),
+        ("default", "Maybe", "default: "),
+        ("type", "form", "a form question needs a schema"),
+    ],
+)
+def test_a_field_that_does_not_fit_is_named_and_the_rest_counts(
+    field: str, value: object, words: str
+) -> None:
+    """No question is lost by it."""
+    found = read_need({**NEED, "options": ["JWT", "Sessions"], "to": ["@ada"], field: value})
+    assert found is not None
+    draft = draft_of(found)
+    assert draft.questions[0].prompt == "JWT or sessions?"
+    assert words in draft.context
+    assert draft.to == ("@ada",)
+
+
 VALUES = st.none() | st.booleans() | st.integers() | st.text(st.characters(), max_size=20) | st.lists(st.text(max_size=5) | st.integers() | st.dictionaries(st.text(max_size=5), st.text(max_size=5)), max_size=3)  # fmt: skip
 
 
 @given(
-    st.dictionaries(st.sampled_from([*NEED, "options", "type", "context", "prompt"]), VALUES).map(
-        lambda d: {**d, "status": "needs_input"}
-    )
+    st.dictionaries(
+        st.sampled_from([*NEED, "options", "type", "context", "prompt", *sorted(TERMS)]), VALUES
+    ).map(lambda d: {**d, "status": "needs_input"})
 )
 def test_any_object_that_asks_can_be_asked(value: dict[str, object]) -> None:
     """Whatever its fields hold."""

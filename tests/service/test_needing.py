@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.core.model import Gate
-from gitgate.core.needs import Need
+from gitgate.core.needs import Need, read_need
 from gitgate.errors import Conflict
 from gitgate.service import needing
 from gitgate.service.calling import TURN_WITHIN, any_gate, publish_sessions, turn
@@ -124,6 +124,42 @@ def test_what_lay_there_before_a_run_is_none_of_its_requests(alone: Seat) -> Non
     assert asked(alone, *signals(alone.desk)) is None
     place.write_text('{"status": "NEEDS_HUMAN", "reason": "Which one?"}')
     assert asked(alone, *signals(alone.desk)) is not None
+
+
+def test_a_request_is_asked_on_its_own_terms(alone: Seat) -> None:
+    """What a signal file says of its deadline, whom it is for and what to look at counts as if it were asked by hand."""
+    alone.clone.write("plan.md", "the plan")
+    said = {
+        "status": "NEEDS_HUMAN",
+        "question": "Which?",
+        "priority": "urgent",
+        "timeout": "2h",
+        "to": ["@ada"],
+        "attach": ["plan.md", "gone.md"],
+    }
+    need = read_need(said)
+    (gate,) = ask_for(alone.desk, need, "", [])
+    assert (gate.priority, gate.to, gate.opened.timeout) == ("urgent", ("@ada",), 7200)
+    assert gate.opened.attachments == ("plan.md",)
+    assert (
+        "Not understood of the request:\n- attach" in gate.opened.context
+        or "Not attached" in gate.opened.context
+    )
+
+
+def test_terms_that_cannot_be_had_lose_no_question(alone: Seat) -> None:
+    """An approval is not given by default here: it is asked nevertheless, and the reason stands in it."""
+    said = {
+        "status": "NEEDS_HUMAN",
+        "question": "Deploy?",
+        "type": "approval",
+        "timeout": "2h",
+        "on_timeout": "default",
+        "default": "yes",
+    }
+    (gate,) = ask_for(alone.desk, read_need(said), "", [])
+    assert (gate.opened.questions[0].type, gate.deadline) == ("approval", None)
+    assert "Asked without its terms: an approval is not given by default" in gate.opened.context
 
 
 def test_one_conversation_waits_at_one_gate(alone: Seat) -> None:
