@@ -135,7 +135,7 @@ def publish_command(screen: Screen) -> int:
     GITGATE_PREPARED, what `prepare` gave out as `settings`: refused where git is set up otherwise now.
     """
     from ..service.askers import logins_of
-    from ..service.branches import publish_branch
+    from ..service.branches import head_branch, publish_branch
     from .jobs import need_protected, refuse_altered, refuse_other_requesters, started_by
 
     refuse_altered(screen, screen.desk())
@@ -144,10 +144,16 @@ def publish_command(screen: Screen) -> int:
     refuse_other_requesters(desk, logins_of(started_by(screen)))
     pushed = publish_branch(desk)
     if pushed is not None:
-        screen.say(f"pushed {pushed.branch}")
+        screen.say(f"pushed {pushed.branch}{f', {pushed.how}' if pushed.how else ''}")
     if pushed is not None and pushed.why:
         screen.warn(pushed.why)
-    return sweep_now(screen, desk, forge, resume=False)
+    code = sweep_now(screen, desk, forge, resume=False)
+    if pushed is None or not pushed.moved:
+        return code
+    from ..surfaces.github.posting import tell_pushed_beside
+
+    tell_pushed_beside(forge, head_branch(desk), pushed, desk.refs.get("HEAD^{commit}") or "")
+    return code or exits.FAILURE
 
 
 @click.command("resume")

@@ -99,6 +99,7 @@ def act_on_gate(
     from ..resumption.calls import crew_of
     from ..service.recording import reload
     from ..surfaces.github.proof import doubt
+    from ..surfaces.github.threads import course_of
 
     gate = reload(desk, name)
     if not gate.actionable or gate.opened.delivery != "resume":
@@ -109,7 +110,9 @@ def act_on_gate(
         screen.warn(f"not started: {why}")
         return exits.NOT_ALLOWED
     try:
-        done = crew_of(desk, screen.say, stopping, insist=True).act(name)
+        crew = crew_of(desk, screen.say, stopping, insist=True)
+        crew.course = lambda gate: course_of(desk, forge, gate)
+        done = crew.act(name)
     except GateError as failed:
         screen.warn(f"gate {name}: {failed.message}")
         return exits.DONE if failed.kind == "conflict" else exits.FAILURE

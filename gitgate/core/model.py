@@ -65,7 +65,10 @@ class Asker:
 
 @dataclass(frozen=True)
 class Work:
-    """The partial work by full commit ids, so that an answer binds to exactly these trees."""
+    """The partial work by full commit ids, so that an answer binds to exactly these trees.
+
+    `shared`: the remote had the branch when it was asked, as far as the asking clone knew.
+    """
 
     base: str | None
     staged: str | None
@@ -78,6 +81,7 @@ class Work:
     left_out: tuple[tuple[str, str], ...] = ()
     intent_to_add: tuple[str, ...] = ()
     operation: str | None = None
+    shared: bool = False
 
     @property
     def changed(self) -> bool:

@@ -75,6 +75,7 @@ def plain_work(work: Work) -> dict[str, object]:
     return filled(
         {
             "branch": work.branch,
+            "shared": work.shared or None,
             "base": work.base,
             "staged": work.staged,
             "commit": work.commit,
@@ -271,13 +272,14 @@ def parse_work(item: Field) -> Work:
     numbers = {
         n: f.integer(0, 10**12) if (f := item.get(n)) else 0 for n in ("files", "insertions", "deletions")
     }
-    dirty = item.get("dirty")
+    dirty, shared = item.get("dirty"), item.get("shared")
     return Work(
         base=oid(item, "base"),
         staged=oid(item, "staged"),
         commit=oid(item, "commit"),
         branch=words(item, "branch") or None,
         dirty=dirty.boolean() if dirty else False,
+        shared=shared.boolean() if shared else False,
         left_out=tuple((words(e, "path", 4096), words(e, "reason")) for e in left_out.items())
         if left_out
         else (),

@@ -28,6 +28,7 @@ from ..service.slots import slot
 from ..service.starting import CannotStart, note_inability
 from ..store.permissions import private_folder
 from .handover import pending, take_over
+from .place import Course
 from .run import Done, Errand, resume_gate
 
 PAUSE = 0.2
@@ -47,10 +48,11 @@ class Crew:
     log: Callable[[str], Path] | None = None
     stamp: Callable[[], str] = lambda: times.format_time(time.time())
     later: dict[str, tuple[str, float]] = field(default_factory=dict)
+    course: Callable[[Gate], Course] = lambda _gate: Course()
 
     def errand(self, gate: str, *, insist: bool = False) -> Errand:
         tell, note = partial(self.tell, gate), partial(self.note, gate)
-        return Errand(self.opener, self.who, tell, note, self.stopping, insist=insist)
+        return Errand(self.opener, self.who, tell, note, self.stopping, insist=insist, course=self.course)
 
     def note(self, gate: str, words: str) -> None:
         """Into the gate's own log, where it is looked for later."""

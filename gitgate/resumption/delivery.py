@@ -1,10 +1,12 @@
-"""Resumption: what the agent made, on its way to its branch: by fast-forward, or on a branch of its own that is named."""
+"""Resumption: what the agent made, on its way to its branch: by fast-forward, in a job also merged with what others brought
+there; or on a branch of its own that is named.
+"""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ..core import states
 from ..core.model import Event, Gate, Remark
@@ -12,7 +14,7 @@ from ..core.prompt import LATE, trailers
 from ..core.session import SessionRef
 from ..core.text import counted
 from ..errors import GateError, IllegalEvent, PushRefused
-from ..service.branches import tip_there, withheld
+from ..service.branches import Joined, join_commits, tip_there, withheld
 from ..service.calling import publish_sessions, save_sessions
 from ..service.claiming import Held
 from ..service.desk import Desk
@@ -24,7 +26,7 @@ from ..service.work import bring_work
 from ..store import commits
 from ..store.remote import RefMove
 from ..store.worktrees import list_worktrees
-from .place import Situation, leave
+from .place import Course, Situation, leave
 
 HEADS = "refs/heads/"
 TRIES = 4
@@ -37,6 +39,7 @@ class Made:
     commits: tuple[str, ...] = ()
     branch: str | None = None
     wanted: str | None = None
+    course: Course = field(default_factory=Course)
 
     @property
     def tip(self) -> str:
@@ -50,6 +53,8 @@ class Target:
     branch: str
     moves: tuple[RefMove, ...] = ()
     why: str = ""
+    commits: tuple[str, ...] = ()
+    """As they are there, where they had to be joined with others'."""
 
 
 @dataclass(frozen=True)
@@ -82,10 +87,11 @@ def gather(desk: Desk, held: Held, place: Situation, later: Sequence[Gate] = ())
     keep = set(commits.below(there.git, named, place.known)) if named else set()
     done = commits.add_trailers(there.git, made, trailers(held.gate), keep) if made else []
     branch = commits.head_branch(there.git)
-    return Made(tuple(done), branch, held.gate.opened.work.branch if branch == place.branch else branch)
+    begun = place.course.branch or held.gate.opened.work.branch
+    return Made(tuple(done), branch, begun if branch == place.branch else branch, place.course)
 
 
-def gather_named(desk: Desk, held: Held, later: Sequence[Gate]) -> Made:
+def gather_named(desk: Desk, held: Held, later: Sequence[Gate], course: Course = Course()) -> Made:
     """The same where the agent's directory is not here: what its own questions stand on."""
     gate = held.gate
     for one in later:
@@ -93,7 +99,7 @@ def gather_named(desk: Desk, held: Held, later: Sequence[Gate]) -> Made:
             bring_work(desk, one)
     named = [one.opened.work.base for one in later if one.opened.work.base]
     made = commits.below(desk.repo.git, named, before(gate, commits.known_tips(desk.repo)))
-    return Made(tuple(made), None, gate.opened.work.branch)
+    return Made(tuple(made), None, course.branch or gate.opened.work.branch, course)
 
 
 def deliver(
@@ -110,11 +116,12 @@ def deliver(
             reason="; ".join(part for part in (remark, target.why) if part),
             log=log,
             branch=target.branch if made.commits else "",
-            commits=made.commits,
+            commits=target.commits or made.commits,
         )
-        said = replace(said, **vars(told), meant=meant(held, target) if made.commits else "")
+        said = replace(said, **vars(told), meant=meant(held, made, target) if made.commits else "")
         try:
-            return Delivered(finish(desk, held, said, target.moves), target, made.commits)
+            after = finish(desk, held, said, target.moves)
+            return Delivered(after, target, target.commits or made.commits)
         except BranchMoved:
             continue
         except PushRefused as refused:
@@ -130,9 +137,9 @@ def deliver(
     return Delivered(finish(desk, held, replace(said, **vars(told))), Target(""), made.commits)
 
 
-def meant(held: Held, target: Target) -> str:
+def meant(held: Held, made: Made, target: Target) -> str:
     """The branch that the commits were to go to, where they are on another one."""
-    wanted = held.gate.opened.work.branch or ""
+    wanted = made.course.branch or held.gate.opened.work.branch or ""
     return wanted if wanted != target.branch else ""
 
 
@@ -191,27 +198,49 @@ def share_session(desk: Desk, ref: SessionRef) -> None:
 
 def aim(desk: Desk, held: Held, made: Made, *, own_only: bool) -> Target:
     """The branch that the commits go to, from where it is now."""
-    here = made.branch or ""
+    here, course = made.branch or "", made.course
     if not made.commits:
         return Target(here)
-    wanted = made.wanted
+    begun, wanted = course.branch or held.gate.opened.work.branch, made.wanted
     own = f"gate/{held.gate.id}"
-    names = [name for name in (wanted, own, *(f"{own}-{number}" for number in range(2, 10))) if name]
     if held.remote is None:
-        return aim_here(desk, made, wanted, begun=held.gate.opened.work.branch or own)
+        return aim_here(desk, made, wanted, begun=begun or own)
     if not may_publish_work(desk):
         return Target(here)
-    begun, why = held.gate.opened.work.branch or own, ""
-    for name in names[1:] if own_only and wanted != own else names:
-        ref, tip = HEADS + name, tip_there(desk, held.remote, name)
+    why = course.gone if wanted == begun else ""
+    if wanted and not why and (wanted == own or not own_only):
+        found = aim_at(desk, held, made, wanted, begun=begun or own)
+        if found.branch:
+            return found
+        why = found.why
+    for name in (own, *(f"{own}-{number}" for number in range(2, 10))):
+        tip = tip_there(desk, held.remote, name)
         if tip == made.tip:
             return Target(name, why=why)
         if tip is None or commits.is_ancestor(desk.repo.git, tip, made.tip):
-            held_back = withheld(desk, name, tip, made.tip, begun=begun) if name == wanted else ""
-            if not held_back:
-                return Target(name, (RefMove(ref, made.tip, tip),), why)
-            why = held_back
+            return Target(name, (RefMove(HEADS + name, made.tip, tip),), why)
     return Target(here, why=why)
+
+
+def aim_at(desk: Desk, held: Held, made: Made, wanted: str, *, begun: str) -> Target:
+    """The branch that they are meant for, if they can go there; else no branch, and why not."""
+    tip = tip_there(desk, str(held.remote), wanted)
+    if tip == made.tip:
+        return Target(wanted)
+    joined = Joined(made.commits)
+    if tip is not None and not commits.is_ancestor(desk.repo.git, tip, made.tip):
+        if not made.course.joins:
+            return Target("")
+        lines = "\n".join(f"{name}: {value}" for name, value in trailers(held.gate))
+        joined = join_commits(desk, wanted, tip, made.commits, held.gate.opened.work.base, lines)
+    new = joined.commits[-1] if joined.commits else ""
+    how = [part for part in (joined.how, made.course.note) if part]
+    why = joined.why or withheld(desk, wanted, tip, new, begun=begun)
+    return (
+        Target("", why=why)
+        if why
+        else Target(wanted, (RefMove(HEADS + wanted, new, tip),), "; ".join(how), joined.commits)
+    )
 
 
 def aim_here(desk: Desk, made: Made, wanted: str | None, *, begun: str) -> Target:
@@ -238,7 +267,7 @@ def clean_up(desk: Desk, place: Situation, done: Delivered, *, asked_again: bool
     remains = leave(desk, gate, place)
     own = place.branch if place.new_branch else None
     if not remains and own and own.startswith("gate/") and target.moves and target.branch != own:
-        drop_branch(desk, own, [move.new for move in target.moves])
+        drop_branch(desk, own, [*(move.new for move in target.moves), *done.commits])
     return remains
 
 

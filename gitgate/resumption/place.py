@@ -41,6 +41,22 @@ MOST_LEFT, MOST_NAME = 100, 500
 
 
 @dataclass(frozen=True)
+class Course:
+    """Where the agent's commits are to go, as far as whoever starts it knows more than the gate says: a pull request may have
+    another branch by now.
+
+    `branch`: what the gate's branch is called now. `gone`: why there is none any more, nor is to be one again. `joins`: whether
+    what others brought there is merged; nobody sees to that in a checkout that is gone after the job. `note`: what else is to be
+    told of it.
+    """
+
+    branch: str = ""
+    gone: str = ""
+    note: str = ""
+    joins: bool = False
+
+
+@dataclass(frozen=True)
 class Situation:
     """The place and what is to be told about it. `ours`: made for this gate, and taken away when it is finished."""
 
@@ -55,6 +71,7 @@ class Situation:
     conflicts: tuple[str, ...] = ()
     new_branch: bool = False
     again: bool = False
+    course: Course = Course()
 
     def there(self, desk: Desk) -> Repository:
         return discover(self.directory, without_place(desk.repo.git.env))
@@ -79,7 +96,7 @@ def left_on(desk: Desk, gate: Gate) -> str | None:
 
 
 @contextlib.contextmanager
-def taken(desk: Desk, gate: Gate) -> Iterator[Situation]:
+def taken(desk: Desk, gate: Gate, course: Course = Course()) -> Iterator[Situation]:
     """The place, ready for the agent, and nobody else's while this lasts."""
     with contextlib.ExitStack() as held:
         found = (
@@ -87,7 +104,7 @@ def taken(desk: Desk, gate: Gate) -> Iterator[Situation]:
             or same_directory(desk, gate, held)
             or new_place(desk, gate, held)
         )
-        found = with_branch_news(desk, gate, found)
+        found = with_branch_news(desk, gate, replace(found, course=course))
         remember(desk, gate, found)
         yield found
 
@@ -239,10 +256,15 @@ def free_directory(desk: Desk, gate: str) -> Path:
 
 def with_branch_news(desk: Desk, gate: Gate, found: Situation) -> Situation:
     """What happened to the branch since the question: how far it went, and what merging it would conflict in."""
-    work = gate.opened.work
+    work, course = gate.opened.work, found.course
     if work.branch is None or work.commit is None or not work.base:
         return found
-    tip = branch_now(desk, gate, work.branch)
+    if course.gone:
+        return replace(found, moved="; ".join(part for part in (found.moved, course.gone) if part))
+    called = f"branch {work.branch} is called {course.branch} now"
+    news = (found.moved, called if course.branch not in ("", work.branch) else "", course.note)
+    found = replace(found, moved="; ".join(part for part in news if part))
+    tip = branch_now(desk, gate, course.branch or work.branch)
     if tip is None or tip == work.base or not commits.is_ancestor(desk.repo.git, work.base, tip):
         gone = tip is not None and tip != work.base
         words = (

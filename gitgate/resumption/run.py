@@ -31,7 +31,7 @@ from . import delivery, notes, place
 from .delivery import Delivered
 from .heart import Heart
 from .order import order
-from .place import Situation
+from .place import Course, Situation
 
 if TYPE_CHECKING:
     from ..agents.agent import Finished, Outcome
@@ -69,6 +69,7 @@ class Errand:
     note: Callable[[str], None] = lambda _words: None
     stopping: threading.Event = field(default_factory=threading.Event)
     insist: bool = False
+    course: Callable[[Gate], Course] = lambda _gate: Course()
 
 
 def log_of(desk: Desk, gate: str = "") -> Path:
@@ -125,10 +126,10 @@ def resume_gate(errand: Errand, desk: Desk, gate: Gate, held: Held | None = None
 
 def with_claim(errand: Errand, desk: Desk, heart: Heart, saved: SavedSession) -> Done:
     gate = heart.held.gate
-    later = asked_before(desk, heart.held)
+    later, course = asked_before(desk, heart.held), errand.course(gate)
     if later:
-        return only_record(errand, desk, heart, later)
-    with place.taken(desk, gate) as found:
+        return only_record(errand, desk, heart, later, course)
+    with place.taken(desk, gate, course) as found:
         errand.say(f"in {found.directory}")
         there = place.apart(desk, found)
         place.free(desk, there)
@@ -160,7 +161,7 @@ def asked_before(desk: Desk, held: Held) -> list[Gate]:
     return lineage.followers(desk, held.gate)
 
 
-def only_record(errand: Errand, desk: Desk, heart: Heart, later: list[Gate]) -> Done:
+def only_record(errand: Errand, desk: Desk, heart: Heart, later: list[Gate], course: Course) -> Done:
     """It asked again, so that nothing is started. What it committed before is brought to its branch."""
     gate = heart.held.gate
     errand.say(f"the agent asked again in an attempt before: gate {later[-1].id}; it is not started")
@@ -171,9 +172,9 @@ def only_record(errand: Errand, desk: Desk, heart: Heart, later: list[Gate]) -> 
             place.free(desk, there)
             bylaws.lift(there)
         made = (
-            delivery.gather(desk, heart.held, found, later)
+            delivery.gather(desk, heart.held, replace(found, course=course), later)
             if found is not None
-            else delivery.gather_named(desk, heart.held, later)
+            else delivery.gather_named(desk, heart.held, later, course)
         )
         log = str(log_of(desk, gate.id))
         done = patiently(

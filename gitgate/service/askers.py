@@ -10,10 +10,10 @@ from ..core.model import Gate
 from ..core.people import is_robot, login_of
 from ..core.session import SavedSession
 from ..core.values import dataclass
-from ..errors import GateError
 from ..store.refs import OPEN
 from .ancestry import above
 from .desk import Desk
+from .lineage import followed
 
 MESSENGERS = frozenset(("git", "git-gate", "sh", "bash", "dash", "zsh", "fish", "timeout", "env"))
 
@@ -67,9 +67,9 @@ def requester(desk: Desk) -> Requester:
     person as that one: who answered only let their agent go on.
     """
     here, started = desk.settings.identity(), started_by(desk)
-    followed = followed_by(desk, desk.settings.env.get("GITGATE_GATE", ""))
-    if followed is not None:
-        asked = followed.opened.asked
+    before = followed(desk)
+    if before is not None:
+        asked = before.opened.asked
         nobody = not here or is_robot(here) or started  # what commits there is no person
         return Requester((asked.by if nobody else "") or here, asked.logins)
     return Requester(started[0], logins_of(started)) if started else Requester(here)
@@ -82,17 +82,6 @@ def started_by(desk: Desk) -> tuple[str, ...]:
 
 def logins_of(people: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(person.partition(" <")[0] for person in people))
-
-
-def followed_by(desk: Desk, gate: str) -> Gate | None:
-    """The gate whose agent was resumed, and asks again."""
-    tip = desk.refs.get(OPEN + gate) if gate else None
-    if tip is None:
-        return None
-    try:
-        return desk.records.load(gate, tip)
-    except GateError:
-        return None
 
 
 def asked_for_others(desk: Desk, remote: str, logins: Sequence[str]) -> list[str]:

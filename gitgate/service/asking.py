@@ -24,7 +24,7 @@ from .deadlines import act
 from .desk import Desk
 from .lineage import FOLLOWED, on_its_branch, tie_commits
 from .policing import approvals_may_default, tightened
-from .publishing import Published, may_publish_work, publish
+from .publishing import Published, may_publish_work, publish, remote_of
 from .recording import NOBODY
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def opened_by(
             host=socket.gethostname(),
             directory=readable(str(desk.repo.place)),
         ),
-        work=work,
+        work=replace(work, shared=is_shared(desk, work.branch)),
         nonce=desk.entropy(12),
         session=Session(saved.agent, digest_of(salt, saved.id), salt, bool(saved.files)) if saved else None,
         delivery="wait" if wishes.wait else "resume" if session_id else "none",
@@ -205,6 +205,12 @@ def opened_by(
         attachments=attachments,
         config=configured(desk, draft),
     )
+
+
+def is_shared(desk: Desk, branch: str | None) -> bool:
+    """Whether the remote had it, as far as is known here: a branch that is gone later was deleted, and not just never pushed."""
+    remote = remote_of(desk) if branch else None
+    return remote is not None and desk.refs.get(f"refs/remotes/{remote}/{branch}") is not None
 
 
 def configured(desk: Desk, draft: Draft) -> dict[str, object]:

@@ -132,3 +132,52 @@ def conflicts(git: Git, ours: str, theirs: str) -> list[str]:
         return []
     paths = [part for part in said.out.split(b"\0")[1:] if part]
     return [path.decode("utf-8", "replace") for path in paths] if said.code == 1 else []
+
+
+def write_merge(git: Git, ours: str, theirs: str, message: str, who: str, at: int) -> str | None:
+    """Both as one commit, which no ref names yet; None where they conflict."""
+    tree = merged_tree(git, ours, theirs)
+    if tree is None:
+        return None
+    by = f"{who} {at} +0000"
+    head = f"tree {tree}\nparent {ours}\nparent {theirs}\nauthor {by}\ncommitter {by}"
+    payload = f"{head}\n\n{message}\n".encode("utf-8", "surrogateescape")
+    return git.text("hash-object", "-t", "commit", "-w", "--stdin", input=payload)
+
+
+def merged_tree(git: Git, ours: str, theirs: str) -> str | None:
+    """What merging gives, where it gives something without a conflict. No driver is run."""
+    plain = as_environment(plain_drivers(git), git.env)
+    said = git.run("merge-tree", "--write-tree", "--no-messages", ours, theirs, check=False, env=plain)
+    return said.out.decode().strip() if said.code == 0 else None
+
+
+def replay(git: Git, commits: Sequence[str], onto: str) -> list[str] | None:
+    """The commits on top of `onto`, oldest first, as a rebase would have them; what is there already is left out.
+
+    None where one conflicts, is a merge, or is signed: a signature is for the commit as it was.
+    """
+    done: list[str] = []
+    tip = onto
+    for oid, raw in zip(commits, load_raw(git, commits), strict=True):
+        parents = [line.partition(b" ")[2].decode() for line in raw.headers if line.startswith(b"parent ")]
+        if raw.signed or len(parents) != 1:
+            return None
+        # The tip's files, as if they had been made on the commit's own parent: then that is what both have in common.
+        beside = git.text("commit-tree", f"{tip}^{{tree}}", "-p", parents[0], "-m", "x")
+        tree = merged_tree(git, beside, oid)
+        if tree is None:
+            return None
+        if tree == git.text("rev-parse", f"{tip}^{{tree}}"):
+            continue
+        rest = [line for line in raw.headers if not line.startswith((b"tree ", b"parent "))]
+        headers = [f"tree {tree}".encode(), f"parent {tip}".encode(), *rest]
+        payload = b"\n".join(headers) + b"\n\n" + raw.message
+        tip = git.text("hash-object", "-t", "commit", "-w", "--stdin", input=payload)
+        done.append(tip)
+    return done
+
+
+def only_replayed(git: Git, old: str, new: str) -> bool:
+    """Whether a branch that was rewritten has all that it had, each change in a commit of its own, as after a rebase."""
+    return not git.text("rev-list", "--max-count=1", "--cherry-pick", "--right-only", f"{new}...{old}")

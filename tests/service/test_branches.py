@@ -52,14 +52,61 @@ def test_nothing_that_was_not_agreed_to(ann: Seat, alone: Seat) -> None:
     assert publish_branch(ann.desk) is None
 
 
-def test_a_branch_that_went_another_way(willing: Seat, bob: Seat) -> None:
-    """Nobody's commits are pushed over."""
+def test_a_branch_that_went_on(willing: Seat, bob: Seat, bare: Clone) -> None:
+    """Nobody's commits are pushed over, and nobody's are lost with the checkout: both are merged."""
+    bob.clone.commit("theirs", theirs="t")
+    bob.clone.git("push", "-q", "origin", "main")
+    tip = commit(willing.clone, "ours")
+    assert publish_branch(willing.desk) == Pushed(
+        "main", how="merged with 1 commit that reached main meanwhile"
+    )
+    assert bare.git("rev-parse", "main^1", "main^2").split() == [bob.clone.git("rev-parse", "HEAD"), tip]
+
+
+def test_a_branch_that_conflicts(willing: Seat, bob: Seat, bare: Clone) -> None:
+    """What is here is on a branch of its own, which says why."""
     commit(bob.clone, "theirs")
     bob.clone.git("push", "-q", "origin", "main")
+    tip = commit(willing.clone, "ours")
+    why = "main went on by 1 commit meanwhile, and conflicts in file.txt"
+    assert publish_branch(willing.desk) == Pushed(f"gate/{tip[:10]}", why, moved=True)
+    assert bare.git("rev-parse", f"gate/{tip[:10]}") == tip
+
+
+def test_a_branch_that_was_rewritten(willing: Seat, bob: Seat, bare: Clone) -> None:
+    """As by a rebase: ours go on top of it. Where something was taken out it does not come back."""
+    bob.clone.commit("theirs", theirs="t")
+    bob.clone.git("push", "-q", "origin", "main")
+    willing.clone.git("pull", "-q")
     commit(willing.clone, "ours")
-    with pytest.raises(Failure, match="went another way") as refused:
-        publish_branch(willing.desk)
-    assert refused.value.hint == "git fetch origin && git merge origin/main"
+    bob.clone.git("commit", "-q", "--amend", "-m", "theirs, reworded")
+    bob.clone.git("push", "-q", "--force", "origin", "main")
+    assert publish_branch(willing.desk) == Pushed(
+        "main", how="rebased onto main, which was rewritten meanwhile"
+    )
+    assert bare.git("log", "-2", "--format=%s", "main") == "ours\ntheirs, reworded"
+    willing.clone.git("fetch", "-q")
+    willing.clone.git("reset", "-q", "--hard", "origin/main")
+    tip = commit(willing.clone, "more")
+    bob.clone.git("reset", "-q", "--hard", "HEAD~1")
+    bob.clone.commit("another", another="a")
+    bob.clone.git("push", "-q", "--force", "origin", "main")
+    own = Pushed(f"gate/{tip[:10]}", "main was rewritten meanwhile", moved=True)
+    assert publish_branch(willing.desk) == own
+
+
+def test_a_branch_that_was_deleted(willing: Seat, bare: Clone) -> None:
+    """It is not made again."""
+    willing.clone.git("checkout", "-q", "-b", "topic")
+    willing.clone.git("push", "-q", "origin", "topic")
+    tip = commit(willing.clone, "more")
+    bare.git("update-ref", "-d", "refs/heads/topic")
+    why = "topic was deleted meanwhile, and is not made again"
+    assert publish_branch(willing.desk) == Pushed(f"gate/{tip[:10]}", why, moved=True)
+    assert bare.git("for-each-ref", "--format=%(refname:short)", "refs/heads").split() == [
+        f"gate/{tip[:10]}",
+        "main",
+    ]
 
 
 def test_a_server_that_refuses_it(willing: Seat, bare: Clone) -> None:

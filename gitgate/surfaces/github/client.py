@@ -314,6 +314,7 @@ def pull_request_of(item: Mapping[str, Any]) -> PullRequest:
         open=item.get("state") == "open",
         foreign=not theirs or theirs != name_of(base.get("repo")),
         updated=str(item.get("updated_at") or ""),
+        merged=bool(item.get("merged") or item.get("merged_at")),
     )
 
 

@@ -149,7 +149,8 @@ def outcome(view: View, most: int) -> list[str]:
         made = [commit_link(view, oid) for oid in gate.outcome.commits[:20]]
         where = f" on {span(gate.outcome.branch, 100)}" if gate.outcome.branch else ""
         if made:
-            said.append(f"What the agent made of it{where}: {', '.join(made)}")
+            why = f" ({span(gate.outcome.reason, 300)})" if gate.outcome.reason else ""
+            said.append(f"What the agent made of it{where}: {', '.join(made)}{why}")
         elif gate.state == "failed":
             said.append(block(gate.outcome.reason, 500))
         said += loose_ends(gate, gate.outcome, most)

@@ -68,6 +68,7 @@ class PullRequest:
     open: bool = True
     foreign: bool = False
     updated: str = ""
+    merged: bool = False
 
 
 class Forge(Protocol):

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from urllib.parse import quote
 
 from ...core.headline import message
-from ...core.model import Gate
+from ...core.model import Gate, Outcome
 from ...core.summary import Summary, summary_of
 from ...errors import GateError
+from ...service.branches import Pushed, tip_there
 from ...service.desk import Desk
 from ...service.listing import summaries
+from ...service.publishing import remote_of
 from ...service.reading import find_gate
 from ...service.work import diff_of
+from . import telling
 from .comment import Mark, View, read_mark, render
 from .forge import Comment, Forge, PullRequest, Thread
 from .ourselves import logins
@@ -174,6 +178,7 @@ def judge(desk: Desk, pull: PullRequest, found: Sequence[Summary]) -> tuple[str,
     sad = [
         f"{one.id} {one.state}" for one in found if one.state in SAD_STATES and holds(desk, pull, one, found)
     ]
+    sad += [words for one in found if one.state == "resumed" and (words := off_branch(desk, pull, one))]
     if waiting:
         return "pending", f"waiting for an answer: {', '.join(waiting[:5])}"
     if going:
@@ -193,6 +198,64 @@ def holds(desk: Desk, pull: PullRequest, one: Summary, found: Sequence[Summary])
     if any(other.branch == one.branch and other.at > one.at for other in found):
         return False
     return not went_on(desk, one, pull.head)
+
+
+def off_branch(desk: Desk, pull: PullRequest, one: Summary) -> str:
+    """What an agent made and the head has not, while it is on a branch of ours: until somebody merges it, or deletes that."""
+    try:
+        gate = desk.records.load(one.id, one.tip)
+    except GateError:
+        return ""
+    made = on_own_branch(gate)
+    return f"{one.id}: its commits are on {made.branch}" if made and is_left(desk, made, pull.head) else ""
+
+
+def on_own_branch(gate: Gate) -> Outcome | None:
+    """The outcome whose commits did not reach the branch that they were meant for."""
+    made, own = gate.outcome, f"gate/{gate.id}"
+    there = made is not None and bool(made.commits) and gate.state == "resumed"
+    ours = made is not None and (made.branch == own or made.branch.startswith(f"{own}-"))
+    return made if there and ours else None
+
+
+def is_left(desk: Desk, made: Outcome, head: str) -> bool:
+    """Whether that branch is still there, beside what is at `head`."""
+    remote = remote_of(desk)
+    if remote is None or (head and desk.repo.git.ok("merge-base", "--is-ancestor", made.commits[-1], head)):
+        return False
+    return tip_there(desk, remote, made.branch) is not None
+
+
+def tell_left(desk: Desk, forge: Forge, gate: Gate, board: Board) -> Board:
+    """A new comment, since people are notified of no edited one; with where to compare it with the pull request's branch."""
+    made = on_own_branch(gate)
+    if made is None or isinstance(board.thread, str):
+        return board
+    pull = forge.fetch_pull_request(board.thread)
+    if not is_left(desk, made, pull.head if pull is not None else ""):
+        return board
+    base = pull.branch if pull is not None and pull.open and not pull.foreign else forge.default_branch()
+    note = telling.left(
+        f"Gate **{gate.id}**: what",
+        made.branch,
+        made.commits[-1],
+        made.reason,
+        compare(forge, base, made.branch),
+    )
+    return board if board.says(note.mark) else board.having(post_once(forge, board, note.body))
+
+
+def compare(forge: Forge, base: str, branch: str) -> str:
+    return f"{forge.site}/compare/{quote(base, safe='/')}...{quote(branch, safe='/')}"
+
+
+def tell_pushed_beside(forge: Forge, branch: str, pushed: Pushed, tip: str) -> None:
+    """The same of a job's first run, which may have asked nothing: on the pull request of its branch, if there is one."""
+    for pull in forge.find_pull_requests(branch)[:1]:
+        board = load_board(forge, pull.number)
+        note = telling.left("What", pushed.branch, tip, pushed.why, compare(forge, branch, pushed.branch))
+        if not board.says(note.mark):
+            post_once(forge, board, note.body)
 
 
 def went_on(desk: Desk, one: Summary, head: str) -> bool:
@@ -232,7 +295,7 @@ def mark_head(desk: Desk, forge: Forge, pull: PullRequest, shown: Collection[str
 def bring_up_to_date(desk: Desk, forge: Forge, gate: Gate, board: Board) -> str:
     """Comment and status after something happened; what could not be told, in words. A later sweep tells it."""
     try:
-        show(desk, forge, gate, board)
+        board = tell_left(desk, forge, gate, show(desk, forge, gate, board))
         post_status(desk, forge, board)
     except ForgeFailed as silent:
         return f"the comment is not up to date: {silent.message}"

@@ -30,6 +30,7 @@ from .posting import (
     post_once,
     post_status,
     show,
+    tell_left,
 )
 from .proof import doubt
 from .refusals import LATER, final, is_of_thread, may_only_read
@@ -177,6 +178,8 @@ def sweep_thread(now: Round, gates: Sequence[Gate], thread: Thread) -> None:
                 now.leave_to_jobs(gate.id)
                 continue
             after = show(now.desk, now.forge, current, board)
+            if not long_over(current, now.desk.clock()):
+                after = tell_left(now.desk, now.forge, current, after)
         except ForgeFailed as refused:
             now.excused(f"thread {thread}", refused)
             continue

@@ -137,5 +137,15 @@ def kept_back(gate: str, answer: str, agent: str) -> Note:
     )
 
 
+def left(what: str, branch: str, tip: str, why: str, compare: str) -> Note:
+    """What an agent made is on a branch of ours, and somebody has to bring it to its own, or to leave it. Once for each tip."""
+    because = f": {span(why, 300)}" if why else ""
+    return Note(
+        f"<!-- gitgate told=b{tip} -->",
+        f"{what} the agent made is on {span(branch, 100)}{because}. [Compare, and merge it]({compare}); "
+        f"or delete {span(branch, 100)}, and it is left.",
+    )
+
+
 def refused(comment: Comment, why: str) -> Note:
     return Note(about(comment), f"{who(comment)}: this is no answer here: {span(why, 300)}")

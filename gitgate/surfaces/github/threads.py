@@ -5,10 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ...core.model import Gate
+from ...core.people import is_robot
+from ...resumption.place import Course
+from ...service.branches import tip_there
 from ...service.desk import Desk
+from ...service.publishing import remote_of
 from .events import MOST_NUMBER
 from .forge import Forge, PullRequest, Thread
 from .posting import Board, load_board
+
+MOST_LOOKED_AT = 5  # so many pull requests with one commit
 
 
 @dataclass
@@ -73,12 +79,16 @@ def thread_of(desk: Desk, forge: Forge, gate: Gate, pulls: Pulls | None = None) 
 
 
 def of_work(pulls: Pulls, gate: Gate) -> PullRequest | None:
-    """The open one of the gate's branch; else the only one that brings the commit that the agent began at."""
+    """The open one of the gate's branch; else the only one that brings the commit that the agent began at, or of several the
+    one that shows it already: its branch may have another name by now.
+    """
     work = gate.opened.work
     found = pulls.of_branch(work.branch) if work.branch else []
     if found:
         return found[0]
     bringing = pulls.of_commit(work.base) if work.base else []
+    if len(bringing) > 1:
+        bringing = [one for one in bringing[:MOST_LOOKED_AT] if gate.id in pulls.board(one.number).marks]
     return bringing[0] if len(bringing) == 1 else None
 
 
@@ -90,3 +100,36 @@ def shown_on_closed(pulls: Pulls, gate: Gate) -> int | None:
         if gate.id in pulls.board(pull.number).marks:
             return pull.number
     return None
+
+
+def course_of(desk: Desk, forge: Forge, gate: Gate) -> Course:
+    """Where the agent's commits go now: its branch, or what its pull request has in place of it. One that was deleted is not
+    made again, while one that was in the asker's clone alone is made now.
+    """
+    work, remote = gate.opened.work, remote_of(desk)
+    if not work.branch or remote is None:
+        return Course(joins=True)
+    thread = thread_of(desk, forge, gate)
+    pull = forge.fetch_pull_request(thread) if isinstance(thread, int) else None
+    ended = (
+        "" if pull is None or pull.open else f"its pull request was {'merged' if pull.merged else 'closed'}"
+    )
+    if tip_there(desk, remote, work.branch) is not None:
+        return Course(work.branch, note=f"{ended} meanwhile" if ended else "", joins=True)
+    if not was_there(gate):
+        return Course(work.branch, joins=True)
+    if (
+        pull is not None
+        and pull.open
+        and not pull.foreign
+        and tip_there(desk, remote, pull.branch) is not None
+    ):
+        return Course(pull.branch, joins=True)
+    and_ended = f", and {ended}" if ended else ""
+    return Course(work.branch, f"branch {work.branch} was deleted meanwhile{and_ended}", joins=True)
+
+
+def was_there(gate: Gate) -> bool:
+    """Whether the remote had the branch: the asker's clone knew it there, or it was a job's, which has it from there."""
+    asked = gate.opened.asked
+    return gate.opened.work.shared or bool(asked.logins) or is_robot(asked.by)
