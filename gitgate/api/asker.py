@@ -37,6 +37,7 @@ def ask(
     agent: str | None = None,
     session: str | None = None,
     key: str | None = None,
+    key_for: str | int | None = None,
     file: str | Path | None = None,
     no_work: bool = False,
     no_untracked: bool = False,
@@ -59,7 +60,9 @@ def ask(
 
     refuse_unknown("ask", conversation, SESSION_FIELDS)
     words = Words(prompt, type, options, no_other, default, schema, file, conversation)
-    terms = Terms(title, context, priority, confidence, timeout, on_timeout, to, quorum, agent, session, key)
+    terms = Terms(
+        title, context, priority, confidence, timeout, on_timeout, to, quorum, agent, session, key, key_for
+    )
     blocks = wait or wait_for is not None
     apart = () if file is None else (str(Path(file).absolute()),)
     wishes = Wishes(not no_work, not no_untracked, tuple(include), push, blocks, apart)

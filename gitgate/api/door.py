@@ -47,11 +47,18 @@ def seen(desk: Desk, gate: Folded, *, pushed: bool | None = None, archived: bool
     from ..render import shapes
     from ..service.marks import marks
     from ..service.publishing import remote_of
+    from ..service.sessions import saved
 
     if pushed is None:
         remote = None if archived else remote_of(desk)
         pushed = archived or (remote is not None and desk.tracked(remote, gate.id) == gate.tip)
-    details = shapes.gate(gate, pushed=pushed, signed=marks(desk, [gate]), archived=archived)
+    details = shapes.gate(
+        gate,
+        pushed=pushed,
+        signed=marks(desk, [gate]),
+        archived=archived,
+        saved=gate.id in saved(desk, [gate]),
+    )
     said, talked = answer_of(gate, gate.answer), talked_of(shapes.held_of(gate))
     return Gate(gate.id, gate.state, gate.opened.title, said, pushed, archived, details, talked)
 

@@ -55,6 +55,7 @@ class GateTerms(TypedDict, total=False):
     agent: str | None
     session: str | None
     key: str | None
+    key_for: str | int | None
     no_work: bool
     no_untracked: bool
     include: Sequence[str]
@@ -177,10 +178,16 @@ class Terms:
     agent: str | None = None
     session: str | None = None
     key: str | None = None
+    key_for: str | int | None = None
 
     def onto(self, draft: Draft) -> Draft:
         people = (self.to,) if isinstance(self.to, str) else tuple(self.to)
-        said = {**vars(self), "timeout": seconds(self.timeout), "to": people or None}
+        said = {
+            **vars(self),
+            "timeout": seconds(self.timeout),
+            "key_for": seconds(self.key_for),
+            "to": people or None,
+        }
         return with_terms(draft, said)
 
 
@@ -254,6 +261,7 @@ def asked_as(
         agent=terms.get("agent"),
         session=terms.get("session"),
         key=terms.get("key"),
+        key_for=terms.get("key_for"),
     )
     wishes = Wishes(
         work=not terms.get("no_work", False),

@@ -64,6 +64,9 @@ MOST_LEFT_OUT = 10
 @click.option("--session", metavar="ID", help="The agent's session, to be resumed with the answer.")
 @click.option("--key", metavar="K", help="The same key while its gate is open returns the same gate.")
 @click.option(
+    "--key-for", metavar="7d", help="With --key: also once it is closed, for so long from its asking."
+)
+@click.option(
     "--file",
     "file",
     metavar="F|-",
@@ -165,6 +168,7 @@ def draft_of(flags: Mapping[str, Any]) -> Draft:
         "agent": flags["agent"],
         "session": flags["session"],
         "key": flags["key"],
+        "key_for": parse_duration(flags["key_for"]) if flags["key_for"] else None,
     }
     if changes["timeout"] == 0:
         raise Usage("a deadline has to be in the future", hint="--timeout 2h")

@@ -168,6 +168,7 @@ def gates_of(screen: Screen, desk: Desk, found: Sequence[Summary]) -> list[dict[
     from ..render import shapes
     from ..service.marks import marks
     from ..service.publishing import remote_of
+    from ..service.sessions import saved
     from ..store.refs import OPEN
     from ..store.remote import tracking_base
 
@@ -183,13 +184,15 @@ def gates_of(screen: Screen, desk: Desk, found: Sequence[Summary]) -> list[dict[
             screen.warn(f"{summary.id}: {broken.message}")
             continue
         gates.append(gate)
-    signed = marks(desk, gates)
+    signed, kept = marks(desk, gates), saved(desk, gates)
     stalled = {summary.id for summary in found if summary.state == "stalled"}
     listed = []
     for gate in gates:
         folded = OPEN + gate.id not in here
         pushed = folded or theirs.get(base + gate.id) == gate.tip
-        shape = shapes.gate(gate, pushed=pushed, signed=signed, archived=folded, transcript=False)
+        shape = shapes.gate(
+            gate, pushed=pushed, signed=signed, archived=folded, transcript=False, saved=gate.id in kept
+        )
         listed.append({**shape, "stalled": gate.id in stalled})
     return listed
 

@@ -253,10 +253,25 @@ def what_next(desk: Desk, done: Responded, *, resume: bool = True) -> str:
         reads = f"nothing will resume this by itself: git gate check {gate.id[:4]} reads it"
         return went if went == SAVED else f"{went}; {reads}" if published.pushed else reads
     if gate.opened.delivery == "wait":
-        return went if went == SAVED else f"{went}; somebody waits for it"
+        heard = waited_for(desk, gate)
+        if went == SAVED or heard:
+            return went if went == SAVED else f"{went}; {heard}"
     if published.pushed:
         return f"{went}; {acts_there(desk, done, resume=resume)}"
     return went if went == SAVED else f"nothing will resume this by itself: git gate resume {gate.id[:4]}"
+
+
+def waited_for(desk: Desk, gate: Gate) -> str:
+    """Who hears an answer that somebody blocked on; empty where they are gone and the saved session is to be resumed."""
+    from ..service.attending import attended
+
+    reads = f"git gate check {gate.id[:4]} reads it"
+    waits = attended(desk, gate)
+    if waits is None:
+        return f"whoever waits for it hears it; {reads} as well"
+    if waits:
+        return "somebody waits for it"
+    return "" if gate.opened.session is not None else f"nobody waits for it any more: {reads}"
 
 
 def acts_there(desk: Desk, done: Responded, *, resume: bool) -> str:

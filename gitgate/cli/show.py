@@ -29,15 +29,18 @@ def show_command(screen: Screen, gate_id: str | None, diff_: bool, format_: str 
     from ..render import shapes
     from ..service.marks import marks
     from ..service.reading import asking, find_gate
+    from ..service.sessions import saved
     from ..service.work import comes_back, diff_of
 
     desk = screen.desk()
     found = asking(find_gate, desk, gate_id)
     gate = found.gate
     signed = marks(desk, [gate])
-    hidden = comes_back(desk, gate.opened.work)
+    hidden, kept = comes_back(desk, gate.opened.work), gate.id in saved(desk, [gate])
     shape = {
-        **shapes.gate(gate, pushed=found.pushed, signed=signed, archived=found.archived, comes_back=hidden),
+        **shapes.gate(
+            gate, pushed=found.pushed, signed=signed, archived=found.archived, comes_back=hidden, saved=kept
+        ),
         "history": shapes.history(gate.history),
     }
     if screen.as_json or format_ == "json":

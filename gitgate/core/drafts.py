@@ -31,7 +31,7 @@ OF_OPTION = ("label", "description")
 OF_CONVERSATION = ("talk", "session_config", "sessionConfig")
 OF_QUESTION = ("key", "prompt", "type", "options", "other", "schema", "default", *OF_CONVERSATION)
 OF_GATE = (
-    "title", "context", "priority", "confidence", "timeout", "on_timeout", "to", "quorum", "gate_key",
+    "title", "context", "priority", "confidence", "timeout", "on_timeout", "to", "quorum", "gate_key", "key_for",
     "agent", "agent_name", "session", "attach", "config",
 )  # fmt: skip
 SINGLE = "a choice of one option is none"
@@ -57,6 +57,7 @@ class Draft:
     session: str | None = None
     attach: tuple[str, ...] = ()
     config: Mapping[str, object] | None = None
+    key_for: int | None = None
 
 
 def question(
@@ -183,6 +184,7 @@ def read_draft(root: Field) -> Draft:
         to=texts(root, "to"),
         quorum=quorum.integer(1, 100) if quorum else 1,
         key=said(root, "gate_key") or None,
+        key_for=read_timeout(key_for) if (key_for := root.get("key_for")) else None,
         agent=said(root, "agent") or said(root, "agent_name") or None,
         session=said(root, "session") or None,
         attach=attached(root),

@@ -118,6 +118,7 @@ class Opened:
     quorum: int = 1
     refusals: int = 1
     key: str | None = None
+    key_for: int | None = None  # seconds from asking in which the key stands for this gate, closed or not
     follows: str | None = None
     attachments: tuple[str, ...] = ()
     config: Mapping[str, object] = field(default_factory=dict)

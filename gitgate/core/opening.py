@@ -36,6 +36,7 @@ def plain_opened(opened: Opened) -> dict[str, object]:
         "quorum": opened.quorum if opened.quorum > 1 else None,
         "refusals": opened.refusals if opened.refusals > 1 else None,
         "key": opened.key,
+        "key_for": opened.key_for,
         "follows": opened.follows,
         "attachments": list(opened.attachments),
         "work": plain_work(opened.work),
@@ -99,6 +100,7 @@ def parse_opened(root: Field) -> Opened:
     work, asked, session = root.get("work"), root.need("asked"), root.get("session")
     confidence, timeout, quorum = root.get("confidence"), root.get("timeout"), root.get("quorum")
     deadline, attachments, refusals = (root.get(n) for n in ("deadline", "attachments", "refusals"))
+    key_for = root.get("key_for")
     return Opened(
         title=root.need("title").text(most=1000, least=1),
         questions=questions,
@@ -122,6 +124,7 @@ def parse_opened(root: Field) -> Opened:
         quorum=quorum.integer(1, 100) if quorum else 1,
         refusals=refusals.integer(1, 100) if refusals else 1,
         key=words(root, "key") or None,
+        key_for=key_for.integer(1, 10**10) if key_for else None,
         follows=words(root, "follows") or None,
         attachments=parse_attachments(attachments) if attachments else (),
         config=mapping(root, "config"),

@@ -19,6 +19,7 @@ def gate(
     *,
     pushed: bool = False,
     session_id: str | None = None,
+    saved: bool | None = None,
     signed: Mapping[str, Mark] | None = None,
     archived: bool = False,
     transcript: bool = True,
@@ -39,7 +40,11 @@ def gate(
         "context": opened.context,
         "asked": asked(opened.asked),
         "work": work(opened.work, comes_back),
-        "session": {"agent": session.agent if session else None, "id": session_id, "saved": saved(given)},
+        "session": {
+            "agent": session.agent if session else None,
+            "id": session_id,
+            "saved": named(given) if saved is None else saved,
+        },
         "delivery": opened.delivery,
         "priority": given.priority,
         "confidence": opened.confidence,
@@ -55,6 +60,7 @@ def gate(
         "closing": closing(given.closing, transcript=transcript) if given.closing else None,
         "proposal": proposal(given),
         "key": opened.key,
+        "key_for": opened.key_for,
         "attachments": list(opened.attachments),
         "pushed": pushed,
         "archived": archived,
@@ -90,7 +96,8 @@ def work(given: Work, comes_back: Mapping[str, Sequence[str]] | None = None) -> 
     }
 
 
-def saved(given: Gate) -> bool:
+def named(given: Gate) -> bool:
+    """Whether its record says that the conversation was saved, when it was asked."""
     return given.opened.session is not None and given.opened.session.saved
 
 

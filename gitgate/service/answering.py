@@ -206,8 +206,8 @@ def held(gate: Gate, status: str, message: str) -> Held | None:
 
     word = status.strip()
     if not STATUS.fullmatch(word):
-        return Held("completed", 0, message=message.strip(), source="command")
-    return Held("completed", 0, status=word, message=message.strip(), source="command")
+        return Held("completed", 0, message=message.strip(), source="person")
+    return Held("completed", 0, status=word, message=message.strip(), source="person")
 
 
 def signal_given(gate: Gate, status: str, message: str = "") -> Given:

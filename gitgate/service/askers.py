@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from ..core.drafts import Draft
 from ..core.model import Gate
@@ -11,11 +12,15 @@ from ..core.people import is_robot, login_of
 from ..core.session import SavedSession
 from ..core.values import dataclass
 from ..store.refs import OPEN
-from .ancestry import above
+from . import ancestry
+from .ancestry import Process, above
 from .desk import Desk
 from .lineage import followed
 
-MESSENGERS = frozenset(("git", "git-gate", "sh", "bash", "dash", "zsh", "fish", "timeout", "env"))
+SHELLS = frozenset(("sh", "bash", "dash", "zsh", "fish", "ksh", "mksh", "ash"))
+MESSENGERS = frozenset(("git", "git-gate", "timeout", "env"))
+WITH_VALUE = frozenset(("-o", "+o", "-O", "+O", "--rcfile", "--init-file"))
+MOST_SCRIPT = 40
 
 
 def session_of(desk: Desk, draft: Draft) -> SavedSession | None:
@@ -117,7 +122,16 @@ def agent_here(desk: Desk) -> str:
     if session is not None:
         return named_by(desk, session.id)
     program, pid = asking_program(desk)
-    return f"agent-{program}-{pid}"
+    return f"agent-{program}-{pid}{elsewhere(desk, pid)}"
+
+
+def elsewhere(desk: Desk, pid: int) -> str:
+    """Which working tree it is, where the program itself is in none of it: it may drive an agent in each of several."""
+    try:
+        place = (ancestry.PROC / str(pid) / "cwd").readlink()
+    except OSError:
+        return ""
+    return "" if place.is_relative_to(desk.repo.place) else f"-{plain(readable(desk.repo.place.name))}"
 
 
 def named_by(desk: Desk, session_id: str) -> str:
@@ -127,7 +141,8 @@ def named_by(desk: Desk, session_id: str) -> str:
 def asking_program(desk: Desk) -> tuple[str, int]:
     """The program that called us, and its process: the agent's, as its marks and the processes above us tell.
 
-    Where there is no agent, the first one that is no messenger: git and shells between it and us only pass things on.
+    Where there is no agent, the first one that is no messenger: git, and a shell that runs one line for somebody, only pass
+    things on. A shell that runs a script, or that somebody types into, asks for itself.
     """
     from ..agents import program_in
 
@@ -141,10 +156,33 @@ def asking_program(desk: Desk) -> tuple[str, int]:
     for process in above(first):
         if agent := process.agent:
             return agent, process.pid
-        if caller is None and plain(process.called) not in MESSENGERS:
-            caller = plain(process.called) or "process", process.pid
+        if caller is None and (name := asks_itself(process)):
+            caller = name, process.pid
     name, pid = caller or ("process", first)
     return (own.name if own else name), pid
+
+
+def asks_itself(process: Process) -> str:
+    """What a process goes by as an asker; empty for one that only passes on what another asks."""
+    called = plain(process.called)
+    if called in SHELLS:
+        return plain(script_of(process.words))[:MOST_SCRIPT] if process.words else ""
+    return "" if called in MESSENGERS else called or "process"
+
+
+def script_of(words: Sequence[str]) -> str:
+    """The script that a shell runs, or the shell where somebody types into it; empty where it runs one line for somebody."""
+    shell, *rest = words
+    skip = False
+    for word in rest:
+        if skip or word in WITH_VALUE:
+            skip = not skip
+        elif word.startswith(("-", "+")) and word != "-":
+            if "c" in word[1:] and not word.startswith("--"):
+                return ""
+        else:
+            return Path(word if word != "-" else shell).name
+    return Path(shell).name.lstrip("-")
 
 
 def plain(program: str) -> str:

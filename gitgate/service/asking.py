@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ..core import documents, times, trailers
 from ..core.digests import sha256
 from ..core.drafts import Draft
-from ..core.ids import gate_id, no_word
+from ..core.ids import gate_id, is_id, no_word
 from ..core.model import Asker, Gate, Opened, Session, Work
 from ..core.session import SavedSession
 from ..core.values import dataclass
@@ -73,7 +73,7 @@ def ask(
         draft = settled(desk, draft)
     check_enclosed(draft, attachments or {})
     for _ in range(TRIES):
-        existing = held_by_key(desk, draft.key)
+        existing = held_by_key(desk, draft.key, draft.key_for)
         if isinstance(existing, Gate):
             return Asked(existing, Published(existing, reason="it was already there"), new=False)
         asked = compose(desk, draft, wishes, attachments or {})
@@ -99,8 +99,7 @@ def check(desk: Desk, draft: Draft) -> None:
         raise Usage(
             "--to needs somebody's name, address or @login", hint="--to @ada, or leave it out for anybody"
         )
-    if draft.key is not None and not draft.key.strip():
-        raise Usage("--key needs a word", hint="--key auth, or leave it out")
+    check_key(draft)
     how = draft.on_timeout or desk.settings.text("onTimeout")
     has_deadline = timeout_of(desk, draft) is not None
     if draft.on_timeout and not has_deadline:
@@ -126,6 +125,13 @@ def check(desk: Desk, draft: Draft) -> None:
             "an approval is not given by default: nobody would have said yes",
             hint="a person may allow it on this machine: git config gitgate.approvalDefaults true",
         )
+
+
+def check_key(draft: Draft) -> None:
+    if draft.key is not None and not draft.key.strip():
+        raise Usage("--key needs a word", hint="--key auth, or leave it out")
+    if draft.key_for is not None and draft.key is None:
+        raise Usage("--key-for is about a key, and there is none", hint="--key K --key-for 7d")
 
 
 def timeout_of(desk: Desk, draft: Draft) -> int | None:
@@ -201,6 +207,7 @@ def opened_by(
         to=draft.to,
         quorum=draft.quorum,
         key=draft.key,
+        key_for=draft.key_for,
         follows=desk.settings.env.get(FOLLOWED) or None,
         attachments=attachments,
         config=configured(desk, draft),
@@ -246,20 +253,32 @@ def key_ref(key: str) -> str:
     return KEYS + sha256(key.encode()).hexdigest()[:20]
 
 
-def held_by_key(desk: Desk, key: str | None) -> Gate | str | None:
-    """The open gate with this key; or where the key's ref points when that gate is over; or None."""
+def held_by_key(desk: Desk, key: str | None, key_for: int | None = None) -> Gate | str | None:
+    """The gate that this key stands for; or where the key's ref points when that gate is over; or None.
+
+    Longer than its gate is open a key stands for it where whoever asked, or asks now, says for how long.
+    """
     if key is None:
         return None
     opened = desk.refs.get(key_ref(key))
     if opened is None:
         return None
     said = trailers.parse(desk.records.commit(opened).message) or {}
-    gate = said.get("Gate", "")
-    tip = desk.refs.get(OPEN + gate) if gate else None
-    if tip is None:
+    name = said.get("Gate", "")
+    tip = desk.refs.get(OPEN + name) if name else None
+    loaded = act(desk, desk.records.load(name, tip)) if tip else archived_gate(desk, name)
+    if loaded is None:
         return opened
-    loaded = act(desk, desk.records.load(gate, tip))
-    return opened if loaded.closed else loaded
+    if not loaded.closed:
+        return loaded
+    longest = max(key_for or 0, loaded.opened.key_for or 0)
+    return loaded if times.parse_time(loaded.opened.asked.at) + longest > desk.clock() else opened
+
+
+def archived_gate(desk: Desk, name: str) -> Gate | None:
+    from .archiving import load_archived
+
+    return load_archived(desk, name) if is_id(name) else None
 
 
 @contextlib.contextmanager

@@ -6,13 +6,18 @@ Only a gate with a saved session has somebody to be resumed, and so needs a leas
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import fcntl
+import os
+from collections.abc import Callable, Iterator
 
+from ..core import times
 from ..core.fold import told_commit
 from ..core.lease import Lease, end_of
 from ..core.model import Claim, Gate, Outcome
 from ..core.states import AWAITING
 from ..errors import Conflict, GateError, LostRace
+from ..store.permissions import private_folder
 from ..store.records import Signature
 from ..store.refs import LEASES, OPEN
 from ..store.remote import RefMove
@@ -36,7 +41,7 @@ from .desk import Desk
 from .holding import renew
 from .leases import load_lease, shared_at, sightings, watch
 from .policing import check_told
-from .publishing import stands_on
+from .publishing import remote_of, stands_on
 from .recording import NOBODY
 
 TERM = 300
@@ -82,6 +87,55 @@ class Attendance:
             except GateError as silent:
                 self.desk.progress(f"the waiter's lease stays until it lapses: {silent.message}")
             self.held = None
+
+
+@contextlib.contextmanager
+def blocking(desk: Desk, gate: str) -> Iterator[None]:
+    """Somebody blocks on the gate in this clone while this lasts: a lock of the system, which ends with them however they end."""
+    place = desk.repo.state_dir / "waiting" / gate
+    number = -1
+    with contextlib.suppress(OSError):
+        private_folder(place.parent)
+        number = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(number, fcntl.LOCK_SH)
+    try:
+        yield
+    finally:
+        if number >= 0:
+            with contextlib.suppress(OSError):
+                fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)  # The last one clears up.
+                place.unlink()
+            os.close(number)
+
+
+def is_blocked_on_here(desk: Desk, gate: str) -> bool:
+    try:
+        number = os.open(desk.repo.state_dir / "waiting" / gate, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(number)
+    return False
+
+
+def attended(desk: Desk, gate: Gate) -> bool | None:
+    """Whether somebody blocks on this gate; None where this clone cannot know: without a session no waiter elsewhere says so."""
+    if is_blocked_on_here(desk, gate.id):
+        return True
+    if gate.opened.session is None:
+        return False if remote_of(desk) is None else None
+    try:
+        found = load_lease(desk, gate.id, shared_at(desk, gate.id))
+        lease = found[1] if found is not None else None
+        if lease is None or lease.runner != WAITER or lease.over:
+            return False
+        return times.parse_time(lease.expires) > desk.clock()
+    except GateError:
+        return None
 
 
 def attend(desk: Desk, gate: Gate, monotonic: Callable[[], float]) -> Held | None:

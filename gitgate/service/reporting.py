@@ -35,7 +35,9 @@ def gate_status(desk: Desk, given: str) -> tuple[Json, str]:
     if gate.closing is not None and gate.closing.text:
         lines.append(f"reason: {one_line(gate.closing.text)}")
     if gate.opened.session is not None:
-        lines.append(f"session: {one_line(gate.opened.session.agent)}")
+        session = session_here(desk, gate)
+        name = " ".join(one_line(str(session[key])) for key in ("agent", "id") if session[key])
+        lines.append(f"session: {name}, {'saved' if session['saved'] else 'not saved'}")
     if gate.deadline and gate.state == "awaiting":
         lines.append(f"deadline: {gate.deadline} ({gate.opened.on_timeout})")
     if gate.outcome is not None:
@@ -58,12 +60,25 @@ def gate_status(desk: Desk, given: str) -> tuple[Json, str]:
         "stalled": bool(stuck),
         "agent": asked.agent,
         "asked_at": asked.at,
+        "session": session_here(desk, gate),
         "deadline": gate.deadline,
         "type": ",".join(dict.fromkeys(question.type for question in gate.opened.questions)),
         "talked": held(talked, transcript=False),
         "next": next_command(gate),
     }
     return fields, "\n".join(lines)
+
+
+def session_here(desk: Desk, gate: Gate) -> Json:
+    """The conversation that asked: of which program, its id where this machine knows it, and whether it is saved."""
+    from . import presence, sessions
+
+    here, said = presence.find(desk, gate.id), gate.opened.session
+    return {
+        "agent": said.agent if said is not None else None,
+        "id": (here.session if here is not None else "") or None,
+        "saved": gate.id in sessions.saved(desk, [gate]),
+    }
 
 
 def talked_lines(talked: Held) -> list[str]:

@@ -7,10 +7,12 @@ push, and can be encrypted to the people and machines that may read it.
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from ..core import codec, trailers
@@ -21,6 +23,7 @@ from ..core.session import SavedSession, SessionRef
 from ..errors import BrokenRecord, Failure, GateError, MissingExtra, UnknownGate
 from ..store.leftout import path_of, printable
 from ..store.objects import FOLDER, REGULAR
+from ..store.permissions import private_folder
 from ..store.records import Signature
 from ..store.refs import SESSIONS
 from ..store.remote import RefMove
@@ -81,6 +84,27 @@ def keep(desk: Desk, gate: str, saved: SavedSession) -> None:
     """From now on this is the gate's session."""
     ref = SESSIONS + gate
     desk.refs.update([RefMove(ref, write(desk, gate, saved), desk.refs.get(ref))])
+    dropped_mark(desk, gate).unlink(missing_ok=True)
+
+
+def saved(desk: Desk, gates: Iterable[Gate]) -> frozenset[str]:
+    """The gates whose session is saved now, as far as this clone knows: it may be saved after the question, or erased."""
+    here, kept = desk.refs.under(SESSIONS), desk.settings.text("session") != "off"
+    found = set()
+    for gate in gates:
+        named = gate.opened.session is not None and gate.opened.session.saved
+        if (kept or named) if SESSIONS + gate.id in here else (named and not is_gone(desk, gate.id)):
+            found.add(gate.id)
+    return frozenset(found)
+
+
+def is_gone(desk: Desk, gate: str) -> bool:
+    """Whether a session that is not here is known to be nowhere: it was erased from here, or asked here and not kept."""
+    return dropped_mark(desk, gate).exists() or presence.find(desk, gate) is not None
+
+
+def dropped_mark(desk: Desk, gate: str) -> Path:
+    return desk.repo.state_dir / "dropped" / gate
 
 
 def bring(desk: Desk, gate: Gate) -> SavedSession:
@@ -268,4 +292,7 @@ def drop(desk: Desk, gate: str) -> Dropped:
                 )
     if here is not None:
         desk.refs.update([RefMove(ref, None, here)])
+    with contextlib.suppress(OSError):  # It is gone; that we know it is only told.
+        private_folder(dropped_mark(desk, gate).parent)
+        dropped_mark(desk, gate).touch()
     return Dropped(gate, here is not None, remote, there is not None)

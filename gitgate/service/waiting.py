@@ -10,7 +10,7 @@ from ..core.model import Gate
 from ..core.states import AWAITING
 from ..errors import Failure, GateError, RemoteUnreachable
 from ..store.refs import OPEN
-from .attending import Attendance, hear
+from .attending import Attendance, blocking, hear
 from .deadlines import act
 from .desk import Desk
 from .leases import boottime
@@ -34,12 +34,24 @@ class Patience:
 
 
 def wait(desk: Desk, gate: Gate, patience: Patience = Patience()) -> Gate:
-    """The gate once it is decided, or still waiting when the patience ran out. Delivers the answer to this waiter."""
+    """The gate once it is decided, or still waiting when the patience ran out. Delivers the answer to this waiter.
+
+    One that is interrupted says that it has left, so that nobody is told that somebody waits.
+    """
+    attendance = Attendance(desk, gate, patience.monotonic)
+    with blocking(desk, gate.id):
+        try:
+            return until_decided(desk, gate, patience, attendance)
+        except BaseException:
+            attendance.leave(gate)
+            raise
+
+
+def until_decided(desk: Desk, gate: Gate, patience: Patience, attendance: Attendance) -> Gate:
     start = patience.monotonic()
     pause, next_fetch, next_word = POLL, start, start + WORD_EVERY
     every = FETCH_EVERY
     remote = remote_of(desk)
-    attendance = Attendance(desk, gate, patience.monotonic)
     while True:
         gate = act(desk, gate)
         now = patience.monotonic()

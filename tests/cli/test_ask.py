@@ -258,6 +258,43 @@ def test_waiting_prints_only_the_answer(cli: Command, repo: Clone) -> None:
     assert cli.quick("show", gate, "--json").json["state"] == "resumed"
 
 
+def waiting_one(cli: Command, clone: Clone) -> str:
+    (gate,) = cli.quick("list", "--awaiting", "--json", cwd=clone.path, code=0).json["gates"]
+    return str(gate["id"])
+
+
+def test_nobody_is_said_to_wait_who_has_left(cli: Command, repo: Clone) -> None:
+    """Whether the time ran out or the waiter was killed, and with a session to be resumed or without one."""
+    for session in ((), ("--agent", "coder", "--session", "abcd-1")):
+        cli.quick("ask", "Deploy?", "--type", "approval", "--wait-for", "0s", *session, code=8)
+        gate = waiting_one(cli, repo)
+        told = cli.quick("respond", gate, "--approve", code=0).err
+        assert "waits for it any more" in told if not session else f"git gate resume {gate[:4]}" in told
+        assert "somebody waits" not in told
+
+
+def test_a_killed_waiter_does_not_wait(cli: Command, repo: Clone) -> None:
+    """The system itself lets go of its mark."""
+    waiting = cli.start("ask", "Deploy?", "--type", "approval", "--wait")
+    assert waiting.stderr is not None
+    line = next(line for line in waiting.stderr if line.startswith("waiting for an answer to "))
+    gate = line.removeprefix("waiting for an answer to ")[:10]
+    waiting.kill()
+    waiting.communicate(timeout=20)
+    assert "nobody waits for it any more" in cli.quick("respond", gate, "--approve", code=0).err
+
+
+def test_a_waiter_elsewhere_is_not_known(
+    cli: Command, repo: Clone, clone_of: Callable[..., Clone], bare: Clone
+) -> None:
+    """Where the gate is shared it may be somebody in another clone: nothing is said that nobody here can know."""
+    here = clone_of(bare, "here")
+    cli.quick("ask", "Go?", "--type", "approval", "--wait-for", "0s", cwd=here.path, code=8)
+    gate = waiting_one(cli, here)
+    told = cli.quick("respond", gate, "--approve", cwd=here.path, code=0).err
+    assert "whoever waits for it hears it" in told
+
+
 def test_a_bounded_wait(cli: Command, repo: Clone) -> None:
     """Runs out with 8; the gate still waits."""
     said = cli.quick("ask", "Deploy?", "--type", "approval", "--wait-for", "0", code=8)

@@ -90,3 +90,6 @@ def test_a_script_decides_it_by_a_signal(desk: Meeting, gate: str) -> None:
     assert "--status CONTINUE" in desk.cli("signal", gate, "--status", "DONE", code=2).err
     desk.cli("signal", gate, "--status", "CONTINUE", "--message", "approved", code=0)
     assert (desk.answer(gate)["verdict"], desk.answer(gate)["note"]) == ("approved", "approved")
+    letter = desk.cli("show", gate, code=0).out
+    assert "read from the person" in letter
+    assert "agent's own signal" not in letter

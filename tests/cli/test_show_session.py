@@ -247,7 +247,7 @@ def test_a_signal_decides_an_approval_by_session(
     answer = cli.quick("show", session, "--json", code=0).json["answer"]
     assert (answer["verdict"], answer["via"], answer["note"]) == (verdict, "signal", "fine")
     assert answer["session"]["status"] == status
-    assert answer["session"]["source"] == "command"
+    assert answer["session"]["source"] == "person"
 
 
 def test_a_typed_answer_is_read_by_the_outcome(cli: Command, ask: Ask, session: str) -> None:

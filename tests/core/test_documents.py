@@ -103,6 +103,7 @@ def questions_files(draw: st.DrawFn) -> Opened:
         to=tuple(draw(st.lists(WRITABLE, max_size=2))),
         quorum=draw(st.integers(1, 100)),
         key=draw(MAYBE),
+        key_for=draw(st.none() | st.integers(1, 10**10)),
         follows=draw(MAYBE),
         attachments=draw(st.sampled_from([(), ("a.png",), ("logs/a.txt", "b.txt")])),
         config=draw(OBJECTS),
@@ -147,6 +148,11 @@ OUTCOME = st.builds(
     WRITABLE,
     WRITABLE,
     st.lists(OIDS, max_size=2).map(tuple),
+    said=WRITABLE,
+    denied=st.lists(WRITABLE, max_size=2).map(tuple),
+    left=st.lists(WRITABLE, max_size=2).map(tuple),
+    place=WRITABLE,
+    meant=WRITABLE,
 )
 EVENTS = st.one_of(
     st.tuples(st.none(), questions_files()),

@@ -24,6 +24,7 @@ from gitgate.store.refs import OPEN, Refs
 from gitgate.store.remote import RefMove
 from racing import race
 from resuming import Clock, Seat
+from testbed.command import Command
 from testbed.repositories import Clone, run_git
 
 WAIT = Wishes(wait=True)
@@ -291,6 +292,42 @@ def test_a_key_is_free_again_when_its_gate_is_over(alone: Seat, clock: Clock, en
     assert second.new
     assert second.gate.id != first.id
     assert asked(alone, key="k").gate == second.gate
+
+
+@pytest.mark.parametrize("end", ["answered", "withdrawn", "expired", "archived"])
+def test_a_key_holds_for_as_long_as_it_is_to(alone: Seat, clock: Clock, cli: Command, end: str) -> None:
+    """However its gate ended, and wherever that is kept: nobody is asked twice within the time that was named."""
+    first = gate_of(alone, key="k", key_for=7 * 86_400, timeout=60)
+    if end == "withdrawn":
+        remarks.withdraw(alone.desk, first, "done")
+    elif end == "expired":
+        clock.pass_by(61)
+    else:
+        say(alone, first)
+    if end == "archived":
+        cli.quick("archive", cwd=alone.clone.path, code=0)
+        assert alone.desk.refs.get(OPEN + first.id) is None
+    clock.pass_by(6 * 86_400)
+    for again in (asked(alone, TEXT, key="k"), asked(alone, key="k", key_for=60)):
+        assert (again.gate.id, again.new) == (first.id, False)
+    clock.pass_by(2 * 86_400)
+    later = asked(alone, key="k", key_for=60)
+    assert later.new
+    assert later.gate.id != first.id
+
+
+def test_whoever_asks_again_may_say_for_how_long(alone: Seat, clock: Clock) -> None:
+    """A gate that was asked without such a word is found all the same, by the time that is named now."""
+    first = gate_of(alone, key="k")
+    say(alone, first)
+    clock.pass_by(3600)
+    assert asked(alone, key="k", key_for=7200).gate.id == first.id
+    assert asked(alone, key="k", key_for=1800).new
+
+
+def test_a_time_without_a_key_is_refused(alone: Seat) -> None:
+    with pytest.raises(Usage, match="--key-for is about a key"):
+        gate_of(alone, key_for=60)
 
 
 def test_a_key_is_no_name_of_a_ref(alone: Seat) -> None:

@@ -141,6 +141,40 @@ def test_it_is_erased_here_and_there(
     cli.quick("session", "drop", dropped, cwd=ann.clone.path, code=1)
 
 
+def saved_by(cli: Command, seat: Seat, gate: str) -> tuple[bool, bool, str]:
+    """As `show`, the list and `status` have it."""
+    shown = cli.quick("show", gate, "--json", cwd=seat.clone.path, code=0).json["session"]["saved"]
+    (listed,) = (
+        one["session"]["saved"]
+        for one in cli.quick("list", "--all", "--json", cwd=seat.clone.path, code=0).json["gates"]
+        if one["id"] == gate
+    )
+    lines = cli.quick("status", gate, cwd=seat.clone.path, code=0).out.splitlines()
+    return shown, listed, next(line for line in lines if line.startswith("session: "))
+
+
+def test_whether_it_is_saved_is_told_as_it_is_now(ann: Seat, cli: Command) -> None:
+    """Saved with the question, erased, saved again at the end of the turn: each time what is so then."""
+    gate = ann.ask()
+    assert saved_by(cli, ann, gate.id) == (True, True, "session: claude session-1, saved")
+    cli.quick("session", "drop", gate.id, cwd=ann.clone.path, code=0)
+    assert saved_by(cli, ann, gate.id) == (False, False, "session: claude session-1, not saved")
+    sessions.keep(ann.desk, gate.id, SAVED)
+    assert saved_by(cli, ann, gate.id)[:2] == (True, True)
+
+
+def test_one_that_was_erased_elsewhere_is_not_said_to_be_saved(dropped: str, bob: Seat, cli: Command) -> None:
+    """Whoever erases a session that somebody else asked with knows afterwards that it is gone."""
+    cli.quick("sync", cwd=bob.clone.path, code=0)
+    assert saved_by(cli, bob, dropped)[0] is False
+
+
+def test_off_is_not_said_to_be_saved(alone: Seat, cli: Command) -> None:
+    """Only its id is known."""
+    alone.clone.git("config", "gitgate.session", "off")
+    assert saved_by(cli, alone, alone.ask().id)[:2] == (False, False)
+
+
 def test_off_keeps_no_conversation(alone: Seat) -> None:
     """Only that there is one is known, and which: enough to go on on this machine."""
     alone.clone.git("config", "gitgate.session", "off")
