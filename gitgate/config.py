@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from .core.values import dataclass, field
-from .errors import GateError, Usage
+from .errors import GateError, UnsupportedSystem, Usage
 
 FILE = ".gitgate.yml"
 
@@ -305,6 +306,15 @@ def meant(name: str, known: Iterable[str]) -> str:
     from .core.field import near
 
     return near(name, list(known))
+
+
+def refuse_system() -> None:
+    """Windows itself is refused before anything is done: hooks, locks and processes are those of Linux and macOS."""
+    if sys.platform == "win32":
+        raise UnsupportedSystem(
+            "git gate runs on Linux and macOS, and on Windows through WSL",
+            hint="wsl --install, then install git gate in there, and work in a clone that lies there",
+        )
 
 
 def environment() -> dict[str, str]:

@@ -26,6 +26,10 @@ class Failure(GateError):
     """Something did not work: the machine, the network, the repository."""
 
 
+class UnsupportedSystem(Failure):
+    code = "unsupported_system"
+
+
 class NotARepository(Failure):
     code = "not_a_repository"
 

@@ -26,6 +26,7 @@ def open_desk(directory: Directory) -> Iterator[Desk]:
     """A desk for one call. In bulk: a Python process lives long, so libgit2 is worth its loading."""
     from ..service.desk import open_desk as opened
 
+    config.refuse_system()
     desk = opened(standing(directory), config.environment(), bulk=True)
     try:
         yield desk

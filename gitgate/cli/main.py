@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..config import refuse_system
 from ..errors import GateError, Usage
 from . import exits
 
@@ -192,6 +193,7 @@ def main(argv: Sequence[str] | None = None, begun: Ahead | None = None) -> int:
     args = list(sys.argv[1:] if argv is None else argv)
     unbreakable()
     try:
+        refuse_system()
         result = run(args, begun)
     except GateError as failed:
         return complain(

@@ -35,7 +35,7 @@ def start() -> NoReturn:
     from ..config import environment
     from .headstart import head_start
 
-    begun = head_start(sys.argv[1:], environment())
+    begun = None if sys.platform == "win32" else head_start(sys.argv[1:], environment())  # `main` refuses it
     from .main import main
 
     leave(main(begun=begun))

@@ -15,17 +15,19 @@ OTHER_NAMES = {
     "www.github.com": GITHUB,
 }  # the first for those who may use port 443 only
 API_ENDS = ("/api/v3", "/api/v1", "/api/v4")
+USUAL_PORTS = {"https": 443, "http": 80}  # another one is the web's, too; ssh's and git's are their own
 SSH = frozenset(("ssh", "git+ssh", "ssh+git"))
 HOST = re.compile(r"[a-z0-9_][a-z0-9_.-]*", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Address:
-    """A place that git goes to. `host` is empty for a folder, and has a port where browsers need it."""
+    """A place that git goes to. `host` is empty for a folder, and has a port where browsers need it; `plain`: without TLS there."""
 
     host: str = ""
     path: str = ""
     ssh: bool = False
+    plain: bool = False
 
 
 def read_address(text: str) -> Address:
@@ -37,15 +39,17 @@ def read_address(text: str) -> Address:
         except ValueError:
             return Address()
         ssh = parts.scheme in SSH
-        shown = f"{host}:{port}" if port and parts.scheme == "https" and port != 443 else host
+        shown = f"{host}:{port}" if port and port != USUAL_PORTS.get(parts.scheme, port) else host
         path = parts.path
+        # Without a port nobody says that there is no TLS as well.
+        plain = parts.scheme == "http" and shown != host
     else:
         place, colon, path = text.partition(":")
         host = place.rpartition("@")[2].lower()
         if not colon or "/" in place:
             return Address()  # a folder
-        shown, ssh = host, True
-    return Address(OTHER_NAMES.get(shown, shown), path.strip("/").removesuffix(".git"), ssh)
+        shown, ssh, plain = host, True, False
+    return Address(OTHER_NAMES.get(shown, shown), path.strip("/").removesuffix(".git"), ssh, plain)
 
 
 def is_github(host: str) -> bool:
@@ -83,4 +87,4 @@ def server_of(desk: Desk, found: Address) -> str:
         path = parts.path.rstrip("/")
         if parts.hostname and path.endswith(end):
             return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{path.removesuffix(end)}"
-    return f"https://{found.host}"
+    return f"{'http' if found.plain else 'https'}://{found.host}"

@@ -18,7 +18,8 @@ from ..errors import GateError
 from ..service import channel
 from ..version import VERSION
 
-PROTOCOL = "2025-06-18"
+# What is spoken here is the same in all of them, the latest first; batches of requests belong to one alone, and are taken.
+PROTOCOLS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 NO_METHOD, NO_REQUEST, NOT_JSON, NO_PARAMETERS = -32601, -32600, -32700, -32602
 WHEN = (
     "Say what the person decided in this conversation. Call it when they have decided, and only then; never decide for them. "
@@ -38,6 +39,14 @@ def reply(line: bytes, place: Path) -> str | None:
         message = json.loads(line.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return failed(None, NOT_JSON, "this line is not JSON")
+    if isinstance(message, list) and message:
+        replies = [said for one in message if (said := reply_to(one, place)) is not None]
+        return f"[{', '.join(replies)}]" if replies else None
+    return reply_to(message, place)
+
+
+def reply_to(message: object, place: Path) -> str | None:
+    """The same for one request."""
     if not isinstance(message, dict) or not isinstance(message.get("method"), str):
         # An answer to something that we never asked, or nothing that we know.
         return None if isinstance(message, dict) else failed(None, NO_REQUEST, "expected one request")
@@ -62,7 +71,7 @@ def reply(line: bytes, place: Path) -> str | None:
 def hello(parameters: Mapping[str, object]) -> dict[str, object]:
     version = parameters.get("protocolVersion")
     return {
-        "protocolVersion": version if isinstance(version, str) else PROTOCOL,
+        "protocolVersion": version if version in PROTOCOLS else PROTOCOLS[0],
         "capabilities": {"tools": {}},
         "serverInfo": {"name": SERVER, "version": VERSION},
         "instructions": WHEN,

@@ -12,7 +12,9 @@ from shlex import quote
 
 import pytest
 
+import gitgate
 from gitgate.cli import exits, process
+from gitgate.errors import UnsupportedSystem
 from testbed.command import COMMAND, Command
 from testbed.repositories import Clone
 from testbed.seal import write_global_config
@@ -297,3 +299,21 @@ class TestStreams:
             process.run()
         assert left.value.code == exits.INTERRUPTED
         assert "interrupted" in capsys.readouterr().err
+
+
+def test_windows_itself_is_refused_at_once(
+    repo: Clone, cli: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is typed, and from Python too; the hint says how it is to be had there."""
+    assert repo.path.is_dir()
+    with monkeypatch.context() as there:
+        there.setattr("sys.platform", "win32")
+        refused = [
+            cli.quick(*words, code=1) for words in (("list", "--json"), ("--help",), ("ask", "Which?"))
+        ]
+        with pytest.raises(UnsupportedSystem):
+            gitgate.list()
+    assert json.loads(refused[0].out)["error"]["code"] == "unsupported_system"
+    for said in refused[1:]:
+        assert "on Windows through WSL" in said.err
+        assert "wsl --install" in said.err

@@ -132,6 +132,39 @@ def test_the_server_speaks_the_protocol(tmp_path: Path) -> None:
         assert "error" in json.loads(reply(line, place) or "{}")
 
 
+@pytest.mark.parametrize(
+    ("asked", "answered"),
+    [
+        ("2025-11-25", "2025-11-25"),
+        ("2025-06-18", "2025-06-18"),
+        ("2025-03-26", "2025-03-26"),
+        ("2024-11-05", "2024-11-05"),
+        ("2099-01-01", "2025-11-25"),
+        ("1.0", "2025-11-25"),
+        (7, "2025-11-25"),
+    ],
+)
+def test_the_server_promises_no_version_that_it_does_not_speak(
+    tmp_path: Path, asked: object, answered: str
+) -> None:
+    """The client's, or the latest one of ours, which it may take or leave."""
+    place = channel.open_channel(tmp_path / "runs", APPROVAL)
+    hello = asks(place, "initialize", protocolVersion=asked)["result"]
+    assert isinstance(hello, dict)
+    assert hello["protocolVersion"] == answered
+
+
+def test_the_server_takes_several_requests_at_once(tmp_path: Path) -> None:
+    """As the version of March 2025 has it: an answer to each that wants one, and none to notifications alone."""
+    place = channel.open_channel(tmp_path / "runs", APPROVAL)
+    told = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    pings = [{"jsonrpc": "2.0", "id": number, "method": "ping"} for number in (1, 2)]
+    said = json.loads(reply(json.dumps([*pings, told, 7]).encode(), place) or "")
+    assert [one["id"] for one in said] == [1, 2, None]
+    assert "error" in said[2]
+    assert reply(json.dumps([told]).encode(), place) is None
+
+
 @pytest.mark.parametrize("arguments", [None, [], "approve", {"value": None}, {"rm": "-rf"}])
 def test_strange_arguments_are_no_outcome(tmp_path: Path, arguments: object) -> None:
     """Nothing is taken for a decision that is none."""

@@ -23,6 +23,7 @@ from .words import block, longest_run, size, span
 MOST = 65_000
 # How much of each part is shown, from all of it to hardly any, until the whole fits.
 LIMITS = (40_000, 20_000, 8_000, 3_000, 1_000, 300, 100, 40)
+MOST_VOTES = 20
 PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)  # of an account, as a part of an address
 MARK = re.compile(r"<!-- gitgate gate=([a-z0-9]{10}) seen=([0-9a-f]{40}|[0-9a-f]{64}) -->")
 HEADS = {
@@ -30,7 +31,7 @@ HEADS = {
     "answered": "✅ Answered",
     "resuming": "▶️ Answered; the agent goes on",
     "resumed": "✅ Answered, and acted on",
-    "failed": "⚠️ Answered, but the agent could not be started",
+    "failed": "⚠️ Answered, but the agent failed",
     "withdrawn": "↩️ Withdrawn by who asked",
     "stopped": "⏹️ Stopped",
     "expired": "⌛ Nobody answered in time",
@@ -101,6 +102,8 @@ def compose(view: View, most: int) -> str:
 
 def heading(gate: Gate) -> str:
     words = HEADS.get(gate.state, gate.state)
+    if gate.state == "failed" and gate.outcome is not None and not gate.outcome.log:
+        words = "⚠️ Answered, but the agent could not be started"  # nothing was written down of one that ran
     if gate.defaulted:
         words = "⌛ Nobody answered in time; the declared default applies"
     elif gate.answer is not None and gate.answer.answer.verdict == "rejected":
@@ -141,6 +144,7 @@ def outcome(view: View, most: int) -> list[str]:
     """What was answered, by whom, and what came of it."""
     gate = view.gate
     said = [answer_words(view, gate.answer.answer, most)] if gate.answer is not None else []
+    said += votes(view)
     if gate.closing is not None:
         by = (who_ended(gate.closing) or "").partition(" <")[0]
         said.append((f"By {span(by, 60)}:\n\n" if by else "") + block(gate.closing.text, min(most, 4000)))
@@ -155,6 +159,29 @@ def outcome(view: View, most: int) -> list[str]:
             said.append(block(gate.outcome.reason, 500))
         said += loose_ends(gate, gate.outcome, most)
     return said
+
+
+def votes(view: View) -> list[str]:
+    """Where several have to agree: who said what, each with where."""
+    gate = view.gate
+    if gate.opened.quorum < 2 and gate.opened.refusals < 2:
+        return []
+    shown_ones = gate.votes[:MOST_VOTES]
+    lines = [f"- {vote_words(view, vote.answer)}" for vote in shown_ones]
+    more = len(gate.votes) - len(shown_ones)
+    return ["\n".join([*lines, *([f"- and {more} more"] if more else [])])] if lines else []
+
+
+def vote_words(view: View, answer: Answer) -> str:
+    words = "; ".join(shown(answer.values.get(question.key)) for question in view.gate.opened.questions)
+    who = span(answer.by.partition(" <")[0], 60)
+    return f"{who} said {span(words, 120)}{where_said(view, answer)}, at {one_line(answer.at, 30)}"
+
+
+def where_said(view: View, answer: Answer) -> str:
+    """A link to the reply, if it leads into this repository; else through what it was said."""
+    place = answer.evidence.get("url")
+    return f" ([the reply]({place}))" if is_ours(view.site, place) else f" by {span(answer.via, 20)}"
 
 
 def loose_ends(gate: Gate, came: Outcome, most: int) -> list[str]:
@@ -186,8 +213,7 @@ def answer_words(view: View, answer: Answer, most: int) -> str:
     after = "".join(f"\n\n{part}" for part in talked(answer.session, most))
     if not answer.by:
         return f"Nobody said this; it is what the question declared:\n\n{text}"
-    place = answer.evidence.get("url")
-    link = f" ([the reply]({place}))" if is_ours(view.site, place) else f" by {span(answer.via, 20)}"
+    link = where_said(view, answer)
     return (
         f"{span(answer.by.partition(' <')[0], 60)} said{link}, at {one_line(answer.at, 30)}:\n\n{text}{after}"
     )

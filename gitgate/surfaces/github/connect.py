@@ -144,7 +144,7 @@ def git_password(desk: Desk, place: Place) -> str:
     """What git's credential helper knows; it is never asked for on a terminal."""
     if not any(key.startswith("credential.") for key in desk.settings.git):
         return ""
-    asked = f"protocol=https\nhost={place.host}\npath={place.repository}\n\n".encode()
+    asked = f"protocol={urlsplit(place.site).scheme}\nhost={place.host}\npath={place.repository}\n\n".encode()
     env = {**desk.repo.git.env, "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "GCM_INTERACTIVE": "never"}
     said = desk.repo.git.run("credential", "fill", input=asked, env=env, check=False, timeout=10)
     lines = said.out.decode("utf-8", "replace").splitlines() if said.code == 0 else []

@@ -51,9 +51,9 @@ class Pulls:
         return self.boards[thread]
 
     def of_commit(self, commit: str) -> list[PullRequest]:
-        """Those whose head it is; else those that bring it."""
+        """Those whose head it is; else those that bring it. Not a fork's, which may bring any commit that its owner saw."""
         if commit not in self.commits:
-            found = self.forge.find_pull_requests_with(commit)
+            found = [one for one in self.forge.find_pull_requests_with(commit) if not one.foreign]
             self.commits[commit] = [one for one in found if one.head == commit] or found
         return self.commits[commit]
 

@@ -328,3 +328,39 @@ def test_a_conversation_that_ran_out_is_told() -> None:
     assert "Stopped" in body
     assert "timeout, conversation of 31m" in body
     assert "whispers" not in body
+
+
+def vote(by: str, *, approved: bool, **evidence: object) -> Counted:
+    said = Answer(
+        ONE, {"ok": approved}, "approved", "2026-01-02T00:00:00Z", "e" * 40, by, "github", evidence=evidence
+    )
+    return Counted("f" * 40, said, "f" * 40)
+
+
+@pytest.mark.parametrize("state", ["awaiting", "answered"])
+def test_where_several_decide_each_vote_is_named_and_linked(state: str) -> None:
+    """While it waits and afterwards, to the reply that it was; a link that leads elsewhere is none."""
+    reply = f"{SITE}/pull/7#issuecomment-1"
+    votes = (
+        vote("ada <1+ada@users.noreply.github.com>", approved=True, url=reply),
+        vote("@everyone <x@y>", approved=False, url="https://evil.example/x"),
+    )
+    asked = gate_of(questions=(Question("ok", "Deploy?", "approval"),), quorum=2)
+    body = render(View(replace(asked, state=state, votes=votes), site=SITE))
+    assert f"- `ada` said `approved` ([the reply]({reply})), at 2026-01-02T00:00:00Z" in body
+    assert "- `@everyone` said `rejected` by `github`" in body
+    assert "evil" not in body
+    assert "@everyone" not in outside(body)
+    alone = replace(gate_of(questions=(Question("ok", "Deploy?", "approval"),)), votes=votes)
+    assert "- `ada`" not in render(View(alone, site=SITE))
+
+
+@pytest.mark.parametrize(
+    ("log", "words"), [("", "the agent could not be started"), ("/x/7k2f.log", "the agent failed")]
+)
+def test_an_agent_that_ran_and_failed_was_started(log: str, words: str) -> None:
+    """Nothing was written down of one that was not."""
+    ended = Outcome("2026-01-02T00:00:00Z", "c" * 40, "failed", "runner", "exit code 3", log)
+    body = render(View(replace(gate_of(), state="failed", outcome=ended)))
+    assert f"### ⚠️ Answered, but {words}:" in body
+    assert "exit code 3" in body

@@ -244,11 +244,12 @@ def test_a_reply_that_is_not_counted_yet_hands_nothing_on(team: Team, agent: Age
     """One of two answers that are needed; talk; a stranger: no further job."""
     output = tmp_path / "output"
     env = {"GITHUB_OUTPUT": str(output)}
-    team.ask("Deploy?", "--type", "approval", "--quorum", "2")
+    gate = team.ask("Deploy?", "--type", "approval", "--quorum", "2")
     for login, body in (("ada", "/approve"), ("eve", "/approve"), ("ada", "only talk")):
         place = str(team.event_file(team.forge.event(team.forge.write(THREAD, login, body))))
         team.cli.quick("github", "accept", place, cwd=team.job().path, env=env, code=0)
     assert set(re.findall(r"^resume=(.*)$", output.read_text(), re.MULTILINE)) == {"[]"}
+    assert re.search(r"^- `ada` said `approved` \(\[the reply\]\(http", team.shown(gate), re.MULTILINE)
     place = str(team.event_file(team.forge.event(team.forge.write(THREAD, "grace", "/approve"))))
     team.cli.quick("github", "accept", place, cwd=team.job().path, env=env, code=0)
     assert len(json.loads(re.findall(r"^resume=(.*)$", output.read_text(), re.MULTILINE)[-1])) == 1

@@ -63,6 +63,19 @@ def test_of_several_with_a_commit_none_is_guessed(team: Team) -> None:
     assert shown_on(team, gate) == [THREAD]
 
 
+def test_a_fork_that_brings_the_commit_shows_nothing(team: Team) -> None:
+    """Whoever forks has every commit that they saw: a question does not go where they write."""
+    team.agents.git("checkout", "-q", "-b", "of-its-own")
+    team.forge.open_pull(8, "patch-1", head_of(team), home="stranger/project")
+    team.forge.commits[head_of(team)] = [8]
+    gate = team.ask("Which?", show=False)
+    sweep(team)
+    assert shown_on(team, gate) == []
+    team.forge.commits[head_of(team)] = [8, THREAD]
+    sweep(team)
+    assert shown_on(team, gate) == [THREAD]
+
+
 @pytest.mark.parametrize("merged", [False, True])
 def test_a_pull_request_that_was_closed_goes_on_being_the_place(
     team: Team, agent: Agent, merged: bool
