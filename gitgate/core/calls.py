@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import Usage
 from .answers import shown
 from .model import Gate, Option, Question, Value
 from .rules import WRITERS, Rule
+from .rules import said as texts_of
 from .text import one_line
 
 ASK_TOOL = "AskUserQuestion"
@@ -40,10 +42,12 @@ def digest_of_call(tool: str, given: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def config_of(call: Call, rule: Rule | None = None) -> dict[str, object]:
+def config_of(call: Call, rule: Rule | None = None, placed: Placed | None = None) -> dict[str, object]:
     """What a gate keeps of its call."""
-    said = {"tool": call.tool[:200], "id": call.id[:200], "digest": call.digest}
-    return {"deferred": {**said, **({"rule": rule.text} if rule else {})}}
+    said: dict[str, object] = {"tool": call.tool[:200], "id": call.id[:200], "digest": call.digest}
+    said |= {"rule": rule.text} if rule else {}
+    said |= {"placed": placed.plain()} if placed else {}
+    return {"deferred": said}
 
 
 def call_of(gate: Gate) -> Call | None:
@@ -53,6 +57,122 @@ def call_of(gate: Gate) -> Call | None:
         return None
     words = [said.get(name) for name in ("tool", "id", "digest")]
     return Call(*map(str, words)) if all(isinstance(word, str) for word in words) else None
+
+
+# Where a call is made
+
+# The fields of these tools that name a file. Of other tools nobody can say what a text in their arguments means.
+FILES = {
+    **dict.fromkeys(("Write", "Edit", "MultiEdit", "Read"), "file_path"),
+    **dict.fromkeys(("Glob", "Grep", "LS"), "path"),
+    "NotebookEdit": "notebook_path",
+}
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Where a call was to be made: the folder of its repository; the agent's and that of each file that it names, below it
+    (a file elsewhere is left out); whether it names that folder in a text; and its digest with the files as they stand here.
+    """
+
+    root: str
+    cwd: str
+    files: Mapping[str, str]
+    named: bool
+    digest: str
+
+    def plain(self) -> dict[str, object]:
+        return {**vars(self), "files": dict(self.files)}
+
+
+def placed_of(gate: Gate) -> Placed | None:
+    """Where the call of a gate was to be made; None where it does not say so, or not in so many words."""
+    deferred = gate.opened.config.get("deferred")
+    said = deferred.get("placed") if isinstance(deferred, Mapping) else None
+    if not isinstance(said, Mapping) or not isinstance(files := said.get("files"), Mapping):
+        return None
+    words = [said.get(name) for name in ("root", "cwd", "digest")]
+    if not all(isinstance(word, str) for word in (*words, *files.values())) or not all(
+        map(inside, files.values())
+    ):
+        return None
+    root, cwd, digest = map(str, words)
+    return Placed(
+        root, cwd, {str(k): str(v) for k, v in files.items()}, said.get("named") is not False, digest
+    )
+
+
+def place_call(
+    tool: str,
+    given: Mapping[str, object],
+    root: str,
+    cwd: str,
+    real: Mapping[str, str],
+    spelt: Iterable[str],
+    home: str,
+) -> Placed:
+    """Where a call is to be made. `root`, `cwd` and `real` (by file) have links followed; `spelt`: the root's other names."""
+    name = FILES.get(tool)
+    found = real.get(str(given.get(name))) if name else None
+    at = below(found, root) if found is not None else None
+    files = {name: at} if name and at is not None else {}
+    here = below(cwd, root)
+    texts = [] if name else list(texts_of(given))
+    named = any(names_folder(text, {root, *spelt}, here or ".", home) for text in texts)
+    return Placed(root, cwd if here is None else here, files, named, digest_of_call(tool, {**given, **files}))
+
+
+def below(path: str, root: str) -> str | None:
+    """A path from a folder, or None where it is not in it; `/repo2` is not in `/repo`."""
+    path = posixpath.normpath(path)
+    if path == root:
+        return "."
+    return path.removeprefix(f"{root.rstrip('/')}/") if path.startswith(f"{root.rstrip('/')}/") else None
+
+
+def inside(path: str) -> bool:
+    """Whether a path stays below the folder that it starts from, and out of git's own."""
+    plain = posixpath.normpath(path)
+    return not plain.startswith(("/", "../")) and plain != ".." and plain.split("/")[0].lower() != ".git"
+
+
+def names_folder(text: str, names: Iterable[str], cwd: str = ".", home: str = "") -> bool:
+    """Whether a text names a folder by one of its names, through the home, or climbs out of it with `..`.
+
+    A shell has more ways than that: it is a guard against accidents, and the person has read the call.
+    """
+    if home:
+        text = text.replace("${HOME}", home).replace("$HOME", home)
+        text = re.sub(r"(?<![\w./~-])~(?![\w-])", lambda _: home, text)
+    text = re.sub(r"(?:^|(?<=\s))-\w(?=/)", "", text)  # an option that its value stands next to
+    for name in filter(None, names):
+        if re.search(rf"(?<![\w.~-]){re.escape(name.rstrip('/') or '/')}(?![\w-]|\.\w)", text):
+            return True
+    for word in re.findall(r"[^\s\"'=:;|&()<>`]*\.\.[^\s\"'=:;|&()<>`]*", text):
+        whole = posixpath.normpath(word)
+        if word.startswith("/"):
+            if any(below(whole, name) is not None for name in names):
+                return True
+        elif posixpath.normpath(posixpath.join(cwd, word)).split("/")[0] == "..":
+            return True
+    return False
+
+
+def moved(given: Mapping[str, object], placed: Placed, root: str) -> dict[str, object]:
+    """The same call for the files below another folder."""
+    return {
+        **given,
+        **{name: posixpath.normpath(posixpath.join(root, at)) for name, at in placed.files.items()},
+    }
+
+
+def is_same(call: Call, placed: Placed | None, tool: str, given: Mapping[str, object], root: str) -> bool:
+    """Whether this is the call that was approved: as it was made, or for the files below this folder."""
+    if call.digest == digest_of_call(tool, given):
+        return True
+    if placed is None or any(given.get(name) != path for name, path in moved({}, placed, root).items()):
+        return False
+    return placed.digest == digest_of_call(tool, {**given, **placed.files})
 
 
 # Questions

@@ -16,7 +16,7 @@ from ..core.text import counted
 from ..errors import GateError, RemoteUnreachable
 from ..service import agency, bylaws, claiming, holding, lineage, sessions
 from ..service.bylaws import InForce
-from ..service.calling import context_of
+from ..service.calling import context_of, told_of_call
 from ..service.claiming import Claimant, ClaimLost, Held
 from ..service.desk import Desk
 from ..service.needing import note_writings
@@ -277,15 +277,17 @@ def conclude(
     tell_ending(errand, ended)
     failed = outcome.result is Result.FAILED
     again = outcome.result in (Result.ASKED, Result.DEFERRED)
-    later = lineage.followers(desk, gate) if again or failed else []
+    later = lineage.followers(desk, gate, since=claimed_at(heart.held))
     if failed and not later:
         reason, retry, denied = outcome.reason or "it failed", outcome.retry, outcome.denied
         return patiently(
             errand, heart, lambda held: give_back(errand, desk, held, reason, log, retry=retry, denied=denied)
         )
-    # One that failed when it had asked is not tried again: its own question is what it goes on with.
-    again, remark = again or failed, ASKED_AGAIN if again or failed else ""
+    # However it ended, one that has asked is not tried again: its own question is what it goes on with.
+    again = again or bool(later)
+    remark = ASKED_AGAIN if again else ""
     remark += f", and then: {outcome.reason}" if failed and outcome.reason else ""
+    remark = "; ".join(part for part in (told_of_call(desk, gate.id), remark) if part)
     made = delivery.gather(desk, heart.held, found, later)
     told = told_at_the_end(desk, found, outcome, again=again)
     try:
@@ -300,6 +302,12 @@ def conclude(
         delivery.share_session(desk, SessionRef(gate.opened.session.agent, outcome.session))
     remains = delivery.clean_up(desk, found, done, asked_again=again)
     return recorded(errand, heart.held, done, log, again=again, remains=remains)
+
+
+def claimed_at(held: Held) -> str:
+    """When the claim was made, by the clock of this machine, as by which its agent asks."""
+    event = held.gate.claim.event if held.gate.claim else None
+    return event.at if isinstance(event, Claim) else ""
 
 
 def recorded(

@@ -110,6 +110,22 @@ def let_through(desk: Desk, gate: Gate) -> bool:
     return True
 
 
+def note_made(desk: Desk, gate: Gate, words: str) -> None:
+    """What became of an approved call, for whoever records what came of the answer."""
+    folder = desk.repo.state_dir / "let-through"
+    private_folder(folder)
+    with contextlib.suppress(OSError):
+        (folder / f"{gate.id}.told").write_text(words, encoding="utf-8")
+
+
+def told_of_call(desk: Desk, gate: str) -> str:
+    """What was noted of it; nothing where the call was made as it was approved."""
+    try:
+        return (desk.repo.state_dir / "let-through" / f"{gate}.told").read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return ""
+
+
 @contextlib.contextmanager
 def turn(
     desk: Desk,
@@ -120,7 +136,7 @@ def turn(
     """One asker of a conversation at a time."""
     folder = desk.repo.state_dir / "turns"
     private_folder(folder)
-    place = folder / sha256(session.encode("utf-8", "replace")).hexdigest()[:20]
+    place = folder / name_of(session)
     until = monotonic() + TURN_WITHIN
     while not taken(place):
         if monotonic() > until:
@@ -133,6 +149,28 @@ def turn(
     finally:
         with contextlib.suppress(OSError):
             place.unlink()
+
+
+def end_run(desk: Desk, session: str) -> None:
+    """Note that a second question of this conversation was denied, so that it makes no more calls while the first one waits."""
+    folder = desk.repo.state_dir / "turns"
+    private_folder(folder)
+    (folder / f"{name_of(session)}.over").touch()
+
+
+def is_over(desk: Desk, session: str) -> Gate | None:
+    """The question that still waits, where a run went past it and was to end."""
+    place = desk.repo.state_dir / "turns" / f"{name_of(session)}.over"
+    if not session or not place.exists():
+        return None
+    found = waiting(desk, session)
+    if not found:
+        place.unlink(missing_ok=True)
+    return found[0] if found else None
+
+
+def name_of(session: str) -> str:
+    return sha256(session.encode("utf-8", "replace")).hexdigest()[:20]
 
 
 def taken(place: Path) -> bool:

@@ -112,16 +112,18 @@ def on_its_branch(desk: Desk, work: Work) -> Work:
     return replace(work, branch=gate.opened.work.branch or work.branch)
 
 
-def followers(desk: Desk, gate: Gate) -> list[Gate]:
+def followers(desk: Desk, gate: Gate, since: str = "") -> list[Gate]:
     """The gates that the agent of this one opened since it was resumed, and that go on in its stead.
 
     Not one that it took back itself, nor another program's, which it may have started, nor one whose waiter heard the answer:
-    that run went on.
+    that run went on. Asked `since` a time, where one clock is known to have told both.
     """
     from .listing import summaries
 
-    found = []
+    found: list[Gate] = []
     for one in summaries(desk):
+        if one.at and one.at < since:
+            continue
         with suppress(GateError):
             later = desk.records.load(one.id, one.tip)
             if later.opened.follows == gate.id and goes_on(later, gate):

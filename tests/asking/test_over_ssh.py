@@ -66,6 +66,25 @@ class Setting:
         text = self.server.git("show", f"{name}:files/transcript.jsonl")
         return waits_at_call(text.encode()) is deferred
 
+    def rule(self, text: str) -> None:
+        """What the project says of calls, on the branch that counts."""
+        self.bob.commit("rules", **{".gitgate.yml": text})
+        self.bob.git("push", "-q", "origin", "main")
+        self.office.clone.git("fetch", "-q", "origin")
+
+    def waiting(self, after: str = "") -> dict[str, Any]:
+        """The question that waits, by what the server has; with `after`, the one that follows that gate."""
+        found: list[dict[str, Any]] = []
+
+        def there() -> bool:
+            self.office.gate("sync", clone=self.bob)
+            listed = self.office.gate("list", "--awaiting", "--json", clone=self.bob).json["gates"]
+            found[:] = [gate for gate in listed if not after or gate["follows"] == after]
+            return bool(found)
+
+        until(there, 40)
+        return found[0]
+
     def answer(self, gate: str, *said: str) -> None:
         self.office.gate("sync", clone=self.bob)
         told = self.office.gate("respond", gate, *said, clone=self.bob)
@@ -200,3 +219,98 @@ def started_once(there: Setting, gate: str) -> None:
     assert list((there.home / ".claude/projects").rglob("*.jsonl"))
     history = [event["event"] for event in there.state(gate)["history"]]
     assert (history.count("claimed"), history.count("resumed")) == (1, 1)
+
+
+CHAIN = 5
+
+
+def asks(number: int) -> Reply:
+    options = [{"label": label, "description": f"about {label}"} for label in ("Left", "Right")]
+    asked = {"question": f"Which way, {number}?", "header": "Way", "multiSelect": False, "options": options}
+    return Reply(f"I wonder, {number}.", [("AskUserQuestion", {"questions": [asked]})])
+
+
+def commits(number: int) -> Reply:
+    command = f"echo {number} > part-{number} && git add -A && git commit -q -m 'part {number}'"
+    return Reply("", [("Bash", {"command": command})])
+
+
+@pytest.mark.parametrize("between", [True, False], ids=["commits", "no commits"])
+def test_claude_asks_again_and_again_on_the_server(setting: MakeSetting, between: bool) -> None:
+    """A chain of questions, all but the first asked there: it ends on the agent's branch, each commit once."""
+    rounds = [
+        reply
+        for number in range(1, CHAIN)
+        for reply in ([commits(number)] if between else []) + [asks(number + 1)]
+    ]
+    there = setting(asks(1), *rounds, commits(CHAIN), Reply("All done.", repeat=True))
+    there.office.clone.write("draft.py", "half = 1\n")
+    there.run("GO")
+    gates = [str(there.office.only()["id"])]
+    for number in range(1, CHAIN + 1):
+        there.answer(gates[-1], "Left")
+        if number < CHAIN:
+            later = there.waiting(after=gates[-1])
+            assert later["work"]["branch"] == "feature"
+            gates.append(str(later["id"]))
+    until(lambda: there.state(gates[-1])["state"] in ("resumed", "failed"), 40)
+    came = [there.state(gate)["resume"] for gate in gates]
+    assert [each["outcome"] for each in came] == ["resumed"] * CHAIN
+    assert came[-1]["branch"] == "feature"
+
+    there.bob.git("fetch", "-q", "origin")
+    parts = [f"part {number}" for number in range(1 if between else CHAIN, CHAIN + 1)]
+    made = there.bob.git("log", "--reverse", "--format=%s", "main..origin/feature").splitlines()
+    assert made == parts
+    tied = there.bob.git(
+        "log", "--reverse", "--format=%(trailers:key=Gate,valueonly)", "main..origin/feature"
+    ).split()
+    assert tied == (gates if between else gates[-1:])
+    assert there.bob.git("show", "origin/feature:draft.py") == "half = 1"
+    assert set(there.server.refs("refs/heads")) == {"refs/heads/feature", "refs/heads/main"}
+    assert len(there.starts) == CHAIN
+    assert len({directory for _, directory, *_ in there.starts}) == 1, "it goes on where it was"
+
+
+WRITE = "approvals:\n  - Write(migrations/**)\n  - Bash(touch*)\n"
+
+
+def test_an_approved_file_is_written_on_the_server(setting: MakeSetting, repo: Clone) -> None:
+    """Approved for a file of the asker's, it is written below the place where the agent goes on, and nowhere else."""
+    name = "migrations/1.sql"
+    asked = repo.path / name
+    there = setting(
+        Reply("", [("Write", {"file_path": str(asked), "content": "create;\n"})]),
+        Reply("", [("Bash", {"command": "git add -A && git commit -q -m 'Create'"})]),
+        Reply("All done.", repeat=True),
+    )
+    there.rule(WRITE)
+    ended = there.run("GO")
+    assert ended["stop_reason"] == "tool_deferred"
+    gate = there.waiting()
+    assert f"the call is made for {name} there" in gate["context"]
+    there.answer(gate["id"], "--approve")
+    until(lambda: there.state(gate["id"])["state"] in ("resumed", "failed"), 40)
+    came = there.state(gate["id"])["resume"]
+    assert (came["outcome"], came["branch"]) == ("resumed", "feature")
+    assert f"{asked} → {there.server.path}/" in came["reason"]
+    there.bob.git("fetch", "-q", "origin")
+    assert there.bob.git("show", f"origin/feature:{name}") == "create;"
+    assert not asked.exists()
+    assert "made in the place where you are now" in there.office.shown
+
+
+def test_a_command_that_names_the_askers_place_is_not_run_on_the_server(
+    setting: MakeSetting, repo: Clone
+) -> None:
+    """It is approved, and would reach for a directory that is not the agent's: it is told so, and so is the person."""
+    asked = repo.path / "touched"
+    there = setting(Reply("", [("Bash", {"command": f"touch {asked}"})]), Reply("All done.", repeat=True))
+    there.rule(WRITE)
+    there.run("GO")
+    gate = there.waiting()
+    there.answer(gate["id"], "--approve")
+    until(lambda: there.state(gate["id"])["state"] in ("resumed", "failed"), 40)
+    assert f"it names {repo.path}" in there.state(gate["id"])["resume"]["reason"]
+    assert not asked.exists()
+    assert "it will be asked again" in there.office.shown

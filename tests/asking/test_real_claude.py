@@ -127,6 +127,26 @@ def test_two_calls_in_one_turn_lose_none(office: MakeOffice) -> None:
     assert here.waiting()["follows"] == first["id"]
 
 
+@pytest.mark.parametrize("first", ["question", "shell"])
+def test_a_second_question_ends_a_run_that_went_past_the_first(office: MakeOffice, first: str) -> None:
+    """Started by hand while its question waits: the next question is denied, and no further call is made."""
+    shell = Reply("", [("Bash", {"command": "git-gate ask 'Which database?'"})], when="GO")
+    here = office(
+        ASK if first == "question" else shell,
+        Reply("", [("AskUserQuestion", {"questions": [asked("Which port?", "80", "8080")]})], when="never"),
+        Reply("", [("Bash", {"command": "touch past"})]),
+        OVER,
+    )
+    session = here.run("GO", "--allowedTools", "Bash")["session_id"]
+    gate = here.only()["id"]
+    here.run("never mind, go on", "--resume", session, "--allowedTools", "Bash")
+    assert not (here.clone.path / "past").exists()
+    assert here.only()["state"] == "awaiting"
+    here.respond(gate, "SQLite")
+    here.resume(gate)
+    assert here.only()["state"] == "resumed"
+
+
 TERRAFORM = Reply("Applying.", [("Bash", {"command": "cd . && touch applied # terraform apply"})], when="GO")
 RULES = "approvals:\n  - call: Bash(touch applied*)\n    why: it changes production\n"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -135,3 +136,62 @@ def test_any_call_is_asked_or_refused(value: dict[str, object]) -> None:
     assert tuple(parse_questions(codec.parse(written, "x").need("questions"))) == questions
     updated = calls.updated_input(value, questions, {question.key: "yes" for question in questions})
     json.dumps(updated)
+
+
+@pytest.mark.parametrize(
+    ("path", "root", "found"),
+    [
+        ("/repo/a", "/repo", "a"), ("/repo", "/repo", "."), ("/repo/b/../a", "/repo", "a"), ("/repo//a", "/repo", "a"),
+        ("/repo2/a", "/repo", None), ("/repo/../repo2/a", "/repo", None), ("/a", "/repo", None), ("/a/b", "/", "a/b"),
+        ("a", "/repo", None), ("/repo.git/a", "/repo", None),
+    ],
+)  # fmt: skip
+def test_what_lies_below_a_folder(path: str, root: str, found: str | None) -> None:
+    """By whole names, once every detour is taken out."""
+    assert calls.below(path, root) == found
+
+
+NAMING = [
+    "rm -rf /srv/ada/repo", "cat '/srv/ada/repo/x'", "cd /srv/ada/repo; ls", "X=/srv/ada/repo make", "cd ~/repo", "ls $HOME/repo/x",
+    "ls ${HOME}/repo", 'ls "~/repo"', "cat ../x", "cat a/../../x", "ls ..", "cat /srv/ada/repo2/../repo/x", "file:///srv/ada/repo/x",
+    "cat /srv/ada/repo.", "-I/srv/ada/repo",
+]  # fmt: skip
+NOT_NAMING = [
+    "ls", "cat a..b", "cat /srv/ada/repo2/x", "cat /srv/ada/repo-old", "cat /srv/ada/repo.git/x", "cat /other/srv/ada/repo", "cat a/../x",
+    "cat ~/other", "echo ...", "cd sub && cat ./x", "cat ./srv/ada/repo",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", NAMING)
+def test_a_text_that_names_a_folder(text: str) -> None:
+    """By its name, through the home, or by climbing out of it."""
+    assert calls.names_folder(text, ["/srv/ada/repo"], ".", "/srv/ada")
+
+
+@pytest.mark.parametrize("text", NOT_NAMING)
+def test_a_text_that_only_looks_alike(text: str) -> None:
+    """Names are whole, and what stays inside is about wherever the agent is."""
+    assert not calls.names_folder(text, ["/srv/ada/repo"], ".", "/srv/ada")
+
+
+def test_a_text_is_read_from_where_the_agent_is() -> None:
+    """One level up from a folder of the repository is still in it."""
+    assert not calls.names_folder("cat ../x", ["/srv/ada/repo"], "sub")
+    assert calls.names_folder("cat ../../x", ["/srv/ada/repo"], "sub")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"files": {"file_path": "../x"}}, {"files": {"file_path": "/etc/x"}}, {"files": {"file_path": ".git/hooks/x"}}, {"files": "x"},
+        {"files": {"file_path": 1}}, {"root": 1}, {"cwd": None}, {"files": {"file_path": "a/../../x"}}, {"files": {"file_path": ".GIT/config"}},
+    ],
+)  # fmt: skip
+def test_a_place_that_a_record_makes_up_is_none(said: dict[str, object]) -> None:
+    """Nothing leads out of the new place, or into git's own folder, whoever wrote it."""
+    plain = {"root": "/r", "cwd": ".", "files": {}, "named": False, "digest": "0"}
+    gate = Mock()
+    gate.opened.config = {"deferred": {"placed": {**plain, **said}}}
+    assert calls.placed_of(gate) is None
+    gate.opened.config = {"deferred": {"placed": plain}}
+    assert calls.placed_of(gate) == calls.Placed("/r", ".", {}, False, "0")

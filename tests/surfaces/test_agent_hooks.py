@@ -77,6 +77,44 @@ def test_calls_made_together_take_turns(agent: Agent) -> None:
     )
 
 
+@pytest.mark.parametrize("how", ["question", "shell", "approval"])
+def test_a_second_question_ends_a_run_that_went_past_the_first(agent: Agent, cli: Command, how: str) -> None:
+    """It is denied, the run is told to end, and makes no further call, until the first one was answered."""
+    put_rules(agent.clone, RULES)
+    agent.ask()
+    (first,) = agent.gates()
+    tool, given = {
+        "question": ("AskUserQuestion", {"questions": [question("Which port?", "1", "2")]}),
+        "shell": ("Bash", {"command": "git gate ask 'Which port?'"}),
+        "approval": ("Bash", {"command": "terraform apply"}),
+    }[how]
+    event = agent.event("PreToolUse", tool_name=tool, tool_use_id=new_call(), tool_input=given)
+    said = agent.hook("pre-tool-use", event)
+    assert (said["hookSpecificOutput"][DECISION], said["continue"]) == ("deny", False)
+    assert first in said["stopReason"]
+    said = agent.before("Bash", command="git commit -am more")
+    assert (said[DECISION], first in said[REASON], "end your turn" in said[REASON]) == ("deny", True, True)
+    assert agent.gates() == [first]
+    cli.quick("respond", first, "SQLite", code=0)
+    assert agent.before("Bash", command="git commit -am more") == {}
+
+
+def test_calls_of_one_turn_do_not_end_the_run(agent: Agent) -> None:
+    """The run ends with the one that waits; what was called beside it is not held against it."""
+    one, two = new_call(), new_call()
+    transcript = Path(agent.event("Stop")["transcript_path"])
+    blocks = [{"type": "tool_use", "id": call} for call in (one, two)]
+    records = [{"type": "assistant", "message": {"id": "msg_1", "content": [block]}} for block in blocks]
+    transcript.write_text("".join(json.dumps(record) + "\n" for record in records))
+    assert agent.ask(call=one)[DECISION] == "defer"
+    event = agent.event(
+        "PreToolUse", tool_name="AskUserQuestion", tool_use_id=two, tool_input={"questions": [question()]}
+    )
+    said = agent.hook("pre-tool-use", event)
+    assert (said["hookSpecificOutput"][DECISION], "continue" in said) == ("deny", False)
+    assert agent.before("Bash", command="ls") == {}
+
+
 def test_another_conversation_is_not_kept_waiting(agent: Agent) -> None:
     """Each has its own question."""
     other = Agent(agent.clone, "0b9c4f0e-0000-4000-8000-000000000000")

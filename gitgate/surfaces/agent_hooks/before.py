@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...core import calls, guard
-from ...core.calls import ASK_TOOL, Call
-from ...core.rules import Place, Rule, find_rule
+from ...core.calls import ASK_TOOL, Call, Placed
+from ...core.rules import Rule, find_rule
 from ...core.text import neutral
 from ...errors import Usage
-from .event import NOTHING, Event, Reply, last_words
+from .event import NOTHING, Event, Reply, last_words, made_together
+from .placing import elsewhere_words, here_of, in_this_place, left_behind, place_of, placed_here
 
 if TYPE_CHECKING:
     from ...core.drafts import Draft
@@ -34,6 +35,18 @@ TWICE = (
     "carried out is not known. Find out, and if it has to be made again, make it as a new call: it will be asked again."
 )
 ASKING = "asking a person, and hearing the answer, needs nobody's leave"
+OVER = (
+    "Your question {gate} waits for a person, so this run is over: no call is made until it is answered. You go on with the "
+    "answer by yourself. Do nothing more, and end your turn."
+)
+NOT_HERE = (
+    "This call was approved by gate {gate}, but it is not made here: {why}. You go on in {here} now. If it still matters, make "
+    "it as a new call, for this place: it will be asked again."
+)
+MADE_HERE = (
+    "The approved call is made in the place where you are now, and nowhere else: {moved}. If the program refuses it because "
+    "{new} was not read yet, read it and make the call again: it will be asked again."
+)
 IN_A_SHELL = "git gate ask (without --wait) ends a run when it has been asked. {}"
 
 
@@ -47,9 +60,9 @@ def pre_tool_use(event: Event) -> Reply:
     if event.tool == ASK_TOOL:
         return NOTHING if event.attended else question(event)
     if event.tool in ("Bash", "PowerShell") and guard.asks(str(event.given.get("command", ""))):
-        refused = refused_ask(event)
-        if refused:
-            return deny(IN_A_SHELL.format(refused))
+        refused_here = refused_ask(event)
+        if refused_here is not None:
+            return refused_here
     reply = approval(event)
     return said("allow", ASKING) if reply == NOTHING and may_ask(event) else reply
 
@@ -78,14 +91,29 @@ def may_ask(event: Event) -> bool:
     return all(place.is_relative_to(top) and not place.is_relative_to(own) for place in files)
 
 
-def refused_ask(event: Event) -> str:
+def refused_ask(event: Event) -> Reply | None:
     """Why a question in a shell is not asked now."""
     if event.subagent:
-        return SUBAGENT + " (git gate ask --wait may be used: it blocks.)"
+        return deny(IN_A_SHELL.format(f"{SUBAGENT} (git gate ask --wait may be used: it blocks.)"))
     from ...service.calling import waiting
 
-    found = waiting(event.desk(), event.session)
-    return ONE_AT_A_TIME.format(gate=found[0].id) if found else ""
+    desk = event.desk()
+    found = waiting(desk, event.session)
+    return second(event, desk, found[0], IN_A_SHELL) if found else None
+
+
+def second(event: Event, desk: Desk, first: Gate, words: str = "{}") -> Reply:
+    """A question is denied while another one waits. A run that went on past that one ends here: in a version that makes of it
+    what we say at once, in others because no further call of it is made.
+    """
+    reason = words.format(ONE_AT_A_TIME.format(gate=first.id))
+    call = calls.call_of(first)
+    if event.attended or (call is not None and made_together(event, call.id)):
+        return deny(reason)  # the run ends with the one that waits
+    from ...service.calling import end_run
+
+    end_run(desk, event.session)
+    return last(reason, first)
 
 
 # The two kinds of calls that wait
@@ -109,12 +137,18 @@ def approval(event: Event) -> Reply:
         desk = event.desk()
     except NotARepository:
         return NOTHING
-    from ...service.calling import gate_of_call, load_rules
+    from ...service.calling import gate_of_call, is_over, load_rules
 
     if event.env.get("GITGATE_GATE"):
         gate = gate_of_call(desk, event.call)
         if gate is not None:
             return decided(event, gate)
+    first = None if event.attended else is_over(desk, event.session)
+    if first is not None:
+        return last(OVER.format(gate=first.id), first)
+    left = left_behind(event, desk)
+    if left:
+        return deny(left)
     rule = find_rule(load_rules(desk), event.tool, event.given, place_of(event, desk))
     if rule is None:
         return NOTHING
@@ -122,18 +156,11 @@ def approval(event: Event) -> Reply:
         return said("ask", f"a person decides on this ({rule.text}{f': {rule.why}' if rule.why else ''})")
     if event.subagent:
         return deny(f"This call needs a person's approval ({rule.text}). {SUBAGENT}")
-    return waits(event, desk, approval_draft(event, rule), rule)
+    placed = placed_here(event, desk)
+    return waits(event, desk, approval_draft(event, rule, placed), rule, placed)
 
 
-def place_of(event: Event, desk: Desk) -> Place:
-    """Where paths are read from, and where links lead."""
-    top = str(desk.repo.place)
-    paths = [str(path) for name in ("file_path", "notebook_path", "path") if (path := event.given.get(name))]
-    real = {path: os.path.realpath(event.cwd / path) for path in paths if "\0" not in path}
-    return Place(top, str(event.cwd), {**real, top: os.path.realpath(top)})
-
-
-def approval_draft(event: Event, rule: Rule) -> Draft:
+def approval_draft(event: Event, rule: Rule, placed: Placed) -> Draft:
     from ...core.drafts import Draft
     from ...service.calling import context_of
 
@@ -142,6 +169,8 @@ def approval_draft(event: Event, rule: Rule) -> Draft:
     safe = json.loads(context_of(event.env, json.dumps(event.given), 400_000)) if safe_json(event) else {}
     ask = calls.approval(event.tool, safe or {"command": exact})
     text = f"{why}\n\nThe whole call, in {event.cwd}:\n\n{calls.indented(exact)}"
+    elsewhere = context_of(event.env, elsewhere_words(event, placed))
+    text += f"\n\n{elsewhere}" if elsewhere else ""
     return Draft(
         (ask,),
         title=calls.title(event.tool, safe),
@@ -171,7 +200,9 @@ def context(event: Event, more: str = "") -> str:
     return "\n\n".join(part for part in (words, more) if part)
 
 
-def waits(event: Event, desk: Desk, draft: Draft, rule: Rule | None = None) -> Reply:
+def waits(
+    event: Event, desk: Desk, draft: Draft, rule: Rule | None = None, placed: Placed | None = None
+) -> Reply:
     """The call's gate, opened if it has none; the call is deferred while nobody has decided."""
     from ...service.asking import Wishes, ask
     from ...service.calling import gate_of_call, key_of_call, turn, waiting
@@ -184,14 +215,14 @@ def waits(event: Event, desk: Desk, draft: Draft, rule: Rule | None = None) -> R
             return decided(event, gate)
         other = waiting(desk, event.session)
         if other:
-            return deny(ONE_AT_A_TIME.format(gate=other[0].id))
+            return second(event, desk, other[0])
         call = Call(event.tool, event.call, calls.digest_of_call(event.tool, event.given))
         draft = replace(
             draft,
             key=key_of_call(event.call),
             session=event.session,
             on_timeout=draft.on_timeout or silence(desk, draft),
-            config=calls.config_of(call, rule),
+            config=calls.config_of(call, rule, placed),
         )
         ask(desk, draft, Wishes())
     return said("defer")
@@ -208,8 +239,9 @@ def silence(desk: Desk, draft: Draft) -> str | None:
 
 def decided(event: Event, gate: Gate) -> Reply:
     """The outcome of a call that had to wait, as its gate has it now."""
-    call = calls.call_of(gate)
-    if call is None or call.digest != calls.digest_of_call(event.tool, event.given):
+    call, placed, desk = calls.call_of(gate), calls.placed_of(gate), event.desk()
+    here = here_of(desk)
+    if call is None or not calls.is_same(call, placed, event.tool, event.given, here):
         return deny(
             f"This is not the call that gate {gate.id} is about: it was changed since. Make it again, as a new call."
         )
@@ -220,7 +252,6 @@ def decided(event: Event, gate: Gate) -> Reply:
         return deny(f"Gate {gate.id} was {gate.state}{why}. Do not go on with this.")
     from ...service.policing import check_told
 
-    desk = event.desk()
     check_told(desk, gate)
     told = news(event, gate)
     if gate.answer is None:
@@ -236,11 +267,27 @@ def decided(event: Event, gate: Gate) -> Reply:
     if answer.verdict == "rejected" or answer.values.get("answer") is not True:
         note = f": {neutral(answer.note)}" if answer.note else ""
         return deny(f"A person said no (gate {gate.id}){note}. Do not make this call in another way.", told)
-    from ...service.calling import let_through
+    return made_here(event, desk, gate, told)
 
+
+def made_here(event: Event, desk: Desk, gate: Gate, told: str) -> Reply:
+    """An approved call is let through once: as it was approved, for the same files below this folder, or not here."""
+    from ...service.calling import let_through, note_made
+
+    call, why = in_this_place(event, desk, gate)
+    if why:
+        words = NOT_HERE.format(gate=gate.id, why=why, here=here_of(desk))
+        note_made(desk, gate, f"its approved call was not made here: {why}")
+        return deny(words, "\n\n".join(part for part in (told, words) if part))
     if not let_through(desk, gate):
         return deny(TWICE.format(gate=gate.id), told)
-    return said("allow", f"approved (gate {gate.id})", told)
+    if call == event.given:
+        return said("allow", f"approved (gate {gate.id})", told)
+    changed = [(event.given[name], call[name]) for name in call if call[name] != event.given[name]]
+    words = "; ".join(f"{old} → {new}" for old, new in changed)
+    note_made(desk, gate, f"its approved call was made here for its own place: {words}")
+    told = "\n\n".join(part for part in (told, MADE_HERE.format(moved=words, new=changed[0][1])) if part)
+    return said("allow", f"approved (gate {gate.id}): {words}", told, updatedInput=call)
 
 
 def news(event: Event, gate: Gate) -> str:
@@ -256,6 +303,12 @@ def news(event: Event, gate: Gate) -> str:
         if text.strip():
             return text
     return resume_prompt(gate)
+
+
+def last(reason: str, first: Gate) -> Reply:
+    """Denied, and the run ends."""
+    over = {"continue": False, "stopReason": f"gate {first.id} waits for an answer"}
+    return Reply(json.dumps({**deny(reason).value, **over}))
 
 
 def deny(reason: str, told: str = "") -> Reply:

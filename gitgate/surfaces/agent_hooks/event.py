@@ -123,13 +123,7 @@ def last_words(event: Event, most: int = 400_000) -> str:
 
     A call is written there after the words before it, and at times a moment after its hook was started.
     """
-    until = time.monotonic() + WRITES_WITHIN
-    while True:
-        tail = tail_of(event.transcript, most)
-        if not tail or not event.call or event.call.encode() in tail or time.monotonic() > until:
-            break
-        time.sleep(0.02)
-    for line in reversed(tail.splitlines()):
+    for line in reversed(settled_tail(event, most).splitlines()):
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
@@ -138,6 +132,35 @@ def last_words(event: Event, most: int = 400_000) -> str:
         if text is not None:
             return text
     return ""
+
+
+def settled_tail(event: Event, most: int) -> bytes:
+    """The end of the transcript, once it has the call that the event is about."""
+    until = time.monotonic() + WRITES_WITHIN
+    while True:
+        tail = tail_of(event.transcript, most)
+        if not tail or not event.call or event.call.encode() in tail or time.monotonic() > until:
+            return tail
+        time.sleep(0.02)
+
+
+def made_together(event: Event, call: str, most: int = 400_000) -> bool:
+    """Whether another call is of the same message of the agent as the event's, by the transcript."""
+    of_message: dict[str, object] = {}
+    for line in settled_tail(event, most).splitlines():
+        if call.encode() not in line and event.call.encode() not in line:
+            continue
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        said = record.get("message") if isinstance(record, dict) else None
+        message = said if isinstance(said, dict) else {}
+        content = message.get("content")
+        for block in content if isinstance(content, list) else []:
+            if isinstance(block, dict) and block.get("type") == "tool_use":
+                of_message[str(block.get("id"))] = message.get("id")
+    return event.call in of_message and of_message[event.call] == of_message.get(call)
 
 
 def tail_of(transcript: str, most: int) -> bytes:
