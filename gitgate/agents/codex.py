@@ -93,8 +93,9 @@ class Codex(Agent):
         session = (need_session_id(request.session.id),) if request.session else ()
         argv = (
             *(settings.program or ("codex",)),
-            *("exec", *resume, "--json", "-o", str(request.folder / ANSWER)),
-            *(*settings.arguments, *session, "-"),
+            # Its own flags stand before `resume`, which does not know all of them (`-s`), and forgets what the first run had.
+            *("exec", *settings.arguments, *resume, "--json", "-o", str(request.folder / ANSWER)),
+            *(*session, "-"),
         )
         env = {**scrubbed(request.env), **request.extra_env}
         return Launch(

@@ -72,11 +72,11 @@ def test_it_is_resumed_with_the_prompt_on_stdin(tmp_path: Path) -> None:
     program = tmp_path / "codex"
     program.write_text(
         "#!/bin/sh\n"
-        f'[ "$1 $2 $3 $4" = "exec resume --json -o" ] && [ "$6 $7 $8 $9" = "-m gpt {ID} -" ] || exit 2\n'
-        'cat > "$5"\necho \'{"type":"thread.started","thread_id":"\'"$8"\'"}\'\n'
+        f'[ "$1 $2 $3 $4 $5 $6" = "exec -s workspace-write resume --json -o" ] && [ "$8 $9" = "{ID} -" ] || exit 2\n'
+        'cat > "$7"\necho \'{"type":"thread.started","thread_id":"\'"$8"\'"}\'\n'
     )
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    settings = AgentSettings((str(program),), ("-m", "gpt"))
+    settings = AgentSettings((str(program),), ("-s", "workspace-write"))
     start = Start(
         "7k2fw3x9ab",
         tmp_path,
