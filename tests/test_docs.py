@@ -11,10 +11,13 @@ import click
 import pytest
 from generator import manual, markdown, tree
 
+from gitgate.agents.agent import Start
+from gitgate.agents.command import placeholders
 from gitgate.config import SETTINGS
 from gitgate.core.states import STATES, TABLE
 
 DOCS = Path(__file__).parents[1] / "docs"
+AGENCY = DOCS.parent / "gitgate" / "service" / "agency.py"
 EXITS = ((0, "done"), (8, "still waiting"))
 
 
@@ -66,6 +69,20 @@ def test_generated_documentation_is_up_to_date() -> None:
         [sys.executable, DOCS / "generate.py", "--check"], capture_output=True, text=True, check=False
     )
     assert said.returncode == 0, said.stdout + said.stderr
+
+
+def test_settings_with_a_name_in_them_are_documented() -> None:
+    """Each that an agent's adapter is given, and each placeholder of its commands."""
+    page = (DOCS / "settings.md").read_text(encoding="utf-8")
+    read = re.findall(
+        r'listed\(name, "(\w+)"|said\.get\("(\w+)"\)|switched_on\(said, "(\w+)"\)', AGENCY.read_text("utf-8")
+    )
+    names = {name for found in read for name in found if name}
+    assert {"resume", "join", "stdin", "projectsettings"} <= names
+    told = page.casefold()
+    assert [name for name in sorted(names) if f".{name}`" not in told] == []
+    start = Start("7k2f", Path(), Path())
+    assert [name for name in placeholders(start) if f"`{{{name}}}`" not in page] == []
 
 
 def test_a_tree_is_read_whole() -> None:

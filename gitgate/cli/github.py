@@ -56,6 +56,9 @@ def comment_command(screen: Screen, gate_id: str) -> int:
     Where the repository has the workflow `gitgate.yml` its jobs keep the comments: outside of one, a job is asked to post it.
     With --json: `url` is the comment's, and `comment` its number; where a job was asked instead, `asked` is true, `comment`
     null, and both `url` and `job` say where that can be watched.
+
+    \b
+    git gate github comment 7k2f
     """
     from ..errors import Failure
     from ..service.reading import find_gate
@@ -109,7 +112,11 @@ def tell_comment(screen: Screen, gate: str, board: Board) -> int:
 @gate_argument()
 @verb
 def show_command(screen: Screen, gate_id: str) -> int:
-    """Print a gate's comment as it would be posted; nothing is sent."""
+    """Print a gate's comment as it would be posted; nothing is sent.
+
+    \b
+    git gate github show 7k2f
+    """
     from ..errors import GateError
     from ..service.reading import find_gate
     from ..service.work import diff_of
@@ -137,6 +144,9 @@ def accept_command(screen: Screen, event_file: str, resume: bool) -> int:
     """Take a comment as an answer, from the event's file ($GITHUB_EVENT_PATH); or act on an answer that a person dispatched.
 
     Exit 0 also when the comment is none of our business, or was refused and its author was told.
+
+    \b
+    git gate github accept "$GITHUB_EVENT_PATH"
     """
     from ..surfaces.github.events import Commented, Dispatched
 
@@ -217,6 +227,10 @@ def sweep_command(screen: Screen, resume: bool) -> int:
     whose comments changed; `accepted`, what became of each reply; `resume`, answered gates that may go on, and `doubts`, why
     others may not; `noted`, what cannot be done and is nobody's mistake; `trouble`, what somebody has to look at (exit 1);
     `job` (and `asked`), where the job can be watched that was asked to post what is to be shown, or null.
+
+    \b
+    git gate github sweep
+    git gate github sweep --json
     """
     refuse_agents(screen, "github sweep")
     desk, forge = start(screen)
@@ -230,6 +244,10 @@ def status_command(screen: Screen, number: int | None) -> int:
     """Post the status `gitgate` on a pull request's head: pending while a gate of it waits, success where it has none.
 
     Statuses belong to a commit, so it is posted again for each new head. Without NUMBER: the job's own pull request.
+
+    \b
+    git gate github status
+    git gate github status 12
     """
     from ..errors import Failure
     from ..surfaces.github.posting import load_board, mark_head
@@ -254,7 +272,11 @@ def status_command(screen: Screen, number: int | None) -> int:
 @gate_argument(required=False)
 @verb
 def dispatch_command(screen: Screen, gate_id: str | None) -> int:
-    """Share an answer that was given in a terminal, and ask CI to act on it, by the gate's id and the answer's commit alone."""
+    """Share an answer that was given in a terminal, and ask CI to act on it, by the gate's id and the answer's commit alone.
+
+    \b
+    git gate github dispatch 7k2f
+    """
     from ..service.reading import open_gate
     from ..service.starting import kept_back, stayed
     from ..surfaces.github.dispatching import dispatch

@@ -105,6 +105,9 @@ def prepare_command(screen: Screen) -> int:
     GITGATE_AGENT_NAME and GITGATE_AGENT_RESUME (a JSON list) name a program that can be started again;
     GITGATE_AGENT_ARGUMENTS (one as well) are flags that Claude Code is resumed with. The default branch, whose
     policy holds, is the event's; where the event names none, the server is asked. The step's output `settings` is for `publish`.
+
+    \b
+    git gate github prepare
     """
     from .preparing import prepare
 
@@ -121,6 +124,9 @@ def run_command(screen: Screen) -> int:
     writes there all the same is not committed, and the step fails. Claude Code is given git gate's hooks, and what the
     protected branch's .claude/settings.json permits; where one of those files cannot be replaced, none of the project's own
     settings.
+
+    \b
+    git gate github run
     """
     from .first_run import run_first
 
@@ -133,6 +139,9 @@ def publish_command(screen: Screen) -> int:
     """Push what an agent's step left here, its branch and its questions, and show them. For the step after the agent's.
 
     GITGATE_PREPARED, what `prepare` gave out as `settings`: refused where git is set up otherwise now.
+
+    \b
+    git gate github publish
     """
     from ..service.askers import logins_of
     from ..service.branches import head_branch, publish_branch
@@ -169,6 +178,9 @@ def resume_command(screen: Screen, gate_id: str, event_file: str | None) -> int:
     """Start the agent of an answered gate, here and now, if its answer is proven: for the job after the one that took it.
 
     Exit 0 also when another job has it already.
+
+    \b
+    git gate github resume 7k2f --event "$GITHUB_EVENT_PATH"
     """
     from ..service.reading import open_gate
     from .jobs import need_protected, summarise

@@ -46,6 +46,11 @@ def join_command(screen: Screen, gate_id: str | None, next_: bool, **flags: Any)
     the session you are shown what it proposes and confirm it, or are asked for the answer; an empty line or Ctrl-D leaves
     the gate waiting (exit 8), and joining again goes on from there. A gate that is ended there, or whose session ran out of
     time, is closed (exit 9).
+
+    \b
+    git gate join 7k2f
+    git gate join --next
+    git gate join 7k2f --editor --session-timeout 30m
     """
     desk = screen.desk()
     desk.refuse_agents("join")

@@ -55,6 +55,10 @@ def serve_command(screen: Screen, host: str, port: int, every: str, page: bool) 
     """Receive webhooks for comments: replies on pull requests become answers, as `git gate github accept` takes them.
 
     GITGATE_WEBHOOK_SECRET is the secret that the forge signs them with. Agents are started here if `git gate init` allowed it.
+
+    \b
+    git gate serve
+    git gate serve --port 8080 --page
     """
     from ..core.times import parse_duration
     from ..surfaces.github.connect import connect

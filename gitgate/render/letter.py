@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..core.answers import shown
 from ..core.marks import UNSIGNED, Mark
 from ..core.model import Answer, Counted, Gate, Opened, Outcome, Question, Remark
-from ..core.text import indent, neutral, one_line, wrap
+from ..core.text import indent, neutral, one_line, width, wrap
 from .paint import STATE_COLORS, paint
 from .shapes import event, proposal, resume, who_ended, words_of
 from .table import age, due
@@ -41,14 +41,14 @@ def letter(
         ),
         section("Context", wrap(neutral(gate.opened.context), cells, "  "), color=color),
         section("The conversation", conversation(gate, cells), color=color),
-        section("The work so far", work(gate, stat), color=color),
+        section("The work so far", work(gate, stat, cells), color=color),
         section("Attached", attached(gate), color=color),
         section("Remarks", remarks(gate, cells), color=color),
         section("Proposed, and confirmed by nobody", proposed(gate, cells), color=color),
         answers(gate, signed or {}, cells, color=color),
         section("What came of it", outcome(gate, cells), color=color),
         how(gate, color=color),
-        section("History", history(gate), color=color),
+        section("History", history(gate, cells), color=color),
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -59,7 +59,7 @@ def opening(gate: Gate, now: float, cells: int, *, stat: str = "", color: bool =
         head(gate, now, cells, archived=False, color=color),
         section("Context", wrap(neutral(gate.opened.context), cells, "  "), color=color),
         section("The conversation", conversation(gate, cells), color=color),
-        section("The work so far", work(gate, stat), color=color),
+        section("The work so far", work(gate, stat, cells), color=color),
         section("Attached", attached(gate), color=color),
         section("Proposed, and confirmed by nobody", proposed(gate, cells), color=color),
     ]
@@ -83,10 +83,11 @@ def head(gate: Gate, now: float, cells: int, *, archived: bool, color: bool) -> 
     who = one_line(opened.asked.agent) + requester(opened)
     first = line + (f" · {tail}" if tail else "")
     title = one_line(opened.title)
-    repeated = len(opened.questions) == 1 and title == one_line(opened.questions[0].prompt)
-    if not repeated:
+    # A title that nobody gave is the beginning of the question, which follows.
+    begins = one_line(opened.questions[0].prompt).startswith(title.removesuffix("…"))
+    if len(opened.questions) > 1 or not begins:
         first += "".join(f"\n{paint(line, 'bold', on=color)}" for line in wrap(title, cells).split("\n"))
-    return f"{first}\nasked by {who}, {age(opened.asked.at, now)} ago"
+    return f"{first}\n{wrap(f'asked by {who}, {age(opened.asked.at, now)} ago', cells)}"
 
 
 def requester(opened: Opened) -> str:
@@ -241,7 +242,7 @@ def section(title: str, body: str, *, color: bool) -> str:
     return f"{paint(title, 'bold', on=color)}\n{body}" if body.strip() else ""
 
 
-def work(gate: Gate, stat: str) -> str:
+def work(gate: Gate, stat: str, cells: int) -> str:
     done = gate.opened.work
     where = f"on {one_line(done.branch)}" if done.branch else "on no branch"
     base = f" at {done.base[:10]}" if done.base else ", which has no commit yet"
@@ -254,7 +255,10 @@ def work(gate: Gate, stat: str) -> str:
         lines.append(indent(neutral(stat.rstrip("\n")), "  "))
     if done.operation:
         lines.append(f"  in the middle of a {one_line(done.operation)}")
-    lines += [f"  left out: {one_line(path)} ({one_line(reason)})" for path, reason in done.left_out]
+    lines += [
+        wrap(f"left out: {one_line(path)} ({one_line(reason)})", cells, "  ")
+        for path, reason in done.left_out
+    ]
     return "\n".join(lines)
 
 
@@ -291,9 +295,9 @@ def said(gate: Gate, counted: Counted, signed: Mapping[str, Mark], cells: int) -
     lines = []
     for question in gate.opened.questions:
         lead = f"[{question.key}] " if several else ""
-        lines.append(indent(lead + neutral(shown(answer.values.get(question.key))), "  "))
+        lines.append(wrap(lead + neutral(shown(answer.values.get(question.key))), cells, "  "))
     if answer.note:
-        lines.append(indent(neutral(answer.note), "  "))
+        lines.append(wrap(neutral(answer.note), cells, "  "))
     if answer.session is not None:
         lines.append(talked(answer.session, cells))
     mark = one_line(signed.get(counted.signed_commit, UNSIGNED).words)
@@ -304,7 +308,7 @@ def said(gate: Gate, counted: Counted, signed: Mapping[str, Mark], cells: int) -
         else "nobody: the declared default, when the deadline passed"
     )
     who = who if answer.confirmed or not answer.by else f"nobody confirmed it; recorded for {who}"
-    lines.append(f"  — {who}, {answer.at}, by {one_line(answer.via)}")
+    lines.append(wrap(f"— {who}, {answer.at}, by {one_line(answer.via)}", cells, "  "))
     return "\n".join(lines)
 
 
@@ -316,12 +320,13 @@ def how(gate: Gate, *, color: bool) -> str:
     return section("How to answer", indent("\n".join(ways(gate)), "  "), color=color)
 
 
-def history(gate: Gate) -> str:
+def history(gate: Gate, cells: int) -> str:
     lines = []
     for entry in gate.history:
         shape = event(entry)
         by = one_line(str(shape["by"] or "nobody").partition(" <")[0])
         said = words_of(shape)
         words = f": {one_line(said, 60)}" if said else ""
-        lines.append(f"  {shape['at']}  {entry.name:<10} {by}{words}  ({entry.commit[:10]})")
+        told = f"{shape['at']}  {entry.name:<10} {by}{words}  ({entry.commit[:10]})"
+        lines.append(wrap(told, cells, "  ") if width(told) + 2 > cells else f"  {told}")
     return "\n".join(lines)

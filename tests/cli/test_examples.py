@@ -11,8 +11,10 @@ import pytest
 
 from gitgate.cli.main import VERBS
 from gitgate.cli.main import cli as group
+from talking import meet
 from testbed.command import Command
 from testbed.repositories import Clone
+from testbed.terminal import Terminal
 
 Ask = Callable[..., str]
 # Tried where what they need is: a terminal and an agent's session, a forge, a server, an agent's program, a minute.
@@ -64,14 +66,39 @@ RUN = [
 
 
 @pytest.mark.parametrize(
-    "verb",
-    [verb for verb in commands() if verb.split()[0] not in ("hook", "github", "serve", "join", "continue")],
+    "verb", [name for name, command in commands().items() if not command.hidden and name != "hook"]
 )
 def test_every_verb_shows_how_it_is_typed(verb: str) -> None:
     """With the verb that it is about."""
     found = examples(commands()[verb])
+    name = "join" if verb == "continue" else verb  # two words for one verb
     assert found
-    assert all(line.startswith(f"git gate {verb}") for line in found)
+    assert all(line.startswith(f"git gate {name}") for line in found)
+
+
+@pytest.mark.parametrize(("verb", "line"), SHOWN)
+def test_an_example_is_understood(verb: str, line: str) -> None:
+    """Its flags and arguments are ones that the verb takes, wherever it can be run."""
+    name = "join" if verb == "continue" else verb
+    words = shlex.split(line)[2 + len(name.split()) :]
+    commands()[verb].make_context(verb, words)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line", examples(commands()["join"]))
+def test_an_example_of_joining_runs(
+    repo: Clone, cli: Command, tmp_path: Path, pty_cli: Callable[..., Terminal], line: str
+) -> None:
+    """On a terminal, with a program in Claude Code's stead."""
+    desk = meet(repo, cli, tmp_path / "claude")
+    repo.git("config", "gitgate.editor", "true")
+    gate = desk.talk("Shall we migrate?")
+    terminal = pty_cli(*(gate if word == "7k2f" else word for word in shlex.split(line)[2:]))
+    terminal.expect("0 earlier messages")
+    terminal.line("leave")
+    terminal.expect("your answer (")
+    terminal.line("on Friday")
+    terminal.finish(code=0)
 
 
 @pytest.mark.parametrize(("verb", "line"), RUN)

@@ -12,6 +12,7 @@ import pytest
 from gitgate.core.text import width
 from testbed.command import Command
 from testbed.repositories import Clone
+from testbed.terminal import Terminal
 
 Ask = Callable[..., str]
 
@@ -166,3 +167,19 @@ def test_nothing_uncommitted(cli: Command, ask: Ask) -> None:
     gate = ask("Which?")
     assert cli.quick("diff", gate, code=0).err == f"gate {gate} has no uncommitted work\n"
     assert "nothing uncommitted" in cli.quick("show", gate).out
+
+
+def test_a_narrow_letter_is_no_wider_and_says_the_title_once(
+    ask: Ask, cli: Command, pty_cli: Callable[..., Terminal]
+) -> None:
+    """A title that was taken from the question is not said before it; every line but a command to type fits."""
+    prompt = "Which database should the new reporting service use for the nightly aggregates, given the load?"
+    gate = ask(prompt, "--context", "words " * 30)
+    cli.quick("respond", gate, "words " * 30, "--note", "noted " * 30, code=0)
+    assert cli.quick("show", gate, code=0).out.replace("\n ", "").count("Which database should") == 1
+    shown = pty_cli("show", gate, columns=50, env={"GIT_PAGER": "cat"}).finish(code=0)
+    lines = [line for line in shown.splitlines() if "git gate" not in line]
+    assert len(lines) > 20
+    assert max(map(len, lines)) <= 50
+    titled = ask(prompt, "--title", "The reporting database")
+    assert "The reporting database" in cli.quick("show", titled, code=0).out
