@@ -24,7 +24,7 @@ from gitgate.service.recording import reload
 from gitgate.service.syncing import sync
 
 from . import scenes
-from .measure import COMMAND, START_UP, Row, busy, figure, ratio, run, side_by_side
+from .measure import COMMAND, START_UP, Row, busy, figure, ratio, run, side_by_side, timed
 
 ROUNDS, RACERS = 25, 8
 
@@ -66,6 +66,44 @@ def push_many(room: Path) -> list[Row]:
     ]
     return [
         figure("hook processes of a push with 1,000 answers", len(hooks), "", 1),
+    ]
+
+
+def bulk(room: Path) -> list[Row]:
+    """A thousand gates shared at once, and brought to another clone, as git itself moves the same refs. In turns, each time
+    to a server of its own.
+    """
+    origin = scenes.repository(room / "origin")
+    run(["git", "remote", "add", "origin", str(room / "nowhere")], origin)
+    run([COMMAND, "init", "--no-resume"], origin)
+    scenes.with_gates(origin, 1000)
+    times: dict[str, list[float]] = {"push": [], "git push": [], "pull": [], "git fetch": []}
+    for number in range(3):
+        for which, ours in (("ours", True), ("plain", False)):
+            server = scenes.repository(room / f"{which}-{number}.git", bare=True)
+            if ours:
+                run([COMMAND, "init", "--server", "--no-resume"], server)
+            place = room / f"{which}-{number}"
+            shutil.copytree(origin, place)
+            other = scenes.repository(room / f"other-{which}-{number}")
+            for one in (place, other):
+                run(["git", "remote", "remove", "origin"], one, code=None)
+                run(["git", "remote", "add", "origin", str(server)], one)
+            sync, spec = [COMMAND, "sync", "-q"], "refs/hitl/open/*:refs/hitl/open/*"
+            push = sync if ours else ["git", "push", "-q", "origin", spec]
+            pull = sync if ours else ["git", "fetch", "-q", "origin", spec]
+            times["push" if ours else "git push"].append(timed(lambda p=push, at=place: run(p, at)))
+            times["pull" if ours else "git fetch"].append(timed(lambda p=pull, at=other: run(p, at)))
+    took = {name: statistics.median(each) for name, each in times.items()}
+    return [
+        ratio(
+            "1,000 gates pushed, hook installed",
+            took["push"],
+            took["git push"],
+            3,
+            "git push of the same refs",
+        ),
+        ratio("1,000 gates pulled", took["pull"], took["git fetch"], 3, "git fetch of the same refs"),
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Protocol
 
 
@@ -40,6 +41,7 @@ def repetitions(data: bytes, times: int) -> Iterator[bytes]:
         yield data
 
 
+@cache  # What is not there would be looked for each time, on all of the path.
 def _maker(module: str, before_312: str, name: str) -> Maker:
     """As Python's own `random` finds it; a Python built without goes through OpenSSL."""
     from importlib import import_module

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..core import documents
 from ..core.model import Answer, Entry, Gate
 from ..core.reconcile import reconcile, repeatable
 from ..core.states import RESUMING
@@ -17,7 +18,7 @@ from ..store.refs import ASIDE, OPEN
 from ..store.remote import RefMove
 from . import entering
 from .desk import Desk, split_person
-from .publishing import may_publish_work, stands_on, work_moves
+from .publishing import beside, may_publish_work, work_moves
 from .recording import NOBODY, reload
 from .syncing import MANY, OVERTAKEN, PutAside, Sides, Synced
 
@@ -182,17 +183,7 @@ def push_each(desk: Desk, done: Synced, waiting: Mapping[str, str], theirs: Mapp
     from ..store.batches import push_gates
 
     remote = done.remote
-    moves: list[RefMove] = []
-    for gate, tip in waiting.items():
-        loaded = desk.records.load(gate, tip)
-        if loaded.state == RESUMING and theirs.get(gate) is None:
-            continue  # Its claim and its lease are here: elsewhere it would look as if whoever holds it were gone.
-        if not stands_on(loaded, theirs.get(gate)):
-            done.refused[gate] = OVERTAKEN
-            continue
-        moves.append(RefMove(OPEN + gate, tip, theirs.get(gate)))
-        if may_publish_work(desk):
-            moves.extend(work_moves(desk, loaded, remote))
+    moves = moves_home(desk, done, waiting, theirs)
     if not moves:
         return
     desk.progress(f"pushing {len(waiting)} gates to {remote}")
@@ -203,6 +194,44 @@ def push_each(desk: Desk, done: Synced, waiting: Mapping[str, str], theirs: Mapp
             done.refused[gate] = fate.reason
         elif fate.ref.startswith(OPEN):
             done.pushed.append(gate)
+
+
+def moves_home(
+    desk: Desk, done: Synced, ahead: Mapping[str, str], theirs: Mapping[str, str]
+) -> list[RefMove]:
+    """What goes to the remote of the gates that are ahead here; of the others `done` says why they stay."""
+    moves: list[RefMove] = []
+    known = beside(desk, done.remote) if may_publish_work(desk) else None
+    if len(ahead) > MANY and desk.bulk is False:
+        desk.work_in_bulk()
+    for gate, tip in ahead.items():
+        try:
+            why = kept_home(desk, gate, tip, theirs.get(gate))
+        except GateError as broken:
+            done.broken[gate] = broken.message
+            continue
+        if why is None:
+            moves.append(RefMove(OPEN + gate, tip, theirs.get(gate)))
+            moves += work_moves(desk, gate, done.remote, known) if known is not None else []
+        elif why:
+            done.refused[gate] = why
+    return moves
+
+
+def kept_home(desk: Desk, gate: str, tip: str, there: str | None) -> str | None:
+    """Why a gate is not pushed, empty where that goes without saying; None where it is. It goes on from what is there.
+
+    Only where it may have been claimed here is its record read: a thousand of them take longer than to push them, and
+    whoever takes them reads them.
+    """
+    chain = desk.records.chain(gate, tip)
+    if there is not None and all(oid != there for oid, _ in chain):
+        return OVERTAKEN
+    claims = documents.FOLDER_OF["claimed"].encode()
+    if there is None and claims in desk.records.tree(chain[-1][1].tree):
+        # Its claim and its lease are here: elsewhere it would look as if whoever holds it were gone.
+        return "" if desk.records.load(gate, tip).state == RESUMING else None
+    return None
 
 
 def without_archived(

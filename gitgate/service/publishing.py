@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..core.values import dataclass
@@ -94,7 +94,7 @@ def publish(desk: Desk, gate: Gate, *, push: bool | None = None, work: bool = Fa
 
 def send(desk: Desk, gate: Gate, remote: str, *, work: bool) -> Published:
     desk.progress(f"pushing gate {gate.id} to {remote}")
-    extra = work_moves(desk, gate, remote) if work else []
+    extra = work_moves(desk, gate.id, remote) if work else []
     reason = ""
     for _ in range(TRIES):
         known = desk.tracked(remote, gate.id)
@@ -162,19 +162,29 @@ def push_moves(desk: Desk, remote: str, moves: Sequence[RefMove]) -> list[Fate]:
     return push(desk.repo, remote, moves, timeout=timeout)
 
 
-def work_moves(desk: Desk, gate: Gate, remote: str) -> list[RefMove]:
-    """The refs that go with the record, where they exist here and the remote does not have them."""
-    from ..store.remote import tracking_base
+def work_moves(desk: Desk, gate: str, remote: str, known: Mapping[str, str] | None = None) -> list[RefMove]:
+    """The refs that go with the record, where they exist here and the remote does not have them.
+
+    `known` has all that `beside` lists, for whoever asks for many.
+    """
+    from ..store.remote import tracking
 
     prefixes = [WORK] + ([SESSIONS] if desk.settings.text("session") == "push" else [])
+    find = desk.refs.get if known is None else known.get
     moves = []
     for prefix in prefixes:
-        here = desk.refs.get(prefix + gate.id)
-        folder = prefix.removeprefix("refs/hitl/")
-        there = desk.refs.get(f"{tracking_base(remote)}{folder}{gate.id}")
+        here = find(prefix + gate)
+        there = find(tracking(remote, prefix + gate)) if here is not None else None
         if here is not None and here != there:
-            moves.append(RefMove(prefix + gate.id, here, there))
+            moves.append(RefMove(prefix + gate, here, there))
     return moves
+
+
+def beside(desk: Desk, remote: str) -> Mapping[str, str]:
+    """The works and sessions here, and what the remote is known to have of them, from one listing."""
+    from ..store.remote import tracking
+
+    return desk.refs.under(WORK, SESSIONS, tracking(remote, WORK), tracking(remote, SESSIONS))
 
 
 def may_publish_work(desk: Desk) -> bool:

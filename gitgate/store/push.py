@@ -12,10 +12,10 @@ from contextlib import suppress
 from dataclasses import replace
 
 from ..errors import Failure, GateError, GitFailed, LostRace, Usage
-from .batches import batches
+from .batches import MOST_REFS, for_remote
 from .fetch import fetch_refs
 from .progress import late_listener
-from .refs import Refs
+from .refs import OPEN, WORK, Refs
 from .remote import (
     HITL,
     NOT_SENT,
@@ -28,6 +28,7 @@ from .remote import (
     Remote,
     read_remote,
     tracking,
+    tracking_base,
     validate_move,
 )
 from .repository import Repository
@@ -44,6 +45,7 @@ OPTIONS = (
     "--no-signed",
     "--no-force-if-includes",
 )
+MOST_LEFT_OUT = 10_000  # On one command line.
 # What a server says when somebody moved the ref between its advertisement and our command.
 _RACED = re.compile(
     r"stale info|fetch first|incorrect old value|failed to update ref|cannot lock ref|failed to lock|already exists"
@@ -67,7 +69,7 @@ def push(
 ) -> list[Fate]:
     """Move refs on `remote`; one fate for each move, in their order.
 
-    At most 25 refs go at once; the refs of one gate are never split. With `atomic` all moves of one such batch
+    As many refs go at once as the remote takes (`batches`); the refs of one gate are never split. With `atomic` all moves of one such batch
     happen or none does. `timeout` is how long the server may be silent. Raises when the server cannot be reached or
     takes nothing at all; once it has taken something, the rest is reported as fates.
     """
@@ -82,7 +84,7 @@ def push(
     sender = Sender(repo, place, atomic=atomic, timeout=timeout, progress=progress, prompts=prompts)
     known = tracked(repo, remote, moves)
     fates: dict[str, Fate] = {}
-    for batch in batches(moves):
+    for batch in for_remote(repo, remote, moves):
         try:
             told = sender.send(batch)
         except GateError:
@@ -166,6 +168,27 @@ class Sender:
             ]
         return fates
 
+    def _by_pattern(self, batch: Sequence[RefMove]) -> tuple[list[str], Sequence[RefMove]]:
+        """Refspecs that stand for many moves at once, and the moves that are named one by one.
+
+        Git compares each that is named, and each lease, with every ref on both sides: a thousand of them take longer than
+        all the rest. A record or its work may go by a pattern where it is here what is to be there: without force git moves
+        it only from where that goes on from, which says as much as a lease does. What else is below the pattern is left out.
+        """
+        if len(batch) <= MOST_REFS:
+            return [], batch
+        here = Refs(self.repo).under(OPEN, WORK)
+        fit = {
+            move.ref
+            for move in batch
+            if here.get(move.ref, "") == move.new and (move.old is None or move.ref.startswith(OPEN))
+        }
+        used = [prefix for prefix in (OPEN, WORK) if any(ref.startswith(prefix) for ref in fit)]
+        others = [f"^{ref}" for ref in here if ref.startswith(tuple(used)) and ref not in fit]
+        if not fit or len(others) > MOST_LEFT_OUT:
+            return [], batch
+        return [*(f"{prefix}*:{prefix}*" for prefix in used), *others], [m for m in batch if m.ref not in fit]
+
     def _copy(self, url: str, moves: Sequence[RefMove]) -> frozenset[str]:
         try:
             return frozenset(fate.ref for fate in self._settle(url, moves) if not fate.ok)
@@ -197,13 +220,23 @@ class Sender:
         return frozenset(refs) - frozenset(there)
 
     def _push(self, target: str, batch: Sequence[RefMove]) -> tuple[list[Fate], Spoken]:
-        leases = (f"--force-with-lease={move.ref}:{move.old or ''}" for move in batch)
-        specs = (f"{move.new or ''}:{move.ref}" for move in batch)
+        together, each = self._by_pattern(batch)
+        leases = (f"--force-with-lease={move.ref}:{move.old or ''}" for move in each)
+        specs = [f"{move.new or ''}:{move.ref}" for move in each]
         said = converse(
             self.repo,
             self.remote,
             SETTINGS,
-            ["push", *OPTIONS, *(["--atomic"] if self.atomic else []), *leases, "--", target, *specs],
+            [
+                "push",
+                *OPTIONS,
+                *(["--atomic"] if self.atomic else []),
+                *leases,
+                "--",
+                target,
+                *together,
+                *specs,
+            ],
             timeout=self.timeout,
             prompts=self.prompts,
             on_line=self.on_line,
@@ -256,7 +289,9 @@ def parse_fate(ref: str, flag: str, summary: str, words: str) -> Fate:
 def tracked(repo: Repository, remote: str, moves: Iterable[RefMove]) -> dict[str, str]:
     """What we believe that the remote has at the refs of these moves, by tracking ref."""
     names = [tracking(remote, move.ref) for move in moves if move.ref.startswith(HITL)]
-    return Refs(repo).under(*names) if names else {}
+    # Git compares every ref with every name that it is given: where there are many, all are listed.
+    asked = names if len(names) <= MOST_REFS else [tracking_base(remote)]
+    return Refs(repo).under(*asked) if names else {}
 
 
 def remember(repo: Repository, remote: str, moves: Sequence[RefMove], known: Mapping[str, str]) -> None:
@@ -264,10 +299,12 @@ def remember(repo: Repository, remote: str, moves: Sequence[RefMove], known: Map
 
     A fetch that saw more than we know wins; then the note is left to it.
     """
+    now = tracked(repo, remote, moves)
     notes = [
         RefMove(ref, move.new, known.get(ref))
         for move in moves
-        if move.ref.startswith(HITL) and known.get(ref := tracking(remote, move.ref)) != move.new
+        if move.ref.startswith(HITL)
+        and now.get(ref := tracking(remote, move.ref)) == known.get(ref) != move.new
     ]
     refs = Refs(repo)
     try:

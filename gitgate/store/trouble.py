@@ -40,6 +40,8 @@ CAUSES = (
           f"check your key or token with: git fetch REMOTE; {SYNC}"),
     cause("returned error: 403|permission to .* denied|access denied|protected|read-only", PushRefused,
           "it does not let us write", f"ask for write access; {SYNC}"),
+    cause("http 413|returned error: 413|too many (refs|ref updates|references)|(push|pack) (is )?too large", PushRefused,
+          "it does not take so much at once", SYNC),
     cause("no space left|disk quota|unable to create temporary object|unpacker error|remote unpack failed", PushRefused,
           "the server could not store it (disk full or not writable)", f"tell whoever runs the server; {SYNC}"),
     cause("does not support .*(atomic|shallow)", PushRefused, "it cannot take several refs at once (no atomic pushes)",

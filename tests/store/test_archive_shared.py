@@ -54,7 +54,8 @@ def test_a_fold_reaches_the_server_and_leaves_nothing_open(place: Place) -> None
 
 
 def test_the_archive_gains_before_anything_is_deleted(near: Place) -> None:
-    """The server sees the archive's push first, then deletions of at most 25 each."""
+    """The server sees the archive's push first, then deletions: on a forge of at most 25 each."""
+    near.ann.git("config", "gitgate.forge", "github")
     tips = share(near, range(60))
     hook(
         near.server,

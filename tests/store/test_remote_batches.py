@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from gitgate.errors import RemoteUnreachable
-from gitgate.store.batches import push_gates
+from gitgate.errors import PushRefused, RemoteUnreachable
+from gitgate.store import batches
+from gitgate.store.batches import MOST_OWN, MOST_REFS, most_refs, push_gates
+from gitgate.store.fetch import fetch
 from gitgate.store.push import push
-from gitgate.store.remote import RefMove
-from sharing import OPEN, Place, hook, name, opening, reasons, record
+from gitgate.store.remote import Fate, RefMove
+from gitgate.store.repository import Repository
+from sharing import OPEN, Place, hook, name, open_gates, opening, reasons, record
 from testbed.repositories import Clone
+
+
+def shared_tips(place: Place, numbers: range) -> list[RefMove]:
+    """Gates open at Ann's, and the moves that open them on the server."""
+    return [RefMove(OPEN + gate, tip, None) for gate, tip in open_gates(place.ann, numbers).items()]
 
 
 def with_work(clone: Clone, number: int) -> list[RefMove]:
@@ -61,3 +71,110 @@ def test_records_alone_need_one_push(near: Place) -> None:
     said = reasons(push_gates(near.ann.repository, "origin", [opening(near.ann, n) for n in range(4)]))
     assert said == ["stale", "ok", "ok", "ok"]
     assert (near.server.path / "batches").read_text(encoding="utf-8").split() == ["1", "3"]
+
+
+def seen(server: Clone) -> list[str]:
+    return (server.path / "batches").read_text(encoding="utf-8").split()
+
+
+def test_a_server_of_ones_own_is_given_all_at_once(near: Place) -> None:
+    """One push, whether what is sent stands here under the same name or not; what else is here stays here."""
+    hook(near.server, "pre-receive", "wc -l >> batches")
+    moves = shared_tips(near, range(40))
+    more = [opening(near.ann, n) for n in range(50, 60)]
+    said = reasons(push_gates(near.ann.repository, "origin", [*moves[:30], *more]))
+    assert said == ["ok"] * 40
+    assert near.server.refs(OPEN) == {move.ref: move.new for move in [*moves[:30], *more]}
+    assert {f"open/{move.ref.removeprefix(OPEN)}" for move in moves[:30]} <= set(near.tracked(near.ann))
+    assert seen(near.server) == ["40"]
+
+
+def test_each_refs_fate_is_kept_among_many(near: Place) -> None:
+    """Somebody opened one of them otherwise, and moved another on: these two are theirs, the rest arrives."""
+    moves = shared_tips(near, range(40))
+    push(near.ann.repository, "origin", moves[1:2])
+    fetch(near.bob.repository, "origin")
+    theirs = near.bob.git("commit-tree", "-p", str(moves[1].new), "-m", "on", f"{moves[1].new}^{{tree}}")
+    push(near.bob.repository, "origin", [RefMove(moves[1].ref, theirs, moves[1].new)])
+    push(near.bob.repository, "origin", [RefMove(moves[3].ref, record(near.bob, "his"), None)])
+    said = reasons(push_gates(near.ann.repository, "origin", moves))
+    assert [said[1], said[3]] == ["stale", "stale"]
+    assert said.count("ok") == 38
+    assert near.server.refs()[moves[1].ref] == theirs
+
+
+def test_a_hook_that_names_what_it_refuses_is_asked_once_more(near: Place) -> None:
+    """As ours does: the others go again at once, and not half by half."""
+    bad = [f"{OPEN}{name(n)}" for n in (5, 17)]
+    hook(
+        near.server,
+        "pre-receive",
+        f"""cat >> lines; echo x >> batches
+        for bad in {" ".join(bad)}; do
+          grep -q $bad lines && echo "gate: $bad: no" >&2 && worse=1
+        done; rm lines; [ ! "$worse" ]""",
+    )
+    fates = push_gates(near.ann.repository, "origin", shared_tips(near, range(60)))
+    assert [n for n, fate in enumerate(fates) if not fate.ok] == [5, 17]
+    assert fates[5].reason == f"refused: pre-receive hook declined: gate: {bad[0]}: no"
+    assert len(seen(near.server)) == 2
+
+
+def test_a_server_that_does_not_take_so_many(near: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It refuses a push of more than so many refs, or breaks it off: each half goes by itself, until it takes them."""
+    hook(near.server, "pre-receive", 'n=$(wc -l); echo "$n" >> batches; [ "$n" -le 20 ] || exit 1')
+    moves = shared_tips(near, range(70))
+    assert reasons(push_gates(near.ann.repository, "origin", moves[:60])) == ["ok"] * 60
+    assert seen(near.server) == ["60", "30", "15", "15", "30", "15", "15"]
+    (near.server.path / "hooks/pre-receive").unlink()
+    tried = []
+    real = push
+
+    def refusing(repo: Repository, remote: str, batch: list[RefMove], **how: Any) -> list[Fate]:
+        tried.append(len(batch))
+        if len(batch) > 30:
+            raise PushRefused("origin: it does not take so much at once")
+        return real(repo, remote, batch, **how)
+
+    monkeypatch.setattr("gitgate.store.push.push", refusing)
+    again = shared_tips(near, range(70, 120))
+    assert reasons(push_gates(near.ann.repository, "origin", again)) == ["ok"] * 50
+    assert tried == [50, 25, 25]
+
+
+def test_a_server_that_takes_nothing_is_soon_left_alone(near: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The batch shrinks to what any host takes; then it is an error."""
+    tried = []
+
+    def refusing(_repo: Repository, _remote: str, batch: list[RefMove], **_how: Any) -> list[Fate]:
+        tried.append(len(batch))
+        raise PushRefused("origin: it does not let us write")
+
+    monkeypatch.setattr("gitgate.store.push.push", refusing)
+    with pytest.raises(PushRefused):
+        push_gates(near.ann.repository, "origin", [opening(near.ann, n) for n in range(60)])
+    assert tried == [60, 30, 15]
+
+
+@pytest.mark.parametrize(
+    ("url", "forge"),
+    [
+        ("https://github.com/a/b", True),
+        ("git@github.com:a/b.git", True),
+        ("ssh://git@ssh.github.com:443/a/b", True),
+        ("https://corp.ghe.com/a/b", True),
+        ("https://user:secret@GitLab.com/a/b", True),
+        ("https://codeberg.org/a/b", True),
+        ("git@git.example.org:a/b", False),
+        ("https://notgithub.com/a/b", False),
+        ("https://github.com.example.org/a/b", False),
+        ("/srv/github.com/b.git", False),
+        ("./github.com", False),
+    ],
+)
+def test_what_a_remote_takes_is_told_by_its_host(repo: Clone, url: str, *, forge: bool) -> None:
+    """A forge by its address, one that a setting puts in its place too; any other forge by `gitgate.forge`."""
+    repo.git("remote", "add", "origin", url)
+    assert most_refs(repo.repository, "origin") == (MOST_REFS if forge else MOST_OWN)
+    repo.git("config", "gitgate.forge", "gitea")
+    assert most_refs(repo.repository, "origin") == batches.MOST_REFS

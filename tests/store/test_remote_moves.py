@@ -132,8 +132,9 @@ class TestEveryWay:
 
 
 class TestBatches:
-    def test_sixty_gates_go_in_three_pushes(self, near: Place) -> None:
+    def test_sixty_gates_go_in_three_pushes_to_a_forge(self, near: Place) -> None:
         """25 refs a push at most; the server's hook sees each batch once."""
+        near.ann.git("config", "gitgate.forge", "gitea")
         hook(near.server, "pre-receive", "wc -l >> batches")
         moves = [opening(near.ann, n) for n in range(60)]
         assert all(fate.ok for fate in push(near.ann.repository, "origin", moves))
@@ -143,6 +144,7 @@ class TestBatches:
 
     def test_a_batch_that_fails_does_not_hold_up_the_next(self, near: Place) -> None:
         """With 30 gates and one stale among the first 25, the other batch arrives."""
+        near.ann.git("config", "gitgate.forge", "gitea")
         moves = [opening(near.ann, n) for n in range(30)]
         push(near.bob.repository, "origin", [opening(near.bob, 3, "first")])
         said = reasons(push(near.ann.repository, "origin", moves))
@@ -150,6 +152,7 @@ class TestBatches:
 
     def test_a_server_that_dies_in_between_leaves_plain_fates(self, near: Place) -> None:
         """What had arrived is `ok`; the rest is `not sent`, and a repeat sends it."""
+        near.ann.git("config", "gitgate.forge", "gitea")
         hook(near.server, "post-receive", f"mv {near.server.path} {near.server.path}.gone")
         moves = [opening(near.ann, n) for n in range(30)]
         said = reasons(push(near.ann.repository, "origin", moves))
