@@ -243,6 +243,20 @@ def test_between_clones(bare: Clone, clone_of: Callable[..., Clone]) -> None:
     assert answer.value == "this"
 
 
+def test_what_a_remote_does_not_take_is_put_aside(bare: Clone, clone_of: Callable[..., Clone]) -> None:
+    """On whoever's word: what was said here and not shared leaves the record, and stays readable."""
+    here = clone_of(bare, "here")
+    gate = gitgate.ask("Which?", directory=here.path)
+    gitgate.comment(gate, "hm", push=False, directory=here.path)
+    done = gitgate.sync(put_aside=gate, directory=here.path)
+    (one,) = done.aside
+    assert (one.gate, one.event, one.reason) == (gate.id, "commented", "as you asked")
+    assert "text: hm" in here.git("log", "-p", one.ref)
+    assert [event.event for event in gitgate.log(gate, directory=here.path)] == ["opened"]
+    with pytest.raises(errors.Failure, match="does not have gate"):
+        gitgate.sync(put_aside=gitgate.ask("And?", push=False, directory=here.path), directory=here.path)
+
+
 def test_errors_have_a_code_and_a_hint(repo: Clone, tmp_path: Path) -> None:
     """The same tree as the command line's."""
     gate = gitgate.ask("Which?", options=["JWT", "Sessions"])

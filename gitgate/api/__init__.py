@@ -23,7 +23,7 @@ from .looker import diff, tree, watch, worktree
 from .person import comment, edit, respond, signal, stop
 from .reader import list, log, show, status, sync, verify  # noqa: A004 - the verb's name
 from .results import Archived, Dropped, Finding, Policy, Resumed, Ruling, Step, Worktree
-from .values import Answer, Conversation, Event, Gate, Problem, Status, Synced, Verified
+from .values import Answer, Conversation, Event, Gate, Problem, PutAside, Status, Synced, Verified
 
 __all__ = [
     "Answer",
@@ -38,6 +38,7 @@ __all__ = [
     "Interactive",
     "Policy",
     "Problem",
+    "PutAside",
     "Resumed",
     "Ruling",
     "SessionResult",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from ..errors import Usage
 from .door import Directory, open_desk, seen
 from .looker import event_of
-from .values import Event, Gate, Problem, Status, Synced, Verified
+from .values import Event, Gate, Problem, PutAside, Status, Synced, Verified
 
 if TYPE_CHECKING:
     from ..service.desk import Desk
@@ -119,12 +119,19 @@ def log(
         return tuple(map(event_of, events[:n]))
 
 
-def sync(remote: str | None = None, *, directory: Directory = None) -> Synced:
-    """Fetch and push gates, and bring the two sides together. Never loses a local one."""
+def sync(
+    remote: str | None = None, *, put_aside: str | Gate | None = None, directory: Directory = None
+) -> Synced:
+    """Fetch and push gates, and bring the two sides together. Never loses a local one.
+
+    Of the gate `put_aside`, all that the remote does not have is put aside first: for what the remote does not take.
+
+    >>> [one.ref for one in gitgate.sync(put_aside="7k2f").aside]
+    """
     from ..service.syncing import sync as bring_together
 
     with open_desk(directory) as desk:
-        done = bring_together(desk, remote)
+        done = bring_together(desk, remote, aside=None if put_aside is None else str(put_aside))
         return Synced(
             done.remote,
             tuple(done.new),
@@ -134,6 +141,8 @@ def sync(remote: str | None = None, *, directory: Directory = None) -> Synced:
             tuple(done.lost),
             dict(done.refused),
             dict(done.broken),
+            tuple(done.late),
+            tuple(PutAside(**asdict(one)) for one in done.aside),
         )
 
 

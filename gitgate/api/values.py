@@ -110,8 +110,20 @@ class Verified:
 
 
 @dataclass(frozen=True)
+class PutAside:
+    """An event that the remote never takes and that is in its gate's record here no more; `ref` keeps it."""
+
+    gate: str
+    event: str
+    commit: str
+    by: str
+    reason: str
+    ref: str
+
+
+@dataclass(frozen=True)
 class Synced:
-    """What a sync did, by gate."""
+    """What a sync did, by gate. `lost`: what found no place any more; `late`: what is kept, and without effect."""
 
     remote: str
     new: tuple[str, ...]
@@ -121,3 +133,5 @@ class Synced:
     lost: tuple[str, ...]
     refused: Mapping[str, str]
     broken: Mapping[str, str]
+    late: tuple[str, ...] = ()
+    aside: tuple[PutAside, ...] = ()
