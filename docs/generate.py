@@ -2,7 +2,8 @@
 """Documentation: render from the code what the code knows: the reference, the manual page, states, settings, exits.
 
 `docs/generate.py` writes; `--check` only says what is out of date. In a page that people write, only what stands between
-`<!-- generated: NAME -->` and `<!-- end -->` is replaced.
+`<!-- generated: NAME -->` and `<!-- end -->` is replaced. The repository's address is carried from gitgate/version.py to
+every file that names it; which address stood there until now, pyproject.toml says.
 """
 
 from __future__ import annotations
@@ -17,9 +18,20 @@ from gitgate.cli.exits import MEANINGS
 from gitgate.cli.main import SECTIONS, cli
 from gitgate.config import SETTINGS
 from gitgate.core.states import TABLE
-from gitgate.version import VERSION
+from gitgate.version import REPOSITORY, VERSION
 
 DOCS = Path(__file__).parent
+TOP = DOCS.parent
+ADDRESS = re.compile(r'^Source = "https://github\.com/([\w.-]+/[\w.-]+)"$', re.MULTILINE)
+ADDRESSED = (
+    "pyproject.toml",
+    "mkdocs.yml",
+    "README.md",
+    "CHANGELOG.md",
+    "docs/*.md",
+    "plugin/**/*.md",
+    "gitgate/texts/**/*.yml",
+)
 BLOCK = re.compile(r"(<!-- generated: ([\w-]+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
 
 
@@ -45,7 +57,20 @@ def rendered() -> dict[Path, str]:
     found[DOCS / "git-gate.1"] = manual.page(
         tree.root(cli), tree.read(cli, SECTIONS), SETTINGS, MEANINGS, VERSION
     )
-    return found
+    return {**found, **addressed(found)}
+
+
+def addressed(pages: dict[Path, str]) -> dict[Path, str]:
+    """Each file that names the repository, with the address that it has now."""
+    named = ADDRESS.search((TOP / "pyproject.toml").read_text(encoding="utf-8"))
+    if named is None:
+        raise SystemExit('pyproject.toml has no line: Source = "https://github.com/…"')
+    old = re.compile(
+        rf"(?<![\w./-]){re.escape(named[1])}(?![\w-])|(?<=github\.com/){re.escape(named[1])}(?![\w-])"
+    )
+    files = sorted({path for pattern in ADDRESSED for path in TOP.glob(pattern)})
+    texts = {path: pages[path] if path in pages else path.read_text(encoding="utf-8") for path in files}
+    return {path: old.sub(REPOSITORY, text) for path, text in texts.items() if old.search(text)}
 
 
 def main(arguments: list[str]) -> int:
@@ -57,10 +82,10 @@ def main(arguments: list[str]) -> int:
     ]
     for path, text in stale:
         if arguments == ["--check"]:
-            print(f"docs/{path.name} is out of date: python docs/generate.py")
+            print(f"{path.relative_to(TOP)} is out of date: python docs/generate.py")
         else:
             path.write_text(text, encoding="utf-8")
-            print(f"docs/{path.name} written")
+            print(f"{path.relative_to(TOP)} written")
     return 1 if stale and arguments == ["--check"] else 0
 
 

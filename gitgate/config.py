@@ -90,6 +90,20 @@ SETTINGS = (
         "OWNER/REPOSITORY@COMMIT of the workflows that `git gate init --github` calls",
         power=True,
     ),
+    Setting(
+        "package",
+        "text",
+        "",
+        "what pip installs in the jobs of `git gate init --github`, instead of the workflows' own commit",
+        power=True,
+    ),
+    Setting(
+        "packageIndex",
+        "text",
+        "",
+        "the package index that those jobs install it from, where it is not PyPI",
+        power=True,
+    ),
     Setting("forgeIssue", "number", "0", "the issue where gates without a pull request are shown"),
     Setting("forgeCommit", "flag", "false", "gates without a pull request are shown on their commit"),
     Setting(

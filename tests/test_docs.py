@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +17,7 @@ from gitgate.agents.agent import Start
 from gitgate.agents.command import placeholders
 from gitgate.config import SETTINGS
 from gitgate.core.states import STATES, TABLE
+from gitgate.version import REPOSITORY
 
 DOCS = Path(__file__).parents[1] / "docs"
 AGENCY = DOCS.parent / "gitgate" / "service" / "agency.py"
@@ -69,6 +72,41 @@ def test_generated_documentation_is_up_to_date() -> None:
         [sys.executable, DOCS / "generate.py", "--check"], capture_output=True, text=True, check=False
     )
     assert said.returncode == 0, said.stdout + said.stderr
+
+
+def test_the_address_is_set_in_one_place(tmp_path: Path) -> None:
+    """Changed there and carried on, it is the new one wherever the old one stood, and nothing but addresses changed."""
+    top = DOCS.parent
+    for name in ("docs", "gitgate", "plugin"):
+        shutil.copytree(top / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "commit"))
+    for name in ("pyproject.toml", "mkdocs.yml", "README.md", "CHANGELOG.md"):
+        shutil.copy(top / name, tmp_path / name)
+    version = tmp_path / "gitgate" / "version.py"
+    version.write_text(version.read_text().replace(REPOSITORY, "team/gate.tool"))
+    before = {
+        path: path.read_text()
+        for path in tmp_path.rglob("*")
+        if path.suffix in (".md", ".yml", ".toml", ".1")
+    }
+    for arguments in ([], ["--check"]):
+        done = subprocess.run(
+            [sys.executable, tmp_path / "docs/generate.py", *arguments],
+            env={**os.environ, "PYTHONPATH": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    changed = {path for path, text in before.items() if path.read_text() != text}
+    assert all(path.read_text() == before[path].replace(REPOSITORY, "team/gate.tool") for path in changed)
+    names = {str(path.relative_to(tmp_path)) for path in changed}
+    assert {
+        "pyproject.toml",
+        "docs/github.md",
+        "docs/claude-code.md",
+        "gitgate/texts/workflows/gitgate.yml",
+    } <= names
+    assert [path for path in before if REPOSITORY in path.read_text()] == []
 
 
 def test_settings_with_a_name_in_them_are_documented() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..errors import Usage
 from ..service import parts
 from ..service.parts import PARTS
 from . import exits
@@ -28,6 +29,8 @@ def part_options(command: Callable[..., object]) -> Callable[..., object]:
 @click.option("--publish-work/--no-publish-work", default=None, help="Push partial work with questions.")
 @click.option("--resume/--no-resume", default=None, help="Let answers start agents on this machine.")
 @part_options
+@click.option("--package", metavar="REQUIREMENT", help="With --github: what pip installs in its jobs.")
+@click.option("--package-index", metavar="URL", help="With --github: the index that it comes from.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 @click.option("--remove", is_flag=True, help="Undo all of it.")
 @verb
@@ -40,10 +43,11 @@ def init_command(screen: Screen, **flags: Any) -> int:
     \b
     git gate init
     git gate init --claude
+    git gate init --github --package 'git-gate[all]==0.1.0'
     git gate init --dry-run
     git gate init --remove
     """
-    desk = screen.desk()
+    desk = screen.desk(said=for_jobs(screen, flags))
     desk.refuse_agents("init")
     named = [part for part in PARTS if flags[part.flag.replace("-", "_")]]
     chosen = parts.Chosen(flags["server"], flags["publish_work"], flags["resume"], named)
@@ -59,6 +63,25 @@ def init_command(screen: Screen, **flags: Any) -> int:
             screen.say('Claude Code asks through gates now: git gate wrap -- claude -p "The task"')
             screen.say("to see it tried, without a model: git gate doctor --claude")
     return exits.DONE
+
+
+def for_jobs(screen: Screen, flags: dict[str, Any]) -> dict[str, str]:
+    """What the jobs of `--github` are to install, as said; where nothing says so and somebody sits there, as they say."""
+    given = {"package": flags["package"], "packageIndex": flags["package_index"]}
+    said = {name: value for name, value in given.items() if value}
+    if said and not flags["github"]:
+        raise Usage(
+            "--package and --package-index say what the jobs of --github install",
+            hint="git gate init --github --package …",
+        )
+    if flags["github"] and not (said or flags["remove"]) and screen.interactive:
+        from ..service.github_setup import offered
+        from .keyboard import read_word
+
+        if usual := offered(screen.desk()):
+            word = read_word(f"What pip installs in the jobs (Enter for {usual}): ").strip()
+            return {"package": word} if word else {}
+    return said
 
 
 def tell(screen: Screen, found: Sequence[Step], *, dry_run: bool, remove: bool) -> None:

@@ -51,7 +51,7 @@ class Screen:
     def start(self) -> Path:
         return Path(self.directory) if self.directory else Path.cwd()
 
-    def desk(self, *, bulk: bool = False) -> Desk:
+    def desk(self, *, bulk: bool = False, said: Mapping[str, str] | None = None) -> Desk:
         from ..service.desk import open_desk
 
         if self.directory and not self.start.is_dir():
@@ -59,7 +59,7 @@ class Screen:
                 f"{self.directory} is not a directory",
                 hint="git gate -C DIR works in a directory that is there",
             )
-        flags = {"color": self.color} if self.color else {}
+        flags = {**({"color": self.color} if self.color else {}), **(said or {})}
         self.progress(f"{verb_name()} is still at it")
         ahead, self.ahead = self.ahead, None
         desk = open_desk(self.start, self.env, flags=flags, bulk=bulk, progress=self.progress, ahead=ahead)

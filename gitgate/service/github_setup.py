@@ -6,39 +6,30 @@ calls only workflows that are on it, so there both the workflows and what pip in
 
 from __future__ import annotations
 
-import json
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from ..errors import Failure, Usage
-from .addresses import GITHUB, address_of, is_github, read_address, server_of
+from .addresses import GITHUB, address_of, is_github, server_of
 from .desk import Desk
 from .guidance import TEXTS, put, take_away, text_of, top_of
+from .provenance import ONE_HOST, Source, installed_from
 from .setup import Step
 
 FOLDER = ".github/workflows"
 ANSWERS, AGENT = "gitgate.yml", "gitgate-agent.yml"
 NAMES = (ANSWERS, AGENT)
 OURS = "# Written by `git gate init --github`"
-SOURCE, COMMIT = "OWNER/REPOSITORY", "0123456789012345678901234567890123456789"
 PINNED = re.compile(r"([\w.-]+/[\w.-]+)@([0-9a-f]{40})", re.ASCII)
-TWO_NAMES = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
-ONE_HOST = re.compile(r"[\w.-]+(:[0-9]+)?", re.ASCII)
+PACKAGE = re.compile(r"^( +package: ).*$", re.MULTILINE)
+INDEX = re.compile(r"^( +package-index: )\S+(.*)$", re.MULTILINE)
+REQUIREMENT = re.compile(r"git-gate(\[[\w, -]*\])?( ?(@|[=<>~!]=) ?[^\s\"]+)?", re.ASCII)
+ADDRESS = re.compile(r"https?://[^\s\"'@]+", re.ASCII)
 MEANS = {
     ANSWERS: "replies on pull requests become answers and start agents again; deadlines are kept (commit it to the default branch)",
     AGENT: "runs an agent on a branch, and shows what it asks on its pull request",
 }
-
-
-@dataclass(frozen=True)
-class Source:
-    """A repository with our reusable workflows, at a commit, on a server of GitHub's."""
-
-    repository: str
-    commit: str
-    host: str = GITHUB
 
 
 def steps(desk: Desk) -> list[Step]:
@@ -50,7 +41,7 @@ def steps(desk: Desk) -> list[Step]:
         here = text_of(place)
         if here and OURS not in here:
             raise Usage(f"{FOLDER}/{name} is there, and is not ours", hint="rename it, and run this again")
-        wanted = pinned(here or text_of(TEXTS / "workflows" / name), source)
+        wanted = packaged(desk, pinned(here or text_of(TEXTS / "workflows" / name), source))
         found.append(written(place, name, here, wanted))
     return found
 
@@ -69,6 +60,26 @@ def pinned(text: str, source: Source) -> str:
     return packed.sub(rf"\g<1>{source.host}/{source.repository}@{source.commit}", text)
 
 
+def packaged(desk: Desk, text: str) -> str:
+    """The text with what somebody wants the jobs to install, and from which index; without such a wish as it is."""
+    package, index = desk.settings.text("package"), desk.settings.text("packageIndex")
+    if package:
+        if not REQUIREMENT.fullmatch(package):
+            raise Usage(
+                f"--package {package!r} is not one requirement on git-gate",
+                hint="git gate init --github --package 'git-gate[all]==VERSION', or 'git-gate[all] @ https://…/git_gate-VERSION-py3-none-any.whl'",
+            )
+        text = PACKAGE.sub(lambda line: f'{line[1]}"{package}"', text)
+    if index:
+        if not ADDRESS.fullmatch(index):
+            raise Usage(
+                "--package-index is not an address, or holds a login, which every reader of the repository would see",
+                hint="git gate init --github --package-index https://packages.example.org/simple",
+            )
+        text = INDEX.sub(lambda line: f'{line[1]}"{index}"{line[2]}', text)
+    return text
+
+
 def removal(desk: Desk) -> list[Step]:
     if desk.repo.top is None:
         return []
@@ -82,9 +93,21 @@ def taken(top: Path, name: str) -> Step:
     return Step(f"{FOLDER}/{name}", "taken away", not ours, lambda: take_away(place, top))
 
 
+def offered(desk: Desk) -> str:
+    """What the jobs would install, where that is worth a question: the files are new, and pip did not note where this came from."""
+    if desk.settings.text("package") or any(text_of(top_of(desk) / FOLDER / name) for name in NAMES):
+        return ""
+    source = source_of(desk)
+    return (
+        ""
+        if source.noted
+        else f"git-gate[all] @ git+https://{source.host}/{source.repository}@{source.commit}"
+    )
+
+
 def source_of(desk: Desk) -> Source:
     """Where the reusable workflows are, and at which commit."""
-    installed = installed_from()
+    installed = installed_from(desk.settings.env)
     host = host_of(desk, installed)
     named = desk.settings.text("workflows")
     found = PINNED.fullmatch(named)
@@ -109,17 +132,3 @@ def host_of(desk: Desk, installed: Source | None) -> str:
     host = urlsplit(server_of(desk, address_of(desk))).netloc
     known = is_github(host) or desk.settings.text("forge") == "github"
     return host if ONE_HOST.fullmatch(host) and (known or (installed and installed.host == host)) else GITHUB
-
-
-def installed_from() -> Source | None:
-    """As pip noted it: `pip install git+https://HOST/OWNER/REPOSITORY` names repository and commit (PEP 610)."""
-    from importlib.metadata import PackageNotFoundError, distribution
-
-    try:
-        said = json.loads(distribution("git-gate").read_text("direct_url.json") or "{}")
-    except (PackageNotFoundError, ValueError):
-        return None
-    place = read_address(str(said.get("url", "")))
-    commit = str((said.get("vcs_info") or {}).get("commit_id", ""))
-    right = TWO_NAMES.fullmatch(place.path) and ONE_HOST.fullmatch(place.host)
-    return Source(place.path, commit, place.host) if right and re.fullmatch(r"[0-9a-f]{40}", commit) else None

@@ -113,6 +113,8 @@ def test_an_example_runs(
     words = [gate if word == "7k2f" else word for word in shlex.split(line)[2:]]
     if "signal" in words:
         words[1] = cli.quick("ask", "Go?", "--type", "approval", "-q", cwd=clone.path, code=0).line
+    if "--github" in words:
+        clone.git("config", "gitgate.workflows", f"team/git-gate@{'a1' * 20}")
     if words[0] == "verify" and "--branch" in words:
         cli.quick("respond", gate, "JWT", cwd=clone.path, code=0)
     said = cli.quick(*words, cwd=clone.path)

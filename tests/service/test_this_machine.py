@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.errors import Conflict, Failure, Usage
-from gitgate.service import github_setup, hookshims, presence, registry
+from gitgate.service import github_setup, hookshims, presence, provenance, registry
 from gitgate.service.agency import agent_settings, cannot_join, cannot_start, configured, current_session
 from gitgate.service.ancestry import is_agent
 from gitgate.service.recording import reload
@@ -96,8 +96,9 @@ def test_an_installation_that_lost_its_shims(tmp_path: Path, monkeypatch: pytest
 # workflows
 
 
-def test_workflows_are_pinned_to_a_commit(alone: Seat) -> None:
+def test_workflows_are_pinned_to_a_commit(installed: Callable[[str], None], alone: Seat) -> None:
     """A branch or a tag can be moved; where nothing says which commit, that is asked for."""
+    installed("{}")
     alone.clone.git("config", "gitgate.workflows", "team/git-gate@v1")
     with pytest.raises(Usage, match="40 characters") as refused:
         github_setup.steps(alone.desk)
@@ -153,7 +154,34 @@ def test_workflows_come_from_where_git_gate_came_from(installed: Callable[[str],
 def test_an_installation_that_names_no_commit_on_github(installed: Callable[[str], None], said: str) -> None:
     """Nothing is guessed."""
     installed(said)
-    assert github_setup.installed_from() is None
+    assert provenance.installed_from(os.environ) is None
+
+
+def test_a_build_names_its_commit(tmp_path: Path) -> None:
+    """From an index pip notes nothing; what was built without a commit, or without an address, names none."""
+    assert provenance.built_from(tmp_path, "team/git-gate") is None
+    (tmp_path / "commit").write_text("b2" * 20 + "\n")
+    assert provenance.built_from(tmp_path, "OWNER/git-gate") is None
+    found = provenance.built_from(tmp_path, "team/git-gate")
+    assert found == provenance.Source("team/git-gate", "b2" * 20, noted=False)
+
+
+def test_a_checkout_names_what_its_origin_has(
+    installed: Callable[[str], None], clone_of: Callable[..., Clone], bare: Clone
+) -> None:
+    """Its commit, once the origin has it; a checkout of no server of GitHub's, or without git, names none."""
+    here = clone_of(bare, "checkout of ours")
+    installed(json.dumps({"url": here.path.as_uri(), "dir_info": {"editable": True}}))
+    assert provenance.installed_from(os.environ) is None
+    here.git("remote", "set-url", "origin", HOSTED)
+    commit = here.git("rev-parse", "HEAD")
+    assert provenance.installed_from(os.environ) == provenance.Source("team/git-gate", commit)
+    here.commit("mine alone")
+    with pytest.raises(Failure, match="on no branch of its origin") as unpushed:
+        provenance.installed_from(os.environ)
+    assert unpushed.value.hint == f"git -C {here.path} push"
+    installed(json.dumps({"url": (here.path / ".git").as_uri(), "dir_info": {"editable": True}}))
+    assert provenance.installed_from(os.environ) is None
 
 
 # agents

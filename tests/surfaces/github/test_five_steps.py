@@ -17,6 +17,7 @@ from forges.callers import Event, calls
 from forges.jobs import TOP, Ran, run_workflow
 from forges.standin import Forge
 from gitgate.service.github_setup import AGENT, ANSWERS, FOLDER
+from gitgate.version import REPOSITORY
 from testbed.repositories import Clone
 
 from .conftest import THREAD
@@ -179,17 +180,18 @@ def well(done: list[Ran]) -> list[str]:
     return [one.job for one in done]
 
 
-def test_nothing_is_to_be_filled_in_but_the_first_name() -> None:
-    """What stands in the steps is copied as it is: one name, once, and the text before it says whose."""
+def test_nothing_is_to_be_filled_in() -> None:
+    """What stands in the steps is copied as it is; the one address in it is the one that gitgate/version.py has."""
     text = "".join(block for step in steps() for block in blocks(step, "sh"))
-    assert re.findall(r"<\w|\b[A-Z]{4,}(?:/[A-Z]+)?\b", text) == ["OWNER/REPOSITORY"]
+    assert re.findall(r"<\w|\b[A-Z]{4,}(?:/[A-Z]+)?\b", text.replace(REPOSITORY, "")) == []
+    assert text.count(REPOSITORY) == 1
     assert [len(blocks(step, "sh")) for step in steps()] == [1, 1, 1, 1, 1]
     assert [len(blocks(step, "yaml")) for step in steps()] == [0, 0, 1, 0, 0]
 
 
 def test_five_steps_lead_to_an_answered_question(reader: Reader) -> None:
     install, write, name_agent, publish, ask = steps()
-    reader.type(blocks(install, "sh")[0].replace("OWNER/REPOSITORY", OURS))
+    reader.type(blocks(install, "sh")[0].replace(REPOSITORY, OURS))
     assert reader.typed("pipx") == [["pipx", "install", f"git-gate[all] @ git+https://github.com/{OURS}"]]
 
     reader.type(blocks(write, "sh")[0])

@@ -6,6 +6,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +17,8 @@ import pytest
 
 from forges.jobs import ACTION, CALL, OTHERS, TOP, WORKFLOWS, Step, load, run_job
 from forges.standin import Forge
-from gitgate.service.github_setup import NAMES, SOURCE
+from gitgate.service.github_setup import NAMES
+from gitgate.version import REPOSITORY
 from resuming import Agent
 from servers import HttpServer
 from testbed.command import Command
@@ -134,7 +137,7 @@ def test_init_writes_small_workflows(repo: Clone, cli: Command) -> None:
     cli.quick("init", "--github", code=0)
     texts = {name: (repo.path / ".github/workflows" / name).read_text() for name in NAMES}
     for text in texts.values():
-        assert SOURCE not in text
+        assert REPOSITORY not in text
         assert f"@{'a1' * 20}" in text
     agent = repo.path / ".github/workflows/gitgate-agent.yml"
     agent.write_text(texts["gitgate-agent.yml"].replace('"claude"', '"reviewer"'))
@@ -150,6 +153,63 @@ def test_init_writes_small_workflows(repo: Clone, cli: Command) -> None:
     assert "a1" * 20 not in answers.read_text()
     cli.quick("init", "--github", "--remove", code=0)
     assert not (repo.path / ".github").exists()
+
+
+def test_jobs_install_what_was_said(repo: Clone, cli: Command) -> None:
+    """Another requirement and another index, which stay when the files are written again for a newer commit."""
+    repo.git("config", "gitgate.workflows", PIN)
+    index = "https://packages.example.org/simple"
+    cli.quick("init", "--github", "--package", "git-gate[all]==0.1.0", "--package-index", index, code=0)
+    repo.git("config", "gitgate.workflows", PIN.replace("a1", "b2"))
+    cli.quick("init", "--github", code=0)
+    for name, times in zip(NAMES, (2, 1), strict=True):
+        jobs = load(repo.path / ".github/workflows" / name)["jobs"].values()
+        given = [(job["with"]["package"], job["with"]["package-index"]) for job in jobs]
+        assert given == [("git-gate[all]==0.1.0", index)] * times
+        assert all("b2" * 20 in job["uses"] for job in jobs)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--github", "--package", "other==1"], "git gate init --github --package 'git-gate[all]==VERSION'"),
+        (["--github", "--package", 'git-gate"; rm -rf'], "is not one requirement"),
+        (["--github", "--package", "git-gate --pre"], "is not one requirement"),
+        (["--github", "--package-index", "packages"], "is not an address"),
+        (["--github", "--package-index", "https://ada:secret@packages.example.org"], "holds a login"),
+        (["--package", "git-gate"], "git gate init --github --package"),
+    ],
+)
+def test_what_jobs_cannot_install_is_refused(repo: Clone, cli: Command, words: list[str], said: str) -> None:
+    """Before anything is written."""
+    repo.git("config", "gitgate.workflows", PIN)
+    assert said in cli.quick("init", *words, code=2).err
+    assert not (repo.path / ".github").exists()
+
+
+def test_an_index_reaches_pip(tmp_path: Path) -> None:
+    """In each job that installs; an empty one is none to pip, which goes to its usual index then."""
+    each = [step for name in REUSABLE for step in steps_of(WORKFLOWS / name)]
+    steps = [step for step in each if step.get("name") == "Install git gate"]
+    assert len(steps) == 5
+    assert all(step["env"]["PIP_INDEX_URL"] == "${{ inputs.package-index }}" for step in steps)
+    usual = tmp_path / "pip.conf"
+    usual.write_text("[global]\nindex-url = http://127.0.0.1:9/usual\n")
+    for given, asked in (("", "/usual/no-such/"), ("http://127.0.0.1:9/given", "/given/no-such/")):
+        env = {**os.environ, "PIP_INDEX_URL": given, "PIP_CONFIG_FILE": str(usual)}
+        command = [
+            sys.executable,
+            "-I",
+            "-m",
+            "pip",
+            "download",
+            "--retries",
+            "1",
+            "--no-cache-dir",
+            "no-such",
+        ]
+        said = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+        assert asked in said.stdout + said.stderr
 
 
 @pytest.mark.parametrize(
