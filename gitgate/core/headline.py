@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from .model import Event, Gate, Opened, Outcome, Remark
 from .text import counted
-from .trailers import dump, parse
+from .trailers import dump, misread, parse
+
+# Git takes a name with blanks or in other letters for the same; a list does not.
+NAME = re.compile(r"[A-Z][A-Za-z-]*")
 
 
 def message(name: str, event: Event, gate: Gate) -> str:
@@ -65,13 +70,13 @@ def trailers(name: str, gate: Gate) -> list[tuple[str, str]]:
 
 
 def contradiction(payload: bytes, gate: Gate) -> str:
-    """What the message of the gate's last commit says otherwise than its record; lists believe the message."""
-    try:
-        text = payload.partition(b"\n\n")[2].decode("utf-8")
-    except UnicodeDecodeError:
-        return "its message is not UTF-8"
+    """What the message of the gate's last commit says otherwise than its record, to lists or to whoever reads it by git."""
+    why = misread(payload)
+    if why:
+        return f"its message {why}"
+    text = payload.partition(b"\n\n")[2].decode("utf-8")
     said = parse(text)
-    if said is None:
+    if said is None or not all(NAME.fullmatch(key) for key in said):
         return "its message does not end with trailers as they have to be (each once, one short line)"
     name = gate.history[-1].name
     meant = parse(message(name, gate.history[-1].event, gate)) or {}
@@ -79,4 +84,8 @@ def contradiction(payload: bytes, gate: Gate) -> str:
         if said.get(key) != value:
             return f"its message says {key}: {said.get(key, 'nothing')!r}; the record means {value!r}"
     strange = sorted(key for key, _ in trailers(name, gate) if key in said and key not in meant)
-    return f"its message says {strange[0]}: {said[strange[0]]!r}; the record has none" if strange else ""
+    if strange:
+        return f"its message says {strange[0]}: {said[strange[0]]!r}; the record has none"
+    first, _, rest = text.partition("\n\n")
+    well_made = first.isprintable() and "\n\n" not in rest.rstrip("\n")
+    return "" if well_made else "its message is not one line for people and one paragraph of trailers"

@@ -47,3 +47,21 @@ def parse(message: str) -> dict[str, str] | None:
         if short or all(len(v.encode("utf-8", "replace")) <= MOST_BYTES for v in found.values())
         else None
     )
+
+
+def misread(payload: bytes) -> str:
+    """Why git would show another message than this commit's bytes hold; empty when it shows what is there.
+
+    It reads them as the header `encoding` says, and no further than to a null byte.
+    """
+    head, _, body = payload.partition(b"\n\n")
+    named = next((line[9:] for line in head.split(b"\n") if line.startswith(b"encoding ")), b"utf-8")
+    if named.lower() not in (b"utf-8", b"utf8"):
+        return f"is said to be in {one_line(named.decode('ascii', 'replace'), 40)}, not in UTF-8"
+    if b"\0" in body:
+        return "has a null byte, where git stops reading"
+    try:
+        body.decode("utf-8")
+    except UnicodeDecodeError:
+        return "is not UTF-8"
+    return ""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 HITL = "refs/hitl/"
 RUNS = "refs/hitl/runs/"
+OWN = "refs/gitgate/"
 MOST_STEPS = 100_000
 MOST_REFS = 20_000
 FEW = 12
@@ -162,7 +163,8 @@ def refusals(
 ) -> dict[str, str]:
     """By ref, in words for whoever pushed, why it is not taken; empty when all of it may be."""
     # Where a file system does not tell letters' cases apart, a name that is only like ours is ours.
-    push = Push(desk, [update for update in updates if update.ref.lower().startswith(HITL)], beyond, acting)
+    ours = [update for update in updates if update.ref.lower().startswith((HITL, OWN))]
+    push = Push(desk, ours, beyond, acting)
     if len(push.updates) > MOST_REFS:
         return {HITL: f"expected at most {MOST_REFS:,} refs in a push; found {len(push.updates):,}"}
     found = {}
@@ -310,6 +312,11 @@ def judge_late(push: Push, gate: str, tip: str) -> str:
     return push.beyond(late, last) if push.beyond else ""
 
 
+def judge_own(_push: Push, update: Update, _name: str) -> str:
+    """What this repository itself noted, of other remotes and of its own gates: whoever pushes knows nothing of that."""
+    return "" if update.new is None else f"{OWN} holds what a repository notes for itself: it is never pushed"
+
+
 def judge_evidence(_push: Push, _update: Update, month: str) -> str:
     """The work of closed gates may be rewritten: that is how it is erased."""
     from ..store.archive import is_month
@@ -341,4 +348,5 @@ RULES: dict[str, Rule] = {
     RUNS: judge_run,
     ARCHIVE: judge_archive,
     EVIDENCE: judge_evidence,
+    OWN: judge_own,
 }

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.ids import is_id
+from ..core.trailers import misread
 from ..core.values import dataclass, field, replace
 from ..errors import BrokenRecord
 from .objects import FOLDER, REGULAR
@@ -19,7 +20,7 @@ from .repository import Repository
 
 if TYPE_CHECKING:
     from .chain import Chains
-    from .objects import TreeEntry
+    from .objects import Commit, TreeEntry
 
 LATE = "late"
 _MONTH = r"\d{4}-(0[1-9]|1[0-2])"
@@ -100,10 +101,28 @@ def load_fold(chains: Chains, oid: str) -> Fold:
     """
     commit = chains.commit(oid)
     at = f"fold {oid[:12]}"
+    why = misread(chains.objects.read(oid)[1])
+    if why:  # `contents` has git read it
+        raise BrokenRecord(f"{at}: its message {why}")
     if not commit.parents:
         if chains.raw_tree(commit.tree):
             raise BrokenRecord(f"{at}: a month begins empty")
         return Fold({}, ())
+    gates, late = named_by(at, commit)
+    strange = set(commit.parents[1:]) - {*gates.values(), *(tip for _, tip in late)}
+    if strange:
+        raise BrokenRecord(f"{at} has {min(strange)[:12]} as a parent, and does not say what it is")
+    before = chains.tree(chains.commit(commit.parents[0]).tree)
+    for gate, _ in late:
+        drawer = before.get(gate[:2].encode())
+        if drawer is None or gate.encode() not in chains.tree(drawer.oid):
+            raise BrokenRecord(f"{at}: nothing can come late for gate {gate}, which is not in this archive")
+    compare_drawers(chains, at, before, chains.tree(commit.tree), gates, late)
+    return Fold(gates, late)
+
+
+def named_by(at: str, commit: Commit) -> tuple[dict[str, str], list[tuple[str, str]]]:
+    """What a fold's message names: gates with their tips, and tips that came late."""
     gates: dict[str, str] = {}
     late: list[tuple[str, str]] = []
     for gate, kind, tip in re.findall(_LINE, commit.message):
@@ -115,16 +134,7 @@ def load_fold(chains: Chains, oid: str) -> Fold:
             late.append((gate, tip))
         else:
             gates[gate] = tip
-    strange = set(commit.parents[1:]) - {*gates.values(), *(tip for _, tip in late)}
-    if strange:
-        raise BrokenRecord(f"{at} has {min(strange)[:12]} as a parent, and does not say what it is")
-    before = chains.tree(chains.commit(commit.parents[0]).tree)
-    for gate, _ in late:
-        drawer = before.get(gate[:2].encode())
-        if drawer is None or gate.encode() not in chains.tree(drawer.oid):
-            raise BrokenRecord(f"{at}: nothing can come late for gate {gate}, which is not in this archive")
-    compare_drawers(chains, at, before, chains.tree(commit.tree), gates, late)
-    return Fold(gates, late)
+    return gates, late
 
 
 def compare_drawers(

@@ -195,6 +195,30 @@ def test_a_fold_is_what_it_says(vault: Vault) -> None:
     assert vault.push((MONTH, honest)) == ""
 
 
+@pytest.mark.parametrize("how", ["a null byte", "another encoding"])
+def test_a_fold_says_to_git_what_it_says_to_us(vault: Vault, how: str) -> None:
+    """Where git reads another message than the hook, the archive has a gate and does not tell of it."""
+    gate = vault.closed()
+    honest = vault.fold(None, (gate.id, gate.tip))
+    git = vault.git.git
+    head, gap, words = git("cat-file", "commit", honest).partition("\n\n")
+    told = f"{head}{gap}\0{words}" if how == "a null byte" else f"{head}\nencoding UTF-16{gap}{words}"
+    hidden = git("hash-object", "-t", "commit", "-w", "--stdin", "--literally", input=f"{told}\n")
+    assert "its message " in vault.push((MONTH, hidden))
+    assert vault.push((MONTH, honest)) == ""
+
+
+@pytest.mark.parametrize("ref", ["refs/gitgate/origin/archive/2026-01", "refs/GitGate/x/open/2222222222"])
+def test_what_a_repository_notes_for_itself_is_not_pushed(vault: Vault, ref: str) -> None:
+    """As another remote's archive it would be believed, and the gates in it held for closed. It may be taken away."""
+    gate = vault.closed()
+    fold = vault.fold(None, (gate.id, gate.tip))
+    why = vault.push((ref, fold))
+    assert "never pushed" in why or "no such kind of ref" in why
+    vault.git.git("update-ref", "refs/gitgate/origin/archive/2026-01", fold)
+    assert vault.push(("refs/gitgate/origin/archive/2026-01", None)) == ""
+
+
 # an archived gate stays archived, however the push is put together
 
 

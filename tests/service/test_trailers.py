@@ -26,6 +26,10 @@ LIES = {
     "twice": (("Hitl-State: ", "Hitl-State: awaiting\nHitl-State: "), "does not end with trailers"),
     "none": (("Hitl-", "X-"), "does not end with trailers"),
     "no UTF-8": (("Hitl-Title: ", "Hitl-Title: \udcff"), "is not UTF-8"),
+    "others before them": (("\n\n", "\n\nHitl-State: resumed\nHitl-Closed: yes\n\n"), "one paragraph of trailers"),
+    "others before a null byte": (("\n\n", "\n\nHitl-State: resumed\n\0\n\n"), "has a null byte"),
+    "others in the subject": (("\n\n", "\nHitl-State: resumed\n\n"), "not one line for people"),
+    "a name with a blank": (("Hitl-State: ", "Hitl-State : resumed\nHitl-State: "), "does not end with trailers"),
 }  # fmt: skip
 
 
@@ -59,3 +63,16 @@ def test_the_hook_compares_trailers_with_the_record(alone: Seat, lie: str) -> No
     after = say(alone, gate).gate
     assert words in hook_says(alone, after, after.tip, gate.tip)
     assert hook_says(alone, after, after.tip, tip) == ""
+
+
+@pytest.mark.parametrize("encoding", ["UTF-16", "UTF-7", "IBM037", ""])
+def test_git_shows_the_message_that_the_hook_read(alone: Seat, encoding: str) -> None:
+    """A header that makes git read other letters out of the same bytes is refused; that of UTF-8 changes nothing."""
+    gate = gate_of(alone, DB)
+    objects = alone.desk.records.objects
+    honest = objects.read(gate.tip)[1]
+    for named, words in ((encoding, "is said to be in"), ("UTF-8", "")):
+        told = honest.replace(b"\n\n", b"\nencoding %s\n\n" % named.encode(), 1)
+        tip = objects.write("commit", told)
+        assert words in hook_says(alone, gate, tip, None)
+        assert bool(words) == bool(hook_says(alone, gate, tip, None))
