@@ -83,26 +83,24 @@ def completion_command(screen: Screen, shell: str | None) -> None:
 
 def script(shell: str) -> str:
     """Click's script for `git-gate`, and ours for `git gate`."""
-    return talker(shell).source().rstrip("\n") + "\n" + WITHIN_GIT[shell].rstrip("\n")
+    return talker(shell, click.Group()).source().rstrip("\n") + "\n" + WITHIN_GIT[shell].rstrip("\n")
 
 
-def talker(shell: str) -> ShellComplete:
+def talker(shell: str, verbs: click.Command) -> ShellComplete:
     from click.shell_completion import get_completion_class
-
-    from .main import cli
 
     found = get_completion_class(shell)
     if found is None:
         raise Usage(f"{shell!r} is not a shell that is known; expected {', '.join(SHELLS)}")
-    return found(cli, {}, PROGRAM, VARIABLE)
+    return found(verbs, {}, PROGRAM, VARIABLE)
 
 
-def answer_shell(instruction: str) -> int:
+def answer_shell(instruction: str, verbs: click.Command) -> int:
     """What a shell wants: `bash_source` the script, `bash_complete` the words that fit."""
     shell, _, wish = instruction.partition("_")
     if shell not in SHELLS or wish not in ("source", "complete"):
         raise Usage(
             f"{VARIABLE}={instruction}: expected SHELL_source or SHELL_complete, for {', '.join(SHELLS)}"
         )
-    click.echo(script(shell) if wish == "source" else talker(shell).complete())
+    click.echo(script(shell) if wish == "source" else talker(shell, verbs).complete())
     return 0

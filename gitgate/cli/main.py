@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
-from typing import TYPE_CHECKING
 
 import click
 
@@ -16,8 +15,7 @@ from ..config import refuse_system
 from ..errors import GateError, Usage
 from . import exits
 
-if TYPE_CHECKING:
-    from ..store.ahead import Ahead
+COMPLETING = "_GIT_GATE_COMPLETE"  # set when a shell asks what may be typed next
 
 # verb: (module, what it does in a few words). The order is the order of `--help`.
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
@@ -174,7 +172,7 @@ def cli(
     """
     from .screen import Screen
 
-    ctx.obj = Screen(directory=directory, as_json=as_json, quiet=quiet, color=color, ahead=ctx.obj)
+    ctx.obj = Screen(directory=directory, as_json=as_json, quiet=quiet, color=color)
     if version:
         from ..version import VERSION
 
@@ -188,13 +186,13 @@ def cli(
             ctx.obj.close()
 
 
-def main(argv: Sequence[str] | None = None, begun: Ahead | None = None) -> int:
-    """Run a command line and give back its exit code; `begun`: its head start, if it has had one."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command line and give back its exit code."""
     args = list(sys.argv[1:] if argv is None else argv)
     unbreakable()
     try:
         refuse_system()
-        result = run(args, begun)
+        result = run(args)
     except GateError as failed:
         return complain(
             args,
@@ -215,21 +213,15 @@ def main(argv: Sequence[str] | None = None, begun: Ahead | None = None) -> int:
     return result if isinstance(result, int) else exits.DONE
 
 
-def run(args: list[str], begun: Ahead | None) -> object:
+def run(args: list[str]) -> object:
     from ..config import environment
-    from .headstart import COMPLETING, head_start
 
     asked = environment().get(COMPLETING)
     if asked:
         from .completion import answer_shell
 
-        return answer_shell(asked)
-    ahead = begun or head_start(args, environment())
-    try:
-        return cli.main(args, prog_name="git gate", standalone_mode=False, obj=ahead)
-    finally:
-        if ahead is not None:
-            ahead.close()
+        return answer_shell(asked, cli)
+    return cli.main(args, prog_name="git gate", standalone_mode=False)
 
 
 def unbreakable() -> None:

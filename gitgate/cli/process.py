@@ -1,7 +1,4 @@
-"""Command line: one run of it as a process. Most are over in a moment, so memory is left to the system to tidy.
-
-Git is begun before click is imported, which takes as long as git does.
-"""
+"""Command line: one run of it as a process. Most are over in a moment, so memory is left to the system to tidy."""
 
 from __future__ import annotations
 
@@ -32,13 +29,9 @@ def start() -> NoReturn:
         from .streams import hold_streams
 
         hold_streams()
-    from ..config import environment
-    from .headstart import head_start
-
-    begun = None if sys.platform == "win32" else head_start(sys.argv[1:], environment())  # `main` refuses it
     from .main import main
 
-    leave(main(begun=begun))
+    leave(main())
 
 
 def leave(code: int) -> NoReturn:

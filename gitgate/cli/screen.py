@@ -19,7 +19,6 @@ from .pulse import Pulse
 if TYPE_CHECKING:
     from ..config import Settings
     from ..service.desk import Desk
-    from ..store.ahead import Ahead
 
 WIDEST = 10_000  # a pipe has no edge: whoever reads it cuts for himself
 NO_INIT = "nothing resumes by itself in this clone until it is set up: git gate init"
@@ -43,7 +42,6 @@ class Screen:
     in_turn: bool = False  # several gates are gone through: a prompt also takes what leads on to the next
     env: Mapping[str, str] = field(default_factory=config.environment)
     settings: Settings | None = None
-    ahead: Ahead | None = None
     pulse: Pulse = field(default_factory=Pulse, repr=False)
     desks: list[Desk] = field(default_factory=list, repr=False)
 
@@ -61,8 +59,7 @@ class Screen:
             )
         flags = {**({"color": self.color} if self.color else {}), **(said or {})}
         self.progress(f"{verb_name()} is still at it")
-        ahead, self.ahead = self.ahead, None
-        desk = open_desk(self.start, self.env, flags=flags, bulk=bulk, progress=self.progress, ahead=ahead)
+        desk = open_desk(self.start, self.env, flags=flags, bulk=bulk, progress=self.progress)
         self.settings = desk.settings
         self.desks.append(desk)
         return desk

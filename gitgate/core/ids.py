@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .digests import sha256
+from hashlib import sha256
 
 ALPHABET = "23456789abcdefghijkmnpqrstuvwxyz"  # base32 without the look-alikes 0 o 1 l
 LENGTH = 10

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-
-from .digests import sha256
+from hashlib import sha256
 
 SSH = r"((?:ssh|ecdsa|sk-ssh|sk-ecdsa)-[a-z0-9@.-]+) ([A-Za-z0-9+/]{40,}={0,2})(?: [^\n\r]*)?"
 DIGEST = r"SHA256:[A-Za-z0-9+/]{43}"

@@ -11,9 +11,10 @@ check that; only who knows the secret can do it. A nonce proves nothing, since a
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from hashlib import sha256
 
 from . import trailers
-from .digests import repeated, repetitions
 from .values import dataclass
 
 LINKS = 512
@@ -105,6 +106,20 @@ def parse(message: str) -> Lease | None:
 def end_of(seed: str) -> str:
     """The end of the chain of this seed: all of it that is told at first."""
     return value_of(seed, 0)
+
+
+def repetitions(data: bytes, times: int) -> Iterator[bytes]:
+    """SHA-256 of `data`, of the result, and so on, one after another."""
+    for _ in range(times):
+        data = sha256(data).digest()
+        yield data
+
+
+def repeated(data: bytes, times: int) -> bytes:
+    """The last of them."""
+    for _ in range(times):
+        data = sha256(data).digest()
+    return data
 
 
 def value_of(seed: str, number: int) -> str:

@@ -6,10 +6,10 @@ import contextlib
 import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from ..core import documents, times, trailers
-from ..core.digests import sha256
 from ..core.drafts import Draft
 from ..core.ids import gate_id, is_id, no_word
 from ..core.model import Asker, Gate, Opened, Session, Work

@@ -17,7 +17,6 @@ from ..store.refs import OPEN, Refs
 from ..store.repository import Repository, begin_config, discover
 
 if TYPE_CHECKING:
-    from ..store.ahead import Ahead
     from ..store.git import Piped, Started
     from ..store.records import Records
 
@@ -57,7 +56,6 @@ class Desk:
         self.bulk, self._records = True, None
 
     def close(self) -> None:
-        self.refs.close()
         if self._records is not None:
             self._records.objects.close()
 
@@ -181,17 +179,13 @@ def open_desk(
     bulk: bool = False,
     clock: Callable[[], float] = time.time,
     progress: Callable[[str], None] | None = None,
-    ahead: Ahead | None = None,
 ) -> Desk:
     if config.may_hide_git(env):
         from ..agents import seen_by_git
 
         env = seen_by_git(env)
-    repo = discover(start, env, ahead.place if ahead else None)
-    git = read_git_config(repo, ahead.config if ahead else None)
-    refs = Refs(repo, ahead.tips if ahead else None)
-    desk = Desk(repo, config.load(env, git, repo.top, flags), refs, clock, bulk)
-    desk.reader = ahead.reader if ahead else None
+    repo = discover(start, env)
+    desk = Desk(repo, config.load(env, read_git_config(repo), repo.top, flags), Refs(repo), clock, bulk)
     if progress is not None:
         desk.progress = progress
     return desk

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-
-from ..core.digests import sha1, sha256
+from hashlib import sha1, sha256
 
 NUMBERS = {"commit": 1, "tree": 2, "blob": 3}
 
 
 def name_of(kind: str, payload: bytes, width: int) -> str:
     """The object's id, as git will call it; `width` is the length of a binary one."""
-    digest = sha1 if width == 20 else sha256
-    return digest(f"{kind} {len(payload)}\0".encode() + payload).hexdigest()
+    return digest_of(f"{kind} {len(payload)}\0".encode() + payload, width).hex()
+
+
+def digest_of(data: bytes, width: int) -> bytes:
+    """As git names things in this repository; where SHA-1 does, nothing is secured by it."""
+    return sha1(data, usedforsecurity=False).digest() if width == 20 else sha256(data).digest()
 
 
 def pack_of(objects: Collection[tuple[str, bytes]], width: int) -> bytes:
@@ -22,8 +25,7 @@ def pack_of(objects: Collection[tuple[str, bytes]], width: int) -> bytes:
     for kind, payload in objects:
         parts += [head_of(NUMBERS[kind], len(payload)), zlib.compress(payload, 1)]
     pack = b"".join(parts)
-    digest = sha1 if width == 20 else sha256
-    return pack + digest(pack).digest()
+    return pack + digest_of(pack, width)
 
 
 def head_of(number: int, size: int) -> bytes:

@@ -36,11 +36,10 @@ _RACES = (
 
 
 class Refs:
-    def __init__(self, repo: Repository, begun: Tips | None = None) -> None:
+    def __init__(self, repo: Repository) -> None:
         self.git: Git = repo.git
         self.common_dir = repo.common_dir
         self.zero = repo.zero
-        self.begun = begun
 
     def get(self, ref: str) -> str | None:
         found = self.git.run("rev-parse", "--verify", "--quiet", "--end-of-options", ref, check=False)
@@ -68,7 +67,6 @@ class Refs:
         """All of them or none; LostRace when one is not where it was expected."""
         if not moves:
             return
-        self.close()  # what was listed ahead is no longer all
         said = b"".join(self.command(move) for move in moves)
         try:
             self.git.run(
@@ -95,15 +93,10 @@ class Refs:
         return f"update {move.ref}\0{move.new}\0{move.old or self.zero}\0".encode()
 
     def tips(self) -> Tips:
-        """The tips of all open gates: those begun ahead, once, else anew."""
+        """The tips of all open gates."""
         from .tips import Tips
 
-        begun, self.begun = self.begun, None
-        return begun or Tips(self.git, OPEN)
-
-    def close(self) -> None:
-        if self.begun is not None:
-            self.tips().close()
+        return Tips(self.git, OPEN)
 
 
 def packed_names(file: Path, start: str) -> set[str]:

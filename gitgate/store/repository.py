@@ -83,13 +83,11 @@ def begin_config(git: Git) -> Started:
     return git.begin("config", "--list", "-z")
 
 
-def discover(start: Path, env: Mapping[str, str], begun: Started | None = None) -> Repository:
-    """The repository that `start` is in, honouring GIT_DIR as git itself would; `begun` if it was asked for before."""
-    if begun is None:
-        git = Git(start, env)
-        git.env.update(pointers(env))
-        begun = begin_discovery(git)
-    asked = begun.result()
+def discover(start: Path, env: Mapping[str, str]) -> Repository:
+    """The repository that `start` is in, honouring GIT_DIR as git itself would."""
+    git = Git(start, env)
+    git.env.update(pointers(env))
+    asked = begin_discovery(git).result()
     # At newlines alone: a folder's name may hold what else passes for the end of a line.
     said = asked.out.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n")
     if len(said) < 4:

@@ -293,7 +293,7 @@ class TestStreams:
         def leave(code: int) -> None:
             raise SystemExit(code)
 
-        monkeypatch.setattr("gitgate.cli.headstart.head_start", load)
+        monkeypatch.setattr("gitgate.cli.process.start", load)
         monkeypatch.setattr(process, "leave", leave)
         with pytest.raises(SystemExit) as left:
             process.run()

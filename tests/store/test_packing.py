@@ -8,7 +8,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gitgate.core import digests
 from gitgate.errors import BrokenRecord
 from gitgate.store.objects import (
     BLOB,
@@ -110,12 +109,3 @@ def test_a_head_holds_kind_and_size(kind: int, size: int) -> None:
     assert (first >> 4) & 7 == kind
     assert [byte >> 7 for byte in (first, *rest)] == [1] * len(rest) + [0]
     assert sum((byte & 127) << (4 + 7 * place) for place, byte in enumerate(rest)) + (first & 15) == size
-
-
-@given(st.binary())
-def test_digests_are_those_of_hashlib(data: bytes) -> None:
-    """Whichever module they come from."""
-    import hashlib
-
-    assert digests.sha256(data).hexdigest() == hashlib.sha256(data).hexdigest()
-    assert digests.sha1(data).digest() == hashlib.sha1(data, usedforsecurity=False).digest()
