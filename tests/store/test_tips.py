@@ -165,18 +165,6 @@ def test_what_git_cannot_list_is_an_error(repo: Clone) -> None:
         listed(refs)
 
 
-def test_what_was_begun_is_read_once(repo: Clone) -> None:
-    """And not at all once a ref moved: it would be old."""
-    refs = Refs(repo.repository)
-    refs.begun = begun = refs.tips()
-    assert refs.tips() is begun
-    again = refs.tips()
-    assert again is not begun
-    for tips in (begun, again):
-        tips.close()
-        assert tips.objects.returncode is not None
-
-
 @given(
     st.lists(
         st.tuples(
