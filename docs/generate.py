@@ -28,6 +28,7 @@ ADDRESSED = (
     "mkdocs.yml",
     "README.md",
     "CHANGELOG.md",
+    "CONTRIBUTING.md",
     "docs/*.md",
     "plugin/**/*.md",
     "gitgate/texts/**/*.yml",

@@ -79,7 +79,7 @@ def test_the_address_is_set_in_one_place(tmp_path: Path) -> None:
     top = DOCS.parent
     for name in ("docs", "gitgate", "plugin"):
         shutil.copytree(top / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "commit"))
-    for name in ("pyproject.toml", "mkdocs.yml", "README.md", "CHANGELOG.md"):
+    for name in ("pyproject.toml", "mkdocs.yml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md"):
         shutil.copy(top / name, tmp_path / name)
     version = tmp_path / "gitgate" / "version.py"
     version.write_text(version.read_text().replace(REPOSITORY, "team/gate.tool"))
