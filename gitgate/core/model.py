@@ -91,12 +91,18 @@ class Work:
 
 @dataclass(frozen=True)
 class Session:
-    """The agent's saved conversation. The record holds a salted digest of its id, never the id."""
+    """The agent's saved conversation. The record holds a salted digest of its id, never the id.
+
+    `content` is the digest of what was saved with the question, `key` what proves the first one that is saved later.
+    Both are empty where an older version asked.
+    """
 
     agent: str
     digest: str
     salt: str
     saved: bool = False
+    content: str = ""
+    key: str = ""
 
 
 @dataclass(frozen=True)

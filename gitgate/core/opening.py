@@ -42,7 +42,7 @@ def plain_opened(opened: Opened) -> dict[str, object]:
         "work": plain_work(opened.work),
         "session": None
         if session is None
-        else {n: getattr(session, n) for n in session.__dataclass_fields__},
+        else filled({n: getattr(session, n) for n in session.__dataclass_fields__}),
         "config": dict(opened.config),
         "nonce": opened.nonce,
     }
@@ -293,10 +293,12 @@ def parse_work(item: Field) -> Work:
 
 
 def parse_session(item: Field) -> Session:
-    saved = item.get("saved")
+    saved, content, key = item.get("saved"), item.get("content"), item.get("key")
     return Session(
         agent=item.need("agent").text(most=100),
         digest=item.need("digest").text(most=128),
         salt=item.need("salt").text(most=128),
         saved=saved.boolean() if saved else False,
+        content=content.text(most=128) if content else "",
+        key=key.text(most=128) if key else "",
     )

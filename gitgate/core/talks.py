@@ -56,6 +56,7 @@ class Held:
     """How one was held: how it ended, how many seconds it took, and where its outcome was read.
 
     `confirmed` is false where nobody did. One that is only `proposed` says what (`value`), and by whose agent.
+    `content` is the digest of the agent's own session as it was kept at the end.
     """
 
     outcome: str
@@ -69,6 +70,7 @@ class Held:
     transcript: str = ""
     agent: str = ""
     value: Plain = None
+    content: str = ""
 
 
 def plain_talk(talk: Talk) -> dict[str, object]:
@@ -201,6 +203,7 @@ def parse_held(item: Field, endings: Sequence[str]) -> Held:
         transcript=words(item, "transcript", MOST_TRANSCRIPT),
         agent=words(item, "agent"),
         value=value.plain() if value else None,
+        content=words(item, "content", 128),
     )
 
 

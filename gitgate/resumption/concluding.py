@@ -15,7 +15,7 @@ from ..core.needs import read_need
 from ..core.secrets import redact, secret_values
 from ..core.talks import PROPOSED, Held, kept
 from ..errors import GateError
-from ..service import agency, channel
+from ..service import agency, channel, sessions
 from ..service.desk import Desk
 from .joining import Conversation
 from .meeting import digest, folder_of, signal_files, talk_of
@@ -113,6 +113,7 @@ def held(
         source=source or str(words.get("source", "")),
         confirmed=confirmed,
         transcript=transcript(desk, talk) if talk_of(talk.gate).transcript else "",
+        content=sessions.content_here(desk, talk.gate) if talk.own else "",
     )
 
 

@@ -195,7 +195,7 @@ def keep(desk: Desk, talk: Conversation) -> bool:
     if not saved.files or (gate := reload(desk, talk.gate.id)).state != AWAITING:
         return False
     if talk.own or gate.opened.session is None:
-        sessions.keep(desk, gate.id, saved)
+        sessions.keep(desk, gate, saved)
     return True
 
 

@@ -159,15 +159,20 @@ def compose(desk: Desk, draft: Draft, wishes: Wishes, attachments: Mapping[str, 
     taken, changed, untracked = snapshot(desk, wishes)
     work = on_its_branch(desk, taken)
     saved = session_of(desk, draft)
-    opened = named(desk, tightened(desk, opened_by(desk, draft, work, saved, wishes, tuple(attachments))))
+    tree, session = "", None
+    if saved is not None:
+        from .sessions import tree_of
+
+        tree = tree_of(desk, saved)
+    wanted = opened_by(desk, draft, work, saved, tree, wishes, tuple(attachments))
+    opened = named(desk, tightened(desk, wanted))
     # A job's commit is its robot's, whoever it asks for.
     who = desk.settings.identity() or opened.asked.by or NOBODY
     gate = desk.records.write_opened(opened, attachments, Signature(who, desk.at))
-    session = None
     if saved is not None:
         from .sessions import write
 
-        session = write(desk, gate.id, saved)
+        session = write(desk, gate.id, saved.agent, tree)
     return Asked(gate, Published(gate), True, changed, untracked, saved, session, taken.branch)
 
 
@@ -176,6 +181,7 @@ def opened_by(
     draft: Draft,
     work: Work,
     saved: SavedSession | None,
+    tree: str,
     wishes: Wishes,
     attachments: tuple[str, ...],
 ) -> Opened:
@@ -197,7 +203,7 @@ def opened_by(
         ),
         work=replace(work, shared=is_shared(desk, work.branch)),
         nonce=desk.entropy(12),
-        session=Session(saved.agent, digest_of(salt, saved.id), salt, bool(saved.files)) if saved else None,
+        session=session_named(desk, saved, tree, salt) if saved else None,
         delivery="wait" if wishes.wait else "resume" if session_id else "none",
         priority=draft.priority or desk.settings.text("priority"),
         confidence=draft.confidence,
@@ -335,6 +341,13 @@ def snapshot(desk: Desk, wishes: Wishes) -> tuple[Work, int, int]:
         operation=taken.operation,
     )
     return work, taken.changed, taken.untracked
+
+
+def session_named(desk: Desk, saved: SavedSession, tree: str, salt: str) -> Session:
+    from .session_proof import content_of, first_key
+
+    digest, content = digest_of(salt, saved.id), content_of(salt, tree)
+    return Session(saved.agent, digest, salt, bool(saved.files), content, first_key(desk, salt))
 
 
 def digest_of(salt: str, session_id: str) -> str:

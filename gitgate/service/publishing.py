@@ -175,9 +175,17 @@ def work_moves(desk: Desk, gate: str, remote: str, known: Mapping[str, str] | No
     for prefix in prefixes:
         here = find(prefix + gate)
         there = find(tracking(remote, prefix + gate)) if here is not None else None
-        if here is not None and here != there:
+        if here is not None and here != there and (prefix == WORK or may_send(desk, gate, here)):
             moves.append(RefMove(prefix + gate, here, there))
     return moves
+
+
+def may_send(desk: Desk, gate: str, session: str) -> bool:
+    """Whether others would take the session up. What is talked elsewhere than where it was asked waits for its event."""
+    from .session_proof import against
+
+    tip = desk.refs.get(OPEN + gate)
+    return tip is None or not against(desk, desk.records.load(gate, tip), session)
 
 
 def beside(desk: Desk, remote: str) -> Mapping[str, str]:

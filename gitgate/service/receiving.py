@@ -243,12 +243,21 @@ def judge_work(push: Push, update: Update, gate: str) -> str:
 
 
 def judge_session(push: Push, update: Update, gate: str) -> str:
-    """A session may be saved anew and erased at any time; it belongs to an open gate."""
+    """A session is saved anew by whoever asked, or with an event that names its content, and erased at any time."""
     if update.new is None:
         return ""
-    if not is_id(gate) or push.after(OPEN + gate) is None:
+    tip = push.after(OPEN + gate) if is_id(gate) else None
+    if tip is None:
         return f"there is no open gate {gate} that this could be the session of"
     push.desk.records.tree(push.desk.records.commit(update.new).tree)
+    from . import session_proof
+
+    known = push.gate(gate, tip)
+    wrong = session_proof.against(push.desk, known, update.new)
+    if wrong:
+        return f"this is not the session of gate {gate}: {wrong}"
+    if update.old is not None and session_proof.is_older(push.desk, known, update.new, update.old):
+        return f"a session of gate {gate} that was saved later is here already"
     return ""
 
 

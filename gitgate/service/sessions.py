@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..core import codec, trailers
+from ..core import codec
 from ..core.field import Field
 from ..core.ids import is_id
 from ..core.model import Gate
@@ -27,7 +27,7 @@ from ..store.permissions import private_folder
 from ..store.records import Signature
 from ..store.refs import SESSIONS
 from ..store.remote import RefMove
-from . import presence
+from . import presence, session_proof
 from .agency import adapter
 from .asking import digest_of
 from .desk import Desk
@@ -51,8 +51,8 @@ def collect(desk: Desk, ref: SessionRef) -> SavedSession:
     return replace(saved, agent=ref.agent)
 
 
-def write(desk: Desk, gate: str, saved: SavedSession) -> str:
-    """The commit that holds a saved session."""
+def tree_of(desk: Desk, saved: SavedSession) -> str:
+    """What holds a saved session, as it is sent: encrypted where that is set."""
     recipients = recipients_in(desk.settings.text("sessionRecipients"))
     about = {"hitl": 1, "agent": saved.agent}
     if recipients:
@@ -63,9 +63,13 @@ def write(desk: Desk, gate: str, saved: SavedSession) -> str:
         about |= {"id": saved.id, **places, "left_out": left_out}
         files = {DOCUMENT: codec.dump({name: value for name, value in about.items() if value})}
         files |= {f"{FILES}/{name}": content for name, content in saved.files.items()}
+    return desk.records.write_files(files)
+
+
+def write(desk: Desk, gate: str, agent: str, tree: str) -> str:
+    """The commit of a session's content, as it is saved with the question."""
     by = Signature(desk.settings.identity() or NOBODY, desk.at)
-    message = trailers.dump(f"session of gate {gate}", [("Gate", gate), ("Agent", saved.agent)])
-    return desk.records.write_commit(desk.records.write_files(files), (), by, message)
+    return desk.records.write_commit(tree, (), by, session_proof.message_of(gate, agent))
 
 
 def shown(place: str) -> str:
@@ -76,15 +80,38 @@ def shown(place: str) -> str:
 def save(desk: Desk, gate: Gate, ref: SessionRef) -> SavedSession:
     """Save the conversation of a gate anew: it may have gone on after the question was asked."""
     saved = collect(desk, ref)
-    keep(desk, gate.id, saved)
+    keep(desk, gate, saved)
     return saved
 
 
-def keep(desk: Desk, gate: str, saved: SavedSession) -> None:
-    """From now on this is the gate's session."""
-    ref = SESSIONS + gate
-    desk.refs.update([RefMove(ref, write(desk, gate, saved), desk.refs.get(ref))])
-    dropped_mark(desk, gate).unlink(missing_ok=True)
+def keep(desk: Desk, gate: Gate, saved: SavedSession) -> None:
+    """From now on this is the gate's session: signed where this clone asked, and on top of what it saved before."""
+    ref, tree = SESSIONS + gate.id, tree_of(desk, saved)
+    old = desk.refs.get(ref)
+    if old is not None and desk.records.commit(old).tree == tree:
+        return
+    if old is None and is_bound(gate) and presence.find(desk, gate.id) is not None:
+        return  # It was erased, and the next key with it.
+    message = session_proof.on_top(desk, gate, old, tree, saved.agent) if old is not None else None
+    if message is not None and old is not None:
+        by = Signature(desk.settings.identity() or NOBODY, desk.at)
+        new = desk.records.write_commit(tree, (old,), by, message)
+    else:
+        new = write(desk, gate.id, saved.agent, tree)
+    desk.refs.update([RefMove(ref, new, old)])
+    dropped_mark(desk, gate.id).unlink(missing_ok=True)
+
+
+def is_bound(gate: Gate) -> bool:
+    return gate.opened.session is not None and bool(gate.opened.session.content)
+
+
+def content_here(desk: Desk, gate: Gate) -> str:
+    """The digest of the session as this clone has it, for the event that a conversation ends in."""
+    session, oid = gate.opened.session, desk.refs.get(SESSIONS + gate.id)
+    if session is None or oid is None:
+        return ""
+    return session_proof.content_of(session.salt, desk.records.commit(oid).tree)
 
 
 def saved(desk: Desk, gates: Iterable[Gate]) -> frozenset[str]:
@@ -113,7 +140,14 @@ def bring(desk: Desk, gate: Gate) -> SavedSession:
     if session is None:
         raise Failure(f"gate {gate.id} was asked without a session", hint=f"git gate check {gate.id}")
     here = presence.find(desk, gate.id)
-    saved = load(desk, gate.id)
+    oid = find_oid(desk, gate.id)
+    wrong = session_proof.against(desk, gate, oid) if oid is not None else ""
+    if wrong:
+        raise BrokenRecord(
+            f"gate {gate.id}: the saved session was changed by somebody else: {wrong}",
+            hint=f"erase it: git gate session drop {gate.id[:6]}   the answer is still there: git gate check {gate.id[:6]}",
+        )
+    saved = read(desk, oid) if oid is not None else None
     if saved is None and here is not None and here.session:
         saved = SavedSession(session.agent, here.session, here.directory)
     if saved is None:
@@ -127,6 +161,11 @@ def bring(desk: Desk, gate: Gate) -> SavedSession:
 
 def load(desk: Desk, gate: str) -> SavedSession | None:
     """The saved session here, or fetched; None when there is none anywhere that can be asked."""
+    oid = find_oid(desk, gate)
+    return read(desk, oid) if oid is not None else None
+
+
+def find_oid(desk: Desk, gate: str) -> str | None:
     oid = desk.refs.get(SESSIONS + gate)
     remote = remote_of(desk)
     if oid is None and remote is not None:
@@ -134,7 +173,7 @@ def load(desk: Desk, gate: str) -> SavedSession | None:
 
         timeout = desk.settings.seconds("networkTimeout") or 60
         oid = fetch_refs(desk.repo, remote, [SESSIONS + gate], timeout=timeout).get(SESSIONS + gate)
-    return read(desk, oid) if oid is not None else None
+    return oid
 
 
 def read(desk: Desk, oid: str) -> SavedSession:

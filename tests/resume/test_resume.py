@@ -301,5 +301,5 @@ def test_a_session_that_is_not_the_asker_s_is_refused(repo: Clone, agent: Agent,
     repo.git("update-ref", f"refs/hitl/sessions/{gate}", repo.git("rev-parse", f"refs/hitl/sessions/{other}"))
     cli.quick("respond", gate, "Postgres", code=0)
     said = cli.quick("resume", gate, code=1)
-    assert "not the one that asked" in said.err
+    assert "changed by somebody else" in said.err
     assert agent.starts == []
