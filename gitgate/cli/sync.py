@@ -90,8 +90,11 @@ def sync_command(screen: Screen, remote: str | None, aside: str | None) -> int:
         screen.warn(f"kept, and without effect: {words}")
     for one in done.aside:
         screen.warn(one.words)
+    stuck = [gate for gate, reason in done.refused.items() if "missing necessary objects" in reason]
+    if stuck:
+        screen.say("the remote cannot read what these stand on; what is in the way: git gate doctor")
     for gate in done.refused:
-        if gate not in done.broken:
+        if gate not in done.broken and gate not in stuck:
             screen.say(f"to go on without what was said here: git gate sync --put-aside {gate[:6]}")
     parts = {"new": done.new, "updated": done.updated, "pushed": done.pushed, "archived": done.archived}
     words = " · ".join(f"{len(found)} {name}" for name, found in parts.items() if found)

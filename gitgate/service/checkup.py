@@ -11,17 +11,19 @@ from shlex import quote
 from ..config import FILE, SETTINGS
 from ..core.text import counted
 from ..errors import GateError
+from ..store.leftout import printable
 from . import agency, hookshims
 from .checkup_file import approvals, policy, unread
 from .desk import INTRODUCTION, Desk
 from .finding import GOOD, MISSING, WRONG, Finding
 from .listing import summaries, with_stall
 from .publishing import no_remote, remote_of
-from .setup import spec_of, wrong_modes
+from .setup import REPLACE, hidden, spec_of, wrong_modes
 from .work import worktrees
 
 OLDEST_GIT = (2, 38)
 REACHED_WITHIN = 20
+MOST_NAMED = 5
 
 
 def examine(desk: Desk) -> list[Finding]:
@@ -148,6 +150,37 @@ def answering(desk: Desk, name: str) -> Finding:
     return Finding("remote", GOOD, f"gates go to {name}, and it answers")
 
 
+def replaced_objects(desk: Desk) -> Iterator[Finding]:
+    """Refs by which git reads one object as another. We read none so; a server's own check of a push does."""
+    if desk.settings.flag("server"):
+        if REPLACE not in hidden(desk):
+            words = f"whoever may push can have git here read one object as another ({REPLACE}/*)"
+            yield Finding("replaced objects", MISSING, words, "git gate init --server")
+        found, delete = sorted(desk.refs.under(f"{REPLACE}/")), "git update-ref -d"
+        where, refused = "this repository has", ""
+    else:
+        name = remote_of(desk)
+        if name is None:
+            return
+        from ..store.fetch import names_below
+
+        try:
+            found = names_below(desk.repo, name, f"{REPLACE}/", timeout=REACHED_WITHIN)
+        except GateError:
+            return  # That it cannot be reached is told already.
+        delete = f"git push {quote(name)} --delete"
+        where, refused = (
+            f"{name} has",
+            " (where deleting it is refused, do it on the server: git update-ref -d)",
+        )
+    for ref in found[:MOST_NAMED]:
+        words = f"{where} {printable(os.fsencode(ref))}: what stands on that object may not be pushed"
+        yield Finding("replaced objects", WRONG, f"{words}{refused}", f"{delete} {quote(ref)}")
+    if len(found) > MOST_NAMED:
+        words = f"{where} {len(found) - MOST_NAMED} more of them"
+        yield Finding("replaced objects", WRONG, words, "git for-each-ref refs/replace")
+
+
 def consent(desk: Desk) -> Iterator[Finding]:
     init = "git gate init --server" if desk.repo.bare else "git gate init"
     if not desk.settings.flag("initialised"):
@@ -242,6 +275,7 @@ LOOKS: tuple[Callable[[Desk], Iterator[Finding]], ...] = (
     policy,
     approvals,
     remote,
+    replaced_objects,
     consent,
     hooks,
     agents,

@@ -20,6 +20,8 @@ from .publishing import remote_of
 if TYPE_CHECKING:
     from ..store.permissions import Misfit
 
+HIDING, REPLACE = "receive.hideRefs", "refs/replace"
+
 
 @dataclass(frozen=True)
 class Step:
@@ -70,6 +72,7 @@ def consents(desk: Desk, wishes: Wishes, remote: str | None) -> list[Step]:
         return [
             setting(desk, "server", value=True, words=shared),
             setting(desk, "resumeHere", value=wishes.resume, words=runs if wishes.resume else stays),
+            hiding(desk),
         ]
     goes = (
         f"each question pushes the partial work to {remote or 'the remote'}: unpublished commits, changed and untracked "
@@ -94,6 +97,22 @@ def setting(desk: Desk, name: str, *, value: bool, words: str) -> Step:
 
 def put(desk: Desk, *args: str) -> None:
     desk.repo.git.run("config", "--local", *args)
+
+
+def hiding(desk: Desk) -> Step:
+    """Git itself follows such refs where it checks what is pushed, and a bad one stops every push."""
+    return Step(
+        f"config {HIDING} {REPLACE}",
+        f"a push of {REPLACE}/*, which would have git read one object as another, is refused",
+        REPLACE in hidden(desk),
+        lambda: put(desk, "--add", HIDING, REPLACE),
+    )
+
+
+def hidden(desk: Desk) -> list[str]:
+    return (
+        desk.repo.git.run("config", "--get-all", HIDING, check=False).out.decode("utf-8", "replace").split()
+    )
 
 
 def spec_of(remote: str) -> str:
@@ -188,6 +207,9 @@ def removal(desk: Desk) -> list[Step]:
         found.append(
             Step(f"config {key}", "git fetch brings no gates any more", False, drop(desk, key, spec))
         )
+    if REPLACE in hidden(desk):
+        words = f"{REPLACE}/* can be pushed again"
+        found.append(Step(f"config {HIDING}", words, False, drop(desk, HIDING, REPLACE)))
     if folder is not None:
         found.extend(taken_away(folder, name) for name in hookshims.NAMES)
     place, env = desk.repo.place, desk.settings.env

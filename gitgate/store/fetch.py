@@ -115,6 +115,18 @@ def ask_refs(repo: Repository, remote: str, refs: Sequence[str], *, timeout: flo
     return frozenset(refs) & {line.partition("\t")[2] for line in said.out}
 
 
+def names_below(repo: Repository, remote: str, prefix: str, *, timeout: float = 60) -> list[str]:
+    """The refs that `remote` has under a prefix now. It lists all that it has for this: not for what is asked often."""
+    place = read_remote(repo, remote)
+    said = converse(repo, place, (), ("ls-remote", "--", place.name, f"{prefix}*"), timeout=timeout)
+    if said.code:
+        from .trouble import explain
+
+        raise explain(place.name, said, timeout=timeout)
+    names = (line.partition("\t")[2] for line in said.out)
+    return sorted(name for name in names if name.startswith(prefix))
+
+
 class Ask(NamedTuple):
     specs: Sequence[str]
     config: tuple[str, ...] = ()

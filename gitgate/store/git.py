@@ -183,6 +183,14 @@ def failure(command: str, result: Result) -> GitFailed:
             status=result.code,
             stderr=result.err,
         )
+    full = re.search(r".*(?:No space left on device|Disk quota exceeded|File too large).*", result.err)
+    if full:
+        return GitFailed(
+            f"the disk is full: {re.sub('^(error|fatal): ', '', full[0])}",
+            hint="make room in the repository's place, then type the same again",
+            status=result.code,
+            stderr=result.err,
+        )
     said = result.err or f"exit {result.code}"
     return GitFailed(f"git {command} failed: {said}", status=result.code, stderr=result.err)
 

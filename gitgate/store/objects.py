@@ -215,7 +215,14 @@ class LibraryObjects:
         return self.names.get(int(kind), "tag"), payload
 
     def write(self, kind: str, payload: bytes) -> str:
-        oid = str(self.odb.write(self.kinds[kind], payload))
+        try:
+            oid = str(self.odb.write(self.kinds[kind], payload))
+        except (OSError, self.failure) as failed:
+            # libgit2 has words and no number: a disk that is full, a quota, a folder that may not be written.
+            raise Failure(
+                f"nothing can be written to {self.place}: {failed}",
+                hint="make room there, or have it made writable for you; then type the same again",
+            ) from failed
         if self.shared.bits:
             folder = self.place / oid[:2]
             self.shared.give(folder)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 from gitgate.core.model import Gate
@@ -13,6 +15,7 @@ from gitgate.service.reading import find_gate
 from gitgate.service.remarks import stop
 from gitgate.service.syncing import sync
 from resuming import Seat, claimant
+from testbed.command import COMMAND, Command
 
 HITL = "refs/hitl/"
 
@@ -98,3 +101,18 @@ def test_an_answer_that_came_when_it_was_archived_is_shown(ann: Seat, bob: Seat)
         assert [vote.answer.values["answer"] for vote in found.gate.late] == ["Later"]
         assert found.gate.answer is not None
         assert found.gate.answer.answer.values["answer"] != "Later"
+
+
+def test_a_full_disk_is_no_bug(alone: Seat, cli: Command) -> None:
+    """What cannot be written is said, with what to do; when there is room again, nothing was lost."""
+    cli.quick("stop", alone.ask().id, "--reason", "x", cwd=alone.clone.path, code=0)
+    told = subprocess.run(
+        ["sh", "-c", f"ulimit -f 0; exec '{COMMAND}' archive"],
+        cwd=alone.clone.path, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert told.returncode == 1
+    assert "nothing can be written to" in told.stderr
+    assert "then type the same again" in told.stderr
+    assert "a bug in gitgate" not in told.stderr
+    folded = cli("archive", cwd=alone.clone.path, code=0)
+    assert "folded 1 gate" in folded.out + folded.err
