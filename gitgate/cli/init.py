@@ -33,6 +33,7 @@ def part_options(command: Callable[..., object]) -> Callable[..., object]:
 @click.option("--package-index", metavar="URL", help="With --github: the index that it comes from.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 @click.option("--remove", is_flag=True, help="Undo all of it.")
+@click.option("--purge", is_flag=True, help="With --remove: all that is kept besides gates, too.")
 @verb
 def init_command(screen: Screen, **flags: Any) -> int:
     """Set up this clone: settings, hooks, and what git fetch brings along.
@@ -46,15 +47,25 @@ def init_command(screen: Screen, **flags: Any) -> int:
     git gate init --github --package 'git-gate[all]==0.1.0'
     git gate init --dry-run
     git gate init --remove
+    git gate init --remove --purge --dry-run
     """
     desk = screen.desk(said=for_jobs(screen, flags))
     desk.refuse_agents("init")
     named = [part for part in PARTS if flags[part.flag.replace("-", "_")]]
     chosen = parts.Chosen(flags["server"], flags["publish_work"], flags["resume"], named)
-    found = parts.removal(desk, named) if flags["remove"] else parts.wanted(desk, chosen)
+    if flags["purge"] and (named or not flags["remove"]):
+        raise Usage(
+            "--purge takes away everything, together with --remove", hint="git gate init --remove --purge"
+        )
+    found = (
+        parts.removal(desk, named, purge=flags["purge"]) if flags["remove"] else parts.wanted(desk, chosen)
+    )
     if not flags["dry_run"]:
         parts.take(found)
-    tell(screen, found, dry_run=flags["dry_run"], remove=flags["remove"])
+    tell(screen, found, dry_run=flags["dry_run"], remove=flags["remove"], purge=flags["purge"])
+    if flags["purge"]:
+        tell_of_gates(screen, desk)
+        return exits.DONE
     if not flags["remove"]:
         tell_of_hooks(screen, desk)
     if not (flags["dry_run"] or flags["remove"] or flags["server"]):
@@ -84,25 +95,42 @@ def for_jobs(screen: Screen, flags: dict[str, Any]) -> dict[str, str]:
     return said
 
 
-def tell(screen: Screen, found: Sequence[Step], *, dry_run: bool, remove: bool) -> None:
+def tell(screen: Screen, found: Sequence[Step], *, dry_run: bool, remove: bool, purge: bool) -> None:
     listed = [{"step": step.name, "means": step.words, "done": step.done or not dry_run} for step in found]
     screen.emit("init", {"dry_run": dry_run, "steps": listed}, "")
     if remove:
-        tell_removed(screen, [step for step in found if not step.done], dry_run=dry_run)
+        tell_removed(screen, [step for step in found if not step.done], dry_run=dry_run, purge=purge)
         return
     for step in found:
         mark = "as it was" if step.done else "to do" if dry_run else "done"
         screen.say(f"{mark:<9}  {step.name}: {step.words}")
 
 
-def tell_removed(screen: Screen, found: Sequence[Step], *, dry_run: bool) -> None:
+def tell_removed(screen: Screen, found: Sequence[Step], *, dry_run: bool, purge: bool) -> None:
     """Only what was there: of what init never did, nothing can be undone."""
     for step in found:
         screen.say(f"{'to undo' if dry_run else 'undone':<9}  {step.name}: {step.words}")
     if not found:
         screen.say("there is nothing of init to undo here")
-    elif not dry_run:
+    elif not (dry_run or purge):
         screen.say("gates, sessions and your own settings stay; set up again: git gate init")
+
+
+def tell_of_gates(screen: Screen, desk: Desk) -> None:
+    """What a purge leaves, and how a person erases that as well."""
+    from ..service.publishing import remote_of
+    from ..service.purging import ERASE
+
+    count = len(desk.refs.under("refs/hitl/"))
+    if not count:
+        screen.say("nothing of git gate is left here")
+        return
+    screen.say(
+        f"what stays is refs/hitl ({count}), the record of who decided what, and branches with agents' commits. To erase the record here as well:\n  {ERASE}"
+    )
+    remote = remote_of(desk)
+    if remote:
+        screen.say(f"{remote} has its own: type the same in that repository")
 
 
 def tell_of_hooks(screen: Screen, desk: Desk) -> None:

@@ -59,12 +59,14 @@ def permitted(desk: Desk, setting: str, said: bool | None) -> bool:
     return desk.settings.git.get(f"gitgate.{setting}") != "false" if said is None else said
 
 
-def removal(desk: Desk, parts: Sequence[Part] = ()) -> list[Step]:
-    """With parts named, those alone; else everything."""
-    from . import setup
+def removal(desk: Desk, parts: Sequence[Part] = (), *, purge: bool = False) -> list[Step]:
+    """With parts named, those alone; else everything that `init` did, and with `purge` all that was kept besides."""
+    from . import purging, setup
 
     found = [step for part in parts or PARTS for step in loaded(part).removal(desk)]
-    return found if parts else [*found, *setup.removal(desk)]
+    if parts:
+        return found
+    return [*found, *setup.removal(desk), *(purging.steps(desk) if purge else [])]
 
 
 def loaded(part: Part) -> ModuleType:

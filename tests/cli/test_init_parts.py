@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from resuming import Agent
 from testbed.command import Command
 from testbed.repositories import Clone
 
@@ -120,3 +123,80 @@ def test_the_script_says_how_it_is_used(arguments: tuple[str, ...], repo: Clone,
     said = subprocess.run(["./scripts/ask-human.sh", *arguments], capture_output=True, text=True)
     assert (said.returncode, said.stdout) == (2, "")
     assert "usage" in said.stderr
+
+
+# all of it
+
+
+def kept(clone: Clone) -> tuple[list[str], dict[str, str], str]:
+    """Files of git's own folder but its objects, refs, and the configuration."""
+    git = clone.path / ".git"
+    skipped = ("objects", "logs", "index", "refs", "FETCH_HEAD", "packed-refs", "COMMIT_EDITMSG")
+    names = [str(place.relative_to(git)) for place in sorted(git.rglob("*")) if not place.is_dir()]
+    files = [name for name in names if name.split("/")[0] not in skipped]
+    return files, clone.refs(), (git / "config").read_text()
+
+
+def test_a_purge_leaves_nothing_but_gates(
+    bare: Clone, clone_of: Callable[..., Clone], cli: Command, tmp_path: Path
+) -> None:
+    """After a resumed agent, an open question and settings of the person's own; the command that it names erases the rest."""
+    agent = Agent(tmp_path / "agent")
+    agent.folder.mkdir()
+    agent.does("echo made > made.txt; git add -A; git commit -qm Made")
+    clone = clone_of(bare, "ann")
+    before = kept(clone)
+    clone.git("config", "gitgate.agent.mine.resume", json.dumps([str(agent.folder / "agent.sh")]))
+    clone.git("config", "gitgate.priority", "high")
+    cli("init", *PARTS, cwd=clone.path, code=0)
+    gate = cli("ask", "Which?", "--agent", "mine", "--session", "4711", "-q", cwd=clone.path, code=0).line
+    cli("respond", gate, "Both.", "--no-resume", cwd=clone.path, code=0)
+    cli("resume", gate, cwd=clone.path, code=0)
+    cli("ask", "And now?", cwd=clone.path, code=0)
+    assert clone.git("log", "-1", "--format=%s") == "Made"
+    trial = cli("init", "--remove", "--purge", "--dry-run", cwd=clone.path, code=0).err
+    assert (clone.path / ".git/gitgate").is_dir()
+    done = cli("init", "--remove", "--purge", cwd=clone.path, code=0).err
+    assert trial.replace("to undo ", "undone  ") == done
+    files, refs, config = kept(clone)
+    assert (files, config) == (before[0], before[2])
+    more = set(refs) - set(before[1])
+    assert more
+    assert [ref for ref in more if not ref.startswith(("refs/hitl/", "refs/remotes/origin/gate/"))] == []
+    state = Path(os.environ["XDG_STATE_HOME"]) / "gitgate"
+    assert not state.exists()
+    (erase,) = [line for line in done.splitlines() if "update-ref" in line]
+    subprocess.run(["sh", "-ec", erase], cwd=clone.path, check=True)
+    assert [ref for ref in clone.refs() if "hitl" in ref or "gitgate" in ref] == []
+    assert (
+        "nothing of git gate is left here" in cli("init", "--remove", "--purge", cwd=clone.path, code=0).err
+    )
+
+
+def test_a_purge_takes_no_work(
+    bare: Clone, clone_of: Callable[..., Clone], cli: Command, tmp_path: Path
+) -> None:
+    """What an agent did not commit stops it, before anything is taken away, and so does one that is at work."""
+    clone = clone_of(bare, "ann")
+    cli("init", cwd=clone.path, code=0)
+    trees = tmp_path / "trees"
+    clone.git("config", "gitgate.worktrees", str(trees))
+    clone.git("worktree", "add", "-q", "--detach", str(trees / "one"))
+    (trees / "one/new.txt").write_text("x")
+    refused = cli("init", "--remove", "--purge", cwd=clone.path, code=5).err
+    assert f"git worktree remove --force {trees / 'one'}" in refused
+    assert clone.git("config", "gitgate.initialised") == "true"
+    (trees / "one/new.txt").unlink()
+    standing = clone.path / ".git/gitgate-standing"
+    standing.mkdir()
+    assert "git gate doctor" in cli("init", "--remove", "--purge", cwd=clone.path, code=5).err
+    standing.rmdir()
+    cli("init", "--remove", "--purge", cwd=clone.path, code=0)
+    assert not trees.exists()
+    assert "gitgate" not in (clone.path / ".git/config").read_text()
+
+
+@pytest.mark.parametrize("words", [["--purge"], ["--remove", "--purge", "--claude"]])
+def test_a_purge_is_all_or_nothing(repo: Clone, cli: Command, words: list[str]) -> None:
+    """It says how to do it."""
+    assert "git gate init --remove --purge" in cli("init", *words, code=2).err
