@@ -52,7 +52,8 @@ def shim(
 
 def test_it_hands_on_what_git_gate_says(agent: Agent) -> None:
     """Found on PATH, named after the event, or set in git's configuration."""
-    place = agent.clone.path
+    place, other = agent.clone.path, call("Read", file_path="x")
+    assert shim("pre-tool-use", other, place, (), {"PATH": f"{BIN}:{BARE}"}).stdout == ""
     for number, (program, env) in enumerate(
         [((), {"PATH": f"{BIN}:{BARE}"}), ((sys.executable, "-P", "-m", "gitgate"), {})]
     ):
@@ -61,7 +62,9 @@ def test_it_hands_on_what_git_gate_says(agent: Agent) -> None:
         assert json.loads(said.stdout)["hookSpecificOutput"]["permissionDecision"] in ("defer", "deny")
     agent.clone.git("config", "gitgate.program", f"{BIN}/git-gate")
     assert "permissionDecision" in shim("pre-tool-use", ASK, place).stdout
-    assert shim("pre-tool-use", call("Read", file_path="x"), place).stdout == ""
+    # The question waits, so every other call of this run is denied as well.
+    said = shim("pre-tool-use", other, place)
+    assert json.loads(said.stdout)["hookSpecificOutput"]["permissionDecision"] == "deny"
     assert len(agent.gates()) == 1
 
 
