@@ -1,7 +1,8 @@
 """Service: `git gate init --github`: small workflows in a person's repository, which call this project's own by commit.
 
 What they call is pinned to the commit that git gate was installed from; `gitgate.workflows` names another one. Enterprise Server
-calls only workflows that are on it, so there both the workflows and what pip installs come from that server.
+calls only workflows that are on it, and there a job fetches them from that server. A job installs git gate from the commit
+that its workflow is pinned to, and of other packages what the lock in it names, by hash.
 """
 
 from __future__ import annotations
@@ -22,9 +23,19 @@ ANSWERS, AGENT = "gitgate.yml", "gitgate-agent.yml"
 NAMES = (ANSWERS, AGENT)
 OURS = "# Written by `git gate init --github`"
 PINNED = re.compile(r"([\w.-]+/[\w.-]+)@([0-9a-f]{40})", re.ASCII)
-PACKAGE = re.compile(r"^( +package: ).*$", re.MULTILINE)
+PACKAGE = re.compile(r'^( +package: )"[^"]*"(.*)$', re.MULTILINE)
+# What a job installs: git gate's own code and lock at that commit. Files that were written before there was a lock name the
+# code alone, for pip.
+INSTALLED = re.compile(r'(\n +)source: [\w.-]+/[\w.-]+\1source-commit: "[0-9a-f]{40}"')
+COMMITS = re.compile(r'^ +source-commit: "([0-9a-f]{40})"', re.MULTILINE)
+UNLOCKED = re.compile(
+    r'(\n +)package: "git-gate(?:\[[\w,-]*\])? @ git\+https://[\w.:-]+/[\w.-]+/[\w.-]+@[0-9a-f]{40}"'
+)
+BEFORE = re.compile(r"(\n +)(?=package: )")
 INDEX = re.compile(r"^( +package-index: )\S+(.*)$", re.MULTILINE)
-REQUIREMENT = re.compile(r"git-gate(\[[\w, -]*\])?( ?(@|[=<>~!]=) ?[^\s\"]+)?", re.ASCII)
+REQUIREMENT = re.compile(
+    r"git-gate(\[[\w, -]*\])?( ?(@|[=<>~!]=) ?[^\s\"]+)?( --hash=sha256:[0-9a-f]{64})*", re.ASCII
+)
 ADDRESS = re.compile(r"https?://[^\s\"'@]+", re.ASCII)
 MEANS = {
     ANSWERS: "replies on pull requests become answers and start agents again; deadlines are kept (commit it to the default branch)",
@@ -55,9 +66,12 @@ def pinned(text: str, source: Source) -> str:
     called = re.compile(
         r"(uses: )[\w.-]+/[\w.-]+(/\.github/workflows/(?:agent|answer|sweep)\.yml@)[0-9a-f]{40}"
     )
-    packed = re.compile(r"(\bgit-gate(?:\[[\w,-]*\])? @ git\+https://)[\w.:-]+/[\w.-]+/[\w.-]+@[0-9a-f]{40}")
     text = called.sub(rf"\g<1>{source.repository}\g<2>{source.commit}", text)
-    return packed.sub(rf"\g<1>{source.host}/{source.repository}@{source.commit}", text)
+    lines = rf'\g<1>source: {source.repository}\g<1>source-commit: "{source.commit}"'
+    if COMMITS.search(text):
+        return INSTALLED.sub(lines, text)
+    text = UNLOCKED.sub(r'\g<1>package: ""', text)
+    return BEFORE.sub(rf"{lines}\g<1>", text)
 
 
 def packaged(desk: Desk, text: str) -> str:
@@ -69,7 +83,7 @@ def packaged(desk: Desk, text: str) -> str:
                 f"--package {package!r} is not one requirement on git-gate",
                 hint="git gate init --github --package 'git-gate[all]==VERSION', or 'git-gate[all] @ https://…/git_gate-VERSION-py3-none-any.whl'",
             )
-        text = PACKAGE.sub(lambda line: f'{line[1]}"{package}"', text)
+        text = PACKAGE.sub(lambda line: f'{line[1]}"{package}"{line[2]}', text)
     if index:
         if not ADDRESS.fullmatch(index):
             raise Usage(
@@ -98,11 +112,7 @@ def offered(desk: Desk) -> str:
     if desk.settings.text("package") or any(text_of(top_of(desk) / FOLDER / name) for name in NAMES):
         return ""
     source = source_of(desk)
-    return (
-        ""
-        if source.noted
-        else f"git-gate[all] @ git+https://{source.host}/{source.repository}@{source.commit}"
-    )
+    return "" if source.noted else f"{source.repository} at {source.commit}"
 
 
 def source_of(desk: Desk) -> Source:

@@ -26,10 +26,17 @@ ACTION = TOP / ".github/actions/git-gate/action.yml"
 OUR_ACTION = "/.github/actions/git-gate@"
 # One call of ours, of plain words and variables: nothing that a shell would make more of.
 CALL = re.compile(r'git-gate github( ([a-z-]+|"\$[A-Z_]+"))+')
+PIP = "python -I -m pip install --quiet"
+LOCKED = "--require-hashes --only-binary :all:"
+ALONE = "--no-index --no-deps --no-build-isolation"
+NAMED = f'{PIP} --no-deps --no-build-isolation -r /dev/stdin <<< "$PACKAGE"'
 # The only other command lines that a job of ours may run, each with why. They fetch programs: a test has them already.
 OTHERS = {
-    'python -I -m pip install --quiet "$PACKAGE"': "our command is not there yet; what is installed is pinned to a commit",
-    'python -I -m pip install --quiet "$SOURCE[all]"': "the same in the action, from its own commit",
+    f"{PIP} {LOCKED} -r .github/requirements/gate.txt": "our command is not there yet; what it needs, by the lock's hashes",
+    f"{PIP} {ALONE} .": "our command, from the commit that is checked out, and nothing besides",
+    NAMED: "our command as the caller names it, and nothing besides",
+    f'{PIP} {LOCKED} -r "$SOURCE/.github/requirements/gate.txt"': "the same in the action, by its own lock",
+    f'{PIP} {ALONE} "$SOURCE"': "and from its own commit",
     'npm install --global --silent --no-audit --no-fund -- "$AGENT_PACKAGE"': "the agent's program, in the version"
     " that the caller names",
 }
@@ -199,7 +206,11 @@ def matrix(job: Mapping[str, Any], known: Mapping[str, str]) -> list[str | None]
 
 
 def ref_of(job: Mapping[str, Any], known: Mapping[str, str]) -> str:
-    """What its first step checks out."""
-    first = job["steps"][0]
-    assert first["uses"].startswith("actions/checkout@")
-    return filled(first["with"]["ref"], known)
+    """What of the caller's repository is checked out."""
+    (found,) = [one["with"] for one in job["steps"] if is_own_checkout(one)]
+    return filled(found["ref"], known)
+
+
+def is_own_checkout(step: Mapping[str, Any]) -> bool:
+    """Git gate's own code, which a job installs first, is another repository's."""
+    return str(step.get("uses", "")).startswith("actions/checkout@") and "repository" not in step["with"]

@@ -27,6 +27,7 @@ INIT = "git gate init --github"
 NEEDED = ("contents", "pull-requests", "issues", "statuses")
 EVENTS = ("issue_comment", "repository_dispatch", "workflow_dispatch", "schedule")
 CALLED = re.compile(r"\buses:\s*(\S+)")
+OUR_WORKFLOW = re.compile(r"/\.github/workflows/(?:agent|answer|sweep)\.yml@")
 PINNED = re.compile(r"@[0-9a-f]{40}$")
 
 
@@ -100,6 +101,13 @@ def against(name: str, text: str, said: Any) -> tuple[str, str] | None:
     if loose:
         return (
             f"it calls {loose[0]}, which can be moved",
+            f"git config gitgate.workflows OWNER/REPOSITORY@COMMIT; {INIT}",
+        )
+    commits = set(github_setup.COMMITS.findall(text))
+    commits |= {used.rpartition("@")[2] for used in CALLED.findall(text) if OUR_WORKFLOW.search(used)}
+    if len(commits) > 1:
+        return (
+            "it names several commits of git gate; what it calls and what it installs are to be of one",
             f"git config gitgate.workflows OWNER/REPOSITORY@COMMIT; {INIT}",
         )
     listens = said.get("on") if isinstance(said, dict) else None

@@ -97,6 +97,8 @@ def test_the_default_branch_before_anything_says_which_it_is(look: Look, repo: C
     [
         ("a1" * 20, "main", "wrong", "can be moved"),
         ("a1" * 20, "b2" * 20, "missing", "another commit"),
+        ('commit: "' + "a1" * 20, 'commit: "' + "b2" * 20, "wrong", "several commits of git gate"),
+        ("sweep.yml@" + "a1" * 20, "sweep.yml@" + "b2" * 20, "wrong", "several commits of git gate"),
         ("      statuses: write\n", "", "wrong", "may not write statuses"),
         ("  schedule:\n", "  page_build:\n", "wrong", "does not run on schedule"),
         ("# Written by", "# Not written by", "missing", "somebody else's"),

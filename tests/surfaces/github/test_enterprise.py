@@ -84,7 +84,7 @@ def test_enterprise_server_calls_what_is_on_it(
 
 
 def test_init_on_enterprise_server_installs_from_it(repo: Clone, cli: Command) -> None:
-    """Its own address is where pip installs from, and written again it stays so."""
+    """No server is named, so that a job fetches from its own; written again it stays so."""
     repo.git("remote", "add", "origin", "https://git.example.org/team/project")
     repo.git("config", "gitgate.forge", "github")
     refused = cli.quick("init", "--github", code=1).err
@@ -94,7 +94,7 @@ def test_init_on_enterprise_server_installs_from_it(repo: Clone, cli: Command) -
         cli.quick("init", "--github", code=0)
         for name in NAMES:
             text = (repo.path / ".github/workflows" / name).read_text()
-            assert f"git+https://git.example.org/{PIN}" in text
+            assert 'source: {}\n      source-commit: "{}"\n'.format(*PIN.split("@")) in text
             assert "github.com/" not in text
             assert f"uses: {PIN.partition('@')[0]}/.github/workflows/" in text
 

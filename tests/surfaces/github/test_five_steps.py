@@ -197,7 +197,7 @@ def test_five_steps_lead_to_an_answered_question(reader: Reader) -> None:
     reader.type(blocks(write, "sh")[0])
     written = (reader.clone.path / FOLDER / ANSWERS).read_text()
     assert f"uses: {OURS}/.github/workflows/answer.yml@{COMMIT}" in written
-    assert f'package: "git-gate[all] @ git+https://github.com/{OURS}@{COMMIT}"' in written
+    assert f'      source: {OURS}\n      source-commit: "{COMMIT}"\n' in written
 
     (line,) = blocks(name_agent, "yaml")
     reader.edit(ANSWERS, line, 2)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,7 @@ from pyrage import x25519
 
 from forges.callers import SECRETS, Event, calls
 from forges.expressions import CANCELLED, FAILURE, Reading, holds
-from forges.jobs import ACTION, OTHERS, TOP, WORKFLOWS, Ran, load, run_workflow
+from forges.jobs import ACTION, TOP, WORKFLOWS, Ran, is_own_checkout, load, run_workflow
 from gitgate.service.github_setup import NAMES
 from resuming import Agent
 
@@ -52,22 +50,6 @@ def test_no_step_runs_python_from_where_it_stands(path: Path) -> None:
     for line in lines:
         for found in re.finditer(r"(?:^|[\s;&|(/\"'])python[\d.]*\s+(\S+)", line):
             assert found[1] in ("-I", "-P"), line
-
-
-@pytest.mark.parametrize("line", [line for line in OTHERS if "pip" in line])
-def test_installing_runs_nothing_of_the_checkout(tmp_path: Path, line: str) -> None:
-    """In a job the folder is the agent's branch, which may have a `pip.py`: pip's own answers, that there is no such package."""
-    for name in ("pip", "runpy", "json", "sitecustomize"):
-        (tmp_path / f"{name}.py").write_text("open('ran', 'w').close()\n")
-    none = {"PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    given = {"PACKAGE": "no-such-package", "SOURCE": "no-such-package", **none}
-    env = {**os.environ, **given, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    said = subprocess.run(
-        ["bash", "-ec", line], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert not (tmp_path / "ran").exists()
-    assert "No matching distribution found for no-such-package" in said.stderr
-    assert any(line in path.read_text() for path in (ACTION, TOP / ".github/workflows/answer.yml"))
 
 
 # what starts what
@@ -221,12 +203,11 @@ def test_both_resume_alike() -> None:
 
 @pytest.mark.parametrize("name", REUSABLE)
 def test_what_is_checked_out_is_nobodys_proposal(name: str) -> None:
-    """Once in each job and first: the default branch, or the branch that the agent is to work on; elsewhere nothing."""
+    """Once in each job: the default branch, or the branch that the agent is to work on; elsewhere nothing."""
     for job in load(WORKFLOWS / name)["jobs"].values():
-        (first,) = [step for step in job["steps"] if "checkout" in step.get("uses", "")]
-        assert first is job["steps"][0]
+        (own,) = [step for step in job["steps"] if is_own_checkout(step)]
         branch = "inputs.branch" if name == "agent.yml" else "github.event.repository.default_branch"
-        assert first["with"] == {
+        assert own["with"] == {
             "ref": f"${{{{ {branch} }}}}",
             "fetch-depth": 0,
             "persist-credentials": False,

@@ -60,10 +60,10 @@ def steps_of(path: Path) -> list[dict[str, Any]]:
 
 
 def test_a_command_line_is_one_call_of_ours() -> None:
-    """Of plain words and variables. What fetches our command, and the agent's, are the only others: three lines, each used."""
+    """Of plain words and variables. What installs our command, and the agent's, are the only others, each used."""
     lines = {step["run"] for path in WITH_STEPS for step in steps_of(path) if "run" in step}
     assert {line for line in lines if not CALL.fullmatch(line)} == set(OTHERS)
-    assert len(OTHERS) == 3
+    assert len(OTHERS) == 6
 
 
 @pytest.mark.parametrize(
@@ -190,8 +190,12 @@ def test_what_jobs_cannot_install_is_refused(repo: Clone, cli: Command, words: l
 def test_an_index_reaches_pip(tmp_path: Path) -> None:
     """In each job that installs; an empty one is none to pip, which goes to its usual index then."""
     each = [step for name in REUSABLE for step in steps_of(WORKFLOWS / name)]
-    steps = [step for step in each if step.get("name") == "Install git gate"]
-    assert len(steps) == 5
+    steps = [
+        step
+        for step in each
+        if {"--no-index"}.isdisjoint(str(step.get("run")).split()) and "pip" in str(step.get("run"))
+    ]
+    assert len(steps) == 10
     assert all(step["env"]["PIP_INDEX_URL"] == "${{ inputs.package-index }}" for step in steps)
     usual = tmp_path / "pip.conf"
     usual.write_text("[global]\nindex-url = http://127.0.0.1:9/usual\n")
@@ -210,6 +214,25 @@ def test_an_index_reaches_pip(tmp_path: Path) -> None:
         ]
         said = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
         assert asked in said.stdout + said.stderr
+
+
+def test_a_file_written_before_there_was_a_lock_follows(repo: Clone, cli: Command) -> None:
+    """What it named for pip is what a job installs now; another wish, and other lines, stay as they are."""
+    repo.git("config", "gitgate.workflows", PIN)
+    cli.quick("init", "--github", code=0)
+    place = repo.path / ".github/workflows/gitgate.yml"
+    now = place.read_text()
+    lines = f'source: team/git-gate\n      source-commit: "{"a1" * 20}"\n      package: ""'
+    assert now.count(lines) == 2
+    for extras, host in (("[all]", "github.com"), ("", "git.example.org:8443")):
+        before = f'package: "git-gate{extras} @ git+https://{host}/old/fork@{"c3" * 20}"'
+        place.write_text(now.replace(lines, before))
+        cli.quick("init", "--github", code=0)
+        assert place.read_text() == now
+    wish = "git-gate[all]==0.1.0"
+    place.write_text(now.replace(lines, f'package: "{wish}"'))
+    cli.quick("init", "--github", code=0)
+    assert place.read_text() == now.replace(lines, lines.replace('""', f'"{wish}"'))
 
 
 @pytest.mark.parametrize(
