@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from .core.values import dataclass, field
+from .core.values import dataclass, field, replace
 from .errors import GateError, UnsupportedSystem, Usage
 
 FILE = ".gitgate.yml"
@@ -175,6 +175,16 @@ BY_NAME = {setting.name: setting for setting in SETTINGS}
 # What else git's configuration holds for us: sections with names of the user's own, and what `init --claude` writes down.
 SECTIONS = ("agent", "template")
 NOTED = ("program",)
+# What `gitgate.agent.NAME.` may end in.
+OF_AGENT = ("resume", "start", "join", "program", "arguments", "stdin", "projectSettings", "projectServers")
+# What else is in the environment of a job, a hook or an agent that was started again.
+OTHER_VARIABLES = frozenset(
+    f"GITGATE_{name}"
+    for name in """ACTOR AGENT AGENT_ARGUMENTS AGENT_COMMAND AGENT_NAME AGENT_RESUME ANSWER EDITOR GATE GITHUB_TOKEN
+    HOOK_SECONDS ID NOTE OUTCOME PREPARED PROMPT_FILE SESSION SESSION_KEY TASK VERDICT WEBHOOK_SECRET""".split()
+)
+# A variable that is so close to one of ours is a slip; below that it may be anybody's.
+CLOSE = 0.88
 IN_FILE = ("settings", "policy", "approvals")
 
 
@@ -200,22 +210,65 @@ class Settings:
         for key in self.git:
             if key.startswith("gitgate."):
                 name, _, rest = key.removeprefix("gitgate.").partition(".")
+                variable = rest.rpartition(".")[2]
                 if name.lower() not in known or (name.lower() in SECTIONS) != bool(rest):
                     wrong[key] = f"there is no setting {key}{meant(name, known.values())}"
+                elif name.lower() == "agent" and variable.lower() not in map(str.lower, OF_AGENT):
+                    wrong[key] = f"there is no setting {key}{meant(variable, OF_AGENT)}"
         return wrong
+
+    @property
+    def misnamed(self) -> dict[str, str]:
+        """The same of the environment, where others may have variables too: those that are all but one of ours, and those
+        that set what only this machine's configuration may.
+        """
+        from .core.field import nearest
+
+        settings = {one.variable: one for one in SETTINGS}
+        wrong = {}
+        for name in self.env:
+            if not name.startswith("GITGATE_") or name in OTHER_VARIABLES:
+                continue
+            if name in settings:
+                if settings[name].power:
+                    wrong[name] = f"{name} does not count: only git's configuration sets that"
+            elif near := nearest(name, list(settings), CLOSE):
+                wrong[name] = f"nothing reads {name} (did you mean {near}?)"
+        return wrong
+
+    def forgiving(self) -> Settings:
+        """The same for a check-up, which has to get to its end: a file that cannot be read is told of in `trouble`."""
+
+        def forgiven(read: Callable[[], Mapping[str, str]]) -> Callable[[], Mapping[str, str]]:
+            def what_can_be_read() -> Mapping[str, str]:
+                try:
+                    return read()
+                except GateError as failed:
+                    if failed.message not in self.trouble:
+                        self.trouble.append(failed.message)
+                    return {}
+
+            return what_can_be_read
+
+        return replace(self, files=tuple(map(forgiven, self.files)))
 
     @property
     def warnings(self) -> list[str]:
         """What was set and does not count, as far as anything was read until now."""
-        return [*self.misspelt.values(), *self.trouble, *self.unread]
+        return [*self.misspelt.values(), *self.misnamed.values(), *self.trouble, *self.unread]
 
     def text(self, name: str) -> str:
         setting = BY_NAME[name]
         for layer in self.layers(setting):
             value = layer()
             if value is not None:
-                return checked(setting, value)
+                return checked(setting, value, variable=self.variable_of(setting))
         return setting.default
+
+    def variable_of(self, setting: Setting) -> str:
+        """The variable of the environment that says what counts; empty where something else does."""
+        named = not setting.power and setting.name not in self.flags and setting.variable in self.env
+        return setting.variable if named else ""
 
     def layers(self, setting: Setting) -> list[Callable[[], str | None]]:
         key = setting.name.lower()
@@ -286,33 +339,38 @@ def clean(text: str) -> str:
     return "".join(c for c in readable if c not in "<>\n\r\0").strip()
 
 
-def checked(setting: Setting, value: str) -> str:
-    """`value`, or an error that names the setting and what was expected."""
+def checked(setting: Setting, value: str, *, variable: str = "") -> str:
+    """`value`, or an error that names the setting and what was expected; `variable`: where it stood, if in the environment."""
+    expected = misfit(setting, value)
+    if not expected:
+        return value
+    if variable:
+        raise Usage(f"{variable} is {value!r}; expected {expected}", hint=f"unset {variable}")
+    raise Usage(
+        f"the setting gitgate.{setting.name} is {value!r}; expected {expected}",
+        hint=f"git config gitgate.{setting.name} {setting.default or '…'}",
+    )
+
+
+def misfit(setting: Setting, value: str) -> str:
+    """What was expected where `value` does not fit; else nothing."""
     kind, _, words = setting.kind.partition(":")
     if kind == "flag" and value.lower() not in TRUE | FALSE:
-        raise wrong(setting, value, "true or false")
+        return "true or false"
     if kind == "number" and not value.isdecimal():
-        raise wrong(setting, value, "a whole number")
+        return "a whole number"
     if kind == "word" and value not in words.split(","):
-        raise wrong(setting, value, f"one of {words.replace(',', ', ')}")
+        return f"one of {words.replace(',', ', ')}"
     if kind == "span" and not SPAN.fullmatch(value):
-        raise wrong(setting, value, "seconds, such as 1.5s or 0")
+        return "seconds, such as 1.5s or 0"
     if kind == "duration" and value:
         from .core.times import parse_duration
 
         try:
             parse_duration(value)
         except Usage as none:
-            expected = none.message.removeprefix("expected ").partition("; found")[0]
-            raise wrong(setting, value, expected) from none
-    return value
-
-
-def wrong(setting: Setting, value: str, expected: str) -> Usage:
-    return Usage(
-        f"the setting gitgate.{setting.name} is {value!r}; expected {expected}",
-        hint=f"git config gitgate.{setting.name} {setting.default or '…'}",
-    )
+            return none.message.removeprefix("expected ").partition("; found")[0]
+    return ""
 
 
 def meant(name: str, known: Iterable[str]) -> str:
@@ -349,7 +407,7 @@ def load(
     files = [] if top is None else [lazily(top / FILE, trouble, unread)]
     home = env.get("XDG_CONFIG_HOME") or (f"{env['HOME']}/.config" if env.get("HOME") else "")
     if home:
-        files.append(lazily(Path(home) / "gitgate" / "config.yml"))
+        files.append(lazily(Path(home) / "gitgate" / "config.yml", unread=unread))
     return Settings(env, git, flags or {}, tuple(files), trouble, unread)
 
 
@@ -367,10 +425,11 @@ def lazily(
         if not known:
             try:
                 known.append(read_file(path, unread))
-            except GateError as wrong:
+            except GateError as failed:
                 if trouble is None:
+                    failed.hint = failed.hint or f"mend {path}"
                     raise
-                trouble.append(f"{wrong.message}; no setting of this file counts")
+                trouble.append(f"{failed.message}; no setting of this file counts")
                 known.append({})
         return known[0]
 
@@ -405,12 +464,13 @@ def read_file(path: Path, unread: list[str] | None = None) -> Mapping[str, str]:
         if name not in BY_NAME:
             may = ", ".join(one.name for one in SETTINGS if not one.power)
             item.fail(
-                f"there is no setting of that name{meant(name, BY_NAME)}; those that may stand here are {may}"
+                f"there is no setting of that name{meant(name, BY_NAME)}; those that may stand here are {may}",
+                hint=f"mend line {item.line} of {path}",
             )
         value = item.value
         text = ("true" if value else "false") if isinstance(value, bool) else str(value)
         try:
             found[name] = checked(BY_NAME[name], text)
         except Usage as wrong:
-            item.fail(wrong.message)
+            item.fail(wrong.message, hint=f"mend line {item.line} of {path}")
     return found

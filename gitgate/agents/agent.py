@@ -258,7 +258,9 @@ class Agent:
 def need_session_id(text: str) -> str:
     """A conversation's id that is safe as a file name and as an argument."""
     if not SESSION_ID.fullmatch(text):
-        raise Usage(f"not a session id: {text[:80]!r}", hint="an id is 4 to 128 letters, digits, - and _")
+        raise Usage(
+            f"not a session id: {text[:80]!r}", hint="--session ID: 4 to 128 letters, digits, - and _"
+        )
     return text
 
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..core.words import ON_TIMEOUT, PRIORITIES, SESSION_FIELDS, TYPES
-from ..errors import Usage
+from ..errors import BadDocument, Usage
 from .ask_session import called, given, offered, session_options, talk_of
-from .screen import Screen, read_file, read_text, verb
+from .screen import Screen, read_duration, read_file, read_text, refuse_dash, verb
 from .whereto import SAVED, sharing, tell_trouble, where
 
 if TYPE_CHECKING:
@@ -97,6 +97,7 @@ def ask_command(screen: Screen, **flags: Any) -> int:
     git gate ask "Deploy to production?" --type approval --timeout 2h
     git gate ask "Is the new schema sound?" --type session --outcome approval --session-timeout 30m
     """
+    refuse_dash(flags["prompt"], "git gate ask")
     draft = draft_of(flags)
     desk = screen.desk()
     from ..service.asking import Wishes, ask
@@ -111,12 +112,9 @@ def ask_command(screen: Screen, **flags: Any) -> int:
         wait=waits,
         apart=(str(Path(flags["file"]).absolute()),) if flags["file"] not in (None, "-") else (),
     )
-    asked = ask(
-        desk,
-        draft,
-        wishes,
-        attachments_of((*draft.attach, *from_here(flags["attach"], desk, screen.start)), desk),
-    )
+    listed = [(path, f"{flags['file']}: attach") for path in draft.attach]
+    listed += [(path, "--attach") for path in from_here(flags["attach"], desk, screen.start)]
+    asked = ask(desk, draft, wishes, attachments_of(listed, desk))
     tell(screen, desk, asked, waits=waits)
     if asked.new:
         tell_taken(screen, desk, draft)
@@ -133,18 +131,13 @@ def ask_command(screen: Screen, **flags: Any) -> int:
 
 def check_together(flags: Mapping[str, Any]) -> None:
     """What contradicts itself is refused before a gate is opened."""
-    from ..core.times import parse_duration
-
     if flags["wait_for"] is not None:
-        parse_duration(flags["wait_for"])
+        read_duration(flags["wait_for"], "--wait-for", "30m")
     if flags["no_work"] and (flags["include"] or flags["no_untracked"]):
         word = "--include" if flags["include"] else "--no-untracked"
         raise Usage(
             f"{word} is about the work, and --no-work leaves it out", hint=f"leave out one of the two: {word}"
         )
-    for name in ("title", "context"):
-        if flags[name] is not None and not flags[name].strip():
-            raise Usage(f"--{name} needs words", hint=f"leave --{name} out, or say something")
 
 
 def draft_of(flags: Mapping[str, Any]) -> Draft:
@@ -152,23 +145,22 @@ def draft_of(flags: Mapping[str, Any]) -> Draft:
     from dataclasses import replace
 
     from ..core import drafts
-    from ..core.times import parse_duration
 
     draft = draft_from_file(flags) if flags["file"] else drafts.Draft((question_of(flags),))
     timeout = flags["timeout"]
     changes: dict[str, Any] = {
         "title": flags["title"],
-        "context": read_text(flags["context"], "--context") if flags["context"] else None,
+        "context": read_text(flags["context"], "--context", needed=True) if flags["context"] else None,
         "priority": flags["priority"],
         "confidence": flags["confidence"],
-        "timeout": parse_duration(timeout) if timeout else None,
+        "timeout": read_duration(timeout, "--timeout", "2h") if timeout else None,
         "on_timeout": flags["on_timeout"],
         "to": flags["to"] or None,
         "quorum": flags["quorum"],
         "agent": flags["agent"],
         "session": flags["session"],
         "key": flags["key"],
-        "key_for": parse_duration(flags["key_for"]) if flags["key_for"] else None,
+        "key_for": read_duration(flags["key_for"], "--key-for", "7d") if flags["key_for"] else None,
     }
     if changes["timeout"] == 0:
         raise Usage("a deadline has to be in the future", hint="--timeout 2h")
@@ -178,15 +170,26 @@ def draft_of(flags: Mapping[str, Any]) -> Draft:
 def draft_from_file(flags: Mapping[str, Any]) -> Draft:
     from ..core import codec, drafts
 
-    beside = [f"--{name}" for name in ("option", "options", "default", "schema") if flags[name]]
+    own = ("option", "options", "default", "schema", "no_other")
+    beside = [f"--{name.replace('_', '-')}" for name in own if flags[name]]
+    beside += ["--type"] if flags["type_"] else []
     beside += [called(SESSION_FIELDS[name]) for name in given(flags)]
     beside += ["the prompt"] if flags["prompt"] else []
     if beside:
-        raise Usage(f"--file brings the question; {beside[0]} cannot stand beside it")
+        raise Usage(
+            f"--file brings the question; {beside[0]} cannot stand beside it",
+            hint="say it in the file: git gate help question-file",
+        )
     name = flags["file"]
-    return drafts.read_draft(
-        codec.parse(read_file(name, "--file"), "standard input" if name == "-" else name)
-    )
+    data = read_file(name, "--file")
+    try:
+        return drafts.read_draft(codec.parse(data, "standard input" if name == "-" else name))
+    except BadDocument as wrong:
+        example = f"an example: {drafts.EXAMPLE}"
+        wrong.hint = (
+            wrong.hint if drafts.EXAMPLE in wrong.hint else "; ".join(filter(None, (wrong.hint, example)))
+        )
+        raise
 
 
 def question_of(flags: Mapping[str, Any]) -> Any:
@@ -195,7 +198,7 @@ def question_of(flags: Mapping[str, Any]) -> Any:
     if flags["prompt"] is None:
         raise Usage("what is the question?", hint='git gate ask "Which database?" -o Postgres -o SQLite')
     options = [drafts.option(text) for text in flags["option"]]
-    options += drafts.option_list(flags["options"]) if flags["options"] else ()
+    options += named_options(flags["options"])
     schema = read_schema(flags["schema"]) if flags["schema"] else None
     return drafts.question(
         flags["prompt"],
@@ -206,6 +209,15 @@ def question_of(flags: Mapping[str, Any]) -> Any:
         schema=schema,
         talk=talk_of(flags),
     )
+
+
+def named_options(listed: str | None) -> tuple[Any, ...]:
+    from ..core import drafts
+
+    found = drafts.option_list(listed or "")
+    if listed is not None and not found:
+        raise Usage(f"--options names none: {listed!r}", hint="git gate ask PROMPT --options A,B,C")
+    return found
 
 
 def read_schema(name: str) -> Mapping[str, object]:
@@ -232,15 +244,21 @@ def as_typed(path: str, desk: Desk, start: Path) -> str:
     return relpath(top / path, here) if here.is_relative_to(top) else path
 
 
-def attachments_of(paths: tuple[str, ...], desk: Desk) -> dict[str, bytes]:
+def attachments_of(listed: Sequence[tuple[str, str]], desk: Desk) -> dict[str, bytes]:
+    """Each file by its name, from a path and the place that named it."""
     from ..store.attach import read
 
     root = desk.repo.place
     found: dict[str, bytes] = {}
-    for path in paths:
-        name, body = read(Path(path), root)
+    for path, named_by in listed:
+        try:
+            name, body = read(Path(path), root)
+        except Usage as wrong:
+            wrong.message = f"{named_by}: {wrong.message}"
+            wrong.hint = wrong.hint or "name a file of the working tree: --attach PATH"
+            raise
         if name in found:
-            raise Usage(f"--attach: {name} is there twice")
+            raise Usage(f"{named_by}: {name} is there twice", hint="--attach PATH once for each file")
         found[name] = body
     return found
 

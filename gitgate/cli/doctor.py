@@ -38,6 +38,7 @@ def doctor_command(screen: Screen, online: bool, claude: bool) -> int:
     from ..surfaces.github.checkup import examine_github
 
     desk = screen.desk()
+    desk.settings = screen.settings = desk.settings.forgiving()
     found = [*examine(desk), *examine_github(desk, online=online)]
     if claude:
         from ..service.claude_checkup import rehearse

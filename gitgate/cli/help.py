@@ -62,6 +62,42 @@ wait, watch.
   git gate edit ID --timeout never   none"""
 
 
+QUESTION_FILE = """\
+A question in a file: git gate ask --file F, or --file - for standard input
+
+YAML or JSON, one question flat:
+
+  prompt: Which database?
+  type: choice                 # text, approval, choice, choices, form or session
+  options:
+    - Postgres
+    - {label: SQLite, description: "one file, no server"}
+  other: false                 # no free text beside the options
+  title: The database
+  context: We have a Postgres cluster already.
+  priority: high
+  confidence: 0.6
+  to: [ada@example.org]
+  timeout: 2h
+  on_timeout: default
+  default: SQLite
+
+or several, asked together:
+
+  title: Two things
+  questions:
+    - {key: db, prompt: Which database?, options: [Postgres, SQLite]}
+    - {key: go, prompt: Go ahead?, type: approval}
+
+  of the whole    title, context, priority, confidence, timeout, on_timeout, to, quorum,
+                  attach (a list of files), agent, session, gate_key, key_for
+  of a question   key, prompt, type, options, other, default, schema (of a form),
+                  talk (of a session)
+
+A field that is none of these is refused, with its line. The file itself is no part of
+the work that goes with the question."""
+
+
 def exit_codes() -> str:
     return "Exit codes\n\n" + "\n".join(f"  {code:>3}  {words}" for code, words in MEANINGS)
 
@@ -70,6 +106,7 @@ TOPICS: dict[str, Callable[[], str]] = {
     "exit-codes": exit_codes,
     "answers": lambda: ANSWERS,
     "deadlines": lambda: DEADLINES,
+    "question-file": lambda: QUESTION_FILE,
 }
 
 
@@ -83,7 +120,7 @@ def complete_topics(_ctx: click.Context, _param: click.Parameter, incomplete: st
 @click.argument("words", metavar="[VERB|TOPIC]", nargs=-1, shell_complete=complete_topics)
 @verb
 def help_command(screen: Screen, words: tuple[str, ...]) -> None:
-    """Explain a verb, or a topic: exit-codes, answers, deadlines.
+    """Explain a verb, or a topic: exit-codes, answers, deadlines, question-file.
 
     \b
     git gate help respond

@@ -29,6 +29,6 @@ HOOKS: dict[str, tuple[str, str]] = {
 def hook_command(screen: Screen, name: str, args: tuple[str, ...]) -> int:
     """What the hook shims call; nothing that a person types."""
     if name not in HOOKS:
-        raise Usage(f"there is no hook {name!r}", hint=f"known are {', '.join(HOOKS)}")
+        raise Usage(f"there is no hook {name!r}", hint=f"git gate hook NAME: known are {', '.join(HOOKS)}")
     module, function = HOOKS[name]
     return int(getattr(import_module(module), function)(screen, args))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import AmbiguousGate, Failure, GateError, UnknownGate, Usage
-from .screen import Screen, complete_ids, verb
+from .screen import Screen, complete_ids, read_duration, verb
 
 if TYPE_CHECKING:
     from ..agents.foreground import Left, Limit
@@ -248,11 +248,14 @@ def open_editor(screen: Screen, desk: Desk, talk: Conversation) -> None:
 
 def limit_of(gate: Gate, flags: dict[str, Any]) -> Limit | None:
     from ..agents.foreground import Limit
-    from ..core.times import parse_duration
     from ..resumption import meeting
 
     talk = meeting.talk_of(gate)
-    seconds = parse_duration(flags["session_timeout"]) if flags["session_timeout"] else talk.timeout
+    seconds = (
+        read_duration(flags["session_timeout"], "--session-timeout", "30m")
+        if flags["session_timeout"]
+        else talk.timeout
+    )
     if seconds is None:
         return None
     if seconds <= 0:

@@ -32,7 +32,7 @@ MOST_IN_OVERVIEW = 20
 @click.option("--awaiting", is_flag=True, help="Only those that wait for an answer.")
 @click.option("--type", "type_", metavar="T", help="Only this type of question.")
 @click.option("--branch", metavar="B", help="Only work on this branch.")
-@click.option("--pr", type=int, metavar="N", help="Only those of this pull request.")
+@click.option("--pr", type=click.IntRange(min=1), metavar="N", help="Only those of this pull request.")
 @click.option("--mine", is_flag=True, help="Only those that I may answer.")
 @click.option("--asked-by", metavar="WHO", help="Only those that WHO asked.")
 @click.option("--everywhere", is_flag=True, help="In every repository that `git gate init` knows.")

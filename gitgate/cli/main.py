@@ -12,7 +12,7 @@ from io import TextIOWrapper
 import click
 
 from ..config import refuse_system
-from ..errors import GateError, Usage
+from ..errors import GateError
 from . import exits
 
 COMPLETING = "_GIT_GATE_COMPLETE"  # set when a shell asks what may be typed next
@@ -88,7 +88,9 @@ class Verbs(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and args[0] not in VERBS:
-            raise unknown_verb(args[0], args[1:])
+            from .meant import unknown_verb
+
+            raise unknown_verb(args[0], args[1:], VERBS)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -108,46 +110,6 @@ class Verbs(click.Group):
                     ("git gate respond ID Postgres", "answer it"),
                 ]
             )
-
-
-# What somebody types who knows another program's words, and what it is here.
-OTHER_WORDS = {
-    "git gate respond ID ANSWER": "answer reply say tell choose pick select",
-    "git gate respond ID --approve": "approve accept allow yes lgtm merge",
-    "git gate respond ID --reject": "reject deny decline refuse no",
-    "git gate stop ID --reason R   (an agent takes its own question back: git gate withdraw ID --reason R)": (
-        "cancel close abort kill end delete remove rm drop"
-    ),
-    "git gate watch   (what happens, live); git gate list   (what waits)": "listen monitor notify tail",
-    "git gate list": "ls pending inbox queue todo waiting gates",
-    'git gate ask "Which database?" -o Postgres -o SQLite': "new question create prompt open pause request",
-    "git gate show ID": "view read cat get info describe",
-    "git gate sync": "push pull fetch update refresh",
-    "git gate init": "setup install enable start",
-    "git gate init --remove": "uninstall disable",
-    "git gate resume ID": "retry restart rerun",
-    "git gate edit ID --to WHO": "assign reassign delegate",
-    "git gate log": "history audit events",
-    "git gate --version": "version",
-    "git config gitgate.NAME VALUE   (the settings: docs/settings.md)": "config set settings",
-}
-
-
-def unknown_verb(word: str, rest: Sequence[str]) -> Usage:
-    """What was probably meant, with the id that was typed."""
-    from difflib import get_close_matches
-
-    from ..core.ids import is_prefix
-
-    known = {other: meant for meant, words in OTHER_WORDS.items() for other in words.split()}
-    if word.lower() in known:
-        given = rest[0] if rest and is_prefix(rest[0]) else "ID"
-        return Usage(f"there is no verb {word!r}", hint=known[word.lower()].replace(" ID", f" {given}"))
-    close = get_close_matches(word, [*VERBS, *known], 1)
-    meant = known.get(close[0], f"git gate {close[0]}") if close else ""
-    return Usage(
-        f"there is no verb {word!r}{f'; did you mean `{meant}`?' if meant else ''}", hint="git gate -h"
-    )
 
 
 @click.group(
@@ -194,15 +156,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         refuse_system()
         result = run(args)
     except GateError as failed:
-        return complain(
-            args,
-            failed.code,
-            failed.message,
-            failed.hint or way_out(args, failed.kind),
-            exits.BY_KIND[failed.kind],
-        )
+        return refused(args, failed)
     except click.UsageError as wrong:
-        return complain(args, "usage", wrong.format_message(), usage_hint(wrong), exits.USAGE)
+        return misused(args, wrong)
     except (KeyboardInterrupt, click.Abort):
         return cut_short(args)
     except (BrokenPipeError, SystemExit):  # click turns the first into the second
@@ -211,6 +167,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as bug:  # noqa: BLE001 - the one place where a bug becomes a report instead of a traceback
         return machine_failed(args, bug) if is_the_machines(bug) else report(args, bug)
     return result if isinstance(result, int) else exits.DONE
+
+
+def refused(args: Sequence[str], failed: GateError) -> int:
+    from .meant import way_out
+
+    hint = failed.hint or way_out(args, failed.kind, VERBS)
+    return complain(args, failed.code, failed.message, hint, exits.BY_KIND[failed.kind])
+
+
+def misused(args: Sequence[str], wrong: click.UsageError) -> int:
+    from .meant import usage_hint, usage_message
+
+    return complain(args, "usage", usage_message(wrong), usage_hint(wrong, args, VERBS), exits.USAGE)
 
 
 def run(args: list[str]) -> object:
@@ -267,35 +236,6 @@ def machine_failed(args: Sequence[str], failed: BaseException) -> int:
     return complain(
         args, "machine", words, "make room or give way there, then type the same again", exits.FAILURE
     )
-
-
-def way_out(args: Sequence[str], kind: str) -> str:
-    """What to type next where the error itself does not know."""
-    used = next((arg for arg in args if arg in VERBS), "")
-    if kind == "usage":
-        return f"git gate {used} -h".replace("  ", " ")
-    return "git gate list --all" if kind in ("conflict", "stale") else "git gate doctor"
-
-
-# Verbs that take words, and what stands before them.
-WORDY = {"ask": "ask", "respond": "respond ID", "comment": "comment ID"}
-
-
-def usage_hint(wrong: click.UsageError) -> str:
-    path = wrong.ctx.command_path if wrong.ctx else "git gate"
-    used = path.rpartition(" ")[2]
-    if "unexpected extra argument" in wrong.message and used in WORDY:
-        return f'several words need quotes: git gate {WORDY[used]} "…"; see: {path} -h'
-    if isinstance(wrong, click.MissingParameter) and wrong.ctx is not None:
-        return f"{example_of(wrong.ctx)}{path} -h"
-    return f"{path} -h"
-
-
-def example_of(context: click.Context) -> str:
-    """The first example in a verb's help, for whoever left something out."""
-    lines = [line.strip() for line in (context.command.help or "").splitlines()]
-    found = next((line for line in lines if line.startswith("git gate ")), "")
-    return f"{found.partition('   ')[0]}   see: " if found else ""
 
 
 def complain(args: Sequence[str], code: str, message: str, hint: str, status: int) -> int:

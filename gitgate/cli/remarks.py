@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ..core.words import PRIORITIES
-from .screen import Screen, gate_argument, verb
+from ..errors import BadAnswer, Usage
+from .screen import Screen, gate_argument, refuse_dash, verb
 from .whereto import tell_trouble, where
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def comment_command(screen: Screen, gate_id: str, text: str, push: bool | None) 
     """
     from ..service import reading, remarks
 
+    refuse_dash(text, "git gate comment ID")
     desk = screen.desk()
     tell(
         screen, desk, remarks.comment(desk, reading.open_gate(desk, gate_id), text, push=push), "commented on"
@@ -97,7 +99,12 @@ def edit_command(
     """
     from ..service import reading, remarks
 
-    named = None if not to else () if to == ("anyone",) else to
+    if "anyone" in to and len(set(to)) > 1:
+        raise Usage(
+            "--to anyone is everybody; another --to says nothing beside it",
+            hint="git gate edit ID --to anyone",
+        )
+    named = None if not to else () if "anyone" in to else to
     desk = screen.desk()
     gate = reading.open_gate(desk, gate_id)
     tell(
@@ -124,12 +131,16 @@ def signal_command(screen: Screen, gate_id: str, status: str, message: str, push
     git gate signal 7k2f --status STOP --message 'not this week'
     """
     from ..service import answering, reading
-    from .respond import tell_answered
+    from .respond import nameless, tell_answered
 
     desk = screen.desk()
     desk.refuse_agents("signal")
     gate = reading.open_gate(desk, gate_id)
-    return tell_answered(screen, desk, answering.signal(desk, gate, status, message, push=push))
+    try:
+        done = answering.signal(desk, gate, status, message, push=push)
+    except BadAnswer as unfit:
+        raise nameless(unfit) from None
+    return tell_answered(screen, desk, done)
 
 
 def tell(screen: Screen, desk: Desk, published: Published, did: str) -> None:

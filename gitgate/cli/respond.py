@@ -12,7 +12,7 @@ from ..core.model import Gate
 from ..core.states import AWAITING
 from ..errors import BadAnswer, GateError, UnknownGate, Usage
 from . import exits
-from .screen import Screen, complete_ids, verb
+from .screen import Screen, complete_ids, refuse_dash, verb
 from .whereto import SAVED, sharing, tell_trouble, where
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ def respond_command(screen: Screen, gate_id: str | None, answer: str | None, **f
     git gate respond 7k2f --approve --note "after 18:00 only"
     git gate respond 7k2f -a db=Postgres -a region=eu
     """
+    refuse_dash(answer, "git gate respond ID")
     given = given_of(answer, flags)
     desk = screen.desk()
     desk.refuse_agents("respond")
@@ -95,10 +96,14 @@ def respond_command(screen: Screen, gate_id: str | None, answer: str | None, **f
     try:
         done = answer_one(screen, desk, gate, given, flags)
     except BadAnswer as unfit:
-        # The only question needs no name; its key is one that we gave it.
-        unfit.message = unfit.message.removeprefix("answer: ")
-        raise
+        raise nameless(unfit) from None
     return tell_answered(screen, desk, done, resume=not flags["no_resume"])
+
+
+def nameless(unfit: BadAnswer) -> BadAnswer:
+    """The only question needs no name; its key is one that we gave it."""
+    unfit.message = unfit.message.removeprefix("answer: ")
+    return unfit
 
 
 def taken_for_id(desk: Desk, unknown: UnknownGate, gate_id: str | None, answer: str | None) -> UnknownGate:
@@ -123,9 +128,9 @@ def taken_for_id(desk: Desk, unknown: UnknownGate, gate_id: str | None, answer: 
 def given_of(answer: str | None, flags: dict[str, Any]) -> Given:
     """What was typed, before it is known which question it answers."""
     if flags["approve"] and flags["reject"]:
-        raise Usage("--approve or --reject, not both")
+        raise Usage("--approve or --reject, not both", hint="git gate respond ID --approve")
     if answer is not None and flags["message"] is not None:
-        raise Usage("give the answer once: as a word, or with -m")
+        raise Usage("give the answer once: as a word, or with -m", hint="git gate respond ID ANSWER")
     text = flags["message"] if answer is None else answer
     approve = True if flags["approve"] else False if flags["reject"] else None
     return Given(
@@ -136,7 +141,7 @@ def given_of(answer: str | None, flags: dict[str, Any]) -> Given:
 def pair(word: str) -> tuple[str, str]:
     key, mark, value = word.partition("=")
     if not mark or not key.strip():
-        raise Usage(f"-a takes KEY=VALUE; found {word!r}")
+        raise Usage(f"-a takes KEY=VALUE; found {word!r}", hint="git gate respond ID -a KEY=VALUE")
     return key.strip(), value
 
 
@@ -213,13 +218,13 @@ def ask_person(screen: Screen, desk: Desk, gate: Gate, note: str) -> tuple[Given
     """Nothing was given: show the question and ask, if somebody is there."""
     if not screen.interactive:
         from ..core.answers import each
-        from ..core.questions import expected
+        from ..core.questions import typed
 
         questions = gate.opened.questions
         hint = (
             each(questions)
             if len(questions) > 1
-            else f"{expected(questions[0])}; git gate show {gate.id[:6]}"
+            else f"{typed(questions[0]).replace(' ID ', f' {gate.id[:6]} ')}   git gate show {gate.id[:6]}"
         )
         raise Usage(f"no answer given to gate {gate.id}", hint=hint)
     from .prompts import ask_in_terminal

@@ -36,7 +36,10 @@ def resume_command(screen: Screen, gate_id: str | None, all_: bool, runner: str 
     git gate resume --all
     """
     if (gate_id is None) == (not all_):
-        raise Usage("name a gate, or --all", hint="git gate list --state answered")
+        raise Usage(
+            "name a gate, or --all" if gate_id is None else "name a gate, or --all, not both",
+            hint="git gate list --state answered",
+        )
     desk = screen.desk()
     name = runner or desk.settings.text("runner")
     if gate_id is not None:

@@ -223,6 +223,7 @@ def verb(command: Callable[..., object]) -> Callable[..., object]:
             color=color or outer.color,
         )
         try:
+            refuse_blanks(ctx)
             return command(screen, *args, **kwargs)
         except GateError as failed:
             named(failed, kwargs.get("gate_id"))
@@ -231,6 +232,54 @@ def verb(command: Callable[..., object]) -> Callable[..., object]:
             screen.close()
 
     return update_wrapper(with_screen, command)
+
+
+# Where nothing said is the same as nothing there, and where the question's own type says what is missing.
+MAY_BE_BLANK = ("note", "message", "other", "summary")
+
+
+def refuse_blanks(ctx: click.Context) -> None:
+    """An option without words: a variable that was not set, mostly. It would be as if the option had never been given."""
+    for param in ctx.command.params:
+        if isinstance(param, click.Option) and param.name not in MAY_BE_BLANK:
+            refuse_blank(ctx, param)
+
+
+def refuse_blank(ctx: click.Context, param: click.Option) -> None:
+    name = param.name or ""
+    given = ctx.params.get(name)
+    values = given if isinstance(given, tuple) else (given,)
+    if ctx.get_parameter_source(name) is not click.core.ParameterSource.COMMANDLINE:
+        return
+    if any(isinstance(value, str) and not value.strip() for value in values):
+        flag = max(param.opts, key=len)
+        before = [
+            ctx.command_path,
+            *(word for one in ctx.command.params if (word := shown_argument(ctx, one))),
+        ]
+        otherwise = "" if param.required else ", or leave it out"
+        hint = f"{' '.join(before)} {flag} {shown_value(param)}{otherwise}"
+        raise Usage(f"{flag} is empty", hint=hint)
+
+
+def shown_argument(ctx: click.Context, param: click.Parameter) -> str:
+    """An argument that was given, as the help names it."""
+    given = isinstance(param, click.Argument) and ctx.params.get(param.name or "")
+    return param.human_readable_name.strip("[]") if given else ""
+
+
+def shown_value(param: click.Option) -> str:
+    """What belongs there, as the help shows it."""
+    return param.metavar or (param.name or "").upper()
+
+
+def refuse_dash(words: str | None, typed: str) -> None:
+    """`-` means standard input for a file alone; as words it would be a question, a comment or an answer of one dash."""
+    if words is not None and words.strip() == "-":
+        raise Usage(
+            "- is not read from standard input here, and says nothing",
+            hint=f'{typed} "$(cat)" takes what is there',
+        )
 
 
 def explain_alone(screen: Screen) -> None:
@@ -250,10 +299,18 @@ def named(failed: GateError, given: str | None) -> None:
         failed.hint = " ".join(quote(given) if word == "ID" else word for word in failed.hint.split(" "))
 
 
-def read_text(argument: str, what: str) -> str:
-    """`@FILE`, `-` for standard input, or the text itself."""
+def read_text(argument: str, what: str, *, needed: bool = False) -> str:
+    """`@FILE`, `-` for standard input, or the text itself. `needed`: a file without words is refused."""
     if argument != "-" and not argument.startswith("@"):
         return argument
+    text = text_of_file(argument, what)
+    if needed and not text.strip():
+        shown = "standard input" if argument == "-" else argument[1:]
+        raise Usage(f"{what}: {shown} is empty", hint=f"{what} TEXT, or leave it out")
+    return text
+
+
+def text_of_file(argument: str, what: str) -> str:
     name = "-" if argument == "-" else argument[1:]
     if not name:
         raise Usage(f"{what}: @ needs the name of a file", hint=f"{what} @notes.md")
@@ -272,6 +329,16 @@ def read_text(argument: str, what: str) -> str:
         ) from None
 
 
+def read_duration(text: str, flag: str, usual: str) -> int:
+    """Seconds; an error names the flag, and what is usual there."""
+    from ..core.times import parse_duration
+
+    try:
+        return parse_duration(text)
+    except Usage as wrong:
+        raise Usage(f"{flag}: {wrong.message}", hint=f"{flag} {usual}") from None
+
+
 def read_file(name: str, what: str, most: int = MOST_TEXT) -> bytes:
     """A file that an option names, or standard input; an error names the file and what it was for."""
     if name == "-":
@@ -282,7 +349,8 @@ def read_file(name: str, what: str, most: int = MOST_TEXT) -> bytes:
     except (OSError, ValueError) as unreadable:
         reason = unreadable.strerror if isinstance(unreadable, OSError) else "that is no name of a file"
         raise Usage(
-            f"{what}: {name} cannot be read: {reason}", hint="name a file, or - for standard input"
+            f"{what}: {name} cannot be read: {reason}",
+            hint=f"{what} FILE: one that is there, or - for standard input",
         ) from unreadable
 
 

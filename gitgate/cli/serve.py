@@ -16,7 +16,7 @@ import click
 from ..core.text import one_line
 from ..errors import GateError, Usage
 from . import exits
-from .screen import Screen, verb
+from .screen import Screen, read_duration, verb
 
 if TYPE_CHECKING:
     from ..service.desk import Desk
@@ -60,7 +60,6 @@ def serve_command(screen: Screen, host: str, port: int, every: str, page: bool) 
     git gate serve
     git gate serve --port 8080 --page
     """
-    from ..core.times import parse_duration
     from ..surfaces.github.connect import connect
     from ..surfaces.github.page import is_loopback
     from ..surfaces.github.webhook import Receiver, Seen, listen, serve
@@ -77,7 +76,7 @@ def serve_command(screen: Screen, host: str, port: int, every: str, page: bool) 
     if page and not is_loopback(host):
         raise Usage("--page is for this machine only", hint="--host 127.0.0.1, or no --page")
     connect(desk)  # what is missing is said now
-    pause = parse_duration(every)
+    pause = read_duration(every, "--every", "5m")
     receiver = Receiver(secret, Seen(desk.repo.state_dir / "webhooks"))
     server = listen(receiver, host, port, (lambda: what_waits(screen)) if page else None, screen.warn)
     address = f"http://{host}:{server.server_port}/"

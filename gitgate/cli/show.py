@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..core.model import Gate
+from ..errors import Usage
 from .screen import Screen, gate_argument, verb
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ def show_command(screen: Screen, gate_id: str | None, diff_: bool, format_: str 
     from ..service.sessions import saved
     from ..service.work import comes_back, diff_of
 
+    if screen.as_json and format_ in ("text", "xml"):
+        raise Usage(f"--json or --format {format_}, not both", hint="git gate show ID --format json")
     desk = screen.desk()
     found = asking(find_gate, desk, gate_id)
     gate = found.gate

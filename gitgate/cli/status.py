@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from .screen import Screen, gate_argument, json_line, verb
+from .screen import Screen, gate_argument, json_line, read_duration, verb
 
 
 @click.command("status")
@@ -110,12 +110,11 @@ def watch_command(screen: Screen, gate_id: str | None, for_: str | None) -> None
     git gate watch --for 30m
     git gate watch 7k2f
     """
-    from ..core.times import parse_duration
     from ..render.trail import line
     from ..service.watching import watch
 
     desk = screen.desk()
-    seconds = parse_duration(for_) if for_ is not None else None
+    seconds = read_duration(for_, "--for", "30m") if for_ is not None else None
     for event in watch(desk, gate_id, seconds):
         if screen.as_json:
             click.echo(json_line("event", event))

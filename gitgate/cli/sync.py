@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .screen import Screen, verb
+from .screen import Screen, read_duration, verb
 
 if TYPE_CHECKING:
     from ..service.desk import Desk
@@ -112,12 +112,13 @@ def archive_command(screen: Screen, older_than: str | None) -> int:
     git gate archive
     git gate archive --older-than 7d
     """
-    from ..core.times import parse_duration
     from ..service.archiving import fold_closed
 
     desk = screen.desk(bulk=True)
     least = (
-        parse_duration(older_than) if older_than is not None else desk.settings.seconds("archiveAfter") or 0
+        read_duration(older_than, "--older-than", "7d")
+        if older_than is not None
+        else desk.settings.seconds("archiveAfter") or 0
     )
     done = fold_closed(desk, older_than=least)
     screen.emit("archive", {"remote": done.remote, "folded": done.folded, "kept": done.kept}, "")

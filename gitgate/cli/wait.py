@@ -8,7 +8,7 @@ import click
 
 from ..core.answers import printed
 from . import exits
-from .screen import Screen, gate_argument, verb
+from .screen import Screen, gate_argument, read_duration, verb
 
 if TYPE_CHECKING:
     from ..core.model import Gate
@@ -73,11 +73,10 @@ def tell_of_elsewhere(screen: Screen, desk: Desk) -> None:
 
 
 def wait_for(screen: Screen, desk: Desk, gate: Gate, most: str | None) -> int:
-    from ..core.times import parse_duration
     from ..service.publishing import remote_of
     from ..service.waiting import Patience, wait
 
-    seconds = parse_duration(most) if most is not None else None
+    seconds = read_duration(most, "--for", "30m") if most is not None else None
     if gate.state == "awaiting":
         screen.say(f"waiting for an answer to {gate.id}; if this is interrupted: git gate wait {gate.id}")
     heard = wait(desk, gate, Patience(seconds))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ..errors import BadAnswer
 from .model import Answer, Opened, Question, Value
-from .questions import article, expected, listed, match_option, quoted_whole, read_other, read_value
+from .questions import article, expected, listed, match_option, quoted_whole, read_other, read_value, typed
 from .values import dataclass
 
 APPROVING = ("approve", "approved", "yes", "accept", "continue", "ok", "proceed")
@@ -104,7 +104,10 @@ def is_option(question: Question, word: str) -> bool:
 def read_single(question: Question, given: Given) -> Value:
     ways = [given.text is not None, given.approve is not None, bool(given.pairs), given.other is not None]
     if sum(ways) > 1:
-        raise BadAnswer("give the answer once: as words, with -a, with --other, or with --approve/--reject")
+        raise BadAnswer(
+            "give the answer once: as words, with -a, with --other, or with --approve/--reject",
+            hint=typed(question),
+        )
     if given.approve is not None:
         return read_yes_no(question, approve=given.approve)
     if given.other is not None:
@@ -112,7 +115,7 @@ def read_single(question: Question, given: Given) -> Value:
     if given.pairs:
         return read_pairs(question, given.pairs)
     if given.text is None:
-        raise BadAnswer("no answer given", hint=expected(question))
+        raise BadAnswer("no answer given", hint=typed(question))
     return read_value(question, given.text)
 
 
@@ -128,7 +131,7 @@ def read_yes_no(question: Question, *, approve: bool) -> Value:
     flag = "--approve" if approve else "--reject"
     raise BadAnswer(
         f"{question.key}: {flag} answers an approval; this is {article(question)} question",
-        hint=expected(question),
+        hint=typed(question),
     )
 
 
@@ -140,7 +143,9 @@ def read_pairs(question: Question, pairs: Sequence[tuple[str, str]]) -> Value:
     named = unique(pairs)
     strange = [key for key in named if key != question.key]
     if strange:
-        raise BadAnswer(f"there is no question {strange[0]!r}; the question is {question.key}")
+        raise BadAnswer(
+            f"there is no question {strange[0]!r}; the question is {question.key}", hint=typed(question)
+        )
     return read_value(question, named[question.key])
 
 
@@ -166,7 +171,10 @@ def read_mapping(questions: Sequence[Question], named: Mapping[str, object]) -> 
     by_key = {q.key: q for q in questions}
     strange = [key for key in named if key not in by_key]
     if strange:
-        raise BadAnswer(f"there is no question {strange[0]!r}; the questions are {', '.join(by_key)}")
+        raise BadAnswer(
+            f"there is no question {strange[0]!r}; the questions are {', '.join(by_key)}",
+            hint=each(questions),
+        )
     missing = [key for key in by_key if key not in named]
     if missing:
         raise BadAnswer(f"no answer for {', '.join(missing)}", hint=each(questions))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..errors import BadAnswer, Usage
-from .field import Field, nearest
+from .field import Field, near, nearest
 from .model import Option, Question, Value
 from .opening import KEY, parse_questions, unfit
 from .questions import ALIASES, TYPES, read_value, type_name
@@ -34,6 +34,7 @@ OF_GATE = (
     "title", "context", "priority", "confidence", "timeout", "on_timeout", "to", "quorum", "gate_key", "key_for",
     "agent", "agent_name", "session", "attach", "config",
 )  # fmt: skip
+EXAMPLE = "git gate help question-file"
 SINGLE = "a choice of one option is none"
 # What other systems' files say of themselves, and we find out on our own.
 OF_OTHERS = ("hitl", "id", "agent_id", "timestamp", "answered", "working_dir", "status", "created_at")
@@ -78,7 +79,8 @@ def question(
     kind = type_name(name)
     if kind is None:
         raise Usage(
-            f"{name!r} is not a type of question; expected one of {', '.join(TYPES)}", hint=other_words()
+            f"{name!r} is not a type of question; expected one of {', '.join(TYPES)}{near(name, (*TYPES, *ALIASES))}",
+            hint=f"--type {nearest(name, TYPES) or 'choice'}   ({other_words()})",
         )
     if kind == "session":
         check_talk(prompt, options, schema, talk)
@@ -135,9 +137,9 @@ def check_labels(options: Sequence[Option]) -> None:
     for option in options:
         label = option.label.strip()
         if not label:
-            raise Usage("an option needs a label")
+            raise Usage("an option needs a label", hint="-o LABEL -o 'LABEL=what it means'")
         if folded.count(label.casefold()) > 1:
-            raise Usage(f"the option {label!r} is there twice")
+            raise Usage(f"the option {label!r} is there twice", hint="-o LABEL once for each option")
 
 
 def default_of(plain: Question, given: object) -> Value:
@@ -169,8 +171,7 @@ def read_draft(root: Field) -> Draft:
     refuse_unknown_fields(root, listed)
     questions = tuple(parse_questions(listed)) if listed else (read_flat(root),)
     for question, item in zip(questions, listed.items() if listed else (root,), strict=True):
-        if question.type == "choice" and len(question.options) == 1:
-            item.need("options").fail(SINGLE, hint="add another, or ask an approval or text")
+        refuse_pointless(question, item)
     confidence, quorum, timeout = root.get("confidence"), root.get("quorum"), root.get("timeout")
     config = root.get("config")
     return Draft(
@@ -192,6 +193,18 @@ def read_draft(root: Field) -> Draft:
     )
 
 
+def refuse_pointless(question: Question, item: Field) -> None:
+    """What stands there and would mean nothing."""
+    if question.type == "choice" and len(question.options) == 1:
+        item.need("options").fail(SINGLE, hint="add another, or ask an approval or text")
+    other = item.get("other")
+    if other is not None and other.value is False and question.type not in ("choice", "choices"):
+        other.fail(
+            f"it is for questions with options; this one is of type {question.type}",
+            hint="add options: [A, B], or leave it out",
+        )
+
+
 def refuse_unknown_fields(root: Field, listed: Field | None) -> None:
     """An error at the first field that no question file has, with the one that was probably meant."""
     version = root.get("hitl")
@@ -202,10 +215,25 @@ def refuse_unknown_fields(root: Field, listed: Field | None) -> None:
     for question in (root,) if listed is None else listed.items():
         if listed is not None:
             expect_names(question, OF_QUESTION)
+        refuse_unknown_terms(question)
         options = question.get("options")
         for one in options.items() if options is not None and isinstance(options.value, list) else ():
             if isinstance(one.value, dict):
                 expect_names(one, OF_OPTION)
+
+
+def refuse_unknown_terms(question: Field) -> None:
+    """The same for how a conversation is to be held, and for its outcome as other systems write that."""
+    for name in OF_CONVERSATION:
+        terms = question.get(name)
+        if terms is None or not isinstance(terms.value, dict):
+            continue
+        from .talks import NAMES, OF_OUTCOME, aliased_schema
+
+        expect_names(terms, NAMES)
+        outcome = aliased_schema(terms)
+        if outcome is not None:
+            expect_names(outcome, OF_OUTCOME)
 
 
 def expect_names(root: Field, names: Sequence[str]) -> None:
@@ -213,9 +241,10 @@ def expect_names(root: Field, names: Sequence[str]) -> None:
     for name, field in root.mapping().items():
         if name not in names:
             meant = nearest(name, names)
+            ours = [one for one in names if one not in OF_OTHERS]
             field.fail(
                 f"there is no such field; did you mean {meant}?" if meant else "there is no such field",
-                hint=f"expected some of {', '.join(names)}",
+                hint=f"there are {', '.join(ours)}; an example: {EXAMPLE}",
             )
 
 
@@ -255,6 +284,12 @@ def read_timeout(field: Field) -> int:
 
 def named(root: Field, name: str) -> Field | None:
     found = [f for word in (name, *FIELD_ALIASES.get(name, ())) if (f := root.get(word)) is not None]
+    for other in found[1:]:
+        if other.plain() != found[0].plain():
+            first, second = found[0].name.lstrip("."), other.name.lstrip(".")
+            other.fail(
+                f"{first} is another word for it, and says otherwise", hint=f"leave out {first} or {second}"
+            )
     return found[0] if found else None
 
 

@@ -215,12 +215,12 @@ def near(value: object, names: Sequence[str]) -> str:
     return f" (did you mean {meant}?)" if meant else ""
 
 
-def nearest(value: object, names: Sequence[str]) -> str:
-    """The one of `names` that is close to `value`; empty where none is."""
+def nearest(value: object, names: Sequence[str], close: float = 0.6) -> str:
+    """The one of `names` that is close to `value` (1: the same); empty where none is."""
     if not isinstance(value, str) or not 0 < len(value) <= 64:
         return ""
     from difflib import get_close_matches  # 1 ms to import, and only a wrong document needs it
 
     lowered = {name.lower(): name for name in names}
-    close = get_close_matches(value.lower(), lowered, 1, 0.6)
-    return lowered[close[0]] if close else ""
+    found = get_close_matches(value.lower(), lowered, 1, close)
+    return lowered[found[0]] if found else ""

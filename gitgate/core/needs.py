@@ -9,14 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from ..errors import BadDocument, Usage
-from .drafts import FIELD_ALIASES, OF_GATE, OF_OTHERS, OF_QUESTION, Draft, read_draft
-from .field import field_of, nearest
+from .drafts import FIELD_ALIASES, OF_GATE, OF_OPTION, OF_OTHERS, OF_QUESTION, Draft, read_draft
+from .field import field_of, found, near, nearest
 from .model import Option, Question
-from .questions import type_name
+from .questions import TYPES, type_name
 from .text import one_line
 
 STATUSES = frozenset(("needs_input", "needs-input", "needs_human", "needs-human", "awaiting_input"))
@@ -48,9 +48,9 @@ class Need:
 def find_need(text: str) -> Need | None:
     """The need that ends a text, if it does: words about one in the middle of it are only words."""
     text = text[-MOST_TEXT:].strip()
-    value = last_object(text)
+    value, start = last_object(text)
     if value is not None:
-        return read_need(value, before=text[: text.rfind("{")] if value else "")
+        return read_need(value, before=text[:start])
     tail = "\n".join(text.splitlines()[-LAST_LINES:])
     found = list(LINE.finditer(tail))
     if not found:
@@ -62,25 +62,25 @@ def find_need(text: str) -> Need | None:
     return Need(question, context=before, details=rest if reason else "", reason=reason)
 
 
-def last_object(text: str) -> Mapping[str, object] | None:
-    """The JSON object that a text ends with, also when it is fenced."""
+def last_object(text: str) -> tuple[Mapping[str, object] | None, int]:
+    """The JSON object that a text ends with, also when it is fenced, and where it begins."""
     text = text.rstrip()
     if text.endswith(("```", "~~~")):
         text = text[:-3].rstrip()
     if not text.endswith("}"):
-        return None
+        return None, 0
     start = len(text)
     for _ in range(400):
         start = text.rfind("{", 0, start)
         if start < 0:
-            return None
+            return None, 0
         try:
             value = json.loads(text[start:])
         except (ValueError, RecursionError):
             continue
         if isinstance(value, dict) and ("status" in value or start == 0):
-            return value
-    return None
+            return value, start
+    return None, 0
 
 
 def read_need(value: Mapping[str, object], before: str = "") -> Need | None:
@@ -180,6 +180,7 @@ def read_terms(need: Need) -> tuple[Draft | None, list[str]]:
     """The question as a question file would say it, without the fields that do not fit; and what is wrong with those."""
     kept = {name: value for name, value in need.given.items() if name in TERMS and value is not None}
     unused = [unknown(name) for name in need.given if name not in TERMS and name not in SAID]
+    unused += [*misread(need.given)]
     if "questions" not in kept:
         options = [{"label": o.label, "description": o.description} for o in need.options]
         own = {"prompt": need.question, "type": need.type, "options": options if len(options) > 1 else []}
@@ -199,8 +200,23 @@ def read_terms(need: Need) -> tuple[Draft | None, list[str]]:
     return None, unused
 
 
-def unknown(name: str) -> str:
-    meant = nearest(name, sorted(TERMS | SAID))
+def misread(given: Mapping[str, object]) -> Iterator[str]:
+    """What of the fields that are read above could not be: the question stands without it."""
+    version, kind, options = given.get("hitl"), given.get("type"), given.get("options")
+    if version is not None and version != 1:
+        yield f"hitl: this gitgate reads version 1; found {found(version)}"
+    if kind is not None and (not isinstance(kind, str) or type_name(kind) is None):
+        yield f"type: expected one of {', '.join(TYPES)}; found {found(kind)}{near(kind, TYPES)}"
+    if options is not None and not isinstance(options, list):
+        yield f"options: expected a list; found {found(options)}"
+    for index, one in enumerate(options if isinstance(options, list) else ()):
+        for name in one if isinstance(one, Mapping) else ():
+            if name not in OF_OPTION:
+                yield f"options[{index}].{unknown(str(name), OF_OPTION)}"
+
+
+def unknown(name: str, names: Iterable[str] = ()) -> str:
+    meant = nearest(name, sorted(names or TERMS | SAID))
     return f"{one_line(name, 60)}: there is no such field{f' (did you mean {meant}?)' if meant else ''}"
 
 

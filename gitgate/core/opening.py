@@ -153,13 +153,13 @@ def parse_question(item: Field) -> Question:
     if kind == "session":
         return parse_conversation(item)
     if item.get("talk"):
-        item.need("talk").fail(f"a {kind} question is not a conversation; its type would be session")
+        item.need("talk").fail(f"{an(kind)} question is not a conversation; its type would be session")
     options = parse_options(item)
     choosing = kind in ("choice", "choices")
     if choosing and len(options) < 1:
         item.fail(f"a {kind} question needs options")
     if options and not choosing:
-        item.need("options").fail(f"a {kind} question has no options")
+        item.need("options").fail(f"{an(kind)} question has no options")
     other, schema = item.get("other"), mapping(item, "schema") if item.get("schema") else None
     if kind == "form" and schema is None:
         item.fail("a form question needs a schema")
@@ -172,6 +172,10 @@ def parse_question(item: Field) -> Question:
         schema=schema if kind == "form" else None,
     )
     return with_default(item, question)
+
+
+def an(kind: str) -> str:
+    return f"{'an' if kind == 'approval' else 'a'} {kind}"
 
 
 def parse_conversation(item: Field) -> Question:
@@ -253,7 +257,7 @@ def parse_options(item: Field) -> tuple[Option, ...]:
 
 
 def parse_option(entry: Field) -> Option:
-    if isinstance(entry.value, str):
+    if not isinstance(entry.value, (dict, list)):
         return Option(entry.text(most=1000, least=1).strip())
     label = entry.need("label").text(most=1000, least=1)
     return Option(label.strip(), words(entry, "description", MOST_TEXT))

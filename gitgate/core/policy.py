@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from .field import Field
+from .field import Field, near
 from .keys import fingerprint
 from .readers import duration
 from .terms import DEFAULT, Person, Policy, Rule, Terms
@@ -81,7 +81,7 @@ def parse_policy(root: Field) -> Policy | None:
 def only(field: Field, names: tuple[str, ...], what: str) -> None:
     for name, item in field.mapping().items():
         if name not in names:
-            item.fail(f"there is no such field in {what}; there are {', '.join(names)}")
+            item.fail(f"there is no such field in {what}{near(name, names)}; there are {', '.join(names)}")
 
 
 def place(field: Field) -> str:

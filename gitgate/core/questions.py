@@ -113,9 +113,14 @@ def read_value(question: Question, given: object) -> Value:
 def read_other(question: Question, given: str) -> Value:
     """Free text in place of an option."""
     if question.type not in ("choice", "choices"):
-        raise BadAnswer(f"{question.key}: --other is for choices; this is {article(question)} question")
+        raise BadAnswer(
+            f"{question.key}: --other is for choices; this is {article(question)} question",
+            hint=typed(question),
+        )
     if not question.other:
-        raise BadAnswer(f"{question.key}: only the options are allowed: {listed(question)}")
+        raise BadAnswer(
+            f"{question.key}: only the options are allowed: {listed(question)}", hint=typed(question)
+        )
     if not given.strip():
         raise empty(question)
     return given.strip() if question.type == "choice" else [given.strip()]
@@ -165,16 +170,25 @@ def wrong_option(question: Question, word: str) -> str:
 def option_hint(question: Question, word: str) -> str:
     if question.other:
         return f"to answer in your own words: git gate respond ID --other {quoted_whole(word)}"
-    return "answer with a label, a unique beginning of one, or its number: '#1'"
+    return "git gate respond ID '#1'   (a label, a unique beginning of one, or its number)"
 
 
 def empty(question: Question) -> BadAnswer:
-    return BadAnswer(f"{question.key}: an empty answer is not an answer", hint=expected(question))
+    return BadAnswer(f"{question.key}: an empty answer is not an answer", hint=typed(question))
 
 
 def article(question: Question) -> str:
     """`an approval`, `a choice`."""
     return f"{'an' if question.type[0] in 'aeiou' else 'a'} {question.type}"
+
+
+def typed(question: Question) -> str:
+    """How an answer is typed, and what would be one."""
+    from shlex import quote
+
+    first = {"approval": "--approve", "form": "-a FIELD=VALUE", "text": '"…"'}
+    words = quote(question.labels[0]) if question.labels else first.get(question.kind, '"…"')
+    return f"git gate respond ID {words}   ({expected(question)})"
 
 
 def expected(question: Question) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from . import globs
-from .field import Field
+from .field import Field, near
 from .readers import duration, texts, words
 from .shell import commands
 from .words import ON_TIMEOUT, PRIORITIES
@@ -60,7 +60,7 @@ def parse_rule(item: Field) -> Rule:
         return with_call(item)
     for name, field in item.mapping().items():
         if name not in FIELDS:
-            field.fail(f"there is no such field in a rule; there are {', '.join(FIELDS)}")
+            field.fail(f"there is no such field in a rule{near(name, FIELDS)}; there are {', '.join(FIELDS)}")
     rule = with_call(item.need("call"))
     quorum, timeout, priority, on_timeout = (
         item.get(n) for n in ("quorum", "timeout", "priority", "on_timeout")

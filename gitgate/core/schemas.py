@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple, NoReturn
 from urllib.parse import unquote
 
-from .field import Field, field_of
+from .field import Field, field_of, nearest
 from .patterns import Pattern, UnfitPattern
 from .text import one_line
 
@@ -38,6 +38,16 @@ REFUSED = frozenset(
     $dynamicAnchor $recursiveAnchor $vocabulary""".split()
 )
 
+# What else a schema may say. A word that is close to one of ours is taken for a slip when a question is asked; any other is nobody's.
+OTHERS = frozenset(
+    """type properties required enum const default title description examples example format pattern minimum
+    maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength minItems maxItems uniqueItems minContains
+    maxContains minProperties maxProperties dependentRequired contentMediaType contentEncoding readOnly writeOnly
+    deprecated id $id $schema $ref $defs $comment""".split()
+)
+KEYWORDS = tuple(sorted(LISTS | NAMED | SINGLE | SAME_VALUE | REFUSED | OTHERS))
+SLIP = 0.8
+
 
 class Place(NamedTuple):
     """A schema within the schema: its steps from the top, and whether it is asked of the same value as its parent."""
@@ -59,6 +69,18 @@ def check(schema: Mapping[str, object], source: str, field: Field | None = None)
         if isinstance(place.schema, Mapping):
             check_keywords(place, top)
     check_circles(references(places, top), top)
+
+
+def refuse_misspelt(schema: Mapping[str, object], source: str) -> None:
+    """A keyword that JSON Schema does not have counts for nothing: `propertys` would let any answer through."""
+    top = field_of(schema, source, "schema")
+    for place in walk(schema):
+        for keyword in place.schema if isinstance(place.schema, Mapping) else ():
+            meant = nearest(keyword, KEYWORDS, SLIP) if keyword not in KEYWORDS else ""
+            if meant:
+                refuse(
+                    top, (*place.steps, keyword), f"JSON Schema has no such keyword; did you mean {meant}?"
+                )
 
 
 def measure(schema: object, top: Field) -> None:

@@ -51,6 +51,15 @@ class Talk:
     checkpoint: bool = False
 
 
+# What may stand under `talk`, and under its `outcomeSchema`.
+NAMES = (
+    *Talk.__dataclass_fields__,
+    *(word for words in ALIASES.values() for word in words),
+    *SCHEMA_ALIASES,
+)
+OF_OUTCOME = ("type", "options", "schema")
+
+
 @dataclass(frozen=True)
 class Held:
     """How one was held: how it ended, how many seconds it took, and where its outcome was read.

@@ -15,5 +15,8 @@ RUNNERS: dict[str, Runner] = {runner.name: runner for runner in (Local(), GitHub
 def find(name: str) -> Runner:
     """The runner of that name."""
     if name not in RUNNERS:
-        raise Usage(f"no runner is called {name!r}", hint=f"known are {', '.join(RUNNERS)}")
+        raise Usage(
+            f"no runner is called {name!r}",
+            hint=f"git gate resume --all --runner local   (known are {', '.join(RUNNERS)})",
+        )
     return RUNNERS[name]

@@ -95,7 +95,7 @@ def check(desk: Desk, draft: Draft) -> None:
         raise Usage("a deadline has to be in the future", hint="--timeout 2h")
     if draft.quorum < 1:
         raise Usage("somebody has to answer", hint="--quorum 1")
-    if not all(who.strip() for who in draft.to):
+    if not all(who.strip("@ ") for who in draft.to):
         raise Usage(
             "--to needs somebody's name, address or @login", hint="--to @ada, or leave it out for anybody"
         )
@@ -143,8 +143,10 @@ def check_enclosed(draft: Draft, attachments: Mapping[str, bytes]) -> None:
     for question in draft.questions:
         if question.schema is not None:
             from ..core.forms import check_schema
+            from ..core.schemas import refuse_misspelt
 
             check_schema(dict(question.schema), f"the schema of {question.key}")
+            refuse_misspelt(question.schema, f"the schema of {question.key}")
     if attachments:
         from ..core.attachments import MOST_TOTAL, check_names
 

@@ -99,8 +99,13 @@ def settings(desk: Desk) -> Iterator[Finding]:
             yield Finding(f"gitgate.{one.name}", WRONG, wrong.message, wrong.hint)
     for key, words in desk.settings.misspelt.items():
         yield Finding(key, WRONG, words, f"take it away: git config --unset-all {key}")
+    for name, words in desk.settings.misnamed.items():
+        yield Finding(name, WRONG, words, f"take it away: unset {name}")
     for words in desk.settings.trouble:
-        yield Finding(FILE, WRONG, words, "mend it there, and commit that")
+        ours = f"{FILE}, line" in words
+        yield Finding(
+            FILE if ours else "config.yml", WRONG, words, "mend it there" + ours * ", and commit that"
+        )
 
 
 def remote(desk: Desk) -> Iterator[Finding]:

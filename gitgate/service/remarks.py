@@ -104,7 +104,7 @@ def edit(
     """Reassign, reprioritise, or give another deadline (`never` takes it away)."""
     if to is None and priority is None and timeout is None:
         raise Usage("nothing to change", hint="git gate edit ID --priority high, --to WHO, --timeout 2h")
-    if to and not all(who.strip() for who in to):
+    if to and not all(who.strip("@ ") for who in to):
         raise Usage("--to needs somebody's name, address or @login", hint="git gate edit ID --to anyone")
     if priority is not None:
         check_choice("--priority", priority, PRIORITIES)
@@ -143,7 +143,12 @@ def new_deadline(desk: Desk, timeout: str | None) -> tuple[str | None, int | Non
         return None, None
     if timeout.strip().lower() in ("never", "none"):
         return "", 0
-    seconds = times.parse_duration(timeout)
+    try:
+        seconds = times.parse_duration(timeout)
+    except Usage as wrong:
+        raise Usage(
+            f"--timeout: {wrong.message}", hint="git gate edit ID --timeout 1d, or --timeout never"
+        ) from None
     if seconds <= 0:
         raise Usage("a deadline has to be in the future", hint="--timeout 2h, or --timeout never")
     return times.format_time(desk.clock() + seconds), seconds

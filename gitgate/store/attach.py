@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from shlex import quote
 
 from ..core.attachments import MOST_BYTES, check_name
 from ..core.text import one_line
@@ -16,7 +17,7 @@ def read(path: Path, root: Path) -> tuple[str, bytes]:
     shown = f'"{one_line(os.fspath(path), 120)}"'
     outside = Usage(
         f"{shown}: expected a file below {one_line(os.fspath(root), 120)}; it leads out of it",
-        hint="copy the file into the folder, then attach the copy",
+        hint=f"cp {quote(os.fspath(path))} . && git gate ask … --attach {quote(path.name)}",
     )
     # Not resolved: the name is the one that the person gave, and `..` is refused rather than followed.
     whole = root / path

@@ -75,7 +75,10 @@ def _refuse_occupied(directory: Path) -> None:
         directory.is_dir() and not directory.is_symlink() and not any(directory.iterdir())
     )
     if occupied:
-        raise WorkFailed(f"{directory} is already there", hint="name another directory, or remove it")
+        raise WorkFailed(
+            f"{directory} is already there",
+            hint="git gate worktree ID DIRECTORY with one that is not there yet",
+        )
 
 
 def _forget_missing(repo: Repository, directory: Path) -> None:

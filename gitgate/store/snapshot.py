@@ -310,10 +310,13 @@ def _named(top: Path, name: str) -> bytes:
     relative = os.fsencode(os.path.relpath(place, top))
     if relative.split(b"/", 1)[0] == b"..":
         raise Usage(
-            f"{printable(os.fsencode(name))} is outside this working tree", hint=f"name a path beneath {top}"
+            f"{printable(os.fsencode(name))} is outside this working tree",
+            hint=f"--include PATH, beneath {top}",
         )
     if lstat(top, relative) is None:
-        raise Usage(f"nothing is at {printable(relative)}", hint=f"name a file or a folder beneath {top}")
+        raise Usage(
+            f"nothing is at {printable(relative)}", hint=f"--include PATH: a file or a folder beneath {top}"
+        )
     return relative
 
 

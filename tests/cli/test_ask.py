@@ -365,8 +365,9 @@ def test_a_signal(cli: Command, ask: Ask) -> None:
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["--to", " "], "--to needs somebody"),
-        (["--key", ""], "--key needs a word"),
+        (["--to", " "], "--to is empty"),
+        (["--to", "@"], "--to needs somebody"),
+        (["--key", ""], "--key is empty"),
         (["-o", "A", "-o", "a"], "is there twice"),
         (["-o", " =text"], "an option needs a label"),
         (["--options", "A,B", "--default", "C"], "the default does not fit the question"),

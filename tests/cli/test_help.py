@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from gitgate.cli.exits import MEANINGS
 from gitgate.cli.help import TOPICS
 from gitgate.cli.main import VERBS
+from gitgate.core.drafts import OF_GATE, OF_QUESTION
 from testbed.command import COMMAND, Command
 from testbed.repositories import Clone
 
@@ -68,6 +70,25 @@ def test_help_alone(cli: Command) -> None:
     assert "deadlines" in page
     assert "did you mean deadlines?" in cli.quick("help", "deadline", code=2).err
     assert "did you mean `git gate list`?" in cli.quick("lst", code=2).err
+
+
+def test_the_question_files_of_the_help_ask(cli: Command, repo: Clone) -> None:
+    """Both, as they stand there; what the second half says that there is, there is."""
+    page = cli.quick("help", "question-file", code=0).out
+    flat, several, about = (
+        "\n".join(part.splitlines()) for part in re.findall(r"(?:^  .*\n?)+", page, flags=re.MULTILINE)
+    )
+    one = cli.quick("ask", "--file", "-", "--json", input=flat, code=0).json
+    assert (one["questions"][0]["default"], one["on_timeout"], one["confidence"]) == (
+        "SQLite",
+        "default",
+        0.6,
+    )
+    two = cli.quick("ask", "--file", "-", "--json", input=several, code=0).json
+    assert [question["key"] for question in two["questions"]] == ["db", "go"]
+    assert {*OF_GATE, *OF_QUESTION} - {"config", "agent_name", "session_config", "sessionConfig"} <= {
+        *re.findall(r"\w+", about)
+    }
 
 
 def complete(line: str, cwd: Path) -> list[str]:

@@ -292,7 +292,8 @@ class TestMany:
             (["--each", "--approve"], 2, "--match TEXT"),
             (["--each"], 2, "no terminal"),
             (["--each", "--match", "nothing like it", "--approve"], 1, "no waiting gate has"),
-            (["--match", "", "--approve", "--amend"], 2, "--amend is about one gate"),
+            (["--match", "x", "--approve", "--amend"], 2, "--amend is about one gate"),
+            (["--match", "", "--approve"], 2, "--match is empty"),
         ],
     )
     def test_wrong_use(self, cli: Command, ask: Ask, args: list[str], code: int, words: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from testbed.command import Command
@@ -53,3 +55,52 @@ def test_a_remote_that_does_not_answer_fails_the_check_up(cli: Command, repo: Cl
     said = cli.quick("doctor", code=1).out
     assert "gates go to origin, which cannot be reached" in said
     assert "git ls-remote origin HEAD" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("GITGATE_PRIORTY", "nothing reads GITGATE_PRIORTY (did you mean GITGATE_PRIORITY?)"),
+        ("GITGATE_RESUME_HERE", "GITGATE_RESUME_HERE does not count: only git's configuration sets that"),
+    ],
+)
+def test_a_variable_that_nothing_reads_is_named(cli: Command, repo: Clone, name: str, words: str) -> None:
+    """One that is all but ours, or that sets what no environment may; a program's own stays unnamed."""
+    env = {name: "1", "GITGATE_OF_MY_OWN": "1", "GITGATE_AGENT_NAME": "x"}
+    said = cli.quick("list", env=env, code=0).err
+    assert said.count("GITGATE_") == said.count(words) * words.count("GITGATE_") > 0
+    assert f"unset {name}" in cli.quick("doctor", env=env, code=1).out
+
+
+def test_a_value_of_the_environment_is_told_of_by_its_name(cli: Command, repo: Clone) -> None:
+    """No setting of git's would mend it."""
+    said = cli.quick("ask", "Which?", env={"GITGATE_PRIORITY": "hihg"}, code=2).err
+    assert said == (
+        "git gate: GITGATE_PRIORITY is 'hihg'; expected one of urgent, high, normal, low\n"
+        "  unset GITGATE_PRIORITY\n"
+    )
+
+
+def test_an_agents_misspelt_setting_is_named(cli: Command, repo: Clone) -> None:
+    """By its last word; those that are ones are not."""
+    repo.git("config", "gitgate.agent.x.resmue", "run-x")
+    repo.git("config", "gitgate.agent.x.resume", "run-x")
+    repo.git("config", "gitgate.agent.x.y.projectSettings", "true")
+    said = cli.quick("list", code=0).err
+    assert said.count("there is no setting") == 1
+    assert "gitgate.agent.x.resmue (did you mean resume?)" in said
+
+
+def test_the_users_own_file_is_held_to_the_same(cli: Command, repo: Clone, home: Path) -> None:
+    """A part that nobody reads is named; a wrong setting is refused with its line, and the check-up goes on."""
+    file = home / ".config" / "gitgate" / "config.yml"
+    file.parent.mkdir(parents=True)
+    file.write_text("setting: {priority: high}\n", encoding="utf-8")
+    assert "nobody reads setting (did you mean settings?)" in cli.quick("ask", "Which?", code=0).err
+    file.write_text("\nsettings: {priorty: high}\n", encoding="utf-8")
+    said = cli.quick("ask", "Which?", code=2).err
+    assert "did you mean priority?" in said
+    assert f"mend line 2 of {file}" in said
+    looked = cli.quick("doctor", code=1).out
+    assert looked.count("did you mean priority?") == 1
+    assert "remote" in looked

@@ -149,9 +149,13 @@ def test_one_question_written_flat(word: str) -> None:
     assert (found.priority, found.quorum, found.config, found.key) == (None, 1, None, None)
 
 
-def test_our_word_goes_before_others() -> None:
-    """Where both are there."""
-    assert draft("message: theirs\nprompt: ours\nkey: k").questions[0] == Question("k", "ours", "text")
+def test_two_words_for_one_thing_say_the_same() -> None:
+    """Else one of them would be lost."""
+    assert draft("message: ours\nprompt: ours\nkey: k").questions[0] == Question("k", "ours", "text")
+    with pytest.raises(
+        BadDocument, match="line 1: message: prompt is another word for it, and says otherwise"
+    ):
+        draft("message: theirs\nprompt: ours\nkey: k")
 
 
 @pytest.mark.parametrize(

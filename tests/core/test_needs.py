@@ -160,3 +160,37 @@ def test_any_text_can_be_looked_at(text: str) -> None:
     """It asks or it does not."""
     found = find_need(text)
     assert found is None or found.question
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (
+            {"options": [{"label": "A", "descripton": "x"}, "B"]},
+            "options[0].descripton: there is no such field (did",
+        ),
+        ({"options": "A,B"}, 'options: expected a list; found "A,B"'),
+        ({"options": {"A": "x"}}, "options: expected a list; found a mapping"),
+        ({"type": "choise", "options": ["A", "B"]}, 'found "choise" (did you mean choice?)'),
+        ({"hitl": 9}, "hitl: this gitgate reads version 1; found the number 9"),
+        ({"type": "approval", "options": ["A", "B"]}, "options: an approval question has no options"),
+        ({"confidence": 80}, "confidence: expected a number from 0 to 1; found the number 80"),
+        ({"defualt": "A"}, "defualt: there is no such field (did you mean default?)"),
+    ],
+)
+def test_what_is_not_understood_is_told(said: dict[str, object], words: str) -> None:
+    """The question is asked without it; it stands in its context, where a person sees it."""
+    found = find_need("I am stuck.\n" + json.dumps({"status": "needs_input", "question": "Which?", **said}))
+    assert found is not None
+    draft = draft_of(found)
+    assert draft.questions[0].prompt == "Which?"
+    assert draft.context.startswith("I am stuck.\n\nNot understood of the request:\n- ")
+    assert words in draft.context
+
+
+def test_objects_within_the_last_one_are_part_of_it() -> None:
+    """What stands before it is what stands before all of it."""
+    given = {"status": "needs_input", "question": "Which?", "options": [{"label": "A"}, {"label": "B"}]}
+    found = find_need("Before it.\n```json\n" + json.dumps(given) + "\n```")
+    assert found is not None
+    assert found.context == "Before it."

@@ -16,7 +16,7 @@ from gitgate.core.model import KINDS, Answer, Opened, Option, Question, Remark
 from gitgate.core.policy import TYPES as POLICY_TYPES
 from gitgate.core.questions import expected, read_value
 from gitgate.core.ruling import types_of
-from gitgate.core.talks import MOST_TRANSCRIPT, OUTCOMES, SOURCES, Held, Talk, kept
+from gitgate.core.talks import MOST_TRANSCRIPT, OUTCOMES, SOURCES, Held, Talk, kept, parse_talk
 from gitgate.errors import BadAnswer, BadDocument, Usage
 from histories import ADA, EARLY, GATE, oid, opened
 
@@ -209,9 +209,12 @@ def test_other_systems_words_are_understood() -> None:
     assert with_talk("outcomeSchema: {type: structured, schema: {type: object}}").schema == {"type": "object"}
 
 
-def test_a_strange_term_is_ignored() -> None:
-    """As every field is that a reader does not know."""
-    assert with_talk("mood: gentle\noutcome: approval").talk == Talk("approval")
+def test_a_strange_term_is_ignored_in_a_record() -> None:
+    """As every field is that a reader does not know; whoever asks is told."""
+    terms = "mood: gentle\noutcome: approval"
+    assert parse_talk(codec.parse(terms.encode(), "q.yaml")) == Talk("approval")
+    with pytest.raises(BadDocument, match="mood: there is no such field"):
+        with_talk(terms)
 
 
 def test_a_checkpoint_is_an_approval_unless_said() -> None:

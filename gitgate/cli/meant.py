@@ -1,0 +1,153 @@
+"""Command line: what somebody probably meant who typed what there is not, and the command to type next.
+
+Imported when something went wrong, and only then.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Sequence
+from difflib import SequenceMatcher, get_close_matches
+
+import click
+
+from ..core.ids import is_prefix
+from ..errors import Usage
+
+# What somebody types who knows another program's words, and what it is here.
+OTHER_WORDS = {
+    "git gate respond ID ANSWER": "answer reply say tell choose pick select",
+    "git gate respond ID --approve": "approve accept allow yes lgtm merge",
+    "git gate respond ID --reject": "reject deny decline refuse no",
+    "git gate stop ID --reason R   (an agent takes its own question back: git gate withdraw ID --reason R)": (
+        "cancel close abort kill end delete remove rm drop"
+    ),
+    "git gate watch   (what happens, live); git gate list   (what waits)": "listen monitor notify tail",
+    "git gate list": "ls pending inbox queue todo waiting gates",
+    'git gate ask "Which database?" -o Postgres -o SQLite': "new question create prompt open pause request",
+    "git gate show ID": "view read cat get info describe",
+    "git gate sync": "push pull fetch update refresh",
+    "git gate init": "setup install enable start",
+    "git gate init --remove": "uninstall disable",
+    "git gate resume ID": "retry restart rerun",
+    "git gate edit ID --to WHO": "assign reassign delegate",
+    "git gate log": "history audit events",
+    "git gate --version": "version",
+    "git config gitgate.NAME VALUE   (the settings: docs/settings.md)": "config set settings",
+}
+
+
+def unknown_verb(word: str, rest: Sequence[str], verbs: Collection[str]) -> Usage:
+    """What was probably meant, with the id that was typed."""
+    known = {other: meant for meant, words in OTHER_WORDS.items() for other in words.split()}
+    if word.lower() in known:
+        return Usage(f"there is no verb {word!r}", hint=with_id(known[word.lower()], rest))
+    close = get_close_matches(word, verbs, 1) or get_close_matches(word, known, 1, CLOSE)
+    meant = known.get(close[0], f"git gate {close[0]}") if close else ""
+    again = (
+        with_id(meant, rest) if close and close[0] in known else shlex.join(["git", "gate", *close, *rest])
+    )
+    return Usage(
+        f"there is no verb {word!r}{f'; did you mean `{meant}`?' if meant else ''}",
+        hint=again if meant else "git gate -h",
+    )
+
+
+def way_out(args: Sequence[str], kind: str, verbs: Collection[str]) -> str:
+    """What to type next where the error itself does not know."""
+    used = next((arg for arg in args if arg in verbs), "")
+    if kind == "usage":
+        return f"git gate {used} -h".replace("  ", " ")
+    return "git gate list --all" if kind in ("conflict", "stale") else "git gate doctor"
+
+
+# Verbs that take words, and what stands before them.
+WORDY = {"ask": "ask", "respond": "respond ID", "comment": "comment ID"}
+
+
+# An option that another verb has, or another program, and what does it here.
+OTHER_OPTIONS = {
+    "ask": {
+        "--choices --choice --select -c": "git gate ask PROMPT -o LABEL -o LABEL",
+        "-t --kind": "git gate ask PROMPT --type approval",
+        "-m --message --question --prompt": 'git gate ask "Which database?"',
+        "--block --blocking --sync": "git gate ask PROMPT --wait",
+        "--deadline --expires --for": "git gate ask PROMPT --timeout 2h",
+        "--assignee --reviewer --who": "git gate ask PROMPT --to WHO",
+        "--yesno --confirm --approval": "git gate ask PROMPT --type approval",
+    },
+    "wait": {"--timeout -t --deadline": "git gate wait ID --for 30m"},
+    "check": {"--for --wait --timeout": "git gate wait ID --for 30m"},
+    "respond": {
+        "--yes -y --accept --ok": "git gate respond ID --approve",
+        "--no -n --deny --decline": "git gate respond ID --reject",
+        "--comment --reason": "git gate respond ID ANSWER --note TEXT",
+        "--file --from-file": 'git gate respond ID "$(cat FILE)"',
+        "--all": "git gate respond --each",
+    },
+    "stop": {"-m --message -r --note": "git gate stop ID --reason TEXT"},
+    "withdraw": {"-m --message -r --note": "git gate withdraw ID --reason TEXT"},
+    "comment": {"-m --message --text": "git gate comment ID TEXT"},
+    "edit": {
+        "--title --prompt --context": "git gate comment ID TEXT   (what was asked stands; a comment adds to it)",
+        "--deadline --expires": "git gate edit ID --timeout 1d",
+        "--assignee --who": "git gate edit ID --to WHO",
+    },
+    "list": {
+        "--open --waiting --pending": "git gate list --awaiting",
+        "--closed --done": "git gate list --all",
+        "--me": "git gate list --mine",
+        "--agent --author": "git gate list --asked-by WHO",
+    },
+    "log": {"--since --after --limit --max-count": "git gate log -n 20"},
+    "watch": {"--timeout --since": "git gate watch --for 30m"},
+    "doctor": {"--fix --repair": "git gate doctor   (each finding names the command that mends it)"},
+    "sync": {"--force -f": "git gate sync   (nothing is ever overwritten)"},
+    "resume": {
+        "--each --everything": "git gate resume --all",
+        "--agent": "git gate resume ID --runner local",
+    },
+}
+CLOSE = 0.72
+
+
+def usage_hint(wrong: click.UsageError, args: Sequence[str], verbs: Collection[str]) -> str:
+    used = next((arg for arg in args if arg in verbs), "")
+    path = wrong.ctx.command_path if wrong.ctx else f"git gate {used}".rstrip()
+    if isinstance(wrong, click.NoSuchOption):
+        for others, meant in OTHER_OPTIONS.get(path.rpartition(" ")[2], {}).items():
+            if wrong.option_name in others.split():
+                return with_id(meant, args[args.index(used) + 1 :])
+    used = path.rpartition(" ")[2]
+    if "unexpected extra argument" in wrong.message and used in WORDY:
+        return f'several words need quotes: git gate {WORDY[used]} "…"; see: {path} -h'
+    if isinstance(wrong, click.MissingParameter) and wrong.ctx is not None:
+        given = with_id("ID", args[args.index(used) + 1 :])
+        return f"{example_of(wrong.ctx)}{path} -h".replace("7k2f", "7k2f" if given == "ID" else given)
+    return f"{path} -h"
+
+
+def usage_message(wrong: click.UsageError) -> str:
+    """What click says; of the options that it proposes, those that are close: `--json` is not meant by `--session`."""
+    if not isinstance(wrong, click.NoSuchOption):
+        return wrong.format_message()
+    typed = wrong.option_name
+    close = [one for one in wrong.possibilities or () if SequenceMatcher(None, typed, one).ratio() >= CLOSE]
+    return f"No such option '{typed}'.{f' Did you mean {quoted(close)}?' if close else ''}"
+
+
+def quoted(words: Sequence[str]) -> str:
+    return " or ".join(f"'{word}'" for word in words)
+
+
+def with_id(command: str, rest: Sequence[str]) -> str:
+    """The command with the id that was typed after the verb, if one was."""
+    given = rest[0] if rest and is_prefix(rest[0]) else "ID"
+    return " ".join(given if word == "ID" else word for word in command.split(" "))
+
+
+def example_of(context: click.Context) -> str:
+    """The first example in a verb's help, for whoever left something out."""
+    lines = [line.strip() for line in (context.command.help or "").splitlines()]
+    found = next((line for line in lines if line.startswith("git gate ")), "")
+    return f"{found.partition('   ')[0]}   see: " if found else ""
