@@ -14,6 +14,7 @@ from .values import dataclass
 from .words import SESSION_OUTCOMES
 
 OUTCOMES = SESSION_OUTCOMES
+# `words` stands in older records alone: nothing that is said in prose is read as an outcome.
 SOURCES = ("command", "mcp", "file", "json", "words", "prompt", "person")
 PROPOSED = "proposed"
 GRACE, SAVE_EVERY = 60, 300

@@ -67,6 +67,9 @@ class Told:
     place: str = ""
 
 
+NOTHING_TOLD = Told()
+
+
 @dataclass(frozen=True)
 class Delivered:
     """The outcome as it was recorded, and where the commits went."""
@@ -103,7 +106,7 @@ def gather_named(desk: Desk, held: Held, later: Sequence[Gate], course: Course =
 
 
 def deliver(
-    desk: Desk, held: Held, made: Made, *, log: str, remark: str = "", told: Told = Told()
+    desk: Desk, held: Held, made: Made, *, log: str, remark: str = "", told: Told = NOTHING_TOLD
 ) -> Delivered:
     """Record that the agent heard the answer, and bring its commits along in the same move."""
     own_only = False

@@ -279,9 +279,12 @@ def conclude(
     again = outcome.result in (Result.ASKED, Result.DEFERRED)
     later = lineage.followers(desk, gate, since=claimed_at(heart.held))
     if failed and not later:
-        reason, retry, denied = outcome.reason or "it failed", outcome.retry, outcome.denied
+        reason, retry = outcome.reason or "it failed", outcome.retry
+        told = told_at_the_end(desk, found, outcome, again=False)
+        if told.said in reason:
+            told = replace(told, said="")
         return patiently(
-            errand, heart, lambda held: give_back(errand, desk, held, reason, log, retry=retry, denied=denied)
+            errand, heart, lambda held: give_back(errand, desk, held, reason, log, retry=retry, told=told)
         )
     # However it ended, one that has asked is not tried again: its own question is what it goes on with.
     again = again or bool(later)
@@ -366,13 +369,12 @@ def give_back(
     log: str,
     *,
     retry: bool = True,
-    denied: tuple[str, ...] = (),
+    told: delivery.Told = delivery.NOTHING_TOLD,
 ) -> Done:
     """A failed attempt: the gate is answered again, or failed when this was the last attempt or another would not help."""
     final = not retry or held.attempt >= desk.settings.number("maxAttempts")
     result = "failed" if final else "released"
-    denied = tuple(context_of(desk.settings.env, call) for call in denied)
     said = holding.outcome(desk, held, result, reason=reason, log=log)
-    holding.finish(desk, held, replace(said, denied=denied))
+    holding.finish(desk, held, replace(said, **vars(told)))
     errand.say(f"gate {held.gate.id}, attempt {held.attempt}: {reason}")
     return Done(held.gate.id, result, reason, log, attempt=held.attempt)

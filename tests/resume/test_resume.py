@@ -215,6 +215,32 @@ def test_what_the_agent_left_is_told(
     cli.quick("verify", code=0)
 
 
+@pytest.mark.parametrize("attempts", ["1", "2"])
+def test_what_a_failed_agent_left_is_told(
+    repo: Clone, agent: Agent, cli: Command, monkeypatch: pytest.MonkeyPatch, attempts: str
+) -> None:
+    """As of one that did its part, at its last attempt and where another follows; and how to go on, or not."""
+    monkeypatch.setenv("SERVICE_TOKEN", "tok-31415926535")
+    repo.git("config", "gitgate.maxAttempts", attempts)
+    agent.does("echo more > left; echo 'The tests need tok-31415926535 and a database'; kill -9 $$")
+    gate = ask(cli)
+    repo.commit("moved on")
+    cli.quick("respond", gate, "Postgres", code=0)
+    cli.quick("resume", gate, code=1)
+    record = repo.git("log", "-p", f"refs/hitl/open/{gate}")
+    assert "The tests need" in record
+    assert "31415926535" not in record
+    if attempts == "1":
+        place, found = worktree_of(repo, gate), shown(cli, gate)["resume"]
+        assert isinstance(found, dict)
+        assert (found["outcome"], found["left"], found["place"]) == ("failed", ["left"], str(place))
+        letter = cli.quick("show", gate).out
+        assert f" in {place}:\n    left\n" in letter
+        assert "its last words:\n    The tests need" in letter
+        assert f"git gate resume {gate[:6]}" in letter
+        assert f"git gate stop {gate[:6]}" in letter
+
+
 def test_commits_that_did_not_reach_their_branch_are_told(repo: Clone, agent: Agent, cli: Command) -> None:
     """They are on a branch of their own, and it is said which one they were meant for; nothing else is left to tell."""
     agent.does(COMMITS)
