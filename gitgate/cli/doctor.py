@@ -32,7 +32,7 @@ def doctor_command(screen: Screen, online: bool, claude: bool) -> int:
     """
     from dataclasses import asdict
 
-    from ..core.text import one_line
+    from ..core.text import hang, one_line
     from ..service.checkup import examine
     from ..service.finding import WRONG
     from ..surfaces.github.checkup import examine_github
@@ -47,8 +47,9 @@ def doctor_command(screen: Screen, online: bool, claude: bool) -> int:
         found.extend(rehearse(desk))
     lines = []
     for one in found:
-        lines.append(f"{SIGNS[one.state]}  {one.name}: {one_line(one.words)}")
+        told = f"{SIGNS[one.state]}  {one.name}: {one_line(one.words)}"
+        lines.append(hang(told, screen.width))
         if one.mend:
-            lines.append(f"      {one_line(one.mend)}")
+            lines.append(hang(one_line(one.mend), screen.width, "      "))
     screen.emit("doctor", {"findings": [asdict(one) for one in found]}, "\n".join(lines))
     return exits.FAILURE if any(one.state == WRONG for one in found) else exits.DONE

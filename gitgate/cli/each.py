@@ -106,7 +106,7 @@ def one(screen: Screen, desk: Desk, gate: Gate, flags: dict[str, Any]) -> Fate:
     alone = len(gate.opened.questions) == 1
     if alone:
         present(screen, gate.opened.questions[0], several=False)
-    screen.warn(f"\n{OFFER}")
+    screen.tell(f"\n{OFFER}")
     given, note = ask_questions(screen, desk, gate, flags["note"], presented=alone)
     try:
         done = respond(desk, gate, given, replace(manner_of(flags, note), seen=gate.tip))

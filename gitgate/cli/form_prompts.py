@@ -13,6 +13,8 @@ from .turns import heed
 
 # What a part of a schema may lean on elsewhere in the whole.
 SHARED = ("$schema", "$defs", "definitions")
+# What a prompt says of a field in its few words.
+TOLD = frozenset({"type", "enum", "minimum", "maximum", "title", "description", "default"})
 
 
 def ask_form(screen: Screen, question: Question) -> dict[str, object] | str:
@@ -31,7 +33,7 @@ def ask_form(screen: Screen, question: Question) -> dict[str, object] | str:
         try:
             read_mapping([question], {question.key: value})
         except BadAnswer as wrong:
-            screen.warn(f"  {wrong.message.removeprefix(question.key + ': ')}; once more")
+            screen.tell(f"  {wrong.message.removeprefix(question.key + ': ')}; once more")
         else:
             return value
 
@@ -58,9 +60,6 @@ def ask_field(
     from ..render.letter import field_kind
 
     words = field_kind(detail)
-    described = detail.get("description") if isinstance(detail, Mapping) else None
-    if isinstance(described, str):
-        screen.warn(f"  {one_line(described)}")
     while True:
         text = read_word(f"{one_line(name)} ({words}{'' if needed else ', optional'}): ")
         if heed(screen, question, text, empty=needed):
@@ -72,7 +71,20 @@ def ask_field(
             problem = "it is needed"
         if not problem:
             return (value,)
-        screen.warn(f"  {problem}; expected {words}")
+        if text.strip() and is_told(detail):
+            problem = f"{quoted(text)} does not fit; expected {words}"
+        screen.tell(f"  {problem.removeprefix(f'{name}: ')}")
+
+
+def is_told(detail: object) -> bool:
+    """Whether the words in the prompt are all that the field is held to."""
+    return isinstance(detail, Mapping) and set(detail) <= TOLD
+
+
+def quoted(text: str) -> str:
+    from ..core.text import one_line
+
+    return f'"{one_line(text, 40)}"'
 
 
 def fitting(schema: Mapping[str, object], name: str, detail: object, text: str) -> tuple[object, str]:

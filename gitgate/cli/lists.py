@@ -11,7 +11,7 @@ import click
 from ..core.marks import UNSIGNED
 from ..core.states import STATES
 from ..errors import GateError
-from ..render.table import table
+from ..render.table import is_beginning, table
 from .screen import Screen, verb
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def lines_of(screen: Screen, desk: Desk, found: Sequence[Summary], *, verbose: b
     lines = [head]
     for summary, line in zip(found, body, strict=True):
         question = one_line(summary.question)
-        whole = [] if question in line else [wrap(question, min(screen.width, 100), "    ")]
+        whole = [] if question in line else [wrap(question, screen.letter_width, "    ")]
         lines += ["", line, *whole, *beneath(screen, desk, summary)]
     return lines
 
@@ -139,9 +139,10 @@ def lines_of(screen: Screen, desk: Desk, found: Sequence[Summary], *, verbose: b
 def beneath(screen: Screen, desk: Desk, summary: Summary) -> list[str]:
     from ..core.text import neutral, one_line, wrap
 
-    cells = min(screen.width, 100)
+    cells = screen.letter_width
     title = one_line(summary.title)
-    lines = [wrap(title, cells, "    ")] if title != one_line(summary.question) else []
+    same = is_beginning(title, one_line(summary.question))
+    lines = [] if same else [wrap(f"title: {title}", cells, "    ")]
     try:
         gate = desk.records.load(summary.id, summary.tip)
     except GateError as broken:

@@ -45,14 +45,15 @@ def show(screen: Screen, desk: Desk, gate: Gate) -> None:
     from ..render.letter import opening
     from ..service.work import diff_of
 
-    stat = diff_of(desk, gate, stat=True) if gate.opened.work.changed else ""
-    aside(screen, opening(gate, desk.clock(), min(screen.width, 100), stat=stat, color=screen.colored))
+    cells = screen.letter_width
+    stat = diff_of(desk, gate, stat=True, cells=cells - 3) if gate.opened.work.changed else ""
+    aside(screen, opening(gate, desk.clock(), cells, stat=stat, color=screen.colored))
 
 
 def present(screen: Screen, question: Question, *, several: bool) -> None:
     from ..render.letter import asked
 
-    aside(screen, "\n" + asked(question, min(screen.width, 100), several=several, numbered=True))
+    aside(screen, "\n" + asked(question, screen.letter_width, several=several, numbered=True))
 
 
 def aside(screen: Screen, text: str) -> None:
@@ -75,7 +76,7 @@ def settle(screen: Screen, question: Question, prompt: str, meaning: Callable[[s
         except BadAnswer as wrong:
             words = wrong.message.removeprefix(question.key + ": ")
             named = "expected" in words or "option" in words
-            screen.warn(f"  {words}" if named else f"  {words}; {expected(question)}")
+            screen.tell(f"  {words}" if named else f"  {words}; {expected(question)}")
         else:
             return value
 
@@ -140,7 +141,7 @@ def ask_text(screen: Screen, desk: Desk, gate: Gate, question: Question, _notes:
             continue
         if text.strip():
             return text
-        screen.warn(f"  an empty answer is not an answer; {expected(question)}")
+        screen.tell(f"  an empty answer is not an answer; {expected(question)}")
 
 
 def written(screen: Screen, desk: Desk, gate: Gate, question: Question) -> Value:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..service.desk import Desk
 
 WIDEST = 10_000  # a pipe has no edge: whoever reads it cuts for himself
+WIDEST_LETTER = 100
 NO_INIT = "nothing resumes by itself in this clone until it is set up: git gate init"
 MOST_TEXT = 1 << 20
 LINE_ENDS = (
@@ -96,6 +97,12 @@ class Screen:
         self.pulse.stop()
         click.echo(neutral(words), err=True)
 
+    def tell(self, words: str) -> None:
+        """Talk that a person reads at a prompt: broken between words, where a terminal would break within one."""
+        from ..core.text import wrap
+
+        self.warn(wrap(words, self.width if sys.stderr.isatty() else WIDEST))
+
     def say_once(self, desk: Desk) -> None:
         """Once in a clone: what `git gate init` would change. Whoever asks, lists or answers works without it."""
         if self.quiet or desk.settings.flag("initialised"):
@@ -163,6 +170,11 @@ class Screen:
 
             return shutil.get_terminal_size((80, 24)).columns
         return WIDEST
+
+    @property
+    def letter_width(self) -> int:
+        """Longer lines are hard to read, also where nobody cuts them."""
+        return min(self.width, WIDEST_LETTER)
 
     def page(self, text: str) -> None:
         """Text for a person, through a pager as git uses one if it is longer than the terminal."""

@@ -60,11 +60,12 @@ def show_command(screen: Screen, gate_id: str | None, diff_: bool, format_: str 
         return
     from ..render.letter import letter
 
-    stat = diff_of(desk, gate, stat=True) if gate.opened.work.changed else ""
+    cells = screen.letter_width
+    stat = diff_of(desk, gate, stat=True, cells=cells - 3) if gate.opened.work.changed else ""
     text = letter(
         gate,
         desk.clock(),
-        min(screen.width, 100),
+        cells,
         stat=stat,
         signed=signed,
         archived=found.archived,
@@ -91,7 +92,7 @@ def diff_command(screen: Screen, gate_id: str | None, stat: bool) -> None:
 
     desk = screen.desk()
     gate = find_gate(desk, gate_id).gate
-    text = diff_of(desk, gate, stat=stat, color=screen.colored)
+    text = diff_of(desk, gate, stat=stat, cells=min(screen.width, 80), color=screen.colored)
     if screen.as_json:
         screen.emit("diff", {"id": gate.id, "diff": text}, "")
     elif text:

@@ -33,9 +33,10 @@ def heed(screen: Screen, question: Question, word: str, *, empty: bool = True) -
     """Whether what was typed was no answer, and was done: then it is asked again. `empty`: Enter alone has a meaning."""
     word = word.strip()
     if word == HELP:
-        screen.warn(f"  {MEANS.get(question.kind, TEXT)}; {expected(question)}")
+        means = MEANS.get(question.kind, TEXT)
+        screen.tell(f"  {means}" if question.kind == "approval" else f"  {means}; {expected(question)}")
         if screen.in_turn:
-            screen.warn(
+            screen.tell(
                 f"  Enter or {NEXT}: the next gate   {LEAVE} or Ctrl-D: leave; what was answered stays so"
             )
         return True

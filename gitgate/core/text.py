@@ -72,7 +72,7 @@ def one_line(text: str, most: int | None = None) -> str:
 
 
 def width(text: str) -> int:
-    """How many terminal cells one line of neutral text takes."""
+    """How many cells one line of neutral text takes at most, on whichever terminal: they disagree about joined pictures."""
     return len(text) if text.isascii() else sum(_cells(text))
 
 
@@ -91,28 +91,32 @@ def clip(text: str, cells: int) -> str:
 def _fitting(text: str, sizes: list[int], cells: int) -> int:
     """How many characters of `text` fit into `cells`; `sizes` are their cells."""
     used = 0
-    start = 0
+    start = 0  # of the composed character that this one belongs to
     for index, each in enumerate(sizes):
-        if each and used + each > cells:
-            return start if text[index - 1 : index] == "\u200d" else index
-        if each:
+        if each and not _belongs(text, index):
             start = index
+        if used + each > cells:
+            return start
         used += each
     return len(text)
 
 
+def _belongs(text: str, index: int) -> bool:
+    """Whether the picture there is one with what stands before it."""
+    return text[index - 1 : index] == "\u200d" or "\U0001f3fb" <= text[index] <= "\U0001f3ff"
+
+
 def _cells(text: str) -> list[int]:
-    """The cells of each character; those that join, mark or select take none of their own."""
+    """The most cells of each character; those that join, mark or select take none of their own.
+
+    Pictures that are joined, or have a skin's colour, are one picture on some terminals and several on others. All of
+    them are counted: a line that ends early is still a line, one that is too long breaks the table.
+    """
     cells: list[int] = []
-    before = ""
     for character in text:
-        each = _cell(character)
-        if character == "\ufe0f" and before >= "\xa9" and cells[-1] == 1:
+        if character == "\ufe0f" and cells and cells[-1] == 1:
             cells[-1] = 2  # shown as a picture
-        elif each == 2 and (before == "\u200d" or (before and "\U0001f3fb" <= character <= "\U0001f3ff")):
-            each = 0  # one picture with what stands before it
-        cells.append(each)
-        before = character
+        cells.append(_cell(character))
     return cells
 
 
@@ -131,12 +135,24 @@ def indent(text: str, prefix: str) -> str:
 
 
 def wrap(text: str, cells: int, prefix: str = "") -> str:
-    """Neutral `text` in lines of at most `cells`, prefix included; line breaks and leading blanks are kept."""
+    """Neutral `text` in lines of at most `cells`, prefix included; line breaks and leading blanks are kept.
+
+    An address is never cut: the terminal breaks it at its edge, and it can still be clicked and copied whole.
+    """
     room = max(cells - width(prefix), 8)
     lines: list[str] = []
     for line in text.split("\n"):
         lines += _wrapped(line.expandtabs(4).rstrip(), room)
     return indent("\n".join(lines), prefix)
+
+
+def hang(text: str, cells: int, prefix: str = "", deeper: str = "    ") -> str:
+    """One line of neutral text, wrapped; what goes on in further lines stands deeper than its beginning."""
+    first, *rest = wrap(text, cells, prefix).split("\n")
+    if not rest:
+        return first
+    left = text.lstrip()[len(first.strip()) :].lstrip()
+    return f"{first}\n{wrap(left, cells, prefix + deeper)}"
 
 
 def _wrapped(line: str, room: int) -> list[str]:
@@ -167,7 +183,7 @@ def counted(count: int, what: str) -> str:
 
 def _pieces(word: str, room: int) -> list[str]:
     """`word`, cut where it is longer than a line."""
-    if width(word) <= room:
+    if width(word) <= room or word.lstrip("(<").startswith(("https://", "http://")):
         return [word]
     pieces: list[str] = []
     sizes = [1] * len(word) if word.isascii() else _cells(word)

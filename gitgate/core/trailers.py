@@ -11,7 +11,8 @@ MOST_NAME = 24
 
 def one_line(text: str, most: int = MOST_BYTES) -> str:
     """One line of UTF-8 without control characters, at most `most` bytes, cut between characters."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    # Without their joiner, pictures that were one stand beside one another.
+    line = " ".join("".join(c if c.isprintable() else " " for c in text.replace("\u200d", "")).split())
     raw = line.encode("utf-8", "replace")
     if len(raw) <= most:
         return raw.decode("utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 from ..core.answers import shown
 from ..core.marks import UNSIGNED, Mark
 from ..core.model import Answer, Counted, Gate, Opened, Outcome, Question, Remark
-from ..core.text import indent, neutral, one_line, width, wrap
+from ..core.text import hang, indent, neutral, one_line, wrap
 from .paint import STATE_COLORS, paint
 from .shapes import event, proposal, resume, who_ended, words_of
 from .table import age, due
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from ..core.talks import Held
 
 MOST_LISTED = 20
+UNCUT = 10_000
+SUM = re.compile(r" \d+ files? changed(, \d+ insertions?\(\+\))?(, \d+ deletions?\(-\))?")
 
 
 def letter(
@@ -42,12 +45,12 @@ def letter(
         section("Context", wrap(neutral(gate.opened.context), cells, "  "), color=color),
         section("The conversation", conversation(gate, cells), color=color),
         section("The work so far", work(gate, stat, cells), color=color),
-        section("Attached", attached(gate), color=color),
+        section("Attached", attached(gate, cells), color=color),
         section("Remarks", remarks(gate, cells), color=color),
         section("Proposed, and confirmed by nobody", proposed(gate, cells), color=color),
         answers(gate, signed or {}, cells, color=color),
         section("What came of it", outcome(gate, cells), color=color),
-        how(gate, color=color),
+        how(gate, cells, color=color),
         section("History", history(gate, cells), color=color),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -60,7 +63,7 @@ def opening(gate: Gate, now: float, cells: int, *, stat: str = "", color: bool =
         section("Context", wrap(neutral(gate.opened.context), cells, "  "), color=color),
         section("The conversation", conversation(gate, cells), color=color),
         section("The work so far", work(gate, stat, cells), color=color),
-        section("Attached", attached(gate), color=color),
+        section("Attached", attached(gate, cells), color=color),
         section("Proposed, and confirmed by nobody", proposed(gate, cells), color=color),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -101,7 +104,7 @@ def asked(question: Question, cells: int, *, several: bool, numbered: bool = Fal
     lead = f"[{question.key}] " if several else ""
     lines = [wrap(lead + neutral(question.prompt), cells, "  ")]
     for place, option in enumerate(question.options, 1):
-        lines.append(f"    #{place} {one_line(option.label)}")
+        lines.append(hang(f"#{place} {one_line(option.label)}", cells, "    "))
         if option.description:
             lines.append(wrap(neutral(option.description), cells, "        "))
     if question.other:
@@ -110,13 +113,13 @@ def asked(question: Question, cells: int, *, several: bool, numbered: bool = Fal
     if question.kind == "approval":
         lines.append("    yes or no")
     if question.kind == "form":
-        lines.append(form_fields(question))
+        lines.append(form_fields(question, cells))
     if question.default is not None:
-        lines.append(f"    default: {one_line(shown(question.default))}")
+        lines.append(hang(f"default: {one_line(shown(question.default))}", cells, "    "))
     return "\n".join(lines)
 
 
-def form_fields(question: Question) -> str:
+def form_fields(question: Question, cells: int = UNCUT) -> str:
     schema = question.schema or {}
     fields = schema.get("properties")
     needed = schema.get("required")
@@ -128,7 +131,8 @@ def form_fields(question: Question) -> str:
         described = detail.get("description") if isinstance(detail, Mapping) else None
         words = f": {one_line(described)}" if isinstance(described, str) else ""
         optional = "" if name in required else ", optional"
-        lines.append(f"    {one_line(str(name))} ({field_kind(detail)}{optional}){words}")
+        told = f"{one_line(str(name))} ({field_kind(detail)}{optional}){words}"
+        lines.append(hang(told, cells, "    "))
     return "\n".join(lines)
 
 
@@ -174,8 +178,8 @@ def talked(held: Held | None, cells: int) -> str:
     return held_lines(held, cells)
 
 
-def attached(gate: Gate) -> str:
-    return indent("\n".join(one_line(name) for name in gate.opened.attachments), "  ")
+def attached(gate: Gate, cells: int) -> str:
+    return "\n".join(hang(one_line(name), cells, "  ") for name in gate.opened.attachments)
 
 
 def remarks(gate: Gate, cells: int) -> str:
@@ -185,7 +189,7 @@ def remarks(gate: Gate, cells: int) -> str:
         if entry.name == "commented" and getattr(entry.event, "session", None) is None:
             shape = event(entry)
             lines.append(wrap(neutral(str(shape.get("text", ""))), cells, "  "))
-            lines.append(f"  — {one_line(str(shape['by'] or 'nobody'))}, {shape['at']}")
+            lines.append(hang(f"— {one_line(str(shape['by'] or 'nobody'))}, {shape['at']}", cells, "  "))
     return "\n".join(lines)
 
 
@@ -214,7 +218,7 @@ def outcome(gate: Gate, cells: int) -> str:
     lines = [f"{came['outcome']}: {by}"]
     lines += [f"commits{branch}: {commits}"] if commits else []
     lines += [one_line(str(came["reason"]))] if came["reason"] else []
-    text = indent("\n".join(lines), "  ")
+    text = "\n".join(hang(line, cells, "  ") for line in lines)
     return "\n".join([text, *loose_ends(gate.outcome, host, cells)]) if gate.outcome is not None else text
 
 
@@ -222,13 +226,12 @@ def loose_ends(came: Outcome, host: str, cells: int) -> list[str]:
     """Each with what a person needs to go on from there."""
     lines = []
     if came.meant:
-        lines.append(
-            f"  its commits are not on {one_line(came.meant)}: git merge {quote(one_line(came.branch))}"
-        )
+        words = f"its commits are not on {one_line(came.meant)}: git merge {quote(one_line(came.branch))}"
+        lines.append(hang(words, cells, "  "))
     if came.left:
         where = f"{host} in {one_line(came.place)}" if came.place else ""
-        lines.append(f"  not committed{where}:")
-        lines += [f"    {one_line(path)}" for path in came.left[:MOST_LISTED]]
+        lines.append(hang(f"not committed{where}:", cells, "  "))
+        lines += [hang(one_line(path), cells, "    ") for path in came.left[:MOST_LISTED]]
         lines += [f"    and {len(came.left) - MOST_LISTED} more"] if len(came.left) > MOST_LISTED else []
     if came.denied:
         lines.append("  refused to it:")
@@ -246,13 +249,15 @@ def work(gate: Gate, stat: str, cells: int) -> str:
     done = gate.opened.work
     where = f"on {one_line(done.branch)}" if done.branch else "on no branch"
     base = f" at {done.base[:10]}" if done.base else ", which has no commit yet"
-    if not done.changed:
-        lines = [f"  {where}{base}, nothing uncommitted"]
-    else:
-        files = "1 file" if done.files == 1 else f"{done.files} files"
-        lines = [f"  {where}{base}: {files} changed, +{done.insertions} -{done.deletions}"]
+    files = "1 file" if done.files == 1 else f"{done.files} files"
+    words = (
+        f": {files} changed, +{done.insertions} -{done.deletions}"
+        if done.changed
+        else ", nothing uncommitted"
+    )
+    lines = [hang(f"{where}{base}{words}", cells, "  ")]
     if stat.strip():
-        lines.append(indent(neutral(stat.rstrip("\n")), "  "))
+        lines.append(indent(neutral(without_sum(stat)), "   "))
     if done.operation:
         lines.append(f"  in the middle of a {one_line(done.operation)}")
     lines += [
@@ -260,6 +265,12 @@ def work(gate: Gate, stat: str, cells: int) -> str:
         for path, reason in done.left_out
     ]
     return "\n".join(lines)
+
+
+def without_sum(stat: str) -> str:
+    """Git's lines about each file; its last one adds up what the line above them says already."""
+    lines = stat.rstrip("\n").split("\n")
+    return "\n".join(line for line in lines if not SUM.fullmatch(line))
 
 
 def answers(gate: Gate, signed: Mapping[str, Mark], cells: int, *, color: bool) -> str:
@@ -312,12 +323,13 @@ def said(gate: Gate, counted: Counted, signed: Mapping[str, Mark], cells: int) -
     return "\n".join(lines)
 
 
-def how(gate: Gate, *, color: bool) -> str:
-    if gate.state == "failed":
-        return section("What can be done", indent("\n".join(after_failure(gate)), "  "), color=color)
-    if gate.state != "awaiting":
+def how(gate: Gate, cells: int, *, color: bool) -> str:
+    if gate.state not in ("failed", "awaiting"):
         return ""
-    return section("How to answer", indent("\n".join(ways(gate)), "  "), color=color)
+    title, lines = (
+        ("What can be done", after_failure(gate)) if gate.state == "failed" else ("How to answer", ways(gate))
+    )
+    return section(title, "\n".join(hang(line, cells, "  ") for line in lines), color=color)
 
 
 def history(gate: Gate, cells: int) -> str:
@@ -328,5 +340,5 @@ def history(gate: Gate, cells: int) -> str:
         said = words_of(shape)
         words = f": {one_line(said, 60)}" if said else ""
         told = f"{shape['at']}  {entry.name:<10} {by}{words}  ({entry.commit[:10]})"
-        lines.append(wrap(told, cells, "  ") if width(told) + 2 > cells else f"  {told}")
+        lines.append(hang(told, cells, "  "))
     return "\n".join(lines)

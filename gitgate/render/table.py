@@ -13,7 +13,17 @@ from .paint import PRIORITY_COLORS, STATE_COLORS, paint
 
 MOST_ASKER = 24
 MOST_BRANCH = 28
-LEAST_QUESTION = 12
+NARROW, NARROWEST = 72, 50  # below, the branch is left out, and then who asked
+STATE_CELLS = 10
+LEAST_QUESTION = 8
+LEFT_TO_RIGHT = "\u200e"
+RIGHT_TO_LEFT = (
+    ("\u0590", "\u08ff"),
+    ("\ufb1d", "\ufdff"),
+    ("\ufe70", "\ufefc"),
+    ("\U00010800", "\U00010fff"),
+    ("\U0001e800", "\U0001efff"),
+)
 SESSION = "session"  # the type of a question that is decided in a conversation: `git gate join`
 
 
@@ -47,7 +57,7 @@ class Row(Protocol):
 
 
 HEADS = ("ID", "AGE", "PRIO", "STATE", "ASKED BY", "BRANCH", "QUESTION")
-AGE, STATE, ASKER, BRANCH = 1, 3, 4, 5
+AGE, PRIORITY, STATE, ASKER, BRANCH = 1, 2, 3, 4, 5
 PRINTABLE = bytes(range(ord(" "), ord("~") + 1))
 
 
@@ -136,32 +146,42 @@ def is_more(row: Row) -> bool:
 
 
 def table(rows: Sequence[Row], now: float, cells_wide: int, *, color: bool = False) -> list[str]:
-    """A line a gate. The state is left out where all are waiting; the question gets what is left of the line.
+    """A line a gate, never longer than the terminal. The question gets what is left of it; what says the same of every
+    gate is left out, and on a narrow terminal what is needed least to choose one.
 
     Built a column at a time: in a list of thousands the calls for each cell would take longer than git does.
     """
     columns = [[head, *texts] for head, texts in zip(HEADS, columns_of(rows, now), strict=True)]
-    shown = [c for c in range(len(HEADS)) if c != STATE or set(columns[c][1:]) - {"awaiting"}]
-    most = limits(cells_wide)
+    with_state = bool(set(columns[STATE][1:]) - {"awaiting"})
+    room = cells_wide - STATE_CELLS if with_state else cells_wide
+    left_out = {STATE: not with_state, BRANCH: room < NARROW, ASKER: room < NARROWEST, PRIORITY: room < 36}
+    shown = [c for c in range(len(HEADS)) if not left_out.get(c)]
+    most = limits(room)
     laid = [padded(columns[c], most.get(c, cells_wide), right=c == AGE) for c in shown[:-1]]
     left = max(LEAST_QUESTION, cells_wide - sum(width(column[0]) + 2 for column in laid))
     endings = ["", *(ending(row, now) if is_more(row) else "" for row in rows)]
     if any(endings):
         question = [
-            clip(text, left - width(end)) + end for text, end in zip(columns[-1], endings, strict=True)
+            clip(text, max(LEAST_QUESTION, left - width(end))) + end
+            for text, end in zip(columns[-1], endings, strict=True)
         ]
     else:
         question = list(clipped(columns[-1], left)[0])
-    lines = [line.rstrip() for line in map("  ".join, zip(*laid, question, strict=True))]
+    lines = [clip(line.rstrip(), cells_wide) for line in map("  ".join, zip(*laid, question, strict=True))]
     if not color:
         return lines
     return [paint(lines[0], "dim", on=True), *map(colored, lines[1:], rows)]
 
 
+def is_beginning(title: str, question: str) -> bool:
+    """Whether nobody gave a title: then it is the beginning of the question."""
+    return question.startswith(title.removesuffix("…")) or title.startswith(question.removesuffix("…"))
+
+
 def limits(cells_wide: int) -> dict[int, int]:
     """How wide names may get: on a narrow terminal the question comes first."""
-    if cells_wide < 72:
-        return {ASKER: 10, BRANCH: 8}
+    if cells_wide < NARROW:
+        return {ASKER: 10}
     if cells_wide < 100:
         return {ASKER: 14, BRANCH: 12}
     return {ASKER: MOST_ASKER, BRANCH: MOST_BRANCH}
@@ -173,7 +193,18 @@ def padded(column: Sequence[str], most: int, *, right: bool) -> list[str]:
     if "".join(fitting).isascii():
         return [text.rjust(size) for text in fitting] if right else [text.ljust(size) for text in fitting]
     blanks = [" " * (size - width(text)) for text in fitting]
-    return [blank + text if right else text + blank for text, blank in zip(fitting, blanks, strict=True)]
+    if right:
+        return [blank + text for text, blank in zip(fitting, blanks, strict=True)]
+    return [text + mark_after(text) + blank for text, blank in zip(fitting, blanks, strict=True)]
+
+
+def mark_after(text: str) -> str:
+    """Two cells beside each other in a script that runs to the left would change places on a terminal that knows how."""
+    return LEFT_TO_RIGHT if not text.isascii() and runs_left(text) else ""
+
+
+def runs_left(text: str) -> bool:
+    return any(low <= letter <= high for letter in text for low, high in RIGHT_TO_LEFT)
 
 
 def clipped(column: Sequence[str], most: int) -> tuple[Sequence[str], int]:

@@ -8,6 +8,7 @@ from ..core.text import clip, one_line, width
 from .paint import paint
 from .shapes import words_of
 
+NARROW = 72
 EVENT_COLORS = {
     "opened": "yellow",
     "answered": "green",
@@ -29,9 +30,12 @@ def line(event: Mapping[str, object], cells: int = 10_000, *, color: bool = Fals
     mark = event.get("signature")
     if isinstance(mark, Mapping):
         who = f"{who} ({one_line(str(mark['verdict']))})"
-    head = f"{event['at']}  {str(event['gate'])[:10]}  "
+    at, gate = str(event["at"]), str(event["gate"])
+    if cells < NARROW:  # to the minute, and of the id what a person types
+        at, gate = at[:16] + at[-1:], gate[:6]
+    head = f"{at}  {gate[:10]}  "
     painted = paint(f"{name:<10}", EVENT_COLORS.get(name, ""), on=color)
-    left = max(20, cells - width(head) - max(len(name), 10) - 1)
+    left = max(1, cells - width(head) - max(len(name), 10) - 1)
     return f"{head}{painted} {clip(f'{who}: {words}' if words else who, left)}"
 
 

@@ -7,9 +7,9 @@ from typing import Protocol
 
 from ..core.text import clip, one_line
 from .paint import STATE_COLORS, paint
-from .table import Row
+from .table import Row, is_beginning
 
-LEAST_TITLE = 20
+LEAST_TITLE = 8
 DEEPEST = 12
 
 
@@ -24,7 +24,7 @@ class Family(Protocol):
 def tree(branches: Mapping[str, Family], cells: int, *, color: bool = False) -> list[str]:
     lines: list[str] = []
     for name in sorted(branches):
-        lines.append(paint(one_line(name) or "(no branch)", "bold", on=color))
+        lines.append(paint(clip(one_line(name), cells) or "(no branch)", "bold", on=color))
         lines.extend(family_lines(branches[name], cells, color=color))
     return lines
 
@@ -39,10 +39,12 @@ def family_lines(family: Family, cells: int, *, color: bool) -> Iterator[str]:
         painted = paint(f"[{state}]", STATE_COLORS.get(row.state, ""), on=color)
         # Only the title is cut: colour codes take no room.
         room = max(LEAST_TITLE, cells - len(head) - len(state) - 3)
-        yield f"{head}{painted} {clip(one_line(row.title), room)}"
+        title, question = one_line(row.title), one_line(row.question)
+        same = is_beginning(title, question)
+        yield f"{head}{painted} {clip(question if same else title, room)}"
         below = f"{lead}{'   ' if last else '│  '}" if len(lead) < 3 * DEEPEST else lead
-        if one_line(row.question) != one_line(row.title):
-            yield clip(f"{below}  Question: {one_line(row.question)}", cells)
+        if question and not same:
+            yield clip(f"{below}  Question: {question}", cells)
         todo += side_by_side(family.children(row.id), below)
 
 

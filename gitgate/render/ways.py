@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from shlex import quote
 
-from ..core.model import Gate
+from ..core.model import Gate, Question
 from ..core.text import one_line
+
+MOST_FIELDS = 8
 
 
 def ways(gate: Gate) -> list[str]:
@@ -31,6 +33,13 @@ def after_failure(gate: Gate) -> list[str]:
     ]
 
 
+def fields_to_give(question: Question) -> list[str]:
+    """An option for each field that has to be there; without any, how one is given."""
+    needed = (question.schema or {}).get("required")
+    named = [name for name in needed if isinstance(name, str)] if isinstance(needed, list) else []
+    return [f"-a {quote(one_line(name))}=…" for name in named[:MOST_FIELDS]] or ["-a FIELD=VALUE …"]
+
+
 def typed(gate: Gate) -> list[str]:
     questions = gate.opened.questions
     start = f"git gate respond {gate.id[:6]}"
@@ -43,5 +52,5 @@ def typed(gate: Gate) -> list[str]:
         example = quote(one_line(only.options[0].label))
         return [f"{start} {example}    (or '#1')", *([f"{start} --other TEXT"] if only.other else [])]
     if only.kind == "form":
-        return [f"{start} -a FIELD=VALUE …"]
+        return [" ".join([start, *fields_to_give(only)])]
     return [f"{start} TEXT    (or --edit, to write it in your editor)"]

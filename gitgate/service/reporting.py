@@ -131,14 +131,18 @@ def overall_status(desk: Desk) -> tuple[Json, str]:
     words = " · ".join(f"{number} {one_line(state)}" for state, number in counts.items()) or "no gates"
     agents = roster(desk, found)
     shapes = [{**asdict(known), "pid": known.pid or None} for known in agents]
-    return {"counts": counts, "agents": shapes}, "\n".join([words, *map(agent_line, agents)])
+    return {"counts": counts, "agents": shapes}, "\n".join(
+        [words, *(agent_line(known, desk.clock()) for known in agents)]
+    )
 
 
-def agent_line(known: Known) -> str:
+def agent_line(known: Known, now: float) -> str:
+    from ..render.table import age
+
     gates = known.resuming or known.waiting
     which = f" ({', '.join(gate[:6] for gate in gates)})" if gates else ""
     pid = f", pid {known.pid}" if known.pid and (known.alive or known.resuming) else ""
-    asked = f"{known.questions} asked, last at {one_line(known.last_seen)}"
+    asked = f"{known.questions} asked, last {age(known.last_seen, now)} ago"
     return f"  {one_line(known.agent)}: {known.state}{which}{pid}, {asked}"
 
 

@@ -38,7 +38,7 @@ def bring_work(desk: Desk, gate: Gate) -> str:
     )
 
 
-def diff_of(desk: Desk, gate: Gate, *, stat: bool = False, color: bool = False) -> str:
+def diff_of(desk: Desk, gate: Gate, *, stat: bool = False, cells: int = 80, color: bool = False) -> str:
     """The partial work against its base, what is only staged first. A stat is a courtesy: without the work it is empty."""
     work = gate.opened.work
     if work.commit is None or not work.changed:
@@ -52,7 +52,8 @@ def diff_of(desk: Desk, gate: Gate, *, stat: bool = False, color: bool = False) 
         if stat:
             return ""
         raise
-    text = diff_whole(desk.repo, work.base, work.staged, commit, stat=stat).decode("utf-8", "replace")
+    raw = diff_whole(desk.repo, work.base, work.staged, commit, stat=stat, cells=cells)
+    text = raw.decode("utf-8", "replace")
     return painted(neutral(text)) if color and not stat else neutral(text)
 
 

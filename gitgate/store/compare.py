@@ -59,7 +59,13 @@ MOST_ARGUMENTS = 100_000
 
 
 def diff_whole(
-    repo: Repository, base: str | None, staged: str | None, work: str, *, stat: bool = False
+    repo: Repository,
+    base: str | None,
+    staged: str | None,
+    work: str,
+    *,
+    stat: bool = False,
+    cells: int = 80,
 ) -> bytes:
     """The partial work with all that comes back with it. What the working tree does not show stands first: no length of the
     rest can push it out of sight.
@@ -68,20 +74,16 @@ def diff_whole(
         found = beneath(repo.git, base, staged or work, work)
     except GitFailed as failed:
         raise missing_or_failed(failed) from failed
+
+    def part(end: str, paths: Sequence[bytes]) -> bytes:
+        return diff(repo, base, end, stat=stat, cells=cells, paths=[os.fsdecode(path) for path in paths])
+
     parts = []
     if found.staged and staged:
-        parts += [
-            STAGED_ONLY,
-            *(_part(repo, base, staged, some, stat=stat) for some in in_parts(found.staged)),
-        ]
+        parts += [STAGED_ONLY, *(part(staged, some) for some in in_parts(found.staged))]
     if found.conflict and (theirs := _their_side(repo.git, found.conflict)):
-        parts += [THEIR_SIDE]
-        parts += [_part(repo, base, theirs, some, stat=stat) for some in in_parts(found.conflicting)]
-    return b"".join([*parts, b"\n" if parts else b"", diff(repo, base, work, stat=stat)])
-
-
-def _part(repo: Repository, base: str | None, end: str, paths: Sequence[bytes], *, stat: bool) -> bytes:
-    return diff(repo, base, end, stat=stat, paths=[os.fsdecode(path) for path in paths])
+        parts += [THEIR_SIDE, *(part(theirs, some) for some in in_parts(found.conflicting))]
+    return b"".join([*parts, b"\n" if parts else b"", diff(repo, base, work, stat=stat, cells=cells)])
 
 
 def _their_side(git: Git, conflict: str) -> str | None:
@@ -109,20 +111,22 @@ def diff(
     work: str,
     *,
     stat: bool = False,
+    cells: int = 80,
     color: bool = False,
     paths: Sequence[str] = (),
 ) -> bytes:
-    """The partial work as a patch or a summary. No program that attributes or configuration name is run."""
+    """The partial work as a patch, or a summary of so many cells. No program that attributes or configuration name is run."""
     start = base or EMPTY_TREE.get(len(work), "")
     for name in (start, work):
         if not is_id(name):
             raise WorkFailed(f"not the full id of a commit: {printable(os.fsencode(name))}")
     try:
         return repo.git.out(
+            *("-c", "core.quotePath=false"),  # names as people wrote them; what acts is quoted all the same
             "diff-tree",
             "-r",
             "-M",
-            "--stat" if stat else "--patch",
+            f"--stat={max(cells, 40)}" if stat else "--patch",
             f"--color={'always' if color else 'never'}",
             "--no-ext-diff",
             "--no-textconv",

@@ -64,7 +64,7 @@ def test_verbose_has_title_context_and_options(cli: Command, ask: Ask) -> None:
     """Below the line of each gate."""
     ask("Which?", "-o", "JWT", "-o", "Sessions", "--title", "Auth for phones", "--context", "Two\nlines.")
     said = cli.quick("list", "-v", code=0).out
-    assert "    Auth for phones\n    Two\n    lines.\n    options: JWT, Sessions" in said
+    assert "    title: Auth for phones\n    Two\n    lines.\n    options: JWT, Sessions" in said
 
 
 def test_archived_gates_are_in_the_list_of_all(cli: Command, repo: Clone, ask: Ask) -> None:
@@ -93,8 +93,9 @@ def test_lines_fit_the_terminal(pty_cli: Callable[..., Terminal], ask: Ask, colu
     shown = pty_cli("list", "-q", columns=columns, rows=30).finish(code=0).splitlines()
     assert len(shown) == 3
     assert max(width(line) for line in shown) <= columns
-    starts = [width(line[: line.index("main")]) for line in shown[1:]]
-    assert starts == [shown[0].index("BRANCH")] * 2
+    starts = [width(line[: max(line.find("Welche"), line.find("デー"))]) for line in shown[1:]]
+    assert starts == [shown[0].index("QUESTION")] * 2
+    assert [("main" in line) for line in shown[1:]] == [columns > 60] * 2
 
 
 def test_a_pipe_is_not_cut(cli: Command, ask: Ask) -> None:

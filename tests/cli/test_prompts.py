@@ -120,7 +120,7 @@ def test_a_form_is_asked_field_by_field(pty_cli: Start, cli: Command, ask_form: 
         terminal,
         ("region (one of eu, us):", "de"),
         ("expected one of eu, us", "eu"),
-        ("How many machines", ""),
+        ("count (integer, 1 to 5):", ""),
         ("it is needed", "9"),
         ("expected integer, 1 to 5", "3"),
         ("dry (yes or no, optional):", ""),

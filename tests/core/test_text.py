@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.core.text import clip, indent, neutral, one_line, width, wrap
+from gitgate.core.text import clip, hang, indent, neutral, one_line, width, wrap
 
 FAMILY = "👨\u200d👩\u200d👧"
 ANY = st.text(st.characters(), max_size=60)
@@ -87,12 +87,12 @@ def test_one_line_joins_lines() -> None:
 @pytest.mark.parametrize(
     ("text", "cells"),
     [
-        ("", 0), ("abc", 3), ("é", 1), ("e\u0301", 1), ("日本", 4), ("ｱ", 1), ("Ａ", 2), ("😀", 2), (FAMILY, 2),
-        ("👍🏽", 2), ("❤", 1), ("❤\ufe0f", 2), ("🇩🇪", 2), ("한", 2), ("\u1112\u1161\u11ab", 2), ("שלום", 4),
+        ("", 0), ("abc", 3), ("é", 1), ("e\u0301", 1), ("日本", 4), ("ｱ", 1), ("Ａ", 2), ("😀", 2), (FAMILY, 6),
+        ("👍🏽", 4), ("1\ufe0f\u20e3", 2), ("👩\u200d💻", 4), ("❤", 1), ("❤\ufe0f", 2), ("🇩🇪", 2), ("한", 2), ("\u1112\u1161\u11ab", 2), ("שלום", 4),
     ],
 )  # fmt: skip
 def test_width_counts_cells(text: str, cells: int) -> None:
-    """Wide characters take two cells, marks and joiners none, a composed picture two."""
+    """Wide characters take two cells, marks and joiners none, joined pictures as many as on the terminal that parts them."""
     assert width(text) == cells
 
 
@@ -101,7 +101,7 @@ def test_width_counts_cells(text: str, cells: int) -> None:
     [
         ("abc", 3, "abc"), ("abcd", 3, "ab…"), ("abcd", 1, "…"), ("abcd", 0, ""), ("a bc", 3, "a…"), ("", 0, ""),
         ("日本語", 6, "日本語"), ("日本語", 5, "日本…"), ("日本語", 4, "日…"), ("日本", 1, "…"), ("日", 0, ""),
-        ("e\u0301e\u0301e\u0301", 2, "e\u0301…"), (FAMILY + "ab", 3, FAMILY + "…"), ("a" + FAMILY, 2, "a…"),
+        ("e\u0301e\u0301e\u0301", 2, "e\u0301…"), (FAMILY + "ab", 7, FAMILY + "…"), (FAMILY + "ab", 6, "…"), ("a" + FAMILY, 2, "a…"),
     ],
 )  # fmt: skip
 def test_clip_cuts_between_characters(text: str, cells: int, clipped: str) -> None:
@@ -143,6 +143,22 @@ def test_wrap_loses_nothing(text: str, cells: int) -> None:
     wrapped = wrap(text, cells)
     assert "".join(wrapped.split()) == "".join(text.split())
     assert all(width(line) <= cells for line in wrapped.split("\n"))
+
+
+def test_an_address_is_not_cut() -> None:
+    """It stands on a line of its own, whole, so that it can be clicked and copied; any other long word is cut."""
+    address = "https://example.org/" + "x" * 40
+    assert wrap(f"See {address} or <{address}>.", 20, "  ").split("\n") == [
+        "  See",
+        f"  {address}",
+        "  or",
+        f"  <{address}>.",
+    ]
+    assert (
+        hang("a name: some more words that go on", 20, "  ")
+        == "  a name: some more\n      words that go\n      on"
+    )
+    assert hang("short", 20, "  ") == "  short"
 
 
 def test_plain_text_loads_no_tables() -> None:
