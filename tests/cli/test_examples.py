@@ -36,7 +36,7 @@ CODES = {
 
 def commands() -> dict[str, click.Command]:
     """Every verb, and the verbs within one."""
-    context = click.Context(group, info_name="git gate")
+    context = click.Context(group, info_name="git gate", **group.context_settings)
     found: dict[str, click.Command] = {}
     for verb in VERBS:
         command = group.get_command(context, verb)
@@ -81,7 +81,8 @@ def test_an_example_is_understood(verb: str, line: str) -> None:
     """Its flags and arguments are ones that the verb takes, wherever it can be run."""
     name = "join" if verb == "continue" else verb
     words = shlex.split(line)[2 + len(name.split()) :]
-    commands()[verb].make_context(verb, words)
+    # With the group's settings: a command keeps the names of its help option from the first time that it is asked.
+    commands()[verb].make_context(verb, words, **group.context_settings)
 
 
 @pytest.mark.slow
