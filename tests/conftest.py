@@ -23,7 +23,7 @@ from pygit2.enums import ConfigLevel
 from gitgate.service import ancestry
 from servers import HttpServer, SshServer, http_server, ssh_server
 from testbed.command import Command
-from testbed.repositories import Clone, make_bare, make_clone, run_git
+from testbed.repositories import PATTERNS, Clone, clone_repository, make_clone, make_server, run_git
 from testbed.seal import LoopbackSocket, environment, write_global_config
 from testbed.terminal import Terminal
 
@@ -58,6 +58,12 @@ def _loopback_only() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(socket, "socket", LoopbackSocket)
         yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _patterns(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Where the repositories are kept that others are copied from."""
+    PATTERNS.folder = tmp_path_factory.mktemp("patterns")
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -141,10 +147,7 @@ def repo(person: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Clo
 @pytest.fixture
 def bare(person: Person, tmp_path: Path) -> Clone:
     """A bare server repository that has one commit on `main`."""
-    server = make_bare(tmp_path / "server.git")
-    seed = make_clone(tmp_path / "seed")
-    seed.git("push", "-q", str(server.path), "main")
-    return server
+    return make_server(tmp_path / "server.git")
 
 
 @pytest.fixture
@@ -152,6 +155,8 @@ def clone_of(tmp_path: Path) -> Callable[..., Clone]:
     """Clone a repository under a name: `clone_of(bare, "bob")`; further arguments go to `git clone`."""
 
     def clone(source: Clone, name: str = "clone", *args: str) -> Clone:
+        if not args:
+            return clone_repository(source.path, tmp_path / name)
         run_git("clone", "-q", *args, "--", str(source.path), str(tmp_path / name), cwd=tmp_path)
         return Clone(tmp_path / name)
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from conftest import Person
 from gitgate.version import VERSION
 from testbed.command import Command, Outcome
-from testbed.repositories import Clone, GitError
+from testbed.repositories import Clone, GitError, make_clone, run_git
 from testbed.terminal import Terminal
 
 MARKERS = ("CLAUDE", "ANTHROPIC", "GITGATE", "GITHUB_", "GH_", "CI", "GIT_DIR", "GIT_WORK_TREE", "SSH_")
@@ -145,3 +145,34 @@ def test_the_quick_way_takes_input_and_puts_everything_back(
     before = (sys.stdin, sys.stdout, sys.stderr, sys.argv, Path.cwd(), dict(os.environ))
     cli.quick("--version", cwd=tmp_path, input="text", env={"GITGATE_COLOR": "never"})
     assert before == (sys.stdin, sys.stdout, sys.stderr, sys.argv, Path.cwd(), dict(os.environ))
+
+
+def test_a_copied_repository_is_as_git_made_it(
+    bare: Clone, clone_of: Callable[..., Clone], tmp_path: Path
+) -> None:
+    """Its files are taken for unchanged without being read, its origin is the one beside it, and nothing is broken."""
+    made = [
+        make_clone(tmp_path / "one"),
+        clone_of(bare, "two"),
+        clone_of(bare, "three"),
+        make_clone(tmp_path / "four"),
+    ]
+    (tmp_path / "by-git").mkdir()
+    run_git("clone", "-q", str(bare.path), str(tmp_path / "by-git"), cwd=tmp_path)
+    for clone in made:
+        clone.git("diff-files", "--quiet")
+        assert clone.git("status", "--porcelain") == ""
+        clone.git("fsck", "--strict")
+    assert made[1].refs() == made[2].refs() == Clone(tmp_path / "by-git").refs()
+    for name in ("config", "logs/HEAD", "HEAD", "packed-refs"):
+        texts = {(tmp_path / place / ".git" / name).read_text() for place in ("two", "three", "by-git")}
+        assert len(texts) == 1, name
+    assert str(bare.path) in made[2].git("config", "remote.origin.url")
+
+
+def test_a_server_that_was_changed_is_cloned_as_it_is(bare: Clone, clone_of: Callable[..., Clone]) -> None:
+    """A copy would lack what was pushed meanwhile, or what its configuration does."""
+    first = clone_of(bare, "first")
+    told = first.commit("more", more="x")
+    first.git("push", "-q", "origin", "main")
+    assert clone_of(bare, "second").git("rev-parse", "HEAD") == told
