@@ -53,7 +53,7 @@ def list_command(screen: Screen, **flags: Any) -> None:
         return
     desk = screen.desk(bulk=screen.as_json)
     from ..service.syncing import freshness
-    from .sync import age_shape, looked, tell_age
+    from .sync import age_shape, hand_on, looked, tell_age
 
     known = None if flags["sync_"] else looked(screen, desk)
     found = gather(screen, desk, flags)
@@ -64,6 +64,7 @@ def list_command(screen: Screen, **flags: Any) -> None:
         screen.page("\n".join(lines_of(screen, desk, found, verbose=flags["verbose"])))
     if not found:
         screen.say(nothing(desk, filtered=is_filtered(flags)))
+    hand_on(screen, desk, found)
     tell_age(screen, desk, known)
     screen.say_once(desk)
 
@@ -215,7 +216,7 @@ def overview(screen: Screen) -> None:
     from ..service.listing import Filter, listed
 
     desk = screen.desk()
-    from .sync import age_shape, looked, tell_age
+    from .sync import age_shape, hand_on, looked, tell_age
 
     known = looked(screen, desk)
     every = listed(desk, Filter(all=True))
@@ -229,6 +230,7 @@ def overview(screen: Screen) -> None:
         screen.emit("overview", {"counts": counts, "gates": shape, "synced": age_shape(known)}, "")
     else:
         screen.emit("overview", {}, "\n".join(overview_lines(screen, desk, counts, pressing)))
+    hand_on(screen, desk, pressing)
     tell_age(screen, desk, known)
     screen.say_once(desk)
 

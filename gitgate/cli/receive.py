@@ -117,6 +117,7 @@ def doorkeeper(desk: Desk, env: Mapping[str, str]) -> Doorkeeper:
 
 def post_receive(env: Mapping[str, str], _data: bytes) -> int:
     """Acts on what can be acted on now, where somebody allowed that; the push is through already."""
+    import signal
     from contextlib import suppress
     from pathlib import Path
 
@@ -126,6 +127,7 @@ def post_receive(env: Mapping[str, str], _data: bytes) -> int:
 
     with suppress(OSError):
         os.setsid()  # Whoever pushed may be cut off; this goes on.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # Until here the shim has held it off.
     # Git starts a hook in the repository itself, whether it has a working tree or not. It is named, because whoever pushes
     # need not be who owns it: git trusted it when it took the push.
     own = Path.cwd()

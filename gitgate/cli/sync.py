@@ -9,10 +9,14 @@ import click
 from .screen import Screen, read_duration, verb
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..core.summary import Summary
     from ..service.desk import Desk
     from ..service.syncing import Freshness
 
 
+FEW, LOOK_THROUGH_EVERY = 500, 60.0
 WORTH_SAYING = 60  # seconds; what is younger is as good as now
 
 
@@ -54,6 +58,25 @@ def tell_age(screen: Screen, desk: Desk, known: Freshness | None) -> None:
             screen.warn(f"kept, and without effect: {late}")
 
 
+def hand_on(screen: Screen, desk: Desk, found: Iterable[Summary]) -> None:
+    """What stands still is not left to whoever reads the list, where somebody else can go on with it."""
+    stalled = [summary for summary in found if summary.state == "stalled"]
+    if stalled:
+        from ..resumption.takeover import hand_on
+
+        for words in hand_on(desk, stalled):
+            screen.say(words)
+
+
+def hand_on_all(screen: Screen, desk: Desk, known: int) -> None:
+    """The same after a sync. To look through thousands of gates takes longer than the sync: once a minute will do."""
+    from ..service.listing import Filter, listed
+    from ..service.stalling import LOOKED_THROUGH, is_time
+
+    if known <= FEW or is_time(desk, LOOKED_THROUGH, LOOK_THROUGH_EVERY):
+        hand_on(screen, desk, listed(desk, Filter()))
+
+
 def age_shape(known: Freshness | None) -> dict[str, object] | None:
     from ..core.times import format_time
 
@@ -81,7 +104,9 @@ def sync_command(screen: Screen, remote: str | None, aside: str | None) -> int:
 
     desk = screen.desk()
     done = sync(desk, remote, aside=aside)
-    screen.emit("sync", asdict(done), "")
+    fields = asdict(done)
+    del fields["open"]
+    screen.emit("sync", fields, "")
     for gate, reason in {**done.refused, **done.broken}.items():
         screen.warn(f"{gate}: {reason}")
     for words in done.lost:
@@ -99,6 +124,7 @@ def sync_command(screen: Screen, remote: str | None, aside: str | None) -> int:
     parts = {"new": done.new, "updated": done.updated, "pushed": done.pushed, "archived": done.archived}
     words = " · ".join(f"{len(found)} {name}" for name, found in parts.items() if found)
     screen.say(f"{done.remote}: {words or 'nothing new'}")
+    hand_on_all(screen, desk, done.open)
     return 1 if done.refused or done.broken or (done.aside and aside is None) else 0
 
 

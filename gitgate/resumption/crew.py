@@ -20,8 +20,9 @@ from ..core.model import Gate, Outcome
 from ..core.summary import Summary
 from ..errors import Conflict, GateError, UnknownGate, Usage
 from ..service import claiming
-from ..service.claiming import Claimant
+from ..service.claiming import Claimant, HeldByAnother
 from ..service.desk import Desk
+from ..service.leases import RENEW_AT
 from ..service.listing import summaries
 from ..service.recording import reload
 from ..service.slots import slot
@@ -49,6 +50,9 @@ class Crew:
     stamp: Callable[[], str] = lambda: times.format_time(time.time())
     later: dict[str, tuple[str, float]] = field(default_factory=dict)
     course: Callable[[Gate], Course] = lambda _gate: Course()
+    limits: dict[str, tuple[str, float]] = field(default_factory=dict)
+    awaited: dict[str, float] = field(default_factory=dict)
+    """When a gate that another runner has, and may have left, is looked at again; `limits`: until when that goes on."""
 
     def errand(self, gate: str, *, insist: bool = False) -> Errand:
         tell, note = partial(self.tell, gate), partial(self.note, gate)
@@ -119,6 +123,26 @@ class Crew:
     def put_off(self, desk: Desk, gate: str, seconds: float = LOOK_AGAIN) -> None:
         """Not now: until it changes, or for a while."""
         self.later[gate] = (desk.refs.get(f"refs/hitl/open/{gate}") or "", time.monotonic() + seconds)
+
+    def await_end(self, desk: Desk, gate: str, held: HeldByAnother) -> None:
+        """Look again until its lease has lapsed, or has been renewed, which shows that its holder lives."""
+        now, term, tip = time.monotonic(), self.who.term, desk.refs.get(f"refs/hitl/open/{gate}") or ""
+        known, until = self.limits.get(gate, ("", 0.0))
+        if known != tip:
+            # Two terms: so long does it take, at the most, to see one of them pass.
+            until = now + 2 * term + 1 if held.left <= term else now
+            self.limits[gate] = (tip, until)
+        if now < until:
+            # At least as often as a lease is renewed: else it would not count as watching where a network lies between.
+            self.awaited[gate] = now + min(held.left + 0.1, term * RENEW_AT * 0.9)
+            self.later[gate] = (tip, self.awaited[gate])
+
+    def is_due(self, now: float) -> bool:
+        """Whether a gate that was awaited is to be looked at."""
+        due = [gate for gate, at in self.awaited.items() if at <= now]
+        for gate in due:
+            del self.awaited[gate]
+        return bool(due)
 
 
 def write_log(place: Path, stamp: str, words: str) -> None:
@@ -205,17 +229,29 @@ class Shift:
                 with contextlib.suppress(GateError):
                     note_inability(desk, gate, self.failed[gate].message)
             self.crews[number].put_off(desk, gate, pause)
+            held = self.failed[gate]
+            if isinstance(held, HeldByAnother):
+                self.crews[number].await_end(desk, gate, held)
             desk.close()
 
-    def drain(self, chosen: Sequence[str] = (), more: Callable[[], bool] = lambda: False) -> None:
-        """Work until nothing is left. `more` says that something new may have come."""
-        self.look(chosen)
-        while self.busy and not self.stopping.is_set():
+    def drain(self, more: Callable[[], bool] | None = None) -> None:
+        """Work until nothing is left. With `more`, which says that something new may have come, also until the lease of each
+        gate that another runner has, and may have left, was renewed or has lapsed: nobody else may look soon.
+        """
+        self.look()
+        while (self.busy or (more is not None and self.awaits())) and not self.stopping.is_set():
             time.sleep(PAUSE / 4)
             self.collect()
-            if more():
-                self.look(chosen)
+            if more is not None and (more() or self.is_due()):
+                self.look()
         self.end()
+
+    def awaits(self) -> bool:
+        return any(crew.awaited for crew in self.crews)
+
+    def is_due(self) -> bool:
+        now = time.monotonic()
+        return any(crew.is_due(now) for crew in self.crews)
 
     def end(self) -> None:
         """Let those who work come to their end: they hand back what they hold when they are to stop."""

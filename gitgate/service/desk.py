@@ -34,6 +34,8 @@ class Desk:
     progress: Callable[[str], None] = lambda _words: None
     judged: str = ""
     """The moment that deadlines are judged by, where that is not now: replies that were written before it may not be heard yet."""
+    heard: float = 0.0
+    """The shared repository has answered this command, and may be asked more: so many seconds it has for that."""
     hosts: dict[str, str] = field(default_factory=dict, repr=False)
     """What ssh means by names of hosts. To look one up may run what the person's own configuration of ssh names: once."""
     reader: Piped | None = field(default=None, repr=False)

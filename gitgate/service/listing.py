@@ -56,14 +56,30 @@ def summaries(desk: Desk) -> Iterator[Summary]:
 def listed(desk: Desk, chosen: Filter) -> list[Summary]:
     """The gates that a list shows, most pressing first; a deadline that has passed is acted on first."""
     now = desk.now
-    found = []
-    for summary in summaries(desk):
-        current = settled(desk, summary) if summary.deadline and overdue(summary, now) else summary
-        if current.state in ACTED_ON and not chosen.states:
-            current = with_stall(desk, current)
+    found, every = (
+        [],
+        [
+            settled(desk, summary) if summary.deadline and overdue(summary, now) else summary
+            for summary in summaries(desk)
+        ],
+    )
+    if desk.heard:
+        look_again(desk, every)
+    for summary in every:
+        acted_on = summary.state in ACTED_ON and not chosen.states
+        current = with_stall(desk, summary) if acted_on else summary
         if chosen.keeps(current) or (current.state == "broken" and not chosen.states):
             found.append(current)
     return by_pressure(found)
+
+
+def look_again(desk: Desk, every: Sequence[Summary]) -> None:
+    """Whoever has just heard from the shared repository also hears whether the runners at work are still there."""
+    running = [summary for summary in every if summary.state == "resuming"]
+    if running:
+        from .stalling import look_at_leases
+
+        look_at_leases(desk, running, within=desk.heard)
 
 
 def with_stall(desk: Desk, summary: Summary) -> Summary:

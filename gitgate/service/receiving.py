@@ -17,7 +17,7 @@ from ..core.model import Gate
 from ..core.values import dataclass, field
 from ..errors import BrokenRecord, GateError
 from ..store.git import Git, Piped
-from ..store.refs import ARCHIVE, EVIDENCE, LEASES, OPEN, SESSIONS, WORK, Refs
+from ..store.refs import ARCHIVE, EVIDENCE, LEASES, OPEN, SESSIONS, WAKE, WORK, Refs
 from ..store.repository import Repository
 from .desk import Desk
 
@@ -321,6 +321,14 @@ def judge_late(push: Push, gate: str, tip: str) -> str:
     return push.beyond(late, last) if push.beyond else ""
 
 
+def judge_wake(push: Push, update: Update, gate: str) -> str:
+    """It says nothing: that something was pushed is enough for the runner to look."""
+    tip = push.before(OPEN + gate)
+    if update.new is None or (tip is not None and update.new == tip):
+        return ""
+    return f"expected the tip of the open gate {gate}, which is {tip or 'not here'}"
+
+
 def judge_own(_push: Push, update: Update, _name: str) -> str:
     """What this repository itself noted, of other remotes and of its own gates: whoever pushes knows nothing of that."""
     return "" if update.new is None else f"{OWN} holds what a repository notes for itself: it is never pushed"
@@ -354,6 +362,7 @@ RULES: dict[str, Rule] = {
     WORK: judge_work,
     SESSIONS: judge_session,
     LEASES: judge_lease,
+    WAKE: judge_wake,
     RUNS: judge_run,
     ARCHIVE: judge_archive,
     EVIDENCE: judge_evidence,

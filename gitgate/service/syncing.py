@@ -48,9 +48,12 @@ class PutAside:
 
 @dataclass
 class Synced:
-    """What a sync did, gate by gate. `lost`: what found no place any more; `late`: what is kept, and without effect."""
+    """What a sync did, gate by gate. `lost`: what found no place any more; `late`: what is kept, and without effect.
+    `open`: how many gates are open here.
+    """
 
     remote: str
+    open: int = 0
     new: list[str] = field(default_factory=list)
     updated: list[str] = field(default_factory=list)
     again: list[str] = field(default_factory=list)
@@ -87,6 +90,7 @@ def sync(desk: Desk, remote: str | None = None, *, aside: str | None = None) -> 
     if OVERTAKEN in done.refused.values():
         # Another command in this clone brought something meanwhile: that is here now, and can be brought together.
         done = joined(done, one_round(desk, name))
+    desk.heard = desk.settings.seconds("networkTimeout") or 60
     return done
 
 
@@ -97,6 +101,7 @@ def one_round(desk: Desk, name: str, aside: str | None = None) -> Synced:
 
         put_all_aside(desk, done, desk.find(aside)[0], sides.theirs)
         sides = both_sides(desk, name)
+    done.open = len(sides.local)
     ahead = {g: tip for g, tip in sides.local.items() if sides.theirs.get(g) != tip and g not in done.broken}
     if ahead:
         from .merging import push_home
@@ -142,6 +147,7 @@ def look_for_news(desk: Desk, known: Freshness, within: float) -> Freshness:
         heard = listen(desk, known.remote, within=within)[0]
     except GateError as silent:
         return Freshness(known.remote, known.at, trouble=silent.message)
+    desk.heard = within
     return Freshness(known.remote, desk.clock(), heard)
 
 

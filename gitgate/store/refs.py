@@ -19,6 +19,8 @@ OPEN = "refs/hitl/open/"
 WORK = "refs/hitl/work/"
 SESSIONS = "refs/hitl/sessions/"
 LEASES = "refs/hitl/leases/"
+# Made and deleted again: a push that changes nothing, which is one all the same.
+WAKE = "refs/hitl/wake/"
 ARCHIVE = "refs/hitl/archive/"
 EVIDENCE = "refs/hitl/evidence/"
 TRACKING = "refs/gitgate/"

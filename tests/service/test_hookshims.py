@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -96,6 +98,57 @@ def test_a_runner_is_started_where_a_gate_moved(install: Install, lines: bytes, 
     assert told(hook) == (b"" if ours else None)
     if before is not None and lines:
         assert (hook.parent / "heard").read_bytes() == lines
+
+
+def tip_with(place: Path, *states: str) -> None:
+    """A repository whose open gates say this of themselves."""
+    subprocess.run(["git", "init", "-q", "--bare", place], check=True, timeout=30)
+    tree = subprocess.run(["git", "mktree"], cwd=place, input=b"", capture_output=True, check=True).stdout
+    who = {f"GIT_{role}_{part}": "a@b" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
+    for number, state in enumerate(states):
+        words = ["-m", "subject", "-m", f"Hitl-Gate: {number}\n{state}"]
+        made = subprocess.run(
+            ["git", "commit-tree", tree.decode().strip(), *words],
+            cwd=place,
+            env={**os.environ, **who},
+            capture_output=True,
+            check=True,
+        )
+        name = f"refs/hitl/open/{number}"
+        subprocess.run(["git", "update-ref", name, made.stdout.decode().strip()], cwd=place, check=True)
+
+
+ANSWERED, CLOSED = "Hitl-State: answered", "Hitl-State: answered\nHitl-Type: text\nHitl-Closed: yes"
+AWAITING, RESUMING = "Hitl-State: awaiting", "Hitl-State: resuming\nHitl-Type: text"
+
+
+@pytest.mark.parametrize(
+    ("states", "lines", "starts"),
+    [
+        ((AWAITING, RESUMING), BRANCH, True),
+        ((ANSWERED,), BRANCH, True),
+        ((CLOSED, "Hitl-State: expired", AWAITING), BRANCH + LEASE.replace(b"leases", b"work"), True),
+        ((AWAITING, CLOSED, "Hitl-Title: Hitl-State: answered", "Hitl-State: failed"), BRANCH, False),
+        ((), BRANCH, False),
+        ((RESUMING,), LEASE, False),
+        ((RESUMING,), b"", False),
+    ],
+)
+def test_another_push_starts_a_runner_where_one_is_missing(
+    install: Install, states: tuple[str, ...], lines: bytes, starts: bool
+) -> None:
+    """Something is answered, or was begun: its runner may have been killed. A lease that is renewed shows one that was not."""
+    hook = install("post-receive")
+    tip_with(hook.parent, *states)
+    env = {"GIT_DIR": ".", "PATH": os.environ["PATH"]}
+    subprocess.run([hook], cwd=hook.parent, input=lines, env=env, check=True, timeout=30)
+    if starts:
+        until(lambda: told(hook) is not None)
+        assert told(hook) == b""
+    else:
+        time.sleep(0.5)
+        assert told(hook) is None
+        assert not (hook.parent / "gitgate").exists()
 
 
 def test_no_gate_is_taken_without_a_program_to_judge_it(install: Install) -> None:

@@ -196,6 +196,16 @@ def test_a_lease_is_a_lease(ann: Seat) -> None:
     assert "goes with the outcome" in refused(ann.clone, f":refs/hitl/leases/{held.gate.id}")
 
 
+def test_to_wake_a_server_moves_nothing(ann: Seat, server: Clone) -> None:
+    """Its ref stands at the tip of an open gate, or not at all, and anybody takes it away."""
+    gate = ann.answer(ann.ask())
+    for name, commit in ((gate.id, gate.history[0].commit), ("2222222222", gate.tip), (gate.id, "main")):
+        assert "expected the tip of the open gate" in refused(ann.clone, f"{commit}:refs/hitl/wake/{name}")
+    ann.clone.git("push", "-q", "origin", f"{gate.tip}:refs/hitl/wake/{gate.id}")
+    ann.clone.git("push", "-q", "origin", f":refs/hitl/wake/{gate.id}")
+    assert server.refs("refs/hitl/wake") == {}
+
+
 def test_an_unknown_kind_is_refused(ann: Seat) -> None:
     """What this version does not know it does not take on trust."""
     main = ann.clone.refs()["refs/heads/main"]

@@ -6,12 +6,14 @@ from gitgate.core.drafts import Draft
 from gitgate.core.model import Gate, Question
 from gitgate.service.asking import ask
 from gitgate.service.claiming import claim
+from gitgate.service.holding import renew
 from gitgate.service.listing import Filter, listed
 from gitgate.service.recording import reload
 from gitgate.service.reporting import gate_status
 from gitgate.service.starting import note_inability
 from gitgate.service.syncing import sync
 from resuming import TERM, Clock, Seat, claimant
+from testbed.repositories import Clone
 
 
 def states(seat: Seat, chosen: Filter = Filter()) -> list[str]:
@@ -25,37 +27,85 @@ def claimed(seat: Seat) -> Gate:
 
 
 def test_a_lease_that_ran_out(alone: Seat, clock: Clock) -> None:
-    """Its term and what clocks may differ by have to pass; then the gate is in the list, and named stalled."""
+    """Its term has to pass, and no more than that; then the gate is in the list, and named stalled."""
     claimed(alone)
     assert states(alone) == []
     assert states(alone, Filter(all=True)) == ["resuming"]
-    clock.pass_by(TERM + 590)
+    clock.pass_by(TERM - 1)
     assert states(alone) == []
-    clock.pass_by(20)
+    clock.pass_by(2)
     assert states(alone) == ["stalled"]
     assert states(alone, Filter(all=True)) == ["stalled"]
     assert states(alone, Filter(states=("resuming",))) == ["resuming"]
 
 
-def test_without_the_lease_the_agents_own_limit_counts(alone: Seat, clock: Clock) -> None:
-    """A lease that is kept elsewhere is not seen: the longest that an agent may run has to pass."""
+def test_a_lease_that_goes_on(alone: Seat, clock: Clock) -> None:
+    """However long the agent works: the term counts from the last renewal."""
+    gate = alone.answer(alone.ask())
+    held = claim(alone.desk, gate, claimant())
+    for _ in range(3):
+        clock.pass_by(TERM - 1)
+        assert states(alone) == []
+        held = renew(alone.desk, held)
+    clock.pass_by(TERM + 1)
+    assert states(alone) == ["stalled"]
+
+
+def test_without_the_lease_its_claim_says_when_it_ends(alone: Seat, clock: Clock) -> None:
+    """Somebody took the lease away, or it was never heard of."""
     gate = claimed(alone)
     alone.clone.git("update-ref", "-d", f"refs/hitl/leases/{gate.id}")
-    alone.clone.git("config", "gitgate.agentTimeout", "1h")
-    clock.pass_by(3600 + 590)
+    clock.pass_by(TERM - 1)
     assert states(alone) == []
-    clock.pass_by(20)
+    clock.pass_by(2)
     assert states(alone) == ["stalled"]
+
+
+def heard_states(seat: Seat) -> list[str]:
+    """As `git gate list --sync` sees it."""
+    desk = seat.desk
+    sync(desk)
+    return [summary.state for summary in listed(desk, Filter(all=True))]
+
+
+def test_a_runner_elsewhere_that_is_gone(ann: Seat, bob: Seat, clock: Clock) -> None:
+    """After one term of its lease it is stalled in every clone that looks, the first time that it looks as well."""
+    gate = ann.answer(ann.ask())
+    held = claim(ann.desk, ann.now(gate), claimant())
+    assert heard_states(bob) == ["resuming"]
+    clock.pass_by(TERM - 1)
+    renew(ann.desk, held)
+    clock.pass_by(2)
+    assert heard_states(bob) == ["resuming"]  # the claim's own term is over, and its lease was renewed
+    clock.pass_by(TERM)
+    assert states(bob, Filter(all=True)) == ["resuming"]  # nobody has looked since
+    assert heard_states(bob) == ["stalled"]
+    assert states(bob) == ["stalled"]
+
+
+def test_a_remote_that_is_away_tells_nothing(ann: Seat, bob: Seat, bare: Clone, clock: Clock) -> None:
+    """Who was not heard for want of a network is not said to be gone."""
+    gate = ann.answer(ann.ask())
+    claim(ann.desk, ann.now(gate), claimant())
+    sync(bob.desk)
+    clock.pass_by(TERM + 1)
+    desk = bob.desk
+    desk.heard = 1.0  # it answered, and is away a moment later
+    bare.path.rename(bare.path.with_name("away"))
+    assert [summary.state for summary in listed(desk, Filter(all=True))] == ["resuming"]
 
 
 def test_an_answer_that_nobody_acts_on(alone: Seat, clock: Clock) -> None:
     """It is listed as in need of a person once whoever would act on it has had the time."""
     gate = alone.answer(alone.ask())
     assert states(alone) == []
-    clock.pass_by(590)
+    clock.pass_by(119)
     assert states(alone) == []
-    clock.pass_by(20)
+    clock.pass_by(2)
     assert states(alone) == ["stalled"]
+    alone.clone.git("config", "gitgate.runner", "github")
+    assert states(alone) == []  # a job waits for its machine first
+    alone.clone.git("config", "--unset", "gitgate.runner")
     fields, text = gate_status(alone.desk, gate.id)
     assert (fields["state"], fields["stalled"]) == ("answered", True)
     assert f"nobody acts on the answer; it was asked on {gate.opened.asked.host}" in text
