@@ -17,6 +17,12 @@ from resuming import until
 pytestmark = [pytest.mark.slow, pytest.mark.server]
 
 
+# The runners of the repository that it is told, outright.
+KILL = """for process in /proc/[0-9]*; do
+  [ "$(readlink "$process/cwd")" = "$0" ] && grep -q post-receive "$process/cmdline" && kill -9 "${process#/proc/}"
+done; true"""
+
+
 @dataclass(frozen=True)
 class Office:
     """Ada set the repository up; Bob has an account in its group, and each has a clone."""
@@ -118,6 +124,24 @@ def test_what_a_runner_makes_has_the_modes_of_the_repository(python: Path) -> No
         assert {found[here.kept_by(who).name] for who in (here.ada, here.bob)} == {
             f"{who.number} 2700" for who in (here.ada, here.bob)
         }
+
+
+def test_another_account_goes_on_where_a_runner_was_killed(python: Path) -> None:
+    """Whoever pushes next, whatever it is: as that account, which does not see what the other one kept."""
+    with office(python) as here:
+        here.ada.git("config", "gitgate.leaseTerm", "2s", cwd=here.repository)
+        root("sh", "-c", f"echo 'sleep 60' >> {here.ada.home}/agent.sh")
+        gate = here.ask(here.bob)
+        here.answer(here.ada, gate)
+        until(lambda: f"{here.ada.number} {gate}" in here.ada.started, 40)
+        root("sh", "-c", KILL, str(here.repository))
+        clone = here.clone(here.bob)
+        here.bob.git("push", "-q", "origin", "HEAD:refs/heads/other", cwd=clone)
+        until(partial(here.is_resumed, here.bob, gate), 40)
+        assert f"{here.bob.number} {gate}" in here.bob.started
+        here.bob.git("fetch", "-q", "origin", cwd=clone)
+        made = here.bob.git("log", "--format=%s", "origin/main", cwd=clone).out.split("\n")
+        assert made[:2] == ["Use Postgres", "start"]
 
 
 def test_an_account_that_may_not_keep_anything_is_promised_nothing(python: Path) -> None:
