@@ -9,9 +9,14 @@ import errno
 import os
 import re
 import stat
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..core.values import dataclass
+
+if TYPE_CHECKING:
+    from ..core.secret_words import WordRules
 
 READ_FOR_SECRETS = 64 * 1024
 NESTED = "a repository of its own"
@@ -109,7 +114,7 @@ def refuse_secret(top: Path, path: bytes) -> str | None:
     if reason := secret_name_reason(path):
         return reason
     regular = found is not None and stat.S_ISREG(found.st_mode)
-    return _secret_content_reason(top / os.fsdecode(path)) if regular else None
+    return _secret_content_reason(top, path) if regular else None
 
 
 def secret_name_reason(path: bytes) -> str | None:
@@ -120,7 +125,8 @@ def secret_name_reason(path: bytes) -> str | None:
     return TELLING_NAME if secret_name(name) else None
 
 
-def _secret_content_reason(place: Path) -> str | None:
+def _secret_content_reason(top: Path, path: bytes) -> str | None:
+    place = top / os.fsdecode(path)
     try:
         # NONBLOCK: what was a file a moment ago may be a pipe that nobody writes to.
         handle = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -134,17 +140,28 @@ def _secret_content_reason(place: Path) -> str | None:
         return UNREADABLE
     finally:
         os.close(handle)
-    return secret_text_reason(head)
+    return secret_text_reason(head, path)
 
 
-def secret_text_reason(head: bytes) -> str | None:
+def secret_text_reason(head: bytes, path: bytes) -> str | None:
     """Why what a file begins with may be a secret. Nothing of the content is repeated: the reason names the kind."""
+    from ..core.secret_words import named_secret
     from ..core.secrets import find
 
     for decoded in _texts(head):
         if found := next(iter(find(decoded)), None):
             return f"it seems to hold a secret ({found.kind})"
+        if kind := named_secret(decoded, path.decode("utf-8", "replace"), word_rules()):
+            return f"it seems to hold a secret ({printable(kind.encode('utf-8', 'replace'))})"
     return None
+
+
+@cache
+def word_rules() -> WordRules:
+    """The rules that are another project's data; its licence stands beside them."""
+    from ..core.secret_words import parse_rules
+
+    return parse_rules((Path(__file__).parent / "rules" / "detect-secrets.txt").read_text(encoding="utf-8"))
 
 
 def _texts(head: bytes) -> list[str]:

@@ -198,7 +198,7 @@ def _staged_secrets(git: Git, changed: Sequence[Change]) -> Mapping[bytes, str]:
     for change in edited:
         head, _, out = out.partition(b"\n")
         size = int(head.split(b" ")[2])
-        if reason := secret_text_reason(out[: min(size, READ_FOR_SECRETS)]):
+        if reason := secret_text_reason(out[: min(size, READ_FOR_SECRETS)], change.path):
             found[change.path] = reason
         out = out[size + 1 :]
     return found

@@ -340,3 +340,32 @@ def test_left_out_files_do_not_disturb_the_way_back(
     repo.git("add", ".env")
     place = reopen(repo, snap(repo), tmp_path / "again")
     assert [line for line in status(repo.path) if not line.endswith(b".env")] == status(place.directory)
+
+
+def test_a_password_beside_its_name_stays(repo: Clone) -> None:
+    """Untracked or newly staged, held back and named; what only reads one goes."""
+    repo.write("notes.txt", "password = correcthorse\n")
+    repo.write("staged.ini", "api_key: a1b2c3d4e5\n")
+    repo.write("edited.py", 'PASSWORD = "hunter2"\n')
+    repo.write("reads.py", "password = os.environ['DB_PASSWORD']\n")
+    repo.git("add", "staged.ini", "edited.py")
+    repo.write("edited.py", "PASSWORD = read()\n")
+    snapshot = snap(repo)
+    reasons = left(snapshot)
+    assert set(reasons) == {"notes.txt", "staged.ini", "edited.py"}
+    assert reasons["notes.txt"] == "it seems to hold a secret (a value named password)"
+    assert files(repo, snapshot.work) == {"README", "reads.py"}
+    assert not holds(repo, "correcthorse")
+    assert "notes.txt" in files(repo, snap(repo, include=("notes.txt",)).work)
+
+
+def test_rules_of_others_stand_beside_their_licence() -> None:
+    """The data says whose it is and what was changed; the licence and the notice go wherever it goes."""
+    from gitgate.store import leftout
+
+    rules = Path(leftout.__file__).parent / "rules"
+    told = (rules / "detect-secrets.txt").read_text(encoding="utf-8")
+    assert "Apache" in told
+    assert "Version 2.0" in (rules / "LICENSE.detect-secrets").read_text(encoding="utf-8")
+    notice = Path(__file__).parents[2] / "NOTICE"
+    assert "gitgate/store/rules/detect-secrets.txt" in notice.read_text(encoding="utf-8")
