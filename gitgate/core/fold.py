@@ -138,7 +138,10 @@ def said_meanwhile(gate: Gate, entry: Entry, by: str) -> Counted | None:
 
 
 def is_overtaken(gate: Gate, entry: Entry, edit: Edit) -> bool:
-    """The same of terms: whether their author changed one of them here, which this change did not have before it."""
+    """The same of terms: whether their author changed one of them here, which this change did not have before it.
+
+    Each such change is looked at: that it had the last one says nothing of another, which they made at another clone.
+    """
     if len(entry.parents) < 2 or not edit.by:
         return False
     for known in reversed(gate.history):
@@ -150,8 +153,9 @@ def is_overtaken(gate: Gate, entry: Entry, edit: Edit) -> bool:
             and known.name == "edited"
             and people.same(other.by, edit.by)
             and terms(other) & terms(edit)
+            and not any(commit in entry.saw for commit in (known.commit, *known.parents[1:]))
         ):
-            return not knew(gate, entry, known.commit, *known.parents[1:])
+            return True
     return False
 
 

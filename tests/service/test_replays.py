@@ -222,6 +222,19 @@ def test_terms_from_elsewhere_do_not_undo_their_authors_own(two: tuple[Seat, Sea
     assert [entry.name for entry in after.history] == ["opened", "edited", "late", "edited"]
 
 
+def test_terms_changed_again_elsewhere_undo_no_others(two: tuple[Seat, Seat, Gate]) -> None:
+    """That their author changed one of them there before is no knowledge of what they changed here."""
+    desktop, laptop, gate = two
+    remarks.edit(laptop.desk, laptop.now(gate), to=("bob",), push=False)
+    remarks.edit(laptop.desk, laptop.now(gate), to=("eve",), priority="low", push=False)
+    remarks.edit(desktop.desk, desktop.now(gate), priority="urgent")
+    done = sync(laptop.desk)
+    assert len(done.late) == 1
+    after = laptop.now(gate)
+    assert (after.priority, after.to) == ("urgent", ("bob",))
+    assert [entry.name for entry in after.history] == ["opened", "edited", "edited", "late"]
+
+
 def test_a_sync_tells_it_in_words_and_in_json(two: tuple[Seat, Seat, Gate], cli: Command) -> None:
     """On standard error, and as `late`."""
     desktop, laptop, gate = two
