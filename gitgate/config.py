@@ -381,8 +381,10 @@ def meant(name: str, known: Iterable[str]) -> str:
 
 
 def refuse_system() -> None:
-    """Windows itself is refused before anything is done: hooks, locks and processes are those of Linux and macOS."""
-    if sys.platform == "win32":
+    """Windows itself, by whichever Python, is refused before anything is done: hooks, locks and processes are not those of Linux
+    and macOS there.
+    """
+    if sys.platform in ("win32", "cygwin", "msys"):
         raise UnsupportedSystem(
             "git gate runs on Linux and macOS, and on Windows through WSL",
             hint="wsl --install, then install git gate in there, and work in a clone that lies there",

@@ -301,13 +301,14 @@ class TestStreams:
         assert "interrupted" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("system", ["win32", "cygwin", "msys"])
 def test_windows_itself_is_refused_at_once(
-    repo: Clone, cli: Command, monkeypatch: pytest.MonkeyPatch
+    repo: Clone, cli: Command, monkeypatch: pytest.MonkeyPatch, system: str
 ) -> None:
     """Whatever is typed, and from Python too; the hint says how it is to be had there."""
     assert repo.path.is_dir()
     with monkeypatch.context() as there:
-        there.setattr("sys.platform", "win32")
+        there.setattr("sys.platform", system)
         refused = [
             cli.quick(*words, code=1) for words in (("list", "--json"), ("--help",), ("ask", "Which?"))
         ]
