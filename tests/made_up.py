@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from gitgate.agents.agent import Agent, Finished, Launch, Outcome, Result, Start, scrubbed
+from gitgate.agents.agent import Agent, Finished, Launch, Outcome, Result, Start
 from gitgate.core.session import SavedSession
 
 
@@ -28,7 +28,7 @@ class MadeUp(Agent):
     def start(self, request: Start) -> Launch:
         session = ("--go-on", request.session.id) if request.session else ()
         argv = (*(request.settings.program or (self.name,)), *session)
-        env = {**scrubbed(request.env), **request.extra_env}
+        env = {**request.env, **request.extra_env}
         return Launch(argv, request.cwd, env, request.folder, request.prompt.encode())
 
     def join(self, request: Start) -> Launch:

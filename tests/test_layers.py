@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from testbed.rooms import ROOMS, Finding, Module, findings, modules
+from testbed.rooms import ROOMS, Finding, Module, circles, findings, modules
 
 MODULES = modules()
 
@@ -32,6 +32,27 @@ def test_every_allowance_is_still_needed() -> None:
     """An exception that nothing uses any more is taken off the list."""
     used = {(finding.path, finding.rule) for module in MODULES for finding in findings(module)}
     assert set(ALLOWED) <= used
+
+
+def test_no_modules_import_one_another() -> None:
+    """Whoever reads one has an end to it: no circle, neither by an import inside a function nor by one for types."""
+    assert circles(MODULES) == []
+
+
+def test_a_circle_is_seen() -> None:
+    """Also a long one, one that is closed by a late import, and one through a package."""
+    house = [
+        Module("service/one.py", "from . import two"),
+        Module("service/two.py", "def late():\n    from ..store.three import name"),
+        Module("store/three.py", "if TYPE_CHECKING:\n    from ..service.one import Name"),
+        Module("store/four.py", "from .three import name"),
+        Module("agents/__init__.py", "from .claude import Claude"),
+        Module("agents/claude.py", "from . import AGENTS"),
+    ]
+    assert circles(house) == [
+        ["gitgate.agents", "gitgate.agents.claude"],
+        ["gitgate.service.one", "gitgate.service.two", "gitgate.store.three"],
+    ]
 
 
 def test_the_whole_house_is_read() -> None:

@@ -28,6 +28,10 @@ AGENTS: dict[str, Agent] = {
         Command(),  # any other program
     )
 }
+
+# Of a CI job: what our own steps log in with, and the files that steer the steps after this one.
+LOGIN = "GITGATE_GITHUB_TOKEN"
+OF_THE_JOB = (LOGIN, "GITGATE_WEBHOOK_SECRET", "GITGATE_SESSION_KEY", "GITHUB_ENV", "GITHUB_PATH")
 # What configures several programs, or any of them.
 FOLDERS, FILES = (".agents",), ("agents.md", "agents.override.md")
 
@@ -87,6 +91,15 @@ def without_conversation(env: Mapping[str, str]) -> dict[str, str]:
 def is_agents(variable: str) -> bool:
     """Whether a variable is one that an agent's program leaves to what it starts."""
     return any(agent.leaves(variable) for agent in AGENTS.values())
+
+
+def scrubbed(env: Mapping[str, str]) -> dict[str, str]:
+    """`env` without what belongs to the git command, the agent or the gate that this process was started from."""
+
+    def is_inherited(name: str) -> bool:
+        return name.startswith("GIT_") or name in OF_THE_JOB or is_agents(name)
+
+    return {name: value for name, value in env.items() if not is_inherited(name)}
 
 
 def read_end(argv: Sequence[str], out: bytes) -> Ended | None:

@@ -68,7 +68,8 @@ class Start:
     to it; without that hook the call would simply be made. `hooks` are ours, in the program's own form: they ask and they
     answer. `permissions` are the project's rules on tools, from its protected branch. `folder` is new and private to this
     start: files for the agent and its output go there. `answer` is the answer as a document, `told` the same as plain texts
-    (verdict, answer, note, by). The environment is made from `env`, scrubbed, and `extra_env`, which is not.
+    (verdict, answer, note, by). The environment is `env`, which is handed in
+    without what must not be inherited (`agents.scrubbed`), and `extra_env`.
     """
 
     gate: str
@@ -273,22 +274,6 @@ def home_of(env: Mapping[str, str]) -> Path:
     if not home:
         raise Failure("HOME is not set, so the agent's own files cannot be found", hint="set HOME")
     return Path(home)
-
-
-# Of a CI job: what our own steps log in with, and the files that steer the steps after this one.
-LOGIN = "GITGATE_GITHUB_TOKEN"
-OF_THE_JOB = (LOGIN, "GITGATE_WEBHOOK_SECRET", "GITGATE_SESSION_KEY", "GITHUB_ENV", "GITHUB_PATH")
-
-
-def scrubbed(env: Mapping[str, str]) -> dict[str, str]:
-    """`env` without what belongs to the git command, the agent or the gate that this process was started from."""
-    from . import AGENTS  # late: the adapters are made of this module
-
-    def is_inherited(name: str) -> bool:
-        ours = name.startswith("GIT_") or name in OF_THE_JOB
-        return ours or any(agent.leaves(name) for agent in AGENTS.values())
-
-    return {name: value for name, value in env.items() if not is_inherited(name)}
 
 
 def last_words(finished: Finished) -> str:

@@ -31,7 +31,6 @@ from .agent import (
     killed,
     last_words,
     need_session_id,
-    scrubbed,
 )
 
 # AskUserQuestion is offered only where somebody could be asked for a permission; its calls are deferred by our hook.
@@ -105,7 +104,7 @@ class Claude(Agent):
             request.session is None or claude_files.still_waits(request.session, request.cwd, request.env)
         )
         prompt = request.prompt.encode("utf-8", "replace")
-        env = {**scrubbed(request.env), **request.extra_env}
+        env = {**request.env, **request.extra_env}
         files = {}
         if waits:
             # Nothing is said to it, so that our hook tells it the rest (who answered, what changed) with the answer.
@@ -129,7 +128,7 @@ class Claude(Agent):
         argv += ["--session-id", need_session_id(meeting.id)] if meeting.id else []
         argv += self._resuming(request)
         argv += ["--", request.prompt] if request.prompt else []
-        env = {**scrubbed(request.env), **request.extra_env}
+        env = {**request.env, **request.extra_env}
         return Launch(tuple(argv), request.cwd, env, request.folder, files=files)
 
     def _command(self, request: Start, *flags: str) -> tuple[str, ...]:

@@ -29,7 +29,6 @@ from .agent import (
     killed,
     last_words,
     need_session_id,
-    scrubbed,
 )
 
 ANSWER = "last-message.txt"
@@ -97,7 +96,7 @@ class Codex(Agent):
             *("exec", *settings.arguments, *resume, "--json", "-o", str(request.folder / ANSWER)),
             *(*session, "-"),
         )
-        env = {**scrubbed(request.env), **request.extra_env}
+        env = {**request.env, **request.extra_env}
         return Launch(
             argv,
             request.cwd,
@@ -116,7 +115,7 @@ class Codex(Agent):
         settings = request.settings
         resume = ("resume", need_session_id(request.session.id)) if request.session else ()
         argv = (*(settings.program or (self.name,)), *resume, *settings.arguments)
-        return Launch(argv, request.cwd, {**scrubbed(request.env), **request.extra_env}, request.folder)
+        return Launch(argv, request.cwd, {**request.env, **request.extra_env}, request.folder)
 
     def read_outcome(self, finished: Finished) -> Outcome:
         session, reason = "", ""

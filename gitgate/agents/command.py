@@ -14,18 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..errors import Usage
-from .agent import (
-    Agent,
-    Ending,
-    Finished,
-    Launch,
-    Outcome,
-    Result,
-    Start,
-    killed,
-    last_words,
-    scrubbed,
-)
+from .agent import Agent, Ending, Finished, Launch, Outcome, Result, Start, killed, last_words
 
 ANSWER_FILE, PROMPT_FILE = "answer.json", "prompt.md"
 PLACEHOLDER = r"\{([a-z_]+)\}"
@@ -67,7 +56,7 @@ class Command(Agent):
         files = {ANSWER_FILE: request.answer, PROMPT_FILE: request.prompt.encode("utf-8", "replace")}
         stdin = {"answer": request.answer, "prompt": files[PROMPT_FILE], "none": b""}[settings.stdin]
         argv = (*substitute(template, placeholders(request)), *settings.arguments)
-        env = {**scrubbed(request.env), **told(request), **request.extra_env}
+        env = {**request.env, **told(request), **request.extra_env}
         return Launch(argv, request.cwd, env, request.folder, stdin, files, settings.timeout)
 
     def join(self, request: Start) -> Launch:
@@ -78,7 +67,7 @@ class Command(Agent):
         if template:
             files = {PROMPT_FILE: request.prompt.encode("utf-8", "replace")}
             argv = (*substitute(template, placeholders(request)), *request.settings.arguments)
-            env = {**scrubbed(request.env), **told(request), **request.extra_env}
+            env = {**request.env, **told(request), **request.extra_env}
             return Launch(argv, request.cwd, env, request.folder, files=files)
         raise Usage(
             f"how to open a session of this program is not known ({request.gate})",

@@ -47,7 +47,7 @@ def seen(desk: Desk, gate: Folded, *, pushed: bool | None = None, archived: bool
     """A gate as callers get it: apart from the domain, so that either may change alone."""
     from ..render import shapes
     from ..service.marks import marks
-    from ..service.publishing import remote_of
+    from ..service.remotes import remote_of
     from ..service.sessions import saved
 
     if pushed is None:

@@ -28,7 +28,7 @@ def start(screen: Screen) -> tuple[Desk, Forge]:
 
 def listen(desk: Desk) -> None:
     """The gates as the remote has them."""
-    from ..service.publishing import remote_of
+    from ..service.remotes import remote_of
     from ..service.syncing import bring_home
 
     remote = remote_of(desk)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 
 import click
@@ -11,9 +12,9 @@ from .screen import Screen, verb
 
 # name: (module, function). The function takes a Screen and the arguments, and gives back an exit code.
 HOOKS: dict[str, tuple[str, str]] = {
-    "post-receive": ("gitgate.cli.hook_receive", "post_receive"),
-    "pre-receive": ("gitgate.cli.hook_receive", "pre_receive"),
-    "runner": ("gitgate.cli.hook_receive", "runner"),
+    "post-receive": ("gitgate.cli.hook", "post_receive"),
+    "pre-receive": ("gitgate.cli.hook", "pre_receive"),
+    "runner": ("gitgate.cli.hook", "runner"),
     "claude-pre-tool-use": ("gitgate.cli.hook_agent", "claude_pre_tool_use"),
     "claude-post-tool-use": ("gitgate.cli.hook_agent", "claude_post_tool_use"),
     "claude-stop": ("gitgate.cli.hook_agent", "claude_stop"),
@@ -32,3 +33,25 @@ def hook_command(screen: Screen, name: str, args: tuple[str, ...]) -> int:
         raise Usage(f"there is no hook {name!r}", hint=f"git gate hook NAME: known are {', '.join(HOOKS)}")
     module, function = HOOKS[name]
     return int(getattr(import_module(module), function)(screen, args))
+
+
+def pre_receive(screen: Screen, args: tuple[str, ...]) -> int:
+    from . import receive
+
+    del args
+    return receive.pre_receive(screen.env, sys.stdin.buffer.read())
+
+
+def post_receive(screen: Screen, args: tuple[str, ...]) -> int:
+    from . import receive
+
+    del args
+    return receive.post_receive(screen.env, b"")
+
+
+def runner(screen: Screen, args: tuple[str, ...]) -> int:
+    """Started by a person's command, which is consent enough."""
+    from . import receive
+
+    del args
+    return receive.act_on_calls(screen.desk())

@@ -118,8 +118,8 @@ def tell_removed(screen: Screen, found: Sequence[Step], *, dry_run: bool, purge:
 
 def tell_of_gates(screen: Screen, desk: Desk) -> None:
     """What a purge leaves, and how a person erases that as well."""
-    from ..service.publishing import remote_of
     from ..service.purging import ERASE
+    from ..service.remotes import remote_of
 
     count = len(desk.refs.under("refs/hitl/"))
     if not count:
@@ -147,7 +147,7 @@ def first_sync(screen: Screen) -> None:
     """What waits already; a network that is down is no reason to fail."""
     from ..core.text import counted
     from ..errors import GateError
-    from ..service.publishing import remote_of
+    from ..service.remotes import remote_of
     from ..service.syncing import bring_home
 
     desk = screen.desk()

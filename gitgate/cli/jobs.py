@@ -123,7 +123,7 @@ def act_on_gate(
 
 def refuse_unprepared(desk: Desk) -> None:
     """A job's checkout is gone after it; what an agent makes there has to get out."""
-    from ..service.publishing import may_publish_work, remote_of
+    from ..service.remotes import may_publish_work, remote_of
 
     if remote_of(desk) is not None and not may_publish_work(desk):
         raise Failure(
@@ -134,9 +134,9 @@ def refuse_unprepared(desk: Desk) -> None:
 
 def show_all(screen: Screen, desk: Desk, forge: Forge, done: Done) -> None:
     """What came of it, on the gate's comment; and what the agent asks next, which had no login to push it."""
-    from ..service.listing import summaries
-    from ..service.publishing import remote_of
+    from ..service.find import summaries
     from ..service.reading import find_gate
+    from ..service.remotes import remote_of
     from ..service.syncing import sync
     from ..surfaces.github.posting import bring_up_to_date, load_board
     from ..surfaces.github.threads import thread_of
@@ -181,7 +181,7 @@ def started_by(screen: Screen) -> tuple[str, ...]:
 def refuse_other_requesters(desk: Desk, logins: Sequence[str]) -> None:
     """Nothing is pushed of an agent that named somebody else than who started it: they could answer themselves then."""
     from ..service.askers import asked_for_others
-    from ..service.publishing import remote_of
+    from ..service.remotes import remote_of
 
     remote = remote_of(desk)
     others = asked_for_others(desk, remote, logins) if remote is not None and logins else []

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import copy
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import AmbiguousGate, Failure, GateError, UnknownGate, Usage
+from .joined import Ended
 from .screen import Screen, complete_ids, read_duration, verb
 
 if TYPE_CHECKING:
-    from ..agents.foreground import Left, Limit
+    from ..agents.foreground import Limit
     from ..core.model import Gate
     from ..resumption.joining import Conversation
     from ..resumption.meeting import Chosen
@@ -80,15 +80,6 @@ def join_command(screen: Screen, gate_id: str | None, next_: bool, **flags: Any)
 
 continue_command = copy.copy(join_command)
 continue_command.name = "continue"
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How the program ended, how long the conversation has lasted, when it was opened this time."""
-
-    left: Left
-    seconds: int
-    since: float
 
 
 def need_terminal(screen: Screen, gate_id: str | None) -> None:

@@ -8,7 +8,7 @@ recorded as that.
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..core.answers import Given, shown
@@ -21,13 +21,14 @@ from .turns import CANCEL, Cancelled
 from .whereto import tell_trouble, where
 
 if TYPE_CHECKING:
+    from ..agents.foreground import Left
     from ..core.model import Gate
     from ..core.outcomes import Understood
     from ..core.talks import Held
     from ..resumption.concluding import Heard
     from ..resumption.joining import Conversation
     from ..service.desk import Desk
-    from .join import Ended
+
 
 SOURCES = {
     "command": "by `git gate outcome`",
@@ -38,6 +39,15 @@ SOURCES = {
 MOST_SHOWN = 400
 CANCELLED = "cancelled by the person in the session"
 TIME_OVER = "the session's time was over"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How the program ended, how long the conversation has lasted, when it was opened this time."""
+
+    left: Left
+    seconds: int
+    since: float
 
 
 def conclude(screen: Screen, talk: Conversation, ended: Ended, flags: dict[str, Any]) -> int:

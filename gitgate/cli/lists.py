@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..core.marks import UNSIGNED
 from ..core.states import STATES
+from ..core.text import counted
 from ..errors import GateError
 from ..render.table import is_beginning, table
 from .screen import Screen, verb
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from ..core.summary import Summary
     from ..service.desk import Desk
     from ..service.listing import Filter
+
 
 MOST_IN_OVERVIEW = 20
 
@@ -47,8 +50,6 @@ def list_command(screen: Screen, **flags: Any) -> None:
     git gate list --state failed --json
     """
     if flags["everywhere"]:
-        from .everywhere import list_everywhere
-
         list_everywhere(screen, flags)
         return
     desk = screen.desk(bulk=screen.as_json)
@@ -169,7 +170,7 @@ def gates_of(screen: Screen, desk: Desk, found: Sequence[Summary]) -> list[dict[
     """The same gates whole. A broken record is reported and left out: nothing is decided from it."""
     from ..render import shapes
     from ..service.marks import marks
-    from ..service.publishing import remote_of
+    from ..service.remotes import remote_of
     from ..service.sessions import saved
     from ..store.refs import OPEN
     from ..store.remote import tracking_base
@@ -201,7 +202,7 @@ def gates_of(screen: Screen, desk: Desk, found: Sequence[Summary]) -> list[dict[
 
 def nothing(desk: Desk, *, filtered: bool) -> str:
     """`nothing waits` would be a lie in a clone that never heard of the gates of its remote."""
-    from ..service.listing import never_synced
+    from ..service.remotes import never_synced
 
     remote = never_synced(desk)
     if remote is not None:
@@ -268,3 +269,39 @@ def next_command(first: Summary) -> str:
         return "git gate verify"
     verb = "join" if first.type == "session" and first.state == "awaiting" else "show"
     return f"git gate {verb} {one_line(first.id[:6])}"
+
+
+def list_everywhere(screen: Screen, flags: dict[str, Any]) -> None:
+    """One list a repository, each under its place. One that cannot be read is said, and the others go on."""
+    from ..service.registry import places
+
+    parts: list[str] = []
+    gates: list[dict[str, object]] = []
+    known = places(screen.env)
+    for place in known:
+        try:
+            desk = replace(screen, directory=str(place)).desk(bulk=screen.as_json)
+            found = gather(screen, desk, flags)
+            if screen.as_json:
+                gates += [{**gate, "repository": str(place)} for gate in gates_of(screen, desk, found)]
+            elif found:
+                parts.append(
+                    "\n".join([name_of(place), *lines_of(screen, desk, found, verbose=flags["verbose"])])
+                )
+        except GateError as unreadable:
+            screen.warn(f"{place}: {unreadable.message}")
+    screen.emit("list", {"gates": gates}, "")
+    if parts:
+        screen.page("\n\n".join(parts))
+    elif not screen.as_json:
+        screen.say(
+            f"nothing waits for you in {counted(len(known), 'repository')}"
+            if known
+            else "no repository is known: git gate init in each"
+        )
+
+
+def name_of(place: Path) -> str:
+    from ..core.text import one_line
+
+    return one_line(str(place))

@@ -18,8 +18,8 @@ from .exits import BY_KIND, DONE, FAILURE
 if TYPE_CHECKING:
     from ..core.model import Gate
     from ..service.desk import Desk
+    from ..service.pushed import Update
     from ..service.pushers import Doorkeeper
-    from ..service.receiving import Update
 
 BULK = 12
 """From so many refs on, reading them within this process is cheaper than its start."""
@@ -45,7 +45,8 @@ def pre_receive(env: Mapping[str, str], data: bytes) -> int:
     from ..config import load
     from ..service import entering
     from ..service.desk import read_git_config
-    from ..service.receiving import decode, parse_updates, receiving_desk, refusals
+    from ..service.pushed import decode, parse_updates, receiving_desk
+    from ..service.receiving import refusals
 
     text = decode(data)
     desk = receiving_desk(git, "0" * len(text.partition(" ")[0]), reader)
@@ -123,7 +124,6 @@ def post_receive(env: Mapping[str, str], _data: bytes) -> int:
 
     from ..runners.local import without_caller
     from ..service.desk import open_desk
-    from .hook_receive import act_on_calls
 
     with suppress(OSError):
         os.setsid()  # Whoever pushed may be cut off; this goes on.
@@ -136,6 +136,22 @@ def post_receive(env: Mapping[str, str], _data: bytes) -> int:
         print("agents are not started here by themselves: git gate init allows it", file=sys.stderr)
         return DONE
     return act_on_calls(desk)
+
+
+def act_on_calls(desk: Desk) -> int:
+    """Acts on everything that can be acted on here, then ends. Its talk is the log."""
+    import time
+
+    from ..resumption.calls import answer_calls
+    from .resume import stop_on_signal
+
+    def say(words: str) -> None:
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        print(f"{stamp} {words}", file=sys.stderr, flush=True)
+
+    with stop_on_signal() as stopping:
+        shift = answer_calls(desk, say, stopping)
+    return DONE if shift is None or not shift.failed else FAILURE
 
 
 HOOKS: Mapping[str, Callable[[Mapping[str, str], bytes], int]] = {

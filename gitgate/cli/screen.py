@@ -372,7 +372,8 @@ def complete_ids(ctx: click.Context, _param: click.Parameter, incomplete: str) -
 
     from ..core.summary import by_pressure
     from ..core.text import one_line
-    from ..service.listing import NEEDS_A_PERSON, summaries
+    from ..service.find import summaries
+    from ..service.listing import NEEDS_A_PERSON
 
     screen = Screen(directory=ctx.parent.params.get("directory") if ctx.parent else None, quiet=True)
     try:

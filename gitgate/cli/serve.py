@@ -91,7 +91,8 @@ def what_waits(screen: Screen) -> str:
     """The page, read anew; nothing is acted on for it, not even a deadline."""
     from ..core.summary import by_pressure
     from ..service.desk import open_desk
-    from ..service.listing import NEEDS_A_PERSON, summaries
+    from ..service.find import summaries
+    from ..service.listing import NEEDS_A_PERSON
     from ..surfaces.github.page import page
 
     desk = open_desk(screen.start, screen.env)

@@ -85,7 +85,7 @@ def log_command(screen: Screen, gate_id: str | None, most: int | None) -> None:
     git gate log -n 20 --json
     """
     from ..render.trail import trail
-    from ..service.publishing import remote_of
+    from ..service.remotes import remote_of
     from ..service.reporting import events_of_all, events_of_one
 
     desk = screen.desk(bulk=gate_id is None)

@@ -66,14 +66,14 @@ def check_command(screen: Screen, gate_id: str) -> int:
 
 def tell_of_elsewhere(screen: Screen, desk: Desk) -> None:
     """Looking asks no remote: whoever looks again and again would never hear of an answer from another clone."""
-    from ..service.publishing import remote_of
+    from ..service.remotes import remote_of
 
     if remote_of(desk) is not None:
         screen.say("that is what this clone knows; to hear of answers given elsewhere: git gate sync")
 
 
 def wait_for(screen: Screen, desk: Desk, gate: Gate, most: str | None) -> int:
-    from ..service.publishing import remote_of
+    from ..service.remotes import remote_of
     from ..service.waiting import Patience, wait
 
     seconds = read_duration(most, "--for", "30m") if most is not None else None

@@ -32,6 +32,6 @@ def sharing(desk: Desk) -> str:
 def where(desk: Desk, published: Published) -> str:
     if published.pushed:
         return f"pushed to {published.remote}"
-    from ..service.publishing import remote_of
+    from ..service.remotes import remote_of
 
     return SAVED if published.remote or remote_of(desk) else "saved here"

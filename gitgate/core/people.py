@@ -42,3 +42,7 @@ def is_robot(by: str) -> bool:
 def as_account(login: str, number: str, host: str) -> str:
     """An account as the forge itself writes it into commits: the number stays when a login is given to somebody else."""
     return f"{login} <{f'{number}+' if number else ''}{login}@users.noreply.{host}>"
+
+
+def split_person(who: str) -> str:
+    return who.partition(" <")[0]

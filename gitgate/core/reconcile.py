@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..errors import BrokenRecord
-from .model import Answer, Entry, Event
+from . import people
+from .model import Answer, Entry, Event, Gate
+from .people import split_person
+from .states import AWAITING
 
 # What people said; the rest is claims, outcomes, and what a deadline brought about.
 SAID = frozenset(("answered", "voted", "amended", "late", "commented", "edited", "withdrawn", "stopped"))
@@ -89,3 +92,20 @@ def repeatable(entry: Entry) -> bool:
     if isinstance(entry.event, Answer):
         return entry.event.verdict != "defaulted"
     return entry.name in SAID
+
+
+def said_elsewhere(gate: Gate, said: Answer) -> Answer | None:
+    """What the author of a late answer had said already, where that is why it is late."""
+    if gate.state != AWAITING:
+        return None
+    return next((vote.answer for vote in gate.votes if people.same(vote.answer.by, said.by)), None)
+
+
+def why_late(gate: Gate, said: Answer) -> str:
+    """Why an answer that is in the record has no effect."""
+    own = said_elsewhere(gate, said)
+    if own is not None:
+        return f"{split_person(own.by)}'s own answer of {own.at} was there first, and this one was given without it"
+    if gate.answer is not None:
+        return f"{split_person(gate.answer.answer.by) or 'a default'} was first, at {gate.answer.answer.at}"
+    return f"gate {gate.id} was {gate.state} first"

@@ -22,8 +22,8 @@ from ..errors import Conflict, GateError, UnknownGate, Usage
 from ..service import claiming
 from ..service.claiming import Claimant, HeldByAnother
 from ..service.desk import Desk
+from ..service.find import summaries
 from ..service.leases import RENEW_AT
-from ..service.listing import summaries
 from ..service.recording import reload
 from ..service.slots import slot
 from ..service.starting import CannotStart, note_inability

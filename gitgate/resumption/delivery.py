@@ -20,8 +20,9 @@ from ..service.claiming import Held
 from ..service.desk import Desk
 from ..service.holding import BranchMoved, finish, outcome
 from ..service.lineage import before
-from ..service.publishing import may_publish_work, publish, push_moves
+from ..service.publishing import publish, push_moves
 from ..service.recording import NOBODY, record, reload
+from ..service.remotes import may_publish_work
 from ..service.work import bring_work
 from ..store import commits
 from ..store.remote import RefMove

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from ..errors import Conflict, Failure, GateError
 from ..runners import find
 from ..service.desk import Desk
-from ..service.listing import summaries
-from ..service.publishing import no_remote, remote_of
+from ..service.find import summaries
+from ..service.remotes import no_remote, remote_of
 from ..service.syncing import bring_home
 from .calls import call
 from .crew import is_candidate

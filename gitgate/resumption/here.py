@@ -14,7 +14,8 @@ from ..service import agency, presence
 from ..service.claiming import Claimant, claim
 from ..service.desk import Desk
 from ..service.leases import boottime, shared_at
-from ..service.publishing import Published, publish, remote_of
+from ..service.publishing import Published, publish
+from ..service.remotes import remote_of
 from ..service.slots import slot
 from .calls import call
 from .handover import hand_over

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
+from ..agents import scrubbed
 from ..agents.agent import Meeting, Start
 from ..agents.claude_files import TRANSCRIPT
 from ..core import briefing, dialogue
@@ -272,7 +273,7 @@ def request(
         hooks=agency.adapter(agent).hooks(),
         permissions=bylaws.permissions(desk, agent),
         settings=bylaws.without_doubt(agency.settings_for_start(desk, agent), project),
-        env=desk.settings.env,
+        env=scrubbed(desk.settings.env),
         extra_env=around,
         meeting=meeting,
     )

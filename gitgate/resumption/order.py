@@ -30,6 +30,7 @@ AGAIN = "you were here before, in an attempt that was interrupted or talking wit
 
 def order(desk: Desk, held: Held, found: Situation, saved: SavedSession, project: InForce) -> Launch:
     """How the agent is started: everything that somebody wrote reaches it as text, never as a command."""
+    from ..agents import scrubbed
     from ..agents.agent import Start
 
     gate = held.gate
@@ -46,7 +47,7 @@ def order(desk: Desk, held: Held, found: Situation, saved: SavedSession, project
         answer=document(gate),
         told=told(gate),
         settings=settings,
-        env=desk.settings.env,
+        env=scrubbed(desk.settings.env),
         extra_env=surroundings(desk, gate, found, saved.agent, project.settings),
     )
     return agency.adapter(saved.agent).start(request)
@@ -93,7 +94,7 @@ def surroundings(
     desk: Desk, gate: Gate, found: Situation, program: str, settings: Sequence[tuple[str, str]] = ()
 ) -> dict[str, str]:
     """What the agent's environment has besides ours. In work that came from elsewhere, git runs nothing it brought."""
-    from ..agents.agent import LOGIN
+    from ..agents import LOGIN
 
     path = desk.settings.env.get("PATH", os.defpath)
     ours = str(Path(sys.executable).parent)

@@ -20,7 +20,7 @@ from ..service.calling import context_of, told_of_call
 from ..service.claiming import Claimant, ClaimLost, Held
 from ..service.desk import Desk
 from ..service.needing import note_writings
-from ..service.publishing import may_publish_work
+from ..service.remotes import may_publish_work
 from ..service.starting import CannotStart
 from ..service.syncing import bring_home
 from ..service.work import bring_work

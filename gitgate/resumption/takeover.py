@@ -16,8 +16,8 @@ from ..service import agency, presence
 from ..service.desk import Desk
 from ..service.leases import shared_at
 from ..service.publishing import push_moves
-from ..store.batches import MOST_OWN, most_refs
 from ..store.permissions import private_folder
+from ..store.push import MOST_OWN, most_refs
 from ..store.refs import WAKE
 from ..store.remote import RefMove
 from .calls import call

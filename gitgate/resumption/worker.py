@@ -13,9 +13,10 @@ from ..errors import GateError
 from ..service.claiming import Claimant
 from ..service.deadlines import act
 from ..service.desk import Desk, open_desk
+from ..service.find import summaries
 from ..service.leases import boottime
-from ..service.listing import summaries
-from ..service.publishing import publish, remote_of
+from ..service.publishing import publish
+from ..service.remotes import remote_of
 from ..service.syncing import sync
 from .crew import Crew, Shift
 from .run import log_of

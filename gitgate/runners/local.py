@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
-from ..agents.agent import scrubbed
+from ..agents import scrubbed
 from ..agents.process import detach
 from ..store.git import reaches
 from .runner import Order

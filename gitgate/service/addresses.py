@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from .desk import Desk
-from .publishing import remote_of
+from .remotes import remote_of
 
 GITHUB = "github.com"
 OTHER_NAMES = {

@@ -9,18 +9,21 @@ from typing import TYPE_CHECKING, Protocol
 from ..core import people
 from ..core.answers import Given, read_answer
 from ..core.model import Answer, Event, Gate
+from ..core.people import split_person
+from ..core.reconcile import said_elsewhere, why_late
 from ..core.ruling import Said, Who
 from ..core.states import ANSWERED, AWAITING, refusal
 from ..core.values import dataclass
 from ..errors import BadAnswer, Conflict, IllegalEvent, NotAllowed, Stale
 from .deadlines import act
-from .desk import Desk, split_person
+from .desk import Desk
 from .policing import Permit, permit, signing, written_at
 from .publishing import Published, publish
 from .recording import record, reload
 
 if TYPE_CHECKING:
     from ..core.talks import Held
+
 
 # What may happen to a gate between reading and answering without changing what was read.
 HARMLESS = frozenset(("voted", "commented", "reminded", "late", "repeated"))
@@ -170,23 +173,6 @@ def refuse_late(gate: Gate, said: Answer) -> None:
         f"if it still holds, say it again: git gate respond {gate.id}" if own else f"git gate show {gate.id}"
     )
     raise Conflict(f"{why_late(gate, said)}; your answer {kept}", hint=hint)
-
-
-def said_elsewhere(gate: Gate, said: Answer) -> Answer | None:
-    """What the author of a late answer had said already, where that is why it is late."""
-    if gate.state != AWAITING:
-        return None
-    return next((vote.answer for vote in gate.votes if people.same(vote.answer.by, said.by)), None)
-
-
-def why_late(gate: Gate, said: Answer) -> str:
-    """Why an answer that is in the record has no effect."""
-    own = said_elsewhere(gate, said)
-    if own is not None:
-        return f"{split_person(own.by)}'s own answer of {own.at} was there first, and this one was given without it"
-    if gate.answer is not None:
-        return f"{split_person(gate.answer.answer.by) or 'a default'} was first, at {gate.answer.answer.at}"
-    return f"gate {gate.id} was {gate.state} first"
 
 
 def signal(desk: Desk, gate: Gate, status: str, message: str = "", *, push: bool | None = None) -> Responded:

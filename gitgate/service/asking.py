@@ -24,11 +24,14 @@ from .deadlines import act
 from .desk import Desk
 from .lineage import FOLLOWED, on_its_branch, tie_commits
 from .policing import approvals_may_default, tightened
-from .publishing import Published, may_publish_work, publish, remote_of
+from .publishing import Published, publish
 from .recording import NOBODY
+from .remotes import may_publish_work, remote_of
+from .sessions import digest_of
 
 if TYPE_CHECKING:
     from ..store.snapshot import Snapshot
+
 
 KEYS = "refs/gitgate/+keys/"  # `+` is in no remote's folder there
 TRIES = 5
@@ -284,7 +287,7 @@ def held_by_key(desk: Desk, key: str | None, key_for: int | None = None) -> Gate
 
 
 def archived_gate(desk: Desk, name: str) -> Gate | None:
-    from .archiving import load_archived
+    from .archived import load_archived
 
     return load_archived(desk, name) if is_id(name) else None
 
@@ -350,10 +353,6 @@ def session_named(desk: Desk, saved: SavedSession, tree: str, salt: str) -> Sess
 
     digest, content = digest_of(salt, saved.id), content_of(salt, tree)
     return Session(saved.agent, digest, salt, bool(saved.files), content, first_key(desk, salt))
-
-
-def digest_of(salt: str, session_id: str) -> str:
-    return sha256(f"{salt}:{session_id}".encode()).hexdigest()[:32]
 
 
 def title_of(prompt: str) -> str:

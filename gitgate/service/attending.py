@@ -41,8 +41,9 @@ from .desk import Desk
 from .holding import renew
 from .leases import load_lease, shared_at, sightings, watch
 from .policing import check_told
-from .publishing import remote_of, stands_on
+from .publishing import stands_on
 from .recording import NOBODY
+from .remotes import remote_of
 
 TERM = 300
 RENEW_EVERY = TERM / 3

@@ -19,7 +19,7 @@ from .auditing_policy import check_policies
 from .checks import Audit, Problem, check_enclosed, check_shared, check_work, look_around
 from .desk import Desk
 from .policybook import signers_of
-from .publishing import remote_of
+from .remotes import remote_of
 
 EVERY = 200
 _COMMIT = re.compile(r"\b(?:commit )?([0-9a-f]{12})\b")
@@ -36,7 +36,7 @@ class Checked:
 
 def audit(desk: Desk, given: Sequence[str] = (), branch: str | None = None) -> Audit:
     """Check the gates that `given` names (none: all), or those whose work is on `branch`."""
-    from .archiving import archived_tips
+    from .archived import archived_tips
 
     done = Audit()
     is_open = open_tips(desk)
@@ -254,7 +254,7 @@ def refuse_unknown_branch(desk: Desk, branch: str) -> None:
 
 def refuse_unsynced(desk: Desk) -> None:
     """A check that passes because nothing was ever fetched would pass everything."""
-    from .listing import never_synced
+    from .remotes import never_synced
 
     remote = never_synced(desk)
     if remote is not None:

@@ -12,7 +12,8 @@ from ..errors import Conflict, GateError, PushRefused
 from ..store.refs import OPEN
 from .answering import Manner, Responded, refuse_late, respond
 from .desk import Desk
-from .publishing import Published, remote_of
+from .publishing import Published
+from .remotes import remote_of
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,9 @@ from ..store.touched import between
 from .bylaws import configures
 from .desk import Desk
 from .policybook import SIGNERS, load_book, policy_remote, protected_refs
-from .publishing import may_publish_work, push_moves, remote_of
+from .publishing import push_moves
 from .recording import NOBODY
+from .remotes import may_publish_work, remote_of
 
 HEADS = "refs/heads/"
 SAID = 3  # so many files are named

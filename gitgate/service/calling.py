@@ -27,7 +27,8 @@ from ..store.refs import OPEN
 from . import presence
 from .asking import key_ref
 from .desk import Desk
-from .publishing import may_publish_work, publish
+from .publishing import publish
+from .remotes import may_publish_work
 
 TURN_WITHIN = 100.0
 STALE_TURN = 150.0

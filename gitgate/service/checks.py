@@ -58,7 +58,7 @@ class Around:
 
 def look_around(desk: Desk) -> Around:
     from ..store.remote import tracking_base
-    from .publishing import remote_of
+    from .remotes import remote_of
 
     remote = remote_of(desk)
     base = f"{tracking_base(remote)}open/" if remote is not None else ""

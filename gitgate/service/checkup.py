@@ -15,9 +15,10 @@ from ..store.leftout import printable
 from . import agency, hookshims
 from .checkup_file import approvals, policy, unread
 from .desk import INTRODUCTION, Desk
+from .find import summaries
 from .finding import GOOD, MISSING, WRONG, Finding
-from .listing import summaries, with_stall
-from .publishing import no_remote, remote_of
+from .listing import with_stall
+from .remotes import no_remote, remote_of
 from .setup import REPLACE, hidden, spec_of, wrong_modes
 from .work import worktrees
 

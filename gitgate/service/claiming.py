@@ -24,8 +24,9 @@ from ..store.remote import Fate, RefMove, tracking
 from .desk import Desk
 from .leases import Sightings, boottime, load_lease, shared_at, sightings, watch
 from .policing import check_told
-from .publishing import may_publish_work, publish, push_moves, remote_of, stands_on
+from .publishing import publish, push_moves, stands_on
 from .recording import NOBODY, reload
+from .remotes import may_publish_work, remote_of
 
 TRIES = 8
 HANDED_BACK = "handed back"

@@ -164,7 +164,7 @@ class Stage:
         yield Finding(f"{name}, goes on", GOOD, "it was started again with the answer")
 
     def waiting(self) -> list[str]:
-        from .listing import summaries
+        from .find import summaries
 
         return [summary.id for summary in summaries(self.open()) if summary.state == "awaiting"]
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import config
 from ..config import Settings
-from ..core import ids, times
+from ..core import times
 from ..core.values import dataclass, field
-from ..errors import AmbiguousGate, Failure, NotAllowed, UnknownGate, Usage
-from ..store.refs import OPEN, Refs
+from ..errors import Failure, NotAllowed, Usage
+from ..store.refs import Refs
 from ..store.repository import Repository, begin_config, discover
 
 if TYPE_CHECKING:
@@ -101,66 +101,9 @@ class Desk:
 
         return mark_in(self.settings.env)
 
-    # finding
-
-    def find(self, given: str | None, *, waiting: str = "waits for an answer") -> tuple[str, str]:
-        """(id, tip) of the open gate that `given` names, or of the only one that waits."""
-        if given is None:
-            return self.only_waiting(waiting)
-        word = given.strip().lower()
-        if ids.is_id(word):
-            return self.one_of(given, [OPEN + word])
-        if not ids.is_prefix(word):
-            raise UnknownGate(
-                f"{given!r} is not a gate's id: they have 10 letters and digits, 4 are enough", hint=LISTING
-            )
-        return self.one_of(given, self.refs.beginning(OPEN + word))
-
-    def one_of(self, given: str, refs: Iterable[str]) -> tuple[str, str]:
-        found = {ref.removeprefix(OPEN): tip for ref in refs if (tip := self.tip(ref)) is not None}
-        if not found:
-            raise self.unknown(given)
-        if len(found) > 1:
-            raise AmbiguousGate(
-                f"{given} could be {', '.join(sorted(found)[:8])}", hint="type more of the id"
-            )
-        return found.popitem()
-
     def tip(self, ref: str) -> str | None:
         """From the process that reads objects: the next thing that is asked is nearly always the commit there."""
         return self.records.objects.tip(ref) or self.refs.get(ref)
-
-    def unknown(self, given: str) -> UnknownGate:
-        from .listing import never_synced
-        from .publishing import remote_of
-
-        remote = never_synced(self)
-        if remote is not None:
-            return UnknownGate(
-                f"there is no gate {given} here, and this clone has never synced with {remote}", hint=SYNC
-            )
-        more = f"; {SYNC} fetches those of the remote" if remote_of(self) else ""
-        return UnknownGate(
-            f"there is no gate {given} here", hint=f"{LISTING} --all shows every gate here{more}"
-        )
-
-    def only_waiting(self, what: str) -> tuple[str, str]:
-        from .listing import never_synced, summaries
-
-        waiting = [summary for summary in summaries(self) if summary.state == "awaiting"]
-        if not waiting:
-            remote = never_synced(self)
-            if remote is not None:
-                raise UnknownGate(
-                    f"no gate {what} here, and this clone has never synced with {remote}", hint=SYNC
-                )
-            raise UnknownGate(f"no gate {what}", hint=LISTING)
-        if len(waiting) > 1:
-            names = ", ".join(summary.id[:6] for summary in waiting[:8])
-            raise AmbiguousGate(
-                f"{len(waiting)} gates wait: {names}", hint="name one of them; what each asks: git gate list"
-            )
-        return waiting[0].id, waiting[0].tip
 
     def tracked(self, remote: str, gate: str) -> str | None:
         from ..store.remote import tracking_base
@@ -168,9 +111,7 @@ class Desk:
         return self.refs.get(f"{tracking_base(remote)}open/{gate}")
 
 
-LISTING = "git gate list"
 INTRODUCTION = 'git config --global user.name "Your Name" && git config --global user.email you@example.com'
-SYNC = "git gate sync"
 
 
 def open_desk(
@@ -203,10 +144,6 @@ def read_git_config(repo: Repository, begun: Started | None = None) -> dict[str,
         if key:
             found[key] = value if newline else "true"
     return found
-
-
-def split_person(who: str) -> str:
-    return who.partition(" <")[0]
 
 
 def check_choice(name: str, value: str, allowed: Sequence[str]) -> str:

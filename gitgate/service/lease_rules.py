@@ -6,8 +6,6 @@ taken over only when its lease has lapsed: by this repository's clock, from when
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..core import lease as leases
 from ..core.lease import Lease, Link
 from ..core.model import Claim, Entry, Gate, Outcome
@@ -16,9 +14,7 @@ from ..errors import BrokenRecord
 from ..store.refs import LEASES, OPEN
 from .entering import fresh
 from .leases import age_of, chain_of, parents_of, position, proven, read_lease, sightings, term_of
-
-if TYPE_CHECKING:
-    from .receiving import Push, Update
+from .pushed import Push, Update
 
 
 def against_record(push: Push, gate: Gate, old: str | None) -> str:

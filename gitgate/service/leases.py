@@ -22,7 +22,7 @@ from ..errors import BrokenRecord, RemoteUnreachable
 from ..store.permissions import private_folder
 from ..store.refs import LEASES
 from .desk import Desk
-from .publishing import remote_of
+from .remotes import remote_of
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 RENEW_AT = 1 / 3

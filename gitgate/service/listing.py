@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from ..core.summary import Summary, by_pressure, read, summary_of
+from ..core.people import split_person
+from ..core.summary import Summary, by_pressure, summary_of
 from ..core.values import dataclass
 from ..errors import GateError
 from ..store.refs import OPEN
-from .desk import Desk, split_person
+from .desk import Desk
+from .find import summaries
 
 NEEDS_A_PERSON = ("awaiting", "failed", "stalled")
 ACTED_ON = ("answered", "resuming", "expired")
@@ -44,13 +46,6 @@ def may_answer(summary: Summary, person: str) -> bool:
     name, _, rest = person.partition(" <")
     known = {name.lower(), rest.rstrip(">").lower(), rest.partition("@")[0].lower()}
     return any(word.strip().lstrip("@").lower() in known for word in summary.to.split(","))
-
-
-def summaries(desk: Desk) -> Iterator[Summary]:
-    """Every open gate. One whose trailers break the rules still appears, as `broken`."""
-    tips = desk.refs.tips()
-    for run in tips.runs():
-        yield from read(run, tips.mark, OPEN)
 
 
 def listed(desk: Desk, chosen: Filter) -> list[Summary]:
@@ -107,7 +102,7 @@ def settled(desk: Desk, summary: Summary) -> Summary:
 
 def archived(desk: Desk, chosen: Filter) -> list[Summary]:
     """The gates of the archive that a list of everything shows: their last commits carry the same trailers."""
-    from .archiving import archived_tips
+    from .archived import archived_tips
 
     still_open = desk.refs.under(OPEN)  # a fold that was cut short has archived a gate and not yet closed it
     found = [
@@ -116,17 +111,6 @@ def archived(desk: Desk, chosen: Filter) -> list[Summary]:
         if OPEN + gate not in still_open
     ]
     return by_pressure([summary for summary in found if chosen.keeps(summary)])
-
-
-def never_synced(desk: Desk) -> str | None:
-    """The remote whose gates this clone has never asked for; `nothing waits` would be a guess."""
-    from ..store.remote import tracking_base
-    from .publishing import remote_of
-
-    if (desk.repo.state_dir / "synced").exists():
-        return None
-    remote = remote_of(desk)
-    return remote if remote is not None and not desk.refs.under(tracking_base(remote)) else None
 
 
 def counts(desk: Desk) -> dict[str, int]:

@@ -1,7 +1,4 @@
-"""Service: gates that differ here and on the remote. Each is brought together by `reconcile`, or pushed, or named as broken.
-
-Never brings a closed gate back: what the remote does not have open is looked for in its archive first.
-"""
+"""Service: gates that differ here and on the remote. Each is brought together by `reconcile`, or pushed, or named as broken."""
 
 from __future__ import annotations
 
@@ -9,6 +6,7 @@ from collections.abc import Mapping
 
 from ..core import documents
 from ..core.model import Answer, Entry, Gate
+from ..core.people import split_person
 from ..core.reconcile import reconcile, repeatable
 from ..core.states import RESUMING
 from ..errors import FINAL, BrokenRecord, Failure, GateError, IllegalEvent, LostRace
@@ -17,10 +15,10 @@ from ..store.records import Signature
 from ..store.refs import ASIDE, OPEN
 from ..store.remote import RefMove
 from . import entering
-from .desk import Desk, split_person
-from .publishing import beside, may_publish_work, work_moves
+from .desk import Desk
 from .recording import NOBODY, reload
-from .syncing import MANY, OVERTAKEN, PutAside, Sides, Synced
+from .remotes import beside, may_publish_work, work_moves
+from .synced import MANY, OVERTAKEN, PutAside, Sides, Synced
 
 # Events recorded again by one git process: more would be held in memory, each with the whole list of its fellows.
 TOGETHER = 100
@@ -109,7 +107,7 @@ def late_words(gate: Gate, entry: Entry) -> str:
     """For whoever said it elsewhere, and brings it now: why it is of no effect."""
     said = entry.event
     if isinstance(said, Answer):
-        from .answering import said_elsewhere, why_late
+        from ..core.reconcile import said_elsewhere, why_late
 
         again = f"; if it still holds: git gate respond {gate.id}" if said_elsewhere(gate, said) else ""
         return f"{gate.id} the answer of {said.at} by {split_person(said.by)}: {why_late(gate, said)}{again}"
@@ -180,7 +178,7 @@ def put_aside(desk: Desk, done: Synced, gate: Gate, why: Mapping[str, str]) -> s
 
 def push_each(desk: Desk, done: Synced, waiting: Mapping[str, str], theirs: Mapping[str, str]) -> None:
     """Push these gates, each with its work."""
-    from ..store.batches import push_gates
+    from ..store.push import push_gates
 
     remote = done.remote
     moves = moves_home(desk, done, waiting, theirs)
@@ -241,7 +239,7 @@ def without_archived(
     absent = [gate for gate in ahead if gate not in theirs]
     if not absent:
         return dict(ahead)
-    from .archiving import settle_archived
+    from .archived import settle_archived
 
     settled = settle_archived(desk, done.remote, {gate: ahead[gate] for gate in absent})
     done.archived.extend(settled.gates)

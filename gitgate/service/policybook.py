@@ -72,7 +72,7 @@ def policy_remote(desk: Desk) -> str | None:
             return name
     if len(remotes) == 1:
         return remotes[0]
-    from .publishing import remote_of
+    from .remotes import remote_of
 
     return remote_of(desk)
 

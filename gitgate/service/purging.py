@@ -17,7 +17,7 @@ from ..store.refs import TRACKING
 from ..store.worktrees import list_worktrees, without_place
 from . import registry
 from .desk import Desk
-from .listing import summaries
+from .find import summaries
 from .setup import Step
 from .slots import state_home
 from .work import worktrees

@@ -11,7 +11,8 @@ from ..core.values import dataclass
 from ..errors import GateError, IllegalEvent, UnknownGate
 from .deadlines import act
 from .desk import Desk
-from .publishing import remote_of
+from .find import find_tip
+from .remotes import remote_of
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def open_gate(desk: Desk, given: str | None) -> Gate:
 def find_open(desk: Desk, given: str | None) -> tuple[str, str]:
     """(id, tip) of the open gate that `given` names. One that is only in the archive is known, and closed for good."""
     try:
-        return desk.find(given)
+        return find_tip(desk, given)
     except UnknownGate:
         archived = find_archived(desk, given)
         if archived is None:
@@ -71,7 +72,7 @@ def find_open(desk: Desk, given: str | None) -> tuple[str, str]:
 def find_gate(desk: Desk, given: str | None) -> Found:
     """The gate that `given` names, open or archived, for a verb that reads it."""
     try:
-        gate, tip = desk.find(given)
+        gate, tip = find_tip(desk, given)
     except UnknownGate:
         archived = find_archived(desk, given)
         if archived is None:
@@ -92,6 +93,6 @@ def find_gate(desk: Desk, given: str | None) -> Found:
 def find_archived(desk: Desk, given: str | None) -> Gate | None:
     if given is None or not ids.is_prefix(given.strip().lower()):
         return None
-    from .archiving import load_archived
+    from .archived import load_archived
 
     return load_archived(desk, given.strip().lower())

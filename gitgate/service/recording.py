@@ -10,6 +10,7 @@ from ..store.records import Signature
 from ..store.refs import OPEN
 from ..store.remote import RefMove
 from .desk import Desk
+from .find import unknown_gate
 
 TRIES = 64  # each lost try is somebody else's success, so that all of many at once get their turn
 NOBODY = "gitgate <nobody@gitgate.invalid>"
@@ -56,5 +57,5 @@ def append(
 def reload(desk: Desk, gate: str) -> Gate:
     tip = desk.refs.get(OPEN + gate)
     if tip is None:
-        raise desk.unknown(gate)
+        raise unknown_gate(desk, gate)
     return desk.records.load(gate, tip)

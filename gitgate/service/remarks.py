@@ -9,12 +9,12 @@ from ..core.model import Edit, Event, Gate, Remark
 from ..core.words import PRIORITIES
 from ..errors import NotAllowed, Usage
 from .askers import agent_here
-from .asking import digest_of
 from .deadlines import act
 from .desk import Desk, check_choice
 from .policing import Permit, permit_change, permit_words, signing
 from .publishing import Published, publish
 from .recording import record
+from .sessions import digest_of
 
 if TYPE_CHECKING:
     from ..core.talks import Held

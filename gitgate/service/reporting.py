@@ -11,7 +11,8 @@ from ..core.model import Answer, Claim, Gate, Opened
 from ..core.text import one_line
 from ..errors import GateError
 from .desk import Desk
-from .listing import Filter, listed, summaries
+from .find import summaries
+from .listing import Filter, listed
 from .reading import find_gate
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def events_of_all(desk: Desk) -> list[Json]:
             found.extend(reversed(events_of(gates[-1])))
         except GateError as broken:
             desk.progress(f"{summary.id}: {broken.message}")
-    from .archiving import archived_gates
+    from .archived import archived_gates
 
     for gate in archived_gates(desk):
         if gate.id not in seen:

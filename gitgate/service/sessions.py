@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,10 @@ from ..store.refs import SESSIONS
 from ..store.remote import RefMove
 from . import presence, session_proof
 from .agency import adapter
-from .asking import digest_of
 from .desk import Desk
-from .publishing import push_moves, remote_of
+from .publishing import push_moves
 from .recording import NOBODY
+from .remotes import remote_of
 from .starting import stayed
 
 DOCUMENT, SEALED, FILES = "session.yaml", "session.age", "files"
@@ -335,3 +336,7 @@ def drop(desk: Desk, gate: str) -> Dropped:
         private_folder(dropped_mark(desk, gate).parent)
         dropped_mark(desk, gate).touch()
     return Dropped(gate, here is not None, remote, there is not None)
+
+
+def digest_of(salt: str, session_id: str) -> str:
+    return sha256(f"{salt}:{session_id}".encode()).hexdigest()[:32]

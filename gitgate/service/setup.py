@@ -15,7 +15,7 @@ from ..errors import Usage
 from ..store.remote import tracking_base
 from . import hookshims, registry
 from .desk import Desk
-from .publishing import remote_of
+from .remotes import remote_of
 
 if TYPE_CHECKING:
     from ..store.permissions import Misfit

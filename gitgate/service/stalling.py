@@ -18,7 +18,7 @@ from ..store.permissions import private_folder
 from ..store.refs import LEASES
 from .desk import Desk
 from .leases import age_of, left_of, parents_of, position, read_lease, shared_at, sightings, term_of
-from .publishing import remote_of
+from .remotes import remote_of
 
 if TYPE_CHECKING:
     from ..core.summary import Summary

@@ -18,7 +18,7 @@ from ..store.refs import SESSIONS
 from .desk import Desk
 
 if TYPE_CHECKING:
-    from .receiving import Update
+    from .pushed import Update
 
 VIA = "runner"
 STARTS = "its agent is resumed here"
@@ -53,7 +53,7 @@ def kept_back(desk: Desk, gates: Iterable[Gate]) -> frozenset[str]:
     The shared repository is asked about those that it is not known to have; whoever cannot ask it does not know, and names none.
     """
     from ..store.fetch import ask_refs, have
-    from .publishing import remote_of
+    from .remotes import remote_of
 
     wanted = [SESSIONS + gate.id for gate in gates if gate.opened.session is not None]
     remote = remote_of(desk) if wanted else None
@@ -136,8 +136,8 @@ def note_inability(desk: Desk, gate: str, why: str) -> None:
     """Once for an answer, and only where all can see it: what one of many clones cannot do says nothing."""
     import socket
 
-    from .publishing import remote_of
     from .recording import NOBODY, record, reload
+    from .remotes import remote_of
 
     if remote_of(desk) is not None:
         return

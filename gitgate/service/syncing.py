@@ -6,73 +6,18 @@ Light on purpose: usually nothing is new, and then no record is read. What diffe
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 
 from ..errors import Failure, GateError
 from ..store.permissions import private_folder
 from ..store.refs import OPEN
 from ..store.remote import tracking_base
 from .desk import Desk
-from .publishing import no_remote, remote_of
+from .find import find_tip
+from .remotes import no_remote, remote_of
+from .synced import MANY, OVERTAKEN, Sides, Synced
 
-MANY = 500
 GLANCE = 10  # seconds that a person waits who only wants to see one gate
-OVERTAKEN = "it was changed there just now; sync again"
-
-
-@dataclass(frozen=True)
-class Sides:
-    """The tips of all open gates, by gate: here, and on the remote."""
-
-    local: Mapping[str, str]
-    theirs: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class PutAside:
-    """An event that was recorded here and that the remote never takes: why, and the ref that keeps it."""
-
-    gate: str
-    event: str
-    commit: str
-    by: str
-    reason: str
-    ref: str
-
-    @property
-    def words(self) -> str:
-        who = f" by {self.by.partition(' <')[0]}" if self.by else ""
-        return f"{self.gate} {self.event}{who} ({self.commit[:10]}) was put aside: {self.reason}; see it: git log -p {self.ref}"
-
-
-@dataclass
-class Synced:
-    """What a sync did, gate by gate. `lost`: what found no place any more; `late`: what is kept, and without effect.
-    `open`: how many gates are open here.
-    """
-
-    remote: str
-    open: int = 0
-    new: list[str] = field(default_factory=list)
-    updated: list[str] = field(default_factory=list)
-    again: list[str] = field(default_factory=list)
-    lost: list[str] = field(default_factory=list)
-    late: list[str] = field(default_factory=list)
-    aside: list[PutAside] = field(default_factory=list)
-    pushed: list[str] = field(default_factory=list)
-    archived: list[str] = field(default_factory=list)
-    refused: dict[str, str] = field(default_factory=dict)
-    broken: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def changed(self) -> bool:
-        return any(
-            (
-                *(self.new, self.updated, self.again, self.pushed, self.archived, self.refused, self.broken),
-                self.aside,
-            )
-        )
 
 
 def sync(desk: Desk, remote: str | None = None, *, aside: str | None = None) -> Synced:
@@ -99,7 +44,7 @@ def one_round(desk: Desk, name: str, aside: str | None = None) -> Synced:
     if aside is not None:
         from .merging import put_all_aside
 
-        put_all_aside(desk, done, desk.find(aside)[0], sides.theirs)
+        put_all_aside(desk, done, find_tip(desk, aside)[0], sides.theirs)
         sides = both_sides(desk, name)
     done.open = len(sides.local)
     ahead = {g: tip for g, tip in sides.local.items() if sides.theirs.get(g) != tip and g not in done.broken}
@@ -191,6 +136,7 @@ def listen(desk: Desk, remote: str, *, within: float | None = None) -> tuple[Syn
         return done, sides
     if len(differing) > MANY and desk.bulk is False:
         desk.work_in_bulk()
+
     from .merging import bring_in
 
     bring_in(desk, done, sides, differing, fetched.before)

@@ -15,7 +15,7 @@ from .deadlines import act
 from .desk import Desk
 from .leases import boottime
 from .policing import check_heard
-from .publishing import remote_of
+from .remotes import remote_of
 
 POLL = 0.25
 SLOWEST_POLL = 1.0
@@ -93,7 +93,7 @@ def listen(desk: Desk, remote: str) -> None:
 def refreshed(desk: Desk, gate: Gate) -> Gate:
     tip = desk.refs.get(OPEN + gate.id)
     if tip is None:
-        from .archiving import load_archived
+        from .archived import load_archived
 
         archived = load_archived(desk, gate.id)
         if archived is None:

@@ -10,8 +10,8 @@ from ..errors import GateError
 from ..store.refs import OPEN
 from .deadlines import act
 from .desk import Desk
-from .publishing import remote_of
 from .reading import find_open
+from .remotes import remote_of
 from .reporting import Json, events_of
 from .waiting import listen
 

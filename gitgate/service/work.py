@@ -10,7 +10,7 @@ from ..core.model import Gate, Work
 from ..errors import Failure, GateError
 from ..store.refs import WORK
 from .desk import Desk
-from .publishing import remote_of
+from .remotes import remote_of
 from .starting import place_of
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from typing import Protocol
 
 from ..errors import GitFailed, LostRace, PushRefused
 from .archive import Shelf, contents, shelves
-from .batches import ALL_REFUSED, push_gates
 from .fetch import fetch, fetch_folder, fetch_refs
-from .push import push
+from .push import ALL_REFUSED, push, push_gates
 from .refs import ARCHIVE, EVIDENCE, LEASES, SESSIONS, WORK, Refs
 from .remote import REFUSED, STALE, RefMove, tracking
 from .repository import Repository

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from gitgate.agents import AGENTS, detect, find
-from gitgate.agents.agent import AgentSettings, Ending, Finished, Outcome, Result, Start, scrubbed
+from gitgate.agents import AGENTS, detect, find, scrubbed
+from gitgate.agents.agent import AgentSettings, Ending, Finished, Outcome, Result, Start
 from gitgate.agents.claude_files import SIDE_FILE, TRANSCRIPT, encode, project_folder
 from gitgate.core.session import SavedSession, SessionRef
 from gitgate.errors import Failure, Usage

@@ -14,8 +14,8 @@ import pytest
 
 import gitgate
 from gitgate import agents
-from gitgate.agents import AGENTS, seen_by_git
-from gitgate.agents.agent import Agent, AgentSettings, Start, scrubbed
+from gitgate.agents import AGENTS, scrubbed, seen_by_git
+from gitgate.agents.agent import Agent, AgentSettings, Start
 from gitgate.core.session import SessionRef
 from gitgate.service.bylaws import configures, configuring_files
 from made_up import MadeUp

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.agents import detect
-from gitgate.agents.agent import Result, scrubbed
+from gitgate.agents import detect, scrubbed
+from gitgate.agents.agent import Result
 from gitgate.agents.claude_files import project_folder
 from lab.fixtures import MakeMachine, MakeModel
 from lab.model import Reply

@@ -233,7 +233,7 @@ MIXES = {
 
 @pytest.mark.timeout(900)  # under HYPOTHESIS_PROFILE=thorough
 @pytest.mark.parametrize("mix", MIXES)
-@settings(max_examples=max(150, settings.default.max_examples), suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=max(150, settings().max_examples), suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_no_history_makes_more_of_words_than_their_authors_did(mix: str, data: st.DataObject) -> None:
     """After each step, and when all have synced: each word counts once at most, none in place of a later one of its author."""

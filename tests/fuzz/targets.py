@@ -27,7 +27,7 @@ from gitgate.core.answers import Given
 from gitgate.core.model import Answer, Asker, Entry, Gate, Opened, Option, Question, Work
 from gitgate.core.policy import parse_policy
 from gitgate.errors import GateError
-from gitgate.service import pushers, receiving
+from gitgate.service import pushed, pushers
 from gitgate.store import objects, saved
 from gitgate.surfaces.agent_hooks import event as hook_event
 from gitgate.surfaces.github import comment, events, replies
@@ -157,8 +157,8 @@ CALLS: tuple[tuple[str, dict[str, object]], ...] = (
 
 def push(data: bytes) -> None:
     """What git tells a receiving hook. Each line is one ref: none may pass for two, and none for another."""
-    text = receiving.decode(data)
-    updates = receiving.parse_updates(text)
+    text = pushed.decode(data)
+    updates = pushed.parse_updates(text)
     lines = [line for line in data.split(b"\n") if line]
     if len(updates) != len(lines):
         raise AssertionError(f"{len(lines)} lines were read as {len(updates)} updates")

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gitgate.agents import AGENTS
+from gitgate.agents import AGENTS, scrubbed
 from gitgate.agents.agent import AgentSettings, Outcome, Start
 from gitgate.agents.process import run
 from gitgate.core.session import SavedSession, SessionRef
@@ -99,7 +99,7 @@ class Machine:
             hooks=self.hooking,
             permissions=permissions or {},
             settings=replace(self.settings, **changes),  # type: ignore[arg-type]
-            env={**self.env, **(env or {})},
+            env=scrubbed({**self.env, **(env or {})}),
         )
         return CLAUDE.read_outcome(run(CLAUDE.start(request)))
 

@@ -16,7 +16,7 @@ from gitgate.core.drafts import Draft, question
 from gitgate.core.ids import gate_id
 from gitgate.core.model import Question, Work
 from gitgate.errors import BadDocument, GateError, LostRace, NotAllowed, Usage
-from gitgate.service import asking, remarks
+from gitgate.service import remarks, sessions
 from gitgate.service.asking import Wishes, ask, named, title_of
 from gitgate.service.desk import open_desk
 from gitgate.service.recording import reload
@@ -101,7 +101,7 @@ def test_the_record_does_not_hold_the_sessions_id(alone: Seat) -> None:
     gate = gate_of(alone, session="session-1")
     session = gate.opened.session
     assert session is not None
-    assert session.digest == asking.digest_of(session.salt, "session-1")
+    assert session.digest == sessions.digest_of(session.salt, "session-1")
     files = alone.clone.git("show", f"{gate.tip}:question.yaml")
     assert "session-1" not in files
     again = gate_of(alone, session="session-1").opened.session

@@ -11,18 +11,9 @@ from gitgate.core.model import Question
 from gitgate.core.summary import Summary
 from gitgate.service import remarks
 from gitgate.service.archiving import fold_closed
-from gitgate.service.listing import (
-    Filter,
-    archived,
-    asker,
-    by_branch,
-    counts,
-    listed,
-    may_answer,
-    never_synced,
-    settled,
-    summaries,
-)
+from gitgate.service.find import summaries
+from gitgate.service.listing import Filter, archived, asker, by_branch, counts, listed, may_answer, settled
+from gitgate.service.remotes import never_synced
 from gitgate.service.syncing import sync
 from gitgate.store.refs import OPEN
 from histories import BOB

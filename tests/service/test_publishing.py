@@ -13,7 +13,8 @@ from gitgate.core.model import Gate, Question
 from gitgate.core.summary import summary_of
 from gitgate.errors import AmbiguousGate, Failure, PushRefused
 from gitgate.service import publishing, syncing
-from gitgate.service.archiving import archived_gates, fold_closed, load_archived
+from gitgate.service.archived import archived_gates, load_archived
+from gitgate.service.archiving import fold_closed
 from gitgate.service.asking import ask
 from gitgate.service.claiming import claim
 from gitgate.service.marks import marks

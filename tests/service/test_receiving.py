@@ -14,7 +14,8 @@ from gitgate.core.answers import Given
 from gitgate.service import receiving
 from gitgate.service.answering import Manner, respond
 from gitgate.service.claiming import claim
-from gitgate.service.receiving import Update, refusals
+from gitgate.service.pushed import Update
+from gitgate.service.receiving import refusals
 from gitgate.service.recording import reload
 from gitgate.service.syncing import sync
 from gitgate.store.records import Signature

@@ -13,7 +13,8 @@ import pytest
 from gitgate.core.model import Gate
 from gitgate.service.claiming import claim
 from gitgate.service.holding import finish, outcome
-from gitgate.service.receiving import Beyond, Update, refusals
+from gitgate.service.pushed import Beyond, Update
+from gitgate.service.receiving import refusals
 from gitgate.service.remarks import stop
 from gitgate.store.archive import archived
 from gitgate.store.folding import Binder, Late

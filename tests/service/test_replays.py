@@ -20,8 +20,9 @@ from gitgate.service.asking import Wishes
 from gitgate.service.auditing import audit
 from gitgate.service.policing import check_told
 from gitgate.service.policybook import load_book
+from gitgate.service.pushed import Update
 from gitgate.service.pushers import Actor, Doorkeeper
-from gitgate.service.receiving import Update, refusals
+from gitgate.service.receiving import refusals
 from gitgate.service.syncing import sync
 from gitgate.store.records import Signature
 from gitgate.store.refs import OPEN

@@ -15,7 +15,8 @@ from gitgate.core.model import Gate, Option
 from gitgate.errors import Conflict, Failure, IllegalEvent, RemoteUnreachable
 from gitgate.service import remarks
 from gitgate.service.answering import Manner, respond
-from gitgate.service.archiving import archived_gates, fold_closed, load_archived
+from gitgate.service.archived import archived_gates, load_archived
+from gitgate.service.archiving import fold_closed
 from gitgate.service.asking import Wishes, ask
 from gitgate.service.desk import Desk, open_desk
 from gitgate.service.publishing import publish

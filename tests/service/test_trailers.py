@@ -10,7 +10,8 @@ from deciding import DB, gate_of, say
 from gitgate.core.headline import message
 from gitgate.core.model import Gate
 from gitgate.service import entering, remarks
-from gitgate.service.receiving import Update, refusals
+from gitgate.service.pushed import Update
+from gitgate.service.receiving import refusals
 from gitgate.store.objects import dump_commit
 from gitgate.store.refs import OPEN
 from resuming import Seat

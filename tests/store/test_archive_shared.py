@@ -8,10 +8,9 @@ import pytest
 
 from gitgate.errors import RemoteUnreachable
 from gitgate.store.archive import archived, listing
-from gitgate.store.batches import push_gates
 from gitgate.store.closing import Closed, fold, settle
 from gitgate.store.fetch import fetch
-from gitgate.store.push import push
+from gitgate.store.push import push, push_gates
 from gitgate.store.records import Signature
 from gitgate.store.remote import RefMove
 from sharing import OPEN, Place, answered, hook, late_files, name, open_gates, start_closers

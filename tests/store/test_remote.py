@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitgate.errors import RemoteUnreachable, UnsafeRemote, Usage
-from gitgate.store.batches import batches
+from gitgate.store.push import batches
 from gitgate.store.remote import (
     RefMove,
     choose_remote,

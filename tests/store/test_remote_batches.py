@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from gitgate.errors import PushRefused, RemoteUnreachable
-from gitgate.store import batches
-from gitgate.store.batches import MOST_OWN, MOST_REFS, most_refs, push_gates
+from gitgate.store import push as pushing
 from gitgate.store.fetch import fetch
-from gitgate.store.push import push
+from gitgate.store.push import MOST_OWN, MOST_REFS, most_refs, push, push_gates
 from gitgate.store.remote import Fate, RefMove
 from gitgate.store.repository import Repository
 from sharing import OPEN, Place, hook, name, open_gates, opening, reasons, record
@@ -177,4 +176,4 @@ def test_what_a_remote_takes_is_told_by_its_host(repo: Clone, url: str, *, forge
     repo.git("remote", "add", "origin", url)
     assert most_refs(repo.repository, "origin") == (MOST_REFS if forge else MOST_OWN)
     repo.git("config", "gitgate.forge", "gitea")
-    assert most_refs(repo.repository, "origin") == batches.MOST_REFS
+    assert most_refs(repo.repository, "origin") == pushing.MOST_REFS

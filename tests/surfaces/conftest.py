@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from gitgate.service.desk import open_desk
-from gitgate.service.listing import summaries
+from gitgate.service.find import summaries
 from gitgate.surfaces.agent_hooks import run
 from testbed.repositories import Clone
 

@@ -6,7 +6,7 @@ Imports inside functions count like those at the top: late is about time, not ab
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -202,6 +202,42 @@ def imported_by_call(node: ast.Call) -> str:
     if called in ("import_module", "__import__") and isinstance(literal, ast.Constant):
         return str(literal.value)
     return ""
+
+
+def circles(house: Iterable[Module]) -> list[list[str]]:
+    """Modules that import one another, each circle once. Imports inside functions and for types count like any other."""
+    known = {".".join(["gitgate", *module.parts]): module for module in house}
+    known["gitgate"] = next((module for module in house if module.path == "__init__.py"), Module("", ""))
+    graph = {name: opened_by(module, known) - {name} for name, module in known.items()}
+    # What nothing imports, or imports nothing, is in no circle: taken away until nothing more goes.
+    while loose := [
+        name for name in graph if not graph[name] or not any(name in to for to in graph.values())
+    ]:
+        graph = {name: to - set(loose) for name, to in graph.items() if name not in loose}
+    left, found = set(graph), []
+    while left:
+        start = min(left)
+        circle = reached(graph, start) & {name for name in graph if start in reached(graph, name)}
+        left -= circle | {start}
+        if len(circle) > 1:
+            found.append(sorted(circle))
+    return found
+
+
+def opened_by(module: Module, known: Mapping[str, Module]) -> set[str]:
+    """The modules of the house that this one imports; a name that is taken from one counts as the module."""
+    named = {name for _, names in imports(module, ast.parse(module.source)) for name in names}
+    return {name if name in known else name.rpartition(".")[0] for name in named} & set(known)
+
+
+def reached(graph: Mapping[str, set[str]], start: str) -> set[str]:
+    """Where its imports lead, however far."""
+    found: set[str] = set()
+    ways = {start}
+    while ways:
+        found |= (step := set().union(*(graph[name] for name in ways)) - found)
+        ways = step
+    return found
 
 
 def wrong_names(module: Module, tree: ast.Module) -> Iterator[Finding]:

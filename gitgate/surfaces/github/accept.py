@@ -17,8 +17,8 @@ from ...errors import BadAnswer, Conflict, Failure, NotAllowed, Stale, UnknownGa
 from ...service.answering import Manner, respond
 from ...service.deadlines import judged_at
 from ...service.desk import Desk
-from ...service.publishing import remote_of
 from ...service.reading import find_gate, open_gate
+from ...service.remotes import remote_of
 from . import telling
 from .events import nobodys
 from .forge import Author, Comment, Forge

@@ -16,7 +16,7 @@ from ...service.desk import Desk
 from ...service.finding import GOOD, MISSING, WRONG, Finding
 from ...service.guidance import text_of
 from ...service.policybook import protected_refs
-from ...service.publishing import remote_of
+from ...service.remotes import remote_of
 from ...store.protected import protected_tip, read_protected
 from .checkup_agent import examine_agent, given_to, runs_agent
 from .client import GitHub

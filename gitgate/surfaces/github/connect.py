@@ -178,7 +178,7 @@ def connect(desk: Desk) -> Forge:
 
 def unknown_forge(desk: Desk) -> Failure:
     """What to set, by what the remote looks like."""
-    from ...service.publishing import no_remote, remote_of
+    from ...service.remotes import no_remote, remote_of
 
     if remote_of(desk) is None:
         why, mend = no_remote(desk)

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from ...errors import BadAnswer, GateError
 from ...service.deadlines import judged_at
 from ...service.desk import Desk
-from ...service.listing import summaries
+from ...service.find import summaries
 from ...service.reading import find_gate
 from . import telling
 from .accept import Accepted, accept_comment, is_meant, shown_before

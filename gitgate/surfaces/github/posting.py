@@ -12,9 +12,9 @@ from ...core.summary import Summary, summary_of
 from ...errors import GateError
 from ...service.branches import Pushed, tip_there
 from ...service.desk import Desk
-from ...service.listing import summaries
-from ...service.publishing import remote_of
+from ...service.find import summaries
 from ...service.reading import find_gate
+from ...service.remotes import remote_of
 from ...service.work import diff_of
 from . import telling
 from .comment import Mark, View, read_mark, render

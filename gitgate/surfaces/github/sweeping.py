@@ -10,9 +10,10 @@ from ...core.times import parse_time
 from ...errors import GateError
 from ...service.deadlines import act, judged_at
 from ...service.desk import Desk
-from ...service.listing import summaries
-from ...service.publishing import publish, remote_of
+from ...service.find import summaries
+from ...service.publishing import publish
 from ...service.reading import find_gate
+from ...service.remotes import remote_of
 from ...service.starting import kept_back, stayed
 from ...service.syncing import sync
 from ...store.refs import SESSIONS

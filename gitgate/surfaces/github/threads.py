@@ -9,7 +9,7 @@ from ...core.people import is_robot
 from ...resumption.place import Course
 from ...service.branches import tip_there
 from ...service.desk import Desk
-from ...service.publishing import remote_of
+from ...service.remotes import remote_of
 from .events import MOST_NUMBER
 from .forge import Forge, PullRequest, Thread
 from .posting import Board, load_board
