@@ -130,6 +130,25 @@ def test_a_clone_is_set_up_and_examined(repo: Clone) -> None:
         gitgate.init(server=True)
 
 
+def test_what_jobs_install_and_what_goes_with_a_purge(repo: Clone) -> None:
+    """As the flags of `git gate init` say it, and refused where they would mean nothing."""
+    repo.git("remote", "add", "origin", "https://github.com/team/project")
+    repo.git("config", "gitgate.workflows", f"team/git-gate@{'a' * 40}")
+    gitgate.init(github=True, package="git-gate[all]==0.1.0")
+    workflows = "".join(place.read_text() for place in (repo.path / ".github").rglob("*") if place.is_file())
+    assert "git-gate[all]==0.1.0" in workflows
+    with pytest.raises(errors.Usage, match="what the jobs of github install"):
+        gitgate.init(package="git-gate")
+    with pytest.raises(errors.Usage, match="together with remove"):
+        gitgate.init(purge=True)
+    gate = gitgate.ask("Which?")
+    state = repo.path / ".git" / "gitgate"
+    assert state.exists()
+    gitgate.init(remove=True, purge=True)
+    assert not state.exists()
+    assert repo.git("rev-parse", "--verify", f"refs/hitl/open/{gate.id}")
+
+
 def test_closed_gates_are_folded(repo: Clone) -> None:
     """They stay readable; one that has not been closed for so long stays where it is."""
     closed, waits = gitgate.ask("One?"), gitgate.ask("Two?")

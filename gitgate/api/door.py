@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,12 +22,14 @@ Directory = str | Path | None
 
 
 @contextmanager
-def open_desk(directory: Directory) -> Iterator[Desk]:
-    """A desk for one call. In bulk: a Python process lives long, so libgit2 is worth its loading."""
+def open_desk(directory: Directory, said: Mapping[str, str] | None = None) -> Iterator[Desk]:
+    """A desk for one call; `said` are settings given by the caller. In bulk: a Python process lives long, so libgit2 is worth
+    its loading.
+    """
     from ..service.desk import open_desk as opened
 
     config.refuse_system()
-    desk = opened(standing(directory), config.environment(), bulk=True)
+    desk = opened(standing(directory), config.environment(), flags=said, bulk=True)
     try:
         yield desk
     finally:

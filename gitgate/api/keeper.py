@@ -25,11 +25,16 @@ def init(
     agents: bool = False,
     script: bool = False,
     github: bool = False,
+    package: str | None = None,
+    package_index: str | None = None,
     dry_run: bool = False,
     remove: bool = False,
+    purge: bool = False,
     directory: Directory = None,
 ) -> tuple[Step, ...]:
     """Set up the clone: settings, hooks, and what git fetch brings along. Running it is consent to what the steps say.
+
+    `package` and `package_index` say what the jobs of `github` install. `remove` undoes it; with `purge` all that is kept besides gates goes, too.
 
     `sync()` afterwards brings what waits already.
     """
@@ -37,10 +42,20 @@ def init(
 
     flags = {"claude": claude, "agents": agents, "script": script, "github": github}
     named = [part for part in parts.PARTS if flags[part.flag]]
-    with open_desk(directory) as desk:
+    if purge and (named or not remove):
+        raise Usage(
+            "purge takes away everything, together with remove", hint="gitgate.init(remove=True, purge=True)"
+        )
+    said = {name: word for name, word in (("package", package), ("packageIndex", package_index)) if word}
+    if said and not github:
+        raise Usage(
+            "package and package_index say what the jobs of github install",
+            hint="gitgate.init(github=True, …)",
+        )
+    with open_desk(directory, said) as desk:
         desk.refuse_agents("init")
         chosen = parts.Chosen(server, publish_work, resume, named)
-        found = parts.removal(desk, named) if remove else parts.wanted(desk, chosen)
+        found = parts.removal(desk, named, purge=purge) if remove else parts.wanted(desk, chosen)
         if not dry_run:
             parts.take(found)
         return tuple(Step(step.name, step.words, step.done or not dry_run) for step in found)

@@ -132,10 +132,17 @@ def test_what_configures_it_is_restored(agent: Agent) -> None:
 
 
 def request(agent: Agent, folder: Path, settings: AgentSettings) -> Start:
+    """As whoever starts it asks: what must not be inherited is taken off before."""
     env = {name: value for mark in agent.all_marks for name, value in marked(mark).items()}
     conversation = SessionRef(agent.name, SESSION)
     return Start(
-        "gate", folder, folder / "run", "Go on.", conversation, settings=settings, env={**env, "PATH": "/bin"}
+        "gate",
+        folder,
+        folder / "run",
+        "Go on.",
+        conversation,
+        settings=settings,
+        env=scrubbed({**env, "PATH": "/bin"}),
     )
 
 
