@@ -7,6 +7,7 @@ Nobody has an identity until a test asks for one: `person`, or any fixture that 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import time
@@ -43,6 +44,37 @@ def pytest_configure() -> None:
     """A shell starts what runs behind it deaf to Ctrl-C, and so would every command be that a test interrupts."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# What some tests start beside git, Python, a shell and the tools that git's own scripts use.
+PROGRAMS = ("bash", "setsid", "ssh", "ssh-keygen")
+
+
+def missing_programs() -> list[str]:
+    return [program for program in PROGRAMS if shutil.which(program) is None]
+
+
+def pytest_report_header() -> list[str]:
+    """Which tests are left out is said at once, not only counted."""
+    missing = missing_programs()
+    return [f"left out: tests that need {', '.join(missing)}, not found on PATH"] if missing else []
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A test that `needs` a program is deselected where that is missing, unless GITGATE_TEST_PROGRAMS=all wants them all run."""
+    for item in items:
+        for wanted in needed(item) - set(PROGRAMS):
+            raise pytest.UsageError(f"{item.nodeid} needs {wanted!r}; expected one of {', '.join(PROGRAMS)}")
+    missing = set(missing_programs())
+    if not missing or os.environ.get("GITGATE_TEST_PROGRAMS") == "all":
+        return
+    left_out = [item for item in items if needed(item) & missing]
+    items[:] = [item for item in items if not needed(item) & missing]
+    config.hook.pytest_deselected(items=left_out)
+
+
+def needed(item: pytest.Item) -> set[str]:
+    return {str(program) for mark in item.iter_markers("needs") for program in mark.args}
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:

@@ -37,6 +37,7 @@ def held(
     return done.stderr
 
 
+@pytest.mark.needs("bash")
 def test_this_version_can_be_released(tmp_path: Path) -> None:
     """Under its own tag, from the repository whose address is set."""
     assert held(tmp_path) == ""
@@ -50,6 +51,7 @@ def test_this_version_can_be_released(tmp_path: Path) -> None:
         ({"repository": "other/gate"}, "set REPOSITORY there, and carry it on with docs/generate.py"),
     ],
 )
+@pytest.mark.needs("bash")
 def test_what_differs_is_named(tmp_path: Path, wrong: dict[str, str], said: str) -> None:
     """With what to change."""
     assert said in held(tmp_path, **wrong)

@@ -176,3 +176,23 @@ def test_a_server_that_was_changed_is_cloned_as_it_is(bare: Clone, clone_of: Cal
     told = first.commit("more", more="x")
     first.git("push", "-q", "origin", "main")
     assert clone_of(bare, "second").git("rev-parse", "HEAD") == told
+
+
+@pytest.mark.slow
+def test_a_test_that_needs_a_missing_program_is_left_out_and_said_so(tmp_path: Path) -> None:
+    """By name, at the top; whoever wants all of them run has it run, to fail."""
+    root = Path(__file__).parents[1]
+    command = (sys.executable, "-m", "pytest", "--collect-only", "-q", "-n", "0", "-p", "no:cacheprovider")
+
+    def collected(**more: str) -> str:
+        done = subprocess.run(
+            [*command, "tests/test_release.py"],
+            cwd=root, env={**os.environ, "PATH": str(tmp_path), **more}, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        return done.stdout
+
+    said = collected()
+    assert "test_this_version_can_be_released" not in said
+    assert "test_the_changelog_has_this_version" in said
+    assert "deselected" in said
+    assert "test_this_version_can_be_released" in collected(GITGATE_TEST_PROGRAMS="all")

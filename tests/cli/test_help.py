@@ -138,6 +138,7 @@ def test_scripts(cli: Command, shell: str) -> None:
         ("git gate show ID", "ID"),
     ],
 )
+@pytest.mark.needs("bash")
 def test_in_bash(repo: Clone, ask: Ask, line: str, offered: str) -> None:
     """The script works in a real shell, for `git-gate` and as git's own completion calls it."""
     gate = ask("Which?")

@@ -50,6 +50,7 @@ def attempt(seat: Seat, how: str, verb: str = "respond", **env: str) -> Outcome:
     return Outcome(int(said.out.split()[-1]), said.out, said.err)
 
 
+NEEDS_SETSID = pytest.mark.needs("setsid")
 WAYS = {
     "plainly": "{command}",
     "unset": "env -u CLAUDECODE {command}",
@@ -63,7 +64,9 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("how", WAYS)
+@pytest.mark.parametrize(
+    "how", [pytest.param(how, marks=NEEDS_SETSID if "setsid" in WAYS[how] else ()) for how in WAYS]
+)
 def test_a_shell_that_clears_its_marker_is_still_an_agents(alone: Seat, how: str) -> None:
     """Refused with code 4, and nothing is written."""
     said = attempt(alone, WAYS[how], CLAUDECODE="1")
@@ -89,7 +92,13 @@ def test_an_agents_program_is_known_by_its_name(alone: Seat, tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     "how",
-    ["{command}", "sh -c '{command}'", "nohup {command} 2>&1", "CI=true {command}", "setsid -w {command}"],
+    [
+        "{command}",
+        "sh -c '{command}'",
+        "nohup {command} 2>&1",
+        "CI=true {command}",
+        pytest.param("setsid -w {command}", marks=NEEDS_SETSID),
+    ],
 )
 def test_a_person_is_never_taken_for_one(alone: Seat, how: str) -> None:
     """In a shell, in a script, in a job: the same answer is taken."""
@@ -118,6 +127,7 @@ def test_another_clone_is_no_way_round(ann: Seat, bob: Seat) -> None:
     assert bob.now(gate).state == "awaiting"
 
 
+@pytest.mark.needs("ssh-keygen")
 def test_plain_git_is_a_way_round_that_signatures_stop(ann: Seat, bare: Clone, tmp_path: Path) -> None:
     """And so is cutting oneself off: nobody acts on an answer that an agent wrote so, where signatures are asked for."""
     ada = make_key(tmp_path / "keys", "ada", "ada@example.org")

@@ -60,6 +60,7 @@ def signed(seat: Seat) -> Audit:
     return done
 
 
+@pytest.mark.needs("ssh-keygen")
 def test_signatures_are_good_bad_or_unknown(alone: Seat, home: Path, keys: Callable[[str], str]) -> None:
     """An unknown key never reads as good."""
     gate = gate_of(alone)
@@ -80,6 +81,7 @@ def test_signatures_are_good_bad_or_unknown(alone: Seat, home: Path, keys: Calla
     assert [(p.commit, p.words) for p in done.problems] == [(forged_tip, "its signature is bad")]
 
 
+@pytest.mark.needs("ssh-keygen")
 def test_a_good_signature_of_somebody_else(alone: Seat, home: Path, keys: Callable[[str], str]) -> None:
     """Eve's own key is good, and no proof that Ada said it."""
     gate = gate_of(alone)
@@ -90,6 +92,7 @@ def test_a_good_signature_of_somebody_else(alone: Seat, home: Path, keys: Callab
     assert "signed by eve@example.org, but in the name of Ada" in done.problems[0].words
 
 
+@pytest.mark.needs("ssh-keygen")
 def test_an_answer_recorded_again_is_signed_by_its_author(
     alone: Seat, home: Path, keys: Callable[[str], str]
 ) -> None:

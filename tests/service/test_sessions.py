@@ -278,6 +278,7 @@ def write_sealed(seat: Seat, recipients: str) -> str:
     return sessions.write(seat.desk, "2222222222", SAVED.agent, sessions.tree_of(seat.desk, SAVED))
 
 
+@pytest.mark.needs("ssh-keygen")
 def test_an_ssh_key_opens_what_was_encrypted_to_it(alone: Seat, home: Path) -> None:
     """The keys that people have already will do, with their comments, beside others, and named from their home."""
     place = home / ".ssh/id_ed25519"

@@ -62,6 +62,7 @@ def test_those_that_have_them_stay_as_they_are(repo: Clone) -> None:
     assert add_trailers(repo.repository.git, before, WANTED) == before
 
 
+@pytest.mark.needs("ssh-keygen")
 def test_signed_commits_are_not_rewritten(repo: Clone, tmp_path: Path) -> None:
     """A signature would be lost; then all of them stay."""
     key = tmp_path / "key"

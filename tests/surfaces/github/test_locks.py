@@ -178,6 +178,7 @@ def lock(folder: Path, name: str, digest: str) -> None:
 
 
 @pytest.mark.parametrize("line", [INSTALLS, INSTALLS.replace("-r ", '-r "$SOURCE"/')])
+@pytest.mark.needs("bash")
 def test_what_the_lock_names_is_installed(folder: Path, line: str) -> None:
     said = run_line(line, folder)
     assert said.returncode == 0, said.stderr
@@ -211,6 +212,7 @@ def only_source(folder: Path) -> None:
         (only_source, "No matching distribution found for left==1.0"),
     ],
 )
+@pytest.mark.needs("bash")
 def test_what_the_lock_does_not_name_is_not_installed(folder: Path, attack: Any, words: str) -> None:
     attack(folder)
     said = run_line(INSTALLS, folder)
@@ -220,6 +222,7 @@ def test_what_the_lock_does_not_name_is_not_installed(folder: Path, attack: Any,
 
 
 @pytest.mark.parametrize("swap", [False, True])
+@pytest.mark.needs("bash")
 def test_a_named_package_is_held_to_its_hash(folder: Path, swap: bool) -> None:
     """Where one is given; what it needs is not looked for."""
     digest = wheel(folder / "registry", "mine", needs="right")
@@ -233,6 +236,7 @@ def test_a_named_package_is_held_to_its_hash(folder: Path, swap: bool) -> None:
     assert found == ([] if swap else ["mine.py"])
 
 
+@pytest.mark.needs("bash")
 def test_the_checkout_is_installed_and_nothing_fetched(folder: Path) -> None:
     """Neither what it needs nor what builds it, though a registry has both."""
     wheel(folder / "registry", "right")
@@ -256,6 +260,7 @@ def test_the_checkout_is_installed_and_nothing_fetched(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("line", [INSTALLS, ITSELF, NAMED])
+@pytest.mark.needs("bash")
 def test_installing_runs_nothing_of_the_folder(folder: Path, line: str) -> None:
     """Which may have a `pip.py`."""
     for name in ("pip", "runpy", "json", "sitecustomize"):

@@ -314,6 +314,7 @@ def loop_place(
     return Place(forge, bare, web, cli, tmp_path, monkeypatch)
 
 
+@pytest.mark.needs("bash")
 def test_the_whole_loop_by_the_workflows_own_steps(loop_place: Place) -> None:
     """With events that have all that GitHub's have, made here."""
     run_loop(loop_place, lambda _name, event: event)
@@ -406,6 +407,7 @@ def run_loop(at: Place, told: Told) -> None:
     )
 
 
+@pytest.mark.needs("bash")
 def test_an_agent_that_is_done_has_its_branch_pushed(
     forge: Forge, bare: Clone, clone_of: Callable[..., Clone], tmp_path: Path, person: Any
 ) -> None:
@@ -419,6 +421,7 @@ def test_an_agent_that_is_done_has_its_branch_pushed(
     assert forge.comments == {}
 
 
+@pytest.mark.needs("bash")
 def test_what_configures_the_agent_is_the_default_branchs(
     forge: Forge, bare: Clone, clone_of: Callable[..., Clone], monkeypatch: pytest.MonkeyPatch
 ) -> None:
