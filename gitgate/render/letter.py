@@ -230,8 +230,9 @@ def loose_ends(came: Outcome, host: str, cells: int) -> list[str]:
         lines.append(hang(words, cells, "  "))
     if came.left:
         where = f"{host} in {one_line(came.place)}" if came.place else ""
-        lines.append(hang(f"not committed{where}:", cells, "  "))
-        lines += [hang(one_line(path), cells, "    ") for path in came.left[:MOST_LISTED]]
+        # Paths stay whole, to be copied: where one is too long the terminal breaks it.
+        lines.append(f"  not committed{where}:")
+        lines += [f"    {one_line(path)}" for path in came.left[:MOST_LISTED]]
         lines += [f"    and {len(came.left) - MOST_LISTED} more"] if len(came.left) > MOST_LISTED else []
     if came.denied:
         lines.append("  refused to it:")
