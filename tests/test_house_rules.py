@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -51,8 +52,14 @@ FILES = listed()
 PYTHON = [name for name in FILES if name.endswith(".py")]
 
 
+@cache
 def text_of(name: str) -> str:
     return (TOP / name).read_bytes().decode("utf-8", "replace")
+
+
+@cache
+def tree_of(source: str) -> ast.Module:
+    return ast.parse(source)
 
 
 def unwanted(text: str) -> list[str]:
@@ -67,7 +74,7 @@ def unwanted(text: str) -> list[str]:
 def long_functions(source: str) -> list[tuple[str, int]]:
     """Every function that is longer than about `FUNCTION_LINES`, without its docstring and its signature."""
     found = []
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree_of(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             body = node.body[1:] if ast.get_docstring(node) and len(node.body) > 1 else node.body
             lines = (body[-1].end_lineno or 0) - body[0].lineno + 1
@@ -89,7 +96,7 @@ def test_no_file_has_what_nobody_wants_to_read() -> None:
 
 def test_a_module_says_which_room_it_is() -> None:
     """Every module, of the tests too, begins with a docstring."""
-    assert [name for name in PYTHON if not ast.get_docstring(ast.parse(text_of(name)))] == []
+    assert [name for name in PYTHON if not ast.get_docstring(tree_of(text_of(name)))] == []
 
 
 def test_names_say_something() -> None:

@@ -104,15 +104,15 @@ def chain(bare: Clone, ann: Clone, bob: Clone, repo: Clone, agent: Agent, cli: C
     return make
 
 
-# Each takes seconds; the first says most, and the others run with the slow ones.
 WAYS = [
-    pytest.param(way, moved, between, marks=[] if (way, moved, between) == ("hook", False, True) else SLOW)
+    (way, moved, between)
     for way in ("hook", "worker", "clone", "two clones", "alone")
     for moved in (False, True)
     for between in (True, False)
 ]
 
 
+@SLOW  # each takes seconds
 @pytest.mark.parametrize(("way", "moved", "between"), WAYS)
 def test_a_chain_of_questions_ends_on_its_branch(
     chain: MakeChain, agent: Agent, way: str, moved: bool, between: bool

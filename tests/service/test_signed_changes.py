@@ -22,6 +22,8 @@ from signing import Key, make_key, publish_policy
 from testbed.command import Command
 from testbed.repositories import Clone
 
+pytestmark = pytest.mark.needs("ssh-keygen")
+
 ADA = "Ada Lovelace <ada@example.org>"
 POLICY = """policy:
   people:
