@@ -251,6 +251,10 @@ class Agent:
         """What its exit and its output mean, of a process that `start` described."""
         raise NotImplementedError
 
+    def lasting(self, words: Sequence[str]) -> tuple[str, ...]:  # noqa: ARG002  for programs that forget them
+        """The flags of a command line that a run of the same conversation needs again: what it may do, and its model."""
+        return ()
+
     def read_end(self, argv: Sequence[str], out: bytes) -> Ended | None:  # noqa: ARG002  for those who know their output
         """How a command of a person's own ended, if its output is this program's; None where it is not."""
         return None

@@ -145,6 +145,11 @@ class Claude(Agent):
     def _resuming(self, request: Start) -> tuple[str, ...]:
         return ("--resume", need_session_id(request.session.id)) if request.session else ()
 
+    def lasting(self, words: Sequence[str]) -> tuple[str, ...]:
+        from .claude_command import lasting_flags
+
+        return lasting_flags(words)
+
     def read_outcome(self, finished: Finished) -> Outcome:
         said = last_result(finished.out)
         if said is None or finished.ending is not Ending.EXITED:

@@ -15,10 +15,50 @@ from typing import Any
 from ..errors import Usage
 
 FLAG, END = "--settings", "--"
+# What a conversation forgets when it ends, by each spelling: whether it takes several words.
+LISTS = {
+    "--allowedTools": "--allowedTools",
+    "--allowed-tools": "--allowedTools",
+    "--disallowedTools": "--disallowedTools",
+    "--disallowed-tools": "--disallowedTools",
+}
+SINGLE = ("--permission-mode", "--model")
+# Who starts a run that asks for nothing sits beside it. A run that an answer starts again has nobody beside it.
+UNWATCHED = ("bypassPermissions",)
 
 
 def is_claude(words: Sequence[str]) -> bool:
     return bool(words) and PurePath(words[0]).name == "claude"
+
+
+def lasting_flags(words: Sequence[str]) -> tuple[str, ...]:
+    """What a command line permits and forbids, its mode and its model, each flag once."""
+    lists: dict[str, list[str]] = {}
+    single: dict[str, str] = {}
+    current = ""
+    for word in words[1 : words.index(END) if END in words else None]:
+        name, mark, value = word.partition("=") if word.startswith("--") else (word, "", "")
+        if name in LISTS or name in SINGLE:
+            current = LISTS.get(name, name)
+            said = [value] if mark else []
+        elif word.startswith("-"):
+            current, said = "", []
+        else:
+            said = [word]
+        if current in SINGLE and said:
+            single[current], current = said[0], ""
+        elif current:
+            lists[current] = list(dict.fromkeys([*lists.get(current, []), *said]))
+    kept = [word for name, values in lists.items() if values for word in (name, ",".join(values))]
+    kept += [word for name, value in single.items() if value not in UNWATCHED for word in (name, value)]
+    return tuple(kept)
+
+
+def beside(kept: Sequence[str], given: Sequence[str]) -> tuple[str, ...]:
+    """Of flags with their values, those whose flag is not among what this machine gives: there its word counts alone."""
+    named = {LISTS.get(word.partition("=")[0], word.partition("=")[0]) for word in given}
+    pairs = zip(kept[::2], kept[1::2], strict=True)
+    return tuple(word for flag, value in pairs if flag not in named for word in (flag, value))
 
 
 def with_settings(

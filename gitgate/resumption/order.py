@@ -35,6 +35,9 @@ def order(desk: Desk, held: Held, found: Situation, saved: SavedSession, project
 
     gate = held.gate
     settings = bylaws.without_doubt(agency.settings_for_start(desk, saved.agent), project)
+    settings = replace(
+        settings, arguments=(*flags_before(desk, gate, found, saved, settings), *settings.arguments)
+    )
     request = Start(
         gate=gate.id,
         cwd=found.directory,
@@ -51,6 +54,23 @@ def order(desk: Desk, held: Held, found: Situation, saved: SavedSession, project
         extra_env=surroundings(desk, gate, found, saved.agent, project.settings),
     )
     return agency.adapter(saved.agent).start(request)
+
+
+def flags_before(
+    desk: Desk, gate: Gate, found: Situation, saved: SavedSession, settings: AgentSettings
+) -> tuple[str, ...]:
+    """What it was started with when it asked, where that was here, on work of this machine: what it might do then it may do now.
+
+    No record says so, only this machine's own note. A flag that this machine gives counts alone.
+    """
+    from ..agents.claude_command import beside
+    from ..service import presence
+
+    asked = presence.find(desk, gate.id)
+    own = asked is not None and asked.trusted and found.trusted
+    if asked is None or not own or (asked.program, asked.session) != (saved.agent, saved.id):
+        return ()
+    return beside(asked.flags, settings.arguments)
 
 
 def circumstances(gate: Gate, found: Situation, settings: AgentSettings, project: InForce) -> Circumstances:

@@ -55,8 +55,18 @@ def remember_asker(desk: Desk, gate: Gate, saved: SavedSession | None, branch: s
             at=gate.opened.asked.at,
             branch=branch or "",
             trusted=all(stand.trusted for stand in stands_here(desk)),
+            flags=flags_of(saved.agent) if saved else (),
         ),
     )
+
+
+def flags_of(program: str) -> tuple[str, ...]:
+    """What the nearest process above that is this program was started with, as far as a later run needs it."""
+    from .agency import adapter
+    from .ancestry import above
+
+    words = next((one.words for one in above() if one.agent == program), ())
+    return adapter(program).lasting(words) if words else ()
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,8 @@ class Presence:
     """One gate that was asked here. `session` is the conversation's id, which no record holds.
 
     `branch` is the one that its directory was on; empty where that is the work's own. Not `trusted`: the agent had been
-    resumed here with work that came from elsewhere.
+    resumed here with work that came from elsewhere. `flags` are those of its command line that a run of the same
+    conversation needs again.
     """
 
     gate: str
@@ -39,6 +40,7 @@ class Presence:
     at: str
     branch: str = ""
     trusted: bool = True
+    flags: tuple[str, ...] = ()
 
     @property
     def alive(self) -> bool:
@@ -71,7 +73,7 @@ def find(desk: Desk, gate: str) -> Presence | None:
     """Who asked this gate from here; None when it was asked elsewhere."""
     try:
         said = json.loads((folder(desk) / gate).read_text(encoding="utf-8"))
-        return Presence(**said)
+        return Presence(**{**said, "flags": tuple(map(str, said.get("flags", ())))})
     except (OSError, ValueError, TypeError):
         return None
 

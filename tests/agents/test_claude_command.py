@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from gitgate.agents.claude_command import is_claude, with_settings
+from gitgate.agents.claude_command import beside, is_claude, lasting_flags, with_settings
 from gitgate.errors import Usage
 
 HOOK = {"matcher": "*", "hooks": [{"type": "command", "command": "git-gate hook"}]}
@@ -81,3 +81,38 @@ def test_settings_that_are_none_are_said(name: str) -> None:
 def test_whose_command_it_is(words: list[str], is_it: bool) -> None:
     """Its own, by any path; not that of a program that starts it."""
     assert is_claude(words) is is_it
+
+
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        ("claude -p GO", ""),
+        ("claude -p GO --allowedTools Edit Bash(git:*)", "--allowedTools Edit,Bash(git:*)"),
+        ("claude --allowed-tools Edit,Write -p GO", "--allowedTools Edit,Write"),
+        ("claude --allowedTools=Edit --allowedTools Write Edit", "--allowedTools Edit,Write"),
+        ("claude --disallowedTools WebFetch -p GO --model opus", "--disallowedTools WebFetch --model opus"),
+        ("claude -p --permission-mode acceptEdits GO", "--permission-mode acceptEdits"),
+        ("claude -p --permission-mode bypassPermissions GO", ""),
+        ("claude -p --dangerously-skip-permissions GO", ""),
+        ("claude -p --model=opus --model sonnet GO", "--model sonnet"),
+        ("claude -p -- GO --model opus", ""),
+        ("claude -p --settings {} --resume x GO", ""),
+    ],
+)
+def test_what_a_later_run_needs_again(line: str, kept: str) -> None:
+    """What may be done, the mode and the model; nothing that leaves out every question."""
+    assert " ".join(lasting_flags(line.split(" "))) == kept
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ((), ("--allowedTools", "Edit", "--model", "opus")),
+        (("--model", "haiku"), ("--allowedTools", "Edit")),
+        (("--allowed-tools", "Bash"), ("--model", "opus")),
+        (("--model=haiku", "--allowedTools", "Bash"), ()),
+    ],
+)
+def test_this_machines_own_word_counts_alone(given: tuple[str, ...], kept: tuple[str, ...]) -> None:
+    """By each spelling of a flag."""
+    assert beside(("--allowedTools", "Edit", "--model", "opus"), given) == kept

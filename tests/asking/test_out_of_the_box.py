@@ -97,3 +97,41 @@ def test_at_a_terminal_it_asks_in_its_shell_unasked(office: MakeOffice, tmux: Ca
     tmux("send-keys", "GO", "Enter")
     assert seen(tmux, "waits for an answer"), tmux("capture-pane", "-p")
     assert here.only()["state"] == "awaiting"
+
+
+MAY = "--allowedTools 'Bash(git add:*)' 'Bash(git commit:*)' Write --model sonnet"
+
+
+@pytest.mark.parametrize("line", [f"claude -p GO {MAY}", f"git gate wrap --waiting-ok -- claude -p GO {MAY}"])
+def test_resumed_it_may_do_what_it_might_before(line: str, office: MakeOffice) -> None:
+    """What it was started with is this machine's to keep: its file is written, and its commit is made."""
+    here = office(
+        IN_SHELL,
+        Reply("", [("Write", {"file_path": "db.txt", "content": "SQLite"})], when="SQLite"),
+        Reply("", [("Bash", {"command": "git add db.txt && git commit -qm 'Take SQLite'"})], when="db.txt"),
+        Reply("Done."),
+    )
+    assert typed(here, "git gate init --claude && git add .claude && git commit -qm hooks").returncode == 0
+    assert typed(here, line).returncode == 0
+    gate = here.only()
+    here.respond(gate["id"], "SQLite")
+    here.resume(gate["id"])
+    assert here.clone.git("log", "-1", "--format=%s") == "Take SQLite"
+    assert here.machine.model.requests()[-1]["model"] == here.machine.model.requests()[0]["model"]
+
+
+def test_resumed_it_may_not_do_what_this_machine_forbids(office: MakeOffice) -> None:
+    """Its own word on a flag counts in place of what the first run was given."""
+    here = office(
+        IN_SHELL,
+        Reply("", [("Write", {"file_path": "db.txt", "content": "SQLite"})], when="SQLite"),
+        Reply("Done."),
+    )
+    given = ["--allowedTools", "Bash(git status:*)"]
+    here.clone.git("config", "gitgate.agent.claude.arguments", json.dumps(given))
+    assert typed(here, "git gate init --claude && git add .claude && git commit -qm hooks").returncode == 0
+    assert typed(here, f"claude -p GO {MAY}").returncode == 0
+    gate = here.only()
+    here.respond(gate["id"], "SQLite")
+    here.resume(gate["id"])
+    assert not (here.clone.path / "db.txt").exists()
