@@ -125,15 +125,17 @@ def asks(text: str) -> bool:
 ASKING = frozenset(("ask", "check", "wait"))
 REACHES = ("--include", "--mcp-config", "--cwd", "-C")
 FILES = frozenset(("--attach", "--file", "--schema"))
+ONE_OUTPUT = re.compile(r"[ \t]2>&1[ \t\n]*\Z")
 TEXTS = frozenset(("--context", "--session-context", "--system-prompt"))
 
 
 def plain_asking(text: str) -> Words:
     """The verb and arguments of a line that is one plain call of `git gate` to ask or to hear the answer; else empty.
 
-    Nothing stands before it (a variable, another setting of git) and nothing beside it.
+    Nothing stands before it (a variable, another setting of git) and nothing beside it. That both of its outputs are to go
+    to one place, as agents often say, changes nothing.
     """
-    words = plain_words(text)
+    words = plain_words(ONE_OUTPUT.sub("", text))
     rest = words[1:] if words[:1] == ("git-gate",) else words[2:] if words[:2] == ("git", "gate") else ()
     reaches = any(word.partition("=")[0] in REACHES or word.startswith("-C") for word in rest)
     return rest if rest and rest[0] in ASKING and not reaches else ()

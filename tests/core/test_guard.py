@@ -133,6 +133,8 @@ PLAIN = {
     'git gate ask "say \\"yes\\" for \\$5 \\d"': ("ask", 'say "yes" for $5 \\d'),
     "git gate ask 'two\nlines' --context @notes.md": ("ask", "two\nlines", "--context", "@notes.md"),
     "git gate ask don\"'\"t": ("ask", "don't"),
+    "git gate ask 'x 2>&1' 2>&1": ("ask", "x 2>&1"),
+    "git gate check 7k2f  2>&1\n": ("check", "7k2f"),
 }  # fmt: skip
 NOT_PLAIN = [
     "git gate respond 7k2f yes", "git gate withdraw 7k2f --reason x", "git gate", "git", "", "git status",
@@ -145,6 +147,8 @@ NOT_PLAIN = [
     "git gate ask x --include .env", "git gate ask x --include=.env", "git gate ask x --mcp-config m.json", "git gate ask --cwd / x",
     "git gate ask *", "git gate ask ~", "git gate ask {a,b}", "git gate ask a?", "git gate ask [a]", "git gate ask x # y",
     "git gate ask =ls", "git gate ask \\\n x", "git gate ask 'x", 'git gate ask "x', "git gate ask x\\;", "git gate ask x\r\ntouch y",
+    "git gate ask x 2>&1 | tee f", "git gate ask x 2>&1 >f", "git gate ask 'x 2>&1", "git gate ask x\\ 2>&1", "git gate ask x 3>&1",
+    "git gate ask x 2>&1; touch y", "git gate ask x2>&1", "git gate ask x 2>f", "git gate ask x # 2>&1", "git gate ask x &>f 2>&1",
     "git gate ask x\x00", "git gate ask \u00a0x", "! git gate ask x", "python -m gitgate ask x", "git gate ask x" + " y" * 40_000,
 ]  # fmt: skip
 
