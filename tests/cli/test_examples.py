@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -120,3 +123,62 @@ def test_an_example_runs(
         cli.quick("respond", gate, "JWT", cwd=clone.path, code=0)
     said = cli.quick(*words, cwd=clone.path)
     assert said.code == CODES.get(line, 0), f"{line}\n{said.err}"
+
+
+@pytest.mark.parametrize(
+    "line", [*examples(commands()["wait"]), *(e for e in examples(commands()["watch"]) if "7k2f" in e)]
+)
+def test_an_example_that_waits_ends_with_the_answer(cli: Command, repo: Clone, line: str) -> None:
+    """Which is there already, so that nobody waits."""
+    gate = cli.quick("ask", "Which?", "-q", code=0).line
+    cli.quick("respond", gate, "JWT", code=0)
+    said = cli.quick(*(gate if word == "7k2f" else word for word in shlex.split(line)[2:]), code=0)
+    assert "JWT" in said.out
+
+
+@pytest.mark.parametrize("line", examples(commands()["wrap"]))
+def test_an_example_of_wrapping_runs(
+    cli: Command, repo: Clone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    """With a program in Claude Code's stead that ends by asking."""
+    claude = tmp_path / "bin" / "claude"
+    claude.parent.mkdir()
+    asks = '{"status": "needs_input", "question": "Which?"}'
+    claude.write_text(f"#!/bin/sh\necho '{asks}'\n", encoding="utf-8")
+    claude.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{claude.parent}:{os.environ['PATH']}")
+    said = cli.quick(*shlex.split(line)[2:], code=8)
+    (gate,) = cli.quick("list", "--json", code=0).json["gates"]
+    assert f"git gate respond {gate['id'][:6]}" in said.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "line", [*examples(commands()["worker"]), *(e for e in examples(commands()["watch"]) if "7k2f" not in e)]
+)
+def test_an_example_that_stays_runs_until_it_is_stopped(
+    cli: Command, clone_of: Callable[..., Clone], bare: Clone, line: str
+) -> None:
+    """In a clone beside two others; SIGTERM ends it."""
+    here, *_ = (clone_of(bare, name) for name in ("here", "api", "web"))
+    running = cli.start(*shlex.split(line)[2:], cwd=here.path)
+    time.sleep(2)
+    assert running.poll() is None, running.communicate()
+    running.send_signal(signal.SIGTERM)
+    _, said = running.communicate(timeout=15)
+    assert "Traceback" not in said
+    assert running.returncode in (0, -signal.SIGTERM, 130), said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line", examples(commands()["outcome"]))
+def test_an_example_of_an_outcome_runs(
+    repo: Clone, cli: Command, tmp_path: Path, pty_cli: Callable[..., Terminal], line: str
+) -> None:
+    """Typed by the agent of a session that a person has joined."""
+    desk = meet(repo, cli, tmp_path / "claude")
+    gate = desk.talk("Shall we migrate?", "--outcome", "approval")
+    terminal = pty_cli("join", gate)
+    terminal.expect("earlier messages")
+    terminal.line(line.removeprefix("git gate "))
+    assert "[0]" in terminal.expect("claude: outcome done")
