@@ -398,7 +398,20 @@ def manner_of(flags: dict[str, Any], note: str | None = None) -> Manner:
 def all_alike(desk: Desk, chosen: Sequence[Summary], given: Given, flags: dict[str, Any]) -> list[Fate]:
     from ..service.batch import respond_all
 
-    return respond_all(desk, chosen, given, manner_of(flags))
+    return [begun(desk, fate, flags) for fate in respond_all(desk, chosen, given, manner_of(flags))]
+
+
+def begun(desk: Desk, fate: Fate, flags: dict[str, Any]) -> Fate:
+    """The answer is published with the others; where its agent ran here, a runner starts it, if nobody was first."""
+    if fate.done is None or not delivery(desk, flags):
+        return fate
+    from ..resumption.calls import call
+    from ..resumption.here import may_resume_here
+
+    done = fate.done
+    if not may_resume_here(desk, done.gate, flags["push"]):
+        return fate
+    return replace(fate, done=replace(done, published=replace(done.published, log=call(desk, fate.id))))
 
 
 def in_turn(screen: Screen, desk: Desk, chosen: Sequence[Summary], flags: dict[str, Any]) -> list[Fate]:
@@ -433,8 +446,9 @@ def one(screen: Screen, desk: Desk, gate: Gate, flags: dict[str, Any]) -> Fate:
         present(screen, gate.opened.questions[0], several=False)
     screen.tell(f"\n{OFFER}")
     given, note = ask_questions(screen, desk, gate, flags["note"], presented=alone)
+    manner = replace(manner_of(flags, note), seen=gate.tip, **delivery(desk, flags))
     try:
-        done = respond(desk, gate, given, replace(manner_of(flags, note), seen=gate.tip))
+        done = respond(desk, gate, given, manner)
     except GateError as refused:
         screen.warn(refused.message)
         return Fate(gate.id, gate.opened.title, error=refused)

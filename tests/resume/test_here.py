@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from resuming import Agent, until
 from testbed.command import Command
 from testbed.repositories import Clone
+from testbed.terminal import Terminal
 
 pytestmark = pytest.mark.slow  # each takes a second or more
 
@@ -42,6 +44,28 @@ def test_it_resumes_here_at_once(allowed: Clone, bare: Clone, agent: Agent, cli:
     assert "claimed gate" in Path(found[1]).read_text()
     assert bare.git("log", "-1", "--format=%s", "main") == "done"
     assert agent.starts == [gate]
+
+
+def test_each_in_turn_resumes_here(
+    allowed: Clone, agent: Agent, cli: Command, pty_cli: Callable[..., Terminal]
+) -> None:
+    """As one answer alone does, and it says so; so does one answer for all that match."""
+    gate = ask(cli, allowed)
+    terminal = pty_cli("respond", "--each", cwd=allowed.path)
+    terminal.expect("? for help")
+    terminal.line("Postgres")
+    assert "resuming here (log " in " ".join(terminal.finish(code=0).split())
+    until(lambda: state(cli, allowed, gate) == "resumed")
+    second = cli.quick("ask", "Which other?", "--agent", "scripted", cwd=allowed.path, code=0).line
+    answer = ("respond", "--each", "--match", "other", "-m", "X")
+    held = cli(*answer, "--no-resume", "--no-push", cwd=allowed.path, code=0)
+    assert "resuming here" not in held.out
+    third = cli.quick("ask", "Which other?", "--agent", "scripted", cwd=allowed.path, code=0).line
+    assert agent.starts == [gate]
+    assert "resuming here (log " in cli(*answer, cwd=allowed.path, code=0).out
+    until(lambda: state(cli, allowed, third) == "resumed")
+    assert third in agent.starts
+    assert second != third
 
 
 def test_not_where_nobody_allowed_it(ann: Clone, agent: Agent, cli: Command) -> None:

@@ -1,0 +1,67 @@
+"""The README's way to a server of one's own, line by line: asked in one clone, answered in another, finished by the server."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from readme import PERSON, bare_machine, block_after, program, tell
+
+pytestmark = [pytest.mark.slow, pytest.mark.readme]
+
+# An agent of somebody's own: it reads what it asked and what the person said, and goes on.
+MINE = """#!/bin/sh
+test "$1 $2 $3" = "--continue 4711 --file" || exit 9
+grep -q Postgres "$4" || exit 8
+echo "Postgres" > database.txt
+git add database.txt
+git commit -q -m "Use Postgres"
+"""
+
+
+def typed(line: str, cwd: Path, env: Mapping[str, str], code: int = 0) -> str:
+    done = subprocess.run(
+        ["bash", "-c", line],
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert done.returncode == code, f"{line}\n{done.stdout}{done.stderr}"
+    return done.stdout + done.stderr
+
+
+def test_the_readme_leads_to_a_finished_work_on_a_server(tmp_path: Path) -> None:
+    """In an empty home, with git, Python and a shell alone."""
+    env = bare_machine(tmp_path)
+    program(env, "my-agent", MINE)
+    for name, value in PERSON.items():
+        typed(f"git config --global {name} '{value}'", tmp_path, env)
+    server, agent, person = (tmp_path / name for name in ("project.git", "agent", "person"))
+    typed(f"git init -q --bare {server}", tmp_path, env)
+    for place in (agent, person):
+        typed(f"git clone -q {server} {place}", tmp_path, env)
+        if place == agent:
+            typed("git commit -q --allow-empty -m First && git push -q origin HEAD", agent, env)
+    began = time.monotonic()
+    for line in block_after("**On a git server of your own**"):
+        typed(line, server, env)
+    for line in block_after("In the clone where your agent works"):
+        typed(line, agent, env)
+    said = "".join(typed(line, person, env) for line in block_after("In yours:"))
+    assert "pushed to origin; its hook resumes it" in said, said
+    until = time.monotonic() + 40
+    while "Use Postgres" not in typed("git log --format=%s --all", server, env):
+        assert time.monotonic() < until, typed("git gate list --all -v", server, env)
+        time.sleep(0.1)
+    seconds = time.monotonic() - began
+    commit = typed("git log --all --format=%h --grep='^Use Postgres'", server, env).strip()
+    assert typed(f"git show {commit}:database.txt", server, env) == "Postgres\n"
+    tell("a server", seconds)
