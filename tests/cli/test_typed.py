@@ -1,0 +1,143 @@
+"""Every command in a shell's block of the README and the pages is run: here, by a test that reads the block, or it says why not."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from testbed.command import COMMAND, Command
+from testbed.repositories import Clone
+
+TOP = Path(__file__).parents[2]
+PAGES = [TOP / "README.md", *sorted((TOP / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^( *)```(?:sh|bash)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+# Read and run, block by block, by these tests; each names its page, and takes the block by its words.
+ELSEWHERE = {
+    ("README.md", "python3 -m venv"): ".ci/run",
+    ("README.md", "git gate init --claude"): "tests/asking/test_readme_claude.py",
+    ("README.md", "git gate init --server"): "tests/service/test_readme_server.py",
+    ("README.md", "git gate init --no-resume"): "tests/service/test_readme_server.py",
+    ("README.md", "git gate sync"): "tests/service/test_readme_server.py",
+    ("README.md", "git gate init --github"): "tests/surfaces/github/test_readme_github.py",
+    ("claude-code.md", "git gate init --claude"): "tests/asking/test_claude_page.py",
+    ("claude-code.md", "git gate wrap"): "tests/asking/test_claude_page.py",
+    ("claude-code.md", "claude -p"): "tests/asking/test_claude_page.py",
+    ("claude-code.md", "git config gitgate.agent.claude"): "tests/asking/test_claude_page.py",
+    ("claude-code.md", "./scripts/ask-human.sh"): "tests/asking/test_claude_page.py",
+}
+# By the beginning of a line, and why it cannot be run here.
+NOT_RUN = {
+    "git gate wrap -- claude": "it needs Claude Code; tests/asking/test_readme_claude.py runs the README's line",
+    "pipx ": "it installs from PyPI, where this version is only once it is released",
+    "gh ": "it needs github.com; the five steps are run with a stand-in",
+    "cd your/": "the folder is the reader's",
+    "groupadd ": "it adds accounts to the machine",
+    "install -d -g devs": "it needs those accounts",
+    "git init --bare --shared=group /srv": "it needs that folder",
+    "git config --system": "it changes the machine's configuration",
+    "cd /srv/": "it needs that folder",
+    "git gate join": "it opens a program on a terminal; tests/cli/test_join.py does",
+    "git gate demo": "the whole demonstration; .ci/run runs it",
+    "git gate doctor --online": "it needs github.com; the five steps are run with a stand-in",
+    "git switch -c login": "it needs github.com; the five steps are run with a stand-in",
+    "git add .github": "it commits what the line before wrote; the five steps run both",
+}
+CODES = {"--wait": 124}
+
+
+def commands() -> list[tuple[str, str]]:
+    """Page and command, without those of blocks that another test runs."""
+    found = []
+    for page in PAGES:
+        text = re.sub(r"<!-- generated.*?<!-- end -->", "", page.read_text("utf-8"), flags=re.DOTALL)
+        for _, block in BLOCK.findall(text):
+            lines = re.sub(r"\\\n", "", block).splitlines()
+            if not any((page.name, start) in ELSEWHERE for start in starts(lines[0].strip())):
+                found += [(page.name, line.strip()) for line in lines if line.strip()]
+    return found
+
+
+def starts(line: str) -> list[str]:
+    return [line[:size] for size in range(len(line) + 1)]
+
+
+def excused(line: str) -> bool:
+    return any(line.startswith(start) for start in NOT_RUN)
+
+
+RUN = [(page, line) for page, line in commands() if not excused(line)]
+
+
+def test_each_exception_is_one() -> None:
+    """A block that is run elsewhere is there, and so is the test, which reads it; no excuse is left over."""
+    blocks = [(page.name, block) for page in PAGES for _, block in BLOCK.findall(page.read_text("utf-8"))]
+    for (page, start), test in ELSEWHERE.items():
+        assert any(name == page and block.strip().startswith(start) for name, block in blocks), (page, start)
+        assert (TOP / test).is_file()
+    lines = [line for _, line in commands()]
+    assert [start for start in NOT_RUN if not any(line.startswith(start) for line in lines)] == []
+
+
+@pytest.mark.parametrize(("page", "line"), RUN, ids=[f"{page}-{line[:40]}" for page, line in RUN])
+def test_a_command_of_a_page_runs(
+    cli: Command, bare: Clone, clone_of: Callable[..., Clone], page: str, line: str
+) -> None:
+    """As it stands, in a clone where a question waits; only the id is that question's."""
+    del page
+    clone = clone_of(bare, "repo")
+    (clone.path / "notes.md").write_text("x", "utf-8")
+    (clone.path / "release.json").write_text('{"type": "object"}', "utf-8")
+    clone.git("config", "gitgate.workflows", f"team/git-gate@{'a1' * 20}")
+    clone.git("config", "gitgate.template.lgtm", "JWT")
+    options = ("-o", "Postgres", "-o", "JWT")
+    words = ("--type", "approval") if "--approve" in line else options
+    gate = cli.quick("ask", "Which?", *words, "-q", cwd=clone.path, code=0).line
+    typed = line.replace("7k2f", gate)
+    try:
+        done = subprocess.run(
+            ["timeout", "5", "bash", "-c", typed],
+            cwd=clone.path,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    finally:
+        subprocess.run(["git", "worktree", "prune"], cwd=clone.path, check=False)
+    expected = next((code for word, code in CODES.items() if word in line), 0)
+    assert done.returncode == expected, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_the_manual_is_found_as_the_page_says(tmp_path: Path) -> None:
+    """Beside a PATH that has its page; a link to the command alone has none, and `git gate help` works all the same."""
+    programs = tmp_path / "tool" / "bin"
+    programs.mkdir(parents=True)
+    (programs / "git-gate").symlink_to(COMMAND)
+    env = {
+        **os.environ,
+        "PATH": f"{programs}:/usr/bin:/bin",
+        "MANPAGER": "cat",
+        "PAGER": "cat",
+        "GIT_PAGER": "cat",
+    }
+    env.pop("MANPATH", None)
+
+    def said(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(["git", "gate", *words], env=env, capture_output=True, text=True, check=False)
+
+    missing = said("--help")
+    assert (missing.returncode, "No manual entry for git-gate" in missing.stderr) == (16, True), (
+        missing.stderr
+    )
+    helped = said("help")
+    assert (helped.returncode, helped.stdout.startswith("Usage: git gate")) == (0, True)
+    page = tmp_path / "tool/share/man/man1/git-gate.1"
+    page.parent.mkdir(parents=True)
+    page.write_bytes((TOP / "docs/git-gate.1").read_bytes())
+    assert said("--help").returncode == 0
