@@ -18,7 +18,7 @@ from pathlib import Path
 from ..core import times
 from ..core.model import Gate, Outcome
 from ..core.summary import Summary
-from ..errors import Conflict, GateError, UnknownGate, Usage
+from ..errors import Conflict, GateError, RemoteUnreachable, UnknownGate, Usage
 from ..service import claiming
 from ..service.claiming import Claimant, HeldByAnother
 from ..service.desk import Desk
@@ -35,6 +35,7 @@ from .run import Done, Errand, resume_gate
 PAUSE = 0.2
 LOOK_AGAIN = 30.0
 SAY_AGAIN = 600.0
+REACH_AGAIN = 5.0
 
 
 @dataclass
@@ -51,6 +52,8 @@ class Crew:
     later: dict[str, tuple[str, float]] = field(default_factory=dict)
     course: Callable[[Gate], Course] = lambda _gate: Course()
     limits: dict[str, tuple[str, float]] = field(default_factory=dict)
+    silent: set[str] = field(default_factory=set)
+    """Gates of which it was said that their remote does not answer."""
     awaited: dict[str, float] = field(default_factory=dict)
     """When a gate that another runner has, and may have left, is looked at again; `limits`: until when that goes on."""
 
@@ -123,6 +126,26 @@ class Crew:
     def put_off(self, desk: Desk, gate: str, seconds: float = LOOK_AGAIN) -> None:
         """Not now: until it changes, or for a while."""
         self.later[gate] = (desk.refs.get(f"refs/hitl/open/{gate}") or "", time.monotonic() + seconds)
+
+    def leave(self, gate: str, failed: GateError) -> None:
+        """It cannot be acted on here, for now: when it is looked at again, and what is said of that."""
+        desk, pause = self.opener(), LOOK_AGAIN
+        if isinstance(failed, RemoteUnreachable):
+            pause = REACH_AGAIN
+            if gate not in self.silent:
+                self.silent.add(gate)
+                self.tell(gate, f"gate {gate}: {failed.message}; it is tried again until that answers")
+        elif not isinstance(failed, Conflict | UnknownGate):
+            # It will be the same for a while, and is said each time.
+            pause = SAY_AGAIN
+            self.tell(gate, f"gate {gate}: {failed.message}")
+        if isinstance(failed, CannotStart):
+            with contextlib.suppress(GateError):
+                note_inability(desk, gate, failed.message)
+        self.put_off(desk, gate, pause)
+        if isinstance(failed, HeldByAnother):
+            self.await_end(desk, gate, failed)
+        desk.close()
 
     def await_end(self, desk: Desk, gate: str, held: HeldByAnother) -> None:
         """Look again until its lease has lapsed, or has been renewed, which shows that its holder lives."""
@@ -214,25 +237,12 @@ class Shift:
             if not ending.done():
                 continue
             del self.busy[number, gate]
-            pause = LOOK_AGAIN
             try:
                 self.done.append(ending.result())
-                continue
-            except (Conflict, UnknownGate) as elsewhere:
-                self.failed[gate] = elsewhere
+                self.crews[number].silent.discard(gate)
             except GateError as failed:
-                # It will be the same for a while, and is said each time.
-                self.failed[gate], pause = failed, SAY_AGAIN
-                self.crews[number].tell(gate, f"gate {gate}: {failed.message}")
-            desk = self.crews[number].opener()
-            if isinstance(self.failed[gate], CannotStart):
-                with contextlib.suppress(GateError):
-                    note_inability(desk, gate, self.failed[gate].message)
-            self.crews[number].put_off(desk, gate, pause)
-            held = self.failed[gate]
-            if isinstance(held, HeldByAnother):
-                self.crews[number].await_end(desk, gate, held)
-            desk.close()
+                self.failed[gate] = failed
+                self.crews[number].leave(gate, failed)
 
     def drain(self, more: Callable[[], bool] | None = None) -> None:
         """Work until nothing is left. With `more`, which says that something new may have come, also until the lease of each

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from gitgate.resumption.crew import REACH_AGAIN
 from gitgate.runners.local import without_caller
 from resuming import Agent, until
 from testbed.command import Command
@@ -212,3 +214,20 @@ def test_an_outcome_that_comes_too_late(
     history = cli.quick("show", gate, "--json", cwd=bob.path, code=0).json["history"]
     assert [event["event"] for event in history][2:] == ["claimed", "claimed", "commented", "resumed"]
     assert branch.removeprefix("refs/heads/") in history[-2]["text"]
+
+
+def test_a_worker_that_met_an_outage(ann: Clone, bare: Clone, agent: Agent, cli: Command) -> None:
+    """It goes on within seconds after the remote is back, and has said once that it was away."""
+    away = bare.path.with_name("away.git")
+    gate = shared(ann, ann, cli, "2s")
+    bare.path.rename(away)
+    worker = cli.start("worker", cwd=ann.path)
+    log = ann.path / f".git/gitgate/logs/{gate}.log"
+    until(lambda: log.exists() and "it is tried again until that answers" in log.read_text(), 15)
+    time.sleep(REACH_AGAIN + 1)
+    away.rename(bare.path)
+    until(lambda: agent.ends == [gate], REACH_AGAIN + 10)
+    until(lambda: bare.git("log", "-1", "--format=%s", f"refs/hitl/open/{gate}").startswith("resumed"))
+    worker.terminate()
+    worker.communicate(timeout=20)
+    assert log.read_text().count("it is tried again until that answers") == 1
