@@ -174,9 +174,9 @@ def open_in_process(room: Path) -> list[Row]:
     scenes.with_gates(full, 10_000)
     code = (
         "import os, sys, time, pathlib, statistics\n"
-        "from gitgate.service.desk import open_desk\n"
-        "from gitgate.service.asking import ask, Wishes\n"
-        "from gitgate.core.drafts import Draft, question\n"
+        "from gitgate.context.desk import open_desk\n"
+        "from gitgate.acts.asking import ask, Wishes\n"
+        "from gitgate.questions.drafts import Draft, question\n"
         "desk = open_desk(pathlib.Path('.'), dict(os.environ), bulk=True)\n"
         "times = []\n"
         "for n in range(60):\n"

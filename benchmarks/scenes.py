@@ -6,16 +6,16 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from gitgate.core import documents
-from gitgate.core.fold import begin
-from gitgate.core.headline import message
-from gitgate.core.ids import gate_id
-from gitgate.core.model import Answer, Asker, Entry, Opened, Option, Question, Remark, Work
-from gitgate.core.times import format_time
-from gitgate.core.values import replace
-from gitgate.service.desk import open_desk
-from gitgate.store.chain import Beside
-from gitgate.store.records import Signature
+from gitgate.context.desk import open_desk
+from gitgate.document.values import replace
+from gitgate.model.gate import Answer, Asker, Entry, Opened, Option, Question, Remark, Work
+from gitgate.model.ids import gate_id
+from gitgate.record import events
+from gitgate.record.fold import begin
+from gitgate.record.headline import message
+from gitgate.store.records.chain import Beside
+from gitgate.store.records.records import Signature
+from gitgate.text.times import format_time
 
 from .measure import run
 
@@ -71,7 +71,7 @@ def with_gates(place: Path, count: int, *, packed: bool = False) -> list[str]:
     def stream() -> Iterator[bytes]:
         for number in range(count):
             question = opened(number, base)
-            data = documents.dump(question)
+            data = events.dump(question)
             gate = gate_id(data)
             ids.append(gate)
             folded = begin(gate, Entry("", "opened", question), question)

@@ -12,16 +12,16 @@ from pathlib import Path
 from threading import Barrier
 from time import perf_counter
 
-from gitgate.core.answers import Given
-from gitgate.core.drafts import Draft
-from gitgate.core.model import Gate, Question
+from gitgate.acts.answering import Manner, respond
+from gitgate.acts.asking import Wishes, ask
+from gitgate.claims.claiming import Claimant, claim
+from gitgate.context.desk import Desk, open_desk
+from gitgate.context.recording import reload
 from gitgate.errors import Conflict
-from gitgate.service.answering import Manner, respond
-from gitgate.service.asking import Wishes, ask
-from gitgate.service.claiming import Claimant, claim
-from gitgate.service.desk import Desk, open_desk
-from gitgate.service.recording import reload
-from gitgate.service.syncing import sync
+from gitgate.exchange.syncing import sync
+from gitgate.model.gate import Gate, Question
+from gitgate.questions.answers import Given
+from gitgate.questions.drafts import Draft
 
 from . import scenes
 from .measure import COMMAND, START_UP, Row, busy, figure, ratio, run, side_by_side, timed

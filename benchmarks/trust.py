@@ -12,10 +12,10 @@ from .measure import COMMAND, Row, ratio, run, side_by_side
 ANSWERS = 1000
 ANSWER = """
 import os, pathlib, sys
-from gitgate.core.answers import Given
-from gitgate.service.answering import Manner, respond
-from gitgate.service.desk import open_desk
-from gitgate.service.recording import reload
+from gitgate.questions.answers import Given
+from gitgate.acts.answering import Manner, respond
+from gitgate.context.desk import open_desk
+from gitgate.context.recording import reload
 desk = open_desk(pathlib.Path('.'), dict(os.environ), bulk=True)
 for gate in sys.stdin.read().split():
     print(respond(desk, reload(desk, gate), Given(text='Left'), Manner(sign=True, push=False)).gate.tip)

@@ -17,7 +17,7 @@ from generator import manual, markdown, tree
 from gitgate.cli.exits import MEANINGS
 from gitgate.cli.main import SECTIONS, cli
 from gitgate.config import SETTINGS
-from gitgate.core.states import TABLE
+from gitgate.model.states import TABLE
 from gitgate.version import REPOSITORY, VERSION
 
 DOCS = Path(__file__).parent

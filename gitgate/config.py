@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from .core.values import dataclass, field, replace
+from .document.values import dataclass, field, replace
 from .errors import GateError, UnsupportedSystem, Usage
 
 FILE = ".gitgate.yml"
@@ -222,7 +222,7 @@ class Settings:
         """The same of the environment, where others may have variables too: those that are all but one of ours, and those
         that set what only this machine's configuration may.
         """
-        from .core.field import nearest
+        from .document.field import nearest
 
         settings = {one.variable: one for one in SETTINGS}
         wrong = {}
@@ -297,7 +297,7 @@ class Settings:
         return float(self.text(name).removesuffix("s") or 0)
 
     def seconds(self, name: str) -> int | None:
-        from .core.times import parse_duration
+        from .text.times import parse_duration
 
         text = self.text(name)
         return parse_duration(text) if text else None
@@ -364,7 +364,7 @@ def misfit(setting: Setting, value: str) -> str:
     if kind == "span" and not SPAN.fullmatch(value):
         return "seconds, such as 1.5s or 0"
     if kind == "duration" and value:
-        from .core.times import parse_duration
+        from .text.times import parse_duration
 
         try:
             parse_duration(value)
@@ -375,7 +375,7 @@ def misfit(setting: Setting, value: str) -> str:
 
 def meant(name: str, known: Iterable[str]) -> str:
     """` (did you mean maxAgents?)`, where one of the names is close."""
-    from .core.field import near
+    from .document.field import near
 
     return near(name, list(known))
 
@@ -446,11 +446,11 @@ def read_file(path: Path, unread: list[str] | None = None) -> Mapping[str, str]:
         return {}
     except OSError as unreadable:
         raise Usage(f"{path} cannot be read: {unreadable.strerror}") from unreadable
-    from .core.glance import is_blank
+    from .document.field import is_blank
 
     if is_blank(data):
         return {}
-    from .core import codec
+    from .document import codec
 
     root = codec.parse(data, str(path))
     if unread is not None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import gitgate
-from gitgate.store.permissions import is_reachable
+from gitgate.store.git.permissions import is_reachable
 from testbed.command import Outcome
 
 GROUP = 61_000

@@ -21,7 +21,7 @@ import pygit2
 import pytest
 from pygit2.enums import ConfigLevel
 
-from gitgate.service import ancestry
+from gitgate.context import ancestry
 from servers import HttpServer, SshServer, http_server, ssh_server
 from testbed.command import Command
 from testbed.repositories import PATTERNS, Clone, clone_repository, make_clone, make_server, run_git

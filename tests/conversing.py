@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gitgate.core.answers import Given
-from gitgate.core.model import Gate
-from gitgate.core.talks import Held
-from gitgate.service.answering import Manner, respond
-from gitgate.service.desk import Desk, open_desk
-from gitgate.service.recording import reload
-from gitgate.service.remarks import stop
+from gitgate.acts.answering import Manner, respond
+from gitgate.acts.remarks import stop
+from gitgate.context.desk import Desk, open_desk
+from gitgate.context.recording import reload
+from gitgate.model.conversation import Held
+from gitgate.model.gate import Gate
+from gitgate.questions.answers import Given
 
 
 def held(outcome: str = "completed", seconds: int = 60, **said: str) -> Held:

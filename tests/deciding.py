@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gitgate.core.answers import Given
-from gitgate.core.drafts import Draft
-from gitgate.core.model import Gate, Option, Question
-from gitgate.service.answering import Manner, Responded, respond
-from gitgate.service.asking import Asked, Wishes, ask
-from gitgate.service.recording import reload
+from gitgate.acts.answering import Manner, Responded, respond
+from gitgate.acts.asking import Asked, Wishes, ask
+from gitgate.context.recording import reload
+from gitgate.model.gate import Gate, Option, Question
+from gitgate.questions.answers import Given
+from gitgate.questions.drafts import Draft
 from resuming import Seat
 
 TEXT = Question("answer", "What?", "text")

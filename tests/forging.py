@@ -8,20 +8,11 @@ from typing import Any
 
 import pytest
 
-from gitgate.core import documents
-from gitgate.core.model import Answer, Event, Gate, Opened
 from gitgate.errors import BrokenRecord
-from gitgate.store.objects import (
-    BLOB,
-    COMMIT,
-    FOLDER,
-    REGULAR,
-    TREE,
-    TreeEntry,
-    dump_commit,
-    dump_tree,
-)
-from gitgate.store.records import Signature
+from gitgate.model.gate import Answer, Event, Gate, Opened
+from gitgate.record import events
+from gitgate.store.git.objects import BLOB, COMMIT, FOLDER, REGULAR, TREE, TreeEntry, dump_commit, dump_tree
+from gitgate.store.records.records import Signature
 from histories import ADA, EARLY, TEXT, opened
 from testbed.memory import memory_records
 
@@ -82,4 +73,4 @@ class Bench:
 
 
 def answer_file(bench: Bench, by: str = ADA, **changes: Any) -> bytes:
-    return documents.dump(bench.said(by, **changes))
+    return events.dump(bench.said(by, **changes))

@@ -6,10 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from gitgate.core import documents
-from gitgate.core.fold import apply, fold, told_commit
-from gitgate.core.ids import file_name
-from gitgate.core.model import (
+from gitgate.model.gate import (
     Answer,
     Asker,
     Claim,
@@ -25,7 +22,10 @@ from gitgate.core.model import (
     Value,
     Work,
 )
-from gitgate.core.reconcile import original
+from gitgate.model.ids import file_name
+from gitgate.record import events
+from gitgate.record.fold import apply, fold, told_commit
+from gitgate.record.reconcile import original
 
 GATE = "abcdefghjk"
 ADA, BOB, EVE = "Ada <ada@example.org>", "Bob <bob@example.org>", "Eve <eve@example.org>"
@@ -78,7 +78,7 @@ class History:
         return History(self.gate, self.numbers)
 
     def add(self, name: str, event: Event) -> Gate:
-        path = f"{documents.FOLDER_OF[name]}/{file_name(documents.dump(event))}.yaml"
+        path = f"{events.FOLDER_OF[name]}/{file_name(events.dump(event))}.yaml"
         self.gate = apply(self.gate, Entry(oid(self.numbers()), name, event, (self.tip,), path))
         return self.gate
 
@@ -115,7 +115,7 @@ class History:
 
     def repeat(self, entry: Entry, chain: Sequence[Entry] = ()) -> Gate:
         """Record again, on top of this, what was said elsewhere, after what `chain` has; as the store does it."""
-        name = documents.BY_FOLDER[entry.path.partition("/")[0]].name
+        name = events.BY_FOLDER[entry.path.partition("/")[0]].name
         saw = tuple(known.commit for known in chain)
         here = {known.commit for known in self.entries}
         before = (*saw, *entry.parents[:1])
@@ -138,4 +138,4 @@ def refold(entries: Sequence[Entry]) -> Gate:
 
 def file_said(entry: Entry) -> str:
     folder, slash, _ = entry.path.partition("/")
-    return documents.BY_FOLDER[folder].name if slash else "opened"
+    return events.BY_FOLDER[folder].name if slash else "opened"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from gitgate.core.model import Answer, Edit, Entry, Gate
+from gitgate.model.gate import Answer, Edit, Entry, Gate
 
 COUNTING = ("answered", "voted", "amended", "edited", "commented", "stopped", "withdrawn")
 ACTS = {"claimed": "resuming", "released": "answered", "resumed": "resumed", "failed": "failed"}

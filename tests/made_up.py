@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gitgate.agents.agent import Agent, Finished, Launch, Outcome, Result, Start
-from gitgate.core.session import SavedSession
+from gitgate.model.session import SavedSession
 
 
 class MadeUp(Agent):

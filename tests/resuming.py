@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from gitgate.core.answers import Given
-from gitgate.core.drafts import Draft
-from gitgate.core.model import Gate, Question
-from gitgate.service import leases
-from gitgate.service.answering import Manner, respond
-from gitgate.service.asking import Wishes, ask
-from gitgate.service.claiming import Claimant
-from gitgate.service.desk import Desk, open_desk
-from gitgate.service.recording import reload
+from gitgate.acts.answering import Manner, respond
+from gitgate.acts.asking import Wishes, ask
+from gitgate.claims.claiming import Claimant
+from gitgate.context.desk import Desk, open_desk
+from gitgate.context.recording import reload
+from gitgate.gates import leases
+from gitgate.model.gate import Gate, Question
+from gitgate.questions.answers import Given
+from gitgate.questions.drafts import Draft
 from testbed.repositories import Clone, run_git
 
 TERM = 60

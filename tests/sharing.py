@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gitgate.core.ids import gate_id
-from gitgate.store.archive import LATE, folder, shelves
-from gitgate.store.remote import Fate, RefMove
+from gitgate.model.ids import gate_id
+from gitgate.store.records.archive import LATE, folder, shelves
+from gitgate.store.remote.remote import Fate, RefMove
 from testbed.repositories import Clone
 
 OPEN = "refs/hitl/open/"
@@ -105,9 +105,9 @@ def answered(clone: Clone, gate: str, tip: str, answer: str) -> str:
 CLOSER = """
 import os, sys
 from pathlib import Path
-from gitgate.store.closing import Closed, fold
-from gitgate.store.records import Signature
-from gitgate.store.repository import discover
+from gitgate.store.records.closing import Closed, fold
+from gitgate.store.records.records import Signature
+from gitgate.store.git.repository import discover
 path, remote, *pairs = sys.argv[1:]
 gates = [Closed(*pair.split("="), "2026-01") for pair in pairs]
 by = Signature("Ada <ada@example.org>", 1767323045)

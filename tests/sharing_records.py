@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gitgate.core.model import Answer, Entry, Event, Gate, Opened
-from gitgate.core.reconcile import original, reconcile
 from gitgate.errors import BrokenRecord, IllegalEvent
-from gitgate.store.records import Records, Signature
+from gitgate.model.gate import Answer, Entry, Event, Gate, Opened
+from gitgate.record.reconcile import original, reconcile
+from gitgate.store.records.records import Records, Signature
 from histories import ADA, EARLY
 from testbed.memory import memory_records
 

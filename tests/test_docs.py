@@ -16,11 +16,11 @@ from generator import manual, markdown, tree
 from gitgate.agents.agent import Start
 from gitgate.agents.command import placeholders
 from gitgate.config import SETTINGS
-from gitgate.core.states import STATES, TABLE
+from gitgate.model.states import STATES, TABLE
 from gitgate.version import REPOSITORY
 
 DOCS = Path(__file__).parents[1] / "docs"
-AGENCY = DOCS.parent / "gitgate" / "service" / "agency.py"
+AGENCY = DOCS.parent / "gitgate" / "gates" / "agency.py"
 EXITS = ((0, "done"), (8, "still waiting"))
 
 

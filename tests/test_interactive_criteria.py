@@ -16,9 +16,9 @@ import pytest
 import gitgate
 from conversing import held, open_gate, stop_talk, talk_to_answer
 from gitgate import errors
-from gitgate.core import codec
-from gitgate.core.field import Field
-from gitgate.core.model import Value
+from gitgate.document import codec
+from gitgate.document.field import Field
+from gitgate.model.gate import Value
 from talking import Meeting, meet
 from testbed.command import Command
 from testbed.repositories import Clone

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.agents.claude_files import project_folder
+from gitgate.agents.claude.transcript import project_folder
 from talking import Meeting, meet
 from testbed.command import COMMAND, Command
 from testbed.repositories import Clone

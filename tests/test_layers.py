@@ -49,63 +49,67 @@ def test_no_modules_import_one_another() -> None:
 def test_a_circle_is_seen() -> None:
     """Also a long one, one that is closed by a late import, and one through a package."""
     house = [
-        Module("service/one.py", "from . import two"),
-        Module("service/two.py", "def late():\n    from ..store.three import name"),
-        Module("store/three.py", "if TYPE_CHECKING:\n    from ..service.one import Name"),
+        Module("acts/one.py", "from . import two"),
+        Module("acts/two.py", "def late():\n    from ..store.three import name"),
+        Module("store/three.py", "if TYPE_CHECKING:\n    from ..acts.one import Name"),
         Module("store/four.py", "from .three import name"),
-        Module("agents/__init__.py", "from .claude import Claude"),
-        Module("agents/claude.py", "from . import AGENTS"),
+        Module("agents/__init__.py", "from .codex import Codex"),
+        Module("agents/codex.py", "from . import AGENTS"),
     ]
     assert circles(house) == [
-        ["gitgate.agents", "gitgate.agents.claude"],
-        ["gitgate.service.one", "gitgate.service.two", "gitgate.store.three"],
+        ["gitgate.acts.one", "gitgate.acts.two", "gitgate.store.three"],
+        ["gitgate.agents", "gitgate.agents.codex"],
     ]
 
 
 def test_the_whole_house_is_read() -> None:
     """The rules are held over the real package: its lowest and its highest rooms are among what was read."""
-    assert {"errors", "core", "store", "cli"} <= {module.room for module in MODULES} <= set(ROOMS)
+    assert {"errors", "model", "store", "cli"} <= {module.room for module in MODULES} <= set(ROOMS)
 
 
 @pytest.mark.parametrize(
     ("path", "line", "rule"),
     [
-        ("core/fold.py", "from ..store import git", "direction"),
-        ("core/fold.py", "from gitgate.service import asking", "direction"),
-        ("core/fold.py", "import gitgate.cli.main", "direction"),
-        ("core/fold.py", "from gitgate import ask", "direction"),
-        ("core/fold.py", "def late():\n    from ..store.git import Git", "direction"),
-        ("core/fold.py", "import importlib\nimportlib.import_module('gitgate.store.git')", "direction"),
-        ("errors.py", "from .core import states", "direction"),
-        ("errors.py", "from . import core", "direction"),
-        ("store/git.py", "if TYPE_CHECKING:\n    from gitgate.service.asking import Ask", "direction"),
-        ("service/asking.py", "from .. import ask", "direction"),
+        ("record/fold.py", "from ..store import git", "direction"),
+        ("record/fold.py", "from gitgate.acts import asking", "direction"),
+        ("record/fold.py", "import gitgate.cli.main", "direction"),
+        ("record/fold.py", "from gitgate import ask", "direction"),
+        ("record/fold.py", "def late():\n    from ..store.git import Git", "direction"),
+        (
+            "record/fold.py",
+            "import importlib\nimportlib.import_module('gitgate.store.git.process')",
+            "direction",
+        ),
+        ("errors.py", "from .model import states", "direction"),
+        ("errors.py", "from . import model", "direction"),
+        ("store/git/process.py", "if TYPE_CHECKING:\n    from gitgate.acts.asking import Ask", "direction"),
+        ("acts/asking.py", "from .. import ask", "direction"),
         ("surfaces/tui.py", "from . import mcp", "neighbour"),
         ("surfaces/tui/screen.py", "from ..mcp import server", "neighbour"),
         ("surfaces/tui.py", "from ..cli import main", "direction"),
-        ("service/asking.py", "import pygit2", "owner"),
-        ("service/asking.py", "from git import Repo", "owner"),
-        ("service/asking.py", "def late():\n    __import__('git')", "owner"),
-        ("store/records.py", "import yaml", "owner"),
+        ("acts/asking.py", "import pygit2", "owner"),
+        ("acts/asking.py", "from git import Repo", "owner"),
+        ("acts/asking.py", "def late():\n    __import__('git')", "owner"),
+        ("store/records/records.py", "import yaml", "owner"),
         ("render/text.py", "import click", "owner"),
-        ("service/asking.py", "import subprocess", "owner"),
-        ("service/asking.py", "import os\nos.system('ls')", "process"),
+        ("acts/asking.py", "import subprocess", "owner"),
+        ("acts/asking.py", "import os\nos.system('ls')", "process"),
         ("resumption/start.py", "from os import execvp as go\ngo('a', ['a'])", "process"),
-        ("cli/ask.py", "import asyncio\nasyncio.create_subprocess_exec('a')", "process"),
-        ("service/asking.py", "print('hello')", "talk"),
+        ("cli/verbs/ask.py", "import asyncio\nasyncio.create_subprocess_exec('a')", "process"),
+        ("acts/asking.py", "print('hello')", "talk"),
         ("render/text.py", "import sys\nsys.stdout.write('a')", "talk"),
-        ("store/git.py", "from sys import exit as leave\nleave(1)", "talk"),
-        ("store/git.py", "raise SystemExit(2)", "talk"),
-        ("store/git.py", "import os\nos.environ['HOME']", "environment"),
+        ("store/git/process.py", "from sys import exit as leave\nleave(1)", "talk"),
+        ("store/git/process.py", "raise SystemExit(2)", "talk"),
+        ("store/git/process.py", "import os\nos.environ['HOME']", "environment"),
         ("cli/main.py", "from os import environ as e\ne.get('A')", "environment"),
         ("cli/main.py", "import os as o\no.getenv('A')", "environment"),
         ("render/text.py", "from pathlib import Path\nPath.home()", "environment"),
-        ("core/codec.py", "import time", "pure"),
-        ("core/times.py", "from time import monotonic", "pure"),
-        ("core/codec.py", "import os.path", "pure"),
-        ("core/codec.py", "from datetime import datetime\ndatetime.now()", "pure"),
-        ("core/codec.py", "open('a')", "pure"),
-        ("core/codec.py", "import urllib.request", "pure"),
+        ("document/codec.py", "import time", "pure"),
+        ("text/times.py", "from time import monotonic", "pure"),
+        ("document/codec.py", "import os.path", "pure"),
+        ("document/codec.py", "from datetime import datetime\ndatetime.now()", "pure"),
+        ("document/codec.py", "open('a')", "pure"),
+        ("document/codec.py", "import urllib.request", "pure"),
         ("utils.py", "x = 1", "room"),
         ("helpers/text.py", "x = 1", "room"),
     ],
@@ -118,19 +122,22 @@ def test_a_broken_rule_is_seen(path: str, line: str, rule: str) -> None:
 @pytest.mark.parametrize(
     ("path", "line"),
     [
-        ("store/git.py", "import subprocess\nfrom ..errors import Failure\nfrom ..core import states"),
-        ("store/records.py", "import pygit2\nimport git"),
-        ("core/codec.py", "import yaml\nfrom ..errors import BadDocument\nfrom .text import clip"),
-        ("core/times.py", "from time import gmtime"),
+        (
+            "store/git/process.py",
+            "import subprocess\nfrom ..errors import Failure\nfrom ..model import states",
+        ),
+        ("store/records/records.py", "import pygit2\nimport git"),
+        ("document/codec.py", "import yaml\nfrom ..errors import BadDocument\nfrom .text import clip"),
+        ("text/times.py", "from time import gmtime"),
         ("config.py", "import os\nos.environ"),
         ("cli/main.py", "import click, sys\nprint('a')\nsys.exit(1)"),
         (
             "surfaces/tui/screen.py",
-            "from . import colours\nfrom ..tui import keys\nfrom ...service import asking",
+            "from . import colours\nfrom ..tui import keys\nfrom ...acts import asking",
         ),
-        ("__init__.py", "from .service import asking"),
+        ("__init__.py", "from .acts import asking"),
         ("__main__.py", "from .cli.main import main\nraise SystemExit(main())"),
-        ("service/asking.py", "def feed(input):\n    self.print(input)\nrecord.exit\nimportant.sys.exit"),
+        ("acts/asking.py", "def feed(input):\n    self.print(input)\nrecord.exit\nimportant.sys.exit"),
     ],
 )
 def test_a_kept_rule_is_left_alone(path: str, line: str) -> None:
@@ -140,9 +147,9 @@ def test_a_kept_rule_is_left_alone(path: str, line: str) -> None:
 
 def test_a_finding_says_where() -> None:
     """A report names file, line, rule and what was found."""
-    (found,) = findings(Module("core/fold.py", "\nimport time"))
-    assert found == Finding("core/fold.py", 2, "pure", "time")
-    assert str(found) == "gitgate/core/fold.py:2: pure: time"
+    (found,) = findings(Module("record/fold.py", "\nimport time"))
+    assert found == Finding("record/fold.py", 2, "pure", "time")
+    assert str(found) == "gitgate/record/fold.py:2: pure: time"
 
 
 def test_starting_up_loads_nothing_heavy() -> None:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 
 from gitgate.config import Setting
-from gitgate.core.states import Row
+from gitgate.model.states import Row
 
 from .tree import Entry, Verb, anywhere, paragraphs, shared
 

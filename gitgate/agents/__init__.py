@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..core.session import SessionRef
 from ..errors import Usage
+from ..model.session import SessionRef
 from .agent import Agent, Ended
-from .claude import Claude
+from .claude.adapter import Claude
 from .codex import Codex
-from .command import Command
-from .marked import Copilot, Gemini, OpenCode, Qwen
+from .command import Command, Copilot, Gemini, OpenCode, Qwen
 
 AGENTS: dict[str, Agent] = {
     agent.name: agent

@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 
-from ..core.session import SavedSession, SessionRef
-from ..core.values import dataclass, field
+from ..document.values import dataclass, field
 from ..errors import Failure, Usage
+from ..model.session import SavedSession, SessionRef
 
 SESSION_MOST = 4_000_000
 REASON_CELLS = 300
@@ -289,8 +289,8 @@ def last_words(finished: Finished) -> str:
 
 def brief(text: str) -> str:
     """A reason in one line without secrets: it is recorded, and others read it."""
-    from ..core.secrets import redact
-    from ..core.text import one_line
+    from ..text.display import one_line
+    from ..text.secrets import redact
 
     return one_line(redact(text), REASON_CELLS)
 

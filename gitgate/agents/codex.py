@@ -12,8 +12,8 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..core.session import SavedSession, SessionRef
 from ..errors import Failure, Usage
+from ..model.session import SavedSession, SessionRef
 from .agent import (
     SESSION_MOST,
     Agent,
@@ -50,7 +50,7 @@ class Codex(Agent):
     starts = True
 
     def collect(self, session: SessionRef, env: Mapping[str, str], most: int = SESSION_MOST) -> SavedSession:
-        from ..core.secrets import secret_values
+        from ..text.secrets import secret_values
 
         home = codex_home(env)
         rollout = find_rollout(session, home)
@@ -170,7 +170,7 @@ def clean_rollout(content: bytes, values: frozenset[str]) -> bytes:
 
 
 def _clean(value: object, values: frozenset[str]) -> object:
-    from ..core.secrets import redact
+    from ..text.secrets import redact
 
     if isinstance(value, str):
         return redact(value, values)

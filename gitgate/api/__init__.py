@@ -16,14 +16,30 @@ from __future__ import annotations
 from .. import errors
 from ..errors import GateError
 from .asker import ask, check, wait, withdraw
-from .conversation import Checkpoint, SessionResult
-from .interactive import Interactive, ask_interactive, pause
+from .interactive import Checkpoint, Interactive, SessionResult, ask_interactive, pause
 from .keeper import archive, doctor, init, policy_check, resume, session_drop
 from .looker import diff, tree, watch, worktree
 from .person import comment, edit, respond, signal, stop
 from .reader import list, log, show, status, sync, verify  # noqa: A004 - the verb's name
-from .results import Archived, Dropped, Finding, Policy, Resumed, Ruling, Step, Worktree
-from .values import Answer, Conversation, Event, Gate, Problem, PutAside, Status, Synced, Verified
+from .values import (
+    Answer,
+    Archived,
+    Conversation,
+    Dropped,
+    Event,
+    Finding,
+    Gate,
+    Policy,
+    Problem,
+    PutAside,
+    Resumed,
+    Ruling,
+    Status,
+    Step,
+    Synced,
+    Verified,
+    Worktree,
+)
 
 __all__ = [
     "Answer",

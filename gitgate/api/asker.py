@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from ..core.model import Gate as Folded
-from ..core.words import SESSION_FIELDS
+from ..model.gate import Gate as Folded
+from ..text.words import SESSION_FIELDS
 from .door import Directory, open_desk, seen, told
 from .given import Choices
 from .terms import Asking, SessionTerms, Terms, Words, refuse_unknown
 from .values import Answer, Gate
 
 if TYPE_CHECKING:
-    from ..service.desk import Desk
+    from ..context.desk import Desk
 
 
 def ask(
@@ -56,7 +56,7 @@ def ask(
     >>> gate = gitgate.ask("Deploy?", type="approval", timeout="2h", push=False)
     >>> gate = gitgate.ask("Which?", options={"JWT": "stateless", "Sessions": ""}, key="auth")
     """
-    from ..service.asking import Wishes
+    from ..acts.asking import Wishes
 
     refuse_unknown("ask", conversation, SESSION_FIELDS)
     words = Words(prompt, type, options, no_other, default, schema, file, conversation)
@@ -79,7 +79,7 @@ def wait(id: str | Gate, *, for_: str | int | None = None, directory: Directory 
     >>> gitgate.wait("7k2f", for_="30m").answer
     """
     with open_desk(directory) as desk:
-        from ..service.reading import find_gate
+        from ..acts.reading import find_gate
 
         return seen(desk, waited(desk, find_gate(desk, str(id)).gate, for_))
 
@@ -88,8 +88,8 @@ def check(id: str | Gate, *, directory: Directory = None) -> Answer | None:
     """The answer, or None while there is none (or never will be: see `show(id).state`). NotAllowed: the policy does not
     accept the one that was given.
     """
-    from ..service.policing import check_heard
-    from ..service.reading import find_gate
+    from ..acts.reading import find_gate
+    from ..policy.permit import check_heard
 
     with open_desk(directory) as desk:
         found = find_gate(desk, str(id))
@@ -100,15 +100,15 @@ def check(id: str | Gate, *, directory: Directory = None) -> Answer | None:
 
 def withdraw(id: str | Gate, *, reason: str, push: bool | None = None, directory: Directory = None) -> Gate:
     """Take a question back. An agent withdraws only its own."""
-    from ..service import reading, remarks
+    from ..acts import reading, remarks
 
     with open_desk(directory) as desk:
         return told(desk, remarks.withdraw(desk, reading.open_gate(desk, str(id)), reason, push=push))
 
 
 def waited(desk: Desk, gate: Folded, most: str | int | None) -> Folded:
-    from ..core.times import parse_duration
-    from ..service.waiting import Patience
-    from ..service.waiting import wait as block
+    from ..claims.waiting import Patience
+    from ..claims.waiting import wait as block
+    from ..text.times import parse_duration
 
     return block(desk, gate, Patience(None if most is None else parse_duration(str(most))))

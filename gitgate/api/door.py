@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import config
-from ..core.answers import printed
-from ..core.model import Counted
-from ..core.model import Gate as Folded
+from ..model.gate import Counted
+from ..model.gate import Gate as Folded
+from ..questions.answers import printed
 from .values import Answer, Conversation, Gate
 
 if TYPE_CHECKING:
-    from ..core.talks import Held
-    from ..service.desk import Desk
-    from ..service.publishing import Published
+    from ..context.desk import Desk
+    from ..exchange.publishing import Published
+    from ..model.conversation import Held
 
 Directory = str | Path | None
 
@@ -26,7 +26,7 @@ def open_desk(directory: Directory, said: Mapping[str, str] | None = None) -> It
     """A desk for one call; `said` are settings given by the caller. In bulk: a Python process lives long, so libgit2 is worth
     its loading.
     """
-    from ..service.desk import open_desk as opened
+    from ..context.desk import open_desk as opened
 
     config.refuse_system()
     desk = opened(standing(directory), config.environment(), flags=said, bulk=True)
@@ -47,10 +47,10 @@ def told(desk: Desk, published: Published) -> Gate:
 
 def seen(desk: Desk, gate: Folded, *, pushed: bool | None = None, archived: bool = False) -> Gate:
     """A gate as callers get it: apart from the domain, so that either may change alone."""
+    from ..acts.sessions import saved
+    from ..context.remotes import remote_of
+    from ..policy.marks import marks
     from ..render import shapes
-    from ..service.marks import marks
-    from ..service.remotes import remote_of
-    from ..service.sessions import saved
 
     if pushed is None:
         remote = None if archived else remote_of(desk)

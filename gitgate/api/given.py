@@ -6,21 +6,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..core.answers import Given
-from ..core.model import Gate as Folded
-from ..core.model import Option, Value
 from ..errors import Usage
+from ..model.gate import Gate as Folded
+from ..model.gate import Option, Value
+from ..questions.answers import Given
 
 if TYPE_CHECKING:
-    from ..core.drafts import Draft
-    from ..service.desk import Desk
+    from ..context.desk import Desk
+    from ..questions.drafts import Draft
 
 Choices = Sequence[str | tuple[str, str] | Mapping[str, str]] | Mapping[str, str]
 
 
 def choices(given: Choices) -> tuple[Option, ...]:
     """Labels (`LABEL=TEXT` as on the command line), pairs, or a mapping of labels to what they mean."""
-    from ..core.drafts import option
+    from ..questions.drafts import option
 
     if isinstance(given, Mapping):
         return tuple(Option(label.strip(), text.strip()) for label, text in given.items())
@@ -38,7 +38,8 @@ def choices(given: Choices) -> tuple[Option, ...]:
 
 
 def from_file(file: str | Path, prompt: str | None, beside: Sequence[object]) -> Draft:
-    from ..core import codec, drafts
+    from ..document import codec
+    from ..questions import drafts
 
     if prompt is not None or any(beside):
         raise Usage("file brings the question; nothing of it can stand beside it")
@@ -57,7 +58,7 @@ def with_terms(draft: Draft, terms: Mapping[str, object]) -> Draft:
 
 
 def read_attachments(desk: Desk, paths: Sequence[str]) -> dict[str, bytes]:
-    from ..store.attach import read
+    from ..store.records.attach import read
 
     found: dict[str, bytes] = {}
     for path in paths:
@@ -72,7 +73,7 @@ def seconds(given: str | int | None) -> int | None:
     """`"2h"` or a number of seconds."""
     if given is None:
         return None
-    from ..core.times import parse_duration
+    from ..text.times import parse_duration
 
     length = parse_duration(str(given))
     if length == 0:

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, overload
 
 from ..errors import Usage
 from .door import Directory, open_desk
-from .results import Archived, Dropped, Finding, Policy, Resumed, Ruling, Step
-from .values import Gate
+from .values import Archived, Dropped, Finding, Gate, Policy, Resumed, Ruling, Step
 
 if TYPE_CHECKING:
-    from ..core.model import Gate as Folded
-    from ..service.desk import Desk
+    from ..context.desk import Desk
+    from ..model.gate import Gate as Folded
 
 
 def init(
@@ -38,7 +37,7 @@ def init(
 
     `sync()` afterwards brings what waits already.
     """
-    from ..service import parts
+    from ..setup import parts
 
     flags = {"claude": claude, "agents": agents, "script": script, "github": github}
     named = [part for part in parts.PARTS if flags[part.flag]]
@@ -67,13 +66,13 @@ def doctor(*, online: bool = False, claude: bool = False, directory: Directory =
 
     >>> [found.mend for found in gitgate.doctor() if found.state == "wrong"]
     """
-    from ..service.checkup import examine
-    from ..surfaces.github.checkup import examine_github
+    from ..setup.checkup import examine
+    from ..surfaces.forge.checkup import examine_github
 
     with open_desk(directory) as desk:
         found = [*examine(desk), *examine_github(desk, online=online)]
         if claude:
-            from ..service.claude_checkup import rehearse
+            from ..setup.claude_checkup import rehearse
 
             found.extend(rehearse(desk))
         return tuple(Finding(**asdict(one)) for one in found)
@@ -92,9 +91,9 @@ def policy_check(
 
     >>> gitgate.policy_check("7k2f", who="@grace").allowed
     """
-    from ..service.explaining import explain_gate, plain, rules_of
-    from ..service.policybook import load_book
-    from ..service.reading import find_gate
+    from ..acts.reading import find_gate
+    from ..gates.explained import explain_gate, plain, rules_of
+    from ..policy.book import load_book
 
     with open_desk(directory) as desk:
         book = load_book(desk)
@@ -124,8 +123,8 @@ def resume(
 
     >>> gitgate.resume("7k2f")[0].commits
     """
+    from ..acts.reading import open_gate
     from ..resumption.calls import call, refuse_waiting
-    from ..service.reading import open_gate
 
     if (id is None) == (not all):
         raise Usage("name a gate, or all=True", hint='gitgate.list(state="answered")')
@@ -152,7 +151,7 @@ def only(desk: Desk, gate: Folded) -> Resumed:
 
 def every_one_elsewhere(desk: Desk, runner: str) -> tuple[Resumed, ...]:
     """Each that the other runner can act on, by itself."""
-    from ..resumption.elsewhere import leave_all
+    from ..resumption.calls import leave_all
 
     left = leave_all(desk, runner)
     failed = [Resumed(gate, "failed", error.message) for gate, error in left.failed.items()]
@@ -178,8 +177,8 @@ def every_one(desk: Desk) -> tuple[Resumed, ...]:
 
 def archive(*, older_than: str | int | None = None, directory: Directory = None) -> Archived:
     """Fold closed gates away, month by month. They stay readable: `list(all=True)`, `show`, `log`."""
-    from ..core.times import parse_duration
-    from ..service.archiving import fold_closed
+    from ..sharing.archiving import fold_closed
+    from ..text.times import parse_duration
 
     with open_desk(directory) as desk:
         usual = desk.settings.seconds("archiveAfter") or 0
@@ -190,8 +189,8 @@ def archive(*, older_than: str | int | None = None, directory: Directory = None)
 
 def session_drop(id: str | Gate, *, directory: Directory = None) -> Dropped:
     """Erase a gate's saved session, here and on the remote. The record stays whole; copies in other clones remain."""
-    from ..service.reading import find_gate
-    from ..service.sessions import drop
+    from ..acts.reading import find_gate
+    from ..acts.sessions import drop
 
     with open_desk(directory) as desk:
         desk.refuse_agents("session drop")

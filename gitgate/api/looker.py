@@ -7,17 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .door import Directory, open_desk, seen, standing
-from .results import Worktree
-from .values import Event, Gate
+from .values import Event, Gate, Worktree
 
 if TYPE_CHECKING:
-    from ..service.reporting import Json
+    from ..acts.reporting import Json
 
 
 def diff(id: str | Gate | None = None, *, stat: bool = False, directory: Directory = None) -> str:
     """The partial work as a diff against the commit that it stands on; empty where there is none."""
-    from ..service.reading import find_gate
-    from ..service.work import diff_of
+    from ..acts.reading import find_gate
+    from ..gates.work import diff_of
 
     with open_desk(directory) as desk:
         return diff_of(desk, find_gate(desk, None if id is None else str(id)).gate, stat=stat)
@@ -28,8 +27,8 @@ def worktree(id: str | Gate, place: str | Path | None = None, *, directory: Dire
 
     >>> looked_at = gitgate.worktree("7k2f").directory
     """
-    from ..service.reading import find_gate
-    from ..service.work import beside, open_place
+    from ..acts.reading import find_gate
+    from ..gates.work import beside, open_place
 
     start = standing(directory)
     with open_desk(directory) as desk:
@@ -40,7 +39,7 @@ def worktree(id: str | Gate, place: str | Path | None = None, *, directory: Dire
 
 def tree(*, all: bool = False, directory: Directory = None) -> Mapping[str, tuple[Gate, ...]]:
     """Gates under the branch that their work is on; with `all` closed ones too. The branch is empty where there is none."""
-    from ..service.listing import Filter, by_branch, listed
+    from ..gates.listing import Filter, by_branch, listed
 
     states = () if all else ("awaiting", "answered", "resuming", "failed")
     with open_desk(directory) as desk:
@@ -59,14 +58,14 @@ def watch(
 
     >>> for event in gitgate.watch("7k2f", for_="10m"): ...
     """
-    from ..core.times import parse_duration
+    from ..text.times import parse_duration
 
     seconds = None if for_ is None else parse_duration(str(for_))
     return watched(None if id is None else str(id), seconds, standing(directory))
 
 
 def watched(given: str | None, seconds: int | None, start: Path) -> Iterator[Event]:
-    from ..service.watching import watch as follow
+    from ..acts.reporting import watch as follow
 
     with open_desk(start) as desk:
         for event in follow(desk, given, seconds):

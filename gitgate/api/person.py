@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..core.model import Value
 from ..errors import Usage
+from ..model.gate import Value
 from .door import Directory, open_desk, told
 from .given import given_of
 from .values import Gate
 
 if TYPE_CHECKING:
-    from ..service.answering import Deliver
-    from ..service.desk import Desk
+    from ..acts.answering import Deliver
+    from ..context.desk import Desk
 
 
 def respond(
@@ -39,7 +39,7 @@ def respond(
     >>> gitgate.respond("7k2f", "Postgres", note="we have it already")
     >>> gitgate.respond("7k2f", approve=True)
     """
-    from ..service import answering, reading
+    from ..acts import answering, reading
 
     if approve and reject:
         raise Usage("approve or reject, not both")
@@ -64,7 +64,7 @@ def delivery(desk: Desk, *, resume: bool) -> Deliver:
         from ..resumption.here import deliver_here
 
         return deliver_here
-    from ..service.publishing import publish
+    from ..exchange.publishing import publish
 
     return publish
 
@@ -73,7 +73,7 @@ def signal(
     id: str | Gate, *, status: str, message: str = "", push: bool | None = None, directory: Directory = None
 ) -> Gate:
     """For scripts: `CONTINUE` approves, `STOP` rejects; other statuses reach a waiting workflow as they are."""
-    from ..service import answering, reading
+    from ..acts import answering, reading
 
     with open_desk(directory) as desk:
         desk.refuse_agents("signal")
@@ -83,7 +83,7 @@ def signal(
 
 def stop(id: str | Gate, *, reason: str, push: bool | None = None, directory: Directory = None) -> Gate:
     """End a gate; the agent does not go on. To say no and let it go on, reject instead."""
-    from ..service import reading, remarks
+    from ..acts import reading, remarks
 
     with open_desk(directory) as desk:
         return told(desk, remarks.stop(desk, reading.open_gate(desk, str(id)), reason, push=push))
@@ -91,7 +91,7 @@ def stop(id: str | Gate, *, reason: str, push: bool | None = None, directory: Di
 
 def comment(id: str | Gate, text: str, *, push: bool | None = None, directory: Directory = None) -> Gate:
     """Ask back or add a remark, without deciding."""
-    from ..service import reading, remarks
+    from ..acts import reading, remarks
 
     with open_desk(directory) as desk:
         return told(desk, remarks.comment(desk, reading.open_gate(desk, str(id)), text, push=push))
@@ -107,7 +107,7 @@ def edit(
     directory: Directory = None,
 ) -> Gate:
     """Reassign (`to="anyone"` for everybody), reprioritise, or give another deadline (`timeout="never"` for none)."""
-    from ..service import reading, remarks
+    from ..acts import reading, remarks
 
     named = None if to is None else (to,) if isinstance(to, str) else tuple(to)
     people = () if named == ("anyone",) else named

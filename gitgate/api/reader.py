@@ -13,8 +13,8 @@ from .looker import event_of
 from .values import Event, Gate, Problem, PutAside, Status, Synced, Verified
 
 if TYPE_CHECKING:
-    from ..service.desk import Desk
-    from ..service.listing import Filter
+    from ..context.desk import Desk
+    from ..gates.listing import Filter
 
 
 def list(  # noqa: A001 - the verb's name
@@ -34,13 +34,13 @@ def list(  # noqa: A001 - the verb's name
 
     >>> [gate.title for gate in gitgate.list(branch="main")]
     """
-    from ..service import listing
+    from ..gates import listing
 
     states = (state,) if isinstance(state, str) else tuple(state)
     kind = None if type is None else known_type(type)
     with open_desk(directory) as desk:
         if sync:
-            from ..service.syncing import sync as bring_together
+            from ..exchange.syncing import sync as bring_together
 
             bring_together(desk)
         chosen = listing.Filter(
@@ -56,7 +56,7 @@ def list(  # noqa: A001 - the verb's name
 
 
 def known_type(given: str) -> str:
-    from ..core.questions import TYPES, type_name
+    from ..questions.types import TYPES, type_name
 
     kind = type_name(given)
     if kind is None:
@@ -66,11 +66,11 @@ def known_type(given: str) -> str:
 
 def found(desk: Desk, chosen: Filter) -> tuple[Gate, ...]:
     """The gates whose records are whole; those of the archive last."""
-    from ..service import listing
+    from ..gates import listing
 
     here = [one for one in listing.listed(desk, chosen) if one.state != "broken"]
     if chosen.mine is not None:
-        from ..service.policing import mine
+        from ..policy.permit import mine
 
         here = mine(desk, here)
     away = listing.archived(desk, chosen) if chosen.all else []
@@ -85,8 +85,8 @@ def show(id: str | Gate | None = None, *, directory: Directory = None) -> Gate:
 
     >>> gitgate.show("7k2f").details["work"]
     """
+    from ..acts.reading import find_gate
     from ..render import shapes
-    from ..service.reading import find_gate
 
     with open_desk(directory) as desk:
         found = find_gate(desk, None if id is None else str(id))
@@ -97,7 +97,7 @@ def show(id: str | Gate | None = None, *, directory: Directory = None) -> Gate:
 
 def status(*, directory: Directory = None) -> Status:
     """Where things stand: all gates counted, and each agent with what it waits for."""
-    from ..service.reporting import overall_status
+    from ..acts.reporting import overall_status
 
     with open_desk(directory) as desk:
         fields, _ = overall_status(desk)
@@ -112,7 +112,7 @@ def log(
     id: str | Gate | None = None, *, n: int | None = None, directory: Directory = None
 ) -> tuple[Event, ...]:
     """The audit trail of one gate or of all, newest first."""
-    from ..service.reporting import events_of_all, events_of_one
+    from ..acts.reporting import events_of_all, events_of_one
 
     with open_desk(directory) as desk:
         events = events_of_all(desk) if id is None else events_of_one(desk, str(id))
@@ -128,7 +128,7 @@ def sync(
 
     >>> [one.ref for one in gitgate.sync(put_aside="7k2f").aside]
     """
-    from ..service.syncing import sync as bring_together
+    from ..exchange.syncing import sync as bring_together
 
     with open_desk(directory) as desk:
         done = bring_together(desk, remote, aside=None if put_aside is None else str(put_aside))
@@ -151,7 +151,7 @@ def verify(*ids: str | Gate, branch: str | None = None, directory: Directory = N
 
     >>> assert gitgate.verify().ok
     """
-    from ..service.auditing import audit, refuse_unsynced
+    from ..audit.auditing import audit, refuse_unsynced
 
     with open_desk(directory) as desk:
         if branch is not None:

@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict
 
-from ..core.model import Option
-from ..core.words import SESSION_FIELDS
 from ..errors import Usage
+from ..model.gate import Option
+from ..text.words import SESSION_FIELDS
 from .door import Directory
 from .given import Choices, choices, from_file, read_attachments, seconds, with_terms
 from .values import Gate
 
 if TYPE_CHECKING:
-    from ..core.drafts import Draft
-    from ..core.talks import Talk
-    from ..service.asking import Asked, Wishes
-    from ..service.desk import Desk
+    from ..acts.asking import Asked, Wishes
+    from ..context.desk import Desk
+    from ..model.conversation import Talk
+    from ..questions.drafts import Draft
 
 SessionOutcome = Literal["approval", "selection", "freeform", "structured"]
 
@@ -100,7 +100,7 @@ class Words:
     conversation: Mapping[str, object] = field(default_factory=dict)
 
     def draft(self) -> Draft:
-        from ..core import drafts
+        from ..questions import drafts
 
         used = {
             name: value
@@ -125,8 +125,8 @@ class Words:
         """The conversation that is described; None where nothing is said of one."""
         if not used and self.type is None:
             return None
-        from ..core.questions import type_name
-        from ..core.talkdrafts import refuse_elsewhere, talk_of
+        from ..questions.drafts import refuse_elsewhere, talk_of
+        from ..questions.types import type_name
 
         said = {SESSION_FIELDS[name]: plain(name, value) for name, value in used.items()}
         refuse_elsewhere(self.type, said, called)
@@ -151,7 +151,7 @@ def refuse_unknown(function: str, given: Mapping[str, object], known: Container[
 
 def plain(name: str, value: object) -> object:
     """One value as a question file would have it."""
-    from ..core.talkdrafts import as_json, parse_json
+    from ..questions.drafts import as_json, parse_json
 
     if name == "mcp_config" and isinstance(value, str | Path):
         try:
@@ -200,7 +200,7 @@ class Asking:
     attach: Sequence[str | Path] = ()
 
     def open(self, desk: Desk) -> Asked:
-        from ..service import asking
+        from ..acts import asking
 
         enclosed = read_attachments(desk, (*self.draft.attach, *map(str, self.attach)))
         return asking.ask(desk, self.draft, self.wishes, enclosed)
@@ -240,7 +240,7 @@ def asked_as(
     blocks: bool,
 ) -> Asking:
     """A question of type session, with the terms that any question has."""
-    from ..service.asking import Wishes
+    from ..acts.asking import Wishes
 
     words = Words(
         prompt,

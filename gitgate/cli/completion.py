@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import Usage
-from .screen import Screen, verb
+from .terminal.screen import Screen, verb
 
 if TYPE_CHECKING:
     from click.shell_completion import ShellComplete

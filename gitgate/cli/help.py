@@ -8,7 +8,7 @@ import click
 
 from ..errors import Usage
 from .exits import MEANINGS
-from .screen import Screen, verb
+from .terminal.screen import Screen, verb
 
 ANSWERS = """\
 How to answer a gate

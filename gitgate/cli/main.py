@@ -20,44 +20,44 @@ COMPLETING = "_GIT_GATE_COMPLETE"  # set when a shell asks what may be typed nex
 # verb: (module, what it does in a few words). The order is the order of `--help`.
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "For the agent": {
-        "ask": ("ask", "Open a gate: ask a person, and exit."),
-        "wait": ("wait", "Block until a gate is answered; print the answer."),
-        "check": ("wait", "Print the answer, or exit 8 while there is none."),
-        "withdraw": ("remarks", "Take a question back."),
-        "outcome": ("outcome", "In a session that a person joined: say what was decided."),
-        "wrap": ("wrap", "Run an agent; open the gate when it ends by asking."),
+        "ask": ("verbs.ask", "Open a gate: ask a person, and exit."),
+        "wait": ("verbs.wait", "Block until a gate is answered; print the answer."),
+        "check": ("verbs.wait", "Print the answer, or exit 8 while there is none."),
+        "withdraw": ("verbs.remarks", "Take a question back."),
+        "outcome": ("verbs.outcome", "In a session that a person joined: say what was decided."),
+        "wrap": ("verbs.wrap", "Run an agent; open the gate when it ends by asking."),
     },
     "For the person": {
-        "list": ("lists", "What waits, most pressing first."),
-        "show": ("show", "One gate as a letter: question, context, work, how to answer."),
-        "diff": ("show", "The partial work as a diff."),
-        "worktree": ("show", "The partial work as a worktree to look around in."),
-        "respond": ("respond", "Answer a gate."),
-        "join": ("join", "Open the agent's own session here, then decide."),
-        "continue": ("join", "The same as join."),
-        "comment": ("remarks", "Ask back or add a remark, without deciding."),
-        "edit": ("remarks", "Reassign, reprioritise, or move the deadline."),
-        "stop": ("remarks", "End a gate; the agent does not go on."),
-        "signal": ("remarks", "For scripts: CONTINUE, STOP or another status."),
-        "status": ("status", "Where things stand: gates and agents."),
-        "tree": ("status", "Gates by branch."),
-        "log": ("status", "The audit trail."),
-        "watch": ("status", "What happens, live and read-only."),
+        "list": ("verbs.lists", "What waits, most pressing first."),
+        "show": ("verbs.show", "One gate as a letter: question, context, work, how to answer."),
+        "diff": ("verbs.show", "The partial work as a diff."),
+        "worktree": ("verbs.show", "The partial work as a worktree to look around in."),
+        "respond": ("verbs.respond", "Answer a gate."),
+        "join": ("verbs.join", "Open the agent's own session here, then decide."),
+        "continue": ("verbs.join", "The same as join."),
+        "comment": ("verbs.remarks", "Ask back or add a remark, without deciding."),
+        "edit": ("verbs.remarks", "Reassign, reprioritise, or move the deadline."),
+        "stop": ("verbs.remarks", "End a gate; the agent does not go on."),
+        "signal": ("verbs.remarks", "For scripts: CONTINUE, STOP or another status."),
+        "status": ("verbs.status", "Where things stand: gates and agents."),
+        "tree": ("verbs.status", "Gates by branch."),
+        "log": ("verbs.status", "The audit trail."),
+        "watch": ("verbs.status", "What happens, live and read-only."),
     },
     "For the machinery": {
-        "init": ("init", "Set up this clone."),
-        "sync": ("sync", "Fetch and push gates; never loses a local one."),
-        "resume": ("resume", "Start the agents of answered gates again."),
-        "worker": ("worker", "Stay, and act on answers and deadlines."),
-        "archive": ("sync", "Fold closed gates away."),
-        "session": ("session", "Erase a saved session."),
-        "policy": ("policy", "Who may answer what, and why."),
-        "verify": ("verify", "Check every gate's chain and bindings."),
-        "doctor": ("doctor", "What is set up, what is missing, what mends it."),
-        "github": ("github", "The pull request: questions as comments, replies as answers."),
-        "serve": ("serve", "Take a forge's webhooks, on a machine of your own."),
-        "hook": ("hook", "What the hook shims call."),
-        "demo": ("demo", "The whole loop, in a scratch repository."),
+        "init": ("machinery.init", "Set up this clone."),
+        "sync": ("machinery.sync", "Fetch and push gates; never loses a local one."),
+        "resume": ("machinery.resume", "Start the agents of answered gates again."),
+        "worker": ("machinery.worker", "Stay, and act on answers and deadlines."),
+        "archive": ("machinery.sync", "Fold closed gates away."),
+        "session": ("machinery.worker", "Erase a saved session."),
+        "policy": ("machinery.policy", "Who may answer what, and why."),
+        "verify": ("machinery.verify", "Check every gate's chain and bindings."),
+        "doctor": ("machinery.doctor", "What is set up, what is missing, what mends it."),
+        "github": ("jobs.github", "The pull request: questions as comments, replies as answers."),
+        "serve": ("jobs.serve", "Take a forge's webhooks, on a machine of your own."),
+        "hook": ("machinery.hook", "What the hook shims call."),
+        "demo": ("machinery.demo", "The whole loop, in a scratch repository."),
         "completion": ("completion", "Shell completion: what to source."),
         "help": ("help", "Explain a verb, or a topic."),
     },
@@ -132,7 +132,7 @@ def cli(
     An agent asks, commits its question with its partial work, and exits. A person answers, here or in another clone.
     The answer is a commit too, and starts the agent again. Without a verb: what waits for you.
     """
-    from .screen import Screen
+    from .terminal.screen import Screen
 
     ctx.obj = Screen(directory=directory, as_json=as_json, quiet=quiet, color=color)
     if version:
@@ -140,7 +140,7 @@ def cli(
 
         ctx.obj.emit("version", {"version": VERSION}, f"git-gate {VERSION}")
     elif ctx.invoked_subcommand is None:
-        from .lists import overview
+        from .verbs.lists import overview
 
         try:
             overview(ctx.obj)
@@ -251,7 +251,7 @@ def complain(args: Sequence[str], code: str, message: str, hint: str, status: in
             quiet_stdout()  # where the object should go nothing can be written: then in words
         else:
             return status
-    from ..core.text import neutral
+    from ..text.display import neutral
 
     print(f"git gate: {neutral(message)}", file=sys.stderr)
     for line in neutral(hint).splitlines():

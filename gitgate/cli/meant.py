@@ -11,8 +11,8 @@ from difflib import SequenceMatcher, get_close_matches
 
 import click
 
-from ..core.ids import is_prefix
 from ..errors import Usage
+from ..model.ids import is_prefix
 
 # What somebody types who knows another program's words, and what it is here.
 OTHER_WORDS = {

@@ -26,8 +26,6 @@ def run() -> NoReturn:
 def start() -> NoReturn:
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     if sys.stdin is None or sys.stdout is None or sys.stderr is None:
-        from .streams import hold_streams
-
         hold_streams()
     from .main import main
 
@@ -45,3 +43,16 @@ def leave(code: int) -> NoReturn:
         sys.exit(code)  # Python says in its own way that nobody could read this.
     atexit._run_exitfuncs()  # noqa: SLF001 - what is to be done at the end is done, as Python would
     os._exit(code)
+
+
+def hold_streams() -> None:
+    """Lead a closed stream nowhere, before its number is given to the next file or pipe, which our words would end up in."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            mode = os.O_RDONLY if number == 0 else os.O_WRONLY
+            opened = os.open(os.devnull, mode)
+            if opened != number:  # an earlier stream is closed, too, or somebody took the number already
+                os.dup2(opened, number)
+                os.close(opened)
+            os.set_inheritable(number, True)
+            setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8", closefd=False))  # noqa: SIM115

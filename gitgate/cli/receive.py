@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, NoReturn
 from .exits import BY_KIND, DONE, FAILURE
 
 if TYPE_CHECKING:
-    from ..core.model import Gate
-    from ..service.desk import Desk
-    from ..service.pushed import Update
-    from ..service.pushers import Doorkeeper
+    from ..context.desk import Desk
+    from ..model.gate import Gate
+    from ..sharing.pushers import Doorkeeper
+    from ..store.git.refs import Update
 
 BULK = 12
 """From so many refs on, reading them within this process is cheaper than its start."""
@@ -31,7 +31,7 @@ def pre_receive(env: Mapping[str, str], data: bytes) -> int:
     """Refuses a push that would change or lose a gate, and says which ref and why."""
     from pathlib import Path
 
-    from ..store.git import Git
+    from ..store.git.process import Git
 
     # Git starts a receiving hook in the repository, whatever kind of repository that is.
     place = Path(os.path.normpath(Path.cwd() / env.get("GIT_DIR", ".")))
@@ -43,10 +43,10 @@ def pre_receive(env: Mapping[str, str], data: bytes) -> int:
     from functools import partial
 
     from ..config import load
-    from ..service import entering
-    from ..service.desk import read_git_config
-    from ..service.pushed import decode, parse_updates, receiving_desk
-    from ..service.receiving import refusals
+    from ..context.desk import read_git_config
+    from ..exchange import entering
+    from ..sharing.pushed import decode, parse_updates, receiving_desk
+    from ..sharing.receiving import refusals
 
     text = decode(data)
     desk = receiving_desk(git, "0" * len(text.partition(" ")[0]), reader)
@@ -76,7 +76,7 @@ def pre_receive(env: Mapping[str, str], data: bytes) -> int:
 
 def foretell(desk: Desk, answered: Sequence[Gate], updates: Sequence[Update]) -> None:
     """Whoever answers is told now whether that resumes the agent: what acts on it later has nobody to talk to."""
-    from ..service.starting import foretold
+    from ..gates.starting import foretold
 
     for line in foretold(desk, answered, updates):
         print(line, file=sys.stderr)
@@ -85,9 +85,9 @@ def foretell(desk: Desk, answered: Sequence[Gate], updates: Sequence[Update]) ->
 def has_policy(desk: Desk) -> bool:
     """Whether there may be one; where there is surely none, what reads it need not be loaded."""
     from ..config import FILE
-    from ..core.glance import may_have
+    from ..document.field import may_have
     from ..errors import BrokenRecord
-    from ..store.objects import PlumbingObjects
+    from ..store.git.objects import PlumbingObjects
 
     objects = desk.records.objects
     if any(f"gitgate.{name}" in desk.settings.git for name in POLICY_SETTINGS):
@@ -104,8 +104,8 @@ def has_policy(desk: Desk) -> bool:
 
 def doorkeeper(desk: Desk, env: Mapping[str, str]) -> Doorkeeper:
     """Judges who says what, by the policy as this repository's own branch has it."""
-    from ..service.policybook import load_book
-    from ..service.pushers import Doorkeeper, actor_of
+    from ..policy.book import load_book
+    from ..sharing.pushers import Doorkeeper, actor_of
 
     try:
         import pwd
@@ -122,8 +122,8 @@ def post_receive(env: Mapping[str, str], _data: bytes) -> int:
     from contextlib import suppress
     from pathlib import Path
 
+    from ..context.desk import open_desk
     from ..runners.local import without_caller
-    from ..service.desk import open_desk
 
     with suppress(OSError):
         os.setsid()  # Whoever pushed may be cut off; this goes on.
@@ -143,7 +143,7 @@ def act_on_calls(desk: Desk) -> int:
     import time
 
     from ..resumption.calls import answer_calls
-    from .resume import stop_on_signal
+    from .machinery.resume import stop_on_signal
 
     def say(words: str) -> None:
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

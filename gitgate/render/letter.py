@@ -8,17 +8,66 @@ from collections.abc import Mapping
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from ..core.answers import shown
-from ..core.marks import UNSIGNED, Mark
-from ..core.model import Answer, Counted, Gate, Opened, Outcome, Question, Remark
-from ..core.text import hang, indent, neutral, one_line, wrap
+from ..model.gate import Answer, Counted, Gate, Opened, Outcome, Question, Remark
+from ..model.people import UNSIGNED, Mark
+from ..questions.answers import shown
+from ..text.display import hang, indent, neutral, one_line, wrap
 from .paint import STATE_COLORS, paint
 from .shapes import event, proposal, resume, who_ended, words_of
 from .table import age, due
-from .ways import after_failure, ways
 
 if TYPE_CHECKING:
-    from ..core.talks import Held
+    from ..model.conversation import Held
+
+
+MOST_FIELDS = 8
+
+
+def ways(gate: Gate) -> list[str]:
+    """What is decided in a conversation may be typed all the same."""
+    questions = gate.opened.questions
+    joined = [join_line(gate)] if any(question.type == "session" for question in questions) else []
+    return [*joined, *typed(gate)]
+
+
+def join_line(gate: Gate) -> str:
+    """How to hold the conversation."""
+    checkpoint = any(q.talk is not None and q.talk.checkpoint for q in gate.opened.questions)
+    words = "it asks whether to go on" if checkpoint else "talk it over with the agent, then decide"
+    return f"git gate join {gate.id[:6]}    ({words})"
+
+
+def after_failure(gate: Gate) -> list[str]:
+    """What a person can do about an agent that could not be resumed, or that failed."""
+    short = gate.id[:6]
+    return [
+        f"git gate resume {short}    (try again)",
+        f"git gate stop {short} --reason WHY    (the agent does not go on)",
+    ]
+
+
+def fields_to_give(question: Question) -> list[str]:
+    """An option for each field that has to be there; without any, how one is given."""
+    needed = (question.schema or {}).get("required")
+    named = [name for name in needed if isinstance(name, str)] if isinstance(needed, list) else []
+    return [f"-a {quote(one_line(name))}=…" for name in named[:MOST_FIELDS]] or ["-a FIELD=VALUE …"]
+
+
+def typed(gate: Gate) -> list[str]:
+    questions = gate.opened.questions
+    start = f"git gate respond {gate.id[:6]}"
+    if len(questions) > 1:
+        return [start + " " + " ".join(f"-a {question.key}=…" for question in questions)]
+    only = questions[0]
+    if only.kind == "approval":
+        return [f"{start} --approve", f"{start} --reject --note WHY"]
+    if only.kind in ("choice", "choices"):
+        example = quote(one_line(only.options[0].label))
+        return [f"{start} {example}    (or '#1')", *([f"{start} --other TEXT"] if only.other else [])]
+    if only.kind == "form":
+        return [" ".join([start, *fields_to_give(only)])]
+    return [f"{start} TEXT    (or --edit, to write it in your editor)"]
+
 
 MOST_LISTED = 20
 UNCUT = 10_000
@@ -164,7 +213,7 @@ def conversation(gate: Gate, cells: int) -> str:
     questions = gate.opened.questions
     if all(question.talk is None for question in questions):
         return ""
-    from .talks import terms
+    from .shapes import terms
 
     several = len(questions) > 1
     return "\n".join(terms(q, cells, several=several) for q in questions if q.talk is not None)
@@ -173,7 +222,7 @@ def conversation(gate: Gate, cells: int) -> str:
 def talked(held: Held | None, cells: int) -> str:
     if held is None:
         return ""
-    from .talks import held_lines
+    from .shapes import held_lines
 
     return held_lines(held, cells)
 

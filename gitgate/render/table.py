@@ -6,9 +6,9 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Protocol
 
-from ..core.text import clip, one_line, width
-from ..core.times import ago, are_our_own, format_time, least, parse_time
 from ..errors import Usage
+from ..text.display import clip, one_line, width
+from ..text.times import ago, are_our_own, format_time, least, parse_time
 from .paint import PRIORITY_COLORS, STATE_COLORS, paint
 
 MOST_ASKER = 24

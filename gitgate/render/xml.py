@@ -6,9 +6,9 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 
-from ..core.text import neutral
-from ..core.times import parse_time
 from ..errors import Usage
+from ..text.display import neutral
+from ..text.times import parse_time
 
 # What XML 1.0 has no way to write, not even escaped.
 IMPOSSIBLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

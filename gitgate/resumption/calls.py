@@ -8,19 +8,34 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ..core.model import Gate
-from ..errors import Conflict, Failure, StillWaiting
+from ..claims.claiming import Claimant
+from ..context import presence
+from ..context.desk import Desk, open_desk
+from ..context.find import summaries
+from ..context.remotes import no_remote, remote_of
+from ..errors import Conflict, Failure, GateError, StillWaiting
+from ..exchange.publishing import push_moves
+from ..exchange.syncing import bring_home
+from ..gates import agency
+from ..gates.leases import boottime, shared_at
+from ..model.gate import Claim, Gate
 from ..runners import Order, find
-from ..service.claiming import Claimant
-from ..service.desk import Desk, open_desk
-from ..service.leases import boottime
-from ..store.permissions import private_folder
-from .crew import Crew, Shift
+from ..store.git.permissions import private_folder
+from ..store.git.refs import WAKE
+from ..store.remote.push import MOST_OWN, most_refs
+from ..store.remote.remote import RefMove
+from .crew import Crew, Shift, is_candidate
 from .run import Done, log_of
+
+if TYPE_CHECKING:
+    from ..record.summary import Summary
 
 
 def mark(desk: Desk) -> Path:
@@ -113,3 +128,94 @@ def refuse_failed(done: Done) -> None:
         again = f"git gate resume {done.gate[:6]}   or end it: git gate stop {done.gate[:6]} --reason WHY"
         hint = f"{again}   ({hint})"
     raise Failure(f"gate {done.gate} was not resumed: {done.reason}", hint=hint)
+
+
+@dataclass
+class Left:
+    """Where each gate's runner tells what it does, and why the others were not left to it."""
+
+    logs: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, GateError] = field(default_factory=dict)
+
+
+def leave_all(desk: Desk, runner: str) -> Left:
+    """Every gate whose agent is to be started, and whose answer is where the runner finds it."""
+    find(runner)
+    remote, left = remote_of(desk), Left()
+    if remote is None:
+        why, mend = no_remote(desk)
+        raise Failure(f"another machine sees no gate of this repository: {why}", hint=mend)
+    bring_home(desk, remote)
+    for gate in [one for one in summaries(desk) if is_candidate(one) and one.state != "resuming"]:
+        if gate.delivery != "resume":
+            continue
+        try:
+            if desk.tracked(remote, gate.id) != gate.tip:
+                raise Conflict(
+                    "its answer is not shared",
+                    hint=f"git gate resume {gate.id} --runner {runner}, which shares it",
+                )
+            left.logs[gate.id] = call(desk, gate.id, runner)
+        except GateError as refused:
+            left.failed[gate.id] = refused
+    return left
+
+
+AGAIN_AFTER = 600.0
+
+
+def hand_on(desk: Desk, found: Iterable[Summary]) -> list[str]:
+    """Have somebody look at each gate that stands still; what was done about it, for whoever looks at the list."""
+    stalled = [summary for summary in found if summary.state == "stalled"]
+    if not stalled or desk.repo.bare or desk.agent_here():
+        return []
+    said = []
+    for summary in stalled:
+        with contextlib.suppress(GateError, OSError):
+            said += hand_on_one(desk, desk.records.load(summary.id, summary.tip))
+    return said
+
+
+def hand_on_one(desk: Desk, gate: Gate) -> list[str]:
+    if was_ours(desk, gate):
+        return [f"gate {gate.id}: its runner here is gone; the next one goes on (log {call(desk, gate.id)})"]
+    remote = shared_at(desk, gate.id)
+    if remote is None or not may_wake(desk, remote) or not is_new(desk, gate):
+        return []
+    wake(desk, remote, gate)
+    return [f"gate {gate.id}: nobody acts on it; {remote} was told, and goes on where its hook can"]
+
+
+def was_ours(desk: Desk, gate: Gate) -> bool:
+    """Whether a runner of this clone had it: its person allowed that agents are started here, and this one was."""
+    event = gate.claim.event if gate.claim is not None else None
+    if not isinstance(event, Claim) or (event.runner, event.host) != ("local", socket.gethostname()):
+        return False
+    if not desk.settings.flag("resumeHere") or desk.settings.text("runner") != "local":
+        return False
+    session = gate.opened.session
+    asked_here = presence.find(desk, gate.id) is not None
+    return asked_here and session is not None and not agency.cannot_start(desk, session.agent)
+
+
+def may_wake(desk: Desk, remote: str) -> bool:
+    """A forge has no hook of ours; and nobody else is asked who has not answered just now."""
+    return bool(desk.heard) and desk.settings.flag("push") and most_refs(desk.repo, remote) == MOST_OWN
+
+
+def is_new(desk: Desk, gate: Gate) -> bool:
+    """Once for each state of the record, and again after a while."""
+    place = private_folder(desk.repo.state_dir / "woken") / gate.id
+    with contextlib.suppress(OSError):
+        if place.read_text("ascii") == gate.tip and desk.clock() - place.stat().st_mtime < AGAIN_AFTER:
+            return False
+    place.write_text(gate.tip, "ascii")
+    os.utime(place, (desk.clock(), desk.clock()))
+    return True
+
+
+def wake(desk: Desk, remote: str, gate: Gate) -> None:
+    """Two pushes that leave nothing behind. What an earlier one left, which was cut off between, goes with the second."""
+    known, ref = desk.tracked(remote, gate.id) or gate.tip, WAKE + gate.id
+    push_moves(desk, remote, [RefMove(ref, known, None)])
+    push_moves(desk, remote, [RefMove(ref, None, known)])

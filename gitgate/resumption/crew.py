@@ -15,19 +15,19 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from ..core import times
-from ..core.model import Gate, Outcome
-from ..core.summary import Summary
+from ..claims import claiming
+from ..claims.claiming import Claimant, HeldByAnother
+from ..context.desk import Desk
+from ..context.find import summaries
+from ..context.recording import reload
+from ..context.registry import slot
 from ..errors import Conflict, GateError, RemoteUnreachable, UnknownGate, Usage
-from ..service import claiming
-from ..service.claiming import Claimant, HeldByAnother
-from ..service.desk import Desk
-from ..service.find import summaries
-from ..service.leases import RENEW_AT
-from ..service.recording import reload
-from ..service.slots import slot
-from ..service.starting import CannotStart, note_inability
-from ..store.permissions import private_folder
+from ..gates.leases import RENEW_AT
+from ..gates.starting import CannotStart, note_inability
+from ..model.gate import Gate, Outcome
+from ..record.summary import Summary
+from ..store.git.permissions import private_folder
+from ..text import times
 from .handover import pending, take_over
 from .place import Course
 from .run import Done, Errand, resume_gate

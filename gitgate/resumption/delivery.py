@@ -8,25 +8,25 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from ..core import states
-from ..core.model import Event, Gate, Remark
-from ..core.prompt import LATE, trailers
-from ..core.session import SessionRef
-from ..core.text import counted
+from ..acts.calling import publish_sessions, save_sessions
+from ..claims.claiming import Held
+from ..claims.holding import BranchMoved, finish, outcome
+from ..context.desk import Desk
+from ..context.recording import NOBODY, record, reload
+from ..context.remotes import may_publish_work
 from ..errors import GateError, IllegalEvent, PushRefused
-from ..service.branches import Joined, join_commits, tip_there, withheld
-from ..service.calling import publish_sessions, save_sessions
-from ..service.claiming import Held
-from ..service.desk import Desk
-from ..service.holding import BranchMoved, finish, outcome
-from ..service.lineage import before
-from ..service.publishing import publish, push_moves
-from ..service.recording import NOBODY, record, reload
-from ..service.remotes import may_publish_work
-from ..service.work import bring_work
-from ..store import commits
-from ..store.remote import RefMove
-from ..store.worktrees import list_worktrees
+from ..exchange.publishing import publish, push_moves
+from ..gates.lineage import before
+from ..gates.work import bring_work
+from ..model import states
+from ..model.gate import Event, Gate, Remark
+from ..model.session import SessionRef
+from ..questions.prompts import LATE, trailers
+from ..sharing.branches import Joined, join_commits, tip_there, withheld
+from ..store.git import commits
+from ..store.remote.remote import RefMove
+from ..store.work.worktrees import list_worktrees
+from ..text.display import counted
 from .place import Course, Situation, leave
 
 HEADS = "refs/heads/"

@@ -10,12 +10,12 @@ import json
 import os
 from pathlib import Path
 
-from ..core import lease as leases
-from ..core.ids import is_id
-from ..service.claiming import Held
-from ..service.desk import Desk
-from ..service.recording import reload
-from ..store.permissions import private_folder
+from ..claims.claiming import Held
+from ..context.desk import Desk
+from ..context.recording import reload
+from ..model import lease as leases
+from ..model.ids import is_id
+from ..store.git.permissions import private_folder
 
 
 def folder(desk: Desk) -> Path:

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self, TypeVar
 
+from ..claims.claiming import ClaimLost, Held
+from ..claims.holding import renew
+from ..context.desk import Desk
 from ..errors import GateError
-from ..service.claiming import ClaimLost, Held
-from ..service.desk import Desk
-from ..service.holding import renew
-from ..service.leases import RENEW_AT, boottime
+from ..gates.leases import RENEW_AT, boottime
 
 GIVE_UP_AT = 0.7
 Ended = TypeVar("Ended")

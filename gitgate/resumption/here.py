@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..core.model import Gate
+from ..claims.claiming import Claimant, claim
+from ..context import presence
+from ..context.desk import Desk
+from ..context.registry import slot
+from ..context.remotes import remote_of
 from ..errors import GateError, RemoteUnreachable
-from ..service import agency, presence
-from ..service.claiming import Claimant, claim
-from ..service.desk import Desk
-from ..service.leases import boottime, shared_at
-from ..service.publishing import Published, publish
-from ..service.remotes import remote_of
-from ..service.slots import slot
+from ..exchange.publishing import Published, publish
+from ..gates import agency
+from ..gates.leases import boottime, shared_at
+from ..model.gate import Gate
 from .calls import call
 from .handover import hand_over
 from .run import log_of

@@ -10,15 +10,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..core.answers import printed
-from ..core.model import Gate
-from ..core.prompt import Circumstances, late_branches, resume_prompt
-from ..core.session import SavedSession, SessionRef
-from ..service import agency, bylaws, equipping
-from ..service.bylaws import InForce
-from ..service.claiming import Held
-from ..service.desk import Desk
-from ..store.drivers import as_environment
+from ..claims.claiming import Held
+from ..context.desk import Desk
+from ..gates import agency
+from ..model.gate import Gate
+from ..model.session import SavedSession, SessionRef
+from ..policy import project as bylaws
+from ..policy.project import InForce
+from ..questions.answers import printed
+from ..questions.prompts import Circumstances, late_branches, resume_prompt
+from ..setup import equipping
+from ..store.work.restore import as_environment
 from . import place
 from .place import Situation
 
@@ -63,8 +65,8 @@ def flags_before(
 
     No record says so, only this machine's own note. A flag that this machine gives counts alone.
     """
-    from ..agents.claude_command import beside
-    from ..service import presence
+    from ..agents.claude.command import beside
+    from ..context import presence
 
     asked = presence.find(desk, gate.id)
     own = asked is not None and asked.trusted and found.trusted

@@ -15,26 +15,59 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from ..core.model import Gate, Work
-from ..core.text import counted
+from ..context import presence
+from ..context.desk import Desk
 from ..errors import GateError, WorkFailed
-from ..service import presence
-from ..service.desk import Desk
-from ..service.leases import shared_at
-from ..service.lineage import took_place
-from ..service.work import bring_work, worktrees
-from ..store import commits
-from ..store.aside import is_standing
-from ..store.compare import diff, matches
-from ..store.drivers import as_environment, plain_drivers
-from ..store.filters import list_drivers, refused_names, switched_off
-from ..store.git import Git
-from ..store.permissions import private_folder
-from ..store.repository import Repository, discover
-from ..store.restore import open_worktree, remove_worktree
-from ..store.snapshot import take
-from ..store.worktrees import without_place
-from .notes import answer_of, noted_run, write
+from ..gates.leases import shared_at
+from ..gates.lineage import took_place
+from ..gates.work import bring_work, worktrees
+from ..model.gate import Gate, Work
+from ..store.git import commits
+from ..store.git.permissions import private_folder
+from ..store.git.process import Git
+from ..store.git.repository import Repository, discover
+from ..store.work.aside import is_standing
+from ..store.work.compare import diff, matches
+from ..store.work.restore import (
+    as_environment,
+    list_drivers,
+    open_worktree,
+    plain_drivers,
+    refused_names,
+    remove_worktree,
+    switched_off,
+)
+from ..store.work.snapshot import take
+from ..store.work.worktrees import without_place
+from ..text.display import counted
+
+
+def note_run(desk: Desk, gate: Gate, folder: Path) -> None:
+    """Where the agent's process leaves what it says and how it ended, for whoever comes after a runner that was killed."""
+    place = took_place(desk, gate.id)
+    said = json.loads(place.read_text(encoding="utf-8"))
+    write(place, {**said, "run": str(folder)})
+
+
+def noted_run(desk: Desk, gate: Gate) -> Path | None:
+    try:
+        run = json.loads(took_place(desk, gate.id).read_text(encoding="utf-8")).get("run")
+    except (OSError, ValueError):
+        return None
+    return Path(run) if run else None
+
+
+def write(place: Path, said: Mapping[str, object]) -> None:
+    """All of it or nothing."""
+    private_folder(place.parent)
+    new = place.with_suffix(".new")
+    new.write_text(json.dumps(said), encoding="utf-8")
+    new.replace(place)
+
+
+def answer_of(gate: Gate) -> str:
+    return gate.answer.commit if gate.answer else "expired"
+
 
 STALE = 10.0
 MOST_LEFT, MOST_NAME = 100, 500
@@ -284,7 +317,7 @@ def branch_now(desk: Desk, gate: Gate, branch: str) -> str | None:
     """Where the branch is where it is shared, or here."""
     remote = shared_at(desk, gate.id)
     if remote is not None:
-        from ..store.branches import fetch_branch
+        from ..store.remote.fetch import fetch_branch
 
         try:
             there = fetch_branch(

@@ -10,24 +10,28 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from ..core.model import Claim, Gate
-from ..core.session import SavedSession, SessionRef
-from ..core.text import counted
+from ..acts import sessions
+from ..acts.calling import context_of, told_of_call
+from ..acts.needing import note_writings
+from ..claims import claiming, holding
+from ..claims.claiming import Claimant, ClaimLost, Held
+from ..context.desk import Desk
+from ..context.remotes import may_publish_work
 from ..errors import GateError, RemoteUnreachable
-from ..service import agency, bylaws, claiming, holding, lineage, sessions
-from ..service.bylaws import InForce
-from ..service.calling import context_of, told_of_call
-from ..service.claiming import Claimant, ClaimLost, Held
-from ..service.desk import Desk
-from ..service.needing import note_writings
-from ..service.remotes import may_publish_work
-from ..service.starting import CannotStart
-from ..service.syncing import bring_home
-from ..service.work import bring_work
-from ..store.push import rehearse
-from ..store.refs import LEASES, OPEN
-from ..store.remote import RefMove
-from . import delivery, notes, place
+from ..exchange.syncing import bring_home
+from ..gates import agency, lineage
+from ..gates.starting import CannotStart
+from ..gates.work import bring_work
+from ..model.gate import Claim, Gate
+from ..model.session import SavedSession, SessionRef
+from ..policy import project as bylaws
+from ..policy.project import InForce
+from ..store.git.refs import LEASES, OPEN
+from ..store.remote.push import rehearse
+from ..store.remote.remote import RefMove
+from ..text.display import counted
+from . import delivery, place
+from . import place as notes
 from .delivery import Delivered
 from .heart import Heart
 from .order import order

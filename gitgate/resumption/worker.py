@@ -8,16 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..core.text import counted
+from ..claims.claiming import Claimant
+from ..context.desk import Desk, open_desk
+from ..context.find import summaries
+from ..context.remotes import remote_of
 from ..errors import GateError
-from ..service.claiming import Claimant
-from ..service.deadlines import act
-from ..service.desk import Desk, open_desk
-from ..service.find import summaries
-from ..service.leases import boottime
-from ..service.publishing import publish
-from ..service.remotes import remote_of
-from ..service.syncing import sync
+from ..exchange.publishing import publish
+from ..exchange.syncing import sync
+from ..gates.deadlines import act
+from ..gates.leases import boottime
+from ..text.display import counted
 from .crew import Crew, Shift
 from .run import log_of
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from ..agents import scrubbed
 from ..agents.process import detach
-from ..store.git import reaches
+from ..store.git.process import reaches
 from .runner import Order
 
 CALLER = ("GITGATE_AGENT", "GITGATE_GATE")

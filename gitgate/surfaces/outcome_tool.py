@@ -10,12 +10,12 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..core.answers import shown
-from ..core.briefing import SERVER, TOOL
-from ..core.model import Question
-from ..core.questions import expected
+from ..acts import channel
 from ..errors import GateError
-from ..service import channel
+from ..model.gate import Question
+from ..questions.answers import shown
+from ..questions.prompts import SERVER, TOOL
+from ..questions.types import expected
 from ..version import VERSION
 
 # What is spoken here is the same in all of them, the latest first; batches of requests belong to one alone, and are taken.

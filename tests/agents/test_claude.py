@@ -12,9 +12,9 @@ import pytest
 
 from gitgate.agents import AGENTS, detect, find, scrubbed
 from gitgate.agents.agent import AgentSettings, Ending, Finished, Outcome, Result, Start
-from gitgate.agents.claude_files import SIDE_FILE, TRANSCRIPT, encode, project_folder
-from gitgate.core.session import SavedSession, SessionRef
+from gitgate.agents.claude.transcript import SIDE_FILE, TRANSCRIPT, encode, project_folder
 from gitgate.errors import Failure, Usage
+from gitgate.model.session import SavedSession, SessionRef
 
 CLAUDE = AGENTS["claude"]
 ID = "0b9c4f0e-0000-4000-8000-000000000000"

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from gitgate.agents.claude_command import beside, is_claude, lasting_flags, with_settings
+from gitgate.agents.claude.command import beside, is_claude, lasting_flags, with_settings
 from gitgate.errors import Usage
 
 HOOK = {"matcher": "*", "hooks": [{"type": "command", "command": "git-gate hook"}]}

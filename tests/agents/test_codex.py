@@ -11,8 +11,8 @@ import pytest
 from gitgate.agents import AGENTS, detect
 from gitgate.agents.agent import AgentSettings, Ending, Finished, Outcome, Result, Start
 from gitgate.agents.process import run
-from gitgate.core.session import SavedSession, SessionRef
 from gitgate.errors import Failure
+from gitgate.model.session import SavedSession, SessionRef
 
 CODEX = AGENTS["codex"]
 ID = "0199c4f0-0000-7000-8000-000000000000"

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.agents import AGENTS, detect
+from gitgate.agents import AGENTS, detect, scrubbed
 from gitgate.agents.agent import AgentSettings, Ending, Finished, Outcome, Result, Start
 from gitgate.agents.command import substitute
 from gitgate.agents.process import run
-from gitgate.core.session import SessionRef
 from gitgate.errors import Usage
+from gitgate.model.session import SessionRef
 
 COMMAND = AGENTS["command"]
 HOSTILE = "yes'; touch owned; $(touch owned) `touch owned` \"\n&& touch owned #"
@@ -44,7 +44,7 @@ def outcome(
         answer=json.dumps({"values": {"q": answer}}).encode(),
         told={"verdict": "answered", "answer": answer, "note": "a note", "by": "Ada"},
         settings=AgentSettings(resume_template=template, **settings),
-        env={"PATH": "/usr/bin:/bin", "GIT_DIR": "x"},
+        env=scrubbed({"PATH": "/usr/bin:/bin", "GIT_DIR": "x"}),
     )
     return COMMAND.read_outcome(run(COMMAND.start(start)))
 

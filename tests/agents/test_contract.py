@@ -16,8 +16,8 @@ import gitgate
 from gitgate import agents
 from gitgate.agents import AGENTS, scrubbed, seen_by_git
 from gitgate.agents.agent import Agent, AgentSettings, Start
-from gitgate.core.session import SessionRef
-from gitgate.service.bylaws import configures, configuring_files
+from gitgate.model.session import SessionRef
+from gitgate.policy.project import configures, configuring_files
 from made_up import MadeUp
 from servers import SshServer
 from testbed.command import COMMAND, Command, Outcome
@@ -232,7 +232,7 @@ def added(tmp_path: Path) -> dict[str, str]:
     shutil.copy(Path(__file__).parents[1] / "made_up.py", package / "agents" / "made_up.py")
     registry = package / "agents" / "__init__.py"
     text = registry.read_text(encoding="utf-8")
-    text = text.replace("from .marked import", "from .made_up import MadeUp\nfrom .marked import", 1)
+    text = text.replace("from .codex import", "from .made_up import MadeUp\nfrom .codex import", 1)
     text = text.replace("        Command(),", "        MadeUp(),\n        Command(),", 1)
     registry.write_text(text, encoding="utf-8")
     return {"PYTHONPATH": str(tmp_path / "site")}

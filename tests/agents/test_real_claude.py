@@ -11,7 +11,7 @@ import pytest
 
 from gitgate.agents import detect, scrubbed
 from gitgate.agents.agent import Result
-from gitgate.agents.claude_files import project_folder
+from gitgate.agents.claude.transcript import project_folder
 from lab.fixtures import MakeMachine, MakeModel
 from lab.model import Reply
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.core import codec
-from gitgate.core.rules import parse_rules
+from gitgate.document import codec
+from gitgate.questions.calls import parse_rules
 from lab.model import Reply
 from lab.office import Office
 from testbed.repositories import Clone
@@ -139,7 +139,7 @@ def seen(tmux: Callable[..., str], words: str) -> bool:
 
 def test_the_script_on_the_page_is_the_one_that_is_written(repo: Clone) -> None:
     """Its three ways to ask, each as far as the question."""
-    from gitgate.service.guidance import TEXTS
+    from gitgate.setup.guidance import TEXTS
 
     repo.write("scripts/ask-human.sh", (TEXTS / "ask-human.sh").read_text(), executable=True)
     fake = repo.write("bin/git-gate", "#!/bin/sh\nprintf '%s|' \"$@\"\n", executable=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from gitgate.core.transcript import waits_at_call
+from gitgate.agents.claude.transcript import waits_at_call
 from lab.fixtures import MakeMachine, MakeModel
 from lab.model import Reply
 from lab.office import Office

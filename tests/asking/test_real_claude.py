@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.agents.claude_hooks import hooks, plugin_folder, settings
+from gitgate.agents.claude.hooks import hooks, plugin_folder, settings
 from lab.fixtures import MakeMachine
 from lab.model import Reply
 from lab.office import Office, rules

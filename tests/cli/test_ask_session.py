@@ -10,9 +10,11 @@ import click
 import pytest
 
 from gitgate.cli.main import cli as command_line
-from gitgate.core import policy, questions, words
-from gitgate.core.talks import OUTCOMES, Talk
-from gitgate.core.words import SESSION_FIELDS
+from gitgate.model.conversation import OUTCOMES, Talk
+from gitgate.policy import rules
+from gitgate.questions import types
+from gitgate.text import words
+from gitgate.text.words import SESSION_FIELDS
 from testbed.command import Command
 from testbed.repositories import Clone
 
@@ -24,7 +26,7 @@ SCHEMA = {"type": "object", "required": ["safe"], "properties": {"safe": {"type"
 def recorded(repo: Clone, gate: str) -> Mapping[str, object]:
     """The only question, as the record has it."""
     text = repo.git("show", f"refs/hitl/open/{gate}:question.yaml")
-    from gitgate.core import codec
+    from gitgate.document import codec
 
     question = codec.parse(text.encode(), "question.yaml").need("questions").items()[0].plain()
     assert isinstance(question, dict)
@@ -243,7 +245,7 @@ def test_every_part_of_a_conversation_has_its_flag() -> None:
     """None was forgotten, and the words that are offered are those that are known."""
     assert set(SESSION_FIELDS.values()) == set(Talk.__dataclass_fields__)
     assert OUTCOMES == words.SESSION_OUTCOMES
-    assert set(words.TYPES) == set(questions.TYPES) == set(policy.TYPES)
+    assert set(words.TYPES) == set(types.TYPES) == set(rules.TYPES)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.store.refs import OPEN
+from gitgate.store.git.refs import OPEN
 from testbed.command import COMMAND, Command
 from testbed.repositories import Clone
 
@@ -26,9 +26,11 @@ def test_a_list_loads_no_more_than_it_needs(repo: Clone, ask: Ask) -> None:
     )
     said = subprocess.run([sys.executable, "-c", code, "list"], cwd=repo.path, capture_output=True, text=True)
     loaded = set(said.stdout.splitlines())
-    assert "gitgate.service.listing" in loaded, said.stderr
+    assert "gitgate.gates.listing" in loaded, said.stderr
     core = {f"gitgate.core.{room}" for room in ("codec", "documents", "fold", "model", "policy", "talks")}
-    assert loaded.isdisjoint(core | {"gitgate.store.records", "json", "pygit2", "git", "yaml", "asyncio"})
+    assert loaded.isdisjoint(
+        core | {"gitgate.store.records.records", "json", "pygit2", "git", "yaml", "asyncio"}
+    )
 
 
 def test_an_error_is_said_as_ever(cli: Command, tmp_path: Path) -> None:

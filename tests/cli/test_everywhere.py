@@ -18,11 +18,11 @@ from pathlib import Path
 import pytest
 
 from everywhere import CELLS, NONE, PLACES, Place, homeless
+from gitgate.audit.auditing import check_orphans
+from gitgate.audit.gate_checks import Audit
 from gitgate.cli import exits
 from gitgate.cli.main import VERBS
-from gitgate.service.auditing import check_orphans
-from gitgate.service.checks import Audit
-from gitgate.service.desk import open_desk
+from gitgate.context.desk import open_desk
 from testbed.command import COMMAND, Command, Outcome
 from testbed.repositories import Clone
 

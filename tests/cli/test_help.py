@@ -13,7 +13,7 @@ import pytest
 from gitgate.cli.exits import MEANINGS
 from gitgate.cli.help import TOPICS
 from gitgate.cli.main import VERBS
-from gitgate.core.drafts import OF_GATE, OF_QUESTION
+from gitgate.questions.drafts import OF_GATE, OF_QUESTION
 from testbed.command import COMMAND, Command
 from testbed.repositories import Clone
 

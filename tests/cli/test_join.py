@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from gitgate.agents.claude_files import project_folder
-from gitgate.service.presence import started
+from gitgate.agents.claude.transcript import project_folder
+from gitgate.context.presence import started
 from resuming import until
 from testbed.command import Command
 from testbed.repositories import Clone

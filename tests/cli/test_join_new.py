@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.agents.foreground import Limit
+from gitgate.agents.terminal import Limit
 from resuming import until
 from talking import Meeting, meet
 from testbed.command import Command

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.core.text import width
+from gitgate.text.display import width
 from testbed.command import Command
 from testbed.repositories import Clone
 from testbed.terminal import Terminal
@@ -70,8 +70,8 @@ def test_verbose_has_title_context_and_options(cli: Command, ask: Ask) -> None:
 def test_archived_gates_are_in_the_list_of_all(cli: Command, repo: Clone, ask: Ask) -> None:
     """Folded away they are last, and known as archived."""
     from gitgate.config import environment
-    from gitgate.service.archiving import fold_closed
-    from gitgate.service.desk import open_desk
+    from gitgate.context.desk import open_desk
+    from gitgate.sharing.archiving import fold_closed
 
     gate, waits = ask("Old?"), ask("New?")
     cli.quick("withdraw", gate, "--reason", "x", "-q", code=0)
@@ -200,7 +200,7 @@ def test_everywhere(
 ) -> None:
     """One list a repository that `init` knows; one that is broken is named, and the others go on."""
     from gitgate.config import environment
-    from gitgate.service.registry import add
+    from gitgate.context.registry import add
 
     assert "no repository is known" in cli.quick("list", "--everywhere", cwd=tmp_path, code=0).err
     first, second = clone_of(bare, "first"), clone_of(bare, "second")

@@ -172,7 +172,7 @@ class TestErrors:
     @pytest.mark.usefixtures("repo")
     def test_a_bug_is_reported(self, cli: Command, monkeypatch: pytest.MonkeyPatch) -> None:
         """Exit 70; the report has the traceback and the verb, not the arguments."""
-        monkeypatch.setattr("gitgate.service.asking.ask", lambda *_: 1 // 0)
+        monkeypatch.setattr("gitgate.acts.asking.ask", lambda *_: 1 // 0)
         said = cli.quick("ask", "a secret", "--json", code=exits.BUG)
         report = Path(said.json["error"]["hint"].removeprefix("the report is in "))
         try:
@@ -202,7 +202,7 @@ class TestErrors:
         def full(*_: object) -> None:
             raise OSError(errno.ENOSPC, "No space left on device", "/repo/.git/x")
 
-        monkeypatch.setattr("gitgate.service.asking.ask", full)
+        monkeypatch.setattr("gitgate.acts.asking.ask", full)
         error = cli.quick("ask", "Which?", "--json", code=exits.FAILURE).json["error"]
         assert (error["code"], error["message"]) == ("machine", "No space left on device: /repo/.git/x")
 

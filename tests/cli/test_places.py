@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.store.repository import not_a_repository
+from gitgate.store.git.repository import not_a_repository
 from servers import HttpServer, SshServer, free_port
 from testbed.command import Command
 from testbed.repositories import Clone, run_git

@@ -11,7 +11,7 @@ from xml.dom import minidom
 import pytest
 
 import gitgate
-from gitgate.agents.claude_files import project_folder
+from gitgate.agents.claude.transcript import project_folder
 from talking import Meeting, meet
 from testbed.command import Command
 from testbed.repositories import Clone

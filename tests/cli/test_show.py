@@ -9,7 +9,7 @@ from xml.dom import minidom
 
 import pytest
 
-from gitgate.core.text import width
+from gitgate.text.display import width
 from testbed.command import Command
 from testbed.repositories import Clone
 from testbed.terminal import Terminal

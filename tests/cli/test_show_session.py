@@ -10,12 +10,12 @@ from xml.dom import minidom
 import pytest
 
 import gitgate
+from gitgate.acts.answering import Manner, respond
+from gitgate.acts.reading import open_gate
+from gitgate.acts.remarks import stop
 from gitgate.api.door import open_desk
-from gitgate.core.answers import Given
-from gitgate.core.talks import Held
-from gitgate.service.answering import Manner, respond
-from gitgate.service.reading import open_gate
-from gitgate.service.remarks import stop
+from gitgate.model.conversation import Held
+from gitgate.questions.answers import Given
 from testbed.command import Command
 from testbed.repositories import Clone
 
@@ -134,7 +134,7 @@ def test_json_has_the_terms_and_how_it_was_held(cli: Command, repo: Clone, sessi
     assert shape["answer"]["verdict"] == "rejected"
     assert shape["answer"]["session"] == {
         "outcome": "completed", "seconds": 342, "status": "DONE", "summary": "Looks good after the indexes.",
-        "reason": "two reviews", "message": "see \x1b[31mlog", "source": "command", "confirmed": True,
+        "reason": "two reviews", "message": "see \x1b[31mlog", "source": "command", "confirmed": True, "content": "",
         "transcript": "person: secret talk",
     }  # fmt: skip
     (answered,) = [event for event in shape["history"] if event["event"] == "answered"]

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.core.answers import Given, is_possible, misfit, printed, read_answer, shown, verdict_of
-from gitgate.core.model import Answer, Option, Question
 from gitgate.errors import BadAnswer
+from gitgate.model.gate import Answer, Option, Question
+from gitgate.questions.answers import Given, is_possible, misfit, printed, read_answer, shown, verdict_of
 from histories import ADA, APPROVAL, CHOICE, EARLY, GATE, TEXT, oid, opened
 
 DB = Question("db", "Which database?", "choice", (Option("Postgres"), Option("SQLite")), other=True)

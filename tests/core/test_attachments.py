@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.core.attachments import MOST_ATTACHMENTS, check_name, check_names, fold
 from gitgate.errors import BadDocument
+from gitgate.questions.file import MOST_ATTACHMENTS, check_name, check_names, fold
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.core import calls, codec
-from gitgate.core.answers import Given, read_answer
-from gitgate.core.opening import parse_questions, plain_question
+from gitgate.document import codec
 from gitgate.errors import Usage
+from gitgate.questions import calls
+from gitgate.questions.answers import Given, read_answer
+from gitgate.questions.file import parse_questions, plain_question
 
 
 def ask(*questions: dict[str, object]) -> dict[str, object]:

@@ -14,10 +14,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.core import codec
-from gitgate.core.codec import Field
-from gitgate.core.text import one_line
+from gitgate.document import codec
+from gitgate.document.codec import Field
 from gitgate.errors import BadDocument
+from gitgate.text.display import one_line
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 
@@ -485,6 +485,6 @@ def test_an_answer_in_an_error_is_cut_and_harmless() -> None:
 
 def test_writing_needs_no_yaml_library() -> None:
     """Opening a gate does not pay for importing one."""
-    code = "import sys; from gitgate.core import codec; codec.dump({'a': ['b\\nc']}); print('yaml' in sys.modules)"
+    code = "import sys; from gitgate.document import codec; codec.dump({'a': ['b\\nc']}); print('yaml' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

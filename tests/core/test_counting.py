@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.core import codec
-from gitgate.core.counting import cautions, people_behind
-from gitgate.core.policy import Policy, parse_policy
-from gitgate.core.ruling import Who
+from gitgate.document import codec
+from gitgate.policy.rules import Policy, parse_policy
+from gitgate.policy.ruling import Who, cautions, people_behind
 
 PEOPLE = """
 policy:

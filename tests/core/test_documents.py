@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.core import codec
-from gitgate.core.documents import BY_FOLDER, FOLDER_OF, KINDS, dump, parse
-from gitgate.core.model import (
+from gitgate.document import codec
+from gitgate.document.yamlwrite import NEVER
+from gitgate.errors import BadDocument
+from gitgate.model.gate import (
     Answer,
     Asker,
     Claim,
@@ -24,9 +25,8 @@ from gitgate.core.model import (
     Session,
     Work,
 )
-from gitgate.core.words import DELIVERIES, ON_TIMEOUT, OUTCOMES, PRIORITIES, VERDICTS
-from gitgate.core.yamlwrite import NEVER
-from gitgate.errors import BadDocument
+from gitgate.record.events import BY_FOLDER, FOLDER_OF, KINDS, dump, parse
+from gitgate.text.words import DELIVERIES, ON_TIMEOUT, OUTCOMES, PRIORITIES, VERDICTS
 from histories import ADA, APPROVAL, CHOICE, DUE, EARLY, GATE, LATER, TEXT, oid, opened
 
 # What a document can hold at all; the codec's own tests try the rest.

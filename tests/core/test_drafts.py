@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.core import codec
-from gitgate.core.documents import dump, parse
-from gitgate.core.drafts import Draft, option, option_list, question, read_draft
-from gitgate.core.model import Option, Question
+from gitgate.document import codec
 from gitgate.errors import BadDocument, GateError, Usage
+from gitgate.model.gate import Option, Question
+from gitgate.questions.drafts import Draft, option, option_list, question, read_draft
+from gitgate.record.events import dump, parse
 from histories import opened
 
 

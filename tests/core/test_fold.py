@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from gitgate.core.fold import fold, stages, told_commit
-from gitgate.core.model import Claim, Edit, Entry, Outcome
 from gitgate.errors import BrokenRecord, IllegalEvent
+from gitgate.model.gate import Claim, Edit, Entry, Outcome
+from gitgate.record.fold import fold, stages, told_commit
 from histories import (
     ADA,
     APPROVAL,

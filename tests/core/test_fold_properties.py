@@ -8,10 +8,10 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.core.fold import stages
-from gitgate.core.model import Edit
-from gitgate.core.states import TABLE
 from gitgate.errors import GateError
+from gitgate.model.gate import Edit
+from gitgate.model.states import TABLE
+from gitgate.record.fold import stages
 from histories import (
     ADA,
     BOB,

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from gitgate.core.model import Entry
 from gitgate.errors import BrokenRecord, IllegalEvent
+from gitgate.model.gate import Entry
 from histories import (
     ADA,
     APPROVAL,

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.core import codec
-from gitgate.core.forms import check_schema, coerce, validate
+from gitgate.document import codec
 from gitgate.errors import BadDocument, MissingExtra
+from gitgate.questions.forms import check_schema, coerce, validate
 
 DEPLOY: dict[str, Any] = {
     "type": "object",
@@ -185,7 +185,7 @@ def test_nothing_is_ever_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even past our own check: the library has nothing to fetch with."""
     asked: list[object] = []
     monkeypatch.setattr(urllib.request, "urlopen", lambda *args, **_: asked.append(args))
-    monkeypatch.setattr("gitgate.core.schemas.check", lambda *_: None)
+    monkeypatch.setattr("gitgate.questions.schemas.check", lambda *_: None)
     with pytest.raises(Exception, match="Unresolvable"):
         validate({"$ref": "http://127.0.0.1:1/schema"}, {})
     assert asked == []

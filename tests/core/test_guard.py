@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.core.guard import asks, files_read, plain_asking, refusal
-from gitgate.core.shell import commands, plain_words
+from gitgate.text.shell import asks, commands, files_read, plain_asking, plain_words, refusal
 
 REFUSED = [
     "git gate respond 7k2f SQLite",

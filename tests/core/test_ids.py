@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.core import ids
+from gitgate.model import ids
 
 
 @given(st.binary())

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.core import codec
-from gitgate.core.needs import TERMS, draft_of, find_need, read_need
-from gitgate.core.opening import plain_question
+from gitgate.document import codec
+from gitgate.questions.file import plain_question
+from gitgate.questions.needs import TERMS, draft_of, find_need, read_need
 
 NEED = {"status": "needs_input", "question": "JWT or sessions?", "summary": "Auth", "questionContext": "No auth yet.", "details": "Did users.", "issues": ["a", "b"], "reason": "unclear"}  # fmt: skip
 

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.core.dialogue import ASSISTANT, PERSON, Spoken
-from gitgate.core.model import Option, Question
-from gitgate.core.outcomes import Understood, ended, may_differ, signalled
-from gitgate.core.talks import Talk
 from gitgate.errors import BadAnswer
+from gitgate.model.conversation import Talk
+from gitgate.model.gate import Option, Question
+from gitgate.questions.proposals import ASSISTANT, PERSON, Spoken, Understood, ended, may_differ, signalled
 
 SCHEMA = {
     "type": "object",

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.core.patterns import Pattern, UnfitPattern
+from gitgate.questions.patterns import Pattern, UnfitPattern
 
 
 @pytest.mark.parametrize(

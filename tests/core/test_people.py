@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gitgate.core.people import address, same
+from gitgate.model.people import address, same
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.core import codec
-from gitgate.core.keys import fingerprint
-from gitgate.core.policy import Policy, parse_policy
-from gitgate.core.ruling import Case, Said, Who, may_default, needed, rule_on
+from gitgate.document import codec
 from gitgate.errors import BadDocument
+from gitgate.policy.rules import Policy, fingerprint, parse_policy
+from gitgate.policy.ruling import Case, Said, Who, may_default, needed, rule_on
 
 ADA, BOB, EVE = "Ada <ada@example.org>", "Bob <bob@example.org>", "Eve <eve@example.org>"
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFkh0000000000000000000000000000000000000000 ada@laptop"

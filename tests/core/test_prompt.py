@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.core.model import Answer, Asker, Counted, Gate, Opened, Option, Question, Work
-from gitgate.core.prompt import Circumstances, circumstances, fenced, resume_prompt, trailers
-from gitgate.core.talks import Held
+from gitgate.model.conversation import Held
+from gitgate.model.gate import Answer, Asker, Counted, Gate, Opened, Option, Question, Work
+from gitgate.questions.prompts import Circumstances, circumstances, fenced, resume_prompt, trailers
 
 QUESTION = Question("db", "Which database?", "choice", (Option("Postgres"), Option("SQLite")))
 OPENED = Opened(

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.core.model import Option, Question
-from gitgate.core.questions import (
+from gitgate.errors import BadAnswer
+from gitgate.model.gate import Option, Question
+from gitgate.questions.types import (
     ALIASES,
     TYPES,
     expected,
@@ -17,7 +18,6 @@ from gitgate.core.questions import (
     read_value,
     type_name,
 )
-from gitgate.errors import BadAnswer
 from histories import APPROVAL, CHOICE, TEXT
 
 AUTH = Question(

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gitgate.core.fold import told_commit
-from gitgate.core.model import Answer, Claim, Edit, Outcome, Remark
-from gitgate.core.reconcile import reconcile
 from gitgate.errors import BrokenRecord, GateError
+from gitgate.model.gate import Answer, Claim, Edit, Outcome, Remark
+from gitgate.record.fold import told_commit
+from gitgate.record.reconcile import reconcile
 from histories import ADA, APPROVAL, BOB, DUE, EARLY, EVE, LATER, History, opened, remark
 from sharing_records import SIGNATURE, Peer, Shared
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gitgate.core import codec
-from gitgate.core.rules import Place, find_rule, parse_rules
+from gitgate.document import codec
 from gitgate.errors import BadDocument
+from gitgate.questions.calls import Place, find_rule, parse_rules
 
 PLACE = Place("/r", "/r/sub", {"/r": "/real", "/link/x.sql": "/real/migrations/x.sql"})
 

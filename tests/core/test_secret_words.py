@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from gitgate.core.secret_words import named_secret
-from gitgate.store.leftout import word_rules
+from gitgate.store.work.leftout import word_rules
+from gitgate.text.secrets import named_secret
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.core.secrets import find, redact, secret_name, secret_values
+from gitgate.text.secrets import find, redact, secret_name, secret_values
 
 RANDOM = random.Random(7)  # noqa: S311  made-up tokens, assembled here so that no file holds the shape of one
 

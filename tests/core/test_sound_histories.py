@@ -13,12 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gitgate.core.headline import message
-from gitgate.core.model import Answer, Claim, Edit, Entry, Event, Outcome, Remark
-from gitgate.core.reconcile import repeatable
-from gitgate.core.times import format_time
 from gitgate.errors import GateError
-from gitgate.service.entering import against_repeats, fresh
+from gitgate.exchange.entering import against_repeats, fresh
+from gitgate.model.gate import Answer, Claim, Edit, Entry, Event, Outcome, Remark
+from gitgate.record.headline import message
+from gitgate.record.reconcile import repeatable
+from gitgate.text.times import format_time
 from histories import ADA, BOB, CHOICE, EVE, opened
 from honest import Word, check
 from sharing_records import SIGNATURE, Peer, Shared

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.core import states
-from gitgate.core.states import STATES, TABLE
 from gitgate.errors import IllegalEvent
+from gitgate.model import states
+from gitgate.model.states import STATES, TABLE
 
 # The contract, written down a second time: what the product promises of each state.
 PROMISED = {

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.core import codec
-from gitgate.core.answers import is_possible, misfit, verdict_of
-from gitgate.core.documents import dump, parse
-from gitgate.core.drafts import question, read_draft
-from gitgate.core.model import KINDS, Answer, Opened, Option, Question, Remark
-from gitgate.core.policy import TYPES as POLICY_TYPES
-from gitgate.core.questions import expected, read_value
-from gitgate.core.ruling import types_of
-from gitgate.core.talks import MOST_TRANSCRIPT, OUTCOMES, SOURCES, Held, Talk, kept, parse_talk
+from gitgate.document import codec
 from gitgate.errors import BadAnswer, BadDocument, Usage
+from gitgate.model.conversation import MOST_TRANSCRIPT, OUTCOMES, SOURCES, Held, Talk, kept, parse_talk
+from gitgate.model.gate import KINDS, Answer, Opened, Option, Question, Remark
+from gitgate.policy.rules import TYPES as POLICY_TYPES
+from gitgate.policy.ruling import types_of
+from gitgate.questions.answers import is_possible, misfit, verdict_of
+from gitgate.questions.drafts import question, read_draft
+from gitgate.questions.types import expected, read_value
+from gitgate.record.events import dump, parse
 from histories import ADA, EARLY, GATE, oid, opened
 
 SCHEMA = {"type": "object", "properties": {"notes": {"type": "string"}}, "required": ["notes"]}

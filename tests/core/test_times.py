@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.core.times import (
+from gitgate.errors import Usage
+from gitgate.text.times import (
     ago,
     are_our_own,
     format_duration,
@@ -17,7 +18,6 @@ from gitgate.core.times import (
     parse_duration,
     parse_time,
 )
-from gitgate.errors import Usage
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.core import headline, trailers
-from gitgate.core.model import Remark
-from gitgate.core.trailers import MOST_BYTES, dump, one_line, parse
+from gitgate.model import trailers
+from gitgate.model.gate import Remark
+from gitgate.model.trailers import MOST_BYTES, dump, one_line, parse
+from gitgate.record import headline
 from histories import ADA, DUE, LATER, History, opened
 
 HEAD = "subject\n\n"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.core.transcript import CUTS, slim
+from gitgate.agents.claude.transcript import CUTS, slim
 
 TOKEN = "ghp" + "_" + "a1B2c3D4e5" * 4
 Record = dict[str, Any]

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from gitgate.core import model, values
-from gitgate.core.values import dataclass, make_frozen
+from gitgate.document import values
+from gitgate.document.values import dataclass, make_frozen
+from gitgate.model import gate
 
 FIELDS = ["words", "count", "secret", "terms", "aside"]
 
@@ -114,7 +115,7 @@ def test_one_that_changes() -> None:
 @pytest.mark.usefixtures("unmeasured")
 def test_defining_values_imports_nothing_for_it() -> None:
     """A receiving hook starts in the time that importing `dataclasses` would take."""
-    code = "import sys, gitgate.core.fold, gitgate.core.model; print('dataclasses' in sys.modules)"
+    code = "import sys, gitgate.record.fold, gitgate.model.gate; print('dataclasses' in sys.modules)"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert said == "False\n"
 
@@ -160,8 +161,8 @@ def test_it_is_copied() -> None:
 
 def test_the_model_is_made_of_values() -> None:
     """Each class of the model is a frozen dataclass."""
-    for name, kind in vars(model).items():
-        if isinstance(kind, type) and kind.__module__ == model.__name__:
+    for name, kind in vars(gate).items():
+        if isinstance(kind, type) and kind.__module__ == gate.__name__:
             assert dataclasses.is_dataclass(kind), name
             with pytest.raises(FrozenInstanceError):
                 object.__new__(kind).anything = 1  # type: ignore[attr-defined]

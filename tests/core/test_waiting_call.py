@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from gitgate.core.transcript import waits_at_call
+from gitgate.agents.claude.transcript import waits_at_call
 
 MARK = {"type": "attachment", "attachment": {"type": "hook_deferred_tool", "toolUseID": "t1"}}
 OTHER = {

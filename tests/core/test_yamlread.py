@@ -12,9 +12,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gitgate.core import codec, yamlread
-from gitgate.core.field import LIMITS, Field
-from gitgate.core.yamlread import read
+from gitgate.document import codec, yamlread
+from gitgate.document.field import LIMITS, Field
+from gitgate.document.yamlread import read
 from gitgate.errors import BadDocument
 
 CORPUS = sorted((Path(__file__).parents[1] / "corpus").rglob("*.*"))
@@ -165,7 +165,7 @@ def test_limits_are_the_librarys_business() -> None:
 
 def test_reading_a_gate_loads_no_library() -> None:
     """That is what it is for."""
-    program = "import sys; from gitgate.core import codec; codec.parse(b'hitl: 1\\na:\\n  - b: c\\n', 'q'); print('yaml' in sys.modules)"
+    program = "import sys; from gitgate.document import codec; codec.parse(b'hitl: 1\\na:\\n  - b: c\\n', 'q'); print('yaml' in sys.modules)"
     assert (
         subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
         == "False\n"

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gitgate.core import codec
+from gitgate.document import codec
 
 from .expressions import FAILURE, SUCCESS, filled, holds, value_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from gitgate.surfaces.github.forge import Author, Comment, PullRequest, Thread
+from gitgate.surfaces.forge.hosts.forge import Author, Comment, PullRequest, Thread
 
 OURS = Author("gatekeeper", 1)
 

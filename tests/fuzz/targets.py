@@ -7,30 +7,26 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from gitgate.agents import claude, codex
-from gitgate.core import (
-    answers,
-    calls,
-    codec,
-    documents,
-    drafts,
-    forms,
-    guard,
-    lease,
-    needs,
-    rules,
-    ruling,
-    trailers,
-    transcript,
-)
-from gitgate.core.answers import Given
-from gitgate.core.model import Answer, Asker, Entry, Gate, Opened, Option, Question, Work
-from gitgate.core.policy import parse_policy
+from gitgate.agents import codex
+from gitgate.agents.claude import adapter, transcript
+from gitgate.document import codec
 from gitgate.errors import GateError
-from gitgate.service import pushed, pushers
-from gitgate.store import objects, saved
+from gitgate.model import lease, trailers
+from gitgate.model.gate import Answer, Asker, Entry, Gate, Opened, Option, Question, Work
+from gitgate.policy import ruling
+from gitgate.policy.rules import parse_policy
+from gitgate.questions import answers, calls, drafts, forms, needs
+from gitgate.questions import calls as rules
+from gitgate.questions.answers import Given
+from gitgate.record import events as documents
+from gitgate.sharing import pushed, pushers
+from gitgate.store.git import objects
+from gitgate.store.work import saved
 from gitgate.surfaces.agent_hooks import event as hook_event
-from gitgate.surfaces.github import comment, events, replies
+from gitgate.surfaces.forge.hosts import events
+from gitgate.surfaces.forge.replies import replies
+from gitgate.surfaces.forge.thread import comment
+from gitgate.text import shell
 
 ADA = "Ada <ada@example.org>"
 AT = "2030-01-01T00:00:00Z"
@@ -191,10 +187,10 @@ def record(data: bytes) -> None:
 def hook(data: bytes) -> None:
     """What Claude Code tells a hook of ours: the call, what it would do, and what it asks."""
     said = hook_event.read_event(data, {}, Path("/"))
-    guard.refusal(said.tool, said.given)
+    shell.refusal(said.tool, said.given)
     command = said.given.get("command")
     if isinstance(command, str):
-        guard.asks(command)
+        shell.asks(command)
     calls.digest_of_call(said.tool, said.given)
     calls.title(said.tool, said.given)
     calls.exact(said.tool, said.given)
@@ -243,8 +239,8 @@ def session(data: bytes) -> None:
     transcript.waits_at_call(data)
     codex.clean_rollout(data, frozenset(("hunter2-and-more",)))
     codex.events(data)
-    claude.last_result(data)
-    claude.unanswered(data)
+    adapter.last_result(data)
+    adapter.unanswered(data)
 
 
 def words(data: bytes) -> None:

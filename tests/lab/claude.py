@@ -17,7 +17,7 @@ from pathlib import Path
 from gitgate.agents import AGENTS, scrubbed
 from gitgate.agents.agent import AgentSettings, Outcome, Start
 from gitgate.agents.process import run
-from gitgate.core.session import SavedSession, SessionRef
+from gitgate.model.session import SavedSession, SessionRef
 
 from .model import Model
 

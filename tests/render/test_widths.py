@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from gitgate.core.summary import Summary
-from gitgate.core.text import width
-from gitgate.core.times import format_time
+from gitgate.record.summary import Summary
 from gitgate.render.table import LEFT_TO_RIGHT, is_beginning, table
-from gitgate.render.trail import line
-from gitgate.render.tree import tree
+from gitgate.render.trail import line, tree
+from gitgate.text.display import width
+from gitgate.text.times import format_time
 
 NOW = 1_800_000_000.0
 FAMILY = "👩\u200d👩\u200d👧\u200d👦"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.service.bylaws import lift
+from gitgate.policy.project import lift
 from resuming import Agent, until
 from testbed.command import Command
 from testbed.repositories import Clone

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from gitgate.agents.agent import AgentSettings
+from gitgate.context import presence
+from gitgate.context.desk import open_desk
 from gitgate.resumption.order import flags_before
-from gitgate.service import presence
-from gitgate.service.desk import open_desk
 from testbed.repositories import Clone
 
 GATE = "7k2fw3x9ab"

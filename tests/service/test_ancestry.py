@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from deciding import gate_of
+from gitgate.context.ancestry import agent_above
 from gitgate.errors import NotAllowed
-from gitgate.service.ancestry import agent_above
-from gitgate.service.policing import check_told
+from gitgate.policy.permit import check_told
 from resuming import Seat
 from signing import make_key, publish_policy
 from testbed.command import COMMAND, Outcome

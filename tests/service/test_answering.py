@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from deciding import DB, GO, TEXT, approve, gate_of, say
-from gitgate.core.answers import Given
-from gitgate.core.model import Gate, Question
+from gitgate.acts import answering, remarks
+from gitgate.acts.answering import Manner, respond, signal_given
 from gitgate.errors import (
     BadAnswer,
     BadDocument,
@@ -19,11 +19,11 @@ from gitgate.errors import (
     NotAllowed,
     Stale,
 )
-from gitgate.service import answering, remarks
-from gitgate.service.answering import Manner, respond, signal_given
-from gitgate.service.syncing import sync
-from gitgate.store.records import Signature
-from gitgate.store.refs import OPEN
+from gitgate.exchange.syncing import sync
+from gitgate.model.gate import Gate, Question
+from gitgate.questions.answers import Given
+from gitgate.store.git.refs import OPEN
+from gitgate.store.records.records import Signature
 from histories import ADA, BOB, EVE, remark
 from racing import race
 from resuming import Clock, Seat
@@ -241,7 +241,7 @@ def test_a_push_that_fails_after_hearing_of_another_answer(
     sync(bob.desk)
     say(ann, gate, who=ADA)
     desk = bob.desk
-    from gitgate.service import publishing
+    from gitgate.exchange import publishing
 
     heard = publishing.catch_up
 
@@ -270,9 +270,9 @@ def test_a_quorum_says_how_far_it_is(alone: Seat) -> None:
 
 
 VOTES = """
-from gitgate.core.answers import Given
-from gitgate.service.answering import Manner, respond
-from gitgate.service.recording import reload
+from gitgate.questions.answers import Given
+from gitgate.acts.answering import Manner, respond
+from gitgate.context.recording import reload
 done = respond(desk, reload(desk, sys.argv[3]), Given(approve=True), Manner(who=f"P{who} <p{who}@example.org>"))
 print(done.counted)
 """

@@ -6,14 +6,14 @@ import subprocess
 
 import pytest
 
-from gitgate.core.model import Gate
-from gitgate.service.archiving import fold_closed
-from gitgate.service.auditing import audit
-from gitgate.service.claiming import claim
-from gitgate.service.holding import finish, outcome
-from gitgate.service.reading import find_gate
-from gitgate.service.remarks import stop
-from gitgate.service.syncing import sync
+from gitgate.acts.reading import find_gate
+from gitgate.acts.remarks import stop
+from gitgate.audit.auditing import audit
+from gitgate.claims.claiming import claim
+from gitgate.claims.holding import finish, outcome
+from gitgate.exchange.syncing import sync
+from gitgate.model.gate import Gate
+from gitgate.sharing.archiving import fold_closed
 from resuming import Seat, claimant
 from testbed.command import COMMAND, Command
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from deciding import TEXT
-from gitgate.core.drafts import Draft
-from gitgate.service import ancestry
-from gitgate.service.ancestry import Process
-from gitgate.service.askers import agent_name, asks_itself, plain
+from gitgate.acts.askers import agent_name, asks_itself, plain
+from gitgate.context import ancestry
+from gitgate.context.ancestry import Process
+from gitgate.questions.drafts import Draft
 from resuming import Seat
 
 

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 
 from deciding import DB, GO, TEXT, asked, gate_of, say
-from gitgate.core.documents import dump
-from gitgate.core.drafts import Draft, question
-from gitgate.core.ids import gate_id
-from gitgate.core.model import Question, Work
+from gitgate.acts import remarks, sessions
+from gitgate.acts.asking import Wishes, ask, named, title_of
+from gitgate.context.desk import open_desk
+from gitgate.context.recording import reload
 from gitgate.errors import BadDocument, GateError, LostRace, NotAllowed, Usage
-from gitgate.service import remarks, sessions
-from gitgate.service.asking import Wishes, ask, named, title_of
-from gitgate.service.desk import open_desk
-from gitgate.service.recording import reload
-from gitgate.store.refs import OPEN, Refs
-from gitgate.store.remote import RefMove
+from gitgate.model.gate import Question, Work
+from gitgate.model.ids import gate_id
+from gitgate.questions.drafts import Draft, question
+from gitgate.record.events import dump
+from gitgate.store.git.refs import OPEN, Refs
+from gitgate.store.remote.remote import RefMove
 from racing import race
 from resuming import Clock, Seat
 from testbed.command import Command
@@ -339,10 +339,10 @@ def test_a_key_is_no_name_of_a_ref(alone: Seat) -> None:
 
 
 SAME_KEY = """
-from gitgate.core.documents import dump
-from gitgate.core.drafts import Draft, question
-from gitgate.core.ids import gate_id
-from gitgate.service.asking import ask
+from gitgate.record.events import dump
+from gitgate.questions.drafts import Draft, question
+from gitgate.model.ids import gate_id
+from gitgate.acts.asking import ask
 asked = ask(desk, Draft((question("Which?"),), agent=f"agent-{who}", key="deploy"))
 print(asked.gate.id, asked.new)
 """

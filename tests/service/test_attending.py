@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from gitgate.core.model import Gate
+from gitgate.claims.attending import TERM, Attendance, hear
+from gitgate.claims.claiming import claim
+from gitgate.claims.waiting import Patience, wait
 from gitgate.errors import Conflict, RemoteUnreachable
-from gitgate.service.attending import TERM, Attendance, hear
-from gitgate.service.claiming import claim
-from gitgate.service.waiting import Patience, wait
+from gitgate.model.gate import Gate
 from resuming import Clock, Seat, claimant, stand_still
 from testbed.repositories import Clone
 
@@ -57,7 +57,7 @@ def test_while_it_waits_no_runner_takes_it(seat: Seat, clock: Clock) -> None:
 
 
 def renewed(seat: Seat, attendance: Attendance, clock: Clock) -> None:
-    from gitgate.service.holding import renew
+    from gitgate.claims.holding import renew
 
     assert attendance.held is not None
     attendance.held = renew(seat.desk, attendance.held, clock)

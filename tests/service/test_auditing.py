@@ -8,18 +8,18 @@ from dataclasses import replace
 import pytest
 
 from deciding import DB, GO, TEXT, approve, asked, gate_of, say
-from gitgate.core import documents
-from gitgate.core.model import Answer, Gate, Question, Remark, Work
+from gitgate.acts import remarks
+from gitgate.acts.asking import Wishes
+from gitgate.audit.auditing import audit, refuse_unsynced
 from gitgate.errors import AmbiguousGate, Failure, UnknownGate
-from gitgate.service import remarks
-from gitgate.service.archiving import fold_closed
-from gitgate.service.asking import Wishes
-from gitgate.service.auditing import audit, refuse_unsynced
-from gitgate.service.syncing import sync
-from gitgate.store.folding import Binder
-from gitgate.store.objects import dump_commit, open_objects
-from gitgate.store.records import Signature
-from gitgate.store.refs import OPEN
+from gitgate.exchange.syncing import sync
+from gitgate.model.gate import Answer, Gate, Question, Remark, Work
+from gitgate.record import events
+from gitgate.sharing.archiving import fold_closed
+from gitgate.store.git.objects import dump_commit, open_objects
+from gitgate.store.git.refs import OPEN
+from gitgate.store.records.archive import Binder
+from gitgate.store.records.records import Signature
 from histories import EVE
 from resuming import Clock, Seat
 from testbed.command import Command
@@ -72,7 +72,7 @@ def test_a_sound_repository_has_nothing_wrong(alone: Seat, clock: Clock) -> None
     taken_back = gate_of(alone)
     remarks.withdraw(alone.desk, taken_back, "found it")
     clock.pass_by(100)
-    from gitgate.service.reading import find_gate
+    from gitgate.acts.reading import find_gate
 
     states = [find_gate(alone.desk, gate.id).gate.state for gate in (late, expired, again)]
     assert states == ["answered", "expired", "awaiting"]
@@ -92,7 +92,7 @@ ATTACKS: dict[str, tuple[Callable[[Seat, Gate], str], str]] = {
     ),
     "a rewritten question": (
         lambda s, g: s.desk.records.write_commit(
-            s.desk.records.write_files({"question.yaml": documents.dump(replace(g.opened, title="Other"))}),
+            s.desk.records.write_files({"question.yaml": events.dump(replace(g.opened, title="Other"))}),
             (),
             BY,
             "x",
@@ -106,11 +106,11 @@ ATTACKS: dict[str, tuple[Callable[[Seat, Gate], str], str]] = {
         "changes 'comments', 'stops' in the record",
     ),
     "an answer for another gate": (
-        lambda s, g: planted(s, g, "answers/x.yaml", documents.dump(forged(g, gate="kkkkkkkkkk"))),
+        lambda s, g: planted(s, g, "answers/x.yaml", events.dump(forged(g, gate="kkkkkkkkkk"))),
         "is for gate kkkkkkkkkk",
     ),
     "an answer that saw something else": (
-        lambda s, g: planted(s, g, "answers/x.yaml", documents.dump(forged(g, seen="1" * 40))),
+        lambda s, g: planted(s, g, "answers/x.yaml", events.dump(forged(g, seen="1" * 40))),
         "names a commit as seen that is not in the record",
     ),
     "bad YAML": (lambda s, g: planted(s, g, "answers/x.yaml", b"a: [\n"), "expected YAML or JSON"),
@@ -182,7 +182,7 @@ def test_attachments_are_there_and_are_files(alone: Seat) -> None:
     """Each that the question names."""
     gate = asked(alone, attachments={"a.txt": b"x"}).gate
     records = alone.desk.records
-    data = documents.dump(gate.opened)
+    data = events.dump(gate.opened)
     tip = records.write_commit(
         records.write_files({"question.yaml": data}), (), BY, records.commit(gate.tip).message
     )
@@ -415,7 +415,7 @@ def test_a_branch_is_resolved(alone: Seat, clock: Clock) -> None:
     gate_of(alone, TEXT, title="Which name?")
     expired = gate_of(alone, timeout=5)
     clock.pass_by(10)
-    from gitgate.service.reading import find_gate
+    from gitgate.acts.reading import find_gate
 
     find_gate(alone.desk, expired.id)
     assert sorted(lines(alone, branch="main")) == [
@@ -502,7 +502,7 @@ def test_a_bare_server_is_checked(bare: Clone, ann: Seat, cli: Command) -> None:
 
 def test_progress_is_told(alone: Seat, monkeypatch: pytest.MonkeyPatch) -> None:
     """On many gates."""
-    from gitgate.service import auditing
+    from gitgate.audit import auditing
 
     monkeypatch.setattr(auditing, "EVERY", 2)
     for _ in range(4):

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from deciding import DB, GO, approve, asked, gate_of, say
-from gitgate.core.model import Answer, Gate
-from gitgate.core.times import format_time
+from gitgate.acts.reading import find_gate
+from gitgate.audit.auditing import audit
+from gitgate.audit.gate_checks import Audit
+from gitgate.audit.policies import GRACE
 from gitgate.errors import NotAllowed
-from gitgate.service.auditing import audit
-from gitgate.service.auditing_policy import GRACE
-from gitgate.service.checks import Audit
-from gitgate.service.policing import check_told
-from gitgate.service.reading import find_gate
-from gitgate.store.records import Signature
-from gitgate.store.refs import OPEN
+from gitgate.model.gate import Answer, Gate
+from gitgate.policy.permit import check_told
+from gitgate.store.git.refs import OPEN
+from gitgate.store.records.records import Signature
+from gitgate.text.times import format_time
 from resuming import Clock, Seat
 from signing import make_key, publish_policy
 from testbed.command import Command

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from deciding import gate_of, say
-from gitgate.core.model import Gate, Remark
-from gitgate.service.auditing import audit
-from gitgate.service.checks import Audit
-from gitgate.store.records import Signature
-from gitgate.store.refs import OPEN
+from gitgate.audit.auditing import audit
+from gitgate.audit.gate_checks import Audit
+from gitgate.model.gate import Gate, Remark
+from gitgate.store.git.refs import OPEN
+from gitgate.store.records.records import Signature
 from histories import EVE
 from resuming import Seat
 

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.core.answers import Given
+from gitgate.acts.answering import Fate, Manner, respond_all
 from gitgate.errors import Conflict, PushRefused
-from gitgate.service.answering import Manner
-from gitgate.service.batch import Fate, respond_all
-from gitgate.service.listing import Filter, listed
-from gitgate.service.syncing import sync
+from gitgate.exchange.syncing import sync
+from gitgate.gates.listing import Filter, listed
+from gitgate.questions.answers import Given
 from resuming import Seat
 from testbed.repositories import Clone
 
@@ -89,9 +88,9 @@ def test_somebody_was_first(ann: Seat, bob: Seat) -> None:
 
 def test_an_answer_that_fits_not_all(ann: Seat) -> None:
     """A gate that it does not fit is left alone."""
-    from gitgate.core.drafts import Draft
-    from gitgate.core.model import Question
-    from gitgate.service.asking import Wishes, ask
+    from gitgate.acts.asking import Wishes, ask
+    from gitgate.model.gate import Question
+    from gitgate.questions.drafts import Draft
 
     fitting = ann.ask()
     other = ask(ann.desk, Draft((Question("answer", "Deploy?", "approval"),)), Wishes()).gate

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.errors import Failure
-from gitgate.service.branches import Pushed, protected_branch, publish_branch
+from gitgate.sharing.branches import Pushed, protected_branch, publish_branch
 from resuming import Seat
 from testbed.repositories import Clone
 

@@ -8,8 +8,8 @@ import pytest
 
 from gitgate.agents.agent import AgentSettings
 from gitgate.errors import Failure
-from gitgate.service.agency import settings_for_start
-from gitgate.service.bylaws import InForce, configures, in_force, permissions, without_doubt
+from gitgate.gates.agency import settings_for_start
+from gitgate.policy.project import InForce, configures, in_force, permissions, without_doubt
 from resuming import Seat
 
 RULES = {"allow": ["Bash(make test)"], "deny": ["Bash(rm:*)", "Read(./.env)"], "ask": ["WebFetch"]}

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.core.model import Option, Question
-from gitgate.core.talks import Talk
+from gitgate.acts import channel
 from gitgate.errors import BadAnswer, NotAllowed
-from gitgate.service import channel
+from gitgate.model.conversation import Talk
+from gitgate.model.gate import Option, Question
 from gitgate.surfaces.outcome_tool import reply
 from testbed.command import Command
 

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from gitgate.errors import Failure, Usage
-from gitgate.service import checkup
-from gitgate.service.checkup import examine
-from gitgate.service.finding import Finding
-from gitgate.service.syncing import sync
+from gitgate.exchange.syncing import sync
+from gitgate.setup import checkup
+from gitgate.setup.checkup import Finding, examine
 from resuming import Agent, Seat
 from testbed.repositories import Clone
 from testbed.seal import write_global_config
@@ -166,7 +165,7 @@ def test_extras_that_are_asked_for_and_missing(ann: Seat, monkeypatch: pytest.Mo
 
 def test_what_was_left_behind(ann: Seat, clone_of: Callable[..., Clone]) -> None:
     """A working tree of an agent that did not come to its end."""
-    from gitgate.service.work import worktrees
+    from gitgate.gates.work import worktrees
 
     place = worktrees(ann.desk) / "left over"
     place.mkdir(parents=True)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gitgate.service.checkup import examine
-from gitgate.service.finding import Finding
+from gitgate.setup.checkup import Finding, examine
 from resuming import Seat
 from signing import publish_policy
 from testbed.command import Command

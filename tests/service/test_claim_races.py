@@ -9,12 +9,12 @@ from threading import Barrier
 
 import pytest
 
-from gitgate.core.model import Gate
+from gitgate.claims.claiming import claim
+from gitgate.context.desk import open_desk
+from gitgate.context.recording import reload
 from gitgate.errors import Conflict
-from gitgate.service.claiming import claim
-from gitgate.service.desk import open_desk
-from gitgate.service.recording import reload
-from gitgate.service.syncing import sync
+from gitgate.exchange.syncing import sync
+from gitgate.model.gate import Gate
 from resuming import Clock, Seat, claimant
 from testbed.repositories import Clone
 

@@ -7,15 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from gitgate.core import lease
-from gitgate.core.model import Claim, Gate
+from gitgate.acts.remarks import comment
+from gitgate.claims import claiming
+from gitgate.claims.claiming import ClaimLost, claim
+from gitgate.claims.holding import BranchMoved, finish, outcome, release, renew
 from gitgate.errors import Conflict, IllegalEvent, RemoteUnreachable
-from gitgate.service import claiming, leases
-from gitgate.service.claiming import ClaimLost, claim
-from gitgate.service.holding import BranchMoved, finish, outcome, release, renew
-from gitgate.service.remarks import comment
-from gitgate.service.syncing import sync
-from gitgate.store.remote import RefMove
+from gitgate.exchange.syncing import sync
+from gitgate.gates import leases
+from gitgate.model import lease
+from gitgate.model.gate import Claim, Gate
+from gitgate.store.remote.remote import RefMove
 from resuming import TERM, Clock, Seat, claimant, stand_still
 from testbed.repositories import Clone
 

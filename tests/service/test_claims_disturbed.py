@@ -7,18 +7,19 @@ from collections.abc import Callable
 
 import pytest
 
-from gitgate.core.drafts import Draft
-from gitgate.core.model import Gate, Question
+from gitgate.acts.asking import ask
+from gitgate.acts.remarks import comment
+from gitgate.claims import holding
+from gitgate.claims.attending import RENEW_EVERY, TERM, Attendance, hear
+from gitgate.claims.claiming import ClaimLost, claim
+from gitgate.claims.holding import finish, outcome, renew
+from gitgate.context.recording import reload
 from gitgate.errors import Conflict, IllegalEvent, LostRace, PushRefused
-from gitgate.service import holding, leases
-from gitgate.service.archiving import fold_closed
-from gitgate.service.asking import ask
-from gitgate.service.attending import RENEW_EVERY, TERM, Attendance, hear
-from gitgate.service.claiming import ClaimLost, claim
-from gitgate.service.holding import finish, outcome, renew
-from gitgate.service.recording import reload
-from gitgate.service.remarks import comment
-from gitgate.service.syncing import sync
+from gitgate.exchange.syncing import sync
+from gitgate.gates import leases
+from gitgate.model.gate import Gate, Question
+from gitgate.questions.drafts import Draft
+from gitgate.sharing.archiving import fold_closed
 from meanwhile import Meanwhile
 from resuming import Clock, Seat, claimant
 from testbed.repositories import Clone

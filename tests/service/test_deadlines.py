@@ -8,15 +8,15 @@ from dataclasses import replace
 import pytest
 
 from deciding import DB, GO, gate_of, say
-from gitgate.core.model import Edit, Gate
-from gitgate.core.times import format_time, parse_time
+from gitgate.acts.reading import find_gate
+from gitgate.context.recording import append
 from gitgate.errors import GateError
-from gitgate.service import deadlines
-from gitgate.service.deadlines import act, past_due
-from gitgate.service.listing import Filter, listed
-from gitgate.service.reading import find_gate
-from gitgate.service.recording import append
-from gitgate.store.refs import OPEN
+from gitgate.gates import deadlines
+from gitgate.gates.deadlines import act, past_due
+from gitgate.gates.listing import Filter, listed
+from gitgate.model.gate import Edit, Gate
+from gitgate.store.git.refs import OPEN
+from gitgate.text.times import format_time, parse_time
 from histories import BOB
 from racing import race
 from resuming import Clock, Seat
@@ -211,7 +211,7 @@ def test_an_answer_that_came_first_stands(alone: Seat, clock: Clock) -> None:
 
 
 LOOK = """
-from gitgate.service.reading import find_gate
+from gitgate.acts.reading import find_gate
 print(find_gate(desk, sys.argv[3]).gate.state)
 """
 
@@ -230,7 +230,7 @@ def test_many_who_look_at_once_act_once(alone: Seat, clock: Clock, how: str, eve
 
 def test_a_deadline_that_was_moved_or_taken_away(alone: Seat, clock: Clock) -> None:
     """The new one counts."""
-    from gitgate.service import remarks
+    from gitgate.acts import remarks
 
     moved, freed = gate_of(alone, timeout=60), gate_of(alone, timeout=60)
     remarks.edit(alone.desk, moved, timeout="1h")

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from gitgate.agents.rehearsed import Line, Model, rehearsed
+from gitgate.agents.claude.rehearsed import Line, Model, rehearsed
 from gitgate.errors import Failure
-from gitgate.service import demo_claude
-from gitgate.service.demo import Step
-from gitgate.service.demo_claude import QUESTION, answer_in, conversation, learnt, play_claude
+from gitgate.setup import demo_claude
+from gitgate.setup.demo import Step
+from gitgate.setup.demo_claude import QUESTION, answer_in, conversation, learnt, play_claude
 from testbed.command import Command
 
 BEGIN: dict[str, Any] = {"role": "user", "content": "Finish the login."}

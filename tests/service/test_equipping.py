@@ -7,10 +7,10 @@ import os
 
 import pytest
 
-from gitgate.agents.claude import Claude
+from gitgate.agents.claude.adapter import Claude
+from gitgate.context.desk import open_desk
 from gitgate.errors import Failure, Usage
-from gitgate.service.desk import open_desk
-from gitgate.service.equipping import equipped, permissions
+from gitgate.setup.equipping import equipped, permissions
 from testbed.repositories import Clone
 
 RULES = {"permissions": {"allow": ["Bash(npm test:*)"], "deny": ["Edit(./migrations/**)"]}}

@@ -9,18 +9,20 @@ from dataclasses import replace
 
 import pytest
 
-from gitgate.core import lease
-from gitgate.core.lease import Lease
-from gitgate.core.model import Claim, Gate, Outcome
+from gitgate.claims import claiming
+from gitgate.claims.attending import Attendance, hear
+from gitgate.claims.claiming import Held, claim
+from gitgate.claims.holding import finish, outcome, renew
+from gitgate.context.presence import boot_id
+from gitgate.context.recording import NOBODY
 from gitgate.errors import Conflict, PushRefused
-from gitgate.service import claiming, leases
-from gitgate.service.attending import Attendance, hear
-from gitgate.service.claiming import Held, claim
-from gitgate.service.holding import finish, outcome, renew
-from gitgate.service.leases import Sighting, boot_id, boottime, read_sighting
-from gitgate.service.recording import NOBODY
-from gitgate.service.syncing import sync
-from gitgate.store.records import Signature
+from gitgate.exchange.syncing import sync
+from gitgate.gates import leases
+from gitgate.gates.leases import Sighting, boottime, read_sighting
+from gitgate.model import lease
+from gitgate.model.gate import Claim, Gate, Outcome
+from gitgate.model.lease import Lease
+from gitgate.store.records.records import Signature
 from resuming import Seat, claimant
 from testbed.command import Command
 from testbed.repositories import Clone, GitError

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from deciding import DB, GO, TEXT, gate_of, say
-from gitgate.core.model import Question
-from gitgate.core.summary import Summary
-from gitgate.service import remarks
-from gitgate.service.archiving import fold_closed
-from gitgate.service.find import summaries
-from gitgate.service.listing import Filter, archived, asker, by_branch, counts, listed, may_answer, settled
-from gitgate.service.remotes import never_synced
-from gitgate.service.syncing import sync
-from gitgate.store.refs import OPEN
+from gitgate.acts import remarks
+from gitgate.context.find import summaries
+from gitgate.context.remotes import never_synced
+from gitgate.exchange.syncing import sync
+from gitgate.gates.listing import Filter, archived, asker, by_branch, counts, listed, may_answer, settled
+from gitgate.model.gate import Question
+from gitgate.record.summary import Summary
+from gitgate.sharing.archiving import fold_closed
+from gitgate.store.git.refs import OPEN
 from histories import BOB
 from resuming import Clock, Seat
 
@@ -151,7 +151,7 @@ def test_a_broken_gate_is_shown_as_broken(alone: Seat, message: str) -> None:
 @pytest.mark.slow
 def test_many_gates_are_read_alike(alone: Seat, odd: str) -> None:
     """By the quick way, and one by one where an unusual one is among them."""
-    from gitgate.service.asking import Wishes
+    from gitgate.acts.asking import Wishes
 
     for number in range(70):
         prompt = f"Question {number}{odd if number == 40 else ''}?"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gitgate.core.model import Gate
-from gitgate.service.remarks import comment, withdraw
-from gitgate.service.syncing import sync
+from gitgate.acts.remarks import comment, withdraw
+from gitgate.exchange.syncing import sync
+from gitgate.model.gate import Gate
 from meanwhile import Meanwhile
 from resuming import Clock, Seat
 from testbed.repositories import Clone

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.core.model import Gate
-from gitgate.core.needs import Need, read_need
+from gitgate.acts import needing
+from gitgate.acts.calling import TURN_WITHIN, any_gate, publish_sessions, turn
+from gitgate.acts.needing import Signal, ask_for, ask_for_call, note_writings, signals, started, writings
 from gitgate.errors import Conflict
-from gitgate.service import needing
-from gitgate.service.calling import TURN_WITHIN, any_gate, publish_sessions, turn
-from gitgate.service.needing import Signal, ask_for, ask_for_call, note_writings, signals, started, writings
+from gitgate.model.gate import Gate
+from gitgate.questions.needs import Need, read_need
 from resuming import Seat
 from testbed.repositories import Clone
 

@@ -10,20 +10,21 @@ import pytest
 
 import gitgate
 from deciding import DB, GO, TEXT, approve, asked, gate_of, say
-from gitgate.core.answers import Given
-from gitgate.core.model import Answer, Gate, Option, Question, Work
+from gitgate.acts import remarks
+from gitgate.acts.answering import Manner, respond
+from gitgate.acts.asking import Wishes
+from gitgate.acts.reading import find_gate
+from gitgate.audit.auditing import audit
+from gitgate.claims.claiming import claim
+from gitgate.claims.waiting import Patience, wait
+from gitgate.context.recording import record
 from gitgate.errors import BrokenPolicy, NotAllowed
-from gitgate.service import agency, remarks
-from gitgate.service.answering import Manner, respond
-from gitgate.service.asking import Wishes
-from gitgate.service.auditing import audit
-from gitgate.service.claiming import claim
-from gitgate.service.policing import check_told
-from gitgate.service.reading import find_gate
-from gitgate.service.recording import record
-from gitgate.service.waiting import Patience, wait
-from gitgate.store.records import Signature
-from gitgate.store.refs import OPEN
+from gitgate.gates import agency
+from gitgate.model.gate import Answer, Gate, Option, Question, Work
+from gitgate.policy.permit import check_told
+from gitgate.questions.answers import Given
+from gitgate.store.git.refs import OPEN
+from gitgate.store.records.records import Signature
 from resuming import Clock, Seat, claimant
 from signing import publish_policy
 from testbed.command import Command

@@ -8,24 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.core.drafts import Draft
-from gitgate.core.model import Gate, Question
-from gitgate.core.summary import summary_of
+from gitgate.acts.asking import ask
+from gitgate.acts.remarks import comment
+from gitgate.acts.reporting import events_of_all, gate_status, overall_status, roster
+from gitgate.claims.claiming import claim
 from gitgate.errors import AmbiguousGate, Failure, PushRefused
-from gitgate.service import publishing, syncing
-from gitgate.service.archived import archived_gates, load_archived
-from gitgate.service.archiving import fold_closed
-from gitgate.service.asking import ask
-from gitgate.service.claiming import claim
-from gitgate.service.marks import marks
-from gitgate.service.publishing import publish
-from gitgate.service.remarks import comment
-from gitgate.service.reporting import events_of_all, gate_status, overall_status
-from gitgate.service.roster import roster
-from gitgate.service.stalling import stalled
-from gitgate.service.syncing import sync
-from gitgate.store import closing
-from gitgate.store.records import Signature
+from gitgate.exchange import publishing, syncing
+from gitgate.exchange.publishing import publish
+from gitgate.exchange.syncing import sync
+from gitgate.gates.archived import archived_gates, load_archived
+from gitgate.gates.stalling import stalled
+from gitgate.model.gate import Gate, Question
+from gitgate.policy.marks import marks
+from gitgate.questions.drafts import Draft
+from gitgate.record.summary import summary_of
+from gitgate.sharing.archiving import fold_closed
+from gitgate.store.records import closing
+from gitgate.store.records.records import Signature
 from meanwhile import Meanwhile
 from resuming import TERM, Clock, Seat, claimant
 from signing import make_key, publish_policy

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from deciding import DB, GO, TEXT, approve, gate_of, say
-from gitgate.core.model import Answer, Gate, Option, Question, Remark
-from gitgate.core.times import format_time
+from gitgate.acts import remarks
+from gitgate.acts.asking import Wishes
+from gitgate.claims.claiming import claim
 from gitgate.errors import PushRefused
-from gitgate.service import remarks
-from gitgate.service.asking import Wishes
-from gitgate.service.claiming import claim
-from gitgate.service.deadlines import act
-from gitgate.service.pushers import Actor, actor_of
-from gitgate.store.records import Signature
+from gitgate.gates.deadlines import act
+from gitgate.model.gate import Answer, Gate, Option, Question, Remark
+from gitgate.sharing.pushers import Actor, actor_of
+from gitgate.store.records.records import Signature
+from gitgate.text.times import format_time
 from resuming import Clock, Seat, claimant
 from signing import Key, make_key, publish_policy
 from testbed.command import Command

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from deciding import gate_of, say
+from gitgate.acts.reading import find_gate, open_gate
 from gitgate.errors import AmbiguousGate, BrokenRecord, IllegalEvent, UnknownGate
-from gitgate.service.archiving import fold_closed
-from gitgate.service.reading import find_gate, open_gate
-from gitgate.service.syncing import sync
-from gitgate.store.refs import OPEN
+from gitgate.exchange.syncing import sync
+from gitgate.sharing.archiving import fold_closed
+from gitgate.store.git.refs import OPEN
 from resuming import Clock, Seat
 
 

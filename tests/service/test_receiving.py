@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.core.answers import Given
-from gitgate.service import receiving
-from gitgate.service.answering import Manner, respond
-from gitgate.service.claiming import claim
-from gitgate.service.pushed import Update
-from gitgate.service.receiving import refusals
-from gitgate.service.recording import reload
-from gitgate.service.syncing import sync
-from gitgate.store.records import Signature
+from gitgate.acts.answering import Manner, respond
+from gitgate.claims.claiming import claim
+from gitgate.context.recording import reload
+from gitgate.exchange.syncing import sync
+from gitgate.questions.answers import Given
+from gitgate.sharing import receiving
+from gitgate.sharing.receiving import refusals
+from gitgate.store.git.refs import Update
+from gitgate.store.records.records import Signature
 from resuming import Seat, claimant
 from testbed.command import Command
 from testbed.repositories import Clone, GitError

@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from gitgate.core.model import Gate
-from gitgate.service.claiming import claim
-from gitgate.service.holding import finish, outcome
-from gitgate.service.pushed import Beyond, Update
-from gitgate.service.receiving import refusals
-from gitgate.service.remarks import stop
-from gitgate.store.archive import archived
-from gitgate.store.folding import Binder, Late
-from gitgate.store.objects import open_objects
-from gitgate.store.records import Signature
+from gitgate.acts.remarks import stop
+from gitgate.claims.claiming import claim
+from gitgate.claims.holding import finish, outcome
+from gitgate.model.gate import Gate
+from gitgate.sharing.pushed import Beyond
+from gitgate.sharing.receiving import refusals
+from gitgate.store.git.objects import open_objects
+from gitgate.store.git.refs import Update
+from gitgate.store.records.archive import Binder, Late, archived
+from gitgate.store.records.records import Signature
 from resuming import Seat, claimant
 from testbed.repositories import Clone
 

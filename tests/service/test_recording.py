@@ -7,11 +7,11 @@ from collections import Counter
 import pytest
 
 from deciding import gate_of, say
-from gitgate.core.model import Event, Gate
+from gitgate.context.recording import NOBODY, append, record, reload
 from gitgate.errors import IllegalEvent, LostRace, UnknownGate
-from gitgate.service.recording import NOBODY, append, record, reload
-from gitgate.store.refs import OPEN, Refs
-from gitgate.store.remote import RefMove
+from gitgate.model.gate import Event, Gate
+from gitgate.store.git.refs import OPEN, Refs
+from gitgate.store.remote.remote import RefMove
 from histories import ADA, remark
 from racing import race
 from resuming import Seat
@@ -106,8 +106,8 @@ def test_another_failure_is_no_lost_race(alone: Seat, monkeypatch: pytest.Monkey
 
 
 COMMENTS = """
-from gitgate.service.recording import reload
-from gitgate.service.remarks import comment
+from gitgate.context.recording import reload
+from gitgate.acts.remarks import comment
 for number in range(5):
     comment(desk, reload(desk, sys.argv[3]), f"{who} {number}")
 """
@@ -123,9 +123,9 @@ def test_many_who_speak_at_once_are_all_heard(alone: Seat) -> None:
 
 
 ANSWERS = """
-from gitgate.core.answers import Given
-from gitgate.service.answering import Manner, respond
-from gitgate.service.recording import reload
+from gitgate.questions.answers import Given
+from gitgate.acts.answering import Manner, respond
+from gitgate.context.recording import reload
 try:
     respond(desk, reload(desk, sys.argv[3]), Given(text="Postgres"), Manner(who=f"P{who} <p{who}@example.org>"))
     print("won")
@@ -148,8 +148,8 @@ def test_of_many_answers_one_counts_and_the_others_are_told(alone: Seat) -> None
 
 
 ASKS = """
-from gitgate.core.drafts import Draft, question
-from gitgate.service.asking import Wishes, ask
+from gitgate.questions.drafts import Draft, question
+from gitgate.acts.asking import Wishes, ask
 for number in range(int(sys.argv[3])):
     print(ask(desk, Draft((question(f"{who} {number}"),), agent=f"agent-{who}"), Wishes(work=who % 2 == 0)).gate.id)
 """

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from deciding import gate_of, say
-from gitgate.core.model import Gate, Remark
+from gitgate.acts import remarks
 from gitgate.errors import Conflict, Failure, IllegalEvent, NotAllowed, Usage
-from gitgate.service import remarks
-from gitgate.service.publishing import Published
-from gitgate.store.refs import OPEN
+from gitgate.exchange.publishing import Published
+from gitgate.model.gate import Gate, Remark
+from gitgate.store.git.refs import OPEN
 from resuming import Clock, Seat
 from signing import publish_policy
 from testbed.repositories import Clone
@@ -206,7 +206,7 @@ def test_an_agent_that_cleared_its_marker_changes_nothing(
 ) -> None:
     """Its processes tell, as with the verbs of a person; and its words do not look like a person's."""
     gate = gate_of(alone)
-    monkeypatch.setattr("gitgate.service.ancestry.agent_above", lambda: "process 5 is claude")
+    monkeypatch.setattr("gitgate.context.ancestry.agent_above", lambda: "process 5 is claude")
     with pytest.raises(NotAllowed, match="changes only its own"):
         remarks.edit(alone.desk, gate, priority="high")
     with pytest.raises(NotAllowed, match="withdraws only its own"):

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from gitgate.service.publishing import publish
-from gitgate.service.syncing import sync
+from gitgate.exchange.publishing import publish
+from gitgate.exchange.syncing import sync
 from resuming import Seat
 from testbed.command import Command
 from testbed.repositories import Clone, GitError

@@ -12,20 +12,20 @@ from functools import partial
 import pytest
 
 from deciding import DB, gate_of, say
-from gitgate.core.headline import message
-from gitgate.core.model import Gate, Remark
+from gitgate.acts import remarks
+from gitgate.acts.asking import Wishes
+from gitgate.audit.auditing import audit
 from gitgate.errors import Conflict, NotAllowed
-from gitgate.service import entering, remarks
-from gitgate.service.asking import Wishes
-from gitgate.service.auditing import audit
-from gitgate.service.policing import check_told
-from gitgate.service.policybook import load_book
-from gitgate.service.pushed import Update
-from gitgate.service.pushers import Actor, Doorkeeper
-from gitgate.service.receiving import refusals
-from gitgate.service.syncing import sync
-from gitgate.store.records import Signature
-from gitgate.store.refs import OPEN
+from gitgate.exchange import entering
+from gitgate.exchange.syncing import sync
+from gitgate.model.gate import Gate, Remark
+from gitgate.policy.book import load_book
+from gitgate.policy.permit import check_told
+from gitgate.record.headline import message
+from gitgate.sharing.pushers import Actor, Doorkeeper
+from gitgate.sharing.receiving import refusals
+from gitgate.store.git.refs import OPEN, Update
+from gitgate.store.records.records import Signature
 from resuming import Clock, Seat
 from signing import publish_policy
 from testbed.command import Command

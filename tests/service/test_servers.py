@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from deciding import gate_of, say
-from gitgate.core.model import Gate
-from gitgate.service.asking import Wishes
+from gitgate.acts.asking import Wishes
+from gitgate.model.gate import Gate
 from resuming import Seat
 from servers import http_server, ssh_command, ssh_server
 from signing import make_key, publish_policy

@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from gitgate.core import onetime
-from gitgate.core.model import Answer, Gate, Remark
-from gitgate.core.session import SavedSession
-from gitgate.core.talks import Held
+from gitgate.acts import sessions
+from gitgate.context.recording import NOBODY
 from gitgate.errors import BrokenRecord
-from gitgate.service import sessions
-from gitgate.service.publishing import publish
-from gitgate.service.recording import NOBODY
-from gitgate.service.syncing import sync
-from gitgate.store.records import Signature
+from gitgate.exchange.publishing import publish
+from gitgate.exchange.syncing import sync
+from gitgate.model import lease
+from gitgate.model.conversation import Held
+from gitgate.model.gate import Answer, Gate, Remark
+from gitgate.model.session import SavedSession
+from gitgate.store.records.records import Signature
 from resuming import Seat
 from testbed.command import Command
 from testbed.repositories import Clone, GitError
@@ -235,5 +235,5 @@ def test_nobody_else_has_the_secret(ann: Seat) -> None:
     ann.ask()
     secret = ann.desk.repo.state_dir / "session.key"
     assert secret.stat().st_mode & 0o777 == 0o600
-    assert len(secret.read_bytes()) == onetime.SIZE
+    assert len(secret.read_bytes()) == lease.SIZE
     assert secret.read_bytes().hex() not in ann.clone.git("log", "--all", "-p")

@@ -12,15 +12,15 @@ from pathlib import Path
 import pyrage
 import pytest
 
-from gitgate.core.drafts import Draft
-from gitgate.core.model import Gate, Question
-from gitgate.core.session import SavedSession, SessionRef
+from gitgate.acts import sessions
+from gitgate.acts.asking import ask
+from gitgate.context.presence import folder
+from gitgate.context.recording import reload
 from gitgate.errors import BrokenRecord, Failure, MissingExtra, UnknownGate
-from gitgate.service import sessions
-from gitgate.service.asking import ask
-from gitgate.service.presence import folder
-from gitgate.service.recording import reload
-from gitgate.service.syncing import sync
+from gitgate.exchange.syncing import sync
+from gitgate.model.gate import Gate, Question
+from gitgate.model.session import SavedSession, SessionRef
+from gitgate.questions.drafts import Draft
 from resuming import Seat
 from testbed.command import Command
 from testbed.repositories import Clone

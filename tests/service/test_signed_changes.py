@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from deciding import gate_of, say
-from gitgate.core.model import Edit, Gate
+from gitgate.acts import remarks
+from gitgate.acts.asking import Wishes
 from gitgate.errors import Failure, GateError, GitFailed, NotAllowed, PushRefused
-from gitgate.service import remarks
-from gitgate.service.asking import Wishes
-from gitgate.service.policybook import Book, load_book
-from gitgate.service.pushers import Actor, Doorkeeper
-from gitgate.service.syncing import sync
-from gitgate.store.records import Signature
-from gitgate.store.refs import ASIDE, OPEN
+from gitgate.exchange.syncing import sync
+from gitgate.model.gate import Edit, Gate
+from gitgate.policy.book import Book, load_book
+from gitgate.sharing.pushers import Actor, Doorkeeper
+from gitgate.store.git.refs import ASIDE, OPEN
+from gitgate.store.records.records import Signature
 from resuming import Seat
 from signing import Key, make_key, publish_policy
 from testbed.command import Command

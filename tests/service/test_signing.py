@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from deciding import gate_of, say
-from gitgate.core.model import Gate, Remark
+from gitgate.audit.auditing import audit
+from gitgate.claims.claiming import claim
 from gitgate.errors import NotAllowed
-from gitgate.service.auditing import audit
-from gitgate.service.claiming import claim
-from gitgate.service.marks import marks
-from gitgate.service.policing import check_told
-from gitgate.store.records import Signature
-from gitgate.store.refs import OPEN
-from gitgate.store.signatures import BAD, GOOD, UNKNOWN, judged, load_verdicts, verify
+from gitgate.model.gate import Gate, Remark
+from gitgate.policy.marks import marks
+from gitgate.policy.permit import check_told
+from gitgate.store.git.refs import OPEN
+from gitgate.store.git.signatures import BAD, GOOD, UNKNOWN, judged, load_verdicts, verify
+from gitgate.store.records.records import Signature
 from resuming import Seat, claimant
 from signing import SIGNERS, Key, make_key, publish_policy
 from testbed.command import Command
@@ -134,7 +134,7 @@ def test_a_good_signature_in_anothers_name(
 
 def forge(seat: Seat, gate: Gate) -> Gate:
     """An answer in Ada's name, signed by whatever key the clone has, past the command."""
-    from gitgate.core.model import Answer
+    from gitgate.model.gate import Answer
 
     desk = seat.desk
     said = Answer(gate.id, {"answer": "yes"}, "answered", desk.now, gate.tip, "Ada <ada@example.org>")
@@ -212,7 +212,7 @@ def test_verdicts_are_kept_for_showing_only(
     repo = ann.desk.repo
     first = load_verdicts(repo, [gate.tip], ada.line.encode())
     assert first[gate.tip].word == GOOD
-    monkeypatch.setattr("gitgate.store.signatures.verify", lambda *_: {})
+    monkeypatch.setattr("gitgate.store.git.signatures.verify", lambda *_: {})
     assert load_verdicts(repo, [gate.tip], ada.line.encode()) == first
     monkeypatch.undo()
     assert load_verdicts(repo, [gate.tip], b"# nobody\n")[gate.tip].word == UNKNOWN

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from deciding import gate_of, say
-from gitgate.core.model import Gate
+from gitgate.audit.auditing import audit
 from gitgate.errors import NotAllowed
-from gitgate.service.auditing import audit
-from gitgate.service.marks import marks
-from gitgate.service.policing import check_told
-from gitgate.store.signatures import GOOD, UNKNOWN, judged
+from gitgate.model.gate import Gate
+from gitgate.policy.marks import marks
+from gitgate.policy.permit import check_told
+from gitgate.store.git.signatures import GOOD, UNKNOWN, judged
 from resuming import Seat
 from signing import make_key, publish_policy
 from testbed.command import Command

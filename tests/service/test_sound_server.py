@@ -16,17 +16,17 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from deciding import DB, gate_of, say
-from gitgate.core.headline import message
-from gitgate.core.model import Gate
-from gitgate.core.reconcile import repeatable
+from gitgate.acts import remarks
+from gitgate.acts.asking import Wishes
 from gitgate.errors import GateError
-from gitgate.service import remarks
-from gitgate.service.archiving import fold_closed
-from gitgate.service.asking import Wishes
-from gitgate.service.syncing import sync
-from gitgate.store.archive import find, shelves
-from gitgate.store.records import Signature
-from gitgate.store.refs import ARCHIVE, OPEN
+from gitgate.exchange.syncing import sync
+from gitgate.model.gate import Gate
+from gitgate.record.headline import message
+from gitgate.record.reconcile import repeatable
+from gitgate.sharing.archiving import fold_closed
+from gitgate.store.git.refs import ARCHIVE, OPEN
+from gitgate.store.records.archive import find, shelves
+from gitgate.store.records.records import Signature
 from honest import Word, check
 from resuming import Clock, Seat
 from signing import Key, make_key, publish_policy

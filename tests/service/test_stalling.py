@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from gitgate.core.drafts import Draft
-from gitgate.core.model import Gate, Question
-from gitgate.service.asking import ask
-from gitgate.service.claiming import claim
-from gitgate.service.holding import renew
-from gitgate.service.listing import Filter, listed
-from gitgate.service.recording import reload
-from gitgate.service.reporting import gate_status
-from gitgate.service.starting import note_inability
-from gitgate.service.syncing import sync
+from gitgate.acts.asking import ask
+from gitgate.acts.reporting import gate_status
+from gitgate.claims.claiming import claim
+from gitgate.claims.holding import renew
+from gitgate.context.recording import reload
+from gitgate.exchange.syncing import sync
+from gitgate.gates.listing import Filter, listed
+from gitgate.gates.starting import note_inability
+from gitgate.model.gate import Gate, Question
+from gitgate.questions.drafts import Draft
 from resuming import TERM, Clock, Seat, claimant
 from testbed.repositories import Clone
 

@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.core.answers import Given
-from gitgate.core.drafts import Draft, question
-from gitgate.core.model import Gate, Option
+from gitgate.acts import remarks
+from gitgate.acts.answering import Manner, respond
+from gitgate.acts.asking import Wishes, ask
+from gitgate.acts.reading import find_gate, open_gate
+from gitgate.context.desk import Desk, open_desk
 from gitgate.errors import Conflict, Failure, IllegalEvent, RemoteUnreachable
-from gitgate.service import remarks
-from gitgate.service.answering import Manner, respond
-from gitgate.service.archived import archived_gates, load_archived
-from gitgate.service.archiving import fold_closed
-from gitgate.service.asking import Wishes, ask
-from gitgate.service.desk import Desk, open_desk
-from gitgate.service.publishing import publish
-from gitgate.service.reading import find_gate, open_gate
-from gitgate.service.syncing import sync
-from gitgate.store.records import Signature
+from gitgate.exchange.publishing import publish
+from gitgate.exchange.syncing import sync
+from gitgate.gates.archived import archived_gates, load_archived
+from gitgate.model.gate import Gate, Option
+from gitgate.questions.answers import Given
+from gitgate.questions.drafts import Draft, question
+from gitgate.sharing.archiving import fold_closed
+from gitgate.store.records.records import Signature
 from testbed.repositories import Clone, make_bare, make_clone
 
 AT = 1_800_000_000.0

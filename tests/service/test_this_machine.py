@@ -11,13 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from gitgate.context import presence, registry
+from gitgate.context.ancestry import is_agent
+from gitgate.context.recording import reload
+from gitgate.context.registry import slot
 from gitgate.errors import Conflict, Failure, Usage
-from gitgate.service import github_setup, hookshims, presence, provenance, registry
-from gitgate.service.agency import agent_settings, cannot_join, cannot_start, configured, current_session
-from gitgate.service.ancestry import is_agent
-from gitgate.service.recording import reload
-from gitgate.service.slots import slot
-from gitgate.service.starting import foretold, heard
+from gitgate.gates import hookshims
+from gitgate.gates.agency import agent_settings, cannot_join, cannot_start, configured, current_session
+from gitgate.gates.starting import foretold, heard
+from gitgate.setup import github, provenance
 from resuming import Seat
 from testbed.command import COMMAND
 from testbed.repositories import Clone
@@ -101,11 +103,11 @@ def test_workflows_are_pinned_to_a_commit(installed: Callable[[str], None], alon
     installed("{}")
     alone.clone.git("config", "gitgate.workflows", "team/git-gate@v1")
     with pytest.raises(Usage, match="40 characters") as refused:
-        github_setup.steps(alone.desk)
+        github.steps(alone.desk)
     assert "can be moved" in refused.value.hint
     alone.clone.git("config", "--unset", "gitgate.workflows")
     with pytest.raises(Failure, match="no commit to pin") as unknown:
-        github_setup.steps(alone.desk)
+        github.steps(alone.desk)
     assert "git config gitgate.workflows" in unknown.value.hint
 
 
@@ -130,15 +132,15 @@ def test_workflows_come_from_where_git_gate_came_from(installed: Callable[[str],
     """As pip noted it, repository and commit, in every file that is written."""
     commit = "b2" * 20
     installed(json.dumps({"url": HOSTED, "vcs_info": {"vcs": "git", "commit_id": commit}}))
-    steps = github_setup.steps(alone.desk)
+    steps = github.steps(alone.desk)
     assert [step.done for step in steps] == [False, False]
     for step in steps:
         step.take()
-    for name in github_setup.NAMES:
+    for name in github.NAMES:
         text = (alone.clone.path / ".github/workflows" / name).read_text()
         assert "uses: team/git-gate/.github/workflows/" in text
         assert f"@{commit}" in text
-    assert all(step.done for step in github_setup.steps(alone.desk))
+    assert all(step.done for step in github.steps(alone.desk))
 
 
 @pytest.mark.parametrize(

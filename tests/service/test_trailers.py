@@ -7,13 +7,13 @@ from functools import partial
 import pytest
 
 from deciding import DB, gate_of, say
-from gitgate.core.headline import message
-from gitgate.core.model import Gate
-from gitgate.service import entering, remarks
-from gitgate.service.pushed import Update
-from gitgate.service.receiving import refusals
-from gitgate.store.objects import dump_commit
-from gitgate.store.refs import OPEN
+from gitgate.acts import remarks
+from gitgate.exchange import entering
+from gitgate.model.gate import Gate
+from gitgate.record.headline import message
+from gitgate.sharing.receiving import refusals
+from gitgate.store.git.objects import dump_commit
+from gitgate.store.git.refs import OPEN, Update
 from resuming import Seat
 
 LIES = {

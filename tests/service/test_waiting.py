@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from deciding import DB, gate_of, say
-from gitgate.core.model import Claim, Gate
+from gitgate.acts import remarks
+from gitgate.acts.asking import Wishes
+from gitgate.claims.waiting import Patience, wait
 from gitgate.errors import Failure, GateError
-from gitgate.service import remarks
-from gitgate.service.archiving import fold_closed
-from gitgate.service.asking import Wishes
-from gitgate.service.syncing import sync
-from gitgate.service.waiting import Patience, wait
-from gitgate.store.refs import OPEN
+from gitgate.exchange.syncing import sync
+from gitgate.model.gate import Claim, Gate
+from gitgate.sharing.archiving import fold_closed
+from gitgate.store.git.refs import OPEN
 from histories import BOB
 from resuming import Clock, Seat
 from testbed.repositories import Clone
@@ -119,7 +119,7 @@ def test_a_late_word_does_not_confuse_what_is_told(ann: Seat, bob: Seat, clock: 
     sync(bob.desk)
     say(bob, gate, who=BOB, push=False)
     clock.pass_by(60)
-    from gitgate.service.reading import find_gate
+    from gitgate.acts.reading import find_gate
 
     find_gate(ann.desk, gate.id)
     sync(ann.desk)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gitgate.service.remarks import withdraw
-from gitgate.service.watching import FETCH_EVERY, watch
+from gitgate.acts.remarks import withdraw
+from gitgate.acts.reporting import FETCH_EVERY, watch
 from resuming import Seat
 
 
@@ -27,7 +27,7 @@ class Turns:
 def test_what_happens_elsewhere_is_seen(ann: Seat, bob: Seat) -> None:
     """The shared repository is asked now and then; what was there before the watch is not told again."""
     gate = ann.ask(push=True)
-    from gitgate.service.syncing import sync
+    from gitgate.exchange.syncing import sync
 
     sync(bob.desk, "origin")
     turns = Turns(lambda: ann.answer(gate, push=True), step=FETCH_EVERY)

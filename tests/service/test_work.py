@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.core.drafts import Draft
-from gitgate.core.model import Gate, Question
+from gitgate.acts.asking import Wishes, ask
+from gitgate.context.desk import open_desk
 from gitgate.errors import Failure
-from gitgate.service.asking import Wishes, ask
-from gitgate.service.desk import open_desk
-from gitgate.service.syncing import sync
-from gitgate.service.work import beside, bring_work, diff_of, worktrees
-from gitgate.store.records import Signature
+from gitgate.exchange.syncing import sync
+from gitgate.gates.work import beside, bring_work, diff_of, worktrees
+from gitgate.model.gate import Gate, Question
+from gitgate.questions.drafts import Draft
+from gitgate.store.records.records import Signature
 from resuming import Seat
 from testbed.command import Command
 from testbed.repositories import Clone, run_git

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from gitgate.store.drivers import as_environment
-from gitgate.store.hiding import settings
+from gitgate.store.work.restore import as_environment
+from gitgate.store.work.standing import settings
 from servers import HttpServer, SshServer
 from sharing import Place, make_place
 from testbed.repositories import Clone

@@ -9,9 +9,9 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from gitgate.store.repository import Repository
-from gitgate.store.restore import Place, open_worktree
-from gitgate.store.snapshot import Snapshot, take
+from gitgate.store.git.repository import Repository
+from gitgate.store.work.restore import Place, open_worktree
+from gitgate.store.work.snapshot import Snapshot, take
 from testbed.repositories import Clone, run_git
 
 AUTHOR = ("gitgate", "gitgate@example.org")

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from gitgate.store.differing import Difference, Files, compare
-from gitgate.store.standing import put_on, take_off
+from gitgate.store.work.aside import Difference, Files, compare
+from gitgate.store.work.standing import put_on, take_off
 from store.hard_cases import listing
 from testbed.repositories import Clone
 

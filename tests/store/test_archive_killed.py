@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from gitgate.store import git, wire
-from gitgate.store.archive import archived
-from gitgate.store.closing import Closed, fold, settle
-from gitgate.store.fetch import fetch
-from gitgate.store.push import push
-from gitgate.store.records import Signature
-from gitgate.store.remote import RefMove
+from gitgate.store.git import process
+from gitgate.store.records.archive import archived
+from gitgate.store.records.closing import Closed, fold, settle
+from gitgate.store.records.records import Signature
+from gitgate.store.remote import wire
+from gitgate.store.remote.fetch import fetch
+from gitgate.store.remote.push import push
+from gitgate.store.remote.remote import RefMove
 from sharing import OPEN, Place, answered, late_files, name, open_gates
 from testbed.repositories import Clone
 
@@ -45,7 +46,7 @@ def killed_at(step: int, *, after: bool) -> Iterator[list[int]]:
         return run
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(git.Git, "run", wrap(git.Git.run, lambda _git: None))
+        patch.setattr(process.Git, "run", wrap(process.Git.run, lambda _git: None))
         patch.setattr(
             wire.Conversation,
             "__init__",

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from gitgate.errors import RemoteUnreachable
-from gitgate.store.archive import archived, listing
-from gitgate.store.closing import Closed, fold, settle
-from gitgate.store.fetch import fetch
-from gitgate.store.push import push, push_gates
-from gitgate.store.records import Signature
-from gitgate.store.remote import RefMove
+from gitgate.store.records.archive import archived, listing
+from gitgate.store.records.closing import Closed, fold, settle
+from gitgate.store.records.records import Signature
+from gitgate.store.remote.fetch import fetch
+from gitgate.store.remote.push import push, push_gates
+from gitgate.store.remote.remote import RefMove
 from sharing import OPEN, Place, answered, hook, late_files, name, open_gates, start_closers
 from testbed.repositories import Clone
 

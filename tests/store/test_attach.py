@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.core.attachments import MOST_BYTES
 from gitgate.errors import BadDocument, GateError, Usage
-from gitgate.store import attach
+from gitgate.questions.file import MOST_BYTES
+from gitgate.store.records import attach
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitgate.errors import BrokenRecord
-from gitgate.store import objects, patience
-from gitgate.store.objects import (
+from gitgate.store.git import objects, process
+from gitgate.store.git.objects import (
     BLOB,
     COMMIT,
     EXECUTABLE,
@@ -131,7 +131,7 @@ def test_an_object_too_large_is_not_taken_into_memory(
 ) -> None:
     """Refused by its size; what is asked next is answered."""
     small, large = store.write(BLOB, b"x" * 1000), store.write(BLOB, b"x" * 1001)
-    for module in ("gitgate.store.objects", "testbed.memory"):
+    for module in ("gitgate.store.git.objects", "testbed.memory"):
         monkeypatch.setattr(f"{module}.MOST_BYTES", 1000)
     with pytest.raises(BrokenRecord, match=r"has 1,001 bytes; no part of a record is so large"):
         store.read(large)
@@ -225,7 +225,7 @@ def test_a_git_that_falls_silent_is_not_waited_for(
     repo: Clone, monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:
     """Some versions turn round in themselves over a damaged file. It is ended, and another is asked what comes next."""
-    monkeypatch.setattr(patience, "PATIENCE", 0.1)
+    monkeypatch.setattr(process, "PATIENCE", 0.1)
     stuck = subprocess.Popen(
         ["sh", "-c", 'read asked; printf "$1"; exec sleep 60', "git", said],
         stdin=subprocess.PIPE,

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gitgate.errors import BrokenRecord
-from gitgate.store.objects import (
+from gitgate.store.git.objects import (
     BLOB,
     COMMIT,
     REGULAR,
@@ -18,8 +18,9 @@ from gitgate.store.objects import (
     TreeEntry,
     dump_commit,
     dump_tree,
+    head_of,
+    name_of,
 )
-from gitgate.store.packing import head_of, name_of
 from testbed.repositories import Clone, run_git
 
 SIZES = [0, 1, 15, 16, 2047, 2048, 262_143, 262_144]

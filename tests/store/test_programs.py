@@ -8,14 +8,12 @@ from pathlib import Path
 import pytest
 
 from gitgate.errors import Failure, GitFailed, LostRace, Usage
-from gitgate.store import saved
-from gitgate.store.branches import branch_ref, fetch_branch
-from gitgate.store.commits import add_trailers, conflicts, known_tips, load_raw, made_since, move_head
-from gitgate.store.editor import edit, editor_of, open_folder
-from gitgate.store.fetch import fetch_refs
-from gitgate.store.git import Git
-from gitgate.store.pager import page
-from gitgate.store.touched import touched
+from gitgate.store.git.commits import add_trailers, conflicts, known_tips, load_raw, made_since, move_head
+from gitgate.store.git.process import Git
+from gitgate.store.git.programs import edit, editor_of, open_folder, page
+from gitgate.store.remote.fetch import branch_ref, fetch_branch, fetch_refs
+from gitgate.store.work import saved
+from gitgate.store.work.compare import touched
 from testbed.repositories import Clone, make_bare, run_git
 
 NOWHERE = {"PATH": "/no/such/place"}

@@ -5,19 +5,12 @@ from __future__ import annotations
 import pytest
 
 from forging import BY, Bench
-from gitgate.core.model import Gate
 from gitgate.errors import BadDocument, BrokenRecord, Failure, IllegalEvent
-from gitgate.store import chain, records
-from gitgate.store.chain import Beside
-from gitgate.store.objects import (
-    COMMIT,
-    FOLDER,
-    Objects,
-    TreeEntry,
-    dump_commit,
-    open_objects,
-)
-from gitgate.store.records import Records
+from gitgate.model.gate import Gate
+from gitgate.store.git.objects import COMMIT, FOLDER, Objects, TreeEntry, dump_commit, open_objects
+from gitgate.store.records import chain, records
+from gitgate.store.records.chain import Beside
+from gitgate.store.records.records import Records
 from histories import TEXT, opened, remark
 from testbed.memory import MemoryObjects, memory_records
 from testbed.repositories import Clone

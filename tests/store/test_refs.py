@@ -9,8 +9,8 @@ from collections import Counter
 import pytest
 
 from gitgate.errors import GitFailed, LostRace
-from gitgate.store.refs import OPEN, Refs
-from gitgate.store.remote import RefMove
+from gitgate.store.git.refs import OPEN, Refs
+from gitgate.store.remote.remote import RefMove
 from testbed.repositories import Clone
 
 A, B, C = (f"{OPEN}{letter * 10}" for letter in "abc")
@@ -118,9 +118,9 @@ RACER = """
 import os, sys
 from pathlib import Path
 from gitgate.errors import LostRace
-from gitgate.store.refs import Refs
-from gitgate.store.remote import RefMove
-from gitgate.store.repository import discover
+from gitgate.store.git.refs import Refs
+from gitgate.store.remote.remote import RefMove
+from gitgate.store.git.repository import discover
 
 refs = Refs(discover(Path(sys.argv[1]), os.environ))
 new, old = sys.argv[2], sys.argv[3] or None

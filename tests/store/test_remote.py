@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitgate.errors import RemoteUnreachable, UnsafeRemote, Usage
-from gitgate.store.push import batches
-from gitgate.store.remote import (
+from gitgate.store.remote.push import batches
+from gitgate.store.remote.remote import (
     RefMove,
     choose_remote,
     overwrites_gates,

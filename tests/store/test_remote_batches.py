@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from gitgate.errors import PushRefused, RemoteUnreachable
-from gitgate.store import push as pushing
-from gitgate.store.fetch import fetch
-from gitgate.store.push import MOST_OWN, MOST_REFS, most_refs, push, push_gates
-from gitgate.store.remote import Fate, RefMove
-from gitgate.store.repository import Repository
+from gitgate.store.git.repository import Repository
+from gitgate.store.remote import push as pushing
+from gitgate.store.remote.fetch import fetch
+from gitgate.store.remote.push import MOST_OWN, MOST_REFS, most_refs, push, push_gates
+from gitgate.store.remote.remote import Fate, RefMove
 from sharing import OPEN, Place, hook, name, open_gates, opening, reasons, record
 from testbed.repositories import Clone
 
@@ -135,7 +135,7 @@ def test_a_server_that_does_not_take_so_many(near: Place, monkeypatch: pytest.Mo
             raise PushRefused("origin: it does not take so much at once")
         return real(repo, remote, batch, **how)
 
-    monkeypatch.setattr("gitgate.store.push.push", refusing)
+    monkeypatch.setattr("gitgate.store.remote.push.push", refusing)
     again = shared_tips(near, range(70, 120))
     assert reasons(push_gates(near.ann.repository, "origin", again)) == ["ok"] * 50
     assert tried == [50, 25, 25]
@@ -149,7 +149,7 @@ def test_a_server_that_takes_nothing_is_soon_left_alone(near: Place, monkeypatch
         tried.append(len(batch))
         raise PushRefused("origin: it does not let us write")
 
-    monkeypatch.setattr("gitgate.store.push.push", refusing)
+    monkeypatch.setattr("gitgate.store.remote.push.push", refusing)
     with pytest.raises(PushRefused):
         push_gates(near.ann.repository, "origin", [opening(near.ann, n) for n in range(60)])
     assert tried == [60, 30, 15]

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from gitgate.errors import Usage
-from gitgate.store.fetch import begin_fetch, fetch, fetch_refs
-from gitgate.store.push import push
-from gitgate.store.remote import Fate, Fetched, RefMove
+from gitgate.store.remote.fetch import begin_fetch, fetch, fetch_refs
+from gitgate.store.remote.push import push
+from gitgate.store.remote.remote import Fate, Fetched, RefMove
 from sharing import NOBODY, OPEN, Place, hook, name, opening, reasons, record
 from testbed.repositories import Clone
 

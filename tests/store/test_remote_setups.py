@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from gitgate.errors import RemoteUnreachable, Usage
-from gitgate.store.fetch import fetch, fetch_refs
-from gitgate.store.push import guard, push
-from gitgate.store.remote import Fate, RefMove, Remote
+from gitgate.store.remote.fetch import fetch, fetch_refs
+from gitgate.store.remote.push import guard, push
+from gitgate.store.remote.remote import Fate, RefMove, Remote
 from sharing import OPEN, Place, name, opening, record
 from testbed.repositories import Clone, run_git
 

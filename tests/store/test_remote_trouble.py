@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from gitgate.errors import GateError, PushRefused, RemoteUnreachable
-from gitgate.store.fetch import fetch
-from gitgate.store.push import push
-from gitgate.store.remote import RefMove
+from gitgate.store.remote.fetch import fetch
+from gitgate.store.remote.push import push
+from gitgate.store.remote.remote import RefMove
 from servers import SshServer, free_port, http_server, silent_server
 from sharing import OPEN, Place, hook, opening, reasons, record
 from testbed.repositories import Clone

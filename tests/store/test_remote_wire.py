@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from gitgate.errors import Failure
-from gitgate.store.remote import Remote, read_remote
-from gitgate.store.repository import Repository
-from gitgate.store.trouble import explain, gist, server_words
-from gitgate.store.wire import Conversation, Spoken, converse, surroundings
+from gitgate.store.git.repository import Repository
+from gitgate.store.remote.remote import Remote, read_remote
+from gitgate.store.remote.trouble import explain, gist, server_words
+from gitgate.store.remote.wire import Conversation, Spoken, converse, surroundings
 from testbed.repositories import Clone
 
 PLACE = Remote("origin", ("/srv/x",), ("/srv/x",))

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from gitgate.errors import WorkFailed
-from gitgate.store import worktrees
-from gitgate.store.compare import diff, matches
-from gitgate.store.git import Git, Result
-from gitgate.store.restore import open_worktree, remove_worktree
-from gitgate.store.snapshot import Snapshot
+from gitgate.store.git.process import Git, Result
+from gitgate.store.work import worktrees
+from gitgate.store.work.compare import diff, matches
+from gitgate.store.work.restore import open_worktree, remove_worktree
+from gitgate.store.work.snapshot import Snapshot
 from store.hard_cases import CASES, listing, reopen, snap, status
 from testbed.repositories import Clone, run_git
 

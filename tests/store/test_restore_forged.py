@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from gitgate.errors import GateError, Usage, WorkFailed
-from gitgate.store.compare import diff, matches
-from gitgate.store.restore import open_worktree
-from gitgate.store.snapshot import Snapshot
+from gitgate.store.work.compare import diff, matches
+from gitgate.store.work.restore import open_worktree
+from gitgate.store.work.snapshot import Snapshot
 from store.hard_cases import CASES, snap, status
 from testbed.repositories import Clone
 

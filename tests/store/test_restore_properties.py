@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from gitgate.store.compare import matches
+from gitgate.store.work.compare import matches
 from store.hard_cases import fingerprint, listing, reopen, snap, status
 from testbed.repositories import Clone, make_clone
 

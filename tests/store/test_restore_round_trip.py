@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.store.compare import matches
+from gitgate.store.work.compare import matches
 from store.hard_cases import CASES, fingerprint, listing, reopen, snap, status
 from testbed.repositories import Clone, run_git
 

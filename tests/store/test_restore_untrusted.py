@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.store.compare import diff
+from gitgate.store.work.compare import diff
 from store.hard_cases import listing, reopen, snap, status
 from testbed.repositories import Clone
 
@@ -67,7 +67,7 @@ def test_untrusted_is_what_work_is_unless_somebody_says_otherwise(
     repo: Clone, trap: str, mark: Path, tmp_path: Path
 ) -> None:
     """Forgetting to say it is safe."""
-    from gitgate.store.restore import open_worktree
+    from gitgate.store.work.restore import open_worktree
 
     repo.write(".gitattributes", "* filter=trap\n")
     snapshot = snap(repo)
@@ -172,7 +172,7 @@ def test_a_settings_file_changes_no_diff(repo: Clone) -> None:
 def test_work_reaches_nothing_outside(bare: Clone, clone_of: Callable[..., Clone], tmp_path: Path) -> None:
     """A planted tree with a link in a directory's place, or with `.git` in it, writes nowhere else."""
     from gitgate.errors import WorkFailed
-    from gitgate.store.restore import open_worktree
+    from gitgate.store.work.restore import open_worktree
 
     clone = clone_of(bare, "agent")
     base = clone.git("rev-parse", "HEAD")

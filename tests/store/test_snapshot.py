@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from gitgate.errors import Usage, WorkFailed
-from gitgate.store import scratch
-from gitgate.store.git import Git, Result
-from gitgate.store.repository import discover
-from gitgate.store.snapshot import take
+from gitgate.store.git.process import Git, Result
+from gitgate.store.git.repository import discover
+from gitgate.store.work import scratch
+from gitgate.store.work.snapshot import take
 from store.hard_cases import AT, AUTHOR, fingerprint, reopen, snap, status
 from testbed.repositories import Clone, make_clone, run_git
 
@@ -353,7 +353,7 @@ def test_another_git_at_work_is_waited_for_and_then_named(
 def test_a_lock_that_goes_is_no_error(repo: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
     """An editor's own `git status` holds the lock for a moment."""
     lock = repo.write(".git/index.lock")
-    monkeypatch.setattr("gitgate.store.scratch.time.sleep", lambda _: lock.unlink())
+    monkeypatch.setattr("gitgate.store.work.scratch.time.sleep", lambda _: lock.unlink())
     assert not snap(repo).dirty
 
 

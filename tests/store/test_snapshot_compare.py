@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from gitgate.store import scratch
-from gitgate.store.compare import diff, matches
-from gitgate.store.snapshot import Snapshot
+from gitgate.store.work import scratch
+from gitgate.store.work.compare import diff, matches
+from gitgate.store.work.snapshot import Snapshot
 from store.hard_cases import CASES, snap
 from testbed.repositories import Clone
 

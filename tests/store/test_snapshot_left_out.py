@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.store.leftout import path_of, printable
-from gitgate.store.snapshot import Snapshot, take
+from gitgate.store.work.leftout import path_of, printable
+from gitgate.store.work.snapshot import Snapshot, take
 from store.hard_cases import AT, AUTHOR, fingerprint, reopen, snap, status
 from testbed.repositories import Clone, make_clone, run_git
 
@@ -361,11 +361,11 @@ def test_a_password_beside_its_name_stays(repo: Clone) -> None:
 
 def test_rules_of_others_stand_beside_their_licence() -> None:
     """The data says whose it is and what was changed; the licence and the notice go wherever it goes."""
-    from gitgate.store import leftout
+    from gitgate.store.work import leftout
 
     rules = Path(leftout.__file__).parent / "rules"
     told = (rules / "detect-secrets.txt").read_text(encoding="utf-8")
     assert "Apache" in told
     assert "Version 2.0" in (rules / "LICENSE.detect-secrets").read_text(encoding="utf-8")
     notice = Path(__file__).parents[2] / "NOTICE"
-    assert "gitgate/store/rules/detect-secrets.txt" in notice.read_text(encoding="utf-8")
+    assert "gitgate/store/work/rules/detect-secrets.txt" in notice.read_text(encoding="utf-8")

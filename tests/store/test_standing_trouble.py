@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from gitgate.errors import WorkFailed
-from gitgate.store import aside, hiding, standing
-from gitgate.store.standing import put_on, suspended
+from gitgate.store.work import aside, standing
+from gitgate.store.work import standing as hiding
+from gitgate.store.work.standing import put_on, suspended
 from store.hard_cases import listing, status
 from store.standings import (
     Change,

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.core import headline, summary
-from gitgate.core.summary import FEW, FIELDS, Summary, by_pressure, read, summary_of
 from gitgate.errors import BrokenRecord, GitFailed
-from gitgate.store import tips as tips_module
-from gitgate.store.refs import OPEN, Refs
+from gitgate.record import headline, summary
+from gitgate.record.summary import FEW, FIELDS, Summary, by_pressure, read, summary_of
+from gitgate.store.git import tips as tips_module
+from gitgate.store.git.refs import OPEN, Refs
 from histories import DUE, GATE, History, opened
 from testbed.repositories import Clone
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gitgate.errors import Failure
-from gitgate.store import unaltered
-from gitgate.store.repository import discover
+from gitgate.store.git import unaltered
+from gitgate.store.git.repository import discover
 from testbed.repositories import Clone
 
 

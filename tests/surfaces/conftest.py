@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from gitgate.service.desk import open_desk
-from gitgate.service.find import summaries
+from gitgate.context.desk import open_desk
+from gitgate.context.find import summaries
 from gitgate.surfaces.agent_hooks import run
 from testbed.repositories import Clone
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gitgate.core.session import SessionRef
+from gitgate.model.session import SessionRef
 from testbed.command import Command
 from testbed.repositories import Clone
 

@@ -226,7 +226,7 @@ def test_a_gate_of_an_earlier_version_is_kept_to_its_place(
     here: Agent, elsewhere: Callable[..., Agent], cli: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It does not say where its call was to be made: elsewhere it is not, where it was asked it is."""
-    monkeypatch.setattr("gitgate.core.calls.Placed.plain", lambda _: None)
+    monkeypatch.setattr("gitgate.questions.calls.Placed.plain", lambda _: None)
     given = {"file_path": f"{here.clone.path}/migrations/1.sql", "content": "x"}
     call, gate = approved(here, cli, "Write", **given)
     assert "it was approved for" in refused(elsewhere(gate), gate, "Write", call, **given)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.agents.claude_hooks import EVENTS, SHIM, hooks, plugin_folder, settings
+from gitgate.agents.claude.hooks import EVENTS, SHIM, hooks, plugin_folder, settings
 from testbed.repositories import Clone
 
 from .conftest import Agent, question

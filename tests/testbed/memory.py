@@ -6,10 +6,10 @@ import hashlib
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from gitgate.store.git import Git
-from gitgate.store.objects import MOST_BYTES, check_oid, missing, too_large
-from gitgate.store.records import Records
-from gitgate.store.repository import Repository
+from gitgate.store.git.objects import MOST_BYTES, check_oid, missing, too_large
+from gitgate.store.git.process import Git
+from gitgate.store.git.repository import Repository
+from gitgate.store.records.records import Records
 
 
 class MemoryObjects:

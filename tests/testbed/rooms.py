@@ -14,9 +14,12 @@ PACKAGE = Path(__file__).parents[2] / "gitgate"
 
 # Lowest first; an import points downward or stays in its room. `api` is what `import gitgate` offers.
 ROOMS = (
-    *("version", "errors", "core", "config", "render", "store", "agents", "runners"),
-    *("service", "resumption", "surfaces", "api", "cli"),
+    *("version", "errors", "text", "document", "model", "questions", "record", "config", "render"),
+    *("store", "agents", "runners", "context", "policy", "gates", "exchange", "claims", "sharing", "acts"),
+    *("setup", "resumption", "audit", "surfaces", "api", "cli"),
 )
+# No input or output, no clock, no identity of their own.
+PURE = frozenset({"version", "errors", "text", "document", "model", "questions", "record"})
 DOORS = {"__init__": "api", "__main__": "cli"}
 
 STARTS = frozenset({"store", "agents", "runners"})
@@ -25,8 +28,8 @@ OWNERS = {
     "pygit2": frozenset({"store"}),
     "git": frozenset({"store"}),
     "gitdb": frozenset({"store"}),
-    "yaml": frozenset({"core"}),
-    "jsonschema": frozenset({"core"}),
+    "yaml": frozenset({"document"}),
+    "jsonschema": frozenset({"questions"}),
     "click": frozenset({"cli"}),
     "subprocess": STARTS,
     "multiprocessing": STARTS,
@@ -92,14 +95,14 @@ ENVIRONMENT = (
 
 @dataclass(frozen=True)
 class Module:
-    """One file of the package, named from the package's folder: `store/git.py`."""
+    """One file of the package, named from the package's folder: `store/git/process.py`."""
 
     path: str
     source: str
 
     @property
     def parts(self) -> list[str]:
-        """`store/git.py` as ["store", "git"]; a package's `__init__` is the package itself."""
+        """`store/git/process.py` as ["store", "git"]; a package's `__init__` is the package itself."""
         names = self.path.removesuffix(".py").split("/")
         return names[:-1] if names[-1] == "__init__" and len(names) > 1 else names
 
@@ -159,7 +162,7 @@ def wrong_import(module: Module, name: str) -> str:
         return wrong_direction(module, parts[1:])
     if module.room not in OWNERS.get(parts[0], frozenset({module.room})):
         return "owner"
-    pure = module.room in ("core", "errors", "version") and name not in PURE_AFTER_ALL
+    pure = module.room in PURE and name not in PURE_AFTER_ALL
     return "pure" if pure and not IMPURE.isdisjoint((parts[0], ".".join(parts[:2]))) else ""
 
 
@@ -260,7 +263,7 @@ def wrong_name(room: str, name: str) -> str:
         return "talk"
     if room != "config" and name in ENVIRONMENT:
         return "environment"
-    return "pure" if room == "core" and name in (*CLOCK, *FILES) else ""
+    return "pure" if room in PURE and name in (*CLOCK, *FILES) else ""
 
 
 def aliases(tree: ast.Module) -> dict[str, str]:

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ...errors import GateError
-from . import after, before, endings
+from . import after, before
+from . import after as endings
 from .event import Event, Reply, read_event
 
 HOOKS: dict[str, Callable[[Event], Reply]] = {

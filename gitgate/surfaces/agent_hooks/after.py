@@ -6,13 +6,15 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from ...core import guard
-from ...core.calls import ASK_TOOL
-from ...errors import NotARepository
-from .event import NOTHING, Event, Reply
+from ...errors import GateError, NotARepository
+from ...model.session import SessionRef
+from ...questions.calls import ASK_TOOL
+from ...text import shell
+from .event import NOTHING, Event, Reply, last_words
 
 if TYPE_CHECKING:
-    from ...core.model import Gate
+    from ...model.gate import Gate
+
 
 OURS = re.compile(r"mcp__.*git-?_?gate.*", re.IGNORECASE)
 MOST_RESULT = 6000
@@ -25,7 +27,7 @@ def post_tool_use(event: Event) -> Reply:
             return told
     if not may_have_asked(event):
         return NOTHING
-    from ...service.calling import waiting
+    from ...acts.calling import waiting
 
     try:
         desk = event.desk()
@@ -49,12 +51,12 @@ def may_have_asked(event: Event) -> bool:
 
 def has_asked(event: Event, gate: Gate) -> bool:
     """Whether this call opened that gate: it says so, or its command is one that asks."""
-    return guard.asks(str(event.given.get("command", ""))) or gate.id in json.dumps(event.response)
+    return shell.asks(str(event.given.get("command", ""))) or gate.id in json.dumps(event.response)
 
 
 def made(event: Event) -> Reply:
     """What an approved call gave. In a turn with several calls the program may show the agent no result of it."""
-    from ...service.calling import gate_of_call
+    from ...acts.calling import gate_of_call
 
     gate = gate_of_call(event.desk(), event.call)
     if gate is None:
@@ -70,3 +72,62 @@ def made(event: Event) -> Reply:
     words = f"The call that gate {gate.id} approved was made once, just now. Its result: {clipped}"
     said = {"hookEventName": "PostToolUse", "additionalContext": words}
     return Reply(json.dumps({"hookSpecificOutput": said}))
+
+
+def stop(event: Event) -> Reply:
+    """A run that ends with `needs_input` or `NEEDS_HUMAN`, said or signalled, has asked."""
+    if event.attended or event.subagent or not event.session:
+        return NOTHING
+    from ...acts import needing
+    from ...questions.needs import find_need
+
+    need = find_need(event.said or last_words(event))
+    try:
+        desk = event.desk()
+    except NotARepository:
+        return (
+            cannot(event, "this is no git repository, so that no question can be kept") if need else NOTHING
+        )
+    try:
+        since = needing.started(event.transcript)
+        gates = needing.ask_for(desk, need, event.session, needing.signals(desk, since=since))
+    except GateError as failed:
+        return cannot(event, f"{failed.message} {failed.hint}")
+    if not gates:
+        return NOTHING
+    named = " and ".join(gate.id for gate in gates)
+    words = f"gates {named} wait for answers" if len(gates) > 1 else f"gate {named} waits for an answer"
+    return Reply(json.dumps({"systemMessage": f"git gate: {words}"}))
+
+
+def cannot(event: Event, reason: str) -> Reply:
+    """The agent is told once that it was not heard; a second time it may end."""
+    words = f"Your question could not be asked: {reason}. Say so in your result."
+    return NOTHING if event.again else Reply(json.dumps({"decision": "block", "reason": words}))
+
+
+def session_end(event: Event) -> Reply:
+    """Save the conversation for the gates that it waits at: only now are the last words in it."""
+    if not event.session:
+        return NOTHING
+    from ...acts.calling import save_sessions
+
+    try:
+        desk = event.desk()
+    except NotARepository:
+        return NOTHING
+    saved = save_sessions(desk, SessionRef("claude", event.session, str(event.cwd), event.transcript))
+    if saved and desk.settings.text("session") == "push":
+        share(event, saved)
+    return NOTHING
+
+
+def share(event: Event, gates: list[str]) -> None:
+    """Push in the background: the program waits for this hook for a second and a half, and a network may take longer."""
+    import sys
+
+    from ...agents.process import detach
+
+    desk = event.desk()
+    argv = [sys.executable, "-P", "-m", "gitgate", "hook", "claude-share-session", *gates]
+    detach(argv, desk.repo.place, event.env, desk.repo.state_dir / "share.log")

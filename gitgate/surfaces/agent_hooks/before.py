@@ -9,18 +9,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...core import calls, guard
-from ...core.calls import ASK_TOOL, Call, Placed
-from ...core.rules import Rule, find_rule
-from ...core.text import neutral
 from ...errors import Usage
+from ...questions import calls
+from ...questions.calls import ASK_TOOL, Call, Placed, Rule, find_rule
+from ...text import shell
+from ...text.display import neutral
 from .event import NOTHING, Event, Reply, last_words, made_together
 from .placing import elsewhere_words, here_of, in_this_place, left_behind, place_of, placed_here
 
 if TYPE_CHECKING:
-    from ...core.drafts import Draft
-    from ...core.model import Gate
-    from ...service.desk import Desk
+    from ...context.desk import Desk
+    from ...model.gate import Gate
+    from ...questions.drafts import Draft
 
 SUBAGENT = (
     "You are a subagent, and cannot wait for a person. End with a result that tells your caller what has to be asked or "
@@ -54,12 +54,12 @@ def pre_tool_use(event: Event) -> Reply:
     """What becomes of a call: nothing to say, denied, deferred until there is an answer, or made with it."""
     if not event.tool:
         raise Usage("the hook was given a call without a tool")
-    refused = guard.refusal(event.tool, event.given)
+    refused = shell.refusal(event.tool, event.given)
     if refused:
         return deny(refused)
     if event.tool == ASK_TOOL:
         return NOTHING if event.attended else question(event)
-    if event.tool in ("Bash", "PowerShell") and guard.asks(str(event.given.get("command", ""))):
+    if event.tool in ("Bash", "PowerShell") and shell.asks(str(event.given.get("command", ""))):
         refused_here = refused_ask(event)
         if refused_here is not None:
             return refused_here
@@ -73,7 +73,7 @@ def may_ask(event: Event) -> bool:
     It has to be plain, and in the project's own repository: what another one configures git would run. What it reads of
     files lies in the working tree.
     """
-    words = guard.plain_asking(str(event.given.get("command", ""))) if event.tool == "Bash" else ()
+    words = shell.plain_asking(str(event.given.get("command", ""))) if event.tool == "Bash" else ()
     if not words:
         return False
     from ...errors import NotARepository
@@ -87,7 +87,7 @@ def may_ask(event: Event) -> bool:
     if here.top is None or here.common_dir != started.common_dir:
         return False
     top, own = here.top.resolve(), here.common_dir.resolve()
-    files = [Path(os.path.realpath(event.cwd / name)) for name in guard.files_read(words) if "\0" not in name]
+    files = [Path(os.path.realpath(event.cwd / name)) for name in shell.files_read(words) if "\0" not in name]
     return all(place.is_relative_to(top) and not place.is_relative_to(own) for place in files)
 
 
@@ -95,7 +95,7 @@ def refused_ask(event: Event) -> Reply | None:
     """Why a question in a shell is not asked now."""
     if event.subagent:
         return deny(IN_A_SHELL.format(f"{SUBAGENT} (git gate ask --wait may be used: it blocks.)"))
-    from ...service.calling import waiting
+    from ...acts.calling import waiting
 
     desk = event.desk()
     found = waiting(desk, event.session)
@@ -110,7 +110,7 @@ def second(event: Event, desk: Desk, first: Gate, words: str = "{}") -> Reply:
     call = calls.call_of(first)
     if event.attended or (call is not None and made_together(event, call.id)):
         return deny(reason)  # the run ends with the one that waits
-    from ...service.calling import end_run
+    from ...acts.calling import end_run
 
     end_run(desk, event.session)
     return last(reason, first)
@@ -124,7 +124,7 @@ def question(event: Event) -> Reply:
         return deny(SUBAGENT)
     questions = calls.questions_of(event.given)
     desk = event.desk()
-    from ...core.drafts import Draft
+    from ...questions.drafts import Draft
 
     return waits(event, desk, Draft(questions, context=context(event, calls.previews(event.given))))
 
@@ -137,7 +137,7 @@ def approval(event: Event) -> Reply:
         desk = event.desk()
     except NotARepository:
         return NOTHING
-    from ...service.calling import gate_of_call, is_over, load_rules
+    from ...acts.calling import gate_of_call, is_over, load_rules
 
     if event.env.get("GITGATE_GATE"):
         gate = gate_of_call(desk, event.call)
@@ -161,8 +161,8 @@ def approval(event: Event) -> Reply:
 
 
 def approval_draft(event: Event, rule: Rule, placed: Placed) -> Draft:
-    from ...core.drafts import Draft
-    from ...service.calling import context_of
+    from ...acts.calling import context_of
+    from ...questions.drafts import Draft
 
     why = f"The rule `{rule.text}` asks for a person{f': {rule.why}' if rule.why else ''}."
     exact = context_of(event.env, calls.exact(event.tool, event.given), 100_000)
@@ -185,7 +185,7 @@ def approval_draft(event: Event, rule: Rule, placed: Placed) -> Draft:
 
 def safe_json(event: Event) -> bool:
     """Whether the call's arguments are still an object when secrets are taken out of them."""
-    from ...service.calling import context_of
+    from ...acts.calling import context_of
 
     try:
         return isinstance(json.loads(context_of(event.env, json.dumps(event.given), 400_000)), dict)
@@ -194,7 +194,7 @@ def safe_json(event: Event) -> bool:
 
 
 def context(event: Event, more: str = "") -> str:
-    from ...service.calling import context_of
+    from ...acts.calling import context_of
 
     words = context_of(event.env, last_words(event))
     return "\n\n".join(part for part in (words, more) if part)
@@ -204,8 +204,8 @@ def waits(
     event: Event, desk: Desk, draft: Draft, rule: Rule | None = None, placed: Placed | None = None
 ) -> Reply:
     """The call's gate, opened if it has none; the call is deferred while nobody has decided."""
-    from ...service.asking import Wishes, ask
-    from ...service.calling import gate_of_call, key_of_call, turn, waiting
+    from ...acts.asking import Wishes, ask
+    from ...acts.calling import gate_of_call, key_of_call, turn, waiting
 
     if not event.call or not event.session:
         raise Usage("the hook was given a call without an id, or without a session")
@@ -250,7 +250,7 @@ def decided(event: Event, gate: Gate) -> Reply:
     if gate.state in ("stopped", "withdrawn"):
         why = f": {gate.closing.text}" if gate.closing and gate.closing.text else ""
         return deny(f"Gate {gate.id} was {gate.state}{why}. Do not go on with this.")
-    from ...service.policing import check_told
+    from ...policy.permit import check_told
 
     check_told(desk, gate)
     told = news(event, gate)
@@ -272,7 +272,7 @@ def decided(event: Event, gate: Gate) -> Reply:
 
 def made_here(event: Event, desk: Desk, gate: Gate, told: str) -> Reply:
     """An approved call is let through once: as it was approved, for the same files below this folder, or not here."""
-    from ...service.calling import let_through, note_made
+    from ...acts.calling import let_through, note_made
 
     call, why = in_this_place(event, desk, gate)
     if why:
@@ -292,7 +292,7 @@ def made_here(event: Event, desk: Desk, gate: Gate, told: str) -> Reply:
 
 def news(event: Event, gate: Gate) -> str:
     """All that the agent is told when it goes on: in full, since a call that was made beside others may lose its result."""
-    from ...core.prompt import resume_prompt
+    from ...questions.prompts import resume_prompt
 
     named = event.env.get("GITGATE_PROMPT_FILE", "")
     if named and event.env.get("GITGATE_GATE") == gate.id:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ...errors import NotARepository, Usage
 
 if TYPE_CHECKING:
-    from ...service.desk import Desk
+    from ...context.desk import Desk
 
 # What Claude Code calls itself where a person sits before it, who can be asked at once.
 ATTENDED = frozenset(("cli", "claude-vscode", "claude-desktop", "claude-jetbrains"))
@@ -77,7 +77,7 @@ class Event:
 
     def open(self, place: Path) -> Desk:
         """A desk there; `close` closes it."""
-        from ...service.desk import open_desk
+        from ...context.desk import open_desk
 
         env = {name: value for name, value in self.env.items() if name not in ("GIT_DIR", "GIT_WORK_TREE")}
         self.desks.append(open_desk(place, env))

@@ -11,15 +11,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...core import calls
-from ...core.calls import Placed
-from ...core.rules import WRITERS, Place
-from ...core.rules import said as texts_of
+from ...questions import calls
+from ...questions.calls import WRITERS, Place, Placed
+from ...questions.calls import texts_in as texts_of
 from .event import Event
 
 if TYPE_CHECKING:
-    from ...core.model import Gate
-    from ...service.desk import Desk
+    from ...context.desk import Desk
+    from ...model.gate import Gate
 
 MOVED_ON = (
     "{path} is below {old}, where you worked before. You go on in {new} now: make the call for {there}. Nothing of {old} is "
@@ -66,7 +65,7 @@ def elsewhere_words(event: Event, placed: Placed) -> str:
 
 def left_behind(event: Event, desk: Desk) -> str:
     """Why a file is not written: the agent still names the folder that it worked in before it was resumed elsewhere."""
-    from ...service.calling import named_gate
+    from ...acts.calling import named_gate
 
     path = event.given.get(calls.FILES.get(event.tool, ""))
     known = event.tool in WRITERS and isinstance(path, str) and "\0" not in path
@@ -83,7 +82,7 @@ def left_behind(event: Event, desk: Desk) -> str:
 
 def in_this_place(event: Event, desk: Desk, gate: Gate) -> tuple[Mapping[str, object], str]:
     """An approved call as it is to be made in this folder, or why it is not to be."""
-    from ...service import presence
+    from ...context import presence
 
     placed, here = calls.placed_of(gate), here_of(desk)
     if placed is None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from forges.standin import Forge, forge_server
-from gitgate.service.desk import open_desk
+from gitgate.context.desk import open_desk
 from lab.fixtures import claude_binary, machine, scripted
 from resuming import Agent
 from testbed.command import Command, Outcome

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.core.fold import begin
-from gitgate.core.model import (
+from gitgate.model.conversation import Held, Talk
+from gitgate.model.gate import (
     Answer,
     Asker,
     Claim,
@@ -24,9 +24,9 @@ from gitgate.core.model import (
     Remark,
     Work,
 )
-from gitgate.core.talks import Held, Talk
-from gitgate.surfaces.github.comment import Mark, View, read_mark, render
-from gitgate.surfaces.github.words import block, clipped, size, span
+from gitgate.record.fold import begin
+from gitgate.surfaces.forge.thread.comment import Mark, View, read_mark, render
+from gitgate.surfaces.forge.thread.words import block, clipped, size, span
 
 ONE = "7k2fw9c3ab"
 SITE = "https://github.com/team/project"

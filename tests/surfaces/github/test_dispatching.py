@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from forges.standin import Fault
+from gitgate.acts.reading import open_gate
+from gitgate.context.desk import open_desk
 from gitgate.errors import Failure
+from gitgate.gates.starting import kept_back
 from gitgate.runners.github import ssh_host
-from gitgate.service.addresses import read_address
-from gitgate.service.desk import open_desk
-from gitgate.service.reading import open_gate
-from gitgate.service.starting import kept_back
-from gitgate.surfaces.github.connect import Place, connect, find_place, find_token
+from gitgate.sharing.addresses import read_address
+from gitgate.surfaces.forge.hosts.connect import Place, connect, find_place, find_token
 from resuming import Agent
 from signing import make_key, publish_policy
 from testbed.command import Command

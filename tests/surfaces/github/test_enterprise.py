@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from forges.standin import Fault, Forge, forge_server
+from gitgate.context.desk import open_desk
 from gitgate.errors import Failure
-from gitgate.service.desk import open_desk
-from gitgate.service.github_setup import NAMES, source_of
-from gitgate.surfaces.github.client import RUN_DETAILS, GitHub, headers
-from gitgate.surfaces.github.web import ForgeFailed, Web
+from gitgate.setup.github import NAMES, source_of
+from gitgate.surfaces.forge.hosts.github import RUN_DETAILS, GitHub, headers
+from gitgate.surfaces.forge.hosts.web import ForgeFailed, Web
 from testbed.command import Command
 from testbed.repositories import Clone
 

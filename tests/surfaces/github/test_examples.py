@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.core.answers import read_answer
-from gitgate.core.fold import begin
-from gitgate.core.ids import ALPHABET
-from gitgate.core.model import Asker, Entry, Gate, Opened, Option, Question, Work
 from gitgate.errors import BadAnswer
-from gitgate.surfaces.github.comment import View, render
-from gitgate.surfaces.github.examples import examples
-from gitgate.surfaces.github.replies import Said, parse, read
+from gitgate.model.gate import Asker, Entry, Gate, Opened, Option, Question, Work
+from gitgate.model.ids import ALPHABET
+from gitgate.questions.answers import read_answer
+from gitgate.record.fold import begin
+from gitgate.surfaces.forge.replies.examples import examples
+from gitgate.surfaces.forge.replies.replies import Said, parse, read
+from gitgate.surfaces.forge.thread.comment import View, render
 
 ONE, TWO = "7k2fw9c3ab", "beef23cdez"
 ODD = [

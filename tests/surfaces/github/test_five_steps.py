@@ -16,7 +16,7 @@ import pytest
 from forges.callers import Event, calls
 from forges.jobs import TOP, Ran, run_workflow
 from forges.standin import Forge
-from gitgate.service.github_setup import AGENT, ANSWERS, FOLDER
+from gitgate.setup.github import AGENT, ANSWERS, FOLDER
 from gitgate.version import REPOSITORY
 from testbed.repositories import Clone
 

@@ -14,7 +14,7 @@ import pytest
 
 from forges.jobs import ACTION, OUR_ACTION, TOP, WORKFLOWS, load, run_job, run_steps
 from forges.standin import Forge
-from gitgate.core import codec
+from gitgate.document import codec
 from resuming import Agent
 from servers import HttpServer
 from testbed.command import Command

@@ -131,7 +131,7 @@ def test_a_deadline_acts_in_a_sweep(team: Team) -> None:
 
 def test_a_forge_that_is_away_loses_nothing(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
     """The job fails; the sweep after it takes the comment."""
-    monkeypatch.setattr("gitgate.surfaces.github.web.PAUSES", ())
+    monkeypatch.setattr("gitgate.surfaces.forge.hosts.web.PAUSES", ())
     gate = team.ask("Which?")
     comment = team.forge.write(THREAD, "ada", "/answer Postgres")
     team.forge.faults = [Fault(503)]
@@ -143,10 +143,10 @@ def test_a_forge_that_is_away_loses_nothing(team: Team, monkeypatch: pytest.Monk
 
 def forged(team: Team, gate: str, **changed: object) -> None:
     """An answer in Ada's name that somebody with the right to push wrote into the record."""
-    from gitgate.core.answers import Given
-    from gitgate.service.answering import Manner, respond
-    from gitgate.service.desk import open_desk
-    from gitgate.service.recording import reload
+    from gitgate.acts.answering import Manner, respond
+    from gitgate.context.desk import open_desk
+    from gitgate.context.recording import reload
+    from gitgate.questions.answers import Given
 
     ada = team.forge.accounts["ada"]
     who = f"ada <{ada.number}+ada@users.noreply.127.0.0.1>"

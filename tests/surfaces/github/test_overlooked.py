@@ -9,7 +9,7 @@ import pytest
 
 from forges.routes import ROBOT
 from forges.standin import Fault
-from gitgate.core.times import format_time
+from gitgate.text.times import format_time
 from resuming import Agent
 from testbed.command import Outcome
 

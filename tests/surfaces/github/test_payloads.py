@@ -19,8 +19,14 @@ import pytest
 from forges import description
 from forges.standin import Forge
 from gitgate.errors import Usage
-from gitgate.surfaces.github.events import Commented, Dispatched, Nothing, parse_event, read_event
-from gitgate.surfaces.github.refusals import may_only_read
+from gitgate.surfaces.forge.hosts.events import (
+    Commented,
+    Dispatched,
+    Nothing,
+    may_only_read,
+    parse_event,
+    read_event,
+)
 from testbed.command import Command
 from testbed.repositories import Clone
 

@@ -13,8 +13,8 @@ import pytest
 from forges import gitea
 from forges.routes import ROBOT
 from forges.standin import Fault, forge_server
-from gitgate.surfaces.github.events import Commented
-from gitgate.surfaces.github.webhook import Receiver, Seen
+from gitgate.surfaces.forge.hosts.events import Commented
+from gitgate.surfaces.forge.webhook import Receiver, Seen
 from resuming import Agent
 from testbed.command import Command
 from testbed.repositories import Clone

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from gitgate.core import readers
-from gitgate.core.model import Claim, Outcome
-from gitgate.core.times import format_time
-from gitgate.service.desk import open_desk
-from gitgate.service.recording import append, reload
+from gitgate.context.desk import open_desk
+from gitgate.context.recording import append, reload
+from gitgate.document import field as readers
+from gitgate.model.gate import Claim, Outcome
+from gitgate.text.times import format_time
 from resuming import Agent
 
 from .conftest import THREAD, Team

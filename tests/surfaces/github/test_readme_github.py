@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from forges.callers import Event
-from gitgate.service.github_setup import AGENT, ANSWERS
+from gitgate.setup.github import AGENT, ANSWERS
 from readme import bare_machine, block_after, tell
 from testbed.repositories import Clone
 

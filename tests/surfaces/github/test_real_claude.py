@@ -18,7 +18,7 @@ from pyrage import x25519
 
 from forges.jobs import Step, load, run_job
 from forges.standin import Forge
-from gitgate.agents.claude import last_result
+from gitgate.agents.claude.adapter import last_result
 from lab.claude import Machine
 from lab.fixtures import MakeMachine, MakeModel
 from lab.model import Reply

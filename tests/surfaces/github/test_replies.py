@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.core.answers import Given, read_answer
-from gitgate.core.fold import begin
-from gitgate.core.model import Asker, Entry, Gate, Opened, Option, Question, Work
 from gitgate.errors import BadAnswer
-from gitgate.surfaces.github.replies import Said, may_answer, parse, read
+from gitgate.model.gate import Asker, Entry, Gate, Opened, Option, Question, Work
+from gitgate.questions.answers import Given, read_answer
+from gitgate.record.fold import begin
+from gitgate.surfaces.forge.replies.replies import Said, may_answer, parse, read
 
 ONE, TWO = "7k2fw9c3ab", "beef23cdez"
 NOWHERE = Work(None, None, None)

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.core.fold import begin
-from gitgate.core.model import Asker, Entry, Gate, Opened, Option, Question, Work
 from gitgate.errors import BadAnswer
-from gitgate.surfaces.github.nearly import Near
-from gitgate.surfaces.github.replies import Said, may_answer, parse, read, split
+from gitgate.model.gate import Asker, Entry, Gate, Opened, Option, Question, Work
+from gitgate.record.fold import begin
+from gitgate.surfaces.forge.replies.nearly import Near
+from gitgate.surfaces.forge.replies.replies import Said, may_answer, parse, read, split
 
 ONE, TWO = "7k2fw9c3ab", "beef23cdez"
 LETTERS = "thanksabcd"  # a name without a digit
@@ -217,4 +217,5 @@ def test_the_longest_line_costs_little(part: str) -> None:
 
         seconds(1000)
         short = min(seconds(16_384) for _ in range(2))
-        assert seconds(65_536) < max(10 * short, 0.3)
+        # What else the machine does only adds to it: one of five looks suffices, and no square fits into any.
+        assert any(seconds(65_536) < max(10 * short, 0.1) for _ in range(5))

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitgate.errors import BadAnswer
-from gitgate.surfaces.github.blocks import divide
-from gitgate.surfaces.github.replies import Said, may_answer, parse
-from gitgate.surfaces.github.shown import see
+from gitgate.surfaces.forge.replies.blocks import divide
+from gitgate.surfaces.forge.replies.replies import Said, may_answer, parse
+from gitgate.surfaces.forge.replies.shown import see
 
 ONE = "7k2fw9c3ab"
 LONGEST = 65_536  # characters of a comment
@@ -168,7 +168,8 @@ def test_the_longest_comment_costs_little(part: str) -> None:
 
     seconds(1000)
     short = min(seconds(LONGEST // 4) for _ in range(2))
-    assert seconds(LONGEST) < max(10 * short, 0.2)
+    # What else the machine does only adds to it: one of five looks suffices, and no square fits into any.
+    assert any(seconds(LONGEST) < max(10 * short, 0.1) for _ in range(5))
 
 
 def calls(body: str) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gitgate.surfaces.github.events import started_by
+from gitgate.surfaces.forge.hosts.events import started_by
 from resuming import Agent
 from testbed.command import Outcome
 from testbed.repositories import Clone

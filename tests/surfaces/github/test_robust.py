@@ -9,9 +9,9 @@ import pytest
 
 from forges.routes import ROBOT
 from forges.standin import START, Fault, Forge
-from gitgate.surfaces.github.client import GitHub, headers
-from gitgate.surfaces.github.posting import load_board, post_once
-from gitgate.surfaces.github.web import ForgeFailed, Unclear, Web
+from gitgate.surfaces.forge.hosts.github import GitHub, headers
+from gitgate.surfaces.forge.hosts.web import ForgeFailed, Unclear, Web
+from gitgate.surfaces.forge.thread.posting import load_board, post_once
 from resuming import Agent
 
 from .conftest import THREAD, Team
@@ -199,7 +199,7 @@ def test_an_answer_from_a_terminal_that_waits_is_said_on_the_thread(
     team.cli.quick("respond", gate, "Postgres", "--no-resume", cwd=team.agents.path, code=0)
     sweep(team, "--resume")
     assert team.told() == []
-    monkeypatch.setattr("gitgate.surfaces.github.sweeping.PATIENCE", 0)
+    monkeypatch.setattr("gitgate.surfaces.forge.sweeping.PATIENCE", 0)
     for _ in range(2):
         sweep(team, "--resume")
     (told,) = team.told()

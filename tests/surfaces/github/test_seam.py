@@ -11,15 +11,15 @@ import pytest
 
 import gitgate
 from forges.tiny import Tiny
-from gitgate.service.desk import Desk, open_desk
-from gitgate.service.reading import find_gate
-from gitgate.surfaces.github.accept import accept_comment
-from gitgate.surfaces.github.connect import KINDS, Kind, connect, find_place
-from gitgate.surfaces.github.dispatching import dispatch
-from gitgate.surfaces.github.forge import Author, Forge, PullRequest
-from gitgate.surfaces.github.posting import load_board, show
-from gitgate.surfaces.github.proof import doubt
-from gitgate.surfaces.github.sweeping import sweep
+from gitgate.acts.reading import find_gate
+from gitgate.context.desk import Desk, open_desk
+from gitgate.surfaces.forge.accept import accept_comment
+from gitgate.surfaces.forge.dispatching import dispatch
+from gitgate.surfaces.forge.hosts.connect import KINDS, Kind, connect, find_place
+from gitgate.surfaces.forge.hosts.forge import Author, Forge, PullRequest
+from gitgate.surfaces.forge.proof import doubt
+from gitgate.surfaces.forge.sweeping import sweep
+from gitgate.surfaces.forge.thread.posting import load_board, show
 from testbed.command import Command
 from testbed.repositories import Clone
 
@@ -100,12 +100,12 @@ def test_without_a_remote_the_way_to_one_is_named(repo: Clone, cli: Command) -> 
 def test_only_githubs_own_checks_know_more_than_the_seam() -> None:
     """Whoever serves any forge names no adapter: those who do are told here, with the reason."""
     reasons = {
-        "surfaces/github/connect.py": "it chooses the adapter",
-        "surfaces/github/gitea.py": "its API is GitHub's with what differs",
-        "surfaces/github/checkup.py": "GitHub's own workflows, secrets and rights are what it looks at",
+        "surfaces/forge/hosts/connect.py": "it chooses the adapter",
+        "surfaces/forge/hosts/gitea.py": "its API is GitHub's with what differs",
+        "surfaces/forge/checkup.py": "GitHub's own workflows, secrets and rights are what it looks at",
     }
     top = Path(gitgate.__file__).parent
-    places = [*(top / "surfaces/github").glob("*.py"), *(top / "cli").glob("*.py")]
+    places = [*(top / "surfaces/forge").rglob("*.py"), *(top / "cli").rglob("*.py")]
     assert {place.relative_to(top).as_posix() for place in places if names_adapter(place)} == set(reasons)
 
 
@@ -113,7 +113,7 @@ def names_adapter(place: Path) -> bool:
     """Whether it takes an adapter's class from its module."""
     return any(
         isinstance(node, ast.ImportFrom)
-        and (node.module or "").rpartition(".")[2] in ("client", "gitea")
+        and (node.module or "").rpartition(".")[2] in ("github", "gitea")
         and {"GitHub", "Gitea"} & {alias.name for alias in node.names}
         for node in ast.walk(ast.parse(place.read_text(encoding="utf-8")))
     )

@@ -21,14 +21,13 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 
 from forges.standin import Fault
-from gitgate.cli.screen import Screen
-from gitgate.cli.serve import Office
-from gitgate.core.summary import Summary
-from gitgate.core.times import format_time
+from gitgate.cli.jobs.serve import Office
+from gitgate.cli.terminal.screen import Screen
 from gitgate.errors import Failure, Usage
-from gitgate.surfaces.github.events import Commented
-from gitgate.surfaces.github.page import is_local, page
-from gitgate.surfaces.github.webhook import MOST_BODY, Receiver, Seen, listen, serve, signed
+from gitgate.record.summary import Summary
+from gitgate.surfaces.forge.hosts.events import Commented
+from gitgate.surfaces.forge.webhook import MOST_BODY, Receiver, Seen, is_local, listen, page, serve, signed
+from gitgate.text.times import format_time
 from resuming import Agent, until
 from testbed.command import COMMAND
 
@@ -323,7 +322,7 @@ def test_nothing_that_is_done_with_a_delivery_ends_it(
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("nobody foresaw this")
 
-    monkeypatch.setattr("gitgate.surfaces.github.connect.connect", fail)  # all three begin so
+    monkeypatch.setattr("gitgate.surfaces.forge.hosts.connect.connect", fail)  # all three begin so
     screen = Screen(directory=str(team.job().path))
     receiver = Receiver(SECRET, Seen(tmp_path / "seen"))
     with ThreadPoolExecutor(1) as hands:

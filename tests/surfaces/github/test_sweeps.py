@@ -12,8 +12,8 @@ import pytest
 
 from forges.routes import ROBOT
 from forges.standin import Fault
-from gitgate.core.times import format_time
-from gitgate.surfaces.github import choosing
+from gitgate.surfaces.forge import sweeping
+from gitgate.text.times import format_time
 from resuming import Agent
 from testbed.command import Outcome
 
@@ -101,8 +101,8 @@ def test_a_stopped_gate_holds_what_was_there_when_it_asked(team: Team) -> None:
 
 def test_of_many_pull_requests_each_has_its_turn(monkeypatch: pytest.MonkeyPatch, team: Team) -> None:
     """A sweep asks about few, the newest first, and about others each time."""
-    monkeypatch.setattr(choosing, "NEWEST", 1)
-    monkeypatch.setattr(choosing, "OTHERS", 1)
+    monkeypatch.setattr(sweeping, "NEWEST", 1)
+    monkeypatch.setattr(sweeping, "OTHERS", 1)
     for number in range(10, 13):
         team.forge.open_pull(number, f"b{number}", f"{number}" * 20)
     sweep(team)
@@ -144,8 +144,8 @@ def test_gates_that_closed_long_ago_cost_so_much_and_no_more(
     team: Team, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each on a pull request of its own: a sweep looks at the latest and at some of the others; in time at all."""
-    monkeypatch.setattr(choosing, "ENDED", 1)
-    monkeypatch.setattr(choosing, "LONG_ENDED", 1)
+    monkeypatch.setattr(sweeping, "ENDED", 1)
+    monkeypatch.setattr(sweeping, "LONG_ENDED", 1)
     for number in range(8, 12):
         team.agents.git("checkout", "-q", "-b", f"b{number}")
         team.forge.open_pull(number, f"b{number}", "e" * 40)
@@ -282,7 +282,7 @@ def test_a_deadline_waits_for_a_thread_that_cannot_be_read(
     team: Team, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There may be a reply in it."""
-    monkeypatch.setattr("gitgate.surfaces.github.web.PAUSES", ())
+    monkeypatch.setattr("gitgate.surfaces.forge.hosts.web.PAUSES", ())
     gate = team.ask("Which?", "--timeout", "1h")
     team.pass_time(3600)
     team.forge.faults = [Fault(503, path=f"/issues/{THREAD}/comments")]

@@ -11,10 +11,10 @@ import pytest
 
 from forges.standin import START, Fault, Forge
 from gitgate.errors import Failure
-from gitgate.surfaces.github.client import GitHub, headers
-from gitgate.surfaces.github.connect import Place, web_to
-from gitgate.surfaces.github.forge import Author, Comment
-from gitgate.surfaces.github.web import ForgeFailed, Unclear, Web, failed, next_page
+from gitgate.surfaces.forge.hosts.connect import Place, web_to
+from gitgate.surfaces.forge.hosts.forge import Author, Comment
+from gitgate.surfaces.forge.hosts.github import GitHub, headers
+from gitgate.surfaces.forge.hosts.web import ForgeFailed, Unclear, Web, failed, next_page
 
 THREAD = 7
 

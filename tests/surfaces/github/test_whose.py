@@ -6,13 +6,13 @@ import re
 
 import pytest
 
-from gitgate.core.codec import parse
-from gitgate.core.fold import begin
-from gitgate.core.model import Asker, Entry, Gate, Opened, Question, Work
-from gitgate.core.policy import parse_policy
-from gitgate.core.ruling import case_of, deciding
-from gitgate.surfaces.github.comment import View, render
-from gitgate.surfaces.github.whose import ANYBODY, Whose, in_words, unruled
+from gitgate.document.codec import parse
+from gitgate.model.gate import Asker, Entry, Gate, Opened, Question, Work
+from gitgate.policy.rules import parse_policy
+from gitgate.policy.ruling import case_of, deciding
+from gitgate.record.fold import begin
+from gitgate.surfaces.forge.thread.comment import View, render
+from gitgate.surfaces.forge.thread.whose import ANYBODY, Whose, in_words, unruled
 
 from .conftest import Team
 

@@ -15,7 +15,7 @@ from pyrage import x25519
 from forges.callers import SECRETS, Event, calls
 from forges.expressions import CANCELLED, FAILURE, Reading, holds
 from forges.jobs import ACTION, TOP, WORKFLOWS, Ran, is_own_checkout, load, run_workflow
-from gitgate.service.github_setup import NAMES
+from gitgate.setup.github import NAMES
 from resuming import Agent
 
 from .conftest import THREAD, Team

@@ -17,7 +17,7 @@ import pytest
 
 from forges.jobs import ACTION, CALL, OTHERS, TOP, WORKFLOWS, Step, load, run_job
 from forges.standin import Forge
-from gitgate.service.github_setup import NAMES
+from gitgate.setup.github import NAMES
 from gitgate.version import REPOSITORY
 from resuming import Agent
 from servers import HttpServer

@@ -5,6 +5,6 @@ import sys
 if any("git-gate" in word or word == "gitgate" for word in sys.orig_argv[:6]):
     from pathlib import Path
 
-    from gitgate.service import ancestry
+    from gitgate.context import ancestry
 
     ancestry.PROC = Path("/nowhere")

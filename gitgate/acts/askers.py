@@ -1,0 +1,206 @@
+"""Acts: who asks: the agent's name, its process, and the conversation that the question belongs to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..context import ancestry
+from ..context.ancestry import Process, above
+from ..context.desk import Desk
+from ..document.values import dataclass
+from ..gates.lineage import followed
+from ..model.gate import Gate
+from ..model.people import is_robot, login_of
+from ..model.session import SavedSession
+from ..questions.drafts import Draft
+from ..store.git.refs import OPEN
+
+SHELLS = frozenset(("sh", "bash", "dash", "zsh", "fish", "ksh", "mksh", "ash"))
+MESSENGERS = frozenset(("git", "git-gate", "timeout", "env"))
+WITH_VALUE = frozenset(("-o", "+o", "-O", "+O", "--rcfile", "--init-file"))
+MOST_SCRIPT = 40
+
+
+def session_of(desk: Desk, draft: Draft) -> SavedSession | None:
+    """The conversation that the question belongs to: given, or found by itself inside an agent."""
+    from ..gates.agency import current_session
+
+    found = current_session(desk, draft.agent, draft.session)
+    if found is None:
+        return None
+    from .sessions import collect
+
+    return collect(desk, found)
+
+
+def remember_asker(desk: Desk, gate: Gate, saved: SavedSession | None, branch: str | None = None) -> None:
+    """What this machine alone knows of the asker, so that it can be resumed in its place, and told from others."""
+    from ..context.presence import Presence, note
+    from ..gates.lineage import stands_here
+
+    note(
+        desk,
+        Presence(
+            gate=gate.id,
+            agent=gate.opened.asked.agent,
+            program=saved.agent if saved else "",
+            session=saved.id if saved else "",
+            directory=str(desk.repo.place),
+            work=gate.opened.work.commit or "",
+            pid=asking_pid(desk),
+            started="",
+            boot="",
+            at=gate.opened.asked.at,
+            branch=branch or "",
+            trusted=all(stand.trusted for stand in stands_here(desk)),
+            flags=flags_of(saved.agent) if saved else (),
+        ),
+    )
+
+
+def flags_of(program: str) -> tuple[str, ...]:
+    """What the nearest process above that is this program was started with, as far as a later run needs it."""
+    from ..context.ancestry import above
+    from ..gates.agency import adapter
+
+    words = next((one.words for one in above() if one.agent == program), ())
+    return adapter(program).lasting(words) if words else ()
+
+
+@dataclass(frozen=True)
+class Requester:
+    """Whose agent asks: `by` as git knows them, and the accounts of a forge that started its job, theirs first."""
+
+    by: str = ""
+    logins: tuple[str, ...] = ()
+
+
+def requester(desk: Desk) -> Requester:
+    """Whoever started the job; else the person at this machine. A question that follows another is asked for the same
+    person as that one: who answered only let their agent go on.
+    """
+    here, started = desk.settings.identity(), started_by(desk)
+    before = followed(desk)
+    if before is not None:
+        asked = before.opened.asked
+        nobody = not here or is_robot(here) or started  # what commits there is no person
+        return Requester((asked.by if nobody else "") or here, asked.logins)
+    return Requester(started[0], logins_of(started)) if started else Requester(here)
+
+
+def started_by(desk: Desk) -> tuple[str, ...]:
+    """As `git gate github prepare` wrote it down, in git's own form of a person."""
+    return tuple(part.strip() for part in desk.settings.text("requester").split(",") if login_of(part))
+
+
+def logins_of(people: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(person.partition(" <")[0] for person in people))
+
+
+def asked_for_others(desk: Desk, remote: str, logins: Sequence[str]) -> list[str]:
+    """The questions of this clone that the remote does not have, and that do not name all who started what asked them.
+
+    An agent can set up its own git as it likes, and name whom it likes.
+    """
+    wanted, found = {login.casefold() for login in logins}, []
+    for ref, tip in desk.refs.under(OPEN).items():
+        gate = ref.removeprefix(OPEN)
+        if desk.tracked(remote, gate) is None:
+            said = desk.records.load(gate, tip).opened.asked.logins
+            if not wanted <= {login.casefold() for login in said}:
+                found.append(gate)
+    return found
+
+
+def asking_pid(desk: Desk) -> int:
+    return asking_program(desk)[1]
+
+
+def agent_name(desk: Desk, draft: Draft, session_id: str) -> str:
+    if draft.agent:
+        return draft.agent
+    return named_by(desk, session_id) if session_id else agent_here(desk)
+
+
+def agent_here(desk: Desk) -> str:
+    """The name of whoever asks from this very process, unless it says another: by its conversation, else by its program."""
+    from ..agents import detect
+
+    session = detect(desk.settings.env)
+    if session is not None:
+        return named_by(desk, session.id)
+    program, pid = asking_program(desk)
+    return f"agent-{program}-{pid}{elsewhere(desk, pid)}"
+
+
+def elsewhere(desk: Desk, pid: int) -> str:
+    """Which working tree it is, where the program itself is in none of it: it may drive an agent in each of several."""
+    try:
+        place = (ancestry.PROC / str(pid) / "cwd").readlink()
+    except OSError:
+        return ""
+    return "" if place.is_relative_to(desk.repo.place) else f"-{plain(readable(desk.repo.place.name))}"
+
+
+def named_by(desk: Desk, session_id: str) -> str:
+    return f"{readable(desk.repo.place.name)}/{session_id[:4]}"
+
+
+def asking_program(desk: Desk) -> tuple[str, int]:
+    """The program that called us, and its process: the agent's, as its marks and the processes above us tell.
+
+    Where there is no agent, the first one that is no messenger: git, and a shell that runs one line for somebody, only pass
+    things on. A shell that runs a script, or that somebody types into, asks for itself.
+    """
+    from ..agents import program_in
+
+    env, first, own = desk.settings.env, os.getppid(), program_in(desk.settings.env)
+    said = (
+        next((int(env[name]) for name in own.process_ids if env.get(name, "").isdecimal()), 0) if own else 0
+    )
+    if own and said:
+        return own.name, said
+    caller: tuple[str, int] | None = None
+    for process in above(first):
+        if agent := process.agent:
+            return agent, process.pid
+        if caller is None and (name := asks_itself(process)):
+            caller = name, process.pid
+    name, pid = caller or ("process", first)
+    return (own.name if own else name), pid
+
+
+def asks_itself(process: Process) -> str:
+    """What a process goes by as an asker; empty for one that only passes on what another asks."""
+    called = plain(process.called)
+    if called in SHELLS:
+        return plain(script_of(process.words))[:MOST_SCRIPT] if process.words else ""
+    return "" if called in MESSENGERS else called or "process"
+
+
+def script_of(words: Sequence[str]) -> str:
+    """The script that a shell runs, or the shell where somebody types into it; empty where it runs one line for somebody."""
+    shell, *rest = words
+    skip = False
+    for word in rest:
+        if skip or word in WITH_VALUE:
+            skip = not skip
+        elif word.startswith(("-", "+")) and word != "-":
+            if "c" in word[1:] and not word.startswith("--"):
+                return ""
+        else:
+            return Path(word if word != "-" else shell).name
+    return Path(shell).name.lstrip("-")
+
+
+def plain(program: str) -> str:
+    """A program's name as a part of an agent's. The system's own may be anything: `memfd:x` is a program without a file."""
+    kept = "".join(c if c.isalnum() or c in "._+-" else " " for c in program.rpartition(":")[2])
+    return "-".join(kept.split())
+
+
+def readable(name: str) -> str:
+    """A path as a document can hold it: not every name is UTF-8."""
+    return os.fsencode(name).decode("utf-8", "replace")

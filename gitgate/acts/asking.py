@@ -1,0 +1,404 @@
+"""Acts: an agent asks. Its question and its partial work become commits; then, in one transaction, a gate."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from ..context.desk import Desk
+from ..context.recording import NOBODY
+from ..context.remotes import may_publish_work, remote_of
+from ..document.values import dataclass
+from ..errors import LostRace, NotAllowed, Usage
+from ..exchange.publishing import Published, publish
+from ..gates.deadlines import act
+from ..gates.lineage import FOLLOWED, on_its_branch, tie_commits
+from ..model import trailers
+from ..model.conversation import Talk
+from ..model.gate import Asker, Gate, Opened, Question, Session, Work
+from ..model.ids import gate_id, is_id, no_word
+from ..model.session import SavedSession
+from ..policy.permit import approvals_may_default, tightened
+from ..questions.drafts import Draft, check_context
+from ..record import events
+from ..store.git.refs import OPEN, SESSIONS, WORK
+from ..store.records.records import Signature
+from ..store.remote.remote import RefMove
+from ..text import times
+from .askers import agent_name, readable, remember_asker, requester, session_of
+from .sessions import digest_of
+
+if TYPE_CHECKING:
+    from ..store.work.snapshot import Snapshot
+
+
+KEYS = "refs/gitgate/+keys/"  # `+` is in no remote's folder there
+TRIES = 5
+NAMES = 30  # a name is no word with two in three nonces; whoever has none left takes the last
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A gate that now waits. `new` is False when the same key already had one."""
+
+    gate: Gate
+    published: Published
+    new: bool = True
+    changed: int = 0
+    untracked: int = 0
+    saved: SavedSession | None = None
+    session: str | None = None
+    stood: str | None = None  # the branch that its directory is on, which need not be the work's
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """How to ask, apart from what."""
+
+    work: bool = True
+    untracked: bool = True
+    include: tuple[str, ...] = ()
+    push: bool | None = None
+    wait: bool = False
+    apart: tuple[str, ...] = ()
+    """Untracked files that are the request itself, and not work."""
+
+
+def ask(
+    desk: Desk, draft: Draft, wishes: Wishes = Wishes(), attachments: Mapping[str, bytes] | None = None
+) -> Asked:
+    """Open a gate. Nothing is written unless all of it can be."""
+    check(desk, draft)
+    if any(question.talk is not None for question in draft.questions):
+        draft = settled(desk, draft)
+    check_enclosed(draft, attachments or {})
+    for _ in range(TRIES):
+        existing = held_by_key(desk, draft.key, draft.key_for)
+        if isinstance(existing, Gate):
+            return Asked(existing, Published(existing, reason="it was already there"), new=False)
+        asked = compose(desk, draft, wishes, attachments or {})
+        try:
+            desk.refs.update(moves(asked, draft.key, existing))
+        except LostRace:
+            if draft.key is None:
+                raise
+            continue  # another process asked with the same key: what it opened is now ours too
+        remember_asker(desk, asked.gate, asked.saved, asked.stood)
+        published = publish(desk, asked.gate, push=wishes.push, work=may_publish_work(desk))
+        return replace(asked, gate=published.gate, published=published)
+    raise LostRace(f"the key {draft.key!r} is being used by several processes at once", hint="ask again")
+
+
+def check(desk: Desk, draft: Draft) -> None:
+    """What the question asks for has to be possible before anything is written."""
+    if draft.timeout is not None and draft.timeout <= 0:
+        raise Usage("a deadline has to be in the future", hint="--timeout 2h")
+    if draft.quorum < 1:
+        raise Usage("somebody has to answer", hint="--quorum 1")
+    if not all(who.strip("@ ") for who in draft.to):
+        raise Usage(
+            "--to needs somebody's name, address or @login", hint="--to @ada, or leave it out for anybody"
+        )
+    check_key(draft)
+    how = draft.on_timeout or desk.settings.text("onTimeout")
+    has_deadline = timeout_of(desk, draft) is not None
+    if draft.on_timeout and not has_deadline:
+        raise Usage(
+            "--on-timeout says what happens at a deadline, and there is none", hint="add --timeout 2h"
+        )
+    if how != "default" or not has_deadline:
+        if any(question.default is not None for question in draft.questions):
+            raise Usage(
+                "a default is the answer that counts when nobody gave one in time; no such time is set here",
+                hint="add --on-timeout default --timeout 2h, or leave --default out",
+            )
+        return
+    without = [q.key for q in draft.questions if q.default is None]
+    if without:
+        raise Usage(
+            "--on-timeout default needs a default"
+            + (f" for each question: {', '.join(without)}" if len(draft.questions) > 1 else ""),
+            hint="add --default VALUE",
+        )
+    if any(q.kind == "approval" for q in draft.questions) and not approvals_may_default(desk):
+        raise NotAllowed(
+            "an approval is not given by default: nobody would have said yes",
+            hint="a person may allow it on this machine: git config gitgate.approvalDefaults true",
+        )
+
+
+def check_key(draft: Draft) -> None:
+    if draft.key is not None and not draft.key.strip():
+        raise Usage("--key needs a word", hint="--key auth, or leave it out")
+    if draft.key_for is not None and draft.key is None:
+        raise Usage("--key-for is about a key, and there is none", hint="--key K --key-for 7d")
+
+
+def timeout_of(desk: Desk, draft: Draft) -> int | None:
+    return draft.timeout or desk.settings.seconds("timeout") or None
+
+
+def check_enclosed(draft: Draft, attachments: Mapping[str, bytes]) -> None:
+    """What is read only later has to be readable now: schemas and attachments."""
+    for question in draft.questions:
+        if question.schema is not None:
+            from ..questions.forms import check_schema
+            from ..questions.schemas import refuse_misspelt
+
+            check_schema(dict(question.schema), f"the schema of {question.key}")
+            refuse_misspelt(question.schema, f"the schema of {question.key}")
+    if attachments:
+        from ..questions.file import MOST_TOTAL, check_names
+
+        check_names(attachments, "--attach")
+        total = sum(map(len, attachments.values()))
+        if total > MOST_TOTAL:
+            raise Usage(f"--attach: expected at most {MOST_TOTAL:,} bytes together; found {total:,}")
+
+
+def compose(desk: Desk, draft: Draft, wishes: Wishes, attachments: Mapping[str, bytes]) -> Asked:
+    tie_commits(desk)
+    taken, changed, untracked = snapshot(desk, wishes)
+    work = on_its_branch(desk, taken)
+    saved = session_of(desk, draft)
+    tree, session = "", None
+    if saved is not None:
+        from .sessions import tree_of
+
+        tree = tree_of(desk, saved)
+    wanted = opened_by(desk, draft, work, saved, tree, wishes, tuple(attachments))
+    opened = named(desk, tightened(desk, wanted))
+    # A job's commit is its robot's, whoever it asks for.
+    who = desk.settings.identity() or opened.asked.by or NOBODY
+    gate = desk.records.write_opened(opened, attachments, Signature(who, desk.at))
+    if saved is not None:
+        from .sessions import write
+
+        session = write(desk, gate.id, saved.agent, tree)
+    return Asked(gate, Published(gate), True, changed, untracked, saved, session, taken.branch)
+
+
+def opened_by(
+    desk: Desk,
+    draft: Draft,
+    work: Work,
+    saved: SavedSession | None,
+    tree: str,
+    wishes: Wishes,
+    attachments: tuple[str, ...],
+) -> Opened:
+    session_id = saved.id if saved else ""
+    salt = desk.entropy(8)
+    timeout = timeout_of(desk, draft)
+    whose = requester(desk)
+    return Opened(
+        title=draft.title or title_of(draft.questions[0].prompt),
+        questions=draft.questions,
+        context=draft.context,
+        asked=Asker(
+            agent=agent_name(desk, draft, session_id),
+            at=desk.now,
+            by=whose.by,
+            logins=whose.logins,
+            host=socket.gethostname(),
+            directory=readable(str(desk.repo.place)),
+        ),
+        work=replace(work, shared=is_shared(desk, work.branch)),
+        nonce=desk.entropy(12),
+        session=session_named(desk, saved, tree, salt) if saved else None,
+        delivery="wait" if wishes.wait else "resume" if session_id else "none",
+        priority=draft.priority or desk.settings.text("priority"),
+        confidence=draft.confidence,
+        deadline=times.format_time(desk.clock() + timeout) if timeout else None,
+        timeout=timeout,
+        on_timeout=draft.on_timeout or desk.settings.text("onTimeout"),
+        to=draft.to,
+        quorum=draft.quorum,
+        key=draft.key,
+        key_for=draft.key_for,
+        follows=desk.settings.env.get(FOLLOWED) or None,
+        attachments=attachments,
+        config=configured(desk, draft),
+    )
+
+
+def is_shared(desk: Desk, branch: str | None) -> bool:
+    """Whether the remote had it, as far as is known here: a branch that is gone later was deleted, and not just never pushed."""
+    remote = remote_of(desk) if branch else None
+    return remote is not None and desk.refs.get(f"refs/remotes/{remote}/{branch}") is not None
+
+
+def configured(desk: Desk, draft: Draft) -> dict[str, object]:
+    """What the question brings along. Which pull request shows it is the job's to say: a draft could name any, or none there is."""
+    pull_request = desk.settings.pull_request
+    own = {name: value for name, value in (draft.config or {}).items() if name != "pull_request"}
+    return {**own, **({"pull_request": pull_request} if pull_request else {})}
+
+
+def named(desk: Desk, opened: Opened) -> Opened:
+    """With a nonce that gives the gate a name which is no word where people reply: one in three is, at first."""
+    for _ in range(NAMES):
+        if no_word(gate_id(events.dump(opened))):
+            break
+        opened = replace(opened, nonce=desk.entropy(12))
+    return opened
+
+
+def moves(asked: Asked, key: str | None, key_before: str | None) -> list[RefMove]:
+    """The gate, its work, its session and its key: all of them or none."""
+    gate = asked.gate
+    listed = [RefMove(OPEN + gate.id, gate.tip, None)]
+    if gate.opened.work.commit:
+        listed.append(RefMove(WORK + gate.id, gate.opened.work.commit, None))
+    if asked.session is not None:
+        listed.append(RefMove(SESSIONS + gate.id, asked.session, None))
+    if key is not None:
+        listed.append(RefMove(key_ref(key), gate.tip, key_before))
+    return listed
+
+
+def key_ref(key: str) -> str:
+    return KEYS + sha256(key.encode()).hexdigest()[:20]
+
+
+def held_by_key(desk: Desk, key: str | None, key_for: int | None = None) -> Gate | str | None:
+    """The gate that this key stands for; or where the key's ref points when that gate is over; or None.
+
+    Longer than its gate is open a key stands for it where whoever asked, or asks now, says for how long.
+    """
+    if key is None:
+        return None
+    opened = desk.refs.get(key_ref(key))
+    if opened is None:
+        return None
+    said = trailers.parse(desk.records.commit(opened).message) or {}
+    name = said.get("Gate", "")
+    tip = desk.refs.get(OPEN + name) if name else None
+    loaded = act(desk, desk.records.load(name, tip)) if tip else archived_gate(desk, name)
+    if loaded is None:
+        return opened
+    if not loaded.closed:
+        return loaded
+    longest = max(key_for or 0, loaded.opened.key_for or 0)
+    return loaded if times.parse_time(loaded.opened.asked.at) + longest > desk.clock() else opened
+
+
+def archived_gate(desk: Desk, name: str) -> Gate | None:
+    from ..gates.archived import load_archived
+
+    return load_archived(desk, name) if is_id(name) else None
+
+
+@contextlib.contextmanager
+def own_files(desk: Desk) -> Iterator[None]:
+    """The tree's own files, where others stand for some of them while a resumed agent works (`policy.project`)."""
+    if not desk.repo.standing_lock.exists():
+        yield
+        return
+    from ..store.work.standing import suspended
+
+    with suspended(desk.repo):
+        yield
+
+
+def take_work(desk: Desk, wishes: Wishes) -> Snapshot:
+    from ..store.work.snapshot import take
+
+    author = desk.settings.identity() or NOBODY
+    name, _, email = author.rpartition(" <")
+    return take(
+        desk.repo,
+        at=desk.at,
+        untracked=wishes.untracked,
+        include=wishes.include,
+        apart=wishes.apart,
+        signals=desk.settings.text("signals"),
+        author=(name, email.removesuffix(">")),
+        most_bytes=desk.settings.number("maxFileSize"),
+    )
+
+
+def snapshot(desk: Desk, wishes: Wishes) -> tuple[Work, int, int]:
+    """The partial work as commits, and how many files it changes and adds."""
+    if desk.repo.top is None:
+        head = desk.refs.get("HEAD^{commit}")
+        return Work(head, head, head), 0, 0
+    if not wishes.work:
+        head = desk.refs.get("HEAD^{commit}")
+        branch = desk.repo.git.run("symbolic-ref", "-q", "--short", "HEAD", check=False).out.strip()
+        return Work(head, head, head, branch.decode("utf-8", "replace") or None), 0, 0
+    with own_files(desk):
+        taken = take_work(desk, wishes)
+    work = Work(
+        base=taken.base or None,
+        staged=taken.staged or None,
+        commit=taken.work or None,
+        branch=taken.branch,
+        dirty=taken.dirty,
+        files=taken.files,
+        insertions=taken.insertions,
+        deletions=taken.deletions,
+        left_out=tuple((item.path, item.reason) for item in taken.left_out),
+        intent_to_add=taken.intent_to_add,
+        operation=taken.operation,
+    )
+    return work, taken.changed, taken.untracked
+
+
+def session_named(desk: Desk, saved: SavedSession, tree: str, salt: str) -> Session:
+    from ..context.session_proof import content_of, first_key
+
+    digest, content = digest_of(salt, saved.id), content_of(salt, tree)
+    return Session(saved.agent, digest, salt, bool(saved.files), content, first_key(desk, salt))
+
+
+def title_of(prompt: str) -> str:
+    line = prompt.strip().splitlines()[0].strip()
+    return line if len(line) <= 72 else line[:71].rstrip() + "…"
+
+
+def settled(desk: Desk, draft: Draft) -> Draft:
+    """The same draft; an earlier gate whose conversation is to go on is named by its whole id."""
+    return replace(draft, questions=tuple(settled_question(desk, question) for question in draft.questions))
+
+
+def settled_question(desk: Desk, question: Question) -> Question:
+    if question.talk is None:
+        return question
+    check_context(question)
+    check_folder(desk, question.talk)
+    check_servers(desk, question.talk)
+    if not question.talk.resume:
+        return question
+    from .reading import find_gate
+
+    earlier = find_gate(desk, question.talk.resume).gate.id
+    return replace(question, talk=replace(question.talk, resume=earlier))
+
+
+def check_servers(desk: Desk, talk: Talk) -> None:
+    """What Git once has is hard to take back: tools get their keys from the machine where the session takes place."""
+    if talk.mcp is None:
+        return
+    import json
+
+    from ..text.secrets import redact, secret_values
+
+    text = json.dumps(talk.mcp, ensure_ascii=False)
+    if redact(text, secret_values(desk.settings.env)) != text:
+        raise Usage(
+            "the MCP configuration holds what looks like a secret, and it would be recorded in Git",
+            hint='name a variable of the machine instead: "env": {"API_KEY": "${API_KEY}"}',
+        )
+
+
+def check_folder(desk: Desk, talk: Talk) -> None:
+    if talk.cwd and desk.repo.top is not None and not (desk.repo.top / talk.cwd).is_dir():
+        raise Usage(
+            f"the session is to begin in {talk.cwd}, and there is no such folder in {desk.repo.top}",
+            hint="name a folder from the top of the working tree: --cwd services/api",
+        )

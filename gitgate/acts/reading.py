@@ -1,0 +1,98 @@
+"""Acts: one gate, wherever it is: open here, or folded into the archive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from ..context.desk import Desk
+from ..context.find import find_tip
+from ..context.remotes import remote_of
+from ..document.values import dataclass
+from ..errors import GateError, IllegalEvent, UnknownGate
+from ..gates.deadlines import act
+from ..model import ids
+from ..model.gate import Gate
+
+
+@dataclass(frozen=True)
+class Found:
+    """A gate and where it was found. `pushed`: the remote is known to have exactly this."""
+
+    gate: Gate
+    archived: bool = False
+    pushed: bool = False
+    remote: str | None = None
+
+
+T = TypeVar("T")
+
+
+def asking(find: Callable[[Desk, str | None], T], desk: Desk, given: str | None) -> T:
+    """What `find` gives; for the id of a gate that is not here the remote is asked, once and in a bounded time."""
+    try:
+        return find(desk, given)
+    except UnknownGate as unknown:
+        remote = remote_of(desk)
+        if given is None or remote is None or not ids.is_prefix(given.strip().lower()):
+            raise
+        from ..exchange.syncing import news
+
+        silent = news(desk)
+        if silent:
+            raise UnknownGate(f"{unknown.message}; {silent}", hint=unknown.hint) from None
+    try:
+        return find(desk, given)
+    except UnknownGate:
+        raise UnknownGate(
+            f"there is no gate {given} here, nor on {remote}", hint="git gate list --all shows every gate"
+        ) from None
+
+
+def open_gate(desk: Desk, given: str | None) -> Gate:
+    """The open gate that `given` names, for a verb that changes it. Its deadline is acted on first."""
+    gate, tip = find_open(desk, given)
+    return desk.records.load(gate, tip)
+
+
+def find_open(desk: Desk, given: str | None) -> tuple[str, str]:
+    """(id, tip) of the open gate that `given` names. One that is only in the archive is known, and closed for good."""
+    try:
+        return find_tip(desk, given)
+    except UnknownGate:
+        archived = find_archived(desk, given)
+        if archived is None:
+            raise
+    raise IllegalEvent(
+        f"gate {archived.id} is closed and archived; it was {archived.state}",
+        hint=f"git gate show {archived.id}",
+    )
+
+
+def find_gate(desk: Desk, given: str | None) -> Found:
+    """The gate that `given` names, open or archived, for a verb that reads it."""
+    try:
+        gate, tip = find_tip(desk, given)
+    except UnknownGate:
+        archived = find_archived(desk, given)
+        if archived is None:
+            raise
+        return Found(archived, archived=True, pushed=True)
+    loaded = desk.records.load(gate, tip)
+    try:
+        loaded = act(desk, loaded)
+    except GateError as unwritable:
+        desk.progress(
+            f"the deadline of {gate} has passed, but that cannot be recorded here: {unwritable.message}"
+        )
+    remote = remote_of(desk)
+    pushed = remote is not None and desk.tracked(remote, gate) == loaded.tip
+    return Found(loaded, pushed=pushed, remote=remote)
+
+
+def find_archived(desk: Desk, given: str | None) -> Gate | None:
+    if given is None or not ids.is_prefix(given.strip().lower()):
+        return None
+    from ..gates.archived import load_archived
+
+    return load_archived(desk, given.strip().lower())

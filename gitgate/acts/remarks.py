@@ -1,0 +1,165 @@
+"""Acts: what is said about a gate without answering it: a comment, an end, other terms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..context.desk import Desk, check_choice
+from ..context.recording import record
+from ..errors import NotAllowed, Usage
+from ..exchange.publishing import Published, publish
+from ..gates.deadlines import act
+from ..model.gate import Edit, Event, Gate, Remark
+from ..policy.permit import Permit, permit_change, permit_words, signing
+from ..text import times
+from ..text.words import PRIORITIES
+from .askers import agent_here
+from .sessions import digest_of
+
+if TYPE_CHECKING:
+    from ..model.conversation import Held
+
+
+def comment(desk: Desk, gate: Gate, text: str, *, push: bool | None = None) -> Published:
+    words = needed(text, "a comment needs words", 'git gate comment ID "which region?"')
+    event = Remark(at=desk.now, by=speaker(desk, gate), text=words)
+    return publish(desk, said(desk, gate, "commented", event, permit_words(desk, gate, event.by)), push=push)
+
+
+def propose(desk: Desk, gate: Gate, text: str, session: Held, *, push: bool | None = None) -> Published:
+    """Keep what a conversation proposed, for whoever decides: a remark, and nobody's answer."""
+    event = Remark(at=desk.now, by=desk.person(), text=text, via="join --yes", session=session)
+    return publish(desk, said(desk, gate, "commented", event, permit_words(desk, gate, event.by)), push=push)
+
+
+def stop(
+    desk: Desk, gate: Gate, reason: str, *, push: bool | None = None, session: Held | None = None
+) -> Published:
+    """A person ends it; the agent does not go on. `session` is a conversation that came to no answer."""
+    desk.refuse_agents("stop")
+    words = needed(reason, "say why it is stopped", "git gate stop ID --reason 'we do it differently'")
+    via = "join" if session is not None else "cli"
+    event = Remark(at=desk.now, by=desk.person(), text=words, via=via, session=session)
+    gate = act(desk, gate)
+    return publish(desk, said(desk, gate, "stopped", event, permit_change(desk, gate, event.by)), push=push)
+
+
+def said(desk: Desk, gate: Gate, name: str, event: Event, leave: Permit) -> Gate:
+    """One of these, recorded; signed where that is wanted."""
+    with signing(gate, leave):
+        return record(
+            desk, gate, lambda _now: (name, event), who=signer(desk), sign=leave.sign, approve=leave.approve
+        )
+
+
+def withdraw(desk: Desk, gate: Gate, reason: str, *, push: bool | None = None) -> Published:
+    """The asker takes the question back; an agent only its own."""
+    words = needed(reason, "say why it is withdrawn", "git gate withdraw ID --reason 'found it in the docs'")
+    if desk.agent_here():
+        refuse_others(desk, gate, "withdraws")
+    event = Remark(at=desk.now, by=speaker(desk, gate), text=words)
+    gate = act(desk, gate)
+    return publish(desk, said(desk, gate, "withdrawn", event, permit_change(desk, gate, event.by)), push=push)
+
+
+def speaker(desk: Desk, gate: Gate) -> str:
+    """Who says it. An agent's shell has the person's git identity; its words must not look like theirs."""
+    if not desk.agent_here():
+        return desk.settings.identity() or gate.opened.asked.agent
+    own = gate.opened.asked.agent if is_own(desk, gate) else ""
+    marker = desk.agents_mark() or "by its processes"
+    return own or desk.settings.env.get("GITGATE_AGENT") or f"an agent ({marker})"
+
+
+def refuse_others(desk: Desk, gate: Gate, does: str) -> None:
+    if not is_own(desk, gate):
+        raise NotAllowed(
+            f"gate {gate.id} is {gate.opened.asked.agent}'s: an agent {does} only its own",
+            hint="leave it to its asker, or to a person",
+        )
+
+
+def is_own(desk: Desk, gate: Gate) -> bool:
+    """Whether the agent at this desk asked it: by the session's digest, or by the agent's name where it has none."""
+    env = desk.settings.env
+    session = gate.opened.session
+    if session is not None:
+        from ..agents import detect
+
+        here = detect(env)
+        return here is not None and digest_of(session.salt, here.id) == session.digest
+    own = (env.get("GITGATE_AGENT"), agent_here(desk))
+    return bool(gate.opened.asked.agent) and gate.opened.asked.agent in own
+
+
+def edit(
+    desk: Desk,
+    gate: Gate,
+    *,
+    to: tuple[str, ...] | None = None,
+    priority: str | None = None,
+    timeout: str | None = None,
+    push: bool | None = None,
+) -> Published:
+    """Reassign, reprioritise, or give another deadline (`never` takes it away)."""
+    if to is None and priority is None and timeout is None:
+        raise Usage("nothing to change", hint="git gate edit ID --priority high, --to WHO, --timeout 2h")
+    if to and not all(who.strip("@ ") for who in to):
+        raise Usage("--to needs somebody's name, address or @login", hint="git gate edit ID --to anyone")
+    if priority is not None:
+        check_choice("--priority", priority, PRIORITIES)
+    deadline, seconds = new_deadline(desk, timeout)
+    if desk.agent_here():
+        refuse_others(desk, gate, "changes")
+        refuse_loosening(gate, to, priority, timeout)
+    event = Edit(
+        at=desk.now, by=speaker(desk, gate), to=to, priority=priority, deadline=deadline, timeout=seconds
+    )
+    gate = act(desk, gate)
+    return publish(desk, said(desk, gate, "edited", event, permit_change(desk, gate, event.by)), push=push)
+
+
+def refuse_loosening(
+    gate: Gate, to: tuple[str, ...] | None, priority: str | None, timeout: str | None
+) -> None:
+    """An agent may make its question more pressing, and for fewer. Sooner, silence would decide; later, an answer would
+    be taken that was given under other terms.
+    """
+    why = ""
+    if timeout is not None:
+        why = "moves no deadline"
+    elif to is not None and (not to or (gate.to and not set(to) <= set(gate.to))):
+        why = f"does not give it to others: it is for {', '.join(gate.to) or 'anyone'}"
+    elif priority is not None and PRIORITIES.index(priority) > PRIORITIES.index(gate.priority):
+        why = f"does not make it less pressing: it is {gate.priority}"
+    if why:
+        raise NotAllowed(
+            f"gate {gate.id}: an agent {why}", hint="leave it to a person; git gate comment tells them why"
+        )
+
+
+def new_deadline(desk: Desk, timeout: str | None) -> tuple[str | None, int | None]:
+    if timeout is None:
+        return None, None
+    if timeout.strip().lower() in ("never", "none"):
+        return "", 0
+    try:
+        seconds = times.parse_duration(timeout)
+    except Usage as wrong:
+        raise Usage(
+            f"--timeout: {wrong.message}", hint="git gate edit ID --timeout 1d, or --timeout never"
+        ) from None
+    if seconds <= 0:
+        raise Usage("a deadline has to be in the future", hint="--timeout 2h, or --timeout never")
+    return times.format_time(desk.clock() + seconds), seconds
+
+
+def needed(text: str, complaint: str, hint: str) -> str:
+    words = text.strip()
+    if not words:
+        raise Usage(complaint, hint=hint)
+    return words
+
+
+def signer(desk: Desk) -> str:
+    return desk.settings.identity()

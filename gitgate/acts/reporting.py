@@ -1,0 +1,344 @@
+"""Acts: where things stand and how they came about, for `status` and `log`."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ..claims.waiting import listen
+from ..context import presence
+from ..context.desk import Desk
+from ..context.find import summaries
+from ..context.remotes import remote_of
+from ..errors import GateError
+from ..gates.deadlines import act
+from ..gates.listing import Filter, listed
+from ..model.gate import Answer, Claim, Gate, Opened
+from ..model.people import UNSIGNED
+from ..record.summary import Summary
+from ..store.git.refs import OPEN
+from ..text import times
+from ..text.display import one_line
+from .reading import find_gate, find_open
+
+if TYPE_CHECKING:
+    from ..model.conversation import Held
+
+
+Json = dict[str, object]
+
+
+def gate_status(desk: Desk, given: str) -> tuple[Json, str]:
+    """One gate in a few lines."""
+    gate = find_gate(desk, given).gate
+    asked = gate.opened.asked
+    waiting = times.ago(desk.clock() - times.parse_time(asked.at))
+    lines = [
+        f"gate {gate.id}: {gate.state}",
+        f"agent: {one_line(asked.agent)}",
+        f"question: {one_line(gate.opened.questions[0].prompt)}",
+        f"asked: {waiting} ago",
+    ]
+    if gate.closing is not None and gate.closing.text:
+        lines.append(f"reason: {one_line(gate.closing.text)}")
+    if gate.opened.session is not None:
+        session = session_here(desk, gate)
+        name = " ".join(one_line(str(session[key])) for key in ("agent", "id") if session[key])
+        lines.append(f"session: {name}, {'saved' if session['saved'] else 'not saved'}")
+    if gate.deadline and gate.state == "awaiting":
+        lines.append(f"deadline: {gate.deadline} ({gate.opened.on_timeout})")
+    if gate.outcome is not None:
+        from ..record.headline import loose_ends
+
+        lines += [f"left: {one_line(words)}" for words in loose_ends(gate.outcome)]
+    stuck = is_stalled(desk, gate)
+    if stuck:
+        lines.append(f"stalled: {stuck}")
+    from ..render.shapes import held, held_of
+
+    talked = held_of(gate)
+    lines += talked_lines(talked) if talked is not None else []
+    lines.append(f"next: {next_command(gate)}")
+    if gate.state == "failed":
+        lines.append(f"or: git gate stop {gate.id[:6]} --reason WHY")
+    fields: Json = {
+        "id": gate.id,
+        "state": gate.state,
+        "stalled": bool(stuck),
+        "agent": asked.agent,
+        "asked_at": asked.at,
+        "session": session_here(desk, gate),
+        "deadline": gate.deadline,
+        "type": ",".join(dict.fromkeys(question.type for question in gate.opened.questions)),
+        "talked": held(talked, transcript=False),
+        "next": next_command(gate),
+    }
+    return fields, "\n".join(lines)
+
+
+def session_here(desk: Desk, gate: Gate) -> Json:
+    """The conversation that asked: of which program, its id where this machine knows it, and whether it is saved."""
+    from ..context import presence
+    from . import sessions
+
+    here, said = presence.find(desk, gate.id), gate.opened.session
+    return {
+        "agent": said.agent if said is not None else None,
+        "id": (here.session if here is not None else "") or None,
+        "saved": gate.id in sessions.saved(desk, [gate]),
+    }
+
+
+def talked_lines(talked: Held) -> list[str]:
+    from ..render.shapes import held_line
+
+    return [
+        f"talked: {held_line(talked)}",
+        *([f"summary: {one_line(talked.summary)}"] if talked.summary else []),
+    ]
+
+
+def is_stalled(desk: Desk, gate: Gate) -> str:
+    """Why a person is needed although there is an answer; empty when none is."""
+    if gate.state == "resuming" or gate.actionable:
+        from ..gates.stalling import may_stall, stalled
+        from ..record.summary import summary_of
+
+        summary = summary_of(gate.id, gate.tip, desk.records.commit(gate.tip).message)
+        if may_stall(summary) and stalled(desk, summary):
+            asked = gate.opened.asked
+            where = " in ".join(one_line(word) for word in (asked.host, asked.directory) if word)
+            ran = f"; it was asked on {where}" if where else ""
+            return f"nobody acts on the answer{ran}" if gate.actionable else "whoever acted on it is gone"
+    return ""
+
+
+def next_command(gate: Gate) -> str:
+    short = gate.id[:6]
+    if gate.state == "awaiting" and gate.opened.questions[0].type == "session":
+        return f"git gate join {short}"
+    if gate.actionable and gate.opened.session is None:
+        return f"git gate wait {short}"
+    return {
+        "awaiting": f"git gate respond {short} ANSWER",
+        "answered": f"git gate resume {short}" if gate.actionable else f"git gate check {short}",
+        "failed": f"git gate resume {short}",
+    }.get(gate.state, f"git gate show {short}")
+
+
+def overall_status(desk: Desk) -> tuple[Json, str]:
+    """All gates counted, and each agent with how it is doing."""
+    from dataclasses import asdict
+
+    found = listed(desk, Filter(all=True))
+    counts: dict[str, int] = {}
+    for summary in found:
+        counts[summary.state] = counts.get(summary.state, 0) + 1
+    words = " · ".join(f"{number} {one_line(state)}" for state, number in counts.items()) or "no gates"
+    agents = roster(desk, found)
+    shapes = [{**asdict(known), "pid": known.pid or None} for known in agents]
+    return {"counts": counts, "agents": shapes}, "\n".join(
+        [words, *(agent_line(known, desk.clock()) for known in agents)]
+    )
+
+
+def agent_line(known: Known, now: float) -> str:
+    from ..render.table import age
+
+    gates = known.resuming or known.waiting
+    which = f" ({', '.join(gate[:6] for gate in gates)})" if gates else ""
+    pid = f", pid {known.pid}" if known.pid and (known.alive or known.resuming) else ""
+    asked = f"{known.questions} asked, last {age(known.last_seen, now)} ago"
+    return f"  {one_line(known.agent)}: {known.state}{which}{pid}, {asked}"
+
+
+def events_of_one(desk: Desk, given: str) -> list[Json]:
+    gate = find_gate(desk, given).gate
+    return marked(desk, [gate], list(reversed(events_of(gate))))
+
+
+def events_of_all(desk: Desk) -> list[Json]:
+    """Every event of every gate, open and archived, newest first. A broken record is said to be broken."""
+    found: list[Json] = []
+    gates: list[Gate] = []
+    seen: set[str] = set()  # a fold that was cut short leaves a gate both open and archived
+    for summary in summaries(desk):
+        seen.add(summary.id)
+        try:
+            gates.append(desk.records.load(summary.id, summary.tip))
+            found.extend(reversed(events_of(gates[-1])))
+        except GateError as broken:
+            desk.progress(f"{summary.id}: {broken.message}")
+    from ..gates.archived import archived_gates
+
+    for gate in archived_gates(desk):
+        if gate.id not in seen:
+            gates.append(gate)
+            found.extend(reversed(events_of(gate)))
+    found.sort(key=lambda event: str(event["at"]), reverse=True)
+    return marked(desk, gates, found)
+
+
+def marked(desk: Desk, gates: Sequence[Gate], events: list[Json]) -> list[Json]:
+    """The same events; each answer with what its signature is worth."""
+    from ..policy.marks import marks, spoken_at
+
+    said = {e.commit: spoken_at(e) for gate in gates for e in gate.history if isinstance(e.event, Answer)}
+    found = marks(desk, gates)
+    for event in events:
+        where = said.get(str(event["commit"]))
+        if where is not None:
+            mark = found.get(where, UNSIGNED)
+            event["signature"] = {"verdict": mark.word, "by": mark.by or None, "key": mark.key or None}
+    return events
+
+
+def events_of(gate: Gate) -> list[Json]:
+    from ..questions.answers import printed
+    from ..render.shapes import event
+
+    found = []
+    for entry in gate.history:
+        shape: Json = {"gate": gate.id, **event(entry)}
+        given = entry.event
+        if isinstance(given, Opened):
+            shape["text"] = given.title
+            shape["work"] = given.work.commit
+        elif isinstance(given, Answer):
+            shape["text"] = printed(gate.opened.questions, given)
+            yes = given.verdict == "approved" and given.confirmed
+            shape.update(verdict=given.verdict, via=given.via, seen=given.seen)
+            shape.update(approved=yes, confirmed=given.confirmed)
+        elif isinstance(given, Claim):
+            shape["text"] = f"attempt {given.attempt} by {given.runner} on {given.host}"
+        found.append(shape)
+    return found
+
+
+UNACTED = ("awaiting", "answered", "failed")
+
+
+@dataclass
+class Known:
+    """One agent. `pid` is 0 where its process is unknown."""
+
+    agent: str
+    state: str = "idle"
+    pid: int = 0
+    last_seen: str = ""
+    questions: int = 0
+    waiting: list[str] = field(default_factory=list)
+    resuming: list[str] = field(default_factory=list)
+    program: str = ""
+    directory: str = ""
+    alive: bool = False
+    here: bool = False
+
+
+def roster(desk: Desk, found: Iterable[Summary]) -> list[Known]:
+    """Every agent that has a gate here, those that need something first."""
+    agents: dict[str, Known] = {}
+    seen = {present.gate: present for present in presence.everyone(desk)}
+    for summary in found:
+        known = agents.setdefault(summary.agent, Known(summary.agent))
+        known.questions += 1
+        known.last_seen = max(known.last_seen, summary.at)
+        if summary.state == "resuming":
+            known.resuming.append(summary.id)
+        elif summary.state in UNACTED and not summary.closed:
+            known.waiting.append(summary.id)
+        if summary.id in seen:
+            meet(known, seen[summary.id])
+    for known in agents.values():
+        known.state = state_of(known)
+        if known.resuming:
+            known.pid = resumed_pid(desk, known.resuming[-1]) or known.pid
+    order = ("resuming", "waiting", "active", "idle", "gone")
+    return sorted(agents.values(), key=lambda known: (order.index(known.state), known.agent))
+
+
+def meet(known: Known, present: presence.Presence) -> None:
+    """What this machine remembers of it; the process that still runs says most."""
+    known.here = True
+    alive = present.alive
+    if alive or not known.alive:
+        known.pid, known.program, known.directory = present.pid, present.program, present.directory
+    known.alive = known.alive or alive
+
+
+def state_of(known: Known) -> str:
+    if known.resuming:
+        return "resuming"
+    if known.waiting:
+        return "waiting"
+    if known.alive:
+        return "active"
+    return "gone" if known.here else "idle"
+
+
+def resumed_pid(desk: Desk, gate: str) -> int:
+    """The process of an agent that was resumed on this machine, while it runs."""
+    try:
+        run = json.loads((desk.repo.state_dir / "places" / f"{gate}.json").read_text(encoding="utf-8")).get(
+            "run"
+        )
+        said = json.loads(
+            (desk.repo.state_dir / "runs" / gate / str(run) / "started.json").read_text(encoding="utf-8")
+        )
+        return int(said["pid"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
+
+
+POLL = 0.5
+FETCH_EVERY = 10.0
+
+
+def watch(
+    desk: Desk,
+    given: str | None,
+    seconds: float | None = None,
+    *,
+    monotonic: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Iterator[Json]:
+    """Each event that is new since the watch began; with one gate, its past too, until it closes."""
+    only = find_open(desk, given)[0] if given else None
+    known = {} if only else tips(desk, None)
+    counted = {gate: len(load(desk, gate, tip).history) for gate, tip in known.items()}
+    start = last_fetch = monotonic()
+    remote = remote_of(desk)
+    while True:
+        for gate, tip in tips(desk, only).items():
+            loaded = settled(desk, gate, tip)
+            if known.get(gate) != loaded.tip:
+                yield from events_of(loaded)[counted.get(gate, 0) :]
+                known[gate], counted[gate] = loaded.tip, len(loaded.history)
+            if only is not None and loaded.closed:
+                return
+        if seconds is not None and monotonic() - start >= seconds:
+            return
+        if remote is not None and monotonic() - last_fetch >= FETCH_EVERY:
+            listen(desk, remote)
+            last_fetch = monotonic()
+        sleep(POLL)
+
+
+def tips(desk: Desk, only: str | None) -> dict[str, str]:
+    found = desk.refs.under(OPEN + only if only else OPEN.rstrip("/"))
+    return {ref.removeprefix(OPEN): oid for ref, oid in found.items()}
+
+
+def load(desk: Desk, gate: str, tip: str) -> Gate:
+    return desk.records.load(gate, tip)
+
+
+def settled(desk: Desk, gate: str, tip: str) -> Gate:
+    loaded = load(desk, gate, tip)
+    try:
+        return act(desk, loaded)
+    except GateError:
+        return loaded

@@ -1,0 +1,342 @@
+"""Acts: the agent's conversation, saved with its gate, brought to where it is resumed, and erased.
+
+`refs/hitl/sessions/<id>` is one commit: `session.yaml` and the files. It stays in this clone unless `gitgate.session` says
+push, and can be encrypted to the people and machines that may read it.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from ..context import presence, session_proof
+from ..context.desk import Desk
+from ..context.recording import NOBODY
+from ..context.remotes import remote_of
+from ..document import codec
+from ..document.field import Field
+from ..errors import BrokenRecord, Failure, GateError, MissingExtra, UnknownGate
+from ..exchange.publishing import push_moves
+from ..gates.agency import adapter
+from ..gates.starting import stayed
+from ..model.gate import Gate
+from ..model.ids import is_id
+from ..model.session import SavedSession, SessionRef
+from ..store.git.objects import FOLDER, REGULAR
+from ..store.git.permissions import private_folder
+from ..store.git.refs import SESSIONS
+from ..store.records.records import Signature
+from ..store.remote.remote import RefMove
+from ..store.work.leftout import path_of, printable
+
+DOCUMENT, SEALED, FILES = "session.yaml", "session.age", "files"
+PLAIN = ("agent", "id", "directory", "place")
+MOST_BYTES = 64_000_000
+
+
+def collect(desk: Desk, ref: SessionRef) -> SavedSession:
+    """The conversation as it is kept; one that cannot be read is kept by its id alone, and says why."""
+    if desk.settings.text("session") == "off":
+        return SavedSession(ref.agent, ref.id, ref.directory)
+    try:
+        saved = adapter(ref.agent).collect(ref, desk.settings.env)
+    except (GateError, OSError) as unread:
+        return SavedSession(ref.agent, ref.id, ref.directory, left_out=(("the conversation", str(unread)),))
+    return replace(saved, agent=ref.agent)
+
+
+def tree_of(desk: Desk, saved: SavedSession) -> str:
+    """What holds a saved session, as it is sent: encrypted where that is set."""
+    recipients = recipients_in(desk.settings.text("sessionRecipients"))
+    about = {"hitl": 1, "agent": saved.agent}
+    if recipients:
+        files = {DOCUMENT: codec.dump({**about, "encrypted": "age"}), SEALED: seal(saved, recipients)}
+    else:
+        left_out = [{"path": shown(path), "reason": shown(why)} for path, why in saved.left_out]
+        places = {"directory": shown(saved.directory), "place": shown(saved.place)}
+        about |= {"id": saved.id, **places, "left_out": left_out}
+        files = {DOCUMENT: codec.dump({name: value for name, value in about.items() if value})}
+        files |= {f"{FILES}/{name}": content for name, content in saved.files.items()}
+    return desk.records.write_files(files)
+
+
+def write(desk: Desk, gate: str, agent: str, tree: str) -> str:
+    """The commit of a session's content, as it is saved with the question."""
+    by = Signature(desk.settings.identity() or NOBODY, desk.at)
+    return desk.records.write_commit(tree, (), by, session_proof.message_of(gate, agent))
+
+
+def shown(place: str) -> str:
+    """A place as a document can hold it: as git quotes it where it is not UTF-8."""
+    return printable(os.fsencode(place)) if place else ""
+
+
+def save(desk: Desk, gate: Gate, ref: SessionRef) -> SavedSession:
+    """Save the conversation of a gate anew: it may have gone on after the question was asked."""
+    saved = collect(desk, ref)
+    keep(desk, gate, saved)
+    return saved
+
+
+def keep(desk: Desk, gate: Gate, saved: SavedSession) -> None:
+    """From now on this is the gate's session: signed where this clone asked, and on top of what it saved before."""
+    ref, tree = SESSIONS + gate.id, tree_of(desk, saved)
+    old = desk.refs.get(ref)
+    if old is not None and desk.records.commit(old).tree == tree:
+        return
+    if old is None and is_bound(gate) and presence.find(desk, gate.id) is not None:
+        return  # It was erased, and the next key with it.
+    message = session_proof.on_top(desk, gate, old, tree, saved.agent) if old is not None else None
+    if message is not None and old is not None:
+        by = Signature(desk.settings.identity() or NOBODY, desk.at)
+        new = desk.records.write_commit(tree, (old,), by, message)
+    else:
+        new = write(desk, gate.id, saved.agent, tree)
+    desk.refs.update([RefMove(ref, new, old)])
+    dropped_mark(desk, gate.id).unlink(missing_ok=True)
+
+
+def is_bound(gate: Gate) -> bool:
+    return gate.opened.session is not None and bool(gate.opened.session.content)
+
+
+def content_here(desk: Desk, gate: Gate) -> str:
+    """The digest of the session as this clone has it, for the event that a conversation ends in."""
+    session, oid = gate.opened.session, desk.refs.get(SESSIONS + gate.id)
+    if session is None or oid is None:
+        return ""
+    return session_proof.content_of(session.salt, desk.records.commit(oid).tree)
+
+
+def saved(desk: Desk, gates: Iterable[Gate]) -> frozenset[str]:
+    """The gates whose session is saved now, as far as this clone knows: it may be saved after the question, or erased."""
+    here, kept = desk.refs.under(SESSIONS), desk.settings.text("session") != "off"
+    found = set()
+    for gate in gates:
+        named = gate.opened.session is not None and gate.opened.session.saved
+        if (kept or named) if SESSIONS + gate.id in here else (named and not is_gone(desk, gate.id)):
+            found.add(gate.id)
+    return frozenset(found)
+
+
+def is_gone(desk: Desk, gate: str) -> bool:
+    """Whether a session that is not here is known to be nowhere: it was erased from here, or asked here and not kept."""
+    return dropped_mark(desk, gate).exists() or presence.find(desk, gate) is not None
+
+
+def dropped_mark(desk: Desk, gate: str) -> Path:
+    return desk.repo.state_dir / "dropped" / gate
+
+
+def bring(desk: Desk, gate: Gate) -> SavedSession:
+    """The session that the gate's record names, from here or from the remote; any other one is refused."""
+    session = gate.opened.session
+    if session is None:
+        raise Failure(f"gate {gate.id} was asked without a session", hint=f"git gate check {gate.id}")
+    here = presence.find(desk, gate.id)
+    oid = find_oid(desk, gate.id)
+    wrong = session_proof.against(desk, gate, oid) if oid is not None else ""
+    if wrong:
+        raise BrokenRecord(
+            f"gate {gate.id}: the saved session was changed by somebody else: {wrong}",
+            hint=f"erase it: git gate session drop {gate.id[:6]}   the answer is still there: git gate check {gate.id[:6]}",
+        )
+    saved = read(desk, oid) if oid is not None else None
+    if saved is None and here is not None and here.session:
+        saved = SavedSession(session.agent, here.session, here.directory)
+    if saved is None:
+        raise stayed(gate, "here")
+    if digest_of(session.salt, saved.id) != session.digest:
+        raise BrokenRecord(
+            f"gate {gate.id}: the saved session is not the one that asked", hint="git gate verify"
+        )
+    return replace(saved, agent=session.agent)
+
+
+def load(desk: Desk, gate: str) -> SavedSession | None:
+    """The saved session here, or fetched; None when there is none anywhere that can be asked."""
+    oid = find_oid(desk, gate)
+    return read(desk, oid) if oid is not None else None
+
+
+def find_oid(desk: Desk, gate: str) -> str | None:
+    oid = desk.refs.get(SESSIONS + gate)
+    remote = remote_of(desk)
+    if oid is None and remote is not None:
+        from ..store.remote.fetch import fetch_refs
+
+        timeout = desk.settings.seconds("networkTimeout") or 60
+        oid = fetch_refs(desk.repo, remote, [SESSIONS + gate], timeout=timeout).get(SESSIONS + gate)
+    return oid
+
+
+def read(desk: Desk, oid: str) -> SavedSession:
+    records = desk.records
+    top = records.tree(records.commit(oid).tree)
+    if DOCUMENT.encode() not in top:
+        raise BrokenRecord(f"session {oid[:12]} has no {DOCUMENT}")
+    about = codec.parse(records.blob(top[DOCUMENT.encode()].oid), f"{oid[:12]}:{DOCUMENT}")
+    if about.get("encrypted") is not None:
+        if SEALED.encode() not in top:
+            raise BrokenRecord(f"session {oid[:12]} has no {SEALED}")
+        return unseal(desk, records.blob(top[SEALED.encode()].oid))
+
+    def words(entry: Field, name: str) -> str:
+        found = entry.get(name)
+        return found.text(most=4096) if found is not None else ""
+
+    def place(entry: Field, name: str) -> str:
+        return os.fsdecode(path_of(words(entry, name)))
+
+    left_out = about.get("left_out")
+    told = [(place(entry, "path"), place(entry, "reason")) for entry in left_out.items()] if left_out else []
+    folder = top.get(FILES.encode())
+    files = read_files(desk, folder.oid) if folder is not None and folder.mode == FOLDER else {}
+    return SavedSession(
+        words(about, "agent"),
+        words(about, "id"),
+        place(about, "directory"),
+        place(about, "place"),
+        files,
+        tuple(told),
+    )
+
+
+def read_files(desk: Desk, tree: str, prefix: str = "", depth: int = 0) -> dict[str, bytes]:
+    """Regular files only: a link could lead out of where they are put."""
+    found: dict[str, bytes] = {}
+    for entry in desk.records.tree(tree).values():
+        name = prefix + os.fsdecode(entry.name)
+        if entry.mode == REGULAR:
+            found[name] = desk.records.blob(entry.oid)
+        elif entry.mode == FOLDER and depth < 8:
+            found |= read_files(desk, entry.oid, f"{name}/", depth + 1)
+        if sum(map(len, found.values())) > MOST_BYTES:
+            raise BrokenRecord(f"the saved session is larger than {MOST_BYTES / 1e6:g} MB")
+    return found
+
+
+def recipients_in(text: str) -> list[str]:
+    """Keys, between commas or blanks. One of OpenSSH's is two words, and a third that its owner added for people."""
+    found: list[str] = []
+    words = text.replace(",", " ").split()
+    while words:
+        key = words.pop(0)
+        if key.startswith("ssh-") and words:
+            key = f"{key} {words.pop(0)}"
+            if words and not words[0].startswith(("ssh-", "age1")):
+                words.pop(0)
+        found.append(key)
+    return found
+
+
+def seal(saved: SavedSession, recipients: Sequence[str]) -> bytes:
+    """The whole session, its id and its paths too, readable only by those named."""
+    files = {name: base64.b64encode(content).decode() for name, content in saved.files.items()}
+    plain = {name: getattr(saved, name) for name in (*PLAIN, "left_out")}
+    pyrage = age()
+    try:
+        keys = [
+            (pyrage.ssh if word.startswith("ssh-") else pyrage.x25519).Recipient.from_str(word)
+            for word in recipients
+        ]
+    except pyrage.RecipientError as wrong:
+        raise Failure(
+            f"gitgate.sessionRecipients names what is no key: {wrong}",
+            hint="git config gitgate.sessionRecipients age1…",
+        ) from wrong
+    return bytes(pyrage.encrypt(json.dumps({**plain, "files": files}).encode(), keys))
+
+
+def unseal(desk: Desk, sealed: bytes) -> SavedSession:
+    pyrage = age()
+    place = desk.settings.text("sessionIdentity")
+    if not place:
+        raise Failure(
+            "the session is encrypted, and no key is set that opens it",
+            hint="git config gitgate.sessionIdentity ~/.config/gitgate/age.key",
+        )
+    from pathlib import Path
+
+    home = desk.settings.env.get("HOME", "")
+    path = Path(home, place[2:]) if place.startswith("~/") else Path(place)
+    try:
+        said = json.loads(pyrage.decrypt(sealed, keys_in(pyrage, path.read_bytes())))
+    except (OSError, ValueError, pyrage.IdentityError, pyrage.DecryptError) as wrong:
+        raise Failure(
+            f"the session cannot be opened with {path}: {wrong}", hint="ask who saved it"
+        ) from wrong
+    try:
+        files = {str(name): base64.b64decode(content) for name, content in said["files"].items()}
+        left_out = tuple((str(path), str(why)) for path, why in said["left_out"])
+        agent, name, directory, place = (str(said[word]) for word in PLAIN)
+    except (ValueError, TypeError, LookupError, AttributeError) as odd:
+        raise BrokenRecord("what was encrypted is no session", hint="ask who saved it") from odd
+    return SavedSession(agent, name, directory, place, files, left_out)
+
+
+def keys_in(pyrage: Any, text: bytes) -> list[Any]:
+    """The keys of a file: one of OpenSSH's, or age's, a line each."""
+    if text.startswith(b"-----BEGIN "):
+        return [pyrage.ssh.Identity.from_buffer(text)]
+    lines = (line.strip() for line in text.decode("utf-8").splitlines())
+    return [pyrage.x25519.Identity.from_str(line) for line in lines if line and not line.startswith("#")]
+
+
+def age() -> Any:
+    """The extra, which has no types of its own."""
+    try:
+        import pyrage
+    except ImportError as absent:
+        raise MissingExtra("encrypted sessions need an extra", hint="pip install 'git-gate[age]'") from absent
+    return pyrage
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """Where a session was erased."""
+
+    gate: str
+    here: bool
+    remote: str | None = None
+    there: bool = False
+
+
+def drop(desk: Desk, gate: str) -> Dropped:
+    """Erase a saved session here and on the remote. Objects stay until git prunes them; other copies remain."""
+    if not is_id(gate):
+        raise UnknownGate(f"{gate!r} is not a gate's full id", hint="git gate list --all")
+    ref = SESSIONS + gate
+    here = desk.refs.get(ref)
+    remote = remote_of(desk)
+    there = None
+    if remote is not None:
+        from ..store.remote.fetch import fetch_refs
+
+        timeout = desk.settings.seconds("networkTimeout") or 60
+        there = fetch_refs(desk.repo, remote, [ref], timeout=timeout).get(ref)
+    if here is None and there is None:
+        raise UnknownGate(f"gate {gate} has no saved session", hint="git gate list --all")
+    if remote is not None and there is not None:
+        for fate in push_moves(desk, remote, [RefMove(ref, None, there)]):
+            if not fate.ok:
+                raise Failure(
+                    f"{remote} did not erase the session: {fate.reason}", hint="git gate session drop ID"
+                )
+    if here is not None:
+        desk.refs.update([RefMove(ref, None, here)])
+    with contextlib.suppress(OSError):  # It is gone; that we know it is only told.
+        private_folder(dropped_mark(desk, gate).parent)
+        dropped_mark(desk, gate).touch()
+    return Dropped(gate, here is not None, remote, there is not None)
+
+
+def digest_of(salt: str, session_id: str) -> str:
+    return sha256(f"{salt}:{session_id}".encode()).hexdigest()[:32]

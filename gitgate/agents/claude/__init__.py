@@ -1,0 +1,1 @@
+"""Agents: Claude Code, headless and in a person's terminal."""

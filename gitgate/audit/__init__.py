@@ -1,0 +1,1 @@
+"""Audit: whether what is recorded holds."""

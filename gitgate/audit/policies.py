@@ -1,0 +1,251 @@
+"""Audit: whether each answer that counts was one that the policy accepted when it was given.
+
+The policy of then is the protected branch's: at the commit that the answer names, and never older than what the work
+stands on; where it names none, by the date. What this machine asks for on top has no history, and no part in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from ..config import FILE
+from ..context.desk import Desk
+from ..document.field import OID
+from ..errors import GateError
+from ..model.gate import Answer, Counted, Entry, Gate
+from ..policy import ruling
+from ..policy.book import SIGNERS, Book, parsed, protected_refs, signers_of
+from ..policy.permit import POLICY, paths_of, said_by, who_said
+from ..policy.ruling import Case, Ruling, Who, people_behind
+from ..store.git.protected import Change, left_line, load_changes, load_line, read_protected
+from ..store.git.signatures import BAD, Verdict, verify
+from ..text import times
+from .gate_checks import Audit
+
+# How long somebody may have gone by a policy that had been replaced: a clone knows of it when it fetches.
+GRACE = 86_400
+
+
+@dataclass
+class Epoch:
+    """The policy from one change of it to the next. `broken`: why nothing was allowed."""
+
+    change: Change
+    place: int
+    book: Book
+    signers: bytes | None
+    broken: str = ""
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
+
+
+@dataclass
+class Chronicle:
+    """All of them, oldest first, and the branch that they were on."""
+
+    ref: str
+    line: Mapping[str, int]
+    epochs: list[Epoch]
+    starts: dict[str, Epoch | None] = field(default_factory=dict)
+
+    def at_commit(self, commit: str) -> Epoch | None:
+        """What held at this commit of the branch; None before there was any."""
+        place = self.line[commit]
+        return next((epoch for epoch in reversed(self.epochs) if epoch.place <= place), None)
+
+    def at_time(self, moment: float) -> Epoch | None:
+        return next((epoch for epoch in reversed(self.epochs) if epoch.change.at <= moment), None)
+
+    def after(self, epoch: Epoch | None) -> Epoch | None:
+        """What replaced it; None while nothing has."""
+        place = -1 if epoch is None else epoch.place
+        return next((later for later in self.epochs if later.place > place), None)
+
+
+def load_chronicle(desk: Desk) -> Chronicle | None:
+    """None where the branch never had a policy, or is not here."""
+    ref = next((ref for ref in protected_refs(desk) if desk.refs.get(ref)), None)
+    if ref is None or not load_changes(desk.repo, ref, [FILE]):
+        return None
+    named = {SIGNERS} | {
+        policy.allowed_signers
+        for change in load_changes(desk.repo, ref, [FILE])
+        for policy in load_epoch(desk, ref, change, 0).book.policies
+        if policy.allowed_signers
+    }
+    line = load_line(desk.repo, ref)
+    changes = load_changes(desk.repo, ref, [FILE, *sorted(named)])
+    return Chronicle(ref, line, [load_epoch(desk, ref, change, line[change.commit]) for change in changes])
+
+
+def load_epoch(desk: Desk, ref: str, change: Change, place: int) -> Epoch:
+    """The policy and the allowed signers, as that commit has them."""
+    book = Book((), ref, change.commit)
+    try:
+        found = read_protected(desk.repo, FILE, [change.commit])
+        policy = None if found is None else parsed(found)
+        book = Book(() if policy is None else (policy,), ref, change.commit)
+        return Epoch(change, place, book, signers_of(desk, book))
+    except GateError as broken:
+        return Epoch(change, place, book, b"", broken.message)
+
+
+@dataclass(frozen=True)
+class Given:
+    """An answer that counts for something, and the policy by which it has to be judged."""
+
+    gate: Gate
+    counted: Counted
+    epoch: Epoch
+
+
+def check_policies(desk: Desk, done: Audit, gates: Iterable[Gate]) -> None:
+    """Every answer of these gates, by the policy of its day."""
+    history = load_chronicle(desk)
+    if history is None:
+        return
+    found = [given for gate in gates for given in judgeable(desk, done, history, gate)]
+    load_verdicts_of(desk, done, history, found)
+    told: dict[str, list[Given]] = {}
+    for given in found:
+        told.setdefault(given.gate.id, []).append(given)
+    for several in told.values():
+        check_gate(desk, done, several)
+
+
+def judgeable(desk: Desk, done: Audit, history: Chronicle, gate: Gate) -> Iterable[Given]:
+    for entry in gate.events:
+        if isinstance(entry.event, Answer) and entry.name != "late":
+            epoch = epoch_of(desk, done, history, gate, entry, entry.event)
+            if epoch is not None:
+                original = entry.parents[1] if len(entry.parents) > 1 else entry.commit
+                yield Given(gate, Counted(entry.commit, entry.event, original), epoch)
+
+
+def epoch_of(
+    desk: Desk, done: Audit, history: Chronicle, gate: Gate, entry: Entry, answer: Answer
+) -> Epoch | None:
+    """By which policy it is judged, after saying what is wrong with the one that it names; None where there was none."""
+    moment = times.parse_time(answer.at)
+    named = answer.evidence.get(POLICY)
+    if named is None:
+        found = history.at_time(moment)
+    elif not isinstance(named, str) or not OID.fullmatch(named) or named not in history.line:
+        words = f"it names {str(named)[:12]} as the policy that it was judged by, which is no commit of {history.ref}"
+        (done.note if desk.repo.shallow else done.wrong)(gate.id, entry.commit, POLICY, words)
+        found = history.at_time(moment)
+    else:
+        found = history.at_commit(named)
+        why = against_day(history, found, moment)
+        if why:
+            done.wrong(gate.id, entry.commit, POLICY, f"it names {named[:12]} as its policy, {why}")
+    return later(found, at_start(desk, history, gate))
+
+
+def against_day(history: Chronicle, epoch: Epoch | None, moment: float) -> str:
+    """Why a policy cannot be the one that held at this moment; empty when it can."""
+    if epoch is not None and epoch.change.at > moment + GRACE:
+        return f"which came later, on {times.format_time(epoch.change.at)}"
+    replaced = history.after(epoch)
+    if replaced is not None and replaced.change.at + GRACE < moment:
+        return f"which was replaced on {times.format_time(replaced.change.at)}, more than a day before"
+    return ""
+
+
+def at_start(desk: Desk, history: Chronicle, gate: Gate) -> Epoch | None:
+    """What held where the work left the branch: an answer is younger than that, whatever day it says it is of."""
+    base = gate.opened.work.base
+    if base is None or len(history.epochs) < 2:
+        return None
+    if base not in history.starts:
+        left = base if base in history.line else left_line(desk.repo, history.ref, base)
+        history.starts[base] = history.at_commit(left) if left is not None and left in history.line else None
+    return history.starts[base]
+
+
+def later(one: Epoch | None, other: Epoch | None) -> Epoch | None:
+    return max((epoch for epoch in (one, other) if epoch is not None), key=lambda e: e.place, default=None)
+
+
+def load_verdicts_of(desk: Desk, done: Audit, history: Chronicle, found: Iterable[Given]) -> None:
+    """Signatures by the signers of then: asked anew only where they were others than now."""
+    by_signers: dict[bytes | None, list[Given]] = {}
+    for given in found:
+        by_signers.setdefault(given.epoch.signers, []).append(given)
+    for signers, several in by_signers.items():
+        signed = [g.counted.signed_commit for g in several if g.counted.signed_commit in done.verdicts]
+        same = signers == history.epochs[-1].signers
+        verdicts = done.verdicts if same else verify(desk.repo.git, signed, signers)
+        for given in several:
+            given.epoch.verdicts = {**given.epoch.verdicts, **verdicts}
+
+
+def check_gate(desk: Desk, done: Audit, several: list[Given]) -> None:
+    """What was told to the asker has to stand on answers that were accepted; another that was not is only worth a note."""
+    gate = several[0].gate
+    facts: dict[int, Case] = {}
+    accepted: list[Who] = []
+    refused: list[tuple[Given, Ruling]] = []
+    for given in several:
+        said = judged(desk, given, facts)
+        if not said.allowed:
+            refused.append((given, said))
+        elif is_alike(gate, given.counted.answer):
+            accepted.append(speaker(given))
+    last = decisive(several)
+    count = people_behind(last.epoch.book.policies, accepted)
+    stands = gate.answer is None or count >= enough(last, facts)
+    for given, said in refused:
+        where = f" ({said.source})" if said.source else ""
+        words = f"the policy of its day does not allow it, by its rule {said.rule!r}: {said.why}{where}"
+        (done.note if stands else done.wrong)(gate.id, given.counted.commit, POLICY, words)
+    if not stands and not refused:
+        words = f"{count} agree whom the policy of the day accepts, and more have to"
+        done.wrong(gate.id, gate.tip, POLICY, words)
+
+
+def judged(desk: Desk, given: Given, facts: dict[int, Case]) -> Ruling:
+    """One answer by the policy of its day."""
+    epoch, answer = given.epoch, given.counted.answer
+    if epoch.broken:
+        return Ruling(False, POLICY, epoch.broken)
+    if not epoch.book.policies:
+        return Ruling(True, "", "there was none")
+    if epoch.place not in facts:
+        paths = paths_of(desk, epoch.book, given.gate.opened.work)
+        facts[epoch.place] = ruling.case_of(given.gate, paths)
+    if answer.verdict == "defaulted":
+        return ruling.may_default(epoch.book.policies, facts[epoch.place], otherwise=True)
+    verdict = epoch.verdicts.get(given.counted.signed_commit)
+    if verdict is not None and verdict.word == BAD:
+        return Ruling(False, "signature", "its signature is bad")
+    return ruling.rule_on_recorded(epoch.book.policies, facts[epoch.place], speaker(given), said_by(answer))
+
+
+def speaker(given: Given) -> Who:
+    return who_said(given.counted.answer, given.epoch.verdicts.get(given.counted.signed_commit))
+
+
+def is_alike(gate: Gate, answer: Answer) -> bool:
+    """Whether it says the same as the one that counts."""
+    if gate.answer is None:
+        return False
+    told = gate.answer.answer
+    both = told.verdict == answer.verdict == "rejected"
+    return both or answer.values == told.values
+
+
+def decisive(several: list[Given]) -> Given:
+    """The answer that was told, else the last one."""
+    told = several[0].gate.answer
+    found = (given for given in reversed(several) if told and given.counted.commit == told.commit)
+    return next(found, several[-1])
+
+
+def enough(last: Given, facts: Mapping[int, Case]) -> int:
+    """How many have to agree with what was told, by the policy of the day on which it was decided."""
+    case = facts.get(last.epoch.place)
+    if case is None or last.counted.answer.verdict == "defaulted":
+        return 1
+    agree, refuse = ruling.needed(last.epoch.book.policies, case)
+    return refuse if last.counted.answer.verdict == "rejected" else agree

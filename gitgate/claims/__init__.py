@@ -1,0 +1,1 @@
+"""Claims: the right to act on an answer, and waiting for one."""

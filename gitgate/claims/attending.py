@@ -1,0 +1,230 @@
+"""Claims: a waiter and its lease. While it renews, the answer is the waiter's; when it is silent for a term, a saved session
+is resumed instead. Either way one of them acts.
+
+Only a gate with a saved session has somebody to be resumed, and so needs a lease.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+
+from ..context.desk import Desk
+from ..context.recording import NOBODY
+from ..context.remotes import remote_of
+from ..errors import Conflict, GateError, LostRace
+from ..exchange.publishing import stands_on
+from ..gates.leases import load_lease, shared_at, sightings, watch
+from ..model.gate import Claim, Gate, Outcome
+from ..model.lease import Lease, end_of
+from ..model.states import AWAITING
+from ..policy.permit import check_told
+from ..record.fold import told_commit
+from ..store.git.permissions import private_folder
+from ..store.git.refs import LEASES, OPEN
+from ..store.records.records import Signature
+from ..store.remote.remote import RefMove
+from ..text import times
+from .claiming import (
+    TRIES,
+    WAITER,
+    ClaimLost,
+    Held,
+    current,
+    follow,
+    is_ours,
+    move,
+    next_lease,
+    next_link,
+    note_renewal,
+    tries,
+    with_lease,
+    write_lease,
+)
+from .holding import renew
+
+TERM = 300
+RENEW_EVERY = TERM / 3
+
+
+class Attendance:
+    """Somebody's waiting for one gate. Losing the lease is no reason to stop waiting: whoever acts first counts."""
+
+    def __init__(self, desk: Desk, gate: Gate, monotonic: Callable[[], float]) -> None:
+        self.desk = desk
+        self.monotonic = monotonic
+        self.held: Held | None = None
+        self.next = monotonic()
+        self.needed = gate.opened.delivery == "wait" and gate.opened.session is not None
+
+    def keep(self, gate: Gate) -> None:
+        """Take the lease or renew it when it is time; a network that is down is tried again later."""
+        if not self.needed or gate.state != AWAITING or self.monotonic() < self.next:
+            return
+        self.next = self.monotonic() + RENEW_EVERY
+        try:
+            if self.held is None:
+                self.held = attend(self.desk, gate, self.monotonic)
+            else:
+                self.held = renew(self.desk, self.held, self.monotonic)
+        except ClaimLost:
+            self.held = None
+        except GateError as silent:
+            self.next = self.monotonic() + RENEW_EVERY / 5
+            self.desk.progress(f"the waiter's lease could not be renewed: {silent.message}")
+
+    def leave(self, gate: Gate) -> None:
+        """Gone without an answer: a runner need not wait for the term to pass.
+
+        Elsewhere the lease says so itself: that it may go, only its holder can prove, and a deletion proves nothing.
+        """
+        if self.held is not None:
+            held = self.held
+            try:
+                new = next_lease(self.desk, held, over=True).lease if held.remote is not None else None
+                move(self.desk, held.remote, [RefMove(LEASES + gate.id, new, held.lease)])
+            except GateError as silent:
+                self.desk.progress(f"the waiter's lease stays until it lapses: {silent.message}")
+            self.held = None
+
+
+@contextlib.contextmanager
+def blocking(desk: Desk, gate: str) -> Iterator[None]:
+    """Somebody blocks on the gate in this clone while this lasts: a lock of the system, which ends with them however they end."""
+    place = desk.repo.state_dir / "waiting" / gate
+    number = -1
+    with contextlib.suppress(OSError):
+        private_folder(place.parent)
+        number = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(number, fcntl.LOCK_SH)
+    try:
+        yield
+    finally:
+        if number >= 0:
+            with contextlib.suppress(OSError):
+                fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)  # The last one clears up.
+                place.unlink()
+            os.close(number)
+
+
+def is_blocked_on_here(desk: Desk, gate: str) -> bool:
+    try:
+        number = os.open(desk.repo.state_dir / "waiting" / gate, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(number)
+    return False
+
+
+def attended(desk: Desk, gate: Gate) -> bool | None:
+    """Whether somebody blocks on this gate; None where this clone cannot know: without a session no waiter elsewhere says so."""
+    if is_blocked_on_here(desk, gate.id):
+        return True
+    if gate.opened.session is None:
+        return False if remote_of(desk) is None else None
+    try:
+        found = load_lease(desk, gate.id, shared_at(desk, gate.id))
+        lease = found[1] if found is not None else None
+        if lease is None or lease.runner != WAITER or lease.over:
+            return False
+        return times.parse_time(lease.expires) > desk.clock()
+    except GateError:
+        return None
+
+
+def attend(desk: Desk, gate: Gate, monotonic: Callable[[], float]) -> Held | None:
+    """The waiter's lease, or None when another waiter has one."""
+    remote = shared_at(desk, gate.id)
+    found, left = watch(desk, gate, remote, sightings(desk, monotonic))
+    if found is not None and left:
+        return None
+    asked, seed = gate.opened.asked, desk.entropy(32)
+    said = Lease(
+        *(gate.id, WAITER, asked.host, desk.entropy(12), TERM, 0, desk.now, "", asked.agent),
+        anchor=end_of(seed),
+    )
+    taken = monotonic()
+    said, oid = write_lease(desk, said, gate.tip)
+    if not move(desk, remote, [RefMove(LEASES + gate.id, oid, found[0] if found else None)]):
+        return None
+    held = Held(gate, gate.tip, oid, said, remote, taken, seed, chain=oid)
+    note_renewal(desk, held, monotonic)
+    return held
+
+
+def hear(desk: Desk, gate: Gate, held: Held | None) -> Gate:
+    """The waiter takes the answer: claim and outcome are one move, the lease's end with it.
+
+    Conflict when a runner took it while the waiter was silent. Where another waiter holds the lease, that one takes it.
+    """
+    remote = held.remote if held is not None else shared_at(desk, gate.id)
+    for _ in range(TRIES):
+        refuse_taken(gate)
+        if not gate.actionable:
+            return gate
+        known = desk.tracked(remote, gate.id) if remote is not None else gate.tip
+        if not stands_on(gate, known):
+            gate = current(desk, gate.id, remote)
+            continue
+        held = still_held(desk, gate, held, remote)
+        found = load_lease(desk, gate.id, remote) if held is None else None
+        another = found is not None and not (found[1] is not None and found[1].over)
+        if another and gate.opened.session is not None:
+            return gate
+        check_told(desk, gate)
+        heard = write_heard(desk, gate, next_link(held) if held is not None else "")
+        moves = [RefMove(OPEN + gate.id, heard.tip, known)]
+        moves += [RefMove(LEASES + gate.id, None, held.lease)] if held is not None else []
+        if move(desk, remote, moves):
+            if remote is not None:
+                follow(desk, heard, gate.tip)
+            return heard
+        gate = current(desk, gate.id, remote)
+    raise LostRace(f"gate {gate.id} keeps changing", hint=f"git gate show {gate.id}")
+
+
+def refuse_taken(gate: Gate) -> None:
+    """A session that was resumed in the waiter's stead has the answer now; acting on it here as well would be twice."""
+    event = gate.claim.event if gate.claim else None
+    if isinstance(event, Claim) and event.runner != WAITER and gate.state in ("resuming", "resumed"):
+        raise Conflict(
+            f"this waiter was silent for too long: the answer to gate {gate.id} went to the saved session instead, "
+            f"resumed by {event.runner} on {event.host}",
+            hint=f"git gate show {gate.id}",
+        )
+
+
+def still_held(desk: Desk, gate: Gate, held: Held | None, remote: str | None) -> Held | None:
+    """The lease as it is now, if it is ours."""
+    if held is None:
+        return None
+    found = load_lease(desk, gate.id, remote)
+    if found is None or found[1] is None or not is_ours(held, found[1]):
+        return None
+    return with_lease(held, found[0], found[1])
+
+
+def write_heard(desk: Desk, gate: Gate, reveal: str) -> Gate:
+    """The claim and its outcome as objects; `reveal` ends the lease."""
+    asked = gate.opened.asked
+    by = Signature(desk.settings.identity() or NOBODY, desk.at)
+    claim = Claim(
+        at=desk.now,
+        answer=told_commit(gate),
+        nonce=desk.entropy(12),
+        runner=WAITER,
+        host=asked.host,
+        attempt=tries(gate) + 1,
+        term=TERM,
+        by=asked.agent,
+    )
+    claimed = desk.records.write_event(gate, "claimed", claim, by)
+    outcome = Outcome(at=desk.now, claim=claimed.tip, result="resumed", by=claim.by, reveal=reveal)
+    return desk.records.write_event(claimed, "outcome", outcome, by)

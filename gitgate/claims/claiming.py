@@ -1,0 +1,318 @@
+"""Claims: the right to act on an answer. One atomic move takes it, and exactly one of many who try gets it.
+
+A claim is two refs moved together, each from the value that was read: the record gains `claimed`, and the lease appears.
+A gate that the shared repository knows is claimed there, by push; any other one here. Renewing moves the lease alone.
+The outcome, the lease's end and the agent's branch are one move too: a runner that lost its claim changes none of them.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from ..context.desk import Desk
+from ..context.recording import NOBODY, reload
+from ..context.remotes import may_publish_work, remote_of
+from ..errors import Conflict, IllegalEvent, LostRace, PushRefused, RemoteUnreachable
+from ..exchange.publishing import publish, push_moves, stands_on
+from ..gates.leases import Sightings, boottime, load_lease, shared_at, sightings, watch
+from ..model import lease as leases
+from ..model.gate import Claim, Gate, Outcome
+from ..model.lease import Lease
+from ..model.states import FAILED, RESUMING
+from ..policy.permit import check_told
+from ..record.fold import told_commit
+from ..store.git.refs import LEASES, OPEN
+from ..store.records.records import Signature
+from ..store.remote.remote import Fate, RefMove, tracking
+from ..text import times
+
+TRIES = 8
+HANDED_BACK = "handed back"
+WAITER = "waiter"
+
+
+class ClaimLost(Conflict):
+    """Somebody else holds the claim now, or the gate is over: whoever held it stops."""
+
+    code = "claim_lost"
+
+
+@dataclass(frozen=True)
+class Held:
+    """A claim that is ours. `taken`: before its last renewal began, by the holder's own clock.
+
+    `seed`: what only the holder knows. Its chain began at the beat `began`, with the lease `chain` where it is not the
+    claim that names its end. `lease` is empty where somebody took ours away.
+    """
+
+    gate: Gate
+    claim: str
+    lease: str
+    said: Lease
+    remote: str | None
+    taken: float
+    seed: str = ""
+    chain: str = ""
+    began: int = 0
+
+    @property
+    def attempt(self) -> int:
+        event = self.gate.claim.event if self.gate.claim else None
+        return event.attempt if isinstance(event, Claim) else 1
+
+
+@dataclass(frozen=True)
+class Claimant:
+    """Who claims, for how long at a time, and the clock that they measure by."""
+
+    runner: str
+    term: int = 120
+    host: str = ""
+    by: str = ""
+    monotonic: Callable[[], float] = boottime
+
+
+def claim(desk: Desk, gate: Gate, who: Claimant, *, insist: bool = False) -> Held:
+    """Take the right to act on `gate`, or say who has it (Conflict). `insist`: a person asks, also where it failed.
+
+    Unreachable, a gate that is shared cannot be claimed: nobody could know that it was.
+    """
+    watched = sightings(desk, who.monotonic)
+    gate, remote, known = made_known(desk, gate)
+    for attempt in range(TRIES):
+        if attempt:
+            known = desk.tracked(remote, gate.id) if remote is not None else gate.tip
+        if not stands_on(gate, known):
+            gate = current(desk, gate.id, remote)
+            continue
+        old = check_free(desk, gate, remote, watched, insist=insist, look=attempt > 0)
+        check_told(desk, gate)
+        held, moves = compose(desk, gate, who, (remote, known), old)
+        if move(desk, remote, moves):
+            note_renewal(desk, held, who.monotonic)
+            return settle(desk, held, gate)
+        gate = current(desk, gate.id, remote)
+    raise LostRace(f"gate {gate.id} keeps changing", hint=f"git gate show {gate.id}")
+
+
+def made_known(desk: Desk, gate: Gate) -> tuple[Gate, str | None, str | None]:
+    """The gate, the remote that it is claimed on, if any, and the tip that the claim replaces there.
+
+    A gate that nobody else has heard of yet is shared first, if it can be: then the claim is where all can see it.
+    """
+    remote = remote_of(desk)
+    if remote is None:
+        return gate, None, gate.tip
+    # Asked of the process that reads objects, which composing the claim needs anyway.
+    known = desk.tip(tracking(remote, OPEN + gate.id))
+    if known is None and gate.state != RESUMING:
+        gate = publish(desk, gate, work=may_publish_work(desk)).gate
+        known = desk.tracked(remote, gate.id)
+    return (gate, remote, known) if known is not None else (gate, None, gate.tip)
+
+
+def check_free(
+    desk: Desk, gate: Gate, remote: str | None, watched: Sightings, *, insist: bool, look: bool
+) -> str | None:
+    """The lease to replace, if any; Conflict when the gate is held, or there is nothing to act on."""
+    refuse_archived(desk, gate)
+    if gate.state == RESUMING or (gate.actionable and gate.opened.delivery == "wait"):
+        found, left = watch(desk, gate, remote, watched)
+        if (gate.state == RESUMING or found is not None) and left:
+            raise held_by_another(gate, found[1] if found else None, left)
+        return found[0] if found else None
+    if not gate.actionable and not (insist and gate.state == FAILED):
+        raise nothing_to_act_on(gate)
+    # None is left over from a claim that ended properly, so that it is looked for only where it was in the way.
+    leftover = load_lease(desk, gate.id, remote) if look else None
+    return leftover[0] if leftover else None
+
+
+def refuse_archived(desk: Desk, gate: Gate) -> None:
+    """A clone that was away for long may still have as open what is folded away, and over."""
+    from ..store.records.archive import archived
+
+    if archived(desk.repo, gate.id):
+        raise ClaimLost(f"gate {gate.id} is over: it is in the archive", hint=f"git gate show {gate.id}")
+
+
+class HeldByAnother(Conflict):
+    """Somebody acts on the gate. `left`: in so many seconds it is taken over, if they give no sign of life until then."""
+
+    left = 0.0
+
+
+def held_by_another(gate: Gate, lease: Lease | None, left: float = 0.0) -> HeldByAnother:
+    event = gate.claim.event if gate.claim else None
+    who = (
+        (lease.runner, lease.host)
+        if lease
+        else (event.runner, event.host)
+        if isinstance(event, Claim)
+        else ("", "")
+    )
+    held = HeldByAnother(
+        f"gate {gate.id} is being acted on by {who[0] or 'a runner'} on {who[1] or 'another machine'}",
+        hint=f"see: git gate show {gate.id}; if it gives no sign of life, the same command in {left:.0f} s takes over",
+    )
+    held.left = left
+    return held
+
+
+def nothing_to_act_on(gate: Gate) -> IllegalEvent:
+    if gate.opened.delivery == "none" and gate.answer is not None:
+        return IllegalEvent(
+            f"nobody is to be resumed by gate {gate.id}: its asker reads the answer",
+            hint=f"git gate check {gate.id}",
+        )
+    if gate.state == FAILED:
+        return IllegalEvent(
+            f"gate {gate.id} failed; a person may try again", hint=f"git gate resume {gate.id}"
+        )
+    return IllegalEvent(
+        f"gate {gate.id} is {gate.state}: nothing is to be resumed", hint=f"git gate show {gate.id}"
+    )
+
+
+def compose(
+    desk: Desk, gate: Gate, who: Claimant, where: tuple[str | None, str | None], old: str | None
+) -> tuple[Held, list[RefMove]]:
+    """The claim and its lease as objects, and the two moves that make them count."""
+    taken = who.monotonic()
+    host = who.host or socket.gethostname()
+    by = who.by or desk.settings.identity()
+    seed = desk.entropy(32)
+    event = Claim(
+        at=desk.now,
+        answer=told_commit(gate),
+        nonce=desk.entropy(12),
+        runner=who.runner,
+        host=host,
+        attempt=tries(gate) + 1,
+        term=who.term,
+        by=by,
+        anchor=leases.end_of(seed),
+    )
+    said = Lease(gate.id, who.runner, host, event.nonce, who.term, 0, desk.now, "", by)
+    with desk.records.objects.together():
+        claimed = desk.records.write_event(gate, "claimed", event, Signature(by or NOBODY, desk.at))
+        said, oid = write_lease(desk, said, claimed.tip)
+    remote, known = where
+    moves = [RefMove(OPEN + gate.id, claimed.tip, known), RefMove(LEASES + gate.id, oid, old)]
+    return Held(claimed, claimed.tip, oid, said, remote, taken, seed), moves
+
+
+def tries(gate: Gate) -> int:
+    """How often acting on the answer was tried, since it last failed; a claim that was handed back is no try."""
+    count = 0
+    for entry in gate.events:
+        if isinstance(entry.event, Claim):
+            count += 1
+        elif isinstance(entry.event, Outcome):
+            count = (
+                0
+                if entry.event.result == "failed"
+                else count - int(entry.event.reason.startswith(HANDED_BACK))
+            )
+    return count
+
+
+def write_lease(desk: Desk, said: Lease, on: str, chain: str = "") -> tuple[Lease, str]:
+    """A lease that begins now, as a commit on the event that it is for, and on the lease that began its chain."""
+    said = replace(said, at=desk.now, expires=times.format_time(desk.clock() + said.term))
+    by = Signature(said.by or NOBODY, desk.at)
+    tree = desk.records.commit(on).tree
+    return said, desk.records.write_commit(tree, (on, chain) if chain else (on,), by, leases.dump(said))
+
+
+def next_lease(desk: Desk, held: Held, *, over: bool = False) -> Held:
+    """The same claim with its next lease, which reveals the next link; the chain's last names the end of another chain."""
+    said = replace(held.said, beat=held.said.beat + 1, reveal=next_link(held), anchor="")
+    if over:
+        said = replace(said, term=0)
+    if held.seed and said.beat - held.began == leases.LINKS:
+        said = replace(said, anchor=leases.end_of(leases.next_seed(held.seed)))
+    said, oid = write_lease(desk, said, held.claim, held.chain)
+    return with_lease(held, oid, said)
+
+
+def next_link(held: Held) -> str:
+    """What nobody but the holder can say now. A claim of an older version has no such word."""
+    return leases.value_of(held.seed, held.said.beat + 1 - held.began) if held.seed else ""
+
+
+def with_lease(held: Held, oid: str, said: Lease) -> Held:
+    held = replace(held, lease=oid, said=said)
+    if not said.anchor or said.beat == held.began:
+        return held
+    return replace(held, seed=leases.next_seed(held.seed), chain=oid, began=said.beat)
+
+
+def is_ours(held: Held, said: Lease | None) -> bool:
+    """Whether a lease that stands there is one of ours: a renewal may have arrived without our hearing of it."""
+    if said is None or said.nonce != held.said.nonce:
+        return False
+    number = said.beat - held.began
+    if not held.seed or number == 0:
+        return True
+    return 0 < number <= leases.LINKS and said.reveal == leases.value_of(held.seed, number)
+
+
+def note_renewal(desk: Desk, held: Held, monotonic: Callable[[], float]) -> None:
+    """Where the lease is here, whoever looks at it here need not watch it from the beginning."""
+    if held.remote is None:
+        holder = held.chain if held.gate.claim is None and held.chain else held.claim
+        sightings(desk, monotonic).note(held.gate.id, holder, held.said.beat)
+
+
+def move(desk: Desk, remote: str | None, moves: Sequence[RefMove]) -> bool:
+    """Whether all of it happened; False when somebody else moved one of them first."""
+    if remote is None:
+        try:
+            desk.refs.update(moves)
+        except LostRace:
+            return False
+        return True
+    return settled(remote, push_moves(desk, remote, moves))
+
+
+def settled(remote: str, fates: Sequence[Fate]) -> bool:
+    refused = next((fate for fate in fates if fate.reason.startswith("refused")), None)
+    if refused is not None:
+        raise PushRefused(f"{remote} {refused.reason}", hint=f"git gate sync {remote}")
+    if any(fate.reason == "unknown" for fate in fates):
+        raise RemoteUnreachable(
+            f"{remote}: the connection broke before it said what it took", hint="try again"
+        )
+    return all(fate.ok for fate in fates)
+
+
+def settle(desk: Desk, held: Held, before: Gate) -> Held:
+    """After a push that won: the same here. If something else happened here meanwhile, the next sync brings it together."""
+    if held.remote is not None:
+        follow(desk, held.gate, before.tip)
+    return held
+
+
+def follow(desk: Desk, gate: Gate, before: str) -> None:
+    try:
+        desk.refs.update([RefMove(OPEN + gate.id, gate.tip, before)])
+    except LostRace:
+        from ..exchange.syncing import bring_home
+
+        remote = shared_at(desk, gate.id)
+        if remote is not None:
+            bring_home(desk, remote)
+
+
+def current(desk: Desk, gate: str, remote: str | None) -> Gate:
+    """The gate as it is where it is claimed."""
+    if remote is not None:
+        from ..exchange.syncing import bring_home
+
+        bring_home(desk, remote)
+        if desk.tracked(remote, gate) is None:
+            raise ClaimLost(f"gate {gate} is no longer open on {remote}", hint=f"git gate show {gate}")
+    return reload(desk, gate)

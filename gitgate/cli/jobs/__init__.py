@@ -1,0 +1,1 @@
+"""Command line: what CI jobs and webhook receivers call."""

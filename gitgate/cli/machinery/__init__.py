@@ -1,0 +1,1 @@
+"""Command line: the verbs that set up, share, resume and check."""

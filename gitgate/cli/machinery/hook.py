@@ -1,0 +1,92 @@
+"""Command line: `git gate hook NAME`: what the shims in `hooks/` call. Each name is a function of a module, loaded when called."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+import click
+
+from ...errors import Usage
+from .. import exits
+from ..terminal.screen import Screen, verb
+
+# name: (module, function). The function takes a Screen and the arguments, and gives back an exit code.
+HOOKS: dict[str, tuple[str, str]] = {
+    "post-receive": ("gitgate.cli.machinery.hook", "post_receive"),
+    "pre-receive": ("gitgate.cli.machinery.hook", "pre_receive"),
+    "runner": ("gitgate.cli.machinery.hook", "runner"),
+    "claude-pre-tool-use": ("gitgate.cli.machinery.hook", "claude_pre_tool_use"),
+    "claude-post-tool-use": ("gitgate.cli.machinery.hook", "claude_post_tool_use"),
+    "claude-stop": ("gitgate.cli.machinery.hook", "claude_stop"),
+    "claude-session-end": ("gitgate.cli.machinery.hook", "claude_session_end"),
+    "claude-share-session": ("gitgate.cli.machinery.hook", "claude_share_session"),
+}
+
+
+@click.command("hook", context_settings={"ignore_unknown_options": True})
+@click.argument("name")
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+@verb
+def hook_command(screen: Screen, name: str, args: tuple[str, ...]) -> int:
+    """What the hook shims call; nothing that a person types."""
+    if name not in HOOKS:
+        raise Usage(f"there is no hook {name!r}", hint=f"git gate hook NAME: known are {', '.join(HOOKS)}")
+    module, function = HOOKS[name]
+    return int(getattr(import_module(module), function)(screen, args))
+
+
+def pre_receive(screen: Screen, args: tuple[str, ...]) -> int:
+    from .. import receive
+
+    del args
+    return receive.pre_receive(screen.env, sys.stdin.buffer.read())
+
+
+def post_receive(screen: Screen, args: tuple[str, ...]) -> int:
+    from .. import receive
+
+    del args
+    return receive.post_receive(screen.env, b"")
+
+
+def runner(screen: Screen, args: tuple[str, ...]) -> int:
+    """Started by a person's command, which is consent enough."""
+    from .. import receive
+
+    del args
+    return receive.act_on_calls(screen.desk())
+
+
+MOST_BYTES = 64 << 20
+PREFIX = "claude-"
+
+
+def hook_of(name: str) -> Callable[[Screen, tuple[str, ...]], int]:
+    """A hook by its name; the answer goes to standard output, and nothing else does."""
+
+    def hook(screen: Screen, _args: tuple[str, ...]) -> int:
+        from ...surfaces.agent_hooks import run
+
+        reply = run(name, sys.stdin.buffer.read(MOST_BYTES), screen.env, Path.cwd())
+        if reply.out:
+            print(reply.out)
+        return exits.DONE
+
+    return hook
+
+
+claude_pre_tool_use = hook_of("claude-pre-tool-use")
+claude_post_tool_use = hook_of("claude-post-tool-use")
+claude_stop = hook_of("claude-stop")
+claude_session_end = hook_of("claude-session-end")
+
+
+def claude_share_session(screen: Screen, args: tuple[str, ...]) -> int:
+    """Push the sessions of these gates; started in the background at a conversation's end."""
+    from ...acts.calling import publish_sessions
+
+    publish_sessions(screen.desk(), list(args))
+    return exits.DONE

@@ -1,0 +1,163 @@
+"""Command line: `git gate init`: sets up a clone, or a server's repository, and says what that permits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ...errors import Usage
+from ...setup import parts
+from ...setup.parts import PARTS
+from .. import exits
+from ..terminal.screen import Screen, verb
+
+if TYPE_CHECKING:
+    from ...context.desk import Desk
+    from ...setup.steps import Step
+
+
+def part_options(command: Callable[..., object]) -> Callable[..., object]:
+    for part in reversed(PARTS):
+        command = click.option(f"--{part.flag}", is_flag=True, help=part.meaning)(command)
+    return command
+
+
+@click.command("init")
+@click.option("--server", is_flag=True, help="This is the bare repository that others push to.")
+@click.option("--publish-work/--no-publish-work", default=None, help="Push partial work with questions.")
+@click.option("--resume/--no-resume", default=None, help="Let answers start agents on this machine.")
+@part_options
+@click.option("--package", metavar="REQUIREMENT", help="With --github: what pip installs in its jobs.")
+@click.option("--package-index", metavar="URL", help="With --github: the index that it comes from.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--remove", is_flag=True, help="Undo all of it.")
+@click.option("--purge", is_flag=True, help="With --remove: all that is kept besides gates, too.")
+@verb
+def init_command(screen: Screen, **flags: Any) -> int:
+    """Set up this clone: settings, hooks, and what git fetch brings along.
+
+    Running it is consent, and it says to what. It can be run again at any time: what is there is brought up to date.
+    Hooks that are there already go on working.
+
+    \b
+    git gate init
+    git gate init --claude
+    git gate init --github --package 'git-gate[all]==0.1.0'
+    git gate init --dry-run
+    git gate init --remove
+    git gate init --remove --purge --dry-run
+    """
+    desk = screen.desk(said=for_jobs(screen, flags))
+    desk.refuse_agents("init")
+    named = [part for part in PARTS if flags[part.flag.replace("-", "_")]]
+    chosen = parts.Chosen(flags["server"], flags["publish_work"], flags["resume"], named)
+    if flags["purge"] and (named or not flags["remove"]):
+        raise Usage(
+            "--purge takes away everything, together with --remove", hint="git gate init --remove --purge"
+        )
+    found = (
+        parts.removal(desk, named, purge=flags["purge"]) if flags["remove"] else parts.wanted(desk, chosen)
+    )
+    if not flags["dry_run"]:
+        parts.take(found)
+    tell(screen, found, dry_run=flags["dry_run"], remove=flags["remove"], purge=flags["purge"])
+    if flags["purge"]:
+        tell_of_gates(screen, desk)
+        return exits.DONE
+    if not flags["remove"]:
+        tell_of_hooks(screen, desk)
+    if not (flags["dry_run"] or flags["remove"] or flags["server"]):
+        first_sync(screen)
+        if flags["claude"]:
+            screen.say('Claude Code asks through gates now: git gate wrap -- claude -p "The task"')
+            screen.say("to see it tried, without a model: git gate doctor --claude")
+    return exits.DONE
+
+
+def for_jobs(screen: Screen, flags: dict[str, Any]) -> dict[str, str]:
+    """What the jobs of `--github` are to install, as said; where nothing says so and somebody sits there, as they say."""
+    given = {"package": flags["package"], "packageIndex": flags["package_index"]}
+    said = {name: value for name, value in given.items() if value}
+    if said and not flags["github"]:
+        raise Usage(
+            "--package and --package-index say what the jobs of --github install",
+            hint="git gate init --github --package …",
+        )
+    if flags["github"] and not (said or flags["remove"]) and screen.interactive:
+        from ...setup.github import offered
+        from ..terminal.keyboard import read_word
+
+        if usual := offered(screen.desk()):
+            word = read_word(f"What pip installs in the jobs (Enter for {usual}): ").strip()
+            return {"package": word} if word else {}
+    return said
+
+
+def tell(screen: Screen, found: Sequence[Step], *, dry_run: bool, remove: bool, purge: bool) -> None:
+    listed = [{"step": step.name, "means": step.words, "done": step.done or not dry_run} for step in found]
+    screen.emit("init", {"dry_run": dry_run, "steps": listed}, "")
+    if remove:
+        tell_removed(screen, [step for step in found if not step.done], dry_run=dry_run, purge=purge)
+        return
+    for step in found:
+        mark = "as it was" if step.done else "to do" if dry_run else "done"
+        screen.say(f"{mark:<9}  {step.name}: {step.words}")
+
+
+def tell_removed(screen: Screen, found: Sequence[Step], *, dry_run: bool, purge: bool) -> None:
+    """Only what was there: of what init never did, nothing can be undone."""
+    for step in found:
+        screen.say(f"{'to undo' if dry_run else 'undone':<9}  {step.name}: {step.words}")
+    if not found:
+        screen.say("there is nothing of init to undo here")
+    elif not (dry_run or purge):
+        screen.say("gates, sessions and your own settings stay; set up again: git gate init")
+
+
+def tell_of_gates(screen: Screen, desk: Desk) -> None:
+    """What a purge leaves, and how a person erases that as well."""
+    from ...context.remotes import remote_of
+    from ...setup.purging import ERASE
+
+    count = len(desk.refs.under("refs/hitl/"))
+    if not count:
+        screen.say("nothing of git gate is left here")
+        return
+    screen.say(
+        f"what stays is refs/hitl ({count}), the record of who decided what, and branches with agents' commits. To erase the record here as well:\n  {ERASE}"
+    )
+    remote = remote_of(desk)
+    if remote:
+        screen.say(f"{remote} has its own: type the same in that repository")
+
+
+def tell_of_hooks(screen: Screen, desk: Desk) -> None:
+    from ...gates.hookshims import hooks_folder
+
+    if hooks_folder(desk.repo) is None:
+        screen.warn(
+            "core.hooksPath leads out of this repository, so no hook was put there; call these from its hooks:\n"
+            "  git gate hook pre-receive    git gate hook post-receive"
+        )
+
+
+def first_sync(screen: Screen) -> None:
+    """What waits already; a network that is down is no reason to fail."""
+    from ...context.remotes import remote_of
+    from ...errors import GateError
+    from ...exchange.syncing import bring_home
+    from ...text.display import counted
+
+    desk = screen.desk()
+    remote = remote_of(desk)
+    if remote is None:
+        screen.say('next: git gate ask "…"   or: git gate list')
+        return
+    try:
+        done = bring_home(desk, remote)
+    except GateError as silent:
+        screen.warn(f"{silent.message}; later: git gate sync")
+        return
+    screen.say(f"{remote}: {counted(len(done.new), 'gate')} not known here before. next: git gate list")

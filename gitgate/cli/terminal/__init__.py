@@ -1,0 +1,1 @@
+"""Command line: what stands between a verb and the person: output, prompts, editor, pager."""

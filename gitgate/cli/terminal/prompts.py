@@ -1,0 +1,295 @@
+"""Command line: a person at a terminal is shown the question and asked. Nothing is written before all is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ...errors import BadAnswer
+from ...model.gate import Gate, Question, Value
+from ...questions.answers import Given, read_mapping
+from ...questions.types import NO, YES, expected, match_option
+from .keyboard import read_lines, read_word
+from .screen import Screen
+
+if TYPE_CHECKING:
+    from ...context.desk import Desk
+
+
+HELP, NEXT, LEAVE, CANCEL = "?", ":s", ":q", ":c"
+OFFER = f"answer it, or: Enter for the next one, {LEAVE} to leave, {HELP} for help"
+MEANS = {
+    "approval": "y or n; words after it are your note",
+    "choice": "a number, a label, or the beginning of one",
+    "choices": "several of them with commas between, as numbers or labels: 1,3",
+    "form": "a value for each field; an optional one may stay empty, Enter at another one is none to the form",
+}
+TEXT = "any words; \\ at the end of a line goes on, :e opens your editor"
+
+
+class NextGate(Exception):
+    """This one is left for later."""
+
+
+class LeaveAll(Exception):
+    """Enough; what was answered stays answered."""
+
+
+class Cancelled(Exception):
+    """After a session: the gate is ended without an answer."""
+
+
+def heed(screen: Screen, question: Question, word: str, *, empty: bool = True) -> bool:
+    """Whether what was typed was no answer, and was done: then it is asked again. `empty`: Enter alone has a meaning."""
+    word = word.strip()
+    if word == HELP:
+        means = MEANS.get(question.kind, TEXT)
+        screen.tell(f"  {means}" if question.kind == "approval" else f"  {means}; {expected(question)}")
+        if screen.in_turn:
+            screen.tell(
+                f"  Enter or {NEXT}: the next gate   {LEAVE} or Ctrl-D: leave; what was answered stays so"
+            )
+        return True
+    if screen.in_turn and (word == NEXT or (empty and not word)):
+        raise NextGate
+    if screen.in_turn and word == LEAVE:
+        raise LeaveAll
+    if screen.empty_leaves and empty and not word:
+        raise EOFError
+    if screen.empty_leaves and word == CANCEL:
+        raise Cancelled
+    return False
+
+
+# What a part of a schema may lean on elsewhere in the whole.
+SHARED = ("$schema", "$defs", "definitions")
+# What a prompt says of a field in its few words.
+TOLD = frozenset({"type", "enum", "minimum", "maximum", "title", "description", "default"})
+
+
+def ask_form(screen: Screen, question: Question) -> dict[str, object] | str:
+    """The form once it fits its schema. A field is checked when it is given, the whole at the end."""
+    schema = question.schema or {}
+    fields = schema.get("properties")
+    while True:
+        if isinstance(fields, Mapping) and fields:
+            value: dict[str, object] | str = ask_each(screen, question, schema, fields)
+            if not value:  # an empty line to each is one to the form
+                heed(screen, question, "")
+        else:
+            value = read_word("the form, as JSON on one line: ")
+            if heed(screen, question, value):
+                continue
+        try:
+            read_mapping([question], {question.key: value})
+        except BadAnswer as wrong:
+            screen.tell(f"  {wrong.message.removeprefix(question.key + ': ')}; once more")
+        else:
+            return value
+
+
+def ask_each(
+    screen: Screen, question: Question, schema: Mapping[str, object], fields: Mapping[str, object]
+) -> dict[str, object]:
+    needed = schema.get("required")
+    required = needed if isinstance(needed, list) else []
+    found: dict[str, object] = {}
+    for name, detail in fields.items():
+        value = ask_field(screen, question, (schema, name, detail), needed=name in required)
+        if value is not None:
+            found[name] = value[0]
+    return found
+
+
+def ask_field(
+    screen: Screen, question: Question, field: tuple[Mapping[str, object], str, object], *, needed: bool
+) -> tuple[object] | None:
+    """The field's value, wrapped so that null is one too; None when it was left out."""
+    schema, name, detail = field
+    from ...render.letter import field_kind
+    from ...text.display import one_line
+
+    words = field_kind(detail)
+    while True:
+        text = read_word(f"{one_line(name)} ({words}{'' if needed else ', optional'}): ")
+        if heed(screen, question, text, empty=needed):
+            continue
+        if not text.strip() and not needed:
+            return None
+        value, problem = fitting(schema, name, detail, text)
+        if not text.strip():
+            problem = "it is needed"
+        if not problem:
+            return (value,)
+        if text.strip() and is_told(detail):
+            problem = f"{quoted(text)} does not fit; expected {words}"
+        screen.tell(f"  {problem.removeprefix(f'{name}: ')}")
+
+
+def is_told(detail: object) -> bool:
+    """Whether the words in the prompt are all that the field is held to."""
+    return isinstance(detail, Mapping) and set(detail) <= TOLD
+
+
+def quoted(text: str) -> str:
+    from ...text.display import one_line
+
+    return f'"{one_line(text, 40)}"'
+
+
+def fitting(schema: Mapping[str, object], name: str, detail: object, text: str) -> tuple[object, str]:
+    """What was typed as the field's value, and what is wrong with it, judged by this field's part of the schema."""
+    from ...questions import forms
+
+    value = forms.coerce(schema, {name: text.strip()})[name]
+    part = {key: schema[key] for key in SHARED if key in schema}
+    problems = forms.validate({**part, "type": "object", "properties": {name: detail}}, {name: value})
+    return value, "; ".join(problems[:2])
+
+
+EDITOR = ":e"
+
+
+def ask_in_terminal(screen: Screen, desk: Desk, gate: Gate, note: str) -> tuple[Given, str]:
+    """Show the gate, ask each question until its answer fits. Ctrl-C and Ctrl-D leave with nothing written."""
+    show(screen, desk, gate)
+    return ask_questions(screen, desk, gate, note)
+
+
+def ask_questions(
+    screen: Screen, desk: Desk, gate: Gate, note: str, *, presented: bool = False
+) -> tuple[Given, str]:
+    """Each question until its answer fits; only ones that were `presented` already are not shown again."""
+    several = len(gate.opened.questions) > 1
+    notes = [note] if note else []
+    values: dict[str, object] = {}
+    for question in gate.opened.questions:
+        if several or not presented:
+            present(screen, question, several=several)
+        values[question.key] = ASK[question.kind](screen, desk, gate, question, notes)
+    return Given(values=values), "\n".join(notes)
+
+
+def show(screen: Screen, desk: Desk, gate: Gate) -> None:
+    from ...gates.work import diff_of
+    from ...render.letter import opening
+
+    cells = screen.letter_width
+    stat = diff_of(desk, gate, stat=True, cells=cells - 3) if gate.opened.work.changed else ""
+    aside(screen, opening(gate, desk.clock(), cells, stat=stat, color=screen.colored))
+
+
+def present(screen: Screen, question: Question, *, several: bool) -> None:
+    from ...render.letter import asked
+
+    aside(screen, "\n" + asked(question, screen.letter_width, several=several, numbered=True))
+
+
+def aside(screen: Screen, text: str) -> None:
+    """Rendered text, neutral already, beside the data: stdout is for what the verb gives."""
+    import click
+
+    screen.pulse.stop()
+    click.echo(text, err=True, color=screen.colored)
+
+
+def settle(screen: Screen, question: Question, prompt: str, meaning: Callable[[str], object]) -> object:
+    """Ask until what was typed has a meaning that answers the question; say each time what was expected."""
+    while True:
+        word = read_word(prompt)
+        if heed(screen, question, word):
+            continue
+        try:
+            value = meaning(word)
+            read_mapping([question], {question.key: value})
+        except BadAnswer as wrong:
+            words = wrong.message.removeprefix(question.key + ": ")
+            named = "expected" in words or "option" in words
+            screen.tell(f"  {words}" if named else f"  {words}; {expected(question)}")
+        else:
+            return value
+
+
+def ask_approval(screen: Screen, _desk: Desk, _gate: Gate, question: Question, notes: list[str]) -> object:
+    """`y` or `n`; words after it are the note."""
+
+    def meaning(word: str) -> object:
+        first, _, rest = word.strip().partition(" ")
+        decision = first.rstrip(",.:;").lower()
+        if rest.strip() and decision in YES | NO:
+            notes.append(rest.strip())
+            return decision
+        return word
+
+    return settle(screen, question, "yes or no, and a word with it if you like [y/n]: ", meaning)
+
+
+def ask_choice(screen: Screen, _desk: Desk, _gate: Gate, question: Question, _notes: list[str]) -> object:
+    """A number, a label or its beginning; where own words are allowed, they are the last number."""
+    own = len(question.options) + 1 if question.other else 0
+
+    def meaning(word: str) -> object:
+        if own and word.strip().lstrip("#") == str(own) and match_option(question, word) is None:
+            return f"other:{read_word('in your own words: ')}"
+        return numbered(question, word)
+
+    return settle(screen, question, f"your choice [1-{own or len(question.options)}, or its name]: ", meaning)
+
+
+def ask_choices(screen: Screen, _desk: Desk, _gate: Gate, question: Question, _notes: list[str]) -> object:
+    own = len(question.options) + 1 if question.other else 0
+
+    def meaning(word: str) -> object:
+        if own and word.strip().lstrip("#") == str(own) and match_option(question, word) is None:
+            return f"other:{read_word('in your own words: ')}"
+        if match_option(question, word.strip()) is not None:
+            return [word]
+        parts = [part.strip() for part in word.split(",") if part.strip()]
+        if len(parts) == 1 and all(piece.lstrip("#").isdecimal() for piece in word.split()):
+            parts = word.split()
+        return [numbered(question, part) for part in parts]
+
+    return settle(
+        screen, question, f"your choices, such as 1,3 [1-{own or len(question.options)}, or names]: ", meaning
+    )
+
+
+def numbered(question: Question, word: str) -> str:
+    """`2` as `#2`, unless an option is called so."""
+    word = word.strip()
+    return f"#{word}" if word.isdecimal() and match_option(question, word) is None else word
+
+
+def ask_text(screen: Screen, desk: Desk, gate: Gate, question: Question, _notes: list[str]) -> object:
+    """Enter sends a line; what is pasted comes whole; a backslash goes on; `:e` opens the editor."""
+    while True:
+        text = read_lines(rf"your answer (\ at the end of a line goes on, {EDITOR} opens your editor): ")
+        if text.strip() == EDITOR:
+            return written(screen, desk, gate, question)
+        if heed(screen, question, text):
+            continue
+        if text.strip():
+            return text
+        screen.tell(f"  an empty answer is not an answer; {expected(question)}")
+
+
+def written(screen: Screen, desk: Desk, gate: Gate, question: Question) -> Value:
+    from .editor import write_answer
+
+    alone = replace(gate, opened=replace(gate.opened, questions=(question,)))
+    given = write_answer(screen, desk, alone, Given())
+    return read_mapping([question], {question.key: given.text})[question.key]
+
+
+def ask_fields(screen: Screen, _desk: Desk, _gate: Gate, question: Question, _notes: list[str]) -> object:
+    return ask_form(screen, question)
+
+
+ASK: dict[str, Callable[[Screen, Desk, Gate, Question, list[str]], object]] = {
+    "text": ask_text,
+    "approval": ask_approval,
+    "choice": ask_choice,
+    "choices": ask_choices,
+    "form": ask_fields,
+}

@@ -1,0 +1,541 @@
+"""Command line: `git gate join`: a conversation about a gate on this terminal, and then the person's answer."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ...errors import AmbiguousGate, BadAnswer, Failure, GateError, UnknownGate, Usage
+from ...questions.answers import Given, shown
+from ...text.display import one_line
+from .. import exits
+from ..terminal.keyboard import read_word
+from ..terminal.prompts import CANCEL, Cancelled
+from ..terminal.screen import Screen, complete_ids, read_duration, verb
+from ..terminal.whereto import tell_trouble, where
+
+if TYPE_CHECKING:
+    from ...agents.terminal import Left, Limit
+    from ...context.desk import Desk
+    from ...model.conversation import Held
+    from ...model.gate import Gate
+    from ...questions.proposals import Understood
+    from ...resumption.join.concluding import Heard
+    from ...resumption.join.joining import Conversation
+    from ...resumption.join.meeting import Chosen
+
+
+SOURCES = {
+    "command": "by `git gate outcome`",
+    "mcp": "by its tool `outcome`",
+    "file": "in a file",
+    "json": "as the object that ends its last message",
+}
+MOST_SHOWN = 400
+CANCELLED = "cancelled by the person in the session"
+TIME_OVER = "the session's time was over"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How the program ended, how long the conversation has lasted, when it was opened this time."""
+
+    left: Left
+    seconds: int
+    since: float
+
+
+def conclude(screen: Screen, talk: Conversation, ended: Ended, flags: dict[str, Any]) -> int:
+    """The gate still waits, unless somebody else decided meanwhile: the answer, an end without one, or not yet."""
+    from ...acts.answering import check_open
+    from ...acts.calling import publish_sessions
+    from ...acts.reading import open_gate
+    from ...exchange.syncing import news
+    from ...gates.deadlines import act
+    from ...resumption.join import concluding, joining
+
+    desk = screen.desk()
+    screen.say(news(desk))
+    try:
+        gate = act(desk, open_gate(desk, talk.gate.id))
+        check_open(gate, desk.person(), amend=False)
+    except GateError:
+        screen.say(joining.put_away(desk, talk))
+        raise
+    if flags["push"] is not False:
+        publish_sessions(desk, [gate.id])
+    heard = understood(screen, desk, talk, ended)
+    if ended.left.timed_out:
+        held = concluding.held(desk, talk, "timeout", ended.seconds, heard.said)
+        return end(screen, desk, talk, gate, replace(held, source=""), TIME_OVER, flags)
+    if flags["yes"]:
+        return unasked(screen, desk, talk, gate, heard, ended, flags)
+    try:
+        given, note, kept = decision(screen, desk, talk, gate, heard, flags["note"])
+    except EOFError:
+        return leave(screen, desk, talk)
+    except Cancelled:
+        reason = why()
+        held = concluding.held(desk, talk, "cancelled", ended.seconds, source="person", reason=reason)
+        return end(screen, desk, talk, gate, held, reason or CANCELLED, flags)
+    source = "" if kept is not None and kept is heard.said and kept.value is not None else "person"
+    held = concluding.held(desk, talk, "completed", ended.seconds, kept, source=source)
+    return record(screen, desk, talk, gate, given, {**flags, "note": note}, held)
+
+
+def understood(screen: Screen, desk: Desk, talk: Conversation, ended: Ended) -> Heard:
+    from ...resumption.join import concluding
+
+    try:
+        return concluding.understand(desk, talk, ended.since)
+    except BadAnswer as unfit:
+        screen.warn(unfit.message)
+        return concluding.Heard()
+
+
+def unasked(
+    screen: Screen,
+    desk: Desk,
+    talk: Conversation,
+    gate: Gate,
+    heard: Heard,
+    ended: Ended,
+    flags: dict[str, Any],
+) -> int:
+    """With --yes nobody looks: what the session says is kept as a proposal, unless the policy wants no more than that."""
+    from ...acts import remarks
+    from ...policy import permit
+    from ...resumption.join import concluding
+
+    said = heard.said
+    if said is None:
+        screen.say("the session proposed no outcome")
+        return leave(screen, desk, talk)
+    show(screen, talk, heard)
+    ruling = permit.may_be_automatic(desk, gate)
+    if heard.plain and said.value is not None and ruling.allowed:
+        held = concluding.held(desk, talk, "completed", ended.seconds, said, confirmed=False)
+        return record(screen, desk, talk, gate, given_of(gate, said), flags, held)
+    proposal = concluding.proposed(desk, talk, ended.seconds, said)
+    words = f"{talk.saved.agent} proposed: {in_words(said)}; nobody has confirmed it"
+    tell_trouble(screen, remarks.propose(desk, gate, words, proposal, push=flags["push"]))
+    doubt = ruling.why if not ruling.allowed else "it may not be what you said last, or repeat older words"
+    screen.say(f"kept as a proposal, which --yes does not confirm: {doubt}")
+    return leave(screen, desk, talk)
+
+
+def decision(
+    screen: Screen, desk: Desk, talk: Conversation, gate: Gate, heard: Heard, note: str
+) -> tuple[Given, str, Understood | None]:
+    """What the person says; and what was proposed, as far as it still goes with that."""
+    from ..terminal.prompts import ask_in_terminal
+
+    screen.warn("\nthe session is over")
+    said = heard.said
+    if said is not None:
+        show(screen, talk, heard)
+    if said is not None and said.value is not None:
+        if confirmed(differs=heard.differs):
+            return given_of(gate, said), note, said
+        said = None  # What was said with it was said of another answer.
+    screen.say(
+        f"what is your answer? (an empty line or Ctrl-D: not yet; {CANCEL} ends the gate without an answer)\n"
+    )
+    given, note = ask_in_terminal(replace(screen, empty_leaves=True), desk, gate, note)
+    return given, note, said
+
+
+def given_of(gate: Gate, said: Understood) -> Given:
+    return Given(values={gate.opened.questions[0].key: said.value})
+
+
+def in_words(said: Understood) -> str:
+    return "no answer yet" if said.value is None else shown(said.value)
+
+
+def show(screen: Screen, talk: Conversation, heard: Heard) -> None:
+    """What is proposed, by whom and how; and the person's own last words, for whoever confirms it is to know them."""
+    said = heard.said
+    if said is None:
+        return
+    value = in_words(said)
+    screen.warn(f"\n{talk.saved.agent} proposes, {SOURCES[said.source]}: {value}")
+    for name in ("status", "summary", "reason", "message"):
+        words = getattr(said, name)
+        if words and words != value:
+            screen.warn(f"  {name}: {words}")
+    if heard.last:
+        screen.warn(f"you said last: {both_ends(one_line(heard.last))}")
+    if heard.differs:
+        screen.warn("  you said that after it was proposed: the two may differ")
+
+
+def both_ends(text: str) -> str:
+    """Second thoughts stand at the end."""
+    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN // 2]} … {text[-MOST_SHOWN // 2 :]}"
+
+
+def confirmed(*, differs: bool) -> bool:
+    """Whether that is the answer; another one is asked for. Not yet is EOFError.
+
+    An empty line is not yet; where what was proposed may not be what the person meant, it is nothing.
+    """
+    sys.stderr.write("\n  y  that is my answer          n  not yet: the gate still waits\n")
+    sys.stderr.write("  e  another answer             c  end the gate without an answer\n")
+    while True:
+        word = read_word("is that your answer? [y/e/n/c]: ").strip().lower()
+        if word in ("y", "yes"):
+            return True
+        if word in ("e", "edit"):
+            return False
+        if word in ("n", "no") or (not word and not differs):
+            raise EOFError
+        if word in ("c", CANCEL, "cancel"):
+            raise Cancelled
+        sys.stderr.write("  expected one of y, e, n, c\n")
+
+
+def why() -> str:
+    try:
+        return read_word("why, if you want to say: ").strip()
+    except EOFError:
+        return ""
+
+
+def record(
+    screen: Screen,
+    desk: Desk,
+    talk: Conversation,
+    gate: Gate,
+    given: Given,
+    flags: dict[str, Any],
+    held: Held,
+) -> int:
+    from ...acts.answering import Manner, respond
+    from ...exchange.publishing import publish
+    from ...resumption.join import joining
+    from .respond import delivery, tell_answered
+
+    deliver = joining.go_on_from(talk, delivery(desk, flags).get("deliver", publish))
+    manner = Manner(
+        note=flags["note"],
+        via="join" if held.confirmed else "join --yes",
+        seen=gate.tip,
+        sign=flags["sign"],
+        push=flags["push"],
+        session=held,
+        deliver=deliver,
+    )
+    done = respond(desk, gate, given, manner)
+    if not talk.own and talk.place.ours and talk.place.directory.is_dir():
+        screen.say(f"what was changed stays in {talk.place.directory}")
+    return tell_answered(screen, desk, done, resume=not flags["no_resume"])
+
+
+def end(
+    screen: Screen,
+    desk: Desk,
+    talk: Conversation,
+    gate: Gate,
+    held: Held,
+    reason: str,
+    flags: dict[str, Any],
+) -> int:
+    """The gate is over without an answer; the agent does not go on."""
+    from ...acts.remarks import stop
+    from ...resumption.join import joining
+
+    published = stop(desk, gate, reason, push=flags["push"], session=held)
+    tell_trouble(screen, published)
+    screen.say(joining.put_away(desk, talk).partition(";")[0])
+    how = TIME_OVER if held.outcome == "timeout" else "cancelled"
+    screen.say(f"gate {gate.id}: {how}; {where(desk, published)}")
+    return exits.CLOSED
+
+
+def leave(screen: Screen, desk: Desk, talk: Conversation) -> int:
+    from ...resumption.join import joining
+
+    short = talk.gate.id[:6]
+    screen.warn("")
+    screen.say(joining.put_away(desk, talk))
+    screen.say(f"the gate still waits: git gate join {short}   or: git gate respond {short}")
+    return exits.WAITING
+
+
+@click.command("join")
+@click.argument("gate_id", metavar="[ID]", required=False, shell_complete=complete_ids)
+@click.option("--next", "next_", is_flag=True, help="The most pressing gate that waits.")
+@click.option("--new", "new", is_flag=True, help="A new session, whatever conversation there is.")
+@click.option("--agent", metavar="NAME", help="The agent of a new session; else gitgate.joinAgent.")
+@click.option("--editor", is_flag=True, help="First open the editor on the worktree.")
+@click.option(
+    "--yes",
+    is_flag=True,
+    help="Ask nothing: the outcome is kept as a proposal (exit 8), unless the policy says `automatic: true`.",
+)
+@click.option("--yes-mcp", is_flag=True, help="Start the MCP servers that the gate names without asking.")
+@click.option("--session-timeout", metavar="30m", help="How long the session may last.")
+@click.option("--note", default="", help="A word to go with the answer.")
+@click.option("--sign/--no-sign", default=None, help="Sign the answer with your key.")
+@click.option("--no-resume", is_flag=True, help="Do not resume the agent from here.")
+@click.option("--push/--no-push", default=None, help="Insist on pushing, or stay local.")
+@verb
+def join_command(screen: Screen, gate_id: str | None, next_: bool, **flags: Any) -> int:
+    """Open the agent's own session here, to look around and talk; then decide.
+
+    It opens where the agent stopped: in the directory that it left, or in a worktree of its partial work. A gate without a
+    session gets a new one, in a worktree of its own, with the question first. While you talk the gate waits. When you leave
+    the session you are shown what it proposes and confirm it, or are asked for the answer; an empty line or Ctrl-D leaves
+    the gate waiting (exit 8), and joining again goes on from there. A gate that is ended there, or whose session ran out of
+    time, is closed (exit 9).
+
+    \b
+    git gate join 7k2f
+    git gate join --next
+    git gate join 7k2f --editor --session-timeout 30m
+    """
+    desk = screen.desk()
+    desk.refuse_agents("join")
+    need_terminal(screen, gate_id)
+    gate = chosen(desk, gate_id, next_=next_)
+    from ...resumption.join import joining, meeting
+
+    with joining.alone(desk, gate):
+        introduce(screen, desk, gate)
+        talk = meeting.talk_of(gate)
+        if talk.checkpoint and meeting.the_question(gate) is not None:
+            from ..terminal.checkpoint import decide_here
+
+            return decide_here(screen, desk, gate, flags)
+        choice = which(screen, desk, gate, flags)
+        servers = agreed(screen, desk, gate, choice, flags)
+        with meeting.opened(desk, gate, choice, servers) as opened:
+            tell_where(screen, opened)
+            if flags["editor"]:
+                open_editor(screen, desk, opened)
+            limit = limit_of(gate, flags)
+            screen.close()  # Ctrl-C on this terminal would end the git that it reads with.
+            ended = converse(screen, desk, opened, limit)
+        return conclude(screen, opened, ended, flags)
+
+
+continue_command = copy.copy(join_command)
+continue_command.name = "continue"
+
+
+def need_terminal(screen: Screen, gate_id: str | None) -> None:
+    if screen.as_json or not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
+        short = gate_id or "ID"
+        raise Usage(
+            "join opens the agent's session, and needs a terminal",
+            hint=f"in a terminal: git gate join {short}   without one: git gate respond {short} ANSWER",
+        )
+
+
+def chosen(desk: Desk, gate_id: str | None, *, next_: bool) -> Gate:
+    """The waiting gate that is meant; what happened to one that no longer waits is told."""
+    if next_ and gate_id is not None:
+        raise Usage("name a gate, or --next, not both")
+    if next_:
+        gate_id = most_pressing(desk)
+    from ...acts.answering import check_open
+    from ...acts.reading import asking, open_gate
+    from ...gates.deadlines import act
+
+    try:
+        gate = act(desk, asking(open_gate, desk, gate_id))
+    except AmbiguousGate as several:
+        if gate_id is None:
+            several.hint = "name one: git gate join ID   or the most pressing: git gate join --next"
+        raise
+    check_open(gate, desk.person(), amend=False)
+    need_forms(gate)
+    return gate
+
+
+def need_forms(gate: Gate) -> None:
+    """Whoever could not answer at the end hears of it before they talk."""
+    for question in gate.opened.questions:
+        if question.schema is not None:
+            from ...questions.forms import check_schema
+
+            check_schema(question.schema, f"the schema of {question.key}")
+
+
+def most_pressing(desk: Desk) -> str:
+    from ...gates.listing import Filter, listed
+
+    found = listed(desk, Filter(states=("awaiting",)))
+    if not found:
+        raise UnknownGate("no gate waits for an answer", hint="git gate list --all")
+    return found[0].id
+
+
+def introduce(screen: Screen, desk: Desk, gate: Gate) -> None:
+    """What is being asked."""
+    from ..terminal.prompts import present, show
+
+    show(screen, desk, gate)
+    questions = gate.opened.questions
+    for question in questions:
+        present(screen, question, several=len(questions) > 1)
+    screen.warn("")
+
+
+def which(screen: Screen, desk: Desk, gate: Gate, flags: dict[str, Any]) -> Chosen:
+    """The agent's own conversation, or, where there is none or it is not to be had here, another one about the question."""
+    from ...resumption.join import joining, meeting
+
+    agent = flags["agent"] or desk.settings.text("joinAgent")
+    if flags["new"] or gate.opened.session is None:
+        return meeting.another(desk, gate, agent, anew=flags["new"])
+    try:
+        return meeting.own(desk, gate, joining.find_session(desk, gate))
+    except (Failure, Usage) as absent:
+        screen.warn(f"{absent.message}\n")
+        if not agrees("open a new session with the question instead? [y/N] "):
+            raise
+    return meeting.another(desk, gate, agent)
+
+
+def agrees(prompt: str) -> bool:
+    from ..terminal.keyboard import read_word
+
+    try:
+        return read_word(prompt).strip().lower() in ("y", "yes")
+    except EOFError:
+        return False
+
+
+def agreed(
+    screen: Screen, desk: Desk, gate: Gate, choice: Chosen, flags: dict[str, Any]
+) -> dict[str, object]:
+    """The MCP servers of the gate, if a person lets them start: they are commands, and an agent wrote them."""
+    import json
+
+    from ...resumption.join import meeting
+
+    mcp = meeting.talk_of(gate).mcp
+    servers = mcp.get("mcpServers") if mcp is not None else None
+    if not isinstance(servers, dict) or not servers:
+        return {}
+    if choice.saved.agent != "claude":
+        screen.say(f"the gate names MCP servers; {choice.saved.agent} is not given any")
+        return {}
+    screen.warn(
+        f"whoever asked wants these MCP servers in the session; they are programs that run as you, here:\n\n"
+        f"{json.dumps(mcp, indent=2, ensure_ascii=False)}\n"
+    )
+    if flags["yes_mcp"]:
+        return dict(servers)
+    if flags["yes"]:
+        if desk.settings.flag("joinServers"):
+            return dict(servers)
+        screen.say("they are not started: nobody looked at them (--yes-mcp starts them)")
+        return {}
+    if agrees("start them? [y/N] "):
+        return dict(servers)
+    screen.say("they are not started")
+    return {}
+
+
+def tell_where(screen: Screen, talk: Conversation) -> None:
+    """Where they are about to be, and what becomes of it."""
+    agent, directory = talk.saved.agent, talk.launch.cwd
+    if talk.own and talk.place.ours:
+        screen.say(f"opening {agent}'s session in a worktree of its work: {directory}")
+        screen.say(
+            "what is changed there is what the agent goes on with, if it is resumed on this machine when you answered; "
+            "elsewhere it starts from its work as it was saved"
+        )
+    elif talk.own:
+        screen.say(f"opening {agent}'s session where it was: {directory}")
+    else:
+        what = "a new session" if talk.new else "the session that was begun earlier"
+        where = f"in a worktree of the work: {directory}" if talk.place.ours else f"in {directory}"
+        screen.say(f"opening {what} with {agent} {where}")
+    screen.say(
+        "nothing is decided in it: when you leave it, you confirm what was said, or are asked for the answer"
+    )
+
+
+def open_editor(screen: Screen, desk: Desk, talk: Conversation) -> None:
+    """Whatever the person edits with, on the folder; one that needs the terminal has it until it is closed."""
+    from ...store.git.programs import open_folder
+
+    command = (
+        desk.settings.env.get("GITGATE_EDITOR")
+        or desk.settings.text("editor")
+        or desk.settings.env.get("VISUAL")
+        or desk.settings.env.get("EDITOR")
+    )
+    if not command:
+        screen.say("no editor is set: git config --global gitgate.editor 'code'")
+        return
+    screen.pulse.stop()
+    problem = open_folder(command, talk.launch.cwd, screen.env)
+    if problem:
+        screen.say(problem)
+
+
+def limit_of(gate: Gate, flags: dict[str, Any]) -> Limit | None:
+    from ...agents.terminal import Limit
+    from ...resumption.join import meeting
+
+    talk = meeting.talk_of(gate)
+    seconds = (
+        read_duration(flags["session_timeout"], "--session-timeout", "30m")
+        if flags["session_timeout"]
+        else talk.timeout
+    )
+    if seconds is None:
+        return None
+    if seconds <= 0:
+        raise Usage("a session has to last for some time", hint="--session-timeout 30m")
+    return Limit(seconds, talk.grace, f"gate {gate.id[:6]}: this session")
+
+
+def converse(screen: Screen, desk: Desk, talk: Conversation, limit: Limit | None) -> Ended:
+    """The program has the terminal. However it ends, what was said is saved with the gate."""
+    from ...agents.terminal import foreground
+    from ...context.desk import open_desk
+    from ...resumption.join import meeting
+    from ...resumption.join.joining import saving
+
+    since = desk.clock()
+    every = meeting.talk_of(talk.gate).save_every
+    spent = talk.spent
+    try:
+        with saving(lambda: open_desk(screen.start, screen.env), talk, every):
+            left = foreground(
+                talk.launch, limit, begun=lambda pid: meeting.remember(desk, talk, pid, talk.spent)
+            )
+    finally:
+        spent += int(desk.clock() - since)
+        meeting.remember(desk, talk, 0, spent)
+        keep(screen, talk)
+    if left.timed_out:
+        screen.say(f"the session's time was over, and {talk.saved.agent} was ended")
+    elif left.code:
+        screen.say(f"{talk.saved.agent} ended with exit code {left.code}")
+    return Ended(left, spent, since)
+
+
+def keep(screen: Screen, talk: Conversation) -> None:
+    from ...resumption.join import joining
+
+    desk = screen.desk()
+    try:
+        if not joining.keep(desk, talk) and talk.own:
+            screen.say(
+                "the conversation was not saved with the gate: an agent that is resumed elsewhere does not know it"
+            )
+    except (GateError, OSError) as failed:
+        screen.say(f"the conversation was not saved with the gate: {failed}")
+    finally:
+        screen.close()

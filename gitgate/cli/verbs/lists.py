@@ -1,0 +1,307 @@
+"""Command line: `git gate list`, and what `git gate` says without a verb."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ...errors import GateError
+from ...model.people import UNSIGNED
+from ...model.states import STATES
+from ...render.table import is_beginning, table
+from ...text.display import counted
+from ..terminal.screen import Screen, verb
+
+if TYPE_CHECKING:
+    from ...context.desk import Desk
+    from ...gates.listing import Filter
+    from ...model.gate import Gate
+    from ...record.summary import Summary
+
+
+MOST_IN_OVERVIEW = 20
+
+
+@click.command("list")
+@click.option("-v", "--verbose", is_flag=True, help="With title and context.")
+@click.option("--all", "all_", is_flag=True, help="Any state, archived ones too.")
+@click.option(
+    "--state", "states", multiple=True, type=click.Choice(STATES), help="Only this state; repeatable."
+)
+@click.option("--awaiting", is_flag=True, help="Only those that wait for an answer.")
+@click.option("--type", "type_", metavar="T", help="Only this type of question.")
+@click.option("--branch", metavar="B", help="Only work on this branch.")
+@click.option("--pr", type=click.IntRange(min=1), metavar="N", help="Only those of this pull request.")
+@click.option("--mine", is_flag=True, help="Only those that I may answer.")
+@click.option("--asked-by", metavar="WHO", help="Only those that WHO asked.")
+@click.option("--everywhere", is_flag=True, help="In every repository that `git gate init` knows.")
+@click.option("--sync", "sync_", is_flag=True, help="Fetch and push first.")
+@verb
+def list_command(screen: Screen, **flags: Any) -> None:
+    """What waits, or needs a person, most pressing first.
+
+    \b
+    git gate list
+    git gate list --all --asked-by backend
+    git gate list --state failed --json
+    """
+    if flags["everywhere"]:
+        list_everywhere(screen, flags)
+        return
+    desk = screen.desk(bulk=screen.as_json)
+    from ...exchange.syncing import freshness
+    from ..machinery.sync import age_shape, hand_on, looked, tell_age
+
+    known = None if flags["sync_"] else looked(screen, desk)
+    found = gather(screen, desk, flags)
+    known = freshness(desk) if flags["sync_"] else known
+    if screen.as_json:
+        screen.emit("list", {"gates": gates_of(screen, desk, found), "synced": age_shape(known)}, "")
+    elif found:
+        screen.page("\n".join(lines_of(screen, desk, found, verbose=flags["verbose"])))
+    if not found:
+        screen.say(nothing(desk, filtered=is_filtered(flags)))
+    hand_on(screen, desk, found)
+    tell_age(screen, desk, known)
+    screen.say_once(desk)
+
+
+def gather(screen: Screen, desk: Desk, flags: dict[str, Any]) -> list[Summary]:
+    """The gates that the flags are about; with --all those of the archive come last."""
+    from ...gates import listing
+
+    if flags["sync_"]:
+        from ...exchange.syncing import sync
+
+        screen.progress("syncing first …")
+        sync(desk)
+    chosen = filter_of(desk, flags)
+    found = listing.listed(desk, chosen)
+    if flags["mine"]:
+        from ...policy.permit import mine
+
+        found = mine(desk, found)
+    return [*found, *listing.archived(desk, chosen)] if chosen.all else found
+
+
+def filter_of(desk: Desk, flags: dict[str, Any]) -> Filter:
+    from ...gates.listing import Filter
+
+    return Filter(
+        all=flags["all_"],
+        states=(*flags["states"], *(("awaiting",) if flags["awaiting"] else ())),
+        type=type_of(flags["type_"]),
+        branch=flags["branch"],
+        pull_request=flags["pr"],
+        mine=desk.person() if flags["mine"] else None,
+        asked_by=flags["asked_by"],
+    )
+
+
+def is_filtered(flags: dict[str, Any]) -> bool:
+    return any(
+        value for name, value in flags.items() if name not in ("verbose", "sync_", "all_", "everywhere")
+    )
+
+
+def type_of(given: str | None) -> str | None:
+    if given is None:
+        return None
+    from ...errors import Usage
+    from ...questions.types import TYPES, type_name
+
+    name = type_name(given)
+    if name is None:
+        raise Usage(
+            f"{given!r} is not a type of question; expected one of {', '.join(TYPES)}",
+            hint="git gate list --type choice",
+        )
+    return name
+
+
+def lines_of(screen: Screen, desk: Desk, found: Sequence[Summary], *, verbose: bool) -> list[str]:
+    """A line a gate; verbose, with its title and context below."""
+    from ...text.display import one_line, wrap
+
+    head, *body = table(found, desk.clock(), screen.width, color=screen.colored)
+    if not verbose:
+        return [head, *body]
+    lines = [head]
+    for summary, line in zip(found, body, strict=True):
+        question = one_line(summary.question)
+        whole = [] if question in line else [wrap(question, screen.letter_width, "    ")]
+        lines += ["", line, *whole, *beneath(screen, desk, summary)]
+    return lines
+
+
+def beneath(screen: Screen, desk: Desk, summary: Summary) -> list[str]:
+    from ...text.display import neutral, one_line, wrap
+
+    cells = screen.letter_width
+    title = one_line(summary.title)
+    same = is_beginning(title, one_line(summary.question))
+    lines = [] if same else [wrap(f"title: {title}", cells, "    ")]
+    try:
+        gate = desk.records.load(summary.id, summary.tip)
+    except GateError as broken:
+        return [*lines, wrap(neutral(broken.message), cells, "    ")]
+    if gate.opened.context.strip():
+        lines.append(wrap(neutral(gate.opened.context.strip()), cells, "    "))
+    options = ", ".join(one_line(label) for question in gate.opened.questions for label in question.labels)
+    if options:
+        lines.append(wrap(f"options: {options}", cells, "    "))
+    if summary.type == "session" and summary.state == "awaiting":
+        lines.append(f"    talk it over: git gate join {summary.id[:6]}")
+    if summary.deadline:
+        lines.append(f"    deadline {summary.deadline}: {summary.on_timeout}")
+    if gate.answer is not None and gate.answer.answer.by:
+        from ...policy.marks import marks
+
+        mark = marks(desk, [gate]).get(gate.answer.signed_commit, UNSIGNED)
+        lines.append(f"    answered by {one_line(gate.answer.answer.by)} ({one_line(mark.words)})")
+    return lines
+
+
+def gates_of(screen: Screen, desk: Desk, found: Sequence[Summary]) -> list[dict[str, object]]:
+    """The same gates whole. A broken record is reported and left out: nothing is decided from it."""
+    from ...acts.sessions import saved
+    from ...context.remotes import remote_of
+    from ...policy.marks import marks
+    from ...render import shapes
+    from ...store.git.refs import OPEN
+    from ...store.remote.remote import tracking_base
+
+    remote = remote_of(desk)
+    base = f"{tracking_base(remote)}open/" if remote else ""
+    theirs = desk.refs.under(base) if base else {}
+    here = desk.refs.under(OPEN)
+    gates: list[Gate] = []
+    for summary in found:
+        try:
+            gate = desk.records.load(summary.id, summary.tip)
+        except GateError as broken:
+            screen.warn(f"{summary.id}: {broken.message}")
+            continue
+        gates.append(gate)
+    signed, kept = marks(desk, gates), saved(desk, gates)
+    stalled = {summary.id for summary in found if summary.state == "stalled"}
+    listed = []
+    for gate in gates:
+        folded = OPEN + gate.id not in here
+        pushed = folded or theirs.get(base + gate.id) == gate.tip
+        shape = shapes.gate(
+            gate, pushed=pushed, signed=signed, archived=folded, transcript=False, saved=gate.id in kept
+        )
+        listed.append({**shape, "stalled": gate.id in stalled})
+    return listed
+
+
+def nothing(desk: Desk, *, filtered: bool) -> str:
+    """`nothing waits` would be a lie in a clone that never heard of the gates of its remote."""
+    from ...context.remotes import never_synced
+
+    remote = never_synced(desk)
+    if remote is not None:
+        return f"no gate is known here, and this clone has never synced with {remote}: git gate sync"
+    if filtered:
+        return "no gate fits; every gate here: git gate list --all"
+    return "nothing waits for you"
+
+
+def overview(screen: Screen) -> None:
+    """The state in a line, the waiting list, and the next command to type."""
+    from ...gates.listing import Filter, listed
+
+    desk = screen.desk()
+    from ..machinery.sync import age_shape, hand_on, looked, tell_age
+
+    known = looked(screen, desk)
+    every = listed(desk, Filter(all=True))
+    counts: dict[str, int] = {}
+    for summary in every:
+        counts[summary.state] = counts.get(summary.state, 0) + 1
+    pressing = [summary for summary in every if summary.state in ("awaiting", "failed", "stalled", "broken")]
+    if screen.as_json:
+        plain = replace(screen, quiet=True)
+        shape = gates_of(plain, screen.desk(bulk=True), pressing)
+        screen.emit("overview", {"counts": counts, "gates": shape, "synced": age_shape(known)}, "")
+    else:
+        screen.emit("overview", {}, "\n".join(overview_lines(screen, desk, counts, pressing)))
+    hand_on(screen, desk, pressing)
+    tell_age(screen, desk, known)
+    screen.say_once(desk)
+
+
+def overview_lines(
+    screen: Screen, desk: Desk, counts: dict[str, int], pressing: Sequence[Summary]
+) -> list[str]:
+    lines = [state_line(counts) or nothing(desk, filtered=False)]
+    if not pressing:
+        return [*lines, 'next: git gate ask "…"   or: git gate -h']
+    lines += ["", *table(pressing[:MOST_IN_OVERVIEW], desk.clock(), screen.width, color=screen.colored), ""]
+    more = len(pressing) - MOST_IN_OVERVIEW
+    return [
+        *lines,
+        f"next: {next_command(pressing[0])}{f'   ({more} more: git gate list)' if more > 0 else ''}",
+    ]
+
+
+def state_line(counts: dict[str, int]) -> str:
+    """`2 wait for you · 1 resuming · 1 failed`."""
+    waiting = counts.get("awaiting", 0)
+    words = [f"{waiting} wait{'s' if waiting == 1 else ''} for you"] if waiting else []
+    words += [
+        f"{counts[state]} {state}"
+        for state in ("answered", "resuming", "stalled", "failed", "broken")
+        if counts.get(state)
+    ]
+    return " · ".join(words)
+
+
+def next_command(first: Summary) -> str:
+    from ...text.display import one_line
+
+    if first.state == "broken":
+        return "git gate verify"
+    verb = "join" if first.type == "session" and first.state == "awaiting" else "show"
+    return f"git gate {verb} {one_line(first.id[:6])}"
+
+
+def list_everywhere(screen: Screen, flags: dict[str, Any]) -> None:
+    """One list a repository, each under its place. One that cannot be read is said, and the others go on."""
+    from ...context.registry import places
+
+    parts: list[str] = []
+    gates: list[dict[str, object]] = []
+    known = places(screen.env)
+    for place in known:
+        try:
+            desk = replace(screen, directory=str(place)).desk(bulk=screen.as_json)
+            found = gather(screen, desk, flags)
+            if screen.as_json:
+                gates += [{**gate, "repository": str(place)} for gate in gates_of(screen, desk, found)]
+            elif found:
+                parts.append(
+                    "\n".join([name_of(place), *lines_of(screen, desk, found, verbose=flags["verbose"])])
+                )
+        except GateError as unreadable:
+            screen.warn(f"{place}: {unreadable.message}")
+    screen.emit("list", {"gates": gates}, "")
+    if parts:
+        screen.page("\n\n".join(parts))
+    elif not screen.as_json:
+        screen.say(
+            f"nothing waits for you in {counted(len(known), 'repository')}"
+            if known
+            else "no repository is known: git gate init in each"
+        )
+
+
+def name_of(place: Path) -> str:
+    from ...text.display import one_line
+
+    return one_line(str(place))

@@ -1,0 +1,154 @@
+"""Command line: verbs that say something about a gate without answering it, and `signal`, which does so for scripts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ...errors import BadAnswer, Usage
+from ...text.words import PRIORITIES
+from ..terminal.screen import Screen, gate_argument, refuse_dash, verb
+from ..terminal.whereto import tell_trouble, where
+
+if TYPE_CHECKING:
+    from ...context.desk import Desk
+    from ...exchange.publishing import Published
+
+
+push_option = click.option("--push/--no-push", default=None, help="Insist on pushing, or stay local.")
+
+
+@click.command("comment")
+@gate_argument()
+@click.argument("text")
+@push_option
+@verb
+def comment_command(screen: Screen, gate_id: str, text: str, push: bool | None) -> None:
+    """Ask back or add a remark, without deciding.
+
+    \b
+    git gate comment 7k2f 'Which region is this for?'
+    """
+    from ...acts import reading, remarks
+
+    refuse_dash(text, "git gate comment ID")
+    desk = screen.desk()
+    tell(
+        screen, desk, remarks.comment(desk, reading.open_gate(desk, gate_id), text, push=push), "commented on"
+    )
+
+
+@click.command("withdraw")
+@gate_argument()
+@click.option("--reason", required=True, help="Why it is no longer needed.")
+@push_option
+@verb
+def withdraw_command(screen: Screen, gate_id: str, reason: str, push: bool | None) -> None:
+    """Take a question back. An agent withdraws only its own.
+
+    \b
+    git gate withdraw 7k2f --reason 'found it in the docs'
+    """
+    from ...acts import reading, remarks
+
+    desk = screen.desk()
+    tell(
+        screen, desk, remarks.withdraw(desk, reading.open_gate(desk, gate_id), reason, push=push), "withdrew"
+    )
+
+
+@click.command("stop")
+@gate_argument()
+@click.option("--reason", required=True, help="Why it ends.")
+@push_option
+@verb
+def stop_command(screen: Screen, gate_id: str, reason: str, push: bool | None) -> None:
+    """End a gate; the agent does not go on. To say no and let it go on, reject instead.
+
+    \b
+    git gate stop 7k2f --reason 'we do it differently'
+    """
+    from ...acts import reading, remarks
+
+    desk = screen.desk()
+    tell(screen, desk, remarks.stop(desk, reading.open_gate(desk, gate_id), reason, push=push), "stopped")
+
+
+@click.command("edit")
+@gate_argument()
+@click.option(
+    "--to", multiple=True, metavar="WHO", help="Whom it is for now; repeatable; `anyone` for everybody."
+)
+@click.option("--priority", type=click.Choice(list(reversed(PRIORITIES))), help="How pressing it is.")
+@click.option("--timeout", metavar="2h|never", help="A new deadline, counted from now.")
+@push_option
+@verb
+def edit_command(
+    screen: Screen,
+    gate_id: str,
+    to: tuple[str, ...],
+    priority: str | None,
+    timeout: str | None,
+    push: bool | None,
+) -> None:
+    """Reassign, reprioritise, or move the deadline.
+
+    \b
+    git gate edit 7k2f --to @grace --priority high
+    git gate edit 7k2f --timeout 1d
+    """
+    from ...acts import reading, remarks
+
+    if "anyone" in to and len(set(to)) > 1:
+        raise Usage(
+            "--to anyone is everybody; another --to says nothing beside it",
+            hint="git gate edit ID --to anyone",
+        )
+    named = None if not to else () if "anyone" in to else to
+    desk = screen.desk()
+    gate = reading.open_gate(desk, gate_id)
+    tell(
+        screen,
+        desk,
+        remarks.edit(desk, gate, to=named, priority=priority, timeout=timeout, push=push),
+        "edited",
+    )
+
+
+@click.command("signal")
+@gate_argument()
+@click.option(
+    "--status", required=True, metavar="S", help="CONTINUE approves, STOP rejects; others pass through."
+)
+@click.option("--message", metavar="M", default="", help="A word with it.")
+@push_option
+@verb
+def signal_command(screen: Screen, gate_id: str, status: str, message: str, push: bool | None) -> int:
+    """Answer from a script: CONTINUE approves and STOP rejects; other statuses reach a waiting workflow as they are.
+
+    \b
+    git gate signal 7k2f --status CONTINUE
+    git gate signal 7k2f --status STOP --message 'not this week'
+    """
+    from ...acts import answering, reading
+    from .respond import nameless, tell_answered
+
+    desk = screen.desk()
+    desk.refuse_agents("signal")
+    gate = reading.open_gate(desk, gate_id)
+    try:
+        done = answering.signal(desk, gate, status, message, push=push)
+    except BadAnswer as unfit:
+        raise nameless(unfit) from None
+    return tell_answered(screen, desk, done)
+
+
+def tell(screen: Screen, desk: Desk, published: Published, did: str) -> None:
+    """The gate as it is now, and where the word went."""
+    from ...render import shapes
+
+    gate = published.gate
+    screen.emit("gate", shapes.gate(gate, pushed=published.pushed), "")
+    tell_trouble(screen, published)
+    screen.say(f"{did} gate {gate.id}: {where(desk, published)}")

@@ -1,0 +1,483 @@
+"""Command line: `git gate respond`, with the whole grammar of an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ...errors import BadAnswer, GateError, UnknownGate, Usage
+from ...model.gate import Gate
+from ...model.ids import is_prefix
+from ...model.states import AWAITING
+from ...questions.answers import Given
+from .. import exits
+from ..terminal.screen import Screen, complete_ids, refuse_dash, verb
+from ..terminal.whereto import SAVED, sharing, tell_trouble, where
+
+if TYPE_CHECKING:
+    from ...acts.answering import Fate, Manner, Responded
+    from ...context.desk import Desk
+    from ...record.summary import Summary
+
+
+def complete_answers(context: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """The labels of the gate whose id stands before; nothing where it cannot be told quickly."""
+    from ...acts.reading import open_gate
+    from ...context.desk import open_desk
+
+    screen = context.find_object(Screen) or Screen()
+    try:
+        desk = open_desk(screen.start, screen.env)
+        questions = open_gate(desk, context.params.get("gate_id")).opened.questions
+    except (GateError, OSError):
+        return []
+    labels = [label for question in questions for label in question.labels] if len(questions) == 1 else []
+    return [label for label in labels if label.casefold().startswith(incomplete.casefold())]
+
+
+@click.command("respond")
+@click.argument("gate_id", metavar="[ID]", required=False, shell_complete=complete_ids)
+@click.argument("answer", required=False, shell_complete=complete_answers)
+@click.option("-m", "--message", "message", metavar="TEXT", help="The answer, when no id is given.")
+@click.option("--approve", "approve", is_flag=True, help="Yes.")
+@click.option("--reject", "reject", is_flag=True, help="No; the agent goes on, knowing it.")
+@click.option(
+    "-a",
+    "--answer",
+    "pairs",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="One of several answers, or of a form.",
+)
+@click.option("--other", metavar="TEXT", help="Your own words in place of an option.")
+@click.option("--note", default="", help="A word to go with the answer.")
+@click.option("--edit", "-e", "edit", is_flag=True, help="Write the answer in your editor.")
+@click.option("--each", is_flag=True, help="Every waiting gate in turn.")
+@click.option("--match", metavar="TEXT", help="With --each: only gates whose title or question holds TEXT.")
+@click.option("--template", metavar="NAME", help="Answer with a prepared text from the settings.")
+@click.option("--sign/--no-sign", default=None, help="Sign the answer with your key.")
+@click.option("--amend", is_flag=True, help="Correct your answer, until an agent takes it.")
+@click.option(
+    "--seen", metavar="COMMIT", help="The commit of the gate that you read; refused if it has changed since."
+)
+@click.option("--no-resume", is_flag=True, help="Do not resume the agent from here.")
+@click.option("--push/--no-push", default=None, help="Insist on pushing, or stay local.")
+@verb
+def respond_command(screen: Screen, gate_id: str | None, answer: str | None, **flags: Any) -> int:
+    """Answer a gate.
+
+    One word alone is always an id. With one gate waiting, no id is needed: use -m, --approve, --reject or -a.
+    Without an answer, and on a terminal, it asks.
+
+    \b
+    git gate respond 7k2f Postgres        a label, a unique beginning of one, or '#2'
+    git gate respond 7k2f --other "MySQL, we have it already"
+    git gate respond 7k2f --approve --note "after 18:00 only"
+    git gate respond 7k2f -a db=Postgres -a region=eu
+    """
+    refuse_dash(answer, "git gate respond ID")
+    given = given_of(answer, flags)
+    desk = screen.desk()
+    desk.refuse_agents("respond")
+    if flags["template"]:
+        given = from_template(desk, given, flags["template"])
+    if flags["each"] or flags["match"] is not None:
+        return respond_each(screen, desk, gate_id, given, flags)
+    from ...acts.reading import asking, open_gate
+
+    try:
+        gate = asking(open_gate, desk, gate_id)
+    except UnknownGate as unknown:
+        raise taken_for_id(desk, unknown, gate_id, answer) from None
+    if gate_id is None and not screen.interactive:
+        screen.say(f"gate {gate.id}: {gate.opened.title}")
+    try:
+        done = answer_one(screen, desk, gate, given, flags)
+    except BadAnswer as unfit:
+        raise nameless(unfit) from None
+    return tell_answered(screen, desk, done, resume=not flags["no_resume"])
+
+
+def nameless(unfit: BadAnswer) -> BadAnswer:
+    """The only question needs no name; its key is one that we gave it."""
+    unfit.message = unfit.message.removeprefix("answer: ")
+    return unfit
+
+
+def taken_for_id(desk: Desk, unknown: UnknownGate, gate_id: str | None, answer: str | None) -> UnknownGate:
+    """One word alone is always an id: whoever meant it as an answer is told how to say so."""
+    if gate_id is None or answer is not None or any(c.isdigit() for c in gate_id):
+        return unknown
+    from shlex import quote
+
+    from ...context.find import summaries
+
+    waiting = [one.id[:6] for one in summaries(desk) if one.state == AWAITING]
+    if len(waiting) == 1:
+        hint = f"to answer the only gate that waits: git gate respond -m {quote(gate_id)}"
+    elif waiting and not is_prefix(gate_id.strip().lower()):
+        others = f"   (or {', '.join(waiting[1:5])}; what each asks: git gate list)"
+        hint = f"an id comes first: git gate respond {waiting[0]} {quote(gate_id)}{others}"
+    else:
+        return unknown
+    return UnknownGate(unknown.message, hint=hint)
+
+
+def given_of(answer: str | None, flags: dict[str, Any]) -> Given:
+    """What was typed, before it is known which question it answers."""
+    if flags["approve"] and flags["reject"]:
+        raise Usage("--approve or --reject, not both", hint="git gate respond ID --approve")
+    if answer is not None and flags["message"] is not None:
+        raise Usage("give the answer once: as a word, or with -m", hint="git gate respond ID ANSWER")
+    text = flags["message"] if answer is None else answer
+    approve = True if flags["approve"] else False if flags["reject"] else None
+    return Given(
+        text=text, approve=approve, pairs=tuple(pair(word) for word in flags["pairs"]), other=flags["other"]
+    )
+
+
+def pair(word: str) -> tuple[str, str]:
+    key, mark, value = word.partition("=")
+    if not mark or not key.strip():
+        raise Usage(f"-a takes KEY=VALUE; found {word!r}", hint="git gate respond ID -a KEY=VALUE")
+    return key.strip(), value
+
+
+def answer_one(screen: Screen, desk: Desk, gate: Gate, given: Given, flags: dict[str, Any]) -> Responded:
+    from ...acts.answering import Manner, check_open, respond
+
+    check_open(gate, desk.person(), amend=flags["amend"])
+    note = flags["note"]
+    if flags["edit"]:
+        given = edited(screen, desk, gate, given)
+    elif given.nothing:
+        given, note = ask_person(screen, desk, gate, note)
+    manner = Manner(
+        note=note,
+        seen=flags["seen"] or gate.tip,
+        amend=flags["amend"],
+        sign=flags["sign"],
+        push=flags["push"],
+        **delivery(desk, flags),
+    )
+    try:
+        done = respond(desk, gate, given, manner)
+    except GateError as refused:
+        if flags["edit"]:
+            from ..terminal.editor import draft_path
+
+            refused.hint = f"{refused.hint}\nyour text is kept in {draft_path(desk, gate)}".strip()
+        raise
+    if flags["edit"]:
+        from ..terminal.editor import discard
+
+        discard(desk, gate)
+    return done
+
+
+def delivery(desk: Desk, flags: dict[str, Any]) -> dict[str, Any]:
+    """An answer given where the agent ran starts it there; what that takes is loaded only where it is allowed."""
+    if flags["no_resume"] or not desk.settings.flag("resumeHere"):
+        return {}
+    from ...resumption.here import deliver_here
+
+    return {"deliver": deliver_here}
+
+
+def edited(screen: Screen, desk: Desk, gate: Gate, given: Given) -> Given:
+    from ..terminal.editor import has_editor, write_answer
+
+    if given.approve is not None or given.other is not None:
+        raise Usage("--edit writes the answer; --approve, --reject and --other cannot stand beside it")
+    if not has_editor(screen, desk):
+        raise Usage(
+            "--edit needs a terminal, or an editor that works without one",
+            hint=f"git gate respond {gate.id} ANSWER",
+        )
+    return write_answer(screen, desk, gate, given)
+
+
+def from_template(desk: Desk, given: Given, name: str) -> Given:
+    """A prepared answer: `git config gitgate.template.NAME TEXT`, from this machine's configuration alone."""
+    if not given.nothing:
+        raise Usage("--template is the answer; nothing else can stand beside it")
+    prefix = "gitgate.template."
+    text = desk.settings.git.get(prefix + name.lower())  # git keeps the last part of a name in small letters
+    if text is None:
+        known = ", ".join(k.removeprefix(prefix) for k in desk.settings.git if k.startswith(prefix)) or "none"
+        raise Usage(
+            f"there is no template {name!r}; prepared here: {known}",
+            hint=f"git config gitgate.template.{name} 'Use the staging database.'",
+        )
+    return Given(text=text)
+
+
+def ask_person(screen: Screen, desk: Desk, gate: Gate, note: str) -> tuple[Given, str]:
+    """Nothing was given: show the question and ask, if somebody is there."""
+    if not screen.interactive:
+        from ...questions.answers import each
+        from ...questions.types import typed
+
+        questions = gate.opened.questions
+        hint = (
+            each(questions)
+            if len(questions) > 1
+            else f"{typed(questions[0]).replace(' ID ', f' {gate.id[:6]} ')}   git gate show {gate.id[:6]}"
+        )
+        raise Usage(f"no answer given to gate {gate.id}", hint=hint)
+    from ..terminal.prompts import ask_in_terminal
+
+    return ask_in_terminal(screen, desk, gate, note)
+
+
+def tell_answered(screen: Screen, desk: Desk, done: Responded, *, resume: bool = True) -> int:
+    """What was recorded, where it went, and what happens next."""
+    from ...render import shapes
+
+    gate = done.gate
+    screen.emit("gate", shapes.gate(gate, pushed=done.published.pushed), "")
+    tell_trouble(screen, done.published)
+    if not done.counted:
+        votes = f"one of the {gate.opened.quorum} answers alike that are needed"
+        screen.say(f"gate {gate.id}: your answer is {votes}; {where(desk, done.published)}")
+    else:
+        screen.say(f"gate {gate.id} {done.answer.verdict}: {what_next(desk, done, resume=resume)}")
+    screen.say_once(desk)
+    return exits.DONE
+
+
+def what_next(desk: Desk, done: Responded, *, resume: bool = True) -> str:
+    """The last word of an answer: where it is, and what acts on it."""
+    gate, published = done.gate, done.published
+    if published.log:
+        return f"resuming here (log {published.log})"
+    went = where(desk, published)
+    if gate.opened.delivery == "none":
+        reads = f"nothing will resume this by itself: git gate check {gate.id[:4]} reads it"
+        return went if went == SAVED else f"{went}; {reads}" if published.pushed else reads
+    if gate.opened.delivery == "wait":
+        heard = waited_for(desk, gate)
+        if went == SAVED or heard:
+            return went if went == SAVED else f"{went}; {heard}"
+    if published.pushed:
+        return f"{went}; {acts_there(desk, done, resume=resume)}"
+    return went if went == SAVED else f"nothing will resume this by itself: git gate resume {gate.id[:4]}"
+
+
+def waited_for(desk: Desk, gate: Gate) -> str:
+    """Who hears an answer that somebody blocked on; empty where they are gone and the saved session is to be resumed."""
+    from ...claims.attending import attended
+
+    reads = f"git gate check {gate.id[:4]} reads it"
+    waits = attended(desk, gate)
+    if waits is None:
+        return f"whoever waits for it hears it; {reads} as well"
+    if waits:
+        return "somebody waits for it"
+    return "" if gate.opened.session is not None else f"nobody waits for it any more: {reads}"
+
+
+def acts_there(desk: Desk, done: Responded, *, resume: bool) -> str:
+    """What acts on an answer that was pushed: a server's hook; a forge has none for gates, and is asked for a job."""
+    if not on_forge(desk, done.published.remote):
+        return hook_acts(desk, done)
+    from ...gates.starting import kept_back
+
+    if kept_back(desk, [done.gate]):
+        return no_job(desk, done.gate)
+    if not resume:
+        return f"to resume it: git gate github dispatch {done.gate.id[:6]}"
+    from ...surfaces.forge.dispatching import after_answer
+
+    sent = after_answer(desk, done.gate)
+    if sent is None:
+        return f"nothing will resume this by itself: git gate resume {done.gate.id[:4]}"
+    return f"a job resumes it: {sent.url}" if sent.url else sent.why
+
+
+def no_job(desk: Desk, gate: Gate) -> str:
+    """Its session stayed where it was asked: what starts it there, and here, what would let a job do so the next time."""
+    from ...context.presence import find
+
+    how = f" ({sharing(desk)})" if find(desk, gate.id) is not None else ""
+    return f"no job has its session{how}; {resumed_by_hand(desk, gate)}"
+
+
+def hook_acts(desk: Desk, done: Responded) -> str:
+    """Only what the server itself said is promised; otherwise, who can still start the agent."""
+    from ...text.display import one_line
+
+    told = done.published.told
+    if told == "":
+        return "its hook resumes it"
+    why = (
+        "no hook there said that it resumes it"
+        if told is None
+        else f"it is not resumed there ({one_line(told)})"
+    )
+    return f"{why}; {resumed_by_hand(desk, done.gate)}"
+
+
+def resumed_by_hand(desk: Desk, gate: Gate) -> str:
+    """Where the agent's session is, as far as anybody knows: where it asked."""
+    from ...context.presence import find
+    from ...text.display import one_line
+
+    command = f"git gate resume {gate.id[:4]}"
+    asked = gate.opened.asked
+    if find(desk, gate.id) is not None:
+        return f"nothing will resume this by itself: {command}"
+    directory = f" in {one_line(asked.directory)}" if asked.directory else ""
+    place = f"on {one_line(asked.host)}{directory}" if asked.host else "elsewhere"
+    return f"it was asked {place}: there, {command}, or a git gate worker"
+
+
+def on_forge(desk: Desk, remote: str | None) -> bool:
+    """A cheap look at what is configured, so that answering elsewhere loads nothing of it."""
+    address = desk.settings.git.get(f"remote.{remote}.url", "").lower()
+    known = "github.com" in address or ".ghe.com" in address
+    return known or bool(desk.settings.text("forge")) or bool(desk.settings.env.get("GITHUB_API_URL"))
+
+
+HINT = "git gate respond --each --match deploy --approve"
+
+
+def respond_each(screen: Screen, desk: Desk, gate_id: str | None, given: Given, flags: dict[str, Any]) -> int:
+    """The exit code is the worst of all."""
+    check(screen, gate_id, given, flags)
+    chosen = waiting(desk, flags["match"])
+    fates = (
+        all_alike(desk, chosen, given, flags) if not given.nothing else in_turn(screen, desk, chosen, flags)
+    )
+    report(screen, desk, fates)
+    return max((code_of(fate) for fate in fates), default=exits.DONE)
+
+
+def check(screen: Screen, gate_id: str | None, given: Given, flags: dict[str, Any]) -> None:
+    if gate_id is not None:
+        raise Usage(
+            "--each goes through every waiting gate; an id or a word cannot stand beside it",
+            hint=f"{HINT}, or -m TEXT",
+        )
+    for name in ("amend", "seen", "edit"):
+        if flags[name]:
+            raise Usage(f"--{name} is about one gate; it cannot stand beside --each")
+    if not given.nothing and flags["match"] is None:
+        raise Usage("one answer for all of them? say for which: --match TEXT", hint=HINT)
+    if given.nothing and not screen.interactive:
+        raise Usage("no answer given, and no terminal to ask on", hint=HINT)
+
+
+def waiting(desk: Desk, match: str | None) -> list[Summary]:
+    from ...acts.answering import matching
+    from ...gates.listing import Filter, listed
+
+    found = listed(desk, Filter(states=("awaiting",)))
+    chosen = found if match is None else matching(found, match)
+    if not chosen:
+        words = (
+            f"no waiting gate has {match!r} in its title or question"
+            if found
+            else "no gate waits for an answer"
+        )
+        raise UnknownGate(words, hint="git gate list")
+    return chosen
+
+
+def manner_of(flags: dict[str, Any], note: str | None = None) -> Manner:
+    from ...acts.answering import Manner
+
+    return Manner(note=flags["note"] if note is None else note, sign=flags["sign"], push=flags["push"])
+
+
+def all_alike(desk: Desk, chosen: Sequence[Summary], given: Given, flags: dict[str, Any]) -> list[Fate]:
+    from ...acts.answering import respond_all
+
+    return [begun(desk, fate, flags) for fate in respond_all(desk, chosen, given, manner_of(flags))]
+
+
+def begun(desk: Desk, fate: Fate, flags: dict[str, Any]) -> Fate:
+    """The answer is published with the others; where its agent ran here, a runner starts it, if nobody was first."""
+    if fate.done is None or not delivery(desk, flags):
+        return fate
+    from ...resumption.calls import call
+    from ...resumption.here import may_resume_here
+
+    done = fate.done
+    if not may_resume_here(desk, done.gate, flags["push"]):
+        return fate
+    return replace(fate, done=replace(done, published=replace(done.published, log=call(desk, fate.id))))
+
+
+def in_turn(screen: Screen, desk: Desk, chosen: Sequence[Summary], flags: dict[str, Any]) -> list[Fate]:
+    """One after the other, each answered, or left for later. What was answered stays answered, however it ends."""
+    from ..terminal.prompts import LeaveAll, NextGate
+
+    fates: list[Fate] = []
+    asking = replace(screen, in_turn=True)
+    try:
+        for place, summary in enumerate(chosen, 1):
+            screen.warn(f"\n── {place} of {len(chosen)} ──")
+            gate = desk.records.load(summary.id, summary.tip)
+            with suppress(NextGate):
+                fates.append(one(asking, desk, gate, flags))
+    except LeaveAll:
+        return fates
+    except (EOFError, KeyboardInterrupt):
+        report(screen, desk, fates)
+        raise
+    return fates
+
+
+def one(screen: Screen, desk: Desk, gate: Gate, flags: dict[str, Any]) -> Fate:
+    from ...acts.answering import Fate, respond
+    from ..terminal.prompts import OFFER, ask_questions, present, show
+
+    show(screen, desk, gate)
+    alone = len(gate.opened.questions) == 1
+    if alone:
+        present(screen, gate.opened.questions[0], several=False)
+    screen.tell(f"\n{OFFER}")
+    given, note = ask_questions(screen, desk, gate, flags["note"], presented=alone)
+    manner = replace(manner_of(flags, note), seen=gate.tip, **delivery(desk, flags))
+    try:
+        done = respond(desk, gate, given, manner)
+    except GateError as refused:
+        screen.warn(refused.message)
+        return Fate(gate.id, gate.opened.title, error=refused)
+    return Fate(gate.id, gate.opened.title, done)
+
+
+def code_of(fate: Fate) -> int:
+    return exits.BY_KIND[fate.error.kind] if fate.error else exits.DONE
+
+
+def report(screen: Screen, desk: Desk, fates: Sequence[Fate]) -> None:
+    """Each gate's fate: a line each, or one JSON list."""
+    from ...text.display import one_line
+
+    lines = []
+    for fate in fates:
+        words = (
+            fate.error.message
+            if fate.error
+            else f"{fate.done.answer.verdict}: {what_next(desk, fate.done)}"
+            if fate.done
+            else ""
+        )
+        lines.append(f"{fate.id}  {one_line(fate.title, 40):<40}  {one_line(words)}")
+    screen.emit("answers", {"gates": [shape(fate) for fate in fates]}, "\n".join(lines))
+
+
+def shape(fate: Fate) -> dict[str, object]:
+    from ...render import shapes
+
+    gate = shapes.gate(fate.done.gate, pushed=fate.done.published.pushed) if fate.done else None
+    error = None
+    if fate.error is not None:
+        error = {"code": fate.error.code, "message": fate.error.message, "hint": fate.error.hint}
+    return {"id": fate.id, "title": fate.title, "code": code_of(fate), "gate": gate, "error": error}

@@ -1,0 +1,139 @@
+"""Command line: `git gate show`, `diff` and `worktree`: one gate and its partial work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ...errors import Usage
+from ...model.gate import Gate
+from ..terminal.screen import Screen, gate_argument, verb
+
+if TYPE_CHECKING:
+    from ...context.desk import Desk
+
+
+@click.command("show")
+@gate_argument(required=False)
+@click.option("--diff", "diff_", is_flag=True, help="With the whole diff of the partial work.")
+@click.option("--format", "format_", type=click.Choice(["text", "json", "xml"]), help="How to print it.")
+@verb
+def show_command(screen: Screen, gate_id: str | None, diff_: bool, format_: str | None) -> None:
+    """One gate as a letter: the question, its context, what the agent did so far, and how to answer.
+
+    \b
+    git gate show 7k2f
+    git gate show 7k2f --diff
+    """
+    from ...acts.reading import asking, find_gate
+    from ...acts.sessions import saved
+    from ...gates.work import comes_back, diff_of
+    from ...policy.marks import marks
+    from ...render import shapes
+
+    if screen.as_json and format_ in ("text", "xml"):
+        raise Usage(f"--json or --format {format_}, not both", hint="git gate show ID --format json")
+    desk = screen.desk()
+    found = asking(find_gate, desk, gate_id)
+    gate = found.gate
+    signed = marks(desk, [gate])
+    hidden, kept = comes_back(desk, gate.opened.work), gate.id in saved(desk, [gate])
+    shape = {
+        **shapes.gate(
+            gate, pushed=found.pushed, signed=signed, archived=found.archived, comes_back=hidden, saved=kept
+        ),
+        "history": shapes.history(gate.history),
+    }
+    if screen.as_json or format_ == "json":
+        from dataclasses import replace
+
+        if diff_:
+            shape["diff"] = diff_of(desk, gate)
+        replace(screen, as_json=True).emit("gate", shape, "")
+        return
+    if format_ == "xml":
+        from ...render.xml import document
+
+        click.echo(document(shape))
+        return
+    from ...render.letter import letter
+
+    cells = screen.letter_width
+    stat = diff_of(desk, gate, stat=True, cells=cells - 3) if gate.opened.work.changed else ""
+    text = letter(
+        gate,
+        desk.clock(),
+        cells,
+        stat=stat,
+        signed=signed,
+        archived=found.archived,
+        color=screen.colored,
+    )
+    if diff_:
+        text += "\n\n" + diff_of(desk, gate, color=screen.colored)
+    screen.page(text)
+
+
+@click.command("diff")
+@gate_argument(required=False)
+@click.option("--stat", is_flag=True, help="Only how much of which file.")
+@verb
+def diff_command(screen: Screen, gate_id: str | None, stat: bool) -> None:
+    """The partial work as a diff against the commit that it stands on.
+
+    \b
+    git gate diff 7k2f
+    git gate diff 7k2f --stat
+    """
+    from ...acts.reading import find_gate
+    from ...gates.work import diff_of
+
+    desk = screen.desk()
+    gate = find_gate(desk, gate_id).gate
+    text = diff_of(desk, gate, stat=stat, cells=min(screen.width, 80), color=screen.colored)
+    if screen.as_json:
+        screen.emit("diff", {"id": gate.id, "diff": text}, "")
+    elif text:
+        screen.page(text.rstrip("\n"))
+    else:
+        screen.say(f"gate {gate.id} has no uncommitted work")
+
+
+@click.command("worktree")
+@gate_argument()
+@click.argument("directory", required=False, type=click.Path(path_type=Path))
+@verb
+def worktree_command(screen: Screen, gate_id: str, directory: Path | None) -> None:
+    """The partial work as a worktree, to look around and try things in; prints where it is.
+
+    \b
+    git gate worktree 7k2f
+    git gate worktree 7k2f ../look
+    """
+    from shlex import quote
+
+    from ...acts.reading import find_gate
+    from ...gates.work import open_place
+
+    desk = screen.desk()
+    gate = find_gate(desk, gate_id).gate
+    place = open_place(desk, gate, chosen_directory(screen, desk, gate, directory))
+    screen.emit(
+        "worktree",
+        {"id": gate.id, "directory": str(place.directory), "branch": place.branch},
+        str(place.directory),
+    )
+    for note in place.notes:
+        screen.say(note)
+    screen.say(f"when you are done: git worktree remove --force {quote(str(place.directory))}")
+
+
+def chosen_directory(screen: Screen, desk: Desk, gate: Gate, given: Path | None) -> Path:
+    from ...gates.work import beside
+
+    start = Path(screen.directory) if screen.directory else Path.cwd()
+    if given is not None:
+        return (start / given).resolve()
+    return beside(desk, gate)

@@ -1,0 +1,1 @@
+"""Context: what every verb is handed (repository, settings, person, clock), which gate is meant, and which remote."""

@@ -1,0 +1,152 @@
+"""Context: the desk that every verb works at. Repository, settings, person and clock are handed in, once."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .. import config
+from ..config import Settings
+from ..document.values import dataclass, field
+from ..errors import Failure, NotAllowed, Usage
+from ..store.git.refs import Refs
+from ..store.git.repository import Repository, begin_config, discover
+from ..text import times
+
+if TYPE_CHECKING:
+    from ..store.git.process import Piped, Started
+    from ..store.records.records import Records
+
+
+@dataclass(frozen=False)
+class Desk:
+    """One repository, one person, one clock."""
+
+    repo: Repository
+    settings: Settings
+    refs: Refs
+    clock: Callable[[], float]
+    bulk: bool
+    entropy: Callable[[int], str] = lambda size: os.urandom(size).hex()
+    progress: Callable[[str], None] = lambda _words: None
+    judged: str = ""
+    """The moment that deadlines are judged by, where that is not now: replies that were written before it may not be heard yet."""
+    heard: float = 0.0
+    """The shared repository has answered this command, and may be asked more: so many seconds it has for that."""
+    hosts: dict[str, str] = field(default_factory=dict, repr=False)
+    """What ssh means by names of hosts. To look one up may run what the person's own configuration of ssh names: once."""
+    reader: Piped | None = field(default=None, repr=False)
+    _records: Records | None = field(default=None, repr=False)
+
+    @property
+    def records(self) -> Records:
+        """Imported at first need: a list needs none of them."""
+        if self._records is None:
+            from ..store.git.objects import open_objects
+            from ..store.records.records import Records
+
+            reader, self.reader = self.reader, None
+            self._records = Records(self.repo, open_objects(self.repo, bulk=self.bulk, reader=reader))
+        return self._records
+
+    def work_in_bulk(self) -> None:
+        """There is more to read than it costs to import pygit2."""
+        self.close()
+        self.bulk, self._records = True, None
+
+    def close(self) -> None:
+        if self._records is not None:
+            self._records.objects.close()
+
+    @property
+    def now(self) -> str:
+        return times.format_time(self.clock())
+
+    @property
+    def at(self) -> int:
+        return int(self.clock())
+
+    def person(self) -> str:
+        """Who is at this machine; an answer in nobody's name is none."""
+        who = self.settings.identity()
+        if not who:
+            raise Failure(
+                "git does not know who you are, and an answer needs a name",
+                hint=INTRODUCTION,
+            )
+        return who
+
+    def refuse_agents(self, verb: str) -> None:
+        """An agent never answers, stops or joins a gate: its shell has the person's git identity, not their judgement."""
+        told = self.agent_here()
+        if told:
+            raise NotAllowed(
+                f"`git gate {verb}` is for people, and this is an agent's process ({told})",
+                hint="leave it to the person; an agent asks with: git gate ask, and reads with: git gate check ID",
+            )
+
+    def agent_here(self) -> str:
+        """What tells that this is an agent's process; empty when nothing does."""
+        from .ancestry import agent_above
+
+        marker = self.agents_mark()
+        return f"{marker} is set" if marker else agent_above()
+
+    def agents_mark(self) -> str:
+        """The variable that an agent's program set in our environment, if one did."""
+        from ..agents import mark_in
+
+        return mark_in(self.settings.env)
+
+    def tip(self, ref: str) -> str | None:
+        """From the process that reads objects: the next thing that is asked is nearly always the commit there."""
+        return self.records.objects.tip(ref) or self.refs.get(ref)
+
+    def tracked(self, remote: str, gate: str) -> str | None:
+        from ..store.remote.remote import tracking_base
+
+        return self.refs.get(f"{tracking_base(remote)}open/{gate}")
+
+
+INTRODUCTION = 'git config --global user.name "Your Name" && git config --global user.email you@example.com'
+
+
+def open_desk(
+    start: Path,
+    env: Mapping[str, str],
+    *,
+    flags: Mapping[str, str] | None = None,
+    bulk: bool = False,
+    clock: Callable[[], float] = time.time,
+    progress: Callable[[str], None] | None = None,
+) -> Desk:
+    if config.may_hide_git(env):
+        from ..agents import seen_by_git
+
+        env = seen_by_git(env)
+    repo = discover(start, env)
+    desk = Desk(repo, config.load(env, read_git_config(repo), repo.top, flags), Refs(repo), clock, bulk)
+    if progress is not None:
+        desk.progress = progress
+    return desk
+
+
+def read_git_config(repo: Repository, begun: Started | None = None) -> dict[str, str]:
+    """Every setting of git's, the last one winning, as git itself reads them."""
+    asked = begun or begin_config(repo.git)
+    listed = asked.result().out.decode("utf-8", "surrogateescape")
+    found: dict[str, str] = {}
+    for item in listed.split("\0"):
+        key, newline, value = item.partition("\n")
+        if key:
+            found[key] = value if newline else "true"
+    return found
+
+
+def check_choice(name: str, value: str, allowed: Sequence[str]) -> str:
+    if value not in allowed:
+        raise Usage(f"{name} is {value!r}; expected one of {', '.join(allowed)}")
+    return value

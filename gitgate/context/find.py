@@ -1,0 +1,72 @@
+"""Context: which open gate is meant, by its id, by the beginning of one, or because it is the only one that waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ..errors import AmbiguousGate, UnknownGate
+from ..model import ids
+from ..record.summary import Summary, read
+from ..store.git.refs import OPEN
+from .desk import Desk
+from .remotes import never_synced, remote_of
+
+LISTING = "git gate list"
+SYNC = "git gate sync"
+
+
+def find_tip(desk: Desk, given: str | None, *, waiting: str = "waits for an answer") -> tuple[str, str]:
+    """(id, tip) of the open gate that `given` names, or of the only one that waits."""
+    if given is None:
+        return only_waiting(desk, waiting)
+    word = given.strip().lower()
+    if ids.is_id(word):
+        return one_of(desk, given, [OPEN + word])
+    if not ids.is_prefix(word):
+        raise UnknownGate(
+            f"{given!r} is not a gate's id: they have 10 letters and digits, 4 are enough", hint=LISTING
+        )
+    return one_of(desk, given, desk.refs.beginning(OPEN + word))
+
+
+def one_of(desk: Desk, given: str, refs: Iterable[str]) -> tuple[str, str]:
+    found = {ref.removeprefix(OPEN): tip for ref in refs if (tip := desk.tip(ref)) is not None}
+    if not found:
+        raise unknown_gate(desk, given)
+    if len(found) > 1:
+        raise AmbiguousGate(f"{given} could be {', '.join(sorted(found)[:8])}", hint="type more of the id")
+    return found.popitem()
+
+
+def unknown_gate(desk: Desk, given: str) -> UnknownGate:
+    remote = never_synced(desk)
+    if remote is not None:
+        return UnknownGate(
+            f"there is no gate {given} here, and this clone has never synced with {remote}", hint=SYNC
+        )
+    more = f"; {SYNC} fetches those of the remote" if remote_of(desk) else ""
+    return UnknownGate(f"there is no gate {given} here", hint=f"{LISTING} --all shows every gate here{more}")
+
+
+def only_waiting(desk: Desk, what: str) -> tuple[str, str]:
+    waiting = [summary for summary in summaries(desk) if summary.state == "awaiting"]
+    if not waiting:
+        remote = never_synced(desk)
+        if remote is not None:
+            raise UnknownGate(
+                f"no gate {what} here, and this clone has never synced with {remote}", hint=SYNC
+            )
+        raise UnknownGate(f"no gate {what}", hint=LISTING)
+    if len(waiting) > 1:
+        names = ", ".join(summary.id[:6] for summary in waiting[:8])
+        raise AmbiguousGate(
+            f"{len(waiting)} gates wait: {names}", hint="name one of them; what each asks: git gate list"
+        )
+    return waiting[0].id, waiting[0].tip
+
+
+def summaries(desk: Desk) -> Iterator[Summary]:
+    """Every open gate. One whose trailers break the rules still appears, as `broken`."""
+    tips = desk.refs.tips()
+    for run in tips.runs():
+        yield from read(run, tips.mark, OPEN)

@@ -1,0 +1,190 @@
+"""Context: whose a saved session is. What was saved with the question is bound by the record; what is saved later is signed.
+
+The record holds a digest of the content, and a public key of whoever asked. A session that is saved anew stands on
+the one before it, is signed with that key, and names the next one. Only the clone that asked has the secret. What a
+person talked with the agent, and kept, is bound by the event that they recorded at the end.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import os
+import re
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from textwrap import wrap
+
+from ..errors import BrokenRecord
+from ..model import lease, trailers
+from ..model.gate import Answer, Gate, Remark, Session
+from ..store.git.objects import Commit
+from ..store.git.permissions import private_folder
+from .desk import Desk
+
+MOST_SAVED = 10_000
+KEY = re.compile(r"[0-9a-f]{64}")
+DECIDED = frozenset(("answered", "amended", "defaulted", "expired"))
+
+
+def content_of(salt: str, tree: str) -> str:
+    """What the record holds of a session's content. Salted as its id is: it tells nobody what was said."""
+    return sha256(f"{salt}:content:{tree}".encode()).hexdigest()[:32]
+
+
+# the secret of this clone
+
+
+def seed_of(desk: Desk, salt: str, *, make: bool = False) -> bytes:
+    """The secret behind the keys of one gate; empty where this clone has none."""
+    place = desk.repo.state_dir / "session.key"
+    try:
+        secret = read_secret(place) or (make_secret(place) if make else b"")
+    except OSError:
+        return b""
+    return sha256(secret + salt.encode()).digest() if secret else b""
+
+
+def read_secret(place: Path) -> bytes:
+    with contextlib.suppress(FileNotFoundError):
+        found = place.read_bytes()
+        return found if len(found) == lease.SIZE else b""
+    return b""
+
+
+def make_secret(place: Path) -> bytes:
+    """The secret, written whole by whoever comes first: two that ask at once have the same one."""
+    private_folder(place.parent)
+    own = place.with_name(f"{place.name}.{os.getpid()}")
+    with os.fdopen(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+        out.write(os.urandom(lease.SIZE))
+    try:
+        os.link(own, place)
+    except FileExistsError:
+        if not read_secret(place):
+            own.replace(place)
+    finally:
+        own.unlink(missing_ok=True)
+    return read_secret(place)
+
+
+def first_key(desk: Desk, salt: str) -> str:
+    """The key that the record names for what is saved after the question; none where no secret can be kept."""
+    seed = seed_of(desk, salt, make=True)
+    return lease.public_key(seed, 1) if seed else ""
+
+
+# what is signed
+
+
+def signed_text(gate: str, parent: str, tree: str, following: str) -> bytes:
+    """The parent binds all that was saved before."""
+    return f"gitgate session\n{gate}\n{parent}\n{tree}\n{following}\n".encode()
+
+
+def message_of(gate: str, agent: str, proof: str = "", following: str = "") -> str:
+    """The message of a session's commit; its signature stands between the subject and what lists read."""
+    said = trailers.dump(f"session of gate {gate}", [("Gate", gate), ("Agent", agent), ("Next", following)])
+    subject, _, rest = said.partition("\n\n")
+    return f"{subject}\n\n{proof}\n\n{rest}" if proof else said
+
+
+def on_top(desk: Desk, gate: Gate, parent: str, tree: str, agent: str) -> str | None:
+    """The message of what this clone saves anew on `parent`; None where it holds no key for that."""
+    session = gate.opened.session
+    seed = seed_of(desk, session.salt) if session is not None and session.key else b""
+    if session is None or not seed:
+        return None
+    before = chain(desk, parent)
+    number = len(before)
+    expected = proof_in(before[0][1].message)[1] if number > 1 else session.key
+    if lease.public_key(seed, number) != expected:
+        return None  # Another clone asked.
+    following = lease.public_key(seed, number + 1)
+    signature = lease.sign(seed, number, signed_text(gate.id, parent, tree, following))
+    return message_of(gate.id, agent, "\n".join(wrap(base64.b64encode(signature).decode(), 76)), following)
+
+
+# what is believed
+
+
+def chain(desk: Desk, oid: str) -> list[tuple[str, Commit]]:
+    """The commits of a session along first parents, newest first."""
+    found: list[tuple[str, Commit]] = []
+    at: str | None = oid
+    while at is not None:
+        if len(found) >= MOST_SAVED:
+            raise BrokenRecord(f"session {oid[:12]} was saved more often than anybody saves one")
+        commit = desk.records.commit(at)
+        found.append((at, commit))
+        at = next(iter(commit.parents), None)
+    return found
+
+
+def against(desk: Desk, gate: Gate, oid: str) -> str:
+    """What speaks against this commit as the session of a gate; empty where nothing does, or nobody can tell.
+
+    A gate that an older version asked binds no content, and nothing is said of its session.
+    """
+    session = gate.opened.session
+    if session is None or not session.content:
+        return ""
+    saved = chain(desk, oid)
+    if content_of(session.salt, saved[0][1].tree) in bound(gate):
+        return ""
+    return against_chain(gate, session, saved)
+
+
+def against_chain(gate: Gate, session: Session, saved: list[tuple[str, Commit]]) -> str:
+    root = saved[-1][1]
+    if content_of(session.salt, root.tree) != session.content:
+        return "its content is not what the record of the gate names"
+    key, parent = session.key, saved[-1][0]
+    for oid, commit in reversed(saved[:-1]):
+        proof, following = proof_in(commit.message)
+        text = signed_text(gate.id, parent, commit.tree, following)
+        if not key or len(commit.parents) != 1 or lease.signer(proof, text) != key:
+            return f"commit {oid[:12]} was not saved by whoever asked"
+        key, parent = following, oid
+    return ""
+
+
+def proof_in(message: str) -> tuple[bytes, str]:
+    """The signature and the next key; empty where a message has none."""
+    parts = message.rstrip("\n").split("\n\n")
+    following = (trailers.parse(message) or {}).get("Next", "")
+    if len(parts) != 3 or not KEY.fullmatch(following):
+        return b"", ""
+    try:
+        return base64.b64decode(parts[1].replace("\n", ""), validate=True), following
+    except binascii.Error:
+        return b"", ""
+
+
+def bound(gate: Gate) -> set[str]:
+    """The contents that events name: of conversations with people, up to the answer that counts and with it."""
+    return {content for content in contents(gate) if content}
+
+
+def contents(gate: Gate) -> Iterator[str]:
+    decided = False
+    for entry in gate.history:
+        event = entry.event
+        if isinstance(event, Answer) and entry.name in ("answered", "amended", "voted") and event.session:
+            yield event.session.content
+        if isinstance(event, Remark) and entry.name == "commented" and event.session and not decided:
+            yield event.session.content
+        decided = decided or entry.name in DECIDED
+
+
+def is_older(desk: Desk, gate: Gate, new: str, old: str) -> bool:
+    """Whether the session that is there goes on from this one, so that nobody may put it back."""
+    session = gate.opened.session
+    if session is None or not session.content or against(desk, gate, old):
+        return False
+    saved = chain(desk, new)
+    if content_of(session.salt, saved[0][1].tree) in bound(gate):
+        return False
+    return all(oid != old for oid, _ in saved)

@@ -1,0 +1,1 @@
+"""Exchange: this clone's gates and the remote's, brought together: fetched, reconciled, pushed."""

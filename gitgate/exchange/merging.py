@@ -1,0 +1,250 @@
+"""Exchange: gates that differ here and on the remote. Each is brought together by `reconcile`, or pushed, or named as broken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..context.desk import Desk
+from ..context.recording import NOBODY, reload
+from ..context.remotes import beside, may_publish_work, work_moves
+from ..errors import FINAL, BrokenRecord, Failure, GateError, IllegalEvent, LostRace
+from ..model.gate import Answer, Entry, Gate
+from ..model.people import split_person
+from ..model.states import RESUMING
+from ..record import events
+from ..record.reconcile import reconcile, repeatable
+from ..store.git.refs import ASIDE, OPEN
+from ..store.records.chain import Beside
+from ..store.records.records import Signature
+from ..store.remote.remote import RefMove
+from . import entering
+from .synced import MANY, OVERTAKEN, PutAside, Sides, Synced
+
+# Events recorded again by one git process: more would be held in memory, each with the whole list of its fellows.
+TOGETHER = 100
+
+
+def bring_in(
+    desk: Desk, done: Synced, sides: Sides, differing: Mapping[str, str], before: Mapping[str, str]
+) -> None:
+    """Each gate is judged alone, so that a bad one hinders no other; the refs then move many at a time."""
+    moves: dict[str, RefMove] = {}
+    for count, (gate, tip) in enumerate(differing.items(), 1):
+        if count % 500 == 0:
+            desk.progress(f"reading gates: {count} of {len(differing)}")
+        try:
+            move = merged(desk, done, gate, sides.local.get(gate), tip, before.get(gate, ""))
+        except GateError as wrong:
+            done.broken[gate] = wrong.message
+        else:
+            if move is not None:
+                moves[gate] = move
+    gates = list(moves)
+    for start in range(0, len(gates), MANY):
+        move_some(desk, done, {gate: moves[gate] for gate in gates[start : start + MANY]})
+
+
+def move_some(desk: Desk, done: Synced, moves: Mapping[str, RefMove]) -> None:
+    """All at once; when somebody moved one of them meanwhile, one by one, so that only that one waits."""
+    try:
+        desk.refs.update(list(moves.values()))
+    except LostRace:
+        if len(moves) == 1:
+            done.broken.update(dict.fromkeys(moves, "it is being changed right now; sync again"))
+            return
+        for gate, move in moves.items():
+            move_some(desk, done, {gate: move})
+    else:
+        for gate, move in moves.items():
+            (done.new if move.old is None else done.updated).append(gate)
+
+
+def merged(
+    desk: Desk, done: Synced, gate: str, local: str | None, remote: str, before: str
+) -> RefMove | None:
+    """Where the local ref of a gate has to go, seen what the remote has. A record that breaks the rules raises.
+
+    `before` is how the tip began that the remote had until now: a record that does not go on from it was tampered with.
+    """
+    theirs = desk.records.load(gate, remote).history
+    if local is None:
+        return RefMove(OPEN + gate, remote, None)
+    had = (
+        next((entry.commit for entry in theirs if entry.commit.startswith(before)), before)
+        if before
+        else None
+    )
+    plan = reconcile(desk.records.load(gate, local).history, theirs, had)
+    if plan.keep in ("same", "local"):
+        return None
+    tip = record_again(desk, done, gate, remote, plan.again) if plan.again else remote
+    done.lost.extend(f"{gate} {entry.name}" for entry in plan.dropped)
+    return RefMove(OPEN + gate, tip, local)
+
+
+def record_again(desk: Desk, done: Synced, gate: str, remote: str, entries: tuple[Entry, ...]) -> str:
+    """What was said here and not there, on top of theirs; the author's own commit stays reachable as second parent."""
+    current: Gate = desk.records.load(gate, remote)
+    who = desk.settings.identity() or NOBODY
+    beside = Beside(desk.records, gate, current.history)
+    for start in range(0, len(entries), TOGETHER):
+        with desk.records.objects.together():
+            for entry in entries[start : start + TOGETHER]:
+                original = entry.parents[1] if len(entry.parents) > 1 else entry.commit
+                try:
+                    by = Signature(who, desk.at)
+                    current = desk.records.repeat(current, entry, by, original, beside)
+                except (IllegalEvent, BrokenRecord) as no_place:
+                    done.lost.append(f"{gate} {entry.name}: {no_place.message}")
+                    continue
+                done.again.append(gate)
+                if current.history[-1].name == "late":
+                    done.late.append(late_words(current, entry))
+    return current.tip
+
+
+def late_words(gate: Gate, entry: Entry) -> str:
+    """For whoever said it elsewhere, and brings it now: why it is of no effect."""
+    said = entry.event
+    if isinstance(said, Answer):
+        from ..record.reconcile import said_elsewhere, why_late
+
+        again = f"; if it still holds: git gate respond {gate.id}" if said_elsewhere(gate, said) else ""
+        return f"{gate.id} the answer of {said.at} by {split_person(said.by)}: {why_late(gate, said)}{again}"
+    return (
+        f"{gate.id} {entry.name}: its author had changed the same here by then, or the gate was {gate.state}"
+    )
+
+
+def push_home(desk: Desk, done: Synced, ahead: Mapping[str, str], theirs: Mapping[str, str]) -> None:
+    """Push every gate that is ahead here, and none held up by another's fault, nor by an event that is never taken."""
+    waiting = without_archived(desk, done, ahead, theirs)
+    while waiting:
+        push_each(desk, done, waiting, theirs)
+        # Each round takes at least one event off each gate that goes again, so that this ends.
+        waiting = without_refused(desk, done, waiting, theirs)
+
+
+def without_refused(
+    desk: Desk, done: Synced, sent: Mapping[str, str], theirs: Mapping[str, str]
+) -> dict[str, str]:
+    """Of gates that were refused for an event that is never taken, what is left without it, to be pushed again."""
+    found = {}
+    for gate, reason in list(done.refused.items()):
+        said = [part for part in reason.split(" · ") if FINAL in part]
+        if not said or gate not in sent:
+            continue
+        record = desk.records.load(gate, sent[gate])
+        fresh = [e for e in entering.fresh(record, theirs.get(gate)) if e.parents]
+        why = {e.commit: part for e in fresh for part in said if f"({e.commit[:10]})" in part}
+        if why:
+            del done.refused[gate]
+            tip = put_aside(desk, done, record, why)
+            if tip != theirs.get(gate):
+                found[gate] = tip
+    return found
+
+
+def put_all_aside(desk: Desk, done: Synced, gate: str, theirs: Mapping[str, str]) -> None:
+    """All that was recorded here, and that the remote does not have, on the person's word."""
+    record = reload(desk, gate)
+    if gate not in theirs:
+        raise Failure(
+            f"{done.remote} does not have gate {gate}: there is nothing to go back to",
+            hint=f"end it, or take it back: git gate withdraw {gate} --reason R",
+        )
+    fresh = entering.fresh(record, theirs[gate])
+    if fresh:
+        put_aside(desk, done, record, {entry.commit: "as you asked" for entry in fresh})
+
+
+def put_aside(desk: Desk, done: Synced, gate: Gate, why: Mapping[str, str]) -> str:
+    """Take events off a record, of which each has a reason; what was said after the first of them is recorded again on what
+    is left. The record as it was is kept under a ref of its own, with all that it holds.
+    """
+    first = next(place for place, entry in enumerate(gate.history) if entry.commit in why)
+    after = [entry for entry in gate.history[first:] if entry.commit not in why and not entry.repeats]
+    again = tuple(entry for entry in after if repeatable(entry))
+    tip = record_again(desk, done, gate.id, gate.history[first - 1].commit, again)
+    done.lost.extend(f"{gate.id} {entry.name}" for entry in after if not repeatable(entry))
+    ref = f"{ASIDE}{gate.id}/{gate.tip[:10]}"
+    desk.refs.update([RefMove(ref, gate.tip, desk.refs.get(ref)), RefMove(OPEN + gate.id, tip, gate.tip)])
+    for entry in gate.history:
+        if entry.commit in why:
+            by = getattr(entry.event, "by", "")
+            done.aside.append(PutAside(gate.id, entry.name, entry.commit, by, why[entry.commit], ref))
+    return tip
+
+
+def push_each(desk: Desk, done: Synced, waiting: Mapping[str, str], theirs: Mapping[str, str]) -> None:
+    """Push these gates, each with its work."""
+    from ..store.remote.push import push_gates
+
+    remote = done.remote
+    moves = moves_home(desk, done, waiting, theirs)
+    if not moves:
+        return
+    desk.progress(f"pushing {len(waiting)} gates to {remote}")
+    timeout = desk.settings.seconds("networkTimeout") or 60
+    for fate in push_gates(desk.repo, remote, moves, timeout=timeout):
+        gate = fate.ref.rpartition("/")[2]
+        if not fate.ok:
+            done.refused[gate] = fate.reason
+        elif fate.ref.startswith(OPEN):
+            done.pushed.append(gate)
+
+
+def moves_home(
+    desk: Desk, done: Synced, ahead: Mapping[str, str], theirs: Mapping[str, str]
+) -> list[RefMove]:
+    """What goes to the remote of the gates that are ahead here; of the others `done` says why they stay."""
+    moves: list[RefMove] = []
+    known = beside(desk, done.remote) if may_publish_work(desk) else None
+    if len(ahead) > MANY and desk.bulk is False:
+        desk.work_in_bulk()
+    for gate, tip in ahead.items():
+        try:
+            why = kept_home(desk, gate, tip, theirs.get(gate))
+        except GateError as broken:
+            done.broken[gate] = broken.message
+            continue
+        if why is None:
+            moves.append(RefMove(OPEN + gate, tip, theirs.get(gate)))
+            moves += work_moves(desk, gate, done.remote, known) if known is not None else []
+        elif why:
+            done.refused[gate] = why
+    return moves
+
+
+def kept_home(desk: Desk, gate: str, tip: str, there: str | None) -> str | None:
+    """Why a gate is not pushed, empty where that goes without saying; None where it is. It goes on from what is there.
+
+    Only where it may have been claimed here is its record read: a thousand of them take longer than to push them, and
+    whoever takes them reads them.
+    """
+    chain = desk.records.chain(gate, tip)
+    if there is not None and all(oid != there for oid, _ in chain):
+        return OVERTAKEN
+    claims = events.FOLDER_OF["claimed"].encode()
+    if there is None and claims in desk.records.tree(chain[-1][1].tree):
+        # Its claim and its lease are here: elsewhere it would look as if whoever holds it were gone.
+        return "" if desk.records.load(gate, tip).state == RESUMING else None
+    return None
+
+
+def without_archived(
+    desk: Desk, done: Synced, ahead: Mapping[str, str], theirs: Mapping[str, str]
+) -> dict[str, str]:
+    """A gate that the remote does not have open may be closed there: its archive is asked before anything is pushed."""
+    absent = [gate for gate in ahead if gate not in theirs]
+    if not absent:
+        return dict(ahead)
+    from ..gates.archived import settle_archived
+
+    settled = settle_archived(desk, done.remote, {gate: ahead[gate] for gate in absent})
+    done.archived.extend(settled.gates)
+    done.lost.extend(
+        f"{gate}, archived before; what was said here: git gate show {gate}" for gate in settled.late
+    )
+    done.broken.update(settled.kept)
+    return {gate: tip for gate, tip in ahead.items() if gate not in (*settled.gates, *settled.kept)}

@@ -1,0 +1,65 @@
+"""Exchange: what a sync found and did, gate by gate. Values alone, so that a list that asks how fresh it is loads no record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+MANY = 500
+
+
+OVERTAKEN = "it was changed there just now; sync again"
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The tips of all open gates, by gate: here, and on the remote."""
+
+    local: Mapping[str, str]
+    theirs: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class PutAside:
+    """An event that was recorded here and that the remote never takes: why, and the ref that keeps it."""
+
+    gate: str
+    event: str
+    commit: str
+    by: str
+    reason: str
+    ref: str
+
+    @property
+    def words(self) -> str:
+        who = f" by {self.by.partition(' <')[0]}" if self.by else ""
+        return f"{self.gate} {self.event}{who} ({self.commit[:10]}) was put aside: {self.reason}; see it: git log -p {self.ref}"
+
+
+@dataclass
+class Synced:
+    """What a sync did, gate by gate. `lost`: what found no place any more; `late`: what is kept, and without effect.
+    `open`: how many gates are open here.
+    """
+
+    remote: str
+    open: int = 0
+    new: list[str] = field(default_factory=list)
+    updated: list[str] = field(default_factory=list)
+    again: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    late: list[str] = field(default_factory=list)
+    aside: list[PutAside] = field(default_factory=list)
+    pushed: list[str] = field(default_factory=list)
+    archived: list[str] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+    broken: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def changed(self) -> bool:
+        return any(
+            (
+                *(self.new, self.updated, self.again, self.pushed, self.archived, self.refused, self.broken),
+                self.aside,
+            )
+        )

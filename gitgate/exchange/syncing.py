@@ -1,0 +1,170 @@
+"""Exchange: this clone and the shared repository, brought together. Never loses a local gate.
+
+Light on purpose: usually nothing is new, and then no record is read. What differs is the business of `merging`.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, fields
+
+from ..context.desk import Desk
+from ..context.find import find_tip
+from ..context.remotes import no_remote, remote_of
+from ..errors import Failure, GateError
+from ..store.git.permissions import private_folder
+from ..store.git.refs import OPEN
+from ..store.remote.remote import tracking_base
+from .synced import MANY, OVERTAKEN, Sides, Synced
+
+GLANCE = 10  # seconds that a person waits who only wants to see one gate
+
+
+def sync(desk: Desk, remote: str | None = None, *, aside: str | None = None) -> Synced:
+    """Fetch, bring together, push what the remote lacks; report each gate's fate.
+
+    `aside` is a gate of which all that the remote does not have is put aside first.
+    """
+    name = remote or remote_of(desk)
+    if name is None and desk.settings.flag("server"):
+        raise Failure("others sync with this repository; it has nothing to sync with", hint="git gate list")
+    if name is None:
+        why, mend = no_remote(desk)
+        raise Failure(f"there is nothing to sync with: {why}", hint=mend)
+    done = one_round(desk, name, aside)
+    if OVERTAKEN in done.refused.values():
+        # Another command in this clone brought something meanwhile: that is here now, and can be brought together.
+        done = joined(done, one_round(desk, name))
+    desk.heard = desk.settings.seconds("networkTimeout") or 60
+    return done
+
+
+def one_round(desk: Desk, name: str, aside: str | None = None) -> Synced:
+    done, sides = listen(desk, name)
+    if aside is not None:
+        from .merging import put_all_aside
+
+        put_all_aside(desk, done, find_tip(desk, aside)[0], sides.theirs)
+        sides = both_sides(desk, name)
+    done.open = len(sides.local)
+    ahead = {g: tip for g, tip in sides.local.items() if sides.theirs.get(g) != tip and g not in done.broken}
+    if ahead:
+        from .merging import push_home
+
+        push_home(desk, done, ahead, sides.theirs)
+    return done
+
+
+def joined(first: Synced, second: Synced) -> Synced:
+    """What two rounds did. What was refused or broken is as the second one found it."""
+    for one in fields(Synced):
+        mine, then = getattr(first, one.name), getattr(second, one.name)
+        if isinstance(mine, list):
+            then[:] = dict.fromkeys([*mine, *then])
+    return second
+
+
+@dataclass(frozen=True)
+class Freshness:
+    """How far what is known here can be trusted: whom it was asked of and when. `heard`: what a look just now brought."""
+
+    remote: str
+    at: float | None
+    heard: Synced | None = None
+    trouble: str = ""
+
+
+def freshness(desk: Desk) -> Freshness | None:
+    """None where there is no remote: then all there is is here."""
+    remote = None if desk.settings.flag("server") else remote_of(desk)
+    if remote is None:
+        return None
+    try:
+        at = (desk.repo.state_dir / "synced").stat().st_mtime
+    except OSError:
+        at = None
+    return Freshness(remote, at)
+
+
+def look_for_news(desk: Desk, known: Freshness, within: float) -> Freshness:
+    """Bring home what the remote has, if it says so in time; asks nobody for a password. What is known stays as it is."""
+    try:
+        heard = listen(desk, known.remote, within=within)[0]
+    except GateError as silent:
+        return Freshness(known.remote, known.at, trouble=silent.message)
+    desk.heard = within
+    return Freshness(known.remote, desk.clock(), heard)
+
+
+def bring_home(desk: Desk, remote: str) -> Synced:
+    """Fetch into the tracking namespace, then merge each gate that differs into the local one."""
+    return listen(desk, remote)[0]
+
+
+def news(desk: Desk, within: float = GLANCE) -> str:
+    """Hear once, in a bounded time, what others have done; empty, or why that could not be heard. For who reads on either way."""
+    known = freshness(desk)
+    if known is None:
+        return ""
+    looked = look_for_news(desk, known, min(within, desk.settings.seconds("networkTimeout") or within))
+    return f"{known.remote} could not be asked: {looked.trouble}" if looked.trouble else ""
+
+
+def listen(desk: Desk, remote: str, *, within: float | None = None) -> tuple[Synced, Sides]:
+    """What the remote says, brought together with what is here; and both sides as they are afterwards.
+
+    With `within` it has so many seconds, and nobody is asked for a password.
+    """
+    from ..store.remote.fetch import begin_fetch
+    from ..store.remote.wire import LONGEST
+
+    timeout = within or desk.settings.seconds("networkTimeout") or 60
+    prompts = None if within is None else False
+    desk.progress(f"asking {remote}")
+    with begin_fetch(
+        desk.repo, remote, timeout=timeout, longest=within or LONGEST, prompts=prompts
+    ) as polling:
+        # While git talks: usually nothing is new, and this is all there is to know.
+        sides = both_sides(desk, remote)
+        fetched = polling.wait()
+        if fetched.changed:
+            sides = both_sides(desk, remote)
+    done = Synced(remote)
+    remember_sync(desk)
+    differing = {gate: tip for gate, tip in sides.theirs.items() if sides.local.get(gate) != tip}
+    if not differing:
+        return done, sides
+    if len(differing) > MANY and desk.bulk is False:
+        desk.work_in_bulk()
+
+    from .merging import bring_in
+
+    bring_in(desk, done, sides, differing, fetched.before)
+    if len(done.new) > MANY:
+        # So many loose refs would make every later command slow; packed, git reads them at once.
+        desk.repo.git.run("pack-refs", "--all", check=False)
+    return done, both_sides(desk, remote)
+
+
+def remember_sync(desk: Desk) -> None:
+    """So that an empty list can say `nothing waits` and mean it, and until when what is known here is true."""
+    mark = desk.repo.state_dir / "synced"
+    try:
+        private_folder(mark.parent)
+        mark.touch()
+        os.utime(mark, (desk.clock(), desk.clock()))
+    except OSError as unwritable:
+        desk.progress(f"{mark} cannot be written: {unwritable.strerror}")
+
+
+def both_sides(desk: Desk, remote: str) -> Sides:
+    """The tips here and there, from one listing."""
+    base = f"{tracking_base(remote)}open/"
+    local: dict[str, str] = {}
+    theirs: dict[str, str] = {}
+    for ref, oid in desk.refs.under(OPEN, base).items():
+        if ref.startswith(OPEN):
+            local[ref.removeprefix(OPEN)] = oid
+        else:
+            theirs[ref.removeprefix(base)] = oid
+    return Sides(local, theirs)

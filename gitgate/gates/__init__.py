@@ -1,0 +1,1 @@
+"""Gates: gates as they stand: listed, overdue, stalled, archived, followed, and whether their agents can be started."""

@@ -1,0 +1,78 @@
+"""Gates: gates in the archive, read again, and told apart from those that are only gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from ..context.desk import Desk
+from ..context.recording import NOBODY
+from ..errors import AmbiguousGate, GateError
+from ..model.gate import Answer, Gate
+from ..record.fold import counted
+from ..store.records import archive, closing
+from ..store.records.records import Signature
+
+
+def tidy(desk: Desk) -> None:
+    """What lies beside gates that are archived, and is kept elsewhere or worth nothing, goes."""
+    closing.prune(desk.repo, lambda gate, tip: not has_partial_work(desk, gate, tip))
+
+
+def has_partial_work(desk: Desk, gate: str, tip: str) -> bool:
+    """Whether its work is more than the commit that the agent stood on; what cannot be read is kept."""
+    try:
+        return desk.records.load(gate, tip).opened.work.changed
+    except GateError:
+        return True
+
+
+def settle_archived(desk: Desk, remote: str, absent: Mapping[str, str]) -> closing.Folded:
+    """Which of these gates, open here and not there, the remote has archived, with why one is still open here."""
+    by = Signature(desk.settings.identity() or NOBODY, desk.at)
+    timeout = desk.settings.seconds("networkTimeout") or 60
+    result = closing.settle(desk.repo, remote, absent, by=by, timeout=timeout)
+    if result.gates:
+        tidy(desk)
+    return result
+
+
+def load_archived(desk: Desk, prefix: str) -> Gate | None:
+    """The archived gate that `prefix` names, from any month's archive, ours or a remote's."""
+    found = archive.named(desk.repo, prefix)
+    if len(found) > 1:
+        raise AmbiguousGate(f"{prefix} could be {', '.join(found[:8])}", hint="type more of the id")
+    there = archive.find(desk.repo, archive.shelves(desk.repo), found)
+    one = there[found[0]] if there else None
+    return with_late(desk, desk.records.load(one.id, one.tip), one.late) if one and one.tip else None
+
+
+def with_late(desk: Desk, gate: Gate, tips: tuple[str, ...]) -> Gate:
+    """With the answers that came when it was in the archive already: they change nothing, but somebody gave them."""
+    said = [entry.event for entry in gate.history]
+    late = []
+    for tip in tips:
+        try:
+            entries = desk.records.load(gate.id, tip).history
+        except GateError as broken:
+            desk.progress(f"{gate.id}: what came late cannot be read: {broken.message}")
+            continue
+        for entry in entries:
+            if isinstance(entry.event, Answer) and entry.event not in said:
+                said.append(entry.event)
+                late.append(counted(entry, entry.event))
+    return replace(gate, late=(*gate.late, *late))
+
+
+def archived_gates(desk: Desk) -> Iterator[Gate]:
+    """Every archived gate. One whose record is broken is reported and left out."""
+    for one in archive.listing(desk.repo):
+        try:
+            yield desk.records.load(one.id, one.tip)
+        except GateError as broken:
+            desk.progress(f"{one.id}: {broken.message}")
+
+
+def archived_tips(desk: Desk) -> Iterator[tuple[str, str]]:
+    """(id, tip) of every archived gate, for whoever checks them all."""
+    return ((one.id, one.tip) for one in archive.listing(desk.repo))

@@ -1,0 +1,87 @@
+"""Gates: what happens when a deadline passes. It acts whenever anything looks at the gate; silence is never consent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ..context.desk import Desk
+from ..context.recording import TRIES, append, reload
+from ..errors import LostRace
+from ..model.gate import Answer, Edit, Event, Gate, Remark
+from ..store.records.chain import MOST_EVENTS
+from ..text import times
+
+VIA = "deadline"
+DAY = 86_400
+SHORTEST = 60
+DOUBLINGS = 12  # from a minute, that is more than a day
+MOST_REMINDERS = MOST_EVENTS // 2  # a record's room is for answers; who never looks is no longer reminded
+
+
+NEVER = "0000"  # before every moment
+
+
+@contextmanager
+def judged_at(desk: Desk, moment: str = NEVER) -> Iterator[None]:
+    """Deadlines are judged by `moment` in here: what somebody wrote in time counts, although it is read later."""
+    before, desk.judged = desk.judged, moment
+    try:
+        yield
+    finally:
+        desk.judged = before
+
+
+def past_due(desk: Desk, gate: Gate) -> bool:
+    return (
+        gate.state == "awaiting" and gate.deadline is not None and gate.deadline <= (desk.judged or desk.now)
+    )
+
+
+def act(desk: Desk, gate: Gate) -> Gate:
+    """The gate after its deadline, if that has passed; otherwise the gate."""
+    for _ in range(TRIES):
+        if not past_due(desk, gate):
+            return gate
+        try:
+            return append(desk, gate, *due(desk, gate))
+        except LostRace:
+            # Another process looked at the same moment, or somebody answered: what is there now may not be due.
+            gate = reload(desk, gate.id)
+    return gate
+
+
+def due(desk: Desk, gate: Gate) -> tuple[str, Event]:
+    """The event that the passed deadline calls for. A default without permission falls back to `stuck`."""
+    how = gate.opened.on_timeout
+    if how == "remind" and len(gate.history) < MOST_REMINDERS:
+        return "reminded", Edit(at=desk.now, deadline=times.format_time(desk.clock() + next_term(gate)))
+    if how == "default" and may_default(desk, gate):
+        values = {q.key: q.default for q in gate.opened.questions if q.default is not None}
+        return "answered", Answer(
+            gate=gate.id, values=values, verdict="defaulted", at=desk.now, seen=gate.tip, via=VIA
+        )
+    return "expired", Remark(at=desk.now, text="nobody answered before the deadline", via=VIA)
+
+
+def next_term(gate: Gate) -> int:
+    """Until the next reminder: each time twice as long, up to a day. Whoever asks for a second is not to get a commit of
+    the record for each; a term of more than a day stays what it is.
+    """
+    given = gate.timeout or DAY
+    so_far = 0
+    for entry in reversed(gate.history):
+        if entry.name == "edited" and isinstance(entry.event, Edit) and entry.event.timeout is not None:
+            break  # a person set another term, which begins anew
+        so_far += entry.name == "reminded"
+    return max(given, min(DAY, max(SHORTEST, given) << min(so_far, DOUBLINGS)))
+
+
+def may_default(desk: Desk, gate: Gate) -> bool:
+    """Every question declared one, and the policy speaks for it; for an approval somebody has to have said so."""
+    if any(question.default is None for question in gate.opened.questions):
+        return False
+    from ..policy.book import load_book
+    from ..policy.permit import default_ruling
+
+    return default_ruling(desk, load_book(desk), gate).allowed

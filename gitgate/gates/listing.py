@@ -1,0 +1,133 @@
+"""Gates: many gates at once, from what their tips' trailers say. No record is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..context.desk import Desk
+from ..context.find import summaries
+from ..document.values import dataclass
+from ..errors import GateError
+from ..model.people import split_person
+from ..record.summary import Summary, by_pressure, summary_of
+from ..store.git.refs import OPEN
+
+NEEDS_A_PERSON = ("awaiting", "failed", "stalled")
+ACTED_ON = ("answered", "resuming", "expired")
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which gates a list is about; nothing set means those that need a person."""
+
+    all: bool = False
+    states: tuple[str, ...] = ()
+    type: str | None = None
+    branch: str | None = None
+    pull_request: int | None = None
+    mine: str | None = None
+    asked_by: str | None = None
+
+    def keeps(self, summary: Summary) -> bool:
+        return (
+            ((self.all and not self.states) or summary.state in (self.states or NEEDS_A_PERSON))
+            and (self.type is None or self.type in summary.type.split(","))
+            and (self.branch is None or summary.branch == self.branch)
+            and (self.pull_request is None or summary.pull_request == str(self.pull_request))
+            and (self.mine is None or may_answer(summary, self.mine))
+            and (self.asked_by is None or self.asked_by.lower() in f"{summary.agent} {summary.by}".lower())
+        )
+
+
+def may_answer(summary: Summary, person: str) -> bool:
+    """Whether the gate is for anybody, or names this person by name, address or `@login`."""
+    if not summary.to:
+        return True
+    name, _, rest = person.partition(" <")
+    known = {name.lower(), rest.rstrip(">").lower(), rest.partition("@")[0].lower()}
+    return any(word.strip().lstrip("@").lower() in known for word in summary.to.split(","))
+
+
+def listed(desk: Desk, chosen: Filter) -> list[Summary]:
+    """The gates that a list shows, most pressing first; a deadline that has passed is acted on first."""
+    now = desk.now
+    found, every = (
+        [],
+        [
+            settled(desk, summary) if summary.deadline and overdue(summary, now) else summary
+            for summary in summaries(desk)
+        ],
+    )
+    if desk.heard:
+        look_again(desk, every)
+    for summary in every:
+        acted_on = summary.state in ACTED_ON and not chosen.states
+        current = with_stall(desk, summary) if acted_on else summary
+        if chosen.keeps(current) or (current.state == "broken" and not chosen.states):
+            found.append(current)
+    return by_pressure(found)
+
+
+def look_again(desk: Desk, every: Sequence[Summary]) -> None:
+    """Whoever has just heard from the shared repository also hears whether the runners at work are still there."""
+    running = [summary for summary in every if summary.state == "resuming"]
+    if running:
+        from .stalling import look_at_leases
+
+        look_at_leases(desk, running, within=desk.heard)
+
+
+def with_stall(desk: Desk, summary: Summary) -> Summary:
+    """A gate that is to be acted on; `stalled` where whoever did so is gone or nobody begins, and a person is needed."""
+    from .stalling import may_stall, stalled
+
+    return summary._replace(state="stalled") if may_stall(summary) and stalled(desk, summary) else summary
+
+
+def overdue(summary: Summary, now: str) -> bool:
+    """RFC 3339 in UTC compares as text."""
+    return summary.state == "awaiting" and bool(summary.deadline) and summary.deadline <= now
+
+
+def settled(desk: Desk, summary: Summary) -> Summary:
+    """The summary of a gate whose deadline passed, after acting on it. One that cannot be acted on stays as it is."""
+    from .deadlines import act
+
+    try:
+        gate = act(desk, desk.records.load(summary.id, summary.tip))
+    except GateError:
+        return summary
+    return summary_of(gate.id, gate.tip, desk.records.commit(gate.tip).message)
+
+
+def archived(desk: Desk, chosen: Filter) -> list[Summary]:
+    """The gates of the archive that a list of everything shows: their last commits carry the same trailers."""
+    from .archived import archived_tips
+
+    still_open = desk.refs.under(OPEN)  # a fold that was cut short has archived a gate and not yet closed it
+    found = [
+        summary_of(gate, tip, desk.records.commit(tip).message)
+        for gate, tip in archived_tips(desk)
+        if OPEN + gate not in still_open
+    ]
+    return by_pressure([summary for summary in found if chosen.keeps(summary)])
+
+
+def counts(desk: Desk) -> dict[str, int]:
+    """How many gates are in each state."""
+    found: dict[str, int] = {}
+    for summary in listed(desk, Filter(all=True)):
+        found[summary.state] = found.get(summary.state, 0) + 1
+    return found
+
+
+def asker(summary: Summary) -> str:
+    return summary.agent or split_person(summary.by)
+
+
+def by_branch(found: Sequence[Summary]) -> dict[str, list[Summary]]:
+    """For the tree: gates under the branch that their work is on."""
+    tree: dict[str, list[Summary]] = {}
+    for summary in found:
+        tree.setdefault(summary.branch, []).append(summary)
+    return tree

@@ -1,0 +1,129 @@
+"""Gates: the partial work of a gate, looked at: fetched when it is not here yet, as a diff, as a worktree."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..context.desk import Desk
+from ..context.remotes import remote_of
+from ..errors import Failure, GateError
+from ..model.gate import Gate, Work
+from ..store.git.refs import WORK
+from .starting import place_of
+
+if TYPE_CHECKING:
+    from ..store.work.restore import Place
+
+
+def bring_work(desk: Desk, gate: Gate) -> str:
+    """The work's commit, fetched if this clone does not have it."""
+    commit = gate.opened.work.commit
+    if commit is None:
+        raise Failure(f"gate {gate.id} has no work", hint=f"git gate show {gate.id[:6]}")
+    if desk.repo.git.ok("cat-file", "-e", f"{commit}^{{commit}}"):
+        return commit
+    remote = remote_of(desk)
+    if remote is not None:
+        from ..store.remote.fetch import fetch_refs
+
+        fetch_refs(desk.repo, remote, [WORK + gate.id])
+        if desk.repo.git.ok("cat-file", "-e", f"{commit}^{{commit}}"):
+            return commit
+    asked = gate.opened.asked
+    raise Failure(
+        f"the work of gate {gate.id} is not here: it stayed where {asked.agent} asked{place_of(asked)}",
+        hint="publish it there: git gate init, then git gate sync",
+    )
+
+
+def diff_of(desk: Desk, gate: Gate, *, stat: bool = False, cells: int = 80, color: bool = False) -> str:
+    """The partial work against its base, what is only staged first. A stat is a courtesy: without the work it is empty."""
+    work = gate.opened.work
+    if work.commit is None or not work.changed:
+        return ""
+    from ..store.work.compare import diff_whole
+    from ..text.display import neutral
+
+    try:
+        commit = bring_work(desk, gate)
+    except GateError:
+        if stat:
+            return ""
+        raise
+    raw = diff_whole(desk.repo, work.base, work.staged, commit, stat=stat, cells=cells)
+    text = raw.decode("utf-8", "replace")
+    return painted(neutral(text)) if color and not stat else neutral(text)
+
+
+def comes_back(desk: Desk, work: Work) -> dict[str, tuple[str, ...]] | None:
+    """What restoring the work brings back beside its files; None where it is not here. Nothing is fetched for it."""
+    from ..store.work.compare import beneath, decoded
+
+    if work.commit is None:
+        return {"staged_only": (), "in_conflict": ()}
+    try:
+        found = beneath(desk.repo.git, work.base, work.staged or work.commit, work.commit)
+    except GateError:
+        return None
+    return {
+        "staged_only": tuple(map(decoded, found.staged)),
+        "in_conflict": tuple(map(decoded, found.conflicting)),
+    }
+
+
+def painted(text: str) -> str:
+    """Colour by line, after neutralising: git's own colours could not be told from planted ones."""
+    from ..render.paint import paint
+
+    colors = {"+": "green", "-": "red", "@": "cyan"}
+    lines = text.split("\n")
+    return "\n".join(
+        paint(line, colors.get(line[:1], ""), on=line[:1] in colors and bool(line)) for line in lines
+    )
+
+
+def open_place(desk: Desk, gate: Gate, directory: Path) -> Place:
+    """A worktree with the work uncommitted in it, on a branch of its own, for a person to look around in."""
+    from ..store.work.restore import open_worktree
+
+    commit = bring_work(desk, gate)
+    work = gate.opened.work
+    return open_worktree(
+        desk.repo,
+        base=work.base,
+        staged=work.staged or commit,
+        work=commit,
+        directory=directory,
+        branch=None,
+        fallback_branch=f"gate/{gate.id}",
+        detach=True,
+    )
+
+
+def beside(desk: Desk, gate: Gate) -> Path:
+    """Where a gate's work is looked at, unless somebody says where."""
+    place = desk.repo.place.parent / f"{desk.repo.place.name}-{gate.id[:6]}"
+    if place.exists():
+        raise Failure(f"{place} is already there", hint=f"git gate worktree {gate.id[:6]} DIR")
+    return place
+
+
+def worktrees(desk: Desk) -> Path:
+    """The folder where agents are resumed that do not find the directory which they left.
+
+    Claude Code refuses to write anywhere below a `.git`, so in a clone it is one of the person's own; on a server, whose
+    repository goes by another name, it is inside.
+    """
+    named = desk.settings.text("worktrees")
+    if named:
+        return Path(named).absolute()
+    env = desk.settings.env
+    home = env.get("XDG_STATE_HOME") or (f"{env['HOME']}/.local/state" if env.get("HOME") else "")
+    if ".git" not in desk.repo.common_dir.parts or not home:
+        return desk.repo.state_dir / "worktrees"
+    from ..model.ids import file_name
+
+    name = f"{desk.repo.common_dir.parent.name}-{file_name(os.fsencode(desk.repo.common_dir))[:8]}"
+    return Path(home).absolute() / "gitgate" / "worktrees" / name

@@ -1,0 +1,112 @@
+"""Model: the state table. All that may happen to a gate is a row here; what is not here changes nothing.
+
+The diagram in `docs/states.md` is generated from this table.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..errors import IllegalEvent
+
+AWAITING = "awaiting"
+ANSWERED = "answered"
+RESUMING = "resuming"
+RESUMED = "resumed"
+WITHDRAWN = "withdrawn"
+STOPPED = "stopped"
+EXPIRED = "expired"
+FAILED = "failed"
+STATES = (AWAITING, ANSWERED, RESUMING, RESUMED, WITHDRAWN, STOPPED, EXPIRED, FAILED)
+
+
+class Row(NamedTuple):
+    state: str | None
+    event: str
+    to: str
+    why: str
+
+
+TABLE: tuple[Row, ...] = (
+    Row(None, "opened", AWAITING, "an agent asks and exits"),
+    Row(AWAITING, "answered", ANSWERED, "a person answers, and no more answers are needed"),
+    Row(AWAITING, "voted", AWAITING, "a person answers, and the quorum needs more"),
+    Row(
+        AWAITING,
+        "defaulted",
+        ANSWERED,
+        "the deadline passed and the declared default applies; nobody said it",
+    ),
+    Row(AWAITING, "expired", EXPIRED, "the deadline passed and nobody answered"),
+    Row(AWAITING, "reminded", AWAITING, "the deadline passed; announced again with a new one"),
+    Row(AWAITING, "withdrawn", WITHDRAWN, "the asker no longer needs it"),
+    Row(AWAITING, "stopped", STOPPED, "a person ends it; the agent does not go on"),
+    Row(AWAITING, "edited", AWAITING, "reassigned, or another priority or deadline"),
+    Row(AWAITING, "commented", AWAITING, "a remark that decides nothing"),
+    Row(AWAITING, "late", AWAITING, "words from elsewhere whose author had said something else here by then"),
+    Row(ANSWERED, "amended", ANSWERED, "the person corrects the answer before anybody acted on it"),
+    Row(ANSWERED, "claimed", RESUMING, "one runner or waiter takes the right to act"),
+    Row(ANSWERED, "commented", ANSWERED, "a remark that decides nothing"),
+    Row(ANSWERED, "late", ANSWERED, "an answer that arrived after the one that counts"),
+    Row(RESUMING, "claimed", RESUMING, "the claim lapsed and another runner took over"),
+    Row(RESUMING, "released", ANSWERED, "the start failed, or the claim was handed back"),
+    Row(RESUMING, "returned", EXPIRED, "the same, where nobody had answered"),
+    Row(RESUMING, "resumed", RESUMED, "the agent heard the answer"),
+    Row(RESUMING, "failed", FAILED, "the attempts are used up; a person is needed"),
+    Row(RESUMING, "commented", RESUMING, "a remark that decides nothing"),
+    Row(RESUMING, "late", RESUMING, "an answer that arrived after the one that counts"),
+    Row(FAILED, "claimed", RESUMING, "a person asks for another attempt"),
+    Row(FAILED, "stopped", STOPPED, "a person gives it up"),
+    Row(FAILED, "commented", FAILED, "a remark that decides nothing"),
+    Row(FAILED, "late", FAILED, "an answer that arrived after the one that counts"),
+    Row(EXPIRED, "claimed", RESUMING, "with `fail`: the agent is resumed to hear that nobody answered"),
+    Row(EXPIRED, "late", EXPIRED, "an answer that arrived after the deadline"),
+    Row(RESUMED, "late", RESUMED, "an answer that arrived after the one that counts"),
+    Row(WITHDRAWN, "late", WITHDRAWN, "an answer to a question that was taken back"),
+    Row(STOPPED, "late", STOPPED, "an answer to a gate that a person had ended"),
+    *(
+        Row(state, "repeated", state, "what the record has already, once more; it counts for nothing")
+        for state in STATES
+    ),
+)
+
+# Kept in the record, and of no consequence.
+WITHOUT_EFFECT = ("late", "repeated")
+
+_NEXT = {(row.state, row.event): row.to for row in TABLE}
+EVENTS = tuple(dict.fromkeys(row.event for row in TABLE))
+
+
+def allows(state: str | None, event: str) -> bool:
+    return (state, event) in _NEXT
+
+
+def after(state: str | None, event: str) -> str:
+    """The state that follows, or IllegalEvent that says why not."""
+    try:
+        return _NEXT[state, event]
+    except KeyError:
+        raise IllegalEvent(refusal(state, event), hint=advice(state)) from None
+
+
+def refusal(state: str | None, event: str) -> str:
+    if state == ANSWERED and event in ("answered", "voted", "stopped", "withdrawn"):
+        return "the gate is already answered"
+    if state in (RESUMING, RESUMED) and event in ("answered", "voted", "amended", "stopped", "withdrawn"):
+        return (
+            "the gate is already answered, and the agent has been told"
+            if state == RESUMED
+            else ("the gate is already answered, and an agent is acting on it")
+        )
+    # That a late answer would be kept is no way on for whoever is refused.
+    possible = [row.event for row in TABLE if row.state == state and row.event not in WITHOUT_EFFECT]
+    then = f"; what can happen now: {', '.join(possible)}" if possible else ": it is over"
+    return f"a gate that is {state or 'not there'} cannot be {event}{then}"
+
+
+def advice(state: str | None) -> str:
+    if state == ANSWERED:
+        return "correct it with: git gate respond --amend ID ANSWER (until an agent takes it)"
+    if state in (RESUMING, RESUMED, FAILED):
+        return "see what came of it with: git gate show ID"
+    return "see how it ended with: git gate show ID" if state else ""

@@ -1,0 +1,363 @@
+"""Policy: whether the policy allows what somebody is about to do, and accepts what a record says was done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+
+from ..context.desk import Desk
+from ..document.values import dataclass, replace
+from ..errors import GateError, GitFailed, NotAllowed, Usage
+from ..model.gate import Answer, Counted, Gate, Opened, Work
+from ..model.people import address, has_address, same
+from ..model.states import ANSWERED
+from ..record.fold import knew
+from ..record.summary import Summary
+from ..store.git.signatures import BAD, GOOD, Verdict, verify
+from ..store.work.compare import touched
+from ..text import times
+from . import ruling
+from .book import Book, load_book, protected_refs, signers_of
+from .rules import Policy
+from .ruling import Case, Kind, Ruling, Said, Who, kind_of, people_behind
+
+POLICY = "policy"
+
+
+def who_said(answer: Answer, verdict: Verdict | None) -> Who:
+    """Who stands behind an answer: a good signature's owner, a forge's login that came with it, or only a name."""
+    if verdict is not None and verdict.word == GOOD:
+        return Who(answer.by, verdict.key, verdict.signer)
+    login = answer.evidence.get("login")
+    return Who(answer.by, login=login if isinstance(login, str) else "")
+
+
+def said_by(answer: Answer) -> Said:
+    """How and when an answer was said, which on a forge is when it was written there: whoever records it may hear it late."""
+    return Said(written_at(answer.evidence) or answer.at, answer.via)
+
+
+def written_at(evidence: Mapping[str, object]) -> str:
+    """When a forge says that it was written; empty where it came from none."""
+    at = evidence.get("at")
+    try:
+        return at if isinstance(at, str) and times.parse_time(at) else ""
+    except Usage:
+        return ""
+
+
+def verdict_on(desk: Desk, book: Book, commit: str) -> Verdict | None:
+    """What the signature on a commit is worth; None where it carries none."""
+    if not desk.records.commit(commit).signed:
+        return None
+    return verify(desk.repo.git, [commit], signers_of(desk, book))[commit]
+
+
+# what a gate is, and what is asked of it
+
+
+def case(desk: Desk, book: Book, gate: Gate) -> Case:
+    """What the rules look at; git is asked for paths only where a rule is about paths."""
+    return ruling.case_of(gate, paths_of(desk, book, gate.opened.work))
+
+
+def paths_of(desk: Desk, book: Book, work: Work) -> tuple[str, ...] | None:
+    if not any(policy.by_path for policy in book.policies):
+        return ()
+    if work.commit is None:
+        return None  # where there is a policy there is a commit: a question that names none says nothing of its work
+    start = book.ref or next((ref for ref in protected_refs(desk) if desk.refs.get(ref)), None)
+    return touched(desk.repo, start, work.base, work.commit, work.staged)
+
+
+def tightened(desk: Desk, opened: Opened) -> Opened:
+    """A question with as many who have to agree, or to refuse, as the policy wants; it may itself want more."""
+    book = load_book(desk)
+    if not book.policies:
+        return opened
+    facts = ruling.case_of_question("", opened, opened.priority, opened.to, paths_of(desk, book, opened.work))
+    agree, refuse = ruling.needed(book.policies, facts)
+    return replace(opened, quorum=max(opened.quorum, agree), refusals=refuse)
+
+
+def approvals_may_default(desk: Desk) -> bool:
+    """By the machine's setting, or by some rule; which one holds is seen when the deadline has passed."""
+    if desk.settings.flag("approvalDefaults"):
+        return True
+    return any(term.defaults for term in load_book(desk).terms)
+
+
+def on_answer(desk: Desk, book: Book, gate: Gate, counted: Counted) -> Ruling:
+    """Whether one recorded answer is one that the policy accepts."""
+    verdict = verdict_on(desk, book, counted.signed_commit)
+    if verdict is not None and verdict.word == BAD:
+        return Ruling(False, "signature", "its signature is bad")
+    who, said = who_said(counted.answer, verdict), said_by(counted.answer)
+    return ruling.rule_on_recorded(book.policies, case(desk, book, gate), who, said)
+
+
+def check_heard(desk: Desk, gate: Gate) -> None:
+    """The same for who only reads the answer; what was acted on already is history, whatever the policy is now."""
+    if gate.state == ANSWERED:
+        check_told(desk, gate)
+
+
+def check_told(desk: Desk, gate: Gate) -> None:
+    """Whether what a gate's asker would be told is something that the policy accepts: else nobody acts on it."""
+    book = load_book(desk)
+    if gate.answer is None:
+        return
+    if not book.policies:
+        refuse_unconfirmed(gate, gate.answer.answer.via)
+        return
+    check_agent(book, gate)
+    if gate.defaulted:
+        refuse_unless(gate, default_ruling(desk, book, gate))
+        return
+    refuse_unless(gate, enough_people(desk, book, gate))
+
+
+def enough_people(desk: Desk, book: Book, gate: Gate) -> Ruling:
+    """Whether as many people as the policy wants said what the gate's answer says."""
+    facts = case(desk, book, gate)
+    agree, refuse = ruling.needed(book.policies, facts)
+    accepted, refused = last_words(desk, book, gate)
+    told = gate.answer.answer.verdict if gate.answer is not None else ""
+    enough = refuse if told == "rejected" else agree
+    names = ", ".join(term.name for term in ruling.deciding(book.policies, facts))
+    people = people_behind(book.policies, accepted)
+    if people >= enough:
+        return Ruling(True, names, f"{people} agree")
+    return refused or too_few(names, enough, people, len(accepted))
+
+
+def last_words(desk: Desk, book: Book, gate: Gate) -> tuple[list[Who], Ruling | None]:
+    """Who stands behind the gate's answer, and why the first of the others who say the same does not.
+
+    Somebody who said one thing under one address and another under another is behind the last of it alone.
+    """
+    same = {vote.commit for vote in alike(gate)}
+    entries = {entry.commit: entry for entry in gate.history}
+    standing: dict[Kind, tuple[Counted, Who]] = {}
+    refused: Ruling | None = None
+    for vote in gate.votes:
+        said = on_answer(desk, book, gate, vote)
+        if not said.allowed:
+            refused = refused or (said if vote.commit in same else None)
+            continue
+        who = who_said(vote.answer, verdict_on(desk, book, vote.signed_commit))
+        kind = kind_of(book.policies, who)
+        before = standing.get(kind)
+        if before is None or knew(gate, entries[vote.commit], before[0].commit, before[0].signed_commit):
+            standing[kind] = (vote, who)
+    return [who for vote, who in standing.values() if vote.commit in same], refused
+
+
+def too_few(rule: str, enough: int, people: int, answers: int) -> Ruling:
+    doubt = ""
+    if answers > people:
+        doubt = f"; of {answers} answers some are one person's, or could be: list addresses and logins under `people`"
+    return Ruling(False, rule, f"{enough} have to agree, and {people} do whom it accepts{doubt}")
+
+
+def alike(gate: Gate) -> list[Counted]:
+    """The answers that say the same as the one that counts."""
+    if gate.answer is None:
+        return []
+    told = gate.answer.answer
+    both = told.verdict == "rejected"
+    return [
+        vote
+        for vote in gate.votes
+        if vote.answer.values == told.values or (both and vote.answer.verdict == "rejected")
+    ]
+
+
+def may_be_automatic(desk: Desk, gate: Gate) -> Ruling:
+    """Whether an answer counts here that nobody has confirmed."""
+    book = load_book(desk)
+    return ruling.may_be_automatic(book.policies, case(desk, book, gate))
+
+
+def default_ruling(desk: Desk, book: Book, gate: Gate) -> Ruling:
+    plain = all(question.kind != "approval" for question in gate.opened.questions)
+    otherwise = plain or desk.settings.flag("approvalDefaults")
+    if not book.policies:
+        return Ruling(otherwise, "setting", "an approval needs the permission of gitgate.approvalDefaults")
+    return ruling.may_default(book.policies, case(desk, book, gate), otherwise=otherwise)
+
+
+def refuse_unconfirmed(gate: Gate, via: str) -> None:
+    """Where nobody made rules, nobody said that an answer counts which no person gave."""
+    if via in ruling.NOBODYS:
+        raise NotAllowed(
+            f"gate {gate.id}: nobody has confirmed its answer ({via})",
+            hint=f"git gate respond {gate.id[:6]} --amend",
+        )
+
+
+def check_agent(book: Book, gate: Gate) -> None:
+    """Only agents that the policy knows are started again."""
+    session = gate.opened.session
+    for policy in book.policies:
+        if session is not None and policy.agents is not None and session.agent not in policy.agents:
+            listed = ", ".join(policy.agents) or "none"
+            why = f"{session.agent!r} is no agent that may be started again; there are {listed}"
+            refuse_unless(gate, Ruling(False, "agents", why, policy.source))
+
+
+def refuse_unless(gate: Gate, said: Ruling) -> None:
+    if not said.allowed:
+        where = f" ({said.source})" if said.source else ""
+        raise NotAllowed(
+            f"gate {gate.id}: the policy's rule {said.rule!r} does not allow it: {said.why}{where}",
+            hint=f"git gate policy check {gate.id[:6]}",
+        )
+
+
+# what somebody is about to say
+
+
+@dataclass(frozen=True)
+class Permit:
+    """Leave to say something: whether to sign it, the last check, once it is written and before it counts, and by which
+    commit's policy it was given. `rule`: the one that wants it signed, where one does.
+    """
+
+    sign: bool
+    approve: Callable[[Gate], None] | None = None
+    policy: str | None = None
+    rule: str = ""
+
+    @property
+    def evidence(self) -> dict[str, object]:
+        """What the answer says of it, so that it can be judged by the same policy when that is no longer the latest."""
+        return {POLICY: self.policy} if self.policy else {}
+
+
+def permit(desk: Desk, gate: Gate, who: Who, said: Said, *, sign: bool | None) -> Permit:
+    """Leave to answer or end a gate. NotAllowed at once where no signature could change it; else once there is one."""
+    wanted = desk.settings.flag("sign") if sign is None else sign
+    book = load_book(desk)
+    if not book.policies:
+        refuse_unconfirmed(gate, said.via)
+        return Permit(wanted)
+    facts = case(desk, book, gate)
+    rule = next((term.name for term in ruling.deciding(book.policies, facts) if term.require_signed), "")
+    needed = bool(rule)
+    if not (wanted or (needed and sign is None)):
+        refuse_unless(gate, ruling.rule_on(book.policies, facts, who, said))
+        return Permit(sign=False, approve=partial(approve_count, desk, book), policy=book.commit)
+
+    def approve(after: Gate) -> None:
+        verdict = verdict_on(desk, book, after.tip)
+        good = verdict is not None and verdict.word == GOOD
+        signed = replace(who, key=verdict.key, signer=verdict.signer) if verdict and good else who
+        if needed and not good:
+            raise unknown_key(gate, verdict, book)
+        refuse_unless(gate, ruling.rule_on(book.policies, facts, signed, said))
+        approve_count(desk, book, after)
+
+    return Permit(sign=True, approve=approve, policy=book.commit, rule=rule)
+
+
+def permit_change(desk: Desk, gate: Gate, by: str) -> Permit:
+    """Leave to end, take back or change a gate, or to say something about it in one's name: for whose agent asked, and for
+    who may answer, as a server's hook has it. Where the policy wants answers signed, this is signed as well.
+    """
+    wanted = desk.settings.flag("sign")
+    book = load_book(desk)
+    facts = case(desk, book, gate)
+    terms = ruling.deciding(book.policies, facts)
+    rule = next((term.name for term in terms if term.require_signed), "")
+    if not rule and not ruling.needs_names(terms):
+        return Permit(wanted)
+    who = Who(by if has_address(by) else gate.opened.asked.by)
+    if not same(who.by, gate.opened.asked.by):
+        return permit(desk, gate, who, Said(desk.now), sign=None)
+    return signed_as(desk, book, gate, who, rule) if rule else Permit(wanted)
+
+
+def permit_words(desk: Desk, gate: Gate, by: str) -> Permit:
+    """Leave to comment. Anybody may; where it matters who somebody is, and answers are signed, a person's words are too."""
+    book = load_book(desk)
+    terms = ruling.deciding(book.policies, case(desk, book, gate)) if has_address(by) else ()
+    rule = next((term.name for term in terms if term.require_signed), "")
+    if not rule or not ruling.needs_names(book.terms):
+        return Permit(desk.settings.flag("sign"))
+    return signed_as(desk, book, gate, Who(by), rule)
+
+
+def signed_as(desk: Desk, book: Book, gate: Gate, who: Who, rule: str) -> Permit:
+    """Leave to say something that has to be signed, by the one in whose name it is."""
+
+    def approve(after: Gate) -> None:
+        verdict = verdict_on(desk, book, after.tip)
+        if verdict is None or verdict.word != GOOD:
+            raise unknown_key(gate, verdict, book)
+        signed = replace(who, key=verdict.key, signer=verdict.signer)
+        if not ruling.is_named(book.policies, signed):
+            why = f"it is signed by {verdict.signer or verdict.key}, but in the name of {who.by}"
+            refuse_unless(gate, Ruling(False, rule, why))
+
+    return Permit(sign=True, approve=approve, policy=book.commit, rule=rule)
+
+
+@contextmanager
+def signing(gate: Gate, leave: Permit) -> Iterator[None]:
+    """Without a key nothing is written; the error says which rule wants one."""
+    try:
+        yield
+    except GitFailed as failed:
+        if leave.sign and leave.rule:
+            failed.message = (
+                f"gate {gate.id}: the policy's rule {leave.rule!r} wants this signed: {failed.message}"
+            )
+        raise
+
+
+def approve_count(desk: Desk, book: Book, after: Gate) -> None:
+    """An answer that would decide, and that nobody could act on, is not taken: the gate would wait for nobody any more."""
+    several = after.opened.quorum > 1 or after.opened.refusals > 1
+    if several and after.state == ANSWERED and len(alike(after)) > 1:
+        refuse_unless(after, enough_people(desk, book, after))
+
+
+def unknown_key(gate: Gate, verdict: Verdict | None, book: Book) -> NotAllowed:
+    key = f" by {verdict.key}" if verdict is not None and verdict.key else ""
+    return NotAllowed(
+        f"gate {gate.id}: it has to be signed by a key that is known; the signature{key} is not",
+        hint=f"have your key added to {book.signers_path} on the protected branch",
+    )
+
+
+def mine(desk: Desk, found: Sequence[Summary]) -> list[Summary]:
+    """Of these, what the person at this desk may answer, if they sign where that is asked."""
+    book = load_book(desk)
+    if not book.policies:
+        return list(found)
+    who = Who(desk.person())
+    return [summary for summary in found if is_mine(desk, book, summary, who)]
+
+
+def is_mine(desk: Desk, book: Book, summary: Summary, who: Who) -> bool:
+    try:
+        return explain(desk, book, desk.records.load(summary.id, summary.tip), who).allowed
+    except GateError:
+        return True  # it is broken, and somebody has to see it
+
+
+def explain(desk: Desk, book: Book, gate: Gate, who: Who, *, via: str = "cli") -> Ruling:
+    """The ruling on somebody who is only named: as if they signed, where that is needed and could be theirs."""
+    facts = case(desk, book, gate)
+    signing = any(term.require_signed for term in ruling.deciding(book.policies, facts))
+    posed = pretend(book.policies, who) if signing and not who.key else who
+    return ruling.rule_on(book.policies, facts, posed, Said(desk.now, via))
+
+
+def pretend(policies: Sequence[Policy], who: Who) -> Who:
+    """The same person with a key of theirs, as the policy knows it."""
+    known = [p for policy in policies for p in policy.people if address(who.by) in p.emails and p.keys]
+    key = next((key for person in known for key in sorted(person.keys)), "a key of theirs")
+    return replace(who, key=key, signer=who.by)

@@ -1,0 +1,432 @@
+"""Policy: what the policy says of one gate and one person, and which rule says it.
+
+For each path that the work touches, the first rule that fits decides (without any, the first one without paths); all the
+rules that decide have to agree. So whoever touches more can only be held to more. A rule about what an agent says of its own
+confidence holds beside those: it is the agent's word, and may not choose a milder rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..document.values import dataclass
+from ..model import people
+from ..model.gate import Gate, Opened
+from ..model.people import address
+from ..text import globs, times
+from .rules import Person, Policy, Rule, Terms
+
+SCRIPTS = frozenset(("signal", "python"))
+# An agent proposed it, or a program made it up: nobody has looked.
+NOBODYS = frozenset(("join --yes", "automatic"))
+
+
+@dataclass(frozen=True)
+class Case:
+    """What rules look at. `paths` is None when it is not known here what the work touches: then any may be touched.
+    `asked_as`: the priority that it was asked with, where that was changed since. `logins`: who started the job that asked.
+    """
+
+    id: str
+    types: tuple[str, ...]
+    priority: str
+    agent: str
+    requester: str
+    asked_at: str
+    to: tuple[str, ...] = ()
+    quorum: int = 1
+    refusals: int = 1
+    paths: tuple[str, ...] | None = ()
+    asked_as: str = ""
+    confidence: float | None = None
+    logins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Who:
+    """Somebody: as they say themselves, as a good signature tells, or as a server vouches that they logged in."""
+
+    by: str
+    key: str = ""
+    signer: str = ""
+    login: str = ""
+
+
+@dataclass(frozen=True)
+class Said:
+    """How and when something was said."""
+
+    at: str
+    via: str = "cli"
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """Whether it is allowed, the rule that decides, and why, in words that a person understands."""
+
+    allowed: bool
+    rule: str
+    why: str
+    source: str = ""
+
+
+def case_of(gate: Gate, paths: tuple[str, ...] | None) -> Case:
+    return case_of_question(gate.id, gate.opened, gate.priority, gate.to, paths)
+
+
+def case_of_question(
+    gate: str, opened: Opened, priority: str, to: tuple[str, ...], paths: tuple[str, ...] | None
+) -> Case:
+    return Case(
+        id=gate,
+        types=types_of(opened),
+        priority=priority,
+        agent=opened.asked.agent,
+        requester=opened.asked.by,
+        asked_at=opened.asked.at,
+        to=to,
+        quorum=opened.quorum,
+        refusals=opened.refusals,
+        paths=paths,
+        asked_as=opened.priority,
+        confidence=opened.confidence,
+        logins=opened.asked.logins,
+    )
+
+
+def types_of(opened: Opened) -> tuple[str, ...]:
+    """A conversation that ends in an approval is one: no rule for approvals is got round by talking."""
+    approving = ("approval",) if any(question.kind == "approval" for question in opened.questions) else ()
+    return tuple(dict.fromkeys((*(question.type for question in opened.questions), *approving)))
+
+
+def deciding(policies: Sequence[Policy], case: Case) -> tuple[Terms, ...]:
+    """The terms that hold for this gate, each once, in the order of the policies. Another priority only adds rules."""
+    found: dict[Terms, None] = {}
+    for policy in policies:
+        for priority in dict.fromkeys((case.asked_as or case.priority, case.priority)):
+            about = [rule for rule in policy.rules if fits(rule, case, priority)]
+            fitting = [rule for rule in about if rule.confidence_below is None]
+            unsure = [rule for rule in about if is_unsure(rule, case)]
+            found.update((rule.terms, None) for rule in unsure if touches(rule, case))
+            for path in case.paths or (None,):
+                found[first(policy, fitting, path)] = None
+            if case.paths is None:
+                # What is touched is not known, so that it may be anything.
+                found.update((rule.terms, None) for rule in fitting if rule.paths)
+    return tuple(found)
+
+
+def is_unsure(rule: Rule, case: Case) -> bool:
+    """Whether an agent is less sure than a rule wants; one that says nothing of it may be."""
+    return rule.confidence_below is not None and (
+        case.confidence is None or case.confidence < rule.confidence_below
+    )
+
+
+def touches(rule: Rule, case: Case) -> bool:
+    """Whether the work touches one of the rule's paths. What is not known here may be anything."""
+    if not rule.paths or case.paths is None:
+        return True
+    return any(globs.fits_path(pattern, path) for pattern in rule.paths for path in case.paths)
+
+
+def first(policy: Policy, fitting: Sequence[Rule], path: str | None) -> Terms:
+    for rule in fitting:
+        if rule.paths and path is None:
+            continue
+        if not rule.paths or any(globs.fits_path(pattern, path or "") for pattern in rule.paths):
+            return rule.terms
+    return policy.default
+
+
+def fits(rule: Rule, case: Case, priority: str) -> bool:
+    """Whether a rule is about gates like this, apart from paths."""
+    return (
+        (not rule.types or any(kind in rule.types for kind in case.types))
+        and (not rule.priorities or priority in rule.priorities)
+        and (not rule.agents or any(globs.of_text(word).fullmatch(case.agent) for word in rule.agents))
+    )
+
+
+def needed(policies: Sequence[Policy], case: Case) -> tuple[int, int]:
+    """How many have to agree, and how many refusals it takes: the strictest of all that decide."""
+    terms = deciding(policies, case)
+    counted = [term.refusals for term in terms if term.refusals is not None]
+    return max((term.quorum for term in terms), default=1), min(counted, default=1)
+
+
+def rule_on(policies: Sequence[Policy], case: Case, who: Who, said: Said) -> Ruling:
+    """Whether this person may answer this gate (or end it) like this; the first that speaks against it is the reason."""
+    terms = deciding(policies, case)
+    for term in terms:
+        why = against(policies, term, case, who, said)
+        if why:
+            return Ruling(False, term.name, why, term.source)
+    if said.via in NOBODYS:
+        leave = may_be_automatic(policies, case)
+        if not leave.allowed:
+            return leave
+    if case.to and not any(named(policies, word, who) for word in case.to):
+        return Ruling(False, "to", f"the question is for {', '.join(case.to)}")
+    names = ", ".join(term.name for term in terms)
+    last = terms[-1] if terms else Terms()
+    return Ruling(True, names, allowed_words(last, who), last.source)
+
+
+def against(policies: Sequence[Policy], term: Terms, case: Case, who: Who, said: Said) -> str:
+    """What in one rule speaks against it; empty when nothing does."""
+    if term.require_signed and not who.key:
+        return "the answer has to be signed, by a key that the policy or its allowed signers name"
+    if who.key and not is_named(policies, who):
+        return f"it is signed by {who.signer or who.key}, but in the name of {who.by or 'nobody'}"
+    requesting = "" if term.requester_may_answer else against_requester(policies, who, case)
+    if requesting:
+        return requesting
+    if term.automatic is False and said.via in SCRIPTS | NOBODYS:
+        return f"a script's answer ({said.via}) is not taken"
+    if term.who is not None and not among(policies, term.who, who):
+        listed = ", ".join(person.name for person in term.who[:8])
+        return f"it is for {listed} to answer; {shown(who)} is not among them"
+    return against_terms(term, case, said)
+
+
+def against_terms(term: Terms, case: Case, said: Said) -> str:
+    """What in the question itself, or in its age, does not fit the rule."""
+    if case.quorum < term.quorum:
+        return f"{term.quorum} have to agree, and the question wants {case.quorum}: it has to be asked again"
+    if term.refusals is not None and case.refusals > term.refusals:
+        return (
+            f"{term.refusals} may refuse it, and the question wants {case.refusals}: it has to be asked again"
+        )
+    if term.within is not None and age(case.asked_at, said.at) > term.within:
+        return f"its time is over: {times.format_duration(term.within)} after it was asked"
+    return ""
+
+
+def age(start: str, end: str) -> float:
+    return times.parse_time(end) - times.parse_time(start)
+
+
+def rule_on_recorded(policies: Sequence[Policy], case: Case, who: Who, said: Said) -> Ruling:
+    """The same of words that are recorded: in a name without an address they are nobody's."""
+    if policies and not people.has_address(who.by):
+        return Ruling(False, "by", f"it is by {who.by!r}, without an address, and so by nobody")
+    return rule_on(policies, case, who, said)
+
+
+def needs_names(terms: Sequence[Terms]) -> bool:
+    """Whether it matters who somebody is."""
+    return any(
+        term.who is not None or term.quorum > 1 or (term.refusals or 1) > 1 or not term.requester_may_answer
+        for term in terms
+    )
+
+
+def shown(who: Who) -> str:
+    if who.key:
+        return f"{who.signer or who.key} (signed)"
+    return f"{who.by}, logged in as {who.login}" if who.login else f"{who.by or 'nobody'} (unverified)"
+
+
+def allowed_words(term: Terms, who: Who) -> str:
+    if term.who is None:
+        return "anyone may answer"
+    return f"{', '.join(person.name for person in term.who[:8])} may answer; {shown(who)} is among them"
+
+
+def matches(person: Person, who: Who) -> bool:
+    """Whether this is that person. A signature counts more than a login, and a login more than a name that is only said."""
+    if who.key:
+        listed = who.key in person.keys
+        return listed or (not person.keys and people.address(who.signer) in person.emails)
+    if who.login:
+        return who.login.casefold() in person.logins or (
+            not person.logins and who.login.casefold() in person.emails
+        )
+    return people.address(who.by) in person.emails
+
+
+def among(policies: Sequence[Policy], listed: Sequence[Person], who: Who) -> bool:
+    """Whether this is one of those, under whichever of the names that the policy knows them by."""
+    if any(matches(person, who) for person in listed):
+        return True
+    known = known_as(policies, who)
+    return any(
+        person.emails & other.emails or person.logins & other.logins for person in listed for other in known
+    )
+
+
+def known_as(policies: Sequence[Policy], who: Who) -> list[Person]:
+    """Everybody in the policy that this is."""
+    return [person for policy in policies for person in policy.people if matches(person, who)]
+
+
+def is_named(policies: Sequence[Policy], who: Who) -> bool:
+    """Whether a signature or a login stands behind the name that an answer bears."""
+    address = people.address(who.by)
+    if who.key and address == people.address(who.signer):
+        return True
+    if who.login and address == who.login.casefold():
+        return True
+    return any(address in person.emails for person in known_as(policies, who))
+
+
+@dataclass(frozen=True)
+class Names:
+    """All that somebody is known by: addresses, and logins of a forge."""
+
+    addresses: frozenset[str]
+    logins: frozenset[str]
+
+    def shares(self, other: Names) -> bool:
+        return bool(self.addresses & other.addresses or self.logins & other.logins)
+
+    def told_apart(self, other: Names) -> bool:
+        """Whether both are known by names of one kind, so that names that differ are two people's."""
+        return bool((self.addresses and other.addresses) or (self.logins and other.logins))
+
+
+def against_requester(policies: Sequence[Policy], who: Who, case: Case) -> str:
+    """Why somebody is, or could be, the person whose agent asked; empty when they are another.
+
+    A job knows that person by a login, a clone by an address. Where the policy does not say whose they are, an address and
+    a login may be one person's, as where it counts people.
+    """
+    logins = (who.login,) if who.login else ()
+    said = names_of(policies, (who.by, who.signer), logins, known_as(policies, who))
+    asking = names_of(policies, (case.requester,), case.logins)
+    if said.shares(asking):
+        return "whose agent asked may not answer"
+    if not (asking.addresses or asking.logins) or said.told_apart(asking):
+        return ""
+    asker = ", ".join(f"@{login}" for login in case.logins) or people.address(case.requester)
+    speaker = f"@{who.login}" if who.login else people.address(who.signer or who.by) or "nobody"
+    return (
+        f"whose agent asked may not answer, and nothing says that {speaker} is not {asker}: "
+        "list both, with address and login, under `people`"
+    )
+
+
+def names_of(
+    policies: Sequence[Policy], by: Sequence[str], logins: Sequence[str], known: Sequence[Person] = ()
+) -> Names:
+    """What is said of somebody, and what the policy knows of whoever that is. A forge's own addresses are logins; programs,
+    which are nobody's word, have none.
+    """
+    addresses = {people.address(one) for one in by if one}
+    told = set() if logins else {people.login_of(one) for one in by}
+    found = {login.casefold() for login in (*logins, *told) if login}
+    listed = [
+        person
+        for policy in policies
+        for person in policy.people
+        if person in known or person.emails & addresses or person.logins & found
+    ]
+    addresses = {one for one in addresses if not people.login_of(one)}.union(*(p.emails for p in listed))
+    found = {login for login in found if not login.endswith(people.ROBOT)}.union(*(p.logins for p in listed))
+    return Names(frozenset(addresses), frozenset(found))
+
+
+def named(policies: Sequence[Policy], word: str, who: Who) -> bool:
+    """Whether the one that a question is for is this person: by name, address, `@login`, or a group of the policy."""
+    plain = word.strip().lstrip("@").casefold()
+    address = people.address(who.by)
+    known = {address, address.partition("@")[0], who.login.casefold()}
+    if not who.key and not who.login:
+        known.add(who.by.partition(" <")[0].casefold())
+    if plain and plain in known:
+        return True
+    for policy in policies:
+        members = (policy.groups or {}).get(word.strip(), ())
+        called = [person for person in policy.people if person.name == word.strip()]
+        if any(matches(person, who) for person in (*members, *called)):
+            return True
+    return False
+
+
+def may_be_automatic(policies: Sequence[Policy], case: Case) -> Ruling:
+    """Whether an answer counts that nobody has confirmed: where all the rules of a policy that decide say so in so many words."""
+    for policy in policies:
+        terms = deciding((policy,), case)
+        if terms and all(term.automatic for term in terms):
+            refused = next((t for t in deciding(policies, case) if t.automatic is False), None)
+            if refused is None:
+                return Ruling(
+                    True, ", ".join(term.name for term in terms), "it says `automatic: true`", policy.source
+                )
+    return Ruling(False, "automatic", "nobody has confirmed it, and no rule says `automatic: true`")
+
+
+def may_default(policies: Sequence[Policy], case: Case, *, otherwise: bool) -> Ruling:
+    """Whether a declared default may stand in for an answer; `otherwise` where no rule says anything of it."""
+    for term in deciding(policies, case):
+        if term.defaults is False:
+            return Ruling(False, term.name, "its declared default does not apply", term.source)
+        if (term.quorum > 1 or term.require_signed) and term.defaults is not True:
+            return Ruling(False, term.name, "nobody's default can agree or sign", term.source)
+    said = next((term for term in deciding(policies, case) if term.defaults), None)
+    if said is not None:
+        return Ruling(True, said.name, "its declared default applies", said.source)
+    return Ruling(otherwise, "setting", "gitgate.approvalDefaults says so")
+
+
+WHOLE, BY_ADDRESS, BY_LOGIN = "whole", "address", "login"
+Kind = tuple[str, bool, str]
+
+
+def people_behind(policies: Sequence[Policy], answers: Sequence[Who]) -> int:
+    """The fewest people that these can be."""
+    kinds = {kind_of(policies, who) for who in answers}
+    by_address = [known for kind, known, _ in kinds if kind == BY_ADDRESS]
+    by_login = [known for kind, known, _ in kinds if kind == BY_LOGIN]
+    # The policy tells apart whom it lists; anybody else may be one of those on the other side.
+    strangers = by_address.count(False) + by_login.count(False)
+    return len(kinds) - min(len(by_address), len(by_login), strangers)
+
+
+def kind_of(policies: Sequence[Policy], who: Who) -> Kind:
+    """By what somebody is known, whether the policy lists them, and the one name that they have."""
+    person = listed(policies, who)
+    if person is not None:
+        whole = (person.emails or person.keys) and person.logins
+        return (WHOLE if whole else BY_LOGIN if person.logins else BY_ADDRESS, True, person.name)
+    if who.login and not who.key:
+        return (BY_LOGIN, False, who.login.casefold())
+    return (BY_ADDRESS, False, address(who.signer if who.key and who.signer else who.by))
+
+
+def listed(policies: Sequence[Policy], who: Who) -> Person | None:
+    """The first of the people listed that this is; a login that they are not listed with is somebody else's."""
+    return next((person for policy in policies for person in policy.people if matches(person, who)), None)
+
+
+def cautions(policies: Sequence[Policy]) -> list[str]:
+    """What to know where a policy counts people, and does not say who of them is who."""
+    found = []
+    for policy in policies:
+        for term in (*(rule.terms for rule in policy.rules), policy.default):
+            if term.quorum <= 1 and (term.refusals or 1) <= 1:
+                continue
+            half = [person.name for person in term.who or policy.people if not is_whole(policy, person)]
+            who = ", ".join(half[:8])
+            if half:
+                found.append(
+                    f"rule {term.name}: {who}: known by an address or by a login, not by both; list both under `people`, "
+                    "or an answer by the other counts as nobody's, or as the same person's as another"
+                )
+            elif term.who is None:
+                found.append(
+                    f"rule {term.name}: anyone may answer; whoever is not listed under `people` with an address and a login "
+                    "is not counted beside somebody who is known by the other"
+                )
+    return list(dict.fromkeys(found))
+
+
+def is_whole(policy: Policy, person: Person) -> bool:
+    """Whether somebody is known by both; a list may name by one of them somebody whom `people` has whole."""
+    return any(
+        bool((known.emails or known.keys) and known.logins)
+        for known in policy.people
+        if known == person or known.emails & person.emails or known.logins & person.logins
+    )

@@ -1,0 +1,448 @@
+"""Questions: a tool call of an agent that waits for a person, as a gate's questions, and the answer as the call's outcome.
+
+`config.deferred` of a gate names the call: by its id, and by a digest of exactly what was to be called, so that what is
+let through is what was approved.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..document.field import Field, duration, near, texts, words
+from ..errors import Usage
+from ..model.gate import Gate, Option, Question, Value
+from ..text import globs
+from ..text.display import one_line
+from ..text.shell import commands
+from ..text.words import ON_TIMEOUT, PRIORITIES
+from .answers import shown
+
+SECTION = "approvals"
+FIELDS = ("call", "why", "to", "quorum", "priority", "timeout", "on_timeout")
+CALL = re.compile(r"([A-Za-z_*?][\w*?-]*)(?:\((.*)\))?", re.DOTALL)
+# A rule for one of these is a rule for all of them: each writes a file.
+WRITERS = ("Write", "Edit", "MultiEdit", "NotebookEdit")
+SHELLS = ("Bash", "PowerShell")
+PATHS = ("file_path", "notebook_path", "path")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule: a tool's name, and what its call is about where that matters; both may hold `*`."""
+
+    text: str
+    tool: str
+    about: str | None = None
+    why: str = ""
+    to: tuple[str, ...] = ()
+    quorum: int = 1
+    priority: str | None = None
+    timeout: int | None = None
+    on_timeout: str | None = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a call is made: the repository's folder and the agent's, and how links are followed from there."""
+
+    top: str
+    cwd: str
+    real: Mapping[str, str] | None = None
+
+
+def parse_rules(root: Field) -> tuple[Rule, ...]:
+    listed = root.get(SECTION)
+    return () if listed is None else tuple(parse_rule(item) for item in listed.items())
+
+
+def parse_rule(item: Field) -> Rule:
+    if isinstance(item.value, str):
+        return with_call(item)
+    for name, field in item.mapping().items():
+        if name not in FIELDS:
+            field.fail(f"there is no such field in a rule{near(name, FIELDS)}; there are {', '.join(FIELDS)}")
+    rule = with_call(item.need("call"))
+    quorum, timeout, priority, on_timeout = (
+        item.get(n) for n in ("quorum", "timeout", "priority", "on_timeout")
+    )
+    return Rule(
+        rule.text,
+        rule.tool,
+        rule.about,
+        words(item, "why"),
+        texts(item, "to"),
+        quorum.integer(1, 100) if quorum else 1,
+        priority.one_of(PRIORITIES) if priority else None,
+        duration(timeout) if timeout else None,
+        on_timeout.one_of(ON_TIMEOUT) if on_timeout else None,
+    )
+
+
+def with_call(field: Field) -> Rule:
+    text = field.text(most=1000).strip()
+    found = CALL.fullmatch(text)
+    if found is None:
+        field.fail("expected a tool, such as `Bash(terraform apply*)`, `Write(migrations/**)` or `mcp__*`")
+    about = found[2].strip() if found[2] is not None else None
+    return Rule(text, found[1], None if about in (None, "", "*", "**") else about)
+
+
+def find_rule(rules: Sequence[Rule], tool: str, given: Mapping[str, object], place: Place) -> Rule | None:
+    """The first rule that this call falls under."""
+    return next((rule for rule in rules if applies(rule, tool, given, place)), None)
+
+
+def applies(rule: Rule, tool: str, given: Mapping[str, object], place: Place) -> bool:
+    names = WRITERS if tool in WRITERS else (tool,)
+    if not any(globs.of_text(rule.tool).fullmatch(name) for name in names):
+        return False
+    if rule.about is None:
+        return True
+    if tool in SHELLS:
+        return runs(rule.about, given.get("command"))
+    found = [value for name in PATHS if isinstance(value := given.get(name), str)]
+    if found:
+        return any(lies_in(rule.about, path, place) for path in found)
+    return any(globs.of_text(rule.about).fullmatch(text) for text in texts_in(given))
+
+
+def runs(pattern: str, command: object) -> bool:
+    """Whether one of the commands in a line fits, however it is wrapped."""
+    if not isinstance(command, str):
+        return True  # what cannot be read is not let through
+    wanted = globs.of_text(pattern)
+    if wanted.fullmatch(" ".join(command.split())):
+        return True
+    return any(wanted.fullmatch(" ".join(found)) for found in commands(command))
+
+
+def lies_in(pattern: str, path: str, place: Place) -> bool:
+    """Whether a file is one that the pattern names, from the top of the repository; also by where links lead."""
+    whole = posixpath.normpath(posixpath.join(place.cwd, path.replace("\\", "/")))
+    known = {whole, (place.real or {}).get(path, whole)}
+    tops = {place.top, (place.real or {}).get(place.top, place.top)}
+    if pattern.startswith("/"):
+        return any(globs.fits_path(pattern, name) for name in known)
+    inside = [name.removeprefix(f"{top}/") for name in known for top in tops if name.startswith(f"{top}/")]
+    return any(globs.fits_path(pattern, name) for name in inside)
+
+
+def texts_in(given: object, depth: int = 0) -> Iterator[str]:
+    """Every text in a call's arguments."""
+    if isinstance(given, str):
+        yield given
+    elif isinstance(given, Mapping) and depth < 8:
+        for value in given.values():
+            yield from texts_in(value, depth + 1)
+    elif isinstance(given, (list, tuple)) and depth < 8:
+        for value in given:
+            yield from texts_in(value, depth + 1)
+
+
+ASK_TOOL = "AskUserQuestion"
+MOST_QUESTIONS, MOST_OPTIONS = 20, 100
+MOST_PROMPT, MOST_LABEL, MOST_SHOWN = 20_000, 900, 12_000
+SHAPE = '{"questions": [{"question": "…?", "header": "…", "multiSelect": false, "options": [{"label": "…", "description": "…"}, …]}]}'
+NOT_IN_A_KEY = re.compile(r"[^a-z0-9]+")
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a tool, by the id that its program gave it."""
+
+    tool: str
+    id: str
+    digest: str
+
+
+def digest_of_call(tool: str, given: object) -> str:
+    """The same for the same tool with the same arguments, in whatever order they stand."""
+    text = json.dumps([tool, given], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def config_of(call: Call, rule: Rule | None = None, placed: Placed | None = None) -> dict[str, object]:
+    """What a gate keeps of its call."""
+    said: dict[str, object] = {"tool": call.tool[:200], "id": call.id[:200], "digest": call.digest}
+    said |= {"rule": rule.text} if rule else {}
+    said |= {"placed": placed.plain()} if placed else {}
+    return {"deferred": said}
+
+
+def call_of(gate: Gate) -> Call | None:
+    """The call that a gate stands for; None when it was asked in another way."""
+    said = gate.opened.config.get("deferred")
+    if not isinstance(said, Mapping):
+        return None
+    words = [said.get(name) for name in ("tool", "id", "digest")]
+    return Call(*map(str, words)) if all(isinstance(word, str) for word in words) else None
+
+
+# Where a call is made
+
+# The fields of these tools that name a file. Of other tools nobody can say what a text in their arguments means.
+FILES = {
+    **dict.fromkeys(("Write", "Edit", "MultiEdit", "Read"), "file_path"),
+    **dict.fromkeys(("Glob", "Grep", "LS"), "path"),
+    "NotebookEdit": "notebook_path",
+}
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Where a call was to be made: the folder of its repository; the agent's and that of each file that it names, below it
+    (a file elsewhere is left out); whether it names that folder in a text; and its digest with the files as they stand here.
+    """
+
+    root: str
+    cwd: str
+    files: Mapping[str, str]
+    named: bool
+    digest: str
+
+    def plain(self) -> dict[str, object]:
+        return {**vars(self), "files": dict(self.files)}
+
+
+def placed_of(gate: Gate) -> Placed | None:
+    """Where the call of a gate was to be made; None where it does not say so, or not in so many words."""
+    deferred = gate.opened.config.get("deferred")
+    said = deferred.get("placed") if isinstance(deferred, Mapping) else None
+    if not isinstance(said, Mapping) or not isinstance(files := said.get("files"), Mapping):
+        return None
+    words = [said.get(name) for name in ("root", "cwd", "digest")]
+    if not all(isinstance(word, str) for word in (*words, *files.values())) or not all(
+        map(inside, files.values())
+    ):
+        return None
+    root, cwd, digest = map(str, words)
+    return Placed(
+        root, cwd, {str(k): str(v) for k, v in files.items()}, said.get("named") is not False, digest
+    )
+
+
+def place_call(
+    tool: str,
+    given: Mapping[str, object],
+    root: str,
+    cwd: str,
+    real: Mapping[str, str],
+    spelt: Iterable[str],
+    home: str,
+) -> Placed:
+    """Where a call is to be made. `root`, `cwd` and `real` (by file) have links followed; `spelt`: the root's other names."""
+    name = FILES.get(tool)
+    found = real.get(str(given.get(name))) if name else None
+    at = below(found, root) if found is not None else None
+    files = {name: at} if name and at is not None else {}
+    here = below(cwd, root)
+    texts = [] if name else list(texts_in(given))
+    named = any(names_folder(text, {root, *spelt}, here or ".", home) for text in texts)
+    return Placed(root, cwd if here is None else here, files, named, digest_of_call(tool, {**given, **files}))
+
+
+def below(path: str, root: str) -> str | None:
+    """A path from a folder, or None where it is not in it; `/repo2` is not in `/repo`."""
+    path = posixpath.normpath(path)
+    if path == root:
+        return "."
+    return path.removeprefix(f"{root.rstrip('/')}/") if path.startswith(f"{root.rstrip('/')}/") else None
+
+
+def inside(path: str) -> bool:
+    """Whether a path stays below the folder that it starts from, and out of git's own."""
+    plain = posixpath.normpath(path)
+    return not plain.startswith(("/", "../")) and plain != ".." and plain.split("/")[0].lower() != ".git"
+
+
+def names_folder(text: str, names: Iterable[str], cwd: str = ".", home: str = "") -> bool:
+    """Whether a text names a folder by one of its names, through the home, or climbs out of it with `..`.
+
+    A shell has more ways than that: it is a guard against accidents, and the person has read the call.
+    """
+    if home:
+        text = text.replace("${HOME}", home).replace("$HOME", home)
+        text = re.sub(r"(?<![\w./~-])~(?![\w-])", lambda _: home, text)
+    text = re.sub(r"(?:^|(?<=\s))-\w(?=/)", "", text)  # an option that its value stands next to
+    for name in filter(None, names):
+        if re.search(rf"(?<![\w.~-]){re.escape(name.rstrip('/') or '/')}(?![\w-]|\.\w)", text):
+            return True
+    for word in re.findall(r"[^\s\"'=:;|&()<>`]*\.\.[^\s\"'=:;|&()<>`]*", text):
+        whole = posixpath.normpath(word)
+        if word.startswith("/"):
+            if any(below(whole, name) is not None for name in names):
+                return True
+        elif posixpath.normpath(posixpath.join(cwd, word)).split("/")[0] == "..":
+            return True
+    return False
+
+
+def moved(given: Mapping[str, object], placed: Placed, root: str) -> dict[str, object]:
+    """The same call for the files below another folder."""
+    return {
+        **given,
+        **{name: posixpath.normpath(posixpath.join(root, at)) for name, at in placed.files.items()},
+    }
+
+
+def is_same(call: Call, placed: Placed | None, tool: str, given: Mapping[str, object], root: str) -> bool:
+    """Whether this is the call that was approved: as it was made, or for the files below this folder."""
+    if call.digest == digest_of_call(tool, given):
+        return True
+    if placed is None or any(given.get(name) != path for name, path in moved({}, placed, root).items()):
+        return False
+    return placed.digest == digest_of_call(tool, {**given, **placed.files})
+
+
+# Questions
+
+
+def questions_of(given: Mapping[str, object]) -> tuple[Question, ...]:
+    """The questions of an `AskUserQuestion` call; Usage says what was expected."""
+    listed = given.get("questions")
+    if not isinstance(listed, list) or not 1 <= len(listed) <= MOST_QUESTIONS:
+        raise Usage(f"expected 1 to {MOST_QUESTIONS} questions", hint=SHAPE)
+    keys: list[str] = []
+    found = []
+    for number, item in enumerate(listed, 1):
+        if not isinstance(item, Mapping):
+            raise Usage(f"question {number} is not an object", hint=SHAPE)
+        keys.append("answer" if len(listed) == 1 else key_of(item.get("header"), number, keys))
+        found.append(question_of(item, number, keys[-1]))
+    return tuple(found)
+
+
+def question_of(item: Mapping[str, object], number: int, key: str) -> Question:
+    prompt = said(item.get("question"), MOST_PROMPT)
+    if not prompt:
+        raise Usage(f"question {number} has no text", hint=SHAPE)
+    options = options_of(item.get("options"), number)
+    if not options:
+        return Question(key, prompt, "text")
+    several = item.get("multiSelect") is True
+    return Question(key, prompt, "choices" if several else "choice", options, other=True)
+
+
+def options_of(listed: object, number: int) -> tuple[Option, ...]:
+    if listed is None:
+        return ()
+    if not isinstance(listed, list) or len(listed) > MOST_OPTIONS:
+        raise Usage(f"question {number}: expected a list of at most {MOST_OPTIONS} options", hint=SHAPE)
+    found: list[Option] = []
+    taken: set[str] = set()
+    for item in listed:
+        option = item if isinstance(item, Mapping) else {"label": item}
+        label = said(option.get("label"), MOST_LABEL)
+        if not label:
+            raise Usage(f"question {number} has an option without a label", hint=SHAPE)
+        label = unique(label, taken)
+        taken.add(label.casefold())
+        found.append(Option(label, said(option.get("description"), MOST_PROMPT)))
+    return tuple(found)
+
+
+def unique(label: str, taken: set[str]) -> str:
+    """Two labels that differ by case alone are two options all the same."""
+    names = (label, *(f"{label} ({number})" for number in range(2, MOST_OPTIONS + 2)))
+    return next(name for name in names if name.casefold() not in taken)
+
+
+def key_of(header: object, number: int, taken: Sequence[str]) -> str:
+    """A short name to answer by: from the header, where it has letters."""
+    key = NOT_IN_A_KEY.sub("-", said(header, 40).lower()).strip("-")
+    return key if key and key not in taken and not re.fullmatch(r"q\d+", key) else f"q{number}"
+
+
+def said(value: object, most: int) -> str:
+    """Text as a record can hold it; what is no text is nothing."""
+    if not isinstance(value, str):
+        return ""
+    return (
+        value.encode("utf-8", "replace")
+        .decode()
+        .replace("\0", "")
+        .replace("\r\n", "\n")
+        .strip()[:most]
+        .strip()
+    )
+
+
+def previews(given: Mapping[str, object]) -> str:
+    """What the options would look like, where the agent drew it: it goes into the context."""
+    listed = given.get("questions")
+    parts = [
+        f"{said(option.get('label'), MOST_LABEL)}:\n\n{indented(said(option.get('preview'), 4000))}"
+        for item in (listed if isinstance(listed, list) else [])
+        if isinstance(item, Mapping)
+        for option in (item.get("options") if isinstance(item.get("options"), list) else [])  # type: ignore[union-attr]
+        if isinstance(option, Mapping) and said(option.get("preview"), 1)
+    ]
+    return "\n\n".join(parts)
+
+
+# Answers
+
+
+def updated_input(
+    given: Mapping[str, object], questions: Sequence[Question], values: Mapping[str, Value]
+) -> dict[str, object]:
+    """The call of `AskUserQuestion` again, with its answers in it."""
+    asked = given.get("questions")
+    texts = [
+        item.get("question") if isinstance(item, Mapping) else None
+        for item in (asked if isinstance(asked, list) else [])
+    ]
+    pairs = zip(texts, questions, strict=False)
+    answers = {
+        text: answer_text(values.get(question.key)) for text, question in pairs if isinstance(text, str)
+    }
+    return {**given, "answers": answers}
+
+
+def answer_text(value: Value | None) -> str:
+    """Several labels are told apart by commas, so that one which holds a comma stands in quotes."""
+    if isinstance(value, list) and any("," in label for label in value):
+        return ", ".join(json.dumps(label, ensure_ascii=False) if "," in label else label for label in value)
+    return shown(value)
+
+
+# Approvals
+
+
+def approval(tool: str, given: Mapping[str, object]) -> Question:
+    return Question(
+        "answer", f"May the agent make this call?\n\n{indented(summary(tool, given))}", "approval"
+    )
+
+
+def title(tool: str, given: Mapping[str, object]) -> str:
+    return one_line(f"Allow {summary(tool, given)}", 72)
+
+
+def summary(tool: str, given: Mapping[str, object]) -> str:
+    """The call in the words that matter most: the command, the file, the address."""
+    for name in ("command", "file_path", "notebook_path", "url", "path"):
+        text = said(given.get(name), MOST_SHOWN)
+        if text:
+            return f"{said(tool, 200)}: {text}"
+    return said(tool, 200) or "a tool"
+
+
+def exact(tool: str, given: Mapping[str, object]) -> str:
+    """All of the call, to be read; texts of several lines as they are, instead of as one line full of escapes."""
+    lines = []
+    for name, value in given.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+        text = text.encode("utf-8", "replace").decode()
+        lines.append(f"{name}:\n{indented(text)}" if "\n" in text else f"{name}: {text}")
+    head = f"{said(tool, 200)}{' (it writes a file)' if tool in WRITERS else ''}"
+    return "\n".join([head, *lines])
+
+
+def indented(text: str) -> str:
+    return "\n".join(f"    {line}" for line in text.split("\n"))

@@ -1,0 +1,382 @@
+"""Questions: a question on its way to becoming a gate, from flags, from a file or from another system's words."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from ..document.field import Field, field_of, near, nearest, texts
+from ..document.values import dataclass
+from ..errors import BadAnswer, BadDocument, Usage
+from ..model.conversation import Talk, parse_talk
+from ..model.gate import Option, Question, Value
+from ..text.times import parse_duration
+from ..text.words import ON_TIMEOUT, PRIORITIES
+from .file import KEY, parse_questions, unfit
+from .types import ALIASES, TYPES, read_value, type_name
+
+# Words that other systems use for our fields, in files that ask.
+FIELD_ALIASES = {
+    "prompt": ("question", "content", "message"),
+    "context": ("questionContext", "question_context"),
+    "title": ("summary",),
+}
+# What a question file may say. A field that is none of these is a mistake, and refused: a misspelt one would be lost.
+OF_OPTION = ("label", "description")
+OF_CONVERSATION = ("talk", "session_config", "sessionConfig")
+OF_QUESTION = ("key", "prompt", "type", "options", "other", "schema", "default", *OF_CONVERSATION)
+OF_GATE = (
+    "title", "context", "priority", "confidence", "timeout", "on_timeout", "to", "quorum", "gate_key", "key_for",
+    "agent", "agent_name", "session", "attach", "config",
+)  # fmt: skip
+EXAMPLE = "git gate help question-file"
+SINGLE = "a choice of one option is none"
+# What other systems' files say of themselves, and we find out on our own.
+OF_OTHERS = ("hitl", "id", "agent_id", "timestamp", "answered", "working_dir", "status", "created_at")
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What somebody wants to ask. None: not said, so that settings may decide."""
+
+    questions: tuple[Question, ...]
+    title: str = ""
+    context: str = ""
+    priority: str | None = None
+    confidence: float | None = None
+    timeout: int | None = None
+    on_timeout: str | None = None
+    to: tuple[str, ...] = ()
+    quorum: int = 1
+    key: str | None = None
+    agent: str | None = None
+    session: str | None = None
+    attach: tuple[str, ...] = ()
+    config: Mapping[str, object] | None = None
+    key_for: int | None = None
+
+
+def question(
+    prompt: str,
+    *,
+    key: str = "answer",
+    type: str | None = None,
+    options: Sequence[Option] = (),
+    default: object = None,
+    other: bool = True,
+    schema: Mapping[str, object] | None = None,
+    talk: Talk | None = None,
+) -> Question:
+    """One question from flags or keyword arguments."""
+    if not prompt.strip():
+        raise Usage("a question needs words", hint='git gate ask "Which database?" -o Postgres -o SQLite')
+    name = "choice" if type is None and options else "form" if type is None and schema else type or "text"
+    kind = type_name(name)
+    if kind is None:
+        raise Usage(
+            f"{name!r} is not a type of question; expected one of {', '.join(TYPES)}{near(name, (*TYPES, *ALIASES))}",
+            hint=f"--type {nearest(name, TYPES) or 'choice'}   ({other_words()})",
+        )
+    if kind == "session":
+        check_talk(prompt, options, schema, talk)
+    elif talk is not None:
+        raise Usage(f"a {kind} question is not a conversation", hint="use --type session")
+    else:
+        check_options(kind, options, schema)
+    if not other and kind not in ("choice", "choices"):
+        raise Usage(
+            f"--no-other is for questions with options; this one is of type {kind}",
+            hint="add options: -o LABEL -o LABEL, or leave --no-other out",
+        )
+    check_labels(options)
+    if kind == "choice" and len(options) == 1:
+        raise Usage(SINGLE, hint="add another: -o LABEL; or ask with --type approval, or text")
+    plain = Question(
+        key=key,
+        prompt=prompt.strip(),
+        type=kind,
+        options=tuple(replace(option, label=option.label.strip()) for option in options),
+        other=other and kind in ("choice", "choices"),
+        schema=schema if kind in ("form", "session") else None,
+        talk=talk,
+    )
+    return plain if default is None else replace(plain, default=default_of(plain, default))
+
+
+def check_options(kind: str, options: Sequence[Option], schema: Mapping[str, object] | None) -> None:
+    choosing = kind in ("choice", "choices")
+    if choosing and not options:
+        raise Usage(f"a {kind} question needs options", hint="add them: -o LABEL -o 'LABEL=what it means'")
+    if options and not choosing:
+        article = "an" if kind == "approval" else "a"
+        raise Usage(
+            f"{article} {kind} question has no options", hint="use --type choice, or leave the options out"
+        )
+    if kind == "form" and schema is None:
+        raise Usage("a form question needs a schema", hint="add it: --schema FILE")
+    if schema is not None and kind != "form":
+        raise Usage(f"a {kind} question has no schema", hint="use --type form")
+
+
+def check_talk(
+    prompt: str, options: Sequence[Option], schema: Mapping[str, object] | None, talk: Talk | None
+) -> None:
+    wrong = unfit(Question("", prompt, "session", tuple(options), schema=schema, talk=talk))
+    if wrong:
+        hint = "selection: -o LABEL -o LABEL; structured: --schema FILE; approval and freeform: neither"
+        raise Usage(wrong, hint=f"--outcome {hint}")
+
+
+def check_labels(options: Sequence[Option]) -> None:
+    folded = [option.label.strip().casefold() for option in options]
+    for option in options:
+        label = option.label.strip()
+        if not label:
+            raise Usage("an option needs a label", hint="-o LABEL -o 'LABEL=what it means'")
+        if folded.count(label.casefold()) > 1:
+            raise Usage(f"the option {label!r} is there twice", hint="-o LABEL once for each option")
+
+
+def default_of(plain: Question, given: object) -> Value:
+    try:
+        return read_value(plain, given)
+    except BadAnswer as wrong:
+        words = f"the default does not fit the question: {wrong.message.removeprefix(f'{plain.key}: ')}"
+        raise Usage(words, hint="a default is an answer to the question: --default LABEL") from None
+
+
+def other_words() -> str:
+    return "also understood: " + ", ".join(f"{word} (= {ours})" for word, ours in ALIASES.items())
+
+
+def option(text: str) -> Option:
+    """`LABEL` or `LABEL=TEXT`; the first `=` splits, `\\=` is literal."""
+    label, mark, description = re.sub(r"\\=", "\0", text).partition("=")
+    return Option(label.replace("\0", "=").strip(), description.replace("\0", "=").strip() if mark else "")
+
+
+def option_list(text: str) -> tuple[Option, ...]:
+    """`A,B,C`."""
+    return tuple(Option(part.strip()) for part in text.split(",") if part.strip())
+
+
+def read_draft(root: Field) -> Draft:
+    """A question file: our own form, or one question written flat, in our words or in other systems'."""
+    listed = root.get("questions")
+    refuse_unknown_fields(root, listed)
+    questions = tuple(parse_questions(listed)) if listed else (read_flat(root),)
+    for question, item in zip(questions, listed.items() if listed else (root,), strict=True):
+        refuse_pointless(question, item)
+    confidence, quorum, timeout = root.get("confidence"), root.get("quorum"), root.get("timeout")
+    config = root.get("config")
+    return Draft(
+        questions=questions,
+        title=said(root, "title"),
+        context=said(root, "context"),
+        priority=f.one_of(PRIORITIES) if (f := root.get("priority")) else None,
+        confidence=confidence.number(0, 1) if confidence else None,
+        timeout=read_timeout(timeout) if timeout else None,
+        on_timeout=f.one_of(ON_TIMEOUT) if (f := root.get("on_timeout")) else None,
+        to=texts(root, "to"),
+        quorum=quorum.integer(1, 100) if quorum else 1,
+        key=said(root, "gate_key") or None,
+        key_for=read_timeout(key_for) if (key_for := root.get("key_for")) else None,
+        agent=said(root, "agent") or said(root, "agent_name") or None,
+        session=said(root, "session") or None,
+        attach=attached(root),
+        config={str(k): f.plain() for k, f in config.mapping().items()} if config else None,
+    )
+
+
+def refuse_pointless(question: Question, item: Field) -> None:
+    """What stands there and would mean nothing."""
+    if question.type == "choice" and len(question.options) == 1:
+        item.need("options").fail(SINGLE, hint="add another, or ask an approval or text")
+    other = item.get("other")
+    if other is not None and other.value is False and question.type not in ("choice", "choices"):
+        other.fail(
+            f"it is for questions with options; this one is of type {question.type}",
+            hint="add options: [A, B], or leave it out",
+        )
+
+
+def refuse_unknown_fields(root: Field, listed: Field | None) -> None:
+    """An error at the first field that no question file has, with the one that was probably meant."""
+    version = root.get("hitl")
+    if version is not None and (type(version.value) is not int or version.value != 1):
+        version.fail("this gitgate reads version 1 of the format; upgrade it to ask with this file")
+    aliases = tuple(word for words in FIELD_ALIASES.values() for word in words)
+    expect_names(root, (*OF_GATE, *aliases, *OF_OTHERS, *(("questions",) if listed else OF_QUESTION)))
+    for question in (root,) if listed is None else listed.items():
+        if listed is not None:
+            expect_names(question, OF_QUESTION)
+        refuse_unknown_terms(question)
+        options = question.get("options")
+        for one in options.items() if options is not None and isinstance(options.value, list) else ():
+            if isinstance(one.value, dict):
+                expect_names(one, OF_OPTION)
+
+
+def refuse_unknown_terms(question: Field) -> None:
+    """The same for how a conversation is to be held, and for its outcome as other systems write that."""
+    for name in OF_CONVERSATION:
+        terms = question.get(name)
+        if terms is None or not isinstance(terms.value, dict):
+            continue
+        from ..model.conversation import NAMES, OF_OUTCOME, aliased_schema
+
+        expect_names(terms, NAMES)
+        outcome = aliased_schema(terms)
+        if outcome is not None:
+            expect_names(outcome, OF_OUTCOME)
+
+
+def expect_names(root: Field, names: Sequence[str]) -> None:
+    """An error at the first key of a mapping that is not one of `names`."""
+    for name, field in root.mapping().items():
+        if name not in names:
+            meant = nearest(name, names)
+            ours = [one for one in names if one not in OF_OTHERS]
+            field.fail(
+                f"there is no such field; did you mean {meant}?" if meant else "there is no such field",
+                hint=f"there are {', '.join(ours)}; an example: {EXAMPLE}",
+            )
+
+
+def read_flat(root: Field) -> Question:
+    prompt = named(root, "prompt")
+    if prompt is None:
+        root.fail("expected a prompt, or a list of questions")
+    key = root.get("key")
+    if key is not None and not KEY.fullmatch(key.text(most=64)):
+        key.fail("expected letters, digits, dot, dash or underscore")
+    value = dict(root.mapping())
+    value["key"] = Field(key.text() if key else "answer", root.source, root.path, root.line)
+    value["prompt"] = prompt
+    (only,) = parse_questions(
+        Field([Field(value, root.source, root.path, root.line)], root.source, root.path, root.line)
+    )
+    return only
+
+
+def attached(root: Field) -> tuple[str, ...]:
+    """The files to attach. One that leads out of the tree is refused here, where its line is known."""
+    found = root.get("attach")
+    for item in () if found is None else found.items():
+        if ".." in item.text(most=4096).split("/"):
+            item.refuse("a file below the top of the working tree")
+    return texts(root, "attach", 4096)
+
+
+def read_timeout(field: Field) -> int:
+    if isinstance(field.value, int) and not isinstance(field.value, bool):
+        return field.integer(1, 10**9)
+    try:
+        return parse_duration(field.text(most=40))
+    except Usage as wrong:
+        field.fail(wrong.message)
+
+
+def named(root: Field, name: str) -> Field | None:
+    found = [f for word in (name, *FIELD_ALIASES.get(name, ())) if (f := root.get(word)) is not None]
+    for other in found[1:]:
+        if other.plain() != found[0].plain():
+            first, second = found[0].name.lstrip("."), other.name.lstrip(".")
+            other.fail(
+                f"{first} is another word for it, and says otherwise", hint=f"leave out {first} or {second}"
+            )
+    return found[0] if found else None
+
+
+def said(root: Field, name: str) -> str:
+    found = named(root, name)
+    return "" if found is None or found.value is None else found.text(most=256 * 1024)
+
+
+MOST_CONTEXT = 256 * 1024  # bytes of JSON: a record is read by everybody who looks at the gate
+# What only an agent could make use of.
+OF_AN_AGENT = ("system", "model", "cwd", "mcp", "transcript", "save_every", "resume")
+
+
+def talk_of(
+    given: Mapping[str, object], flag: Callable[[str], str], *, options: bool = False, schema: bool = False
+) -> Talk:
+    """The conversation that was described by `given`, by the names of Talk's fields; `flag` says how each was called.
+
+    Options make it a selection and a schema makes it structured, where no outcome was named.
+    """
+    said = {name: value for name, value in given.items() if value is not None and value is not False}
+    if said.get("checkpoint"):
+        refuse_beside_checkpoint(said, flag)
+    if "outcome" not in said and not said.get("checkpoint"):
+        said["outcome"] = "selection" if options else "structured" if schema else "freeform"
+    fields = {name: field_of(value, flag(name)) for name, value in said.items()}
+    return parse_talk(Field(fields, flag("type")))
+
+
+def refuse_beside_checkpoint(said: Mapping[str, object], flag: Callable[[str], str]) -> None:
+    beside = [flag(name) for name in OF_AN_AGENT if name in said]
+    if beside:
+        raise Usage(
+            f"{beside[0]} is for an agent, and a checkpoint has none",
+            hint=f"leave out {flag('checkpoint')}, or {' and '.join(beside)}",
+        )
+    if said.get("outcome") not in (None, "approval"):
+        raise Usage(
+            f"a checkpoint is an approval; found {flag('outcome')} {said['outcome']}",
+            hint=f"leave out {flag('outcome')}",
+        )
+
+
+def refuse_elsewhere(type: str | None, said: Mapping[str, object], flag: Callable[[str], str]) -> None:
+    """What belongs to a conversation has no meaning for another question."""
+    first = next((name for name, value in said.items() if value is not None and value is not False), None)
+    if first is not None and (type is None or type_name(type) != "session"):
+        raise Usage(
+            f"{flag(first)} is for a question that is decided in a session",
+            hint=f"add {flag('type')}, or leave out {flag(first)}",
+        )
+
+
+def parse_json(data: bytes | str, source: str) -> object:
+    """JSON as it is written by hand; what is wrong is named with line and column."""
+    try:
+        text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
+        found: object = json.loads(text, parse_constant=refuse_constant)
+        return found
+    except json.JSONDecodeError as wrong:
+        words = f"column {wrong.colno}: expected JSON; {wrong.msg[:1].lower()}{wrong.msg[1:]}"
+        raise BadDocument(source, wrong.lineno, "", words) from None
+    except UnicodeDecodeError as wrong:
+        line = wrong.object.count(b"\n", 0, wrong.start) + 1
+        raise BadDocument(source, line, "", "expected UTF-8 text") from None
+    except (ValueError, RecursionError) as wrong:
+        raise BadDocument(source, 0, "", f"expected JSON; {wrong}") from None
+
+
+def as_json(value: object, source: str) -> object:
+    """A value of Python's as JSON has it; what JSON does not have is refused rather than turned into text."""
+    try:
+        found: object = json.loads(json.dumps(value, allow_nan=False))
+        return found
+    except (TypeError, ValueError, RecursionError) as wrong:
+        raise BadDocument(source, 0, "", f"expected values that JSON has; {wrong}") from None
+
+
+def refuse_constant(name: str) -> object:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def check_context(question: Question) -> None:
+    """A record holds what is needed to decide, not the evidence itself."""
+    talk = question.talk
+    if talk is None or talk.context is None:
+        return
+    size = len(json.dumps(talk.context, ensure_ascii=False).encode("utf-8", "replace"))
+    if size > MOST_CONTEXT:
+        raise Usage(
+            f"the session's context: expected at most {MOST_CONTEXT:,} bytes; found {size:,}",
+            hint="attach what is large: --attach FILE",
+        )

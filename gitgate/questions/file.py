@@ -1,0 +1,413 @@
+"""Questions: `question.yaml`, the file that opens a gate, and back. The only place that knows its fields' names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import NoReturn
+
+from ..document.field import MOST_READ, Field, mapping, moment, oid, one_of, texts, words
+from ..document.values import replace
+from ..errors import BadAnswer, BadDocument
+from ..model.gate import Asker, Opened, Option, Question, Session, Work
+from ..text.display import one_line
+from ..text.words import DELIVERIES, ON_TIMEOUT, PRIORITIES
+from .types import ALIASES, TYPES, read_value, type_name
+
+MOST_ATTACHMENTS = 20
+MOST_BYTES = 5 << 20
+MOST_TOTAL = 20 << 20
+MOST_NAME = 200
+MOST_DEPTH = 8
+
+# Windows gives these to devices, with any extension.
+DEVICES = re.compile(r"(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?:\..*)?", re.IGNORECASE)
+# What NTFS calls `.git` when it shortens names.
+SHORT_GIT = re.compile(r"git~\d+", re.IGNORECASE)
+FORBIDDEN = '\\:*?"<>|'
+
+
+def check_name(name: str, source: str, *, line: int = 0, field: str = "attachments") -> str:
+    """`name` if it is a path that stays inside a record on every system; BadDocument says what was expected."""
+
+    def fail(expected: str) -> NoReturn:
+        raise BadDocument(
+            one_line(source), line, field, f'expected {expected}; found "{one_line(name[:400], 80)}"'
+        )
+
+    problem = _whole(name) or next((wrong for part in name.split("/") if (wrong := _part(part))), "")
+    if problem:
+        fail(problem)
+    return name
+
+
+def check_names(
+    names: Iterable[str], source: str, *, line: int = 0, field: str = "attachments"
+) -> tuple[str, ...]:
+    """Every name checked, and that they are few and differ on systems that ignore case and composition."""
+    checked: dict[str, str] = {}
+    for name in names:
+        check_name(name, source, line=line, field=field)
+        if len(checked) == MOST_ATTACHMENTS:
+            raise BadDocument(
+                one_line(source), line, field, f"expected at most {MOST_ATTACHMENTS} files; found more"
+            )
+        folded = fold(name)
+        if folded in checked:
+            both = f'"{one_line(checked[folded], 80)}" and "{one_line(name, 80)}"'
+            raise BadDocument(
+                one_line(source), line, field, f"expected names that differ on every system; found {both}"
+            )
+        checked[folded] = name
+    for folded, name in checked.items():
+        above = next((f for f in _above(folded) if f in checked), None)
+        if above is not None:
+            both = f'"{one_line(checked[above], 80)}" and "{one_line(name, 80)}"'
+            raise BadDocument(
+                one_line(source), line, field, f"expected no file that is also a folder; found {both}"
+            )
+    return tuple(checked.values())
+
+
+def fold(name: str) -> str:
+    """What systems that ignore case and composition take `name` for."""
+    if name.isascii():
+        return name.lower()
+    from unicodedata import normalize
+
+    return normalize("NFKC", normalize("NFKC", name).casefold())
+
+
+def _above(name: str) -> list[str]:
+    parts = name.split("/")
+    return ["/".join(parts[:count]) for count in range(1, len(parts))]
+
+
+def _whole(name: str) -> str:
+    """What was expected of the whole name, where it is wrong."""
+    if not name:
+        return "the path of a file"
+    if one_line(name) != name:
+        return "a path without control, invisible or repeated blank characters"
+    if len(name.encode("utf-8")) > MOST_NAME:
+        return f"a path of at most {MOST_NAME} bytes"
+    if name.startswith(("/", "~")):
+        return "a relative path"
+    if name.startswith("-"):
+        return "a path that does not start with a dash"
+    bad = next((character for character in name if character in FORBIDDEN), None)
+    if bad:
+        return f"a relative path with `/` and without `{bad}`"
+    if name.count("/") >= MOST_DEPTH:
+        return f"a path of at most {MOST_DEPTH} parts"
+    return ""
+
+
+def _part(part: str) -> str:
+    """What was expected of a part between slashes, where it is wrong."""
+    if part in ("", "."):
+        return "a path without empty parts or `.`"
+    if part == "..":
+        return "a path without `..`"
+    if part != part.strip() or part.endswith("."):
+        return "a path whose parts do not end with a dot or begin or end with a blank"
+    folded = fold(part)
+    if folded == ".git" or SHORT_GIT.fullmatch(folded):
+        return "a path outside .git"
+    if DEVICES.fullmatch(folded):
+        return "a name that Windows does not give to a device"
+    return ""
+
+
+MOST_QUESTIONS = 20
+MOST_OPTIONS = 100
+KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+def plain_opened(opened: Opened) -> dict[str, object]:
+    session = opened.session
+    return {
+        "title": opened.title,
+        "questions": [plain_question(question) for question in opened.questions],
+        "context": opened.context,
+        "asked": plain_asker(opened.asked),
+        "delivery": opened.delivery,
+        "priority": opened.priority,
+        "confidence": opened.confidence,
+        "deadline": opened.deadline,
+        "timeout": opened.timeout,
+        "on_timeout": opened.on_timeout if opened.deadline or opened.on_timeout != "stuck" else None,
+        "to": list(opened.to),
+        "quorum": opened.quorum if opened.quorum > 1 else None,
+        "refusals": opened.refusals if opened.refusals > 1 else None,
+        "key": opened.key,
+        "key_for": opened.key_for,
+        "follows": opened.follows,
+        "attachments": list(opened.attachments),
+        "work": plain_work(opened.work),
+        "session": None
+        if session is None
+        else filled({n: getattr(session, n) for n in session.__dataclass_fields__}),
+        "config": dict(opened.config),
+        "nonce": opened.nonce,
+    }
+
+
+def plain_asker(asked: Asker) -> dict[str, object]:
+    said: dict[str, object] = {n: getattr(asked, n) for n in ("by", "agent", "at", "host", "directory")}
+    return filled({**said, "logins": list(asked.logins)})
+
+
+def plain_question(question: Question) -> dict[str, object]:
+    options = [filled({"label": o.label, "description": o.description}) for o in question.options]
+    said: dict[str, object] = {"key": question.key, "prompt": question.prompt, "type": question.type}
+    if options:
+        said["options"] = options
+    # An empty form is a default, and an empty schema a schema: only what was not said is left out.
+    if question.default is not None:
+        said["default"] = question.default
+    if question.type in ("choice", "choices"):
+        said["other"] = question.other
+    if question.schema is not None:
+        said["schema"] = dict(question.schema)
+    if question.talk is not None:
+        from ..model.conversation import plain_talk
+
+        said["talk"] = plain_talk(question.talk)
+    return said
+
+
+def plain_work(work: Work) -> dict[str, object]:
+    return filled(
+        {
+            "branch": work.branch,
+            "shared": work.shared or None,
+            "base": work.base,
+            "staged": work.staged,
+            "commit": work.commit,
+            "dirty": work.dirty or None,
+            "files": work.files or None,
+            "insertions": work.insertions or None,
+            "deletions": work.deletions or None,
+            "left_out": [{"path": path, "reason": reason} for path, reason in work.left_out],
+            "intent_to_add": list(work.intent_to_add),
+            "operation": work.operation,
+        }
+    )
+
+
+def filled(fields: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
+
+
+def parse_opened(root: Field) -> Opened:
+    questions = tuple(parse_questions(root.need("questions")))
+    work, asked, session = root.get("work"), root.need("asked"), root.get("session")
+    confidence, timeout, quorum = root.get("confidence"), root.get("timeout"), root.get("quorum")
+    deadline, attachments, refusals = (root.get(n) for n in ("deadline", "attachments", "refusals"))
+    key_for = root.get("key_for")
+    return Opened(
+        title=root.need("title").text(most=1000, least=1),
+        questions=questions,
+        asked=Asker(
+            at=moment(asked.need("at")),
+            directory=words(asked, "directory", 4096),
+            logins=texts(asked, "logins"),
+            **{name: words(asked, name) for name in ("agent", "by", "host")},
+        ),
+        work=parse_work(work) if work else Work(None, None, None),
+        nonce=root.need("nonce").text(most=100),
+        context=words(root, "context", MOST_READ),
+        session=parse_session(session) if session else None,
+        delivery=one_of(root, "delivery", DELIVERIES, "none"),
+        priority=one_of(root, "priority", PRIORITIES, "normal"),
+        confidence=confidence.number(0, 1) if confidence else None,
+        deadline=moment(deadline) if deadline else None,
+        timeout=timeout.integer(1, 10**10) if timeout else None,
+        on_timeout=one_of(root, "on_timeout", ON_TIMEOUT, "stuck"),
+        to=texts(root, "to"),
+        quorum=quorum.integer(1, 100) if quorum else 1,
+        refusals=refusals.integer(1, 100) if refusals else 1,
+        key=words(root, "key") or None,
+        key_for=key_for.integer(1, 10**10) if key_for else None,
+        follows=words(root, "follows") or None,
+        attachments=parse_attachments(attachments) if attachments else (),
+        config=mapping(root, "config"),
+    )
+
+
+def parse_attachments(listed: Field) -> tuple[str, ...]:
+    names = [entry.text(most=1000) for entry in listed.items()]
+    return check_names(names, listed.source, line=listed.line, field=listed.path)
+
+
+def parse_questions(listed: Field) -> list[Question]:
+    items = listed.items()
+    if not 1 <= len(items) <= MOST_QUESTIONS:
+        listed.fail(f"expected 1 to {MOST_QUESTIONS} questions, found {len(items)}")
+    questions = [parse_question(item) for item in items]
+    keys = [question.key for question in questions]
+    for index, key in enumerate(keys):
+        if key in keys[:index]:
+            items[index].need("key").fail(f"each key once; {key!r} is there twice")
+    return questions
+
+
+def parse_question(item: Field) -> Question:
+    kind = parse_type(item)
+    if kind == "session":
+        return parse_conversation(item)
+    if item.get("talk"):
+        item.need("talk").fail(f"{an(kind)} question is not a conversation; its type would be session")
+    options = parse_options(item)
+    choosing = kind in ("choice", "choices")
+    if choosing and len(options) < 1:
+        item.fail(f"a {kind} question needs options")
+    if options and not choosing:
+        item.need("options").fail(f"{an(kind)} question has no options")
+    other, schema = item.get("other"), mapping(item, "schema") if item.get("schema") else None
+    if kind == "form" and schema is None:
+        item.fail("a form question needs a schema")
+    question = Question(
+        key=parse_key(item),
+        prompt=item.need("prompt").text(most=MOST_READ, least=1),
+        type=kind,
+        options=options,
+        other=choosing and (other.boolean() if other else True),
+        schema=schema if kind == "form" else None,
+    )
+    return with_default(item, question)
+
+
+def an(kind: str) -> str:
+    return f"{'an' if kind == 'approval' else 'a'} {kind}"
+
+
+def parse_conversation(item: Field) -> Question:
+    """A question that is decided in a conversation: its outcome says what belongs to it."""
+    found = item.get("talk") or item.get("session_config") or item.get("sessionConfig")
+    talk, described = None, item
+    if found is not None:
+        from ..model.conversation import aliased_schema, parse_talk
+
+        talk, described = parse_talk(found), aliased_schema(found) or item
+    options = parse_options(item) or parse_options(described)
+    schema = mapping(item, "schema") or mapping(described, "schema")
+    question = Question(
+        key=parse_key(item),
+        prompt=item.need("prompt").text(most=MOST_READ, least=1),
+        type="session",
+        options=options,
+        schema=schema or None,
+        talk=talk,
+    )
+    wrong = unfit(question)
+    if wrong:
+        item.fail(wrong)
+    return with_default(item, question)
+
+
+def unfit(question: Question) -> str:
+    """What is missing for the outcome of a conversation, or does not go with it."""
+    outcome = question.talk.outcome if question.talk is not None else "freeform"
+    if outcome == "selection" and not question.options:
+        return "a session that ends in a selection needs options"
+    if question.options and outcome != "selection":
+        return f"a session that ends in {ARTICLES[outcome]} has no options"
+    if outcome == "structured" and question.schema is None:
+        return "a session with a structured outcome needs a schema"
+    if question.schema is not None and outcome != "structured":
+        return f"a session that ends in {ARTICLES[outcome]} has no schema"
+    return ""
+
+
+ARTICLES = {
+    "approval": "an approval",
+    "selection": "a selection",
+    "freeform": "free text",
+    "structured": "a structured outcome",
+}
+
+
+def parse_key(item: Field) -> str:
+    key = item.need("key").text(most=64)
+    if not KEY.fullmatch(key):
+        item.need("key").fail("expected letters, digits, dot, dash or underscore")
+    return key
+
+
+def parse_type(item: Field) -> str:
+    given = item.get("type")
+    if given is None:
+        return "choice" if item.get("options") else "text"
+    name = type_name(given.text(most=40))
+    return name if name is not None else given.one_of((*TYPES, *ALIASES))
+
+
+def parse_options(item: Field) -> tuple[Option, ...]:
+    listed = item.get("options")
+    if listed is None:
+        return ()
+    options = []
+    seen: set[str] = set()
+    for entry in listed.items():
+        option = parse_option(entry)
+        if option.label.casefold() in seen:
+            entry.fail(f"expected each label once; found {option.label!r} twice")
+        seen.add(option.label.casefold())
+        options.append(option)
+    if len(options) > MOST_OPTIONS:
+        listed.fail(f"expected at most {MOST_OPTIONS} options, found {len(options)}")
+    return tuple(options)
+
+
+def parse_option(entry: Field) -> Option:
+    if not isinstance(entry.value, (dict, list)):
+        return Option(entry.text(most=1000, least=1).strip())
+    label = entry.need("label").text(most=1000, least=1)
+    return Option(label.strip(), words(entry, "description", MOST_READ))
+
+
+def with_default(item: Field, question: Question) -> Question:
+    given = item.get("default")
+    if given is None:
+        return question
+    try:
+        value = read_value(question, given.plain())
+    except BadAnswer as wrong:
+        given.fail(wrong.message)
+    return replace(question, default=value)
+
+
+def parse_work(item: Field) -> Work:
+    left_out = item.get("left_out")
+    numbers = {
+        n: f.integer(0, 10**12) if (f := item.get(n)) else 0 for n in ("files", "insertions", "deletions")
+    }
+    dirty, shared = item.get("dirty"), item.get("shared")
+    return Work(
+        base=oid(item, "base"),
+        staged=oid(item, "staged"),
+        commit=oid(item, "commit"),
+        branch=words(item, "branch") or None,
+        dirty=dirty.boolean() if dirty else False,
+        shared=shared.boolean() if shared else False,
+        left_out=tuple((words(e, "path", 4096), words(e, "reason")) for e in left_out.items())
+        if left_out
+        else (),
+        intent_to_add=texts(item, "intent_to_add", 4096),
+        operation=words(item, "operation") or None,
+        **numbers,
+    )
+
+
+def parse_session(item: Field) -> Session:
+    saved, content, key = item.get("saved"), item.get("content"), item.get("key")
+    return Session(
+        agent=item.need("agent").text(most=100),
+        digest=item.need("digest").text(most=128),
+        salt=item.need("salt").text(most=128),
+        saved=saved.boolean() if saved else False,
+        content=content.text(most=128) if content else "",
+        key=key.text(most=128) if key else "",
+    )

@@ -1,0 +1,249 @@
+"""Questions: an agent that ends by saying that it needs a person: in its last words, or in a signal file.
+
+Understood are a last object `{"status": "needs_input", "question": …}`, the status `NEEDS_HUMAN` in an object or on a
+line of its own, and the field names of either convention.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from ..document.field import field_of, found, near, nearest
+from ..errors import BadDocument, Usage
+from ..model.gate import Option, Question
+from ..text.display import one_line
+from .drafts import FIELD_ALIASES, OF_GATE, OF_OPTION, OF_OTHERS, OF_QUESTION, Draft, read_draft
+from .types import TYPES, type_name
+
+STATUSES = frozenset(("needs_input", "needs-input", "needs_human", "needs-human", "awaiting_input"))
+LINE = re.compile(r"^[\s>*_#`-]*+(?:status\s*[:=]\s*)?[\"'`*]*+NEEDS_HUMAN\b[\"'`*]*(.*)$", re.MULTILINE)
+MOST_TEXT, MOST_FIELD, LAST_LINES = 400_000, 60_000, 30
+
+
+@dataclass(frozen=True)
+class Need:
+    """What the agent said: a question, and what a person should know for it."""
+
+    question: str
+    summary: str = ""
+    context: str = ""
+    details: str = ""
+    reason: str = ""
+    issues: tuple[str, ...] = ()
+    options: tuple[Option, ...] = ()
+    type: str = ""
+    given: Mapping[str, object] = field(default_factory=dict)
+    """The whole object, whose other fields are those of a question file."""
+
+    @property
+    def digest(self) -> str:
+        said = [self.question, self.summary, self.context, self.details, self.reason, *self.issues]
+        return hashlib.sha256("\0".join(said).encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def find_need(text: str) -> Need | None:
+    """The need that ends a text, if it does: words about one in the middle of it are only words."""
+    text = text[-MOST_TEXT:].strip()
+    value, start = last_object(text)
+    if value is not None:
+        return read_need(value, before=text[:start])
+    tail = "\n".join(text.splitlines()[-LAST_LINES:])
+    found = list(LINE.finditer(tail))
+    if not found:
+        return None
+    reason = clean(found[-1][1].strip(" \t:.—–-"))
+    rest = clean(tail[found[-1].end() :])
+    before = clean(tail[: found[-1].start()])
+    question = reason or rest or "The agent needs a person (NEEDS_HUMAN), and gave no reason."
+    return Need(question, context=before, details=rest if reason else "", reason=reason)
+
+
+def last_object(text: str) -> tuple[Mapping[str, object] | None, int]:
+    """The JSON object that a text ends with, also when it is fenced, and where it begins."""
+    text = text.rstrip()
+    if text.endswith(("```", "~~~")):
+        text = text[:-3].rstrip()
+    if not text.endswith("}"):
+        return None, 0
+    start = len(text)
+    for _ in range(400):
+        start = text.rfind("{", 0, start)
+        if start < 0:
+            return None, 0
+        try:
+            value = json.loads(text[start:])
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict) and ("status" in value or start == 0):
+            return value, start
+    return None, 0
+
+
+def read_need(value: Mapping[str, object], before: str = "") -> Need | None:
+    """What an object says, if its status is that a person is needed."""
+    status = value.get("status")
+    if not isinstance(status, str) or status.strip().lower() not in STATUSES:
+        return None
+    summary, details, reason = (clean(value.get(name)) for name in ("summary", "details", "reason"))
+    question = clean(value.get("question")) or clean(value.get("prompt")) or clean(value.get("message"))
+    context = next((text for name in CONTEXT if (text := clean(value.get(name)))), "") or clean(
+        before.rstrip("`json \n")
+    )
+    told = question or summary or reason or one_line(details, 400)
+    kind = value.get("type")
+    return Need(
+        question=told or "The agent needs a person, and did not say for what.",
+        summary=summary or told,
+        context=context,
+        details=details,
+        reason=reason,
+        issues=listed(value.get("issues")),
+        options=options_of(value.get("options")),
+        type=type_name(kind) or "" if isinstance(kind, str) else "",
+        given=value,
+    )
+
+
+CONTEXT = ("questionContext", "question_context", "context")
+
+
+def listed(value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return (clean(value),) if clean(value) else ()
+    items = value if isinstance(value, list) else []
+    return tuple(
+        text for item in items[:100] if (text := clean(item if isinstance(item, str) else json.dumps(item)))
+    )
+
+
+def options_of(value: object) -> tuple[Option, ...]:
+    found: dict[str, Option] = {}
+    for item in (value if isinstance(value, list) else [])[:100]:
+        said = item if isinstance(item, Mapping) else {"label": item}
+        label = one_line(clean(said.get("label")), 900).strip()
+        if label:
+            found.setdefault(label.casefold(), Option(label, clean(said.get("description"))))
+    return tuple(found.values())
+
+
+def clean(value: object) -> str:
+    if not isinstance(value, str):
+        return ""
+    return (
+        value.encode("utf-8", "replace")
+        .decode()
+        .replace("\0", "")
+        .replace("\r\n", "\n")
+        .strip()[:MOST_FIELD]
+        .strip()
+    )
+
+
+def draft_of(need: Need) -> Draft:
+    """The question as it is asked, on the terms that stand beside it. A field that does not fit loses no question: it is named."""
+    plain = plain_draft(need)
+    terms, unused = read_terms(need)
+    context = "\n\n".join(part for part in (plain.context, unused_words(unused)) if part)
+    if terms is None:
+        return replace(plain, context=context)
+    (own,) = plain.questions
+    single = own.type == "choice" and len(own.options) == 1
+    return replace(
+        terms,
+        questions=plain.questions if single else terms.questions,
+        title=terms.title or plain.title,
+        context=context,
+        key=None,
+        agent=None,
+        session=None,
+        config=None,
+    )
+
+
+# What is read above, and what an agent says of itself.
+SAID = frozenset(
+    (
+        *("status", "summary", "details", "reason", "issues", "options", "type", "context", "prompt"),
+        *(word for words in FIELD_ALIASES.values() for word in words),
+        *("agent", "agent_name", "session", "session_id"),
+        *OF_OTHERS,
+    )
+)
+TERMS = frozenset((*OF_GATE, *OF_QUESTION, "questions")) - SAID - {"key", "gate_key", "config"}
+
+
+def read_terms(need: Need) -> tuple[Draft | None, list[str]]:
+    """The question as a question file would say it, without the fields that do not fit; and what is wrong with those."""
+    kept = {name: value for name, value in need.given.items() if name in TERMS and value is not None}
+    unused = [unknown(name) for name in need.given if name not in TERMS and name not in SAID]
+    unused += [*misread(need.given)]
+    if "questions" not in kept:
+        options = [{"label": o.label, "description": o.description} for o in need.options]
+        own = {"prompt": need.question, "type": need.type, "options": options if len(options) > 1 else []}
+        kept = {**{name: value for name, value in own.items() if value}, **kept}
+    for _ in range(len(kept) + 1):
+        try:
+            return read_draft(field_of(kept, "the request")), unused
+        except BadDocument as wrong:
+            # A form without its schema is wrong as a whole: what is left then is its words.
+            name = re.match(r"\w*", wrong.field)[0] or "type"  # type: ignore[index]
+            if kept.pop(name, None) is None:
+                break
+            unused.append(f"{wrong.field or name}: {wrong.expected}")
+        except Usage as wrong:
+            unused.append(wrong.message)
+            break
+    return None, unused
+
+
+def misread(given: Mapping[str, object]) -> Iterator[str]:
+    """What of the fields that are read above could not be: the question stands without it."""
+    version, kind, options = given.get("hitl"), given.get("type"), given.get("options")
+    if version is not None and version != 1:
+        yield f"hitl: this gitgate reads version 1; found {found(version)}"
+    if kind is not None and (not isinstance(kind, str) or type_name(kind) is None):
+        yield f"type: expected one of {', '.join(TYPES)}; found {found(kind)}{near(kind, TYPES)}"
+    if options is not None and not isinstance(options, list):
+        yield f"options: expected a list; found {found(options)}"
+    for index, one in enumerate(options if isinstance(options, list) else ()):
+        for name in one if isinstance(one, Mapping) else ():
+            if name not in OF_OPTION:
+                yield f"options[{index}].{unknown(str(name), OF_OPTION)}"
+
+
+def unknown(name: str, names: Iterable[str] = ()) -> str:
+    meant = nearest(name, sorted(names or TERMS | SAID))
+    return f"{one_line(name, 60)}: there is no such field{f' (did you mean {meant}?)' if meant else ''}"
+
+
+def unused_words(unused: list[str]) -> str:
+    return (
+        "Not understood of the request:\n" + "\n".join(f"- {words}" for words in unused[:20])
+        if unused
+        else ""
+    )
+
+
+def plain_draft(need: Need) -> Draft:
+    """The question from its words alone. The summary is its title; the rest is its context."""
+    kind = need.type if need.type in ("approval", "text", "session") else ""
+    choosing = bool(need.options) and not kind
+    question = Question(
+        "answer",
+        need.question,
+        ("choices" if need.type == "choices" else "choice") if choosing else kind or "text",
+        need.options if choosing else (),
+        other=choosing,
+    )
+    return Draft((question,), title=one_line(need.summary or need.question, 72), context=context_of(need))
+
+
+def context_of(need: Need) -> str:
+    parts = [need.context, need.details]
+    parts += [f"Reason: {need.reason}"] if need.reason and need.reason != need.question else []
+    parts += ["Issues:\n" + "\n".join(f"- {issue}" for issue in need.issues)] if need.issues else []
+    return "\n\n".join(part for part in parts if part)

@@ -1,0 +1,409 @@
+"""Questions: what a session proposes as its outcome: the fields of a command, a tool or a file, or the object that ends its last message.
+
+Only what is said as data is looked at: no words of a conversation are read for a decision. And nothing here decides: it is
+a proposal until a person has confirmed it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+from ..document.values import dataclass, replace
+from ..errors import BadAnswer, GateError, Usage
+from ..model.conversation import MOST_WORDS, STATUS
+from ..model.gate import Answer, Gate, Question, Remark, Value
+from ..model.states import AWAITING, STOPPED, WITHDRAWN
+from ..text.times import parse_time
+from .answers import APPROVING, REJECTING
+from .prompts import MARK
+from .types import NO, YES, read_value
+
+if TYPE_CHECKING:
+    from ..model.conversation import Held
+
+
+COMPLETED, CANCELLED, TIMEOUT = "completed", "cancelled", "timeout"
+NOBODY_ANSWERED = "nobody answered before the deadline"
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What came of it. `value` is what a person said, and nothing else: a default is nobody's answer."""
+
+    outcome: str
+    value: Value | None = None
+    seconds: int = 0
+    status: str = ""
+    summary: str = ""
+    reason: str = ""
+    message: str = ""
+    transcript: str = ""
+    confirmed: bool = True
+
+    @property
+    def proceed(self) -> bool:
+        """Whether a person said yes to going on."""
+        return self.outcome == COMPLETED and self.value is True and self.confirmed
+
+
+def plain(gate: Gate) -> dict[str, object] | None:
+    """The same for programs; None for another question, and while the gate waits. A checkpoint says whether to proceed."""
+    question, ended = talk_question(gate), ending_of(gate)
+    if question is None or ended is None:
+        return None
+    checkpoint = question.talk is not None and question.talk.checkpoint
+    return {
+        "outcome": ended.outcome,
+        "response": ended.value,
+        "confirmed": ended.confirmed,
+        "duration": ended.seconds,
+        **({"proceed": ended.proceed} if checkpoint else {}),
+        **{name: getattr(ended, name) for name in ("status", "summary", "reason", "message")},
+        "transcript": ended.transcript or None,
+    }
+
+
+def talk_question(gate: Gate) -> Question | None:
+    """The question of a gate that is decided in a conversation."""
+    return next((question for question in gate.opened.questions if question.type == "session"), None)
+
+
+def ending_of(gate: Gate) -> Ending | None:
+    """None while the gate waits.
+
+    A stop and a withdrawal are `cancelled`, unless the stop says of the conversation that its time ran out; a deadline of
+    the gate that passed is `timeout`, with a default or without.
+    """
+    if gate.state == AWAITING:
+        return None
+    if gate.closing is not None and gate.state in (STOPPED, WITHDRAWN):
+        held = gate.closing.session
+        outcome = TIMEOUT if held is not None and held.outcome == TIMEOUT else CANCELLED
+        return ending(outcome, None, held, reason=gate.closing.text)
+    if gate.answer is not None and not gate.defaulted:
+        return answered(gate, gate.answer.answer)
+    return Ending(TIMEOUT, reason=NOBODY_ANSWERED)
+
+
+def answered(gate: Gate, said: Answer) -> Ending:
+    """The value is that of the question; what was said beside it is the reason for a no, and a message with a yes."""
+    question = talk_question(gate) or gate.opened.questions[0]
+    value = said.values.get(question.key)
+    refused = value is False
+    return ending(
+        COMPLETED,
+        value,
+        said.session,
+        reason=said.note if refused else "",
+        message="" if refused else said.note,
+    )
+
+
+def ending(
+    outcome: str, value: Value | None, held: Held | None, *, reason: str = "", message: str = ""
+) -> Ending:
+    if held is None:
+        return Ending(outcome, value, reason=reason, message=message)
+    why, more = held.reason or reason, held.message or message
+    if more == why:  # what a script said once is not said twice
+        more = ""
+    transcript, confirmed = held.transcript, held.confirmed
+    return Ending(outcome, value, held.seconds, held.status, held.summary, why, more, transcript, confirmed)
+
+
+def proposal_of(gate: Gate) -> Remark | None:
+    """What a conversation proposed last, while the gate waits: nobody has confirmed it."""
+    if gate.state != AWAITING:
+        return None
+    for entry in reversed(gate.history):
+        if isinstance(entry.event, Remark) and is_proposal(entry.event):
+            return entry.event
+    return None
+
+
+def is_proposal(remark: Remark) -> bool:
+    """Only a remark may be one: whatever else comes of a conversation has ended the gate."""
+    return remark.session is not None and remark.session.outcome == "proposed"
+
+
+ASSISTANT, PERSON = "assistant", "person"
+
+# What the program says in the person's name: commands typed to it, their output, its own reminders.
+MACHINERY = re.compile(
+    r"\s*(?:<(?:command-|local-command-|bash-|system-reminder|user-prompt-submit)|\[Request interrupted|Caveat: The messages below)"
+)
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """One message of a conversation, by the assistant or by the person, and when it was said, where that is known. What
+    tools said is none.
+    """
+
+    role: str
+    text: str
+    at: float = 0.0
+
+
+def records(transcript: bytes) -> Iterator[Mapping[str, object]]:
+    for line in transcript.splitlines():
+        try:
+            found = json.loads(line.decode("utf-8", "replace"))
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(found, dict):
+            yield found
+
+
+def known(transcript: bytes) -> frozenset[str]:
+    """The ids of what is in it, so that what is said later can be told from it."""
+    return frozenset(str(found["uuid"]) for found in records(transcript) if "uuid" in found)
+
+
+def spoken(transcript: bytes, before: Collection[str] = ()) -> list[Spoken]:
+    """What was said, in order, apart from records that were there `before`."""
+    said = []
+    for found in records(transcript):
+        if found.get("uuid") in before or found.get("isSidechain") is True or found.get("isMeta") is True:
+            continue
+        message, kind = found.get("message"), found.get("type")
+        if kind not in ("user", "assistant") or not isinstance(message, dict):
+            continue
+        text = words(message.get("content")).strip()
+        machinery = kind == "user" and (text.startswith(MARK) or MACHINERY.match(text) is not None)
+        summary = found.get("isCompactSummary") is True or found.get("isApiErrorMessage") is True
+        if text and not machinery and not summary:
+            said.append(Spoken(PERSON if kind == "user" else ASSISTANT, text, moment(found)))
+    return said
+
+
+def moment(found: Mapping[str, object]) -> float:
+    try:
+        return parse_time(str(found.get("timestamp") or ""))
+    except Usage:
+        return 0.0
+
+
+def words(content: object) -> str:
+    """The text of a message; results of tools are nobody's words."""
+    if isinstance(content, str):
+        return content
+    blocks = content if isinstance(content, list) else []
+    texts = [block.get("text") for block in blocks if isinstance(block, dict) and block.get("type") == "text"]
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def told(said: Collection[Spoken]) -> str:
+    """The conversation as a text that people read."""
+    return "\n\n".join(f"{each.role}: {each.text}" for each in said)
+
+
+MOST_JSON = 256 * 1024
+FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^`\n]*)")
+
+VALUES = ("value", "decision", "response", "answer", "verdict", "outcome")
+NOTES = ("note", "notes", "comment", "comments")
+WORDS = ("summary", "reason", "message")
+SAYS_YES = frozenset(("CONTINUE", "APPROVED", "APPROVE"))
+SAYS_NO = frozenset(("STOP", "REJECTED", "REJECT"))
+SAYS_NEITHER = frozenset(("", "DONE", "COMPLETED", "COMPLETE", "FINISHED", "SUCCESS"))
+
+
+@dataclass(frozen=True)
+class Understood:
+    """What a session proposes. `at`: when it said so, where that is known."""
+
+    value: Value | None
+    status: str = ""
+    summary: str = ""
+    reason: str = ""
+    message: str = ""
+    source: str = ""
+    at: float = 0.0
+
+
+def signalled(data: Mapping[str, object], question: Question, source: str = "command") -> Understood:
+    """What an explicit signal says: a value, a status, words. BadAnswer says what does not fit."""
+    status = data.get("status") or ""
+    if not isinstance(status, str) or (status and not STATUS.fullmatch(status)):
+        raise BadAnswer(f"{question.key}: expected a status such as DONE or NEEDS_REVIEW")
+    said = {name: words_of(question, data, name) for name in WORDS}
+    said["message"] = said["message"] or next((w for n in NOTES if (w := words_of(question, data, n))), "")
+    value = READ[question.kind](question, data, said)
+    if value == data:
+        said = {}  # the fields of a form are not words about it
+    summary, reason, message = (said.get(name, "") for name in WORDS)
+    return Understood(value, status, summary, reason, message, source)
+
+
+def words_of(question: Question, data: Mapping[str, object], name: str) -> str:
+    found = data.get(name)
+    if found is None:
+        return ""
+    if not isinstance(found, str):
+        raise BadAnswer(f"{question.key}: {name}: expected text")
+    return found.replace("\0", "").encode("utf-8", "replace").decode().strip()[:MOST_WORDS]
+
+
+def given_value(data: Mapping[str, object]) -> object:
+    """The first of the names that a value goes by, or nothing."""
+    return next((data[name] for name in VALUES if data.get(name) is not None), None)
+
+
+def read_approval(question: Question, data: Mapping[str, object], said: Mapping[str, str]) -> Value | None:
+    """A yes or a no, if all that was said agrees; with any other status the person is asked."""
+    del said
+    strange = [name for name in data if name not in (*VALUES, *NOTES, *WORDS, "status", "approved")]
+    if strange:
+        raise BadAnswer(f"{question.key}: expected a decision and words about it; found {strange[0]!r} too")
+    found = {yes_or_no(question, data[n]) for n in (*VALUES, "approved") if data.get(n) is not None}
+    status = str(data.get("status") or "").upper()
+    if status in SAYS_YES | SAYS_NO:
+        found.add(status in SAYS_YES)
+    if len(found) > 1:
+        raise BadAnswer(f"{question.key}: expected one decision; this says both yes and no")
+    return found.pop() if found and status in SAYS_YES | SAYS_NO | SAYS_NEITHER else None
+
+
+def yes_or_no(question: Question, given: object) -> bool:
+    if isinstance(given, bool):
+        return given
+    if isinstance(given, Mapping):
+        inner = read_approval(question, given, {})
+        if isinstance(inner, bool):
+            return inner
+    word = given.strip().lower() if isinstance(given, str) else ""
+    if word in YES or word in APPROVING:
+        return True
+    if word in NO or word in REJECTING:
+        return False
+    raise BadAnswer(f"{question.key}: expected yes or no", hint="approve, or reject; more words: --message")
+
+
+def read_words(question: Question, data: Mapping[str, object], said: Mapping[str, str]) -> Value | None:
+    value = given_value(data)
+    if value is None:
+        value = next((said[name] for name in WORDS if said[name]), None)
+    return None if value is None else read_value(question, value)
+
+
+def read_chosen(question: Question, data: Mapping[str, object], said: Mapping[str, str]) -> Value | None:
+    del said
+    value = given_value(data)
+    if value is None:
+        return None
+    label = read_value(question, value)
+    word = str(value).strip()
+    if word.casefold() != str(label).casefold() and not word.startswith("#"):
+        raise BadAnswer(f"{question.key}: expected a whole label; {word!r} is the beginning of {label!r}")
+    return label
+
+
+def read_several(question: Question, data: Mapping[str, object], said: Mapping[str, str]) -> Value | None:
+    del said
+    value = given_value(data)
+    return None if value is None else read_value(question, value)
+
+
+def read_object(question: Question, data: Mapping[str, object], said: Mapping[str, str]) -> Value | None:
+    """The object within `decision`, else the whole where it fits; a status alone has none."""
+    del said
+    value = given_value(data)
+    if isinstance(value, Mapping):
+        try:
+            return read_value(question, value)
+        except BadAnswer:
+            if not is_whole(question, data):
+                raise
+    if value is None and set(data) <= {"status", *WORDS, *NOTES} and not is_whole(question, data):
+        return None
+    return read_value(question, data)
+
+
+def is_whole(question: Question, data: Mapping[str, object]) -> bool:
+    try:
+        read_value(question, data)
+    except BadAnswer:
+        return False
+    return True
+
+
+READ = {
+    "approval": read_approval,
+    "text": read_words,
+    "choice": read_chosen,
+    "choices": read_several,
+    "form": read_object,
+}
+
+
+# The last message of a conversation
+
+
+def ended(spoken: Sequence[Spoken], question: Question) -> Understood | None:
+    """What the fenced object says that ends the assistant's last message; None where there is none that fits."""
+    said = next((message for message in reversed(spoken) if message.role == ASSISTANT), None)
+    body = last_object(said.text) if said is not None else None
+    if said is None or body is None:
+        return None
+    try:
+        found = signalled(parse(body), question, "json")
+    except (GateError, ValueError, RecursionError):
+        return None
+    return replace(found, at=said.at) if found.value is not None or found.status else None
+
+
+def last_object(text: str) -> str | None:
+    """The last fenced block, as Markdown has them: closed, JSON, and with nothing after it."""
+    mark, info, body = "", "", list[str]()
+    last: str | None = None
+    for line in text.rstrip().splitlines():
+        edge = FENCE.fullmatch(line.rstrip())
+        if not mark:
+            last = None
+            if edge:
+                mark, info, body = edge.group(1), edge.group(2).strip().casefold(), []
+        elif edge and not edge.group(2).strip() and edge.group(1).startswith(mark):
+            whole = "\n".join(body)
+            last = whole if info == "json" or (not info and whole.lstrip().startswith("{")) else None
+            mark = ""
+        else:
+            body.append(line)
+    return None if mark else last
+
+
+def parse(body: str) -> Mapping[str, object]:
+    """The object in a block; a key that is there twice could be read as either."""
+    if len(body) > MOST_JSON:
+        raise ValueError("too long")
+    value = json.loads(body, object_pairs_hook=once, parse_constant=refuse)
+    return value if isinstance(value, dict) else refuse("another value than an object")
+
+
+def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key is there twice")
+    return found
+
+
+def refuse(name: str) -> NoReturn:
+    raise ValueError(f"expected an object of JSON values, found {name}")
+
+
+def last_word(spoken: Sequence[Spoken]) -> Spoken | None:
+    """What the person said last."""
+    return next((message for message in reversed(spoken) if message.role == PERSON), None)
+
+
+def may_differ(said: Understood, spoken: Sequence[Spoken]) -> bool:
+    """Whether the person said something after it was proposed, or nobody knows which came first."""
+    last = last_word(spoken)
+    if last is None:
+        return False
+    if said.source == "json":
+        return last is spoken[-1]
+    return not (last.at and said.at) or last.at > said.at

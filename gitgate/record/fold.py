@@ -1,0 +1,265 @@
+"""Record: a gate is the fold of its record's commits, along first parents, from what each of them adds.
+
+No clock, no commit dates, never the tip's tree: the same tip gives the same gate everywhere.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from ..document.values import replace
+from ..errors import BrokenRecord, IllegalEvent
+from ..model import people, states
+from ..model.gate import Answer, Claim, Counted, Edit, Entry, Gate, Opened, Outcome, Remark
+from ..questions.answers import misfit
+
+_RESULTS = {"resumed": "resumed", "released": "released", "failed": "failed"}
+# What a passed deadline brings about; nobody's word.
+_SILENCE = ("expired", "reminded", "defaulted")
+
+
+def fold(gate_id: str, entries: Sequence[Entry]) -> Gate:
+    """The gate that these events make, oldest first."""
+    (gate,) = deque(stages(gate_id, entries), maxlen=1)
+    return gate
+
+
+def stages(gate_id: str, entries: Sequence[Entry]) -> Iterator[Gate]:
+    """The gate as it was after each of its events."""
+    if not entries or not isinstance(entries[0].event, Opened):
+        raise BrokenRecord(f"gate {gate_id}: the record does not begin with a question")
+    gate = begin(gate_id, entries[0], entries[0].event)
+    yield gate
+    for entry in entries[1:]:
+        try:
+            gate = apply(gate, entry)
+        except IllegalEvent as illegal:
+            raise BrokenRecord(f"gate {gate_id}: commit {entry.commit[:12]}: {illegal.message}") from illegal
+        yield gate
+
+
+def begin(gate_id: str, entry: Entry, opened: Opened) -> Gate:
+    return Gate(
+        id=gate_id,
+        tip=entry.commit,
+        opened=opened,
+        state=states.after(None, "opened"),
+        priority=opened.priority,
+        to=opened.to,
+        deadline=opened.deadline,
+        timeout=opened.timeout,
+        history=(entry,),
+    )
+
+
+def apply(gate: Gate, entry: Entry) -> Gate:
+    """The gate after one more event. An event that the table does not have raises and changes nothing."""
+    name = effective(gate, entry)
+    after = states.after(gate.state, name)
+    check_silence(gate, entry, name)
+    moved = replace(gate, tip=entry.commit, state=after, history=(*gate.history, replace(entry, name=name)))
+    event = entry.event
+    if name == "repeated" or (name == "late" and not isinstance(event, Answer)):
+        return moved
+    if isinstance(event, Answer):
+        return with_answer(moved, entry, event, name)
+    if isinstance(event, Edit):
+        return with_edit(moved, event)
+    if isinstance(event, Claim):
+        return with_claim(gate, moved, entry, event)
+    if isinstance(event, Outcome):
+        return with_outcome(gate, moved, event)
+    if isinstance(event, Remark):
+        return moved if name == "commented" else replace(moved, closing=event, expired=name == "expired")
+    raise BrokenRecord(f"gate {gate.id}: {entry.name} cannot follow an opened gate")
+
+
+def effective(gate: Gate, entry: Entry) -> str:
+    """What the event amounts to at this point of the record; its file only says what somebody wanted."""
+    event = entry.event
+    if entry.repeats:
+        return "repeated"
+    if isinstance(event, Answer):
+        return effective_answer(gate, entry, event)
+    if isinstance(event, Edit):
+        return "late" if is_overtaken(gate, entry, event) else entry.name
+    if isinstance(event, Outcome):
+        name = _RESULTS.get(event.result, "")
+        return "returned" if name == "released" and gate.expired else name
+    if entry.name == "commented" and len(entry.parents) > 1 and not states.allows(gate.state, "commented"):
+        return "late"
+    return entry.name
+
+
+def check_silence(gate: Gate, entry: Entry, name: str) -> None:
+    """A deadline passes only where there is one, and not before it: silence must not be made up."""
+    if name in _SILENCE and (gate.deadline is None or getattr(entry.event, "at", "") < gate.deadline):
+        raise BrokenRecord(
+            f"gate {gate.id}: it is said to be {name}, but its deadline ({gate.deadline or 'none'}) had not passed"
+        )
+
+
+def effective_answer(gate: Gate, entry: Entry, answer: Answer) -> str:
+    if answer.gate != gate.id:
+        raise BrokenRecord(f"gate {gate.id}: an answer in its record is for gate {answer.gate}")
+    seen = answer.seen in (entry.fork, gate.tip) or answer.seen in entry.saw or is_recorded(gate, answer.seen)
+    if not seen:
+        raise BrokenRecord(f"gate {gate.id}: an answer names a commit as seen that is not in the record")
+    wrong = misfit(gate.opened, answer)
+    if wrong:
+        raise BrokenRecord(f"gate {gate.id}: an answer does not fit: {wrong}")
+    if gate.state == states.AWAITING and said_meanwhile(gate, entry, answer.by):
+        return "late"
+    if answer.amends is not None:
+        return amendment(gate, entry, answer)
+    if gate.state != states.AWAITING:
+        # Only an answer recorded again after a race carries its original as second parent. Any other one that comes
+        # after the decision has no row in the table.
+        return "late" if len(entry.parents) > 1 else "answered"
+    if answer.verdict == "defaulted":
+        return "defaulted"
+    return "answered" if decisive(gate, answer) else "voted"
+
+
+def is_recorded(gate: Gate, commit: str) -> bool:
+    """Whether the record has a commit, as an event or as what one was recorded again from."""
+    return any(commit == known.commit or commit in known.parents[1:] for known in reversed(gate.history))
+
+
+def said_meanwhile(gate: Gate, entry: Entry, by: str) -> Counted | None:
+    """The vote of somebody that one of theirs, recorded again, did not have before it.
+
+    Which of the two was said later only clocks could tell, and they are two clocks. So it takes the place of none: the one
+    that was here first stands until its author, who now sees both, says otherwise.
+    """
+    vote = next((vote for vote in gate.votes if people.same(vote.answer.by, by)), None)
+    return None if vote is None or knew(gate, entry, vote.commit, vote.signed_commit) else vote
+
+
+def is_overtaken(gate: Gate, entry: Entry, edit: Edit) -> bool:
+    """The same of terms: whether their author changed one of them here, which this change did not have before it.
+
+    Each such change is looked at: that it had the last one says nothing of another, which they made at another clone.
+    """
+    if len(entry.parents) < 2 or not edit.by:
+        return False
+    for known in reversed(gate.history):
+        if known.commit == entry.fork:
+            break
+        other = known.event
+        if (
+            isinstance(other, Edit)
+            and known.name == "edited"
+            and people.same(other.by, edit.by)
+            and terms(other) & terms(edit)
+            and not any(commit in entry.saw for commit in (known.commit, *known.parents[1:]))
+        ):
+            return True
+    return False
+
+
+def terms(edit: Edit) -> set[str]:
+    return {name for name in ("to", "priority", "deadline", "timeout") if getattr(edit, name) is not None}
+
+
+def knew(gate: Gate, entry: Entry, *commits: str) -> bool:
+    """Whether an event was made with one of these commits before it. What is recorded where it was made always was; what
+    is recorded again has before it what its author's own chain has.
+    """
+    if len(entry.parents) < 2 or any(commit in entry.saw for commit in commits):
+        return True
+    for known in reversed(gate.history):
+        if known.commit == entry.fork:
+            return True
+        if known.commit in commits:
+            return False
+    return False
+
+
+def amendment(gate: Gate, entry: Entry, answer: Answer) -> str:
+    """An answer in place of its author's own. While a quorum needs more it is a vote like any other."""
+    again = len(entry.parents) > 1
+    own = any(
+        answer.amends in (vote.commit, vote.signed_commit) and people.same(vote.answer.by, answer.by)
+        for vote in gate.votes
+    )
+    if gate.state == states.AWAITING and (own or again):
+        return "answered" if decisive(gate, answer) else "voted"
+    current = gate.answer
+    if own and current is not None and answer.amends in (current.commit, current.signed_commit):
+        if again and gate.state != states.ANSWERED:
+            return "late"
+        if decisive(gate, answer):
+            return "amended"
+        if not again:
+            raise IllegalEvent(
+                f"the gate needs {gate.opened.quorum} who agree; one alone cannot change what they decided",
+                hint=states.advice(gate.state),
+            )
+    if again:
+        return "late"
+    raise BrokenRecord(f"gate {gate.id}: an amendment does not follow its author's own answer")
+
+
+def decisive(gate: Gate, answer: Answer) -> bool:
+    """Whether this answer is enough: as many alike, by different people, as are needed to agree, or to refuse."""
+    refusing = answer.verdict == "rejected"
+    enough = gate.opened.refusals if refusing else gate.opened.quorum
+    if enough <= 1:
+        return True
+    alike = {
+        people.address(vote.answer.by)
+        for vote in gate.votes
+        if vote.answer.values == answer.values or (refusing and vote.answer.verdict == "rejected")
+    }
+    return len(alike | {people.address(answer.by)}) >= enough
+
+
+def counted(entry: Entry, answer: Answer) -> Counted:
+    """Recorded again after a race, it is signed where it was first written: in the second parent."""
+    return Counted(entry.commit, answer, entry.parents[1] if len(entry.parents) > 1 else entry.commit)
+
+
+def with_answer(gate: Gate, entry: Entry, answer: Answer, name: str) -> Gate:
+    vote = counted(entry, answer)
+    if name == "late":
+        return replace(gate, late=(*gate.late, vote))
+    mine = people.address(answer.by)
+    others = tuple(one for one in gate.votes if not mine or people.address(one.answer.by) != mine)
+    return replace(gate, votes=(*others, vote), answer=vote if name != "voted" else None)
+
+
+def with_edit(gate: Gate, edit: Edit) -> Gate:
+    return replace(
+        gate,
+        to=gate.to if edit.to is None else edit.to,
+        priority=edit.priority or gate.priority,
+        deadline=gate.deadline if edit.deadline is None else edit.deadline or None,
+        timeout=gate.timeout if edit.timeout is None else edit.timeout or None,
+    )
+
+
+def with_claim(before: Gate, moved: Gate, entry: Entry, claim: Claim) -> Gate:
+    if before.state in (states.ANSWERED, states.EXPIRED) and not before.actionable:
+        raise IllegalEvent(
+            f"gate {before.id} has nobody to tell: it is {before.state}, with delivery {before.opened.delivery}",
+            hint=states.advice(before.state),
+        )
+    told = told_commit(before)
+    if claim.answer != told:
+        raise BrokenRecord(f"gate {before.id}: a claim is for an answer that does not count")
+    return replace(moved, claim=entry, outcome=None, attempts=before.attempts + 1)
+
+
+def told_commit(gate: Gate) -> str:
+    """What a claim is for: the commit of the answer that counts, else of the expiry."""
+    if gate.answer is not None:
+        return gate.answer.commit
+    return next((entry.commit for entry in reversed(gate.history) if entry.name == "expired"), "")
+
+
+def with_outcome(before: Gate, moved: Gate, outcome: Outcome) -> Gate:
+    if before.claim is None or outcome.claim != before.claim.commit:
+        raise BrokenRecord(f"gate {before.id}: an outcome is for a claim that is not the current one")
+    return replace(moved, claim=before.claim if outcome.result == "resumed" else None, outcome=outcome)

@@ -1,0 +1,281 @@
+"""Resumption: a person opens the conversation of an agent that waits: who may, where, and what is kept of it afterwards.
+
+Nothing is decided here and nothing claimed: while they talk, and after that, the gate waits for its answer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...acts import sessions
+from ...acts.answering import Deliver
+from ...context import presence
+from ...context.ancestry import is_agent
+from ...context.desk import Desk
+from ...context.recording import reload
+from ...errors import Conflict, Failure, GateError
+from ...exchange.publishing import Published
+from ...gates import agency
+from ...gates.work import bring_work, worktrees
+from ...model.gate import Gate, Question
+from ...model.session import SavedSession, SessionRef
+from ...model.states import ANSWERED, AWAITING
+from ...store.git import commits
+from ...store.git.permissions import private_folder
+from ...store.work.aside import is_standing
+from ...store.work.compare import matches
+from ...store.work.restore import open_worktree, remove_worktree
+from .. import place
+from ..place import Situation
+
+if TYPE_CHECKING:
+    from ...agents.agent import Launch
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """A conversation and where it is opened. `own`: it is the agent's that asked, which goes on with it when it is resumed.
+
+    `before` are the ids of what was said in it earlier, `signals` digests of what signal files said then, `spent` the seconds that it had lasted, `question` the one that it is
+    to decide, where there is just one.
+    """
+
+    gate: Gate
+    saved: SavedSession
+    place: Situation
+    launch: Launch
+    own: bool = True
+    new: bool = False
+    question: Question | None = None
+    before: frozenset[str] = frozenset()
+    signals: frozenset[str] = frozenset()
+    spent: int = 0
+
+    @property
+    def ref(self) -> SessionRef:
+        return SessionRef(self.saved.agent, self.saved.id, str(self.launch.cwd))
+
+
+@contextlib.contextmanager
+def alone(desk: Desk, gate: Gate) -> Iterator[None]:
+    """One conversation at a time for a person in a clone. A lock of the system: it ends with us, however we end."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    lock = desk.repo.state_dir / f"joined-{os.getuid()}.lock"
+    private_folder(lock.parent)
+    number = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as taken:
+            other, _, pid = os.read(number, 100).decode("ascii", "replace").partition(" ")
+            raise Conflict(
+                f"you are in a session already: gate {other} (process {pid}); one at a time in a clone",
+                hint=f"end that one first, or answer without a session: git gate respond {gate.id[:6]}",
+            ) from taken
+        os.truncate(number, 0)
+        os.write(number, f"{gate.id} {os.getpid()}".encode())
+        yield
+    finally:
+        os.close(number)
+
+
+def otherwise(gate: Gate) -> str:
+    """What can be done about a gate whose conversation cannot be opened."""
+    short = gate.id[:6]
+    return f"look at the work: git gate worktree {short}   answer: git gate respond {short}"
+
+
+def find_session(desk: Desk, gate: Gate) -> SavedSession:
+    """The conversation, if it can be opened on this machine."""
+    from ...agents.agent import Start
+
+    session = gate.opened.session
+    if session is None:
+        raise Failure(
+            f"gate {gate.id} was asked without a session: there is none to join", hint=otherwise(gate)
+        )
+    settings = agency.agent_settings(desk, session.agent)
+    agency.adapter(session.agent).join(
+        Start(gate.id, desk.repo.place, desk.repo.state_dir, settings=settings)
+    )
+    reason = agency.cannot_join(desk, session.agent)
+    if reason:
+        raise Failure(
+            f"the session of gate {gate.id} cannot be opened on this machine: {reason}", hint=otherwise(gate)
+        )
+    here = presence.find(desk, gate.id)
+    if here is not None and here.alive and is_agent(here.pid):
+        raise Conflict(
+            f"the agent of gate {gate.id} still runs (process {here.pid}); a second copy would undo what the first does",
+            hint=f"talk to it there; {otherwise(gate)}",
+        )
+    try:
+        return sessions.bring(desk, gate)
+    except Failure as absent:
+        absent.hint = f"{absent.hint}\n{otherwise(gate)}"
+        raise
+
+
+def find_place(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situation:
+    """The directory that the agent left, where an earlier conversation took place, or a new worktree of the work."""
+    if gate.opened.work.commit is None:
+        return without_work(desk, gate)
+    return (
+        place.same_directory(desk, gate, held)
+        or joined_before(desk, gate, held)
+        or new_worktree(desk, gate, held)
+    )
+
+
+def without_work(desk: Desk, gate: Gate) -> Situation:
+    """The question names no work: any working tree of this repository will do, best the agent's own."""
+    here = place.asked_here(desk, gate)
+    there = place.repository_of(desk, Path(here.directory)) if here is not None else None
+    return Situation((there or desk.repo).place, False, None, "", trusted=True)
+
+
+def place_apart(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situation:
+    """For a conversation that is not the agent's own: a worktree of its work, whoever works in the directory it left."""
+    if gate.opened.work.commit is None:
+        return without_work(desk, gate)
+    return joined_before(desk, gate, held) or new_worktree(desk, gate, held)
+
+
+def joined_before(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situation | None:
+    directory = worktrees(desk) / name_of(gate)
+    if place.repository_of(desk, directory) is None or not place.lock(desk, directory, held):
+        return None
+    return situation(desk, gate, directory)
+
+
+def new_worktree(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situation:
+    """On no branch, so that nobody's is held while the person thinks."""
+    commit, work = bring_work(desk, gate), gate.opened.work
+    directory = place.free_directory(desk, name_of(gate))
+    private_folder(desk.repo.state_dir)
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    found = situation(desk, gate, directory)
+    open_worktree(
+        desk.repo,
+        base=work.base,
+        staged=work.staged or commit,
+        work=commit,
+        directory=directory,
+        branch=None,
+        fallback_branch=f"gate/{gate.id}",
+        detach=True,
+        trusted=found.trusted,
+    )
+    place.lock(desk, directory, held)
+    return found
+
+
+def name_of(gate: Gate) -> str:
+    return f"{gate.id}-join"
+
+
+def situation(desk: Desk, gate: Gate, directory: Path) -> Situation:
+    trusted = place.is_trusted(desk, gate)
+    return Situation(directory, True, None, gate.opened.work.base or "", place.tips(desk), trusted)
+
+
+def keep(desk: Desk, talk: Conversation) -> bool:
+    """Save the conversation as it is now with the gate, while that waits; False where nothing of it could be read.
+
+    Another conversation never takes the place of the one in which the agent asked: that is what it is resumed with.
+    """
+    saved = sessions.collect(desk, talk.ref)
+    if not saved.files or (gate := reload(desk, talk.gate.id)).state != AWAITING:
+        return False
+    if talk.own or gate.opened.session is None:
+        sessions.keep(desk, gate, saved)
+    return True
+
+
+def go_on_from(talk: Conversation, deliver: Deliver) -> Deliver:
+    """Deliver the answer, so that the agent goes on where they talked if it is resumed on this machine.
+
+    The directory that it left is found again by itself, and what was edited there told, unless it was committed there.
+    """
+
+    def go(desk: Desk, gate: Gate, *, push: bool | None = None) -> Published:
+        found, work = talk.place, gate.opened.work
+        if gate.state == ANSWERED and work.commit is not None:
+            put_away(desk, talk)
+            there = place.repository_of(desk, found.directory)
+            left = place.left_on(desk, gate)
+            if (
+                there is not None
+                and talk.own
+                and (found.ours or not place.stands_as_before(there, work, left))
+            ):
+                place.remember(desk, gate, found)
+        return deliver(desk, gate, push=push)
+
+    return go
+
+
+def put_away(desk: Desk, talk: Conversation) -> str:
+    """Remove a worktree in which nothing changed; one with changes stays for the next conversation, and is named."""
+    found, work = talk.place, talk.gate.opened.work
+    if not found.ours or work.commit is None or place.repository_of(desk, found.directory) is None:
+        return ""
+    there = place.apart(desk, found)
+    head = (
+        there.git.text("rev-parse", "HEAD") if there.git.ok("rev-parse", "-q", "--verify", "HEAD") else None
+    )
+    same = head == work.base and commits.head_branch(there.git) is None and not is_standing(there)
+    signals = desk.settings.text("signals")
+    if same and matches(there, work.commit, work.staged or work.commit, signals=signals):
+        with contextlib.suppress(GateError):
+            remove_worktree(desk.repo, found.directory, force=True)
+            return ""
+    return f"what was changed stays in {found.directory}; to go on there: git gate join {talk.gate.id[:6]}"
+
+
+# They are for the thread that waits for the program; what is started here has them blocked too.
+OF_THE_PROGRAM = ("SIGALRM", "SIGINT", "SIGQUIT", "SIGTSTP", "SIGTERM", "SIGHUP")
+ENDS_WITHIN = 30.0
+
+
+@contextlib.contextmanager
+def saving(open_desk: Callable[[], Desk], talk: Conversation, every: int) -> Iterator[None]:
+    """Save `talk` each `every` seconds; 0 is never."""
+    if every <= 0:
+        yield
+        return
+    over = threading.Event()
+    thread = threading.Thread(target=save_until, args=(over, open_desk, talk, every), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(ENDS_WITHIN)
+
+
+def save_until(
+    over: threading.Event, open_desk: Callable[[], Desk], talk: Conversation, every: float
+) -> None:
+    if hasattr(signal, "pthread_sigmask"):
+        numbers = {getattr(signal, name) for name in OF_THE_PROGRAM if hasattr(signal, name)}
+        signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    while not over.wait(every):
+        # What cannot be saved now is saved the next time, or at the end, where it is told.
+        with contextlib.suppress(GateError, OSError):
+            desk = open_desk()
+            try:
+                keep(desk, talk)
+            finally:
+                desk.close()

@@ -1,0 +1,378 @@
+"""Setup: what is set up in this clone, what is missing, and the command that mends it. Nothing is changed, nobody is asked."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from shlex import quote
+
+from ..acts.calling import load_rules
+from ..config import FILE, SETTINGS
+from ..config import SETTINGS as ALL
+from ..context.desk import INTRODUCTION, Desk
+from ..context.find import summaries
+from ..context.remotes import no_remote, remote_of
+from ..document import codec
+from ..document.field import Field, is_blank, nearest
+from ..errors import BadDocument, GateError
+from ..gates import agency, hookshims
+from ..gates.listing import with_stall
+from ..gates.work import worktrees
+from ..policy.book import load_book, protected_refs
+from ..policy.rules import SECTION as POLICY
+from ..questions.calls import SECTION as APPROVALS
+from ..store.git.protected import read_protected
+from ..store.work.leftout import printable
+from ..text.display import counted
+from .steps import REPLACE, hidden, spec_of, wrong_modes
+
+GOOD, MISSING, WRONG = "good", "missing", "wrong"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at. `missing` is a choice that was not made; `wrong` has to be mended."""
+
+    name: str
+    state: str
+    words: str
+    mend: str = ""
+
+
+SETTINGS_KEY = "settings"
+POWERS = frozenset(one.name for one in ALL if one.power)
+READ = (SETTINGS_KEY, POLICY, APPROVALS)
+
+
+def unread(desk: Desk) -> Iterator[Finding]:
+    """What stands there and does not count: a field of another name, and a setting that no file may make."""
+    for root in documents(desk):
+        fields = root.mapping()
+        yield from (unknown(name, field) for name, field in fields.items() if name not in READ)
+        settings = fields.get(SETTINGS_KEY)
+        if settings is not None and isinstance(settings.value, dict):
+            yield from (misplaced(n, one) for n, one in settings.value.items() if n in POWERS)
+
+
+def misplaced(name: str, field: Field) -> Finding:
+    words = f"{at(field)}: it does not count there, where agents can write; it belongs in this machine's own configuration"
+    return Finding(FILE, WRONG, words, f"take it away there; if you want it: git config gitgate.{name} …")
+
+
+def unknown(name: str, field: Field) -> Finding:
+    """Whoever meant to restrict something has to know that it is not restricted."""
+    meant = nearest(name, READ)
+    words = f"{at(field)}: nobody reads a field of that name; there are {', '.join(READ)}"
+    return Finding(FILE, WRONG, words, f"call it {meant}" if meant else "take it away there")
+
+
+def at(field: Field) -> str:
+    return f"{field.source}, line {field.line}: {field.path}"
+
+
+def documents(desk: Desk) -> Iterator[Field]:
+    """The file of the working tree, whose settings count, and the protected branch's, whose rules do. Those that cannot be read
+    are told of by what needs them.
+    """
+    found: dict[bytes, str] = {}
+    with contextlib.suppress(OSError):
+        if desk.repo.top is not None:
+            found[(desk.repo.top / FILE).read_bytes()] = FILE
+    protected = read_protected(desk.repo, FILE, protected_refs(desk))
+    if protected is not None:
+        found.setdefault(protected.data, protected.source)
+    for data, source in found.items():
+        with contextlib.suppress(BadDocument):
+            if not is_blank(data):
+                yield codec.parse(data, source)
+
+
+def policy(desk: Desk) -> Iterator[Finding]:
+    """Who may answer; a policy that cannot be read allows nothing."""
+    for one in load_book(desk).policies:
+        yield Finding("policy", GOOD, f"who may answer is said by {one.source or 'git config'}")
+
+
+def approvals(desk: Desk) -> Iterator[Finding]:
+    """The calls that wait for a person; where the rules cannot be read, none goes through."""
+    try:
+        rules = load_rules(desk)
+    except BadDocument as wrong:
+        words = f"the rules cannot be read, so that no call of an agent goes through: {wrong.message}"
+        yield Finding("approvals", WRONG, words, "mend them on the protected branch")
+        return
+    if rules:
+        calls = "one rule says" if len(rules) == 1 else f"{len(rules)} rules say"
+        yield Finding("approvals", GOOD, f"{calls} which calls of an agent wait for a person")
+
+
+OLDEST_GIT = (2, 38)
+REACHED_WITHIN = 20
+MOST_NAMED = 5
+
+
+def examine(desk: Desk) -> list[Finding]:
+    """Everything, in the order in which it is set up."""
+    found: list[Finding] = []
+    for look in LOOKS:
+        try:
+            found.extend(look(desk))
+        except GateError as trouble:
+            found.append(Finding(look.__name__.replace("_", " "), WRONG, trouble.message, trouble.hint))
+    return found
+
+
+def git_version(desk: Desk) -> Iterator[Finding]:
+    said = desk.repo.git.text("--version")
+    numbers = tuple(int(part) for part in re.findall(r"\d+", said)[:2])
+    if numbers < OLDEST_GIT:
+        yield Finding("git", WRONG, f"{said} is too old", "install git 2.38 or later")
+    else:
+        yield Finding("git", GOOD, said)
+
+
+def identity(desk: Desk) -> Iterator[Finding]:
+    who = desk.settings.identity()
+    if who:
+        yield Finding("identity", GOOD, f"answers given here are {who}'s")
+    else:
+        yield Finding("identity", MISSING, "git does not know who you are", INTRODUCTION)
+
+
+def writable(desk: Desk) -> Iterator[Finding]:
+    places = [desk.repo.common_dir, desk.repo.common_dir / "objects", desk.repo.common_dir / "refs"]
+    shut = [place for place in places if not os.access(place, os.W_OK)]
+    if shut:
+        words = f"it may only be read, not written: {shut[0]}"
+        yield Finding(
+            "repository", WRONG, words, "have it made writable for you, or work in a clone of your own"
+        )
+
+
+def modes(desk: Desk) -> Iterator[Finding]:
+    """Who can read what: git's files by whom they are for, ours by this account; and what somebody else left in the way."""
+    from ..store.git import permissions
+
+    init = "git gate init --server" if desk.repo.bare else "git gate init"
+    state = desk.repo.state_dir
+    found: dict[str, int] = {}
+    for one in wrong_modes(desk):
+        if one.place == state:
+            yield Finding("modes", WRONG, f"what git gate keeps for itself is open to others: {state}", init)
+        else:
+            found[one.owner_name] = found.get(one.owner_name, 0) + 1
+    me = permissions.account_name(os.geteuid())
+    for owner, count in sorted(found.items()):
+        words = f"other accounts cannot read {counted(count, 'file')} of {owner}'s in {desk.repo.common_dir}"
+        yield Finding("modes", WRONG, words, init if owner == me else f"as {owner}: {init}")
+    for place, number in permissions.foreign(state):
+        words = f"{permissions.account_name(number)} left something in {me}'s way: {place}"
+        yield Finding("modes", WRONG, words, f"sudo chown -R {me} {quote(str(state))}")
+    if permissions.sharing(desk.settings.git).bits and desk.settings.flag("initialised"):
+        shut = [place for place in hookshims.needed_files() if not permissions.is_reachable(place)]
+        if shut:
+            words = f"other accounts cannot start git gate where it is installed: {shut[0]}"
+            mend = f"install it where all can reach it, and there: {init}"
+            yield Finding("modes", WRONG, words, mend)
+
+
+def settings(desk: Desk) -> Iterator[Finding]:
+    for one in SETTINGS:
+        try:
+            desk.settings.text(one.name)
+        except GateError as wrong:
+            yield Finding(f"gitgate.{one.name}", WRONG, wrong.message, wrong.hint)
+    for key, words in desk.settings.misspelt.items():
+        yield Finding(key, WRONG, words, f"take it away: git config --unset-all {key}")
+    for name, words in desk.settings.misnamed.items():
+        yield Finding(name, WRONG, words, f"take it away: unset {name}")
+    for words in desk.settings.trouble:
+        ours = f"{FILE}, line" in words
+        yield Finding(
+            FILE if ours else "config.yml", WRONG, words, "mend it there" + ours * ", and commit that"
+        )
+
+
+def remote(desk: Desk) -> Iterator[Finding]:
+    if desk.settings.flag("server"):
+        hidden = (
+            desk.repo.git.run("config", "--get-all", "transfer.hideRefs", check=False).out.decode().split()
+        )
+        if any("refs/hitl".startswith(ref.lstrip("!^")) or ref.startswith("refs/hitl") for ref in hidden):
+            words = "transfer.hideRefs hides gates, and hidden refs cannot be pushed"
+            yield Finding("remote", WRONG, words, "git config --unset-all transfer.hideRefs")
+        else:
+            yield Finding("remote", GOOD, "gates are shared through this repository itself")
+        return
+    name = remote_of(desk)
+    if name is None:
+        why, mend = no_remote(desk)
+        yield Finding("remote", MISSING, f"gates stay here: {why}", mend)
+        return
+    from ..store.remote.remote import read_remote
+
+    place = read_remote(desk.repo, name)  # A mirror, or an address that runs a program, is refused here.
+    if place.mirror:
+        mend = f"git config --unset remote.{name}.mirror"
+        yield Finding(
+            "remote", WRONG, f"{name} is a push mirror: every git push deletes others' gates there", mend
+        )
+        return
+    yield answering(desk, name)
+    spec = spec_of(name)
+    if spec in place.fetch_specs:
+        yield Finding("refspec", GOOD, f"git fetch {name} brings gates along")
+    else:
+        yield Finding(
+            "refspec", MISSING, f"git fetch {name} brings no gates; git gate sync does", "git gate init"
+        )
+
+
+def answering(desk: Desk, name: str) -> Finding:
+    """Whether the remote can be reached now, by what git would use for it."""
+    from ..store.remote.fetch import ask_refs
+
+    try:
+        ask_refs(desk.repo, name, ["refs/hitl/open"], timeout=REACHED_WITHIN)
+    except GateError as silent:
+        words = f"gates go to {name}, which cannot be reached: {silent.message}"
+        return Finding("remote", WRONG, words, f"git ls-remote {quote(name)} HEAD")
+    return Finding("remote", GOOD, f"gates go to {name}, and it answers")
+
+
+def replaced_objects(desk: Desk) -> Iterator[Finding]:
+    """Refs by which git reads one object as another. We read none so; a server's own check of a push does."""
+    if desk.settings.flag("server"):
+        if REPLACE not in hidden(desk):
+            words = f"whoever may push can have git here read one object as another ({REPLACE}/*)"
+            yield Finding("replaced objects", MISSING, words, "git gate init --server")
+        found, delete = sorted(desk.refs.under(f"{REPLACE}/")), "git update-ref -d"
+        where, refused = "this repository has", ""
+    else:
+        name = remote_of(desk)
+        if name is None:
+            return
+        from ..store.remote.fetch import names_below
+
+        try:
+            found = names_below(desk.repo, name, f"{REPLACE}/", timeout=REACHED_WITHIN)
+        except GateError:
+            return  # That it cannot be reached is told already.
+        delete = f"git push {quote(name)} --delete"
+        where, refused = (
+            f"{name} has",
+            " (where deleting it is refused, do it on the server: git update-ref -d)",
+        )
+    for ref in found[:MOST_NAMED]:
+        words = f"{where} {printable(os.fsencode(ref))}: what stands on that object may not be pushed"
+        yield Finding("replaced objects", WRONG, f"{words}{refused}", f"{delete} {quote(ref)}")
+    if len(found) > MOST_NAMED:
+        words = f"{where} {len(found) - MOST_NAMED} more of them"
+        yield Finding("replaced objects", WRONG, words, "git for-each-ref refs/replace")
+
+
+def consent(desk: Desk) -> Iterator[Finding]:
+    init = "git gate init --server" if desk.repo.bare else "git gate init"
+    if not desk.settings.flag("initialised"):
+        yield Finding("init", MISSING, "nothing resumes by itself in this clone", init)
+        return
+    yield Finding("init", GOOD, "this clone is set up for gates")
+    if not desk.repo.bare:
+        goes = desk.settings.flag("publishWork")
+        words = "partial work goes with each question" if goes else "partial work stays here"
+        yield Finding(
+            "publish work", GOOD if goes else MISSING, words, "" if goes else "git gate init --publish-work"
+        )
+    runs = desk.settings.flag("resumeHere")
+    words = "an answer starts its agent on this machine" if runs else "no agent is started here by itself"
+    yield Finding("resume here", GOOD if runs else MISSING, words, "" if runs else f"{init} --resume")
+
+
+def hooks(desk: Desk) -> Iterator[Finding]:
+    init = "git gate init --server" if desk.repo.bare else "git gate init"
+    folder = hookshims.hooks_folder(desk.repo)
+    if folder is None:
+        words = "core.hooksPath leads out of this repository; its hooks are not ours to change"
+        yield Finding(
+            "hooks", MISSING, words, "call `git gate hook pre-receive` and `git gate hook post-receive` there"
+        )
+        return
+    needed = desk.settings.flag("initialised")
+    for name in hookshims.NAMES:
+        state = hookshims.state(folder, name)
+        if state == "current":
+            yield Finding(f"hook {name}", GOOD, "in place")
+        elif state == "old":
+            yield Finding(f"hook {name}", WRONG, "in place, but for another git-gate than this one", init)
+        else:
+            words = "not there" if state == "missing" else "somebody else's is there; ours would run after it"
+            yield Finding(f"hook {name}", WRONG if needed else MISSING, words, init)
+
+
+def agents(desk: Desk) -> Iterator[Finding]:
+    """The programs that asked here, or are set up: whether they can be started again."""
+    from ..context import presence
+
+    names = {present.program for present in presence.everyone(desk) if present.program}
+    names |= {
+        key.removeprefix(agency.SECTION).rpartition(".")[0]
+        for key in desk.settings.git
+        if key.startswith(agency.SECTION)
+    }
+    for name in sorted(names):
+        reason = agency.cannot_start(desk, name)
+        mend = f"git config {agency.SECTION}{name}.resume 'PROGRAM {{prompt_file}}'"
+        if reason:
+            yield Finding(
+                f"agent {name}", MISSING, reason, mend if "no command" in reason else f"install {name}"
+            )
+        else:
+            yield Finding(f"agent {name}", GOOD, "can be started again here")
+
+
+def extras(desk: Desk) -> Iterator[Finding]:
+    if desk.settings.text("sessionRecipients") and find_spec("pyrage") is None:
+        words = "sessions are to be encrypted, and the extra for it is missing"
+        yield Finding("extra age", WRONG, words, "pip install 'git-gate[age]'")
+    if find_spec("jsonschema") is None:
+        words = "forms cannot be checked by their schemas"
+        yield Finding("extra forms", MISSING, words, "pip install 'git-gate[forms]'")
+
+
+def leftovers(desk: Desk) -> Iterator[Finding]:
+    """What agents left behind, and what needs a person."""
+    folder = worktrees(desk)
+    for place in sorted(folder.iterdir()) if folder.is_dir() else ():
+        words = f"a working tree of a resumed agent is still there: {place}"
+        yield Finding(
+            "worktree", MISSING, words, f"look at it, then: git worktree remove {quote(str(place))}"
+        )
+    for summary in summaries(desk):
+        state = with_stall(desk, summary).state
+        if state in ("failed", "stalled"):
+            what = "could not be resumed" if state == "failed" else "has an answer that nobody acts on"
+            mend = f"git gate show {summary.id[:6]}; git gate resume {summary.id[:6]}"
+            yield Finding(state, WRONG, f"gate {summary.id} {what}", mend)
+
+
+LOOKS: tuple[Callable[[Desk], Iterator[Finding]], ...] = (
+    git_version,
+    writable,
+    modes,
+    identity,
+    settings,
+    unread,
+    policy,
+    approvals,
+    remote,
+    replaced_objects,
+    consent,
+    hooks,
+    agents,
+    extras,
+    leftovers,
+)

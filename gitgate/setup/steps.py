@@ -1,0 +1,242 @@
+"""Setup: what `git gate init` does, as a list of steps that can be shown, taken, and taken back.
+
+Running it is how a person consents: to publishing partial work, and to agents being started here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..context import registry
+from ..context.desk import Desk
+from ..context.remotes import remote_of
+from ..errors import Usage
+from ..gates import hookshims
+from ..store.remote.remote import tracking_base
+from ..text.display import counted
+
+if TYPE_CHECKING:
+    from ..store.git.permissions import Misfit
+
+
+HIDING, REPLACE = "receive.hideRefs", "refs/replace"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing to set up. `words` say what it means for the person; `done`: it is so already."""
+
+    name: str
+    words: str
+    done: bool
+    take: Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What is wanted of this clone."""
+
+    server: bool = False
+    publish_work: bool = True
+    resume: bool = True
+
+
+def steps(desk: Desk, wishes: Wishes) -> list[Step]:
+    """Everything that sets this repository up, what is done already included."""
+    if desk.repo.bare and desk.settings.git.get("core.bare") == "false":
+        raise Usage(
+            "this is inside a repository's own folder, beside its working tree", hint="cd ..; git gate init"
+        )
+    if desk.repo.bare and not wishes.server:
+        raise Usage("this is a bare repository, which others push to", hint="git gate init --server")
+    if wishes.server and not desk.repo.bare:
+        raise Usage("--server is for a bare repository, which others push to", hint="git gate init")
+    remote = None if wishes.server else remote_of(desk)
+    return [
+        setting(desk, "initialised", value=True, words="this clone is set up for gates"),
+        *consents(desk, wishes, remote),
+        *([refspec(desk, remote)] if remote else []),
+        *hooks(desk),
+        *modes(desk),
+        known(desk),
+    ]
+
+
+def consents(desk: Desk, wishes: Wishes, remote: str | None) -> list[Step]:
+    """What running `init` permits, each said plainly."""
+    runs = "an answer that arrives here starts the agent again on this machine, with your rights (--no-resume forbids it)"
+    stays = "no agent is started here by itself; you do it with: git gate resume"
+    if wishes.server:
+        shared = "gates are shared through this repository itself"
+        return [
+            setting(desk, "server", value=True, words=shared),
+            setting(desk, "resumeHere", value=wishes.resume, words=runs if wishes.resume else stays),
+            hiding(desk),
+        ]
+    goes = (
+        f"each question pushes the partial work to {remote or 'the remote'}: unpublished commits, changed and untracked "
+        "files; the agent's commits go to its branch (--no-publish-work keeps them here)"
+    )
+    kept = "partial work stays in this clone; only questions and answers are pushed"
+    return [
+        setting(desk, "publishWork", value=wishes.publish_work, words=goes if wishes.publish_work else kept),
+        setting(desk, "resumeHere", value=wishes.resume, words=runs if wishes.resume else stays),
+    ]
+
+
+def setting(desk: Desk, name: str, *, value: bool, words: str) -> Step:
+    key, text = f"gitgate.{name}", "true" if value else "false"
+    return Step(
+        f"config {key} {text}",
+        words,
+        desk.settings.git.get(key.lower()) == text,
+        lambda: put(desk, "--replace-all", key, text),
+    )
+
+
+def put(desk: Desk, *args: str) -> None:
+    desk.repo.git.run("config", "--local", *args)
+
+
+def hiding(desk: Desk) -> Step:
+    """Git itself follows such refs where it checks what is pushed, and a bad one stops every push."""
+    return Step(
+        f"config {HIDING} {REPLACE}",
+        f"a push of {REPLACE}/*, which would have git read one object as another, is refused",
+        REPLACE in hidden(desk),
+        lambda: put(desk, "--add", HIDING, REPLACE),
+    )
+
+
+def hidden(desk: Desk) -> list[str]:
+    return (
+        desk.repo.git.run("config", "--get-all", HIDING, check=False).out.decode("utf-8", "replace").split()
+    )
+
+
+def spec_of(remote: str) -> str:
+    return f"+refs/hitl/open/*:{tracking_base(remote)}open/*"
+
+
+def refspec(desk: Desk, remote: str) -> Step:
+    key, spec = f"remote.{remote}.fetch", spec_of(remote)
+    listed = (
+        desk.repo.git.run("config", "--get-all", key, check=False).out.decode("utf-8", "replace").split("\n")
+    )
+    return Step(
+        f"config {key} {spec}",
+        f"git fetch {remote} brings gates along",
+        spec in listed,
+        lambda: put(desk, "--add", key, spec),
+    )
+
+
+def hooks(desk: Desk) -> list[Step]:
+    folder = hookshims.hooks_folder(desk.repo)
+    if folder is None:
+        return []
+    means = {
+        "pre-receive": "a push that would change or lose a gate is refused",
+        "post-receive": "an answer that is pushed here resumes its agent",
+    }
+    return [hook(desk, name, means[name]) for name in hookshims.NAMES]
+
+
+def hook(desk: Desk, name: str, words: str) -> Step:
+    folder = hookshims.hooks_folder(desk.repo) or desk.repo.common_dir / "hooks"
+    state = hookshims.state(folder, name)
+    if state == "foreign":
+        words += f"; the hook that is there runs first, as {name}{hookshims.BEFORE}"
+    return Step(f"hook {name}", words, state == "current", lambda: hookshims.install(folder, name))
+
+
+def wrong_modes(desk: Desk) -> Iterator[Misfit]:
+    """What others cannot read although the repository is theirs too, and what they could although it is one account's own.
+
+    In a clone of one person, whose umask may be narrow on purpose, git's own files are left alone.
+    """
+    from ..store.git import permissions
+
+    shared = permissions.sharing(desk.settings.git)
+    yield from permissions.opened(desk.repo.state_dir)
+    if desk.repo.bare or shared.bits:
+        yield from permissions.narrowed(desk.repo.common_dir, shared)
+
+
+def modes(desk: Desk) -> list[Step]:
+    """Where there is something to mend that is this account's; what is somebody else's `doctor` names."""
+    ours = [one for one in wrong_modes(desk) if one.ours]
+    if not ours:
+        return []
+
+    def mend() -> None:
+        for one in ours:
+            one.mend()
+
+    words = (
+        "git's files can be read by whom the repository is for, and what git gate keeps by this account alone"
+    )
+    return [Step(f"modes of {counted(len(ours), 'file')}", words, False, mend)]
+
+
+def known(desk: Desk) -> Step:
+    place, env = desk.repo.place, desk.settings.env
+    return Step(
+        "known repository",
+        "git gate list --everywhere and git gate worker --everywhere include it",
+        place in registry.listed(env),
+        lambda: registry.add(env, place),
+    )
+
+
+def removal(desk: Desk) -> list[Step]:
+    """Everything that `init` did, undone; gates, sessions and settings of the person's own stay."""
+    keys = ("initialised", "publishWork", "resumeHere", "server")
+    folder = hookshims.hooks_folder(desk.repo)
+    found = [
+        Step(
+            f"config gitgate.{key}",
+            "forgotten",
+            f"gitgate.{key.lower()}" not in desk.settings.git,
+            unset(desk, key),
+        )
+        for key in keys
+    ]
+    for key, spec in refspecs(desk):
+        found.append(
+            Step(f"config {key}", "git fetch brings no gates any more", False, drop(desk, key, spec))
+        )
+    if REPLACE in hidden(desk):
+        words = f"{REPLACE}/* can be pushed again"
+        found.append(Step(f"config {HIDING}", words, False, drop(desk, HIDING, REPLACE)))
+    if folder is not None:
+        found.extend(taken_away(folder, name) for name in hookshims.NAMES)
+    place, env = desk.repo.place, desk.settings.env
+    gone = place not in registry.listed(env)
+    found.append(Step("known repository", "forgotten", gone, lambda: registry.remove(env, place)))
+    return found
+
+
+def taken_away(folder: Path, name: str) -> Step:
+    before = (folder / f"{name}{hookshims.BEFORE}").exists()
+    words = "taken away; what was there before is back" if before else "taken away"
+    gone = not hookshims.is_ours(folder / name)
+    return Step(f"hook {name}", words, gone, lambda: hookshims.remove(folder, name))
+
+
+def unset(desk: Desk, key: str) -> Callable[[], None]:
+    return lambda: put(desk, "--unset-all", f"gitgate.{key}")
+
+
+def drop(desk: Desk, key: str, spec: str) -> Callable[[], None]:
+    return lambda: put(desk, "--fixed-value", "--unset-all", key, spec)
+
+
+def refspecs(desk: Desk) -> list[tuple[str, str]]:
+    """The fetch lines that are ours."""
+    listed = desk.repo.git.run("config", "-z", "--get-regexp", r"^remote\..*\.fetch$", check=False).out
+    pairs = (entry.partition("\n")[::2] for entry in listed.decode("utf-8", "surrogateescape").split("\0"))
+    return [(key, spec) for key, spec in pairs if spec.startswith("+refs/hitl/open/*:refs/gitgate/")]

@@ -1,0 +1,170 @@
+"""Sharing: the branch that an agent worked on, on its way to the shared repository; by fast-forward only. What others brought
+there meanwhile is merged, or the agent's commits are on a branch of their own.
+
+What is pushed here is pushed with a person's rights, or a job's token, which the agent itself may not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..config import FILE
+from ..context.desk import Desk
+from ..context.recording import NOBODY
+from ..context.remotes import may_publish_work, remote_of
+from ..document.values import dataclass
+from ..errors import BrokenPolicy, Failure
+from ..exchange.publishing import push_moves
+from ..policy.book import SIGNERS, load_book, policy_remote, protected_refs
+from ..policy.project import configures
+from ..store.git import commits
+from ..store.remote.remote import RefMove
+from ..store.work.compare import between
+from ..store.work.leftout import printable
+from ..text.display import counted
+
+HEADS = "refs/heads/"
+SAID = 3  # so many files are named
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """The branch that got the commits; `why` it is another one than the agent stood on, if it is; `how` they came to it, where
+    that was by more than going on.
+    """
+
+    branch: str
+    why: str = ""
+    how: str = ""
+    moved: bool = False
+    """Whether that is because of what others did to it meanwhile."""
+
+
+def publish_branch(desk: Desk) -> Pushed | None:
+    """Push what the branch of this checkout gained; None where there is nothing to push."""
+    remote = remote_of(desk)
+    branch, tip = head_branch(desk), desk.refs.get("HEAD^{commit}")
+    if remote is None or tip is None or not branch or not may_publish_work(desk):
+        return None
+    began = desk.refs.get(f"refs/remotes/{remote}/{branch}")
+    there = tip_there(desk, remote, branch)
+    if there == tip or (there is not None and commits.is_ancestor(desk.repo.git, tip, there)):
+        return None
+    new, how, why = tip, "", ""
+    if there is None and began is not None:
+        why = f"{branch} was deleted meanwhile, and is not made again"
+    elif there is not None and not commits.is_ancestor(desk.repo.git, there, tip):
+        joined = join_commits(desk, branch, there, gained(desk, began, tip), began)
+        new, how, why = (joined.commits or (tip,))[-1], joined.how, joined.why
+    moved = bool(why)
+    why = why or withheld(desk, branch, there, new, begun=desk.settings.text("jobBranch"))
+    if why:
+        branch, new, how = f"gate/{tip[:10]}", tip, ""
+        there = tip_there(desk, remote, branch)
+        if there == tip:
+            return None
+    for fate in push_moves(desk, remote, [RefMove(HEADS + branch, new, there)]):
+        if not fate.ok:
+            raise Failure(
+                f"{branch} was not pushed to {remote}: {fate.reason}", hint=f"git push {remote} {branch}"
+            )
+    return Pushed(branch, why, how, moved)
+
+
+def gained(desk: Desk, began: str | None, tip: str) -> list[str]:
+    """The commits that came since, oldest first; all that there are where nobody knows."""
+    since = (f"^{began}",) if began else ()
+    return desk.repo.git.text("rev-list", "--topo-order", "--reverse", tip, *since).split()
+
+
+@dataclass(frozen=True)
+class Joined:
+    """An agent's commits together with what others brought to their branch; `how` in words, else `why` they are not."""
+
+    commits: tuple[str, ...] = ()
+    how: str = ""
+    why: str = ""
+
+
+def join_commits(
+    desk: Desk, branch: str, there: str, made: Sequence[str], base: str | None, trailers: str = ""
+) -> Joined:
+    """What brings an agent's commits to a branch that is at `there` and was at `base` when the agent began.
+
+    Merged where the branch only went on: the commits stay what they are, so that a later question stands on one of them.
+    Where it was rewritten they are replayed, since a merge would bring back all that was taken out; and not even that
+    where the branch is another one than before a rebase.
+    """
+    git = desk.repo.git
+    if base is None:
+        return Joined(why=f"{branch} went another way meanwhile")
+    if commits.is_ancestor(git, base, there):
+        count = counted(int(git.text("rev-list", "--count", f"{base}..{there}")), "commit")
+        message = f"Merge what reached {branch} meanwhile{trailers and chr(10) * 2 + trailers}"
+        who = desk.settings.identity() or NOBODY
+        tip = commits.write_merge(git, there, made[-1], message, who, desk.at)
+        if tip is not None:
+            return Joined((*made, tip), f"merged with {count} that reached {branch} meanwhile")
+        clashes = commits.conflicts(git, there, made[-1])
+        more = f" and {len(clashes) - SAID} more" if len(clashes) > SAID else ""
+        named = ", ".join(map(printable, (clash.encode() for clash in clashes[:SAID])))
+        return Joined(why=f"{branch} went on by {count} meanwhile, and conflicts in {named}{more}")
+    replayed = commits.replay(git, made, there) if commits.only_replayed(git, base, there) else None
+    if replayed:
+        return Joined(tuple(replayed), f"rebased onto {branch}, which was rewritten meanwhile")
+    return Joined(why=f"{branch} was rewritten meanwhile")
+
+
+def head_branch(desk: Desk) -> str:
+    """The branch of this checkout; nothing where it is on none."""
+    said = desk.repo.git.run("symbolic-ref", "-q", "HEAD", check=False).out.decode("utf-8", "replace").strip()
+    return said.removeprefix(HEADS) if said.startswith(HEADS) else ""
+
+
+def tip_there(desk: Desk, remote: str, branch: str) -> str | None:
+    from ..store.remote.fetch import fetch_branch
+
+    return fetch_branch(desk.repo, remote, branch, timeout=desk.settings.seconds("networkTimeout") or 60)
+
+
+def withheld(desk: Desk, branch: str, there: str | None, tip: str, *, begun: str) -> str:
+    """Why an agent's commits are not brought to a branch that is at `there`; nothing where they may be.
+
+    It was put on the branch `begun`, and no other that somebody has is moved for it. On the protected branch the project says
+    who decides and what its agents may do: for that it is moved by people alone.
+    """
+    if there is None:
+        return ""
+    if begun and branch != begun:
+        return f"the agent was put on {begun}, and {branch} is not moved for it"
+    if branch != protected_branch(desk):
+        return ""
+    changed = between(desk.repo, there, tip)
+    if changed is None:
+        return f"what it changed on {branch} cannot be told"
+    deciding = {FILE, signers_path(desk)}
+    paths = [path.encode("utf-8", "surrogateescape") for path in changed]
+    named = [path for path in paths if configures(path) or printable(path) in deciding]
+    more = f" and {len(named) - SAID} more" if len(named) > SAID else ""
+    listed = ", ".join(map(printable, named[:SAID]))
+    return f"on {branch} people alone change {listed}{more}" if named else ""
+
+
+def signers_path(desk: Desk) -> str:
+    """Where the keys are whose signatures count."""
+    try:
+        return load_book(desk).signers_path
+    except BrokenPolicy:
+        return SIGNERS
+
+
+def protected_branch(desk: Desk) -> str:
+    """The name of the branch that the policy is read from; nothing where none is here."""
+    for ref in protected_refs(desk):
+        asked = ("rev-parse", "-q", "--verify", "--symbolic-full-name", ref)
+        full = desk.repo.git.run(*asked, check=False).out.decode("utf-8", "replace").strip()
+        if full.startswith(HEADS):
+            return full.removeprefix(HEADS)
+        if full.startswith("refs/remotes/"):
+            return full.removeprefix("refs/remotes/").removeprefix(f"{policy_remote(desk)}/")
+    return ""

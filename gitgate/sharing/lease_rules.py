@@ -1,0 +1,218 @@
+"""Sharing: what a shared repository takes of leases, claims and their outcomes: who holds a gate, and for how long.
+
+A lease is moved by its holder, who proves it by the next link of its chain, or by a new claim. A claim that counts is
+taken over only when its lease has lapsed: by this repository's clock, from when it received the last renewal.
+"""
+
+from __future__ import annotations
+
+from ..errors import BrokenRecord
+from ..exchange.entering import fresh
+from ..gates.leases import age_of, chain_of, parents_of, position, proven, read_lease, sightings, term_of
+from ..model import lease as leases
+from ..model.gate import Claim, Entry, Gate, Outcome
+from ..model.lease import Lease, Link
+from ..model.states import RESUMING
+from ..store.git.refs import LEASES, OPEN, Update
+from .pushed import Push
+
+
+def against_record(push: Push, gate: Gate, old: str | None) -> str:
+    """What speaks against the claims and outcomes that a push brings; empty when nothing does."""
+    acts = [entry for entry in fresh(gate, old) if isinstance(entry.event, Claim | Outcome)]
+    if not acts:
+        return ""
+    before = standing(gate, old)
+    lease = push.before(LEASES + gate.id)
+    if before is not None:
+        why = against_next(push, gate, before, lease, acts[0])
+    else:
+        why = against_waiter(push, gate, lease, acts) if lease is not None else ""
+    if why or gate.state != RESUMING or gate.claim is None:
+        return why
+    after = push.after(LEASES + gate.id)
+    if after is None or parents_of(push.desk, after)[:1] != (gate.claim.commit,):
+        return f"the claim {gate.claim.commit[:10]} comes without its lease"
+    return ""
+
+
+def standing(gate: Gate, old: str | None) -> Entry | None:
+    """The claim that counted where the record was before the push."""
+    found: Entry | None = None
+    for entry in gate.history:
+        if isinstance(entry.event, Claim | Outcome):
+            found = entry if isinstance(entry.event, Claim) else None
+        if entry.commit == old:
+            return found
+    return None
+
+
+def against_next(push: Push, gate: Gate, before: Entry, lease: str | None, act: Entry) -> str:
+    """What follows a claim that counts: its own outcome, or the claim of somebody who saw its lease lapse."""
+    claim = before.event
+    if not isinstance(claim, Claim):
+        return ""
+    then = at_claim(gate, before)
+    if isinstance(act.event, Claim):
+        return against_takeover(push, then, lease)
+    if not isinstance(act.event, Outcome) or not claim.anchor:
+        return ""
+    known = told_until(push, then, lease)
+    if not leases.is_before(act.event.reveal, known):
+        return f"only the holder of the claim {before.commit[:10]} says what came of it, and this does not prove to be it"
+    return ""
+
+
+def at_claim(gate: Gate, claim: Entry) -> Gate:
+    """The gate as far as leases are concerned, with that claim."""
+    from ..document.values import replace
+
+    return replace(gate, claim=claim)
+
+
+def told_until(push: Push, gate: Gate, lease: str | None) -> Link:
+    """How far the chain of the claim that counts was told here."""
+    chain = chain_of(gate) or Link("", 0)
+    if lease is None or gate.claim is None or parents_of(push.desk, lease)[:1] != (gate.claim.commit,):
+        return chain
+    return proven(push.desk, gate.id, lease, chain) or chain
+
+
+def against_takeover(push: Push, gate: Gate, lease: str | None) -> str:
+    """A claim in place of another one, or of a waiter: its lease has to have stood still for its whole term."""
+    found = None if lease is None else (lease, read_lease(push.desk, gate.id, lease))
+    said = found[1] if found is not None else None
+    if said is not None and said.over:
+        return ""
+    term = max(term_of(gate), float(said.term) if said is not None else 0.0)
+    age = age_of(push.desk, gate.id)
+    seen = sightings(push.desk).look(gate.id, *position(push.desk, gate, found), age)
+    if seen.unmoved >= term:
+        return ""
+    who = said.runner if said is not None else "a runner"
+    return f"{who} acts on gate {gate.id}: it gave a sign of life {seen.unmoved:.0f} s ago, and has {term:.0f} s for the next"
+
+
+def against_waiter(push: Push, gate: Gate, lease: str, acts: list[Entry]) -> str:
+    """A claim where a waiter has the lease: the waiter's own, with its outcome, or one that comes when that has lapsed."""
+    if is_left_over(push, gate, lease):
+        return ""
+    then = without_claim(gate)
+    known = proven(push.desk, gate.id, lease, None)
+    outcomes = [entry.event for entry in acts if isinstance(entry.event, Outcome)]
+    if known is not None and outcomes and leases.is_before(outcomes[0].reveal, known):
+        return ""
+    return against_takeover(push, then, lease)
+
+
+def without_claim(gate: Gate) -> Gate:
+    from ..document.values import replace
+
+    return replace(gate, claim=None)
+
+
+# the lease itself
+
+
+def against_lease(push: Push, update: Update, gate: str) -> str:
+    """What speaks against a lease's move; empty when nothing does."""
+    tip = push.after(OPEN + gate)
+    if update.new is None:
+        return against_end(push, update, gate, tip)
+    said = read_lease(push.desk, gate, update.new)
+    if said is None:
+        return f"it is no lease of gate {gate}"
+    if tip is None:
+        return f"there is no open gate {gate} to act on"
+    after = push.gate(gate, tip)
+    if after.state == RESUMING and after.claim is not None:
+        why = against_holder(push, update, after, said)
+    else:
+        why = against_attendance(push, update, after, said)
+    why = why or (push.acting() if push.acting is not None else "")
+    if not why:
+        push.received[gate] = (update.new, after)
+    return why
+
+
+def against_end(push: Push, update: Update, gate: str, tip: str | None) -> str:
+    """A lease goes with the outcome of its claim, or with its gate; one that is left is anybody's to take away."""
+    if tip is None or update.old is None:
+        return ""
+    after = push.gate(gate, tip)
+    if after.state == RESUMING:
+        return f"gate {gate} is being acted on: its lease goes with the outcome"
+    if after.closed or ends_here(push, after) or is_left_over(push, after, update.old):
+        return ""
+    said = read_lease(push.desk, gate, update.old)
+    return "" if said is None or said.over else f"gate {gate} is waited for: the lease is its waiter's"
+
+
+def is_left_over(push: Push, gate: Gate, lease: str) -> bool:
+    """Whether it is the lease of a claim that is over."""
+    above = parents_of(push.desk, lease)[:1]
+    return any((entry.commit,) == above and isinstance(entry.event, Claim) for entry in gate.history)
+
+
+def ends_here(push: Push, gate: Gate) -> bool:
+    """Whether this push brings an outcome for the gate: that was judged with the record."""
+    new = fresh(gate, push.before(OPEN + gate.id))
+    return any(isinstance(entry.event, Outcome) for entry in new)
+
+
+def against_holder(push: Push, update: Update, gate: Gate, said: Lease) -> str:
+    """The lease of the claim that counts: its first one comes with the claim, each other one with the next link."""
+    claim, chain = gate.claim, chain_of(gate)
+    above = parents_of(push.desk, update.new or "")
+    if claim is None or above[:1] != (claim.commit,):
+        return "it does not stand on the claim that counts"
+    if chain is None:
+        return ""  # a claim of an older version, which has no chain
+    if said.beat == 0:
+        new = fresh(gate, push.before(OPEN + gate.id))
+        why = "" if any(entry.commit == claim.commit for entry in new) else not_the_holder(said)
+        return why or (
+            "" if not said.reveal and not said.anchor and len(above) == 1 else not_the_holder(said)
+        )
+    return against_link(push, update, said, told_until(push, gate, update.old), above)
+
+
+def against_link(push: Push, update: Update, said: Lease, known: Link, above: tuple[str, ...]) -> str:
+    """It goes on from the lease that is there, and names the one that began the chain as its second parent."""
+    if not leases.leads_to(said.reveal, said.beat, known):
+        return not_the_holder(said)
+    if update.old is None or parents_of(push.desk, update.old)[:1] != above[:1]:
+        return ""
+    old = read_lease(push.desk, said.gate, update.old)
+    began = (update.old,) if old is not None and old.anchor else parents_of(push.desk, update.old)[1:2]
+    return "" if above[1:] == began else "it does not name the lease that began its chain"
+
+
+def not_the_holder(said: Lease) -> str:
+    return f"only its holder moves a lease, and this does not prove to be {said.runner or 'the runner'}"
+
+
+def against_attendance(push: Push, update: Update, gate: Gate, said: Lease) -> str:
+    """A waiter's lease: made where there is none, renewed by its waiter, replaced when that one is gone."""
+    if gate.opened.delivery != "wait" or gate.closed:
+        return f"nobody acts on gate {gate.id}: a lease comes with a claim"
+    above = parents_of(push.desk, update.new or "")
+    if all((entry.commit,) != above[:1] for entry in gate.history):
+        return "it does not stand on the record"
+    if update.old is None:
+        return "" if said.beat == 0 else "a lease begins at its beginning"
+    then = without_claim(gate)
+    known = proven(push.desk, gate.id, update.old, None)
+    if known is not None and parents_of(push.desk, update.old)[:1] == above[:1] and said.reveal:
+        return against_link(push, update, said, known, above)
+    return against_takeover(push, then, update.old)
+
+
+def note_received(push: Push) -> None:
+    """From now on the terms of these leases run."""
+    for gate, (oid, after) in push.received.items():
+        try:
+            found = (oid, read_lease(push.desk, gate, oid))
+            sightings(push.desk).note(gate, *position(push.desk, after, found), received=True)
+        except (OSError, BrokenRecord) as unnoted:
+            push.desk.progress(f"the lease of gate {gate} is watched from its next look on: {unnoted}")

@@ -1,0 +1,1 @@
+"""Store: git itself: its processes, objects, refs, configuration and signatures."""

@@ -1,0 +1,480 @@
+"""Store: git objects, read and written raw, by whichever way is cheaper here.
+
+Importing pygit2 costs forty times a git process, so a verb about one gate goes through git's plumbing; a walk over
+thousands, and a process that lives long, goes through pygit2. Both meet the same contract suite.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from hashlib import sha1, sha256
+from pathlib import Path
+from typing import IO, NamedTuple, Protocol
+
+from ...errors import BrokenRecord, Failure
+from .permissions import sharing
+from .process import Git, Patient, Piped
+from .repository import Repository
+
+NUMBERS = {"commit": 1, "tree": 2, "blob": 3}
+
+
+def name_of(kind: str, payload: bytes, width: int) -> str:
+    """The object's id, as git will call it; `width` is the length of a binary one."""
+    return digest_of(f"{kind} {len(payload)}\0".encode() + payload, width).hex()
+
+
+def digest_of(data: bytes, width: int) -> bytes:
+    """As git names things in this repository; where SHA-1 does, nothing is secured by it."""
+    return sha1(data, usedforsecurity=False).digest() if width == 20 else sha256(data).digest()
+
+
+def pack_of(objects: Collection[tuple[str, bytes]], width: int) -> bytes:
+    import zlib
+
+    parts = [b"PACK", (2).to_bytes(4, "big"), len(objects).to_bytes(4, "big")]
+    for kind, payload in objects:
+        parts += [head_of(NUMBERS[kind], len(payload)), zlib.compress(payload, 1)]
+    pack = b"".join(parts)
+    return pack + digest_of(pack, width)
+
+
+def head_of(number: int, size: int) -> bytes:
+    """Kind and size: four bits of the size in the first byte, seven in each further one, the lowest first."""
+    head = [number << 4 | size & 15]
+    size >>= 4
+    while size:
+        head[-1] |= 128
+        head.append(size & 127)
+        size >>= 7
+    return bytes(head)
+
+
+MOST_FOLDERS = 16
+MOST_HEAD = 32
+
+
+class Damaged(Exception):
+    """It is there, and is not what its name says."""
+
+
+class TooLarge(Exception):
+    """It says that it has more bytes than were wanted."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.size = size
+
+
+def object_folders(start: Path) -> list[str]:
+    """A repository's folder of objects, and those that it borrows from."""
+    found = [start]
+    for folder in found:
+        if len(found) < MOST_FOLDERS:
+            found += [place for place in borrowed(folder) if place not in found]
+    return [str(folder) for folder in found]
+
+
+def borrowed(folder: Path) -> Iterator[Path]:
+    try:
+        lines = (folder / "info" / "alternates").read_bytes().split(b"\n")
+    except OSError:
+        return
+    for line in lines:
+        if line.strip() and not line.startswith(b"#"):
+            yield folder / os.fsdecode(line.strip())
+
+
+def read_loose(folders: list[str], oid: str, most: int) -> tuple[str, bytes] | None:
+    """Kind and contents; None where no file is there, and a pack may have it."""
+    for folder in folders:
+        try:
+            handle = os.open(f"{folder}/{oid[:2]}/{oid[2:]}", os.O_RDONLY)
+        except OSError:
+            continue
+        with os.fdopen(handle, "rb") as file:
+            return unpacked(file.read(most + MOST_HEAD), oid, most)
+    return None
+
+
+def unpacked(raw: bytes, oid: str, most: int) -> tuple[str, bytes]:
+    """What such a file holds, as far as it holds what it says."""
+    import zlib
+
+    stream = zlib.decompressobj()
+    try:
+        whole = stream.decompress(raw, most + MOST_HEAD)
+    except zlib.error as broken:
+        raise Damaged from broken
+    head, end, payload = whole.partition(b"\0")
+    kind, _, size = head[:MOST_HEAD].partition(b" ")
+    if not end or not size.isdigit():
+        raise Damaged
+    if int(size) > most:
+        raise TooLarge(int(size))
+    name = kind.decode("ascii", "replace")
+    if not stream.eof or len(payload) != int(size) or name_of(name, payload, len(oid) // 2) != oid:
+        raise Damaged
+    return name, payload
+
+
+BLOB, TREE, COMMIT = "blob", "tree", "commit"
+REGULAR, FOLDER, EXECUTABLE = "100644", "40000", "100755"
+MODES = {
+    FOLDER: "a folder",
+    EXECUTABLE: "an executable",
+    "120000": "a symbolic link",
+    "160000": "a submodule",
+}
+OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+# No object of a record comes near; whoever plants a larger one must not fill the reader's memory.
+MOST_BYTES = 32 << 20
+
+
+class TreeEntry(NamedTuple):
+    mode: str
+    name: bytes
+    oid: str
+
+
+class Commit(NamedTuple):
+    tree: str
+    parents: tuple[str, ...]
+    message: str
+    signed: bool
+
+
+class Objects(Protocol):
+    """What a store of objects does. `read` raises BrokenRecord for an object that is not there or is too large."""
+
+    def read(self, oid: str) -> tuple[str, bytes]: ...
+
+    def write(self, kind: str, payload: bytes) -> str: ...
+
+    def tip(self, ref: str) -> str | None:
+        """What the ref points at, if that is cheaper to learn here than from git; else None."""
+
+    def together(self) -> AbstractContextManager[None]:
+        """What is written inside may reach the repository only at its end, or at `flush`."""
+
+    def flush(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class PlumbingObjects:
+    """Objects through `git cat-file --batch`, `git hash-object` and `git unpack-objects`: nothing to import.
+
+    `reader` is a `cat-file` that was begun ahead; `width` is the length of a binary object id.
+    """
+
+    def __init__(self, git: Git, reader: Piped | None = None, width: int = 20) -> None:
+        self.git = git
+        self.reader = reader
+        self.said: Patient | None = None
+        self.width = width
+        self.waiting: dict[str, tuple[str, bytes]] | None = None
+        self.known: dict[str, tuple[str, bytes]] = {}
+
+    def read(self, oid: str) -> tuple[str, bytes]:
+        check_oid(oid)  # git would resolve any name, and a newline in it would shift every later answer
+        if self.waiting and oid in self.waiting:
+            return self.waiting[oid]
+        if oid in self.known:
+            return self.known.pop(oid)
+        _, kind, payload = self.ask(oid)
+        return kind, payload
+
+    def tip(self, ref: str) -> str | None:
+        """Git reads the object as well when it looks a ref up, so that what is asked next is known already."""
+        try:
+            oid, kind, payload = self.ask(ref)
+        except BrokenRecord:
+            return None
+        self.known = {oid: (kind, payload)}
+        return oid
+
+    def ask(self, name: str) -> tuple[str, str, bytes]:
+        """The object of this name, its kind and its contents."""
+        into, said = self.pipes()
+        into.write(f"{name}\n".encode())
+        into.flush()
+        try:
+            head = said.line().split()
+            size = int(head[2]) if len(head) == 3 else 0
+            payload = said.exactly(size + 1) if len(head) == 3 and size <= MOST_BYTES else b""
+        except TimeoutError as silent:
+            raise self.drop(stuck(name, silent)) from silent
+        if not head:
+            raise self.drop(damaged(name))
+        if len(head) != 3:
+            raise missing(name)
+        if size > MOST_BYTES:
+            raise self.drop(too_large(name, size))
+        if len(payload) != size + 1:
+            raise self.drop(damaged(name))
+        return head[0].decode(), head[1].decode(), payload[:-1]
+
+    def write(self, kind: str, payload: bytes) -> str:
+        if self.waiting is None:
+            return self.git.text("hash-object", "-t", kind, "-w", "--stdin", input=payload)
+        oid = name_of(kind, payload, self.width)
+        self.waiting[oid] = (kind, payload)
+        return oid
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """By one process instead of one for each; within another such block, with all of that."""
+        if self.waiting is not None:
+            yield
+            return
+        self.waiting = {}
+        try:
+            yield
+            self.flush()
+        finally:
+            self.waiting = None
+
+    def flush(self) -> None:
+        if self.waiting:
+            pack = pack_of(self.waiting.values(), self.width)
+            self.git.run("unpack-objects", "-q", input=pack)
+            self.waiting.clear()
+
+    def pipes(self) -> tuple[IO[bytes], Patient]:
+        if self.reader is None:
+            self.reader = self.git.pipe("cat-file", "--batch")
+        if self.reader.stdin is None or self.reader.stdout is None:
+            raise Failure("git cat-file has no pipes")
+        if self.said is None:
+            self.said = Patient(self.reader.stdout.fileno())
+        return self.reader.stdin, self.said
+
+    def close(self) -> None:
+        if self.reader is not None:
+            self.reader.communicate()
+            self.reader = self.said = None
+
+    def drop(self, why: BrokenRecord) -> BrokenRecord:
+        """End the reader in the middle of its answer; the next question starts another."""
+        if self.reader is not None:
+            self.reader.kill()
+        self.close()
+        return why
+
+
+class LibraryObjects:
+    """Objects through pygit2, in this process."""
+
+    def __init__(self, repo: Repository) -> None:
+        import pygit2
+        from pygit2.enums import ObjectType
+
+        self.kinds = {
+            BLOB: int(ObjectType.BLOB),
+            TREE: int(ObjectType.TREE),
+            COMMIT: int(ObjectType.COMMIT),
+        }
+        self.names = {number: name for name, number in self.kinds.items()}
+        self.failure = pygit2.GitError
+        library = pygit2.Repository(str(repo.git_dir))
+        self.odb = library.odb
+        # Git gives others what `core.sharedRepository` says; libgit2 leaves it to the umask.
+        name = "core.sharedrepository"
+        self.shared = sharing({name: str(library.config[name])} if name in library.config else {})
+        self.place = repo.common_dir / "objects"
+        self.folders = object_folders(self.place)
+        # What a push brings is kept apart until it is accepted; git tells a hook where, and libgit2 does not listen.
+        incoming = repo.git.env.get("GIT_OBJECT_DIRECTORY")
+        if incoming:
+            self.odb.add_disk_alternate(str(repo.git_dir / incoming))
+            self.folders.insert(0, str(repo.git_dir / incoming))
+        # A size without the object; older releases of pygit2 have no such call.
+        self.header: Callable[[str], tuple[int, int]] | None = getattr(self.odb, "read_header", None)
+
+    def read(self, oid: str) -> tuple[str, bytes]:
+        check_oid(oid)
+        try:
+            loose = read_loose(self.folders, oid, MOST_BYTES)
+        except TooLarge as large:
+            raise too_large(oid, large.size) from large
+        except (Damaged, OSError) as unreadable:
+            raise damaged(oid) from unreadable
+        if loose is not None:
+            return loose
+        try:
+            size = self.header(oid)[1] if self.header is not None else 0
+            if size > MOST_BYTES:
+                raise too_large(oid, size)
+            kind, payload = self.odb.read(oid)
+        except (KeyError, ValueError) as absent:
+            raise missing(oid) from absent
+        except self.failure as unreadable:
+            raise damaged(oid) from unreadable
+        return self.names.get(int(kind), "tag"), payload
+
+    def write(self, kind: str, payload: bytes) -> str:
+        try:
+            oid = str(self.odb.write(self.kinds[kind], payload))
+        except (OSError, self.failure) as failed:
+            # libgit2 has words and no number: a disk that is full, a quota, a folder that may not be written.
+            raise Failure(
+                f"nothing can be written to {self.place}: {failed}",
+                hint="make room there, or have it made writable for you; then type the same again",
+            ) from failed
+        if self.shared.bits:
+            folder = self.place / oid[:2]
+            self.shared.give(folder)
+            self.shared.give(folder / oid[2:])
+        return oid
+
+    def tip(self, ref: str) -> str | None:
+        del ref
+        return None
+
+    def together(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def flush(self) -> None:
+        return None
+
+    def close(self) -> None:
+        return None
+
+
+def open_objects(repo: Repository, *, bulk: bool, reader: Piped | None = None) -> Objects:
+    """The cheaper way for what is to come. A format that libgit2 cannot read falls back to git itself."""
+    if bulk and len(repo.zero) == 40:
+        try:
+            return LibraryObjects(repo)
+        except (
+            Exception
+        ) as refused:  # pygit2 raises its own error for every repository extension that it lacks
+            if type(refused).__name__ != "GitError":
+                raise
+    return PlumbingObjects(repo.git, reader, len(repo.zero) // 2)
+
+
+def missing(oid: str) -> BrokenRecord:
+    return BrokenRecord(
+        f"object {oid[:12]} is not in this repository", hint="git gate sync, then: git gate verify"
+    )
+
+
+def damaged(oid: str) -> BrokenRecord:
+    return BrokenRecord(f"object {oid[:12]} is damaged", hint="git fsck")
+
+
+def stuck(oid: str, silent: TimeoutError) -> BrokenRecord:
+    return BrokenRecord(f"object {oid[:12]} may be damaged: reading it, git {silent}", hint="git fsck")
+
+
+def too_large(oid: str, size: int) -> BrokenRecord:
+    return BrokenRecord(f"object {oid[:12]} has {size:,} bytes; no part of a record is so large")
+
+
+def check_oid(oid: str) -> None:
+    if not OID.fullmatch(oid):
+        raise BrokenRecord(f"{oid[:80]!r} is no full object id")
+
+
+def kind_of(mode: str) -> str:
+    return MODES.get(mode, f"mode {mode}")
+
+
+def parse_tree(payload: bytes, width: int = 20) -> list[TreeEntry]:
+    """The entries of a raw tree; `width` is the length of a binary object id."""
+    entries = []
+    start = 0
+    while start < len(payload):
+        space = payload.find(b" ", start)
+        end = payload.find(b"\0", space)
+        oid = payload[end + 1 : end + 1 + width]
+        mode = payload[start:space]
+        if space < 0 or end < 0 or len(oid) != width or not mode.isdigit():
+            raise BrokenRecord("a tree of the record is damaged")
+        entries.append(TreeEntry(mode.decode(), payload[space + 1 : end], oid.hex()))
+        start = end + 1 + width
+    return entries
+
+
+def added_entry(old: bytes, new: bytes, width: int = 20) -> TreeEntry | None:
+    """The regular file that the raw tree `new` has beyond `old`, where that is all; None where it takes a closer look.
+
+    Neither is taken apart, so that it costs the same however many entries there are.
+    """
+    size = len(new) - len(old)
+    least, most = 0, len(old)
+    while least < most:  # how much of their beginnings is the same
+        middle = (least + most + 1) // 2
+        if old.startswith(memoryview(new)[:middle]):
+            least = middle
+        else:
+            most = middle - 1
+    mark = REGULAR.encode() + b" "
+    # The one after it may begin with the same letters, so that they differ only somewhat later than where it stands.
+    start = new.rfind(mark, max(0, least - size), least + len(mark))
+    if size <= len(mark) + width + 1 or start < 0:
+        return None
+    name, null, oid = new[start + len(mark) : start + size].partition(b"\0")
+    whole = len(oid) == width and old[:start] == new[:start] and old[start:] == new[start + size :]
+    if not whole or not null or (start and new[start - width - 1] != 0) or b" " + name + b"\0" in old:
+        return None
+    return TreeEntry(REGULAR, name, oid.hex())
+
+
+def with_entry(payload: bytes, entry: TreeEntry, width: int = 20) -> bytes:
+    """A raw tree of files with one more, at its place in git's order."""
+    later = (at for at, head in heads(payload, width) if head.partition(b" ")[2] > entry.name)
+    start = next(later, len(payload))
+    added = entry.mode.encode() + b" " + entry.name + b"\0" + bytes.fromhex(entry.oid)
+    return payload[:start] + added + payload[start:]
+
+
+def entry_named(payload: bytes, name: bytes, width: int = 20) -> TreeEntry | None:
+    """The regular file of this name in a raw tree."""
+    wanted = REGULAR.encode() + b" " + name
+    start = next((at + len(head) + 1 for at, head in heads(payload, width) if head == wanted), 0)
+    return TreeEntry(REGULAR, name, payload[start : start + width].hex()) if start else None
+
+
+def heads(payload: bytes, width: int) -> Iterator[tuple[int, bytes]]:
+    """The entries of a raw tree without their ids: where each begins, its mode and name."""
+    start = 0
+    while start < len(payload):
+        end = payload.find(b"\0", start)
+        if end < 0:
+            raise BrokenRecord("a tree of the record is damaged")
+        yield start, payload[start:end]
+        start = end + 1 + width
+
+
+def dump_tree(entries: Iterable[TreeEntry]) -> bytes:
+    """A raw tree, in git's own order: a folder sorts as if its name ended with a slash."""
+    ordered = sorted(entries, key=lambda e: e.name + b"/" if e.mode == FOLDER else e.name)
+    return b"".join(e.mode.encode() + b" " + e.name + b"\0" + bytes.fromhex(e.oid) for e in ordered)
+
+
+def parse_commit(payload: bytes) -> Commit:
+    head, _, message = payload.partition(b"\n\n")
+    tree, parents, signed = "", [], False
+    for line in head.split(b"\n"):
+        if line.startswith(b"tree "):
+            tree = line[5:].decode("ascii", "replace")
+        elif line.startswith(b"parent "):
+            parents.append(line[7:].decode("ascii", "replace"))
+        elif line.startswith(b"gpgsig"):
+            signed = True
+    for oid in (tree, *parents):
+        check_oid(oid)
+    return Commit(tree, tuple(parents), message.decode("utf-8", "replace"), signed)
+
+
+def dump_commit(tree: str, parents: Iterable[str], author: str, at: int, message: str) -> bytes:
+    """A raw commit by `author` (`Name <email>`), who is its committer too."""
+    lines = [f"tree {tree}", *(f"parent {parent}" for parent in parents)]
+    lines += [f"author {author} {at} +0000", f"committer {author} {at} +0000"]
+    return ("\n".join(lines) + "\n\n" + message).encode("utf-8", "replace")

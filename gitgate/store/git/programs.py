@@ -1,0 +1,77 @@
+"""Store: the person's pager, started as git starts one. Here because this room may start processes."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from ...errors import Failure, GitFailed
+from .repository import Repository
+
+# What git sets unless the person did: leave when it fits, keep colours, do not clear the screen.
+DEFAULTS = {"LESS": "FRX", "LV": "-c"}
+NOT_FOUND = (126, 127)
+
+
+def page(command: str, text: bytes, env: Mapping[str, str]) -> bool:
+    """Feed `text` to the pager and wait until the person leaves it; False if there is no such program."""
+    try:
+        pager = subprocess.Popen(["sh", "-c", command], stdin=subprocess.PIPE, env={**DEFAULTS, **env})
+    except OSError:
+        return False
+    while True:
+        try:
+            pager.communicate(text)
+        except KeyboardInterrupt:
+            continue  # Ctrl-C is the pager's while it runs; it ends when the person leaves it.
+        return pager.returncode not in NOT_FOUND
+
+
+INTERRUPTED = (-2, 130)
+HINT = "git config --global core.editor 'vim'"
+
+
+def editor_of(repo: Repository, env: Mapping[str, str]) -> str:
+    """GIT_EDITOR, core.editor, VISUAL, EDITOR or vi: whichever git would open for a commit message."""
+    chosen = {"GIT_EDITOR": env["GIT_EDITOR"]} if env.get("GIT_EDITOR") else {}
+    try:
+        return repo.git.run("var", "GIT_EDITOR", env=chosen).out.decode("utf-8", "surrogateescape").strip()
+    except GitFailed as none:
+        raise Failure("git knows no editor for this terminal", hint=HINT) from none
+
+
+def edit(repo: Repository, path: Path, env: Mapping[str, str]) -> None:
+    """Open the editor on `path` and wait until it is closed. Ctrl-C is the editor's own business meanwhile."""
+    command = editor_of(repo, env)
+    try:
+        editor = subprocess.Popen(
+            ["sh", "-c", f'{command} "$@"', command, str(path)], cwd=repo.place, env=dict(env)
+        )
+    except OSError as wrong:
+        raise Failure(f"the editor {command!r} could not be started: {wrong.strerror}", hint=HINT) from wrong
+    status = ended(editor)
+    if status in INTERRUPTED:
+        raise KeyboardInterrupt
+    if status:
+        raise Failure(f"the editor {command!r} ended with exit {status}; nothing was written", hint=HINT)
+
+
+def ended(editor: subprocess.Popen[bytes]) -> int:
+    while True:
+        try:
+            return editor.wait()
+        except KeyboardInterrupt:
+            continue
+
+
+def open_folder(command: str, folder: Path, env: Mapping[str, str]) -> str:
+    """Open the person's editor on a folder: a window of its own, or this terminal until it is closed. What went wrong."""
+    try:
+        editor = subprocess.Popen(
+            ["sh", "-c", f'{command} "$@"', command, str(folder)], cwd=folder, env=dict(env)
+        )
+    except OSError as wrong:
+        return f"the editor {command!r} could not be started: {wrong.strerror}"
+    status = ended(editor)
+    return f"the editor {command!r} ended with exit {status}" if status else ""

@@ -1,0 +1,125 @@
+"""Store: where refs are and how they move: one transaction, each ref with the value that it is expected to have."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...errors import GitFailed, LostRace
+from .process import Git
+from .repository import Repository
+
+if TYPE_CHECKING:
+    from ..remote.remote import RefMove
+    from .tips import Tips
+
+
+OPEN = "refs/hitl/open/"
+WORK = "refs/hitl/work/"
+SESSIONS = "refs/hitl/sessions/"
+LEASES = "refs/hitl/leases/"
+# Made and deleted again: a push that changes nothing, which is one all the same.
+WAKE = "refs/hitl/wake/"
+ARCHIVE = "refs/hitl/archive/"
+EVIDENCE = "refs/hitl/evidence/"
+TRACKING = "refs/gitgate/"
+# Records as they were before what a server refuses was taken off them; local, never pushed.
+ASIDE = "refs/gitgate/aside/"
+
+# Words of git, in the C locale, for a ref that is not where it was expected to be or is being moved by somebody else.
+_RACES = (
+    "but expected",
+    "reference already exists",
+    "unable to resolve reference",
+    "Unable to create",
+    "is at ",
+)
+
+
+class Refs:
+    def __init__(self, repo: Repository) -> None:
+        self.git: Git = repo.git
+        self.common_dir = repo.common_dir
+        self.zero = repo.zero
+
+    def get(self, ref: str) -> str | None:
+        found = self.git.run("rev-parse", "--verify", "--quiet", "--end-of-options", ref, check=False)
+        return found.out.decode().strip() or None if found.code == 0 else None
+
+    def under(self, *prefixes: str) -> dict[str, str]:
+        """Every ref below the prefixes, or matching them, with what it points at."""
+        listed = self.git.text("for-each-ref", "--format=%(refname) %(objectname)", *prefixes)
+        # At newlines alone: a name may hold what else passes for the end of a line, and whoever pushes makes names up.
+        return dict(line.rsplit(" ", 1) for line in listed.split("\n") if line)
+
+    def beginning(self, start: str) -> list[str]:
+        """Names that begin so and may be refs, in one folder. Git itself would read every loose ref that is there."""
+        if (self.common_dir / "reftable").exists():
+            return list(self.under(f"{start}*"))
+        folder, _, beginning = start.rpartition("/")
+        try:
+            with os.scandir(self.common_dir / folder) as entries:
+                loose = {f"{folder}/{entry.name}" for entry in entries if entry.name.startswith(beginning)}
+        except (FileNotFoundError, NotADirectoryError):
+            loose = set()
+        return sorted(loose | packed_names(self.common_dir / "packed-refs", start))
+
+    def update(self, moves: Sequence[RefMove]) -> None:
+        """All of them or none; LostRace when one is not where it was expected."""
+        if not moves:
+            return
+        said = b"".join(self.command(move) for move in moves)
+        try:
+            self.git.run(
+                "-c",
+                "core.filesRefLockTimeout=2000",
+                "-c",
+                "core.packedRefsTimeout=10000",
+                "update-ref",
+                "--stdin",
+                "-z",
+                input=b"start\0" + said + b"prepare\0commit\0",
+            )
+        except GitFailed as failed:
+            if any(word in failed.stderr for word in _RACES):
+                raise LostRace(
+                    f"somebody else moved {moves[0].ref} first",
+                    hint="run the command again to act on what is there now",
+                ) from failed
+            raise
+
+    def command(self, move: RefMove) -> bytes:
+        if move.new is None:
+            return f"delete {move.ref}\0{move.old or ''}\0".encode()
+        return f"update {move.ref}\0{move.new}\0{move.old or self.zero}\0".encode()
+
+    def tips(self) -> Tips:
+        """The tips of all open gates."""
+        from .tips import Tips
+
+        return Tips(self.git, OPEN)
+
+
+def packed_names(file: Path, start: str) -> set[str]:
+    """The names in git's file of packed refs that begin so: a line for each, its id and its name."""
+    try:
+        packed = file.read_bytes()
+    except FileNotFoundError:
+        return set()
+    found, wanted = set(), f" {start}".encode()
+    at = packed.find(wanted)
+    while at >= 0:
+        end = packed.find(b"\n", at)
+        found.add(packed[at + 1 : end].decode("utf-8", "surrogateescape"))
+        at = packed.find(wanted, end)
+    return {name for name in found if "/" not in name[len(start) :]}
+
+
+class Update(NamedTuple):
+    """One ref of a push: from what, to what. None: it is not there."""
+
+    old: str | None
+    new: str | None
+    ref: str

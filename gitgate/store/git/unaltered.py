@@ -1,0 +1,125 @@
+"""Store: git's configuration, and files of the runner's, as they were before an agent worked beside them.
+
+In a job the agent and what pushes with the job's token are the same user in the same checkout. Configuration that it leaves
+behind (a login helper, another address, a proxy, a program to reach the server with) would be handed the token. So it is
+read before, and put back afterwards and before each conversation with a server.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from pathlib import Path
+
+from ...document.values import dataclass
+from ...errors import Failure
+from .repository import Repository
+
+MOST_BYTES = 16 << 20
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What files held, None where there was none; and git's configuration as it came out of them."""
+
+    files: Mapping[Path, bytes | None]
+    settings: bytes
+
+
+WATCHED: dict[Path, Kept] = {}
+
+
+def keep(repo: Repository, besides: Iterable[Path] = ()) -> Kept:
+    files = {*sources(repo), *besides}
+    return Kept({place: content(place) for place in sorted(files)}, listed(repo))
+
+
+def put_back(repo: Repository, kept: Kept) -> list[Path]:
+    """Whatever was changed stands as it did; those files. Failure where git's configuration is another nevertheless."""
+    changed = [place for place, before in kept.files.items() if content(place) != before]
+    for place in changed:
+        restore(place, kept.files[place])
+    if listed(repo) != kept.settings:
+        raise altered()
+    return changed
+
+
+def altered() -> Failure:
+    return Failure(
+        "git's configuration was changed while the agent worked, and cannot be put back: nothing is sent with it",
+        hint="git config --list --show-origin in that job says what it is now; what the agent did is in its log",
+    )
+
+
+def watch(repo: Repository, besides: Iterable[Path] = ()) -> None:
+    """From now on no conversation of this process begins with another configuration."""
+    WATCHED[repo.common_dir] = keep(repo, besides)
+
+
+def look_after(repo: Repository) -> list[Path]:
+    kept = WATCHED.get(repo.common_dir)
+    return put_back(repo, kept) if kept is not None and files_differ(kept) else []
+
+
+def files_differ(kept: Kept) -> bool:
+    return any(content(place) != before for place, before in kept.files.items())
+
+
+def sources(repo: Repository) -> set[Path]:
+    """The files that git takes its configuration from, and those that it would if they were there."""
+    env = repo.git.env
+    home = Path(env.get("HOME") or "/")
+    usual = {
+        repo.common_dir / "config",
+        repo.common_dir / "config.worktree",
+        repo.git_dir / "config.worktree",
+    }
+    usual |= {home / ".gitconfig", Path(env.get("XDG_CONFIG_HOME") or home / ".config") / "git" / "config"}
+    if env.get("GIT_CONFIG_GLOBAL"):
+        usual.add(Path(env["GIT_CONFIG_GLOBAL"]))
+    # Where the repository is, other configuration would be.
+    usual |= {repo.git_dir / "commondir", *link(repo)}
+    origins = (part.decode("utf-8", "surrogateescape") for part in listed(repo).split(b"\0"))
+    named = {origin.removeprefix("file:") for origin in origins if origin.startswith("file:")}
+    return {Path(os.path.normpath(repo.git.directory / name)) for name in named} | usual
+
+
+def link(repo: Repository) -> list[Path]:
+    """The file that says where the repository is, in a working tree that has one."""
+    place = repo.top / ".git" if repo.top is not None else None
+    return [place] if place is not None and place.is_file() else []
+
+
+def listed(repo: Repository) -> bytes:
+    return repo.git.run("config", "--list", "--show-origin", "--includes", "-z", check=False).out
+
+
+def digest(repo: Repository) -> str:
+    """A word for all of git's configuration here."""
+    return sha256(listed(repo)).hexdigest()
+
+
+def content(place: Path) -> bytes | None:
+    try:
+        with place.open("rb") as file:
+            return file.read(MOST_BYTES)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as unreadable:
+        raise altered() from unreadable
+
+
+def restore(place: Path, before: bytes | None) -> None:
+    try:
+        if before is None:
+            place.unlink()
+            return
+        place.parent.mkdir(parents=True, exist_ok=True)
+        new = place.with_name(f".{place.name}.{os.getpid()}.gitgate")
+        new.write_bytes(before)
+        if place.exists():
+            new.chmod(place.stat().st_mode & 0o7777)
+        new.replace(place)
+    except OSError as unwritable:
+        raise altered() from unwritable

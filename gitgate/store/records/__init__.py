@@ -1,0 +1,1 @@
+"""Store: records as commits, and the archive of closed ones."""

@@ -1,0 +1,386 @@
+"""Store: closed gates, found again. Each month is a chain of folds; a gate is at `<id[:2]>/<id>/` in its month's tree.
+
+A fold names what it took in its message (`<id> <tip>`) and keeps it alive as a parent; a line counts only if that
+commit is one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...document.values import dataclass, field, replace
+from ...errors import BrokenRecord
+from ...model.ids import is_id
+from ...model.trailers import misread
+from ..git.objects import (
+    COMMIT,
+    FOLDER,
+    REGULAR,
+    TREE,
+    Objects,
+    TreeEntry,
+    dump_commit,
+    dump_tree,
+    parse_commit,
+)
+from ..git.objects import parse_tree as parse
+from ..git.refs import ARCHIVE, TRACKING, Refs
+from ..git.repository import Repository
+from .records import Signature
+
+if TYPE_CHECKING:
+    from ..git.objects import Commit
+    from .chain import Chains
+
+
+LATE = "late"
+_MONTH = r"\d{4}-(0[1-9]|1[0-2])"
+_LINE = r"(?m)^([2-9a-km-np-z]{10}) (late )?([0-9a-f]{40,64})$"
+
+
+@dataclass(frozen=True)
+class Archived:
+    """A closed gate in the archive of `month`; `late` are tips that came after, kept beside it."""
+
+    id: str
+    month: str
+    tip: str
+    late: tuple[str, ...] = field(default=())
+
+    @property
+    def tips(self) -> tuple[str, ...]:
+        return (self.tip, *self.late)
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """One month's archive as one repository has it: the newest fold."""
+
+    month: str
+    ref: str
+    fold: str
+
+
+def is_month(text: str) -> bool:
+    return re.fullmatch(_MONTH, text) is not None
+
+
+def folder(gate: str) -> str:
+    return f"{gate[:2]}/{gate}"
+
+
+def shelves(repo: Repository, *prefixes: str) -> list[Shelf]:
+    """The months below these prefixes, newest first; by default ours, then what each remote had."""
+    given = prefixes or (ARCHIVE, f"{TRACKING}*/archive/*")
+    found = [
+        Shelf(ref.rpartition("/")[2], ref, fold) for ref, fold in Refs(repo).under(*given).items() if ref
+    ]
+    return sorted(
+        (shelf for shelf in found if is_month(shelf.month)),
+        key=lambda shelf: (shelf.month, shelf.ref.startswith(ARCHIVE)),
+        reverse=True,
+    )
+
+
+def archived(repo: Repository, gate: str) -> str | None:
+    """The record's tip of an archived gate, or None; all months are asked, newest first."""
+    found = find(repo, shelves(repo), [gate]).get(gate)
+    return found.tip if found else None
+
+
+def named(repo: Repository, prefix: str) -> list[str]:
+    """The ids of archived gates that begin with `prefix` (two characters or more)."""
+    found: set[str] = set()
+    for shelf in shelves(repo):
+        said = repo.git.run("ls-tree", "-z", "--name-only", f"{shelf.fold}:{prefix[:2]}", check=False).out
+        found |= {name for name in said.decode("utf-8", "replace").split("\0") if name.startswith(prefix)}
+    return sorted(gate for gate in found if is_id(gate))
+
+
+class Fold(NamedTuple):
+    """What one fold takes in: gates with the tips they end at, and tips that came late, in its order."""
+
+    gates: Mapping[str, str]
+    late: Sequence[tuple[str, str]]
+
+
+def load_fold(chains: Chains, oid: str) -> Fold:
+    """What a fold takes in. BrokenRecord where it takes anything away, or is not what it says.
+
+    It has all that the fold before it has, as that has it; besides a folder for each gate that its message names, which is
+    the tree of that gate's record, and answers below the `late/` of gates that were there.
+    """
+    commit = chains.commit(oid)
+    at = f"fold {oid[:12]}"
+    why = misread(chains.objects.read(oid)[1])
+    if why:  # `contents` has git read it
+        raise BrokenRecord(f"{at}: its message {why}")
+    if not commit.parents:
+        if chains.raw_tree(commit.tree):
+            raise BrokenRecord(f"{at}: a month begins empty")
+        return Fold({}, ())
+    gates, late = named_by(at, commit)
+    strange = set(commit.parents[1:]) - {*gates.values(), *(tip for _, tip in late)}
+    if strange:
+        raise BrokenRecord(f"{at} has {min(strange)[:12]} as a parent, and does not say what it is")
+    before = chains.tree(chains.commit(commit.parents[0]).tree)
+    for gate, _ in late:
+        drawer = before.get(gate[:2].encode())
+        if drawer is None or gate.encode() not in chains.tree(drawer.oid):
+            raise BrokenRecord(f"{at}: nothing can come late for gate {gate}, which is not in this archive")
+    compare_drawers(chains, at, before, chains.tree(commit.tree), gates, late)
+    return Fold(gates, late)
+
+
+def named_by(at: str, commit: Commit) -> tuple[dict[str, str], list[tuple[str, str]]]:
+    """What a fold's message names: gates with their tips, and tips that came late."""
+    gates: dict[str, str] = {}
+    late: list[tuple[str, str]] = []
+    for gate, kind, tip in re.findall(_LINE, commit.message):
+        if tip not in commit.parents[1:]:
+            raise BrokenRecord(f"{at} names {tip[:12]} of gate {gate}, which is no parent of it")
+        if gate in gates:
+            raise BrokenRecord(f"{at} takes gate {gate} twice")
+        if kind:
+            late.append((gate, tip))
+        else:
+            gates[gate] = tip
+    return gates, late
+
+
+def compare_drawers(
+    chains: Chains,
+    at: str,
+    before: Mapping[bytes, TreeEntry],
+    after: Mapping[bytes, TreeEntry],
+    gates: Mapping[str, str],
+    late: Sequence[tuple[str, str]],
+) -> None:
+    added: set[str] = set()
+    for name in {*before, *after}:
+        old, new = before.get(name), after.get(name)
+        if old == new:
+            continue
+        shown = name.decode("utf-8", "replace")
+        if new is None or new.mode != FOLDER:
+            raise BrokenRecord(f"{at} takes {shown!r} out of the archive, or changes it")
+        had = chains.tree(old.oid) if old else {}
+        for entry in changed_entries(at, had, chains.tree(new.oid)):
+            gate = entry.name.decode("utf-8", "replace")
+            if entry.mode != FOLDER or not gate.startswith(shown) or len(shown) != 2:
+                raise BrokenRecord(f"{at} holds {shown}/{gate}, which is no gate's folder")
+            tips = [tip for one, tip in late if one == gate]
+            if entry.name in had:
+                check_late(chains, at, gate, had[entry.name], entry, tips)
+            elif gate not in gates or entry.oid != chains.commit(gates[gate]).tree:
+                raise BrokenRecord(f"{at} holds gate {gate} otherwise than as a record that it names")
+            else:
+                added.add(gate)
+    left = sorted(set(gates) - added)
+    if left:
+        raise BrokenRecord(f"{at} names gate {left[0]}, and does not take it in")
+
+
+def changed_entries(
+    at: str, before: Mapping[bytes, TreeEntry], after: Mapping[bytes, TreeEntry]
+) -> Iterator[TreeEntry]:
+    """What `after` has that is new or changed; nothing may be gone."""
+    for name in before:
+        if name not in after:
+            raise BrokenRecord(f"{at} takes {name.decode('utf-8', 'replace')!r} out of the archive")
+    yield from (entry for name, entry in after.items() if before.get(name) != entry)
+
+
+def check_late(
+    chains: Chains, at: str, gate: str, before: TreeEntry, after: TreeEntry, tips: Sequence[str]
+) -> None:
+    """A gate that is in the archive changes by answers alone, which the tips that came late have."""
+    said: set[str] = set()
+    for tip in tips:
+        answers = chains.tree(chains.commit(tip).tree).get(b"answers")
+        said |= {entry.oid for entry in chains.tree(answers.oid).values()} if answers else set()
+    for folder in changed_entries(at, chains.tree(before.oid), chains.tree(after.oid)):
+        if folder.name != LATE.encode() or folder.mode != FOLDER:
+            raise BrokenRecord(f"{at} changes gate {gate}, which is archived")
+        had = chains.tree(before.oid).get(folder.name)
+        kept = chains.tree(had.oid) if had else {}
+        new = list(changed_entries(at, kept, chains.tree(folder.oid)))
+        if any(entry.mode != REGULAR or entry.oid not in said or entry.name in kept for entry in new):
+            raise BrokenRecord(
+                f"{at} adds to gate {gate}, which is archived, what no answer that came late is"
+            )
+
+
+def find(repo: Repository, months: Sequence[Shelf], gates: Iterable[str]) -> dict[str, Archived]:
+    """Which of these gates are on these shelves. A tree path each: the size of the archive does not matter."""
+    ids = [gate for gate in dict.fromkeys(gates) if is_id(gate)]  # a ref may be called anything
+    wanted = [(shelf, gate) for shelf in months for gate in ids]
+    if not wanted:
+        return {}
+    asked = "".join(f"{shelf.fold}:{folder(gate)}\n" for shelf, gate in wanted)
+    said = repo.git.text("cat-file", "--batch-check=%(objecttype)", input=asked.encode()).splitlines()
+    there: dict[Shelf, list[str]] = {}
+    for (shelf, gate), kind in zip(wanted, said, strict=True):
+        if kind == "tree":
+            there.setdefault(shelf, []).append(gate)
+    found: dict[str, Archived] = {}
+    for shelf in months:
+        present = there.get(shelf, [])
+        told = contents(repo, [shelf], present) if present else {}
+        for gate in present:
+            if gate in told:
+                found[gate] = together(found.get(gate), told[gate])
+    return found
+
+
+def together(one: Archived | None, other: Archived) -> Archived:
+    """The same gate as two repositories have it in their archives."""
+    if one is None:
+        return other
+    return replace(one, late=tuple(dict.fromkeys(tip for tip in (*one.late, *other.tips) if tip != one.tip)))
+
+
+def listing(repo: Repository, months: Sequence[Shelf] | None = None) -> list[Archived]:
+    """Every archived gate with its tip, newest month first."""
+    return list(contents(repo, shelves(repo) if months is None else months).values())
+
+
+def contents(repo: Repository, months: Sequence[Shelf], only: Sequence[str] = ()) -> dict[str, Archived]:
+    """What the folds of these shelves took, read from their messages along first parents by one git process."""
+    if not months:
+        return {}
+    month_of = {shelf.ref: shelf.month for shelf in months}
+    # Names, not ids: `%S` then says which month a fold was reached from.
+    narrow = [f"--grep=^{gate} " for gate in only] if len(only) <= 100 else []
+    form = ["--first-parent", "--no-show-signature", "--basic-regexp", "--format=%S%x09%P%n%B%x00"]
+    asked = ["log", *form, *narrow, *month_of, "--"]
+    wanted = frozenset(only)
+    found: dict[str, Archived] = {}
+    for fold in repo.git.records(*asked):
+        head, _, message = fold.partition("\n")
+        ref, _, parents = head.partition("\t")
+        read_fold(found, month_of.get(ref, ""), frozenset(parents.split()), message, wanted)
+    return found
+
+
+def read_fold(
+    found: dict[str, Archived], month: str, parents: frozenset[str], message: str, wanted: frozenset[str]
+) -> None:
+    for gate, late, tip in re.findall(_LINE, message):
+        if tip in parents and (not wanted or gate in wanted):
+            before = found.get(gate)
+            if before is None:
+                found[gate] = Archived(gate, month, "" if late else tip, (tip,) if late else ())
+            elif late:
+                found[gate] = replace(before, late=(*before.late, tip))
+            else:  # The walk goes back in time: the oldest fold that took a gate is the one that closed it.
+                others = (before.tip,) if before.tip and before.tip != tip else ()
+                found[gate] = replace(before, tip=tip, late=(*before.late, *others))
+
+
+ROOT_AUTHOR = "gitgate <gitgate@localhost>"
+_ANSWER = re.compile(r"answers/([A-Za-z0-9][A-Za-z0-9._-]{0,120})")
+
+
+@dataclass(frozen=True)
+class Late:
+    """Words that reached a gate after it was archived: the tip that has them, and the files it adds."""
+
+    id: str
+    tip: str
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+def late_words(repo: Repository, gate: str, tip: str, known: Iterable[str]) -> Late:
+    """What `tip` says beyond the `known` tips of the same gate; only answers become files, all commits stay."""
+    said = repo.git.out(
+        *(
+            "log",
+            "--first-parent",
+            "--diff-merges=first-parent",
+            "--format=",
+            "--raw",
+            "-r",
+            "-z",
+            "--no-abbrev",
+        ),
+        *("--no-renames", "--no-show-signature", "--diff-filter=A", tip, "--not", *known, "--"),
+    ).split(b"\0")
+    files: dict[str, str] = {}
+    for head, path in zip(said[0::2], said[1::2], strict=False):
+        fields = head.decode().split()
+        name = _ANSWER.fullmatch(path.decode("utf-8", "replace"))
+        if name and len(fields) == 5 and fields[1] == REGULAR:
+            files[name[1]] = fields[3]
+    return Late(gate, tip, files)
+
+
+class Binder:
+    """Builds folds. The same gates on the same base give the same tree, whoever builds it."""
+
+    def __init__(self, repo: Repository, objects: Objects, by: Signature) -> None:
+        self.objects = objects
+        self.by = by
+        self.width = len(repo.zero) // 2
+
+    def fold(
+        self, what: str, base: str | None, gates: Sequence[tuple[str, str]], late: Sequence[Late] = ()
+    ) -> str:
+        """A commit on `base` (none: on an empty root) that takes these gates, each with the commit it ends at."""
+        base = base or self.root(what)
+        tree = self.tree(self.commit_tree(base), gates, late)
+        lines = [f"{gate} {tip}" for gate, tip in gates] + [f"{one.id} {LATE} {one.tip}" for one in late]
+        count = len(gates) + len(late)
+        message = (
+            f"fold {count} {'gate' if count == 1 else 'gates'} into {what}\n\n" + "\n".join(lines) + "\n"
+        )
+        parents = [base, *(tip for _, tip in gates), *(one.tip for one in late)]
+        return self.objects.write(
+            COMMIT, dump_commit(tree, dict.fromkeys(parents), self.by.who, self.by.at, message)
+        )
+
+    def root(self, what: str) -> str:
+        """The same for everybody: two who begin a month at once begin the same one."""
+        empty = self.objects.write(TREE, b"")
+        return self.objects.write(COMMIT, dump_commit(empty, (), ROOT_AUTHOR, 0, f"begin {what}\n"))
+
+    def tree(self, base: str, gates: Sequence[tuple[str, str]], late: Sequence[Late]) -> str:
+        top = self.entries(base)
+        touched: dict[bytes, dict[bytes, TreeEntry]] = {}
+        for gate, tip in gates:
+            drawer = self.drawer(touched, top, gate)
+            drawer[gate.encode()] = TreeEntry(FOLDER, gate.encode(), self.commit_tree(tip))
+        for one in late:
+            drawer = self.drawer(touched, top, one.id)
+            if one.files and one.id.encode() in drawer:
+                drawer[one.id.encode()] = self.with_late(drawer[one.id.encode()], one.files)
+        for name, drawer in touched.items():
+            top[name] = TreeEntry(FOLDER, name, self.write(drawer.values()))
+        return self.write(top.values())
+
+    def drawer(
+        self, touched: dict[bytes, dict[bytes, TreeEntry]], top: Mapping[bytes, TreeEntry], gate: str
+    ) -> dict[bytes, TreeEntry]:
+        name = folder(gate).partition("/")[0].encode()
+        if name not in touched:
+            touched[name] = self.entries(top[name].oid) if name in top else {}
+        return touched[name]
+
+    def with_late(self, entry: TreeEntry, files: Mapping[str, str]) -> TreeEntry:
+        inside = self.entries(entry.oid)
+        name = LATE.encode()
+        kept = self.entries(inside[name].oid) if name in inside else {}
+        kept |= {file.encode(): TreeEntry(REGULAR, file.encode(), blob) for file, blob in files.items()}
+        inside[name] = TreeEntry(FOLDER, name, self.write(kept.values()))
+        return TreeEntry(FOLDER, entry.name, self.write(inside.values()))
+
+    def commit_tree(self, commit: str) -> str:
+        return parse_commit(self.objects.read(commit)[1]).tree
+
+    def entries(self, tree: str) -> dict[bytes, TreeEntry]:
+        return {entry.name: entry for entry in parse(self.objects.read(tree)[1], self.width)}
+
+    def write(self, entries: Iterable[TreeEntry]) -> str:
+        return self.objects.write(TREE, dump_tree(entries))

@@ -1,0 +1,470 @@
+"""Store: closed gates leave the open ones, in an order in which a kill at any point loses nothing.
+
+First the archive gains them, then the refs go whose exact tip it holds: on the remote, then here. Whoever loses a
+race builds again on what won. A repeat does only what is left to do.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Protocol, Self
+
+from ...errors import GateError, GitFailed, LostRace, PushRefused, Usage
+from ..git.objects import open_objects
+from ..git.refs import ARCHIVE, EVIDENCE, LEASES, OPEN, SESSIONS, WORK, Refs
+from ..git.repository import Repository
+from ..remote.fetch import fetch, fetch_folder, fetch_refs
+from ..remote.push import ALL_REFUSED, push, push_gates
+from ..remote.remote import REFUSED, STALE, RefMove, tracking
+from ..remote.wire import Progress
+from .archive import Archived, Binder, Late, Shelf, contents, find, is_month, late_words, shelves
+from .records import Signature
+
+
+class FoldRefused(PushRefused):
+    """The server's hook does not take a fold: something speaks against a gate of it."""
+
+
+class Shelves(Protocol):
+    """Where an archive grows. Whoever builds on a tip that is no longer the newest gets LostRace, and builds again."""
+
+    def refresh(self) -> None: ...
+
+    def months(self) -> list[Shelf]: ...
+
+    def tips(self, refs: Iterable[str]) -> dict[str, str]: ...
+
+    def has_work(self, works: Sequence[tuple[str, str]], months: Iterable[str]) -> frozenset[str]: ...
+
+    def advance(self, moves: Sequence[RefMove]) -> None: ...
+
+    def take_away(self, moves: Sequence[RefMove]) -> dict[str, str]: ...
+
+
+class LocalShelves:
+    def __init__(self, repo: Repository) -> None:
+        self.repo = repo
+        self.refs = Refs(repo)
+
+    def refresh(self) -> None:
+        """What is here is always the newest."""
+
+    def months(self) -> list[Shelf]:
+        return shelves(self.repo, ARCHIVE)
+
+    def tips(self, refs: Iterable[str]) -> dict[str, str]:
+        wanted = list(refs)
+        return self.refs.under(*wanted) if wanted else {}
+
+    def has_work(self, works: Sequence[tuple[str, str]], months: Iterable[str]) -> frozenset[str]:
+        """Which of these (gate, work) can be kept as evidence: what is here whole."""
+        del months
+        return here(self.repo, works)
+
+    def advance(self, moves: Sequence[RefMove]) -> None:
+        self.refs.update(moves)
+
+    def take_away(self, moves: Sequence[RefMove]) -> dict[str, str]:
+        """Delete refs, and answer which would not go and why. One that moved does not keep the others."""
+        try:
+            self.refs.update(moves)
+        except (LostRace, GitFailed):
+            if len(moves) == 1:
+                return {moves[0].ref: "it is being changed right now"}
+            return {ref: why for move in moves for ref, why in self.take_away([move]).items()}
+        return {}
+
+
+class RemoteShelves:
+    def __init__(
+        self,
+        repo: Repository,
+        remote: str,
+        *,
+        timeout: float = 60,
+        progress: Progress | None = None,
+        prompts: bool | None = None,
+    ) -> None:
+        self.repo = repo
+        self.remote = remote
+        self.timeout = timeout
+        self.progress = progress
+        self.prompts = prompts
+        self.local = LocalShelves(repo)
+
+    def refresh(self) -> None:
+        """What the remote has now. Its archive is asked last: a gate that left the open ones is in it by then."""
+        fetch(self.repo, self.remote, timeout=self.timeout, prompts=self.prompts)
+        fetch_folder(self.repo, self.remote, "archive", timeout=self.timeout, prompts=self.prompts)
+        self.adopt()
+
+    def months(self) -> list[Shelf]:
+        return shelves(self.repo, tracking(self.remote, ARCHIVE))
+
+    def tips(self, refs: Iterable[str]) -> dict[str, str]:
+        names = {tracking(self.remote, ref): ref for ref in refs}
+        return {names[ref]: oid for ref, oid in self.local.tips(names).items() if ref in names}
+
+    def has_work(self, works: Sequence[tuple[str, str]], months: Iterable[str]) -> frozenset[str]:
+        """Which works the remote has: keeping one there that it does not have would publish it."""
+        wanted = [f"{WORK}{gate}" for gate, _ in works] + [f"{EVIDENCE}{month}" for month in months]
+        there = fetch_refs(self.repo, self.remote, wanted, timeout=self.timeout, prompts=self.prompts)
+        return here(self.repo, [(gate, work) for gate, work in works if there.get(WORK + gate) == work])
+
+    def advance(self, moves: Sequence[RefMove]) -> None:
+        fates = push(
+            self.repo,
+            self.remote,
+            moves,
+            timeout=self.timeout,
+            progress=self.progress,
+            prompts=self.prompts,
+        )
+        for fate in fates:
+            if fate.reason == STALE:
+                raise LostRace(
+                    f"{self.remote}: somebody else moved {fate.ref} first", hint="git gate archive"
+                )
+            if fate.reason.startswith(REFUSED):
+                error = FoldRefused if fate.reason.startswith(ALL_REFUSED) else PushRefused
+                raise error(f"{self.remote}: {fate.ref}: {fate.reason}", hint="git gate doctor")
+        self.adopt()
+
+    def adopt(self) -> None:
+        """Our archive becomes theirs, except where ours has what theirs lacks: the next fold takes that along."""
+        for prefix in (ARCHIVE, EVIDENCE):
+            theirs = self.local.refs.under(tracking(self.remote, prefix))
+            ours = self.local.refs.under(prefix)
+            for place, new in theirs.items():
+                ref = prefix + place.rpartition("/")[2]
+                old = ours.get(ref)
+                if old != new and (old is None or covers(self.repo, new, old)):
+                    with suppress(LostRace, GitFailed):
+                        self.local.refs.update([RefMove(ref, new, old)])
+
+    def take_away(self, moves: Sequence[RefMove]) -> dict[str, str]:
+        fates = push_gates(
+            self.repo,
+            self.remote,
+            moves,
+            timeout=self.timeout,
+            progress=self.progress,
+            prompts=self.prompts,
+        )
+        moved = "it has changed since: sync first"
+        return {fate.ref: moved if fate.reason == STALE else fate.reason for fate in fates if not fate.ok}
+
+
+def covers(repo: Repository, new: str, old: str) -> bool:
+    """Whether `new` holds everything that `old` does, though it may not be built on it."""
+    if repo.git.ok("merge-base", "--is-ancestor", old, new):
+        return True
+    here, there = (contents(repo, [Shelf("", fold, fold)]) for fold in (old, new))
+    return all(gate in there and set(one.tips) <= set(there[gate].tips) for gate, one in here.items())
+
+
+def here(repo: Repository, works: Sequence[tuple[str, str]]) -> frozenset[str]:
+    """The gates whose work is a commit that this repository has."""
+    if not works:
+        return frozenset()
+    asked = "".join(f"{work}\n" for _, work in works).encode()
+    said = repo.git.text("cat-file", "--batch-check=%(objecttype)", input=asked).splitlines()
+    return frozenset(gate for (gate, _), kind in zip(works, said, strict=True) if kind == "commit")
+
+
+def kept_with(gate: str) -> tuple[str, ...]:
+    """The refs beside a record that have no purpose once it is archived; work goes when evidence keeps it."""
+    return (SESSIONS + gate, LEASES + gate)
+
+
+MOST_GATES = 100
+TRIES = 60
+
+
+@dataclass(frozen=True)
+class Closed:
+    """A gate to fold: its record's tip, the month it closed in, and its work where that is to be kept."""
+
+    id: str
+    tip: str
+    month: str
+    work: str | None = None
+
+
+@dataclass(frozen=True)
+class Folded:
+    """`gates` are archived and gone from the open ones; `late` are those of them whose words came after they were
+    archived; `kept` says why one stays.
+    """
+
+    gates: tuple[str, ...] = ()
+    late: tuple[str, ...] = ()
+    kept: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the archive lacks of a batch, by month."""
+
+    fresh: Mapping[str, list[Closed]]
+    late: Mapping[str, list[Late]]
+
+    @property
+    def months(self) -> list[str]:
+        return sorted({*self.fresh, *self.late})
+
+
+def fold(
+    repo: Repository,
+    closed: Sequence[Closed],
+    *,
+    by: Signature,
+    remote: str | None = None,
+    timeout: float = 60,
+    progress: Progress | None = None,
+    prompts: bool | None = None,
+) -> Folded:
+    """Archive these gates: in `remote`'s archive and then in ours, or only in ours where there is no remote."""
+    for gate in closed:
+        if not is_month(gate.month):
+            raise Usage(f"not a month: {gate.month!r}")
+    place: Shelves = LocalShelves(repo)
+    if remote is not None:
+        place = RemoteShelves(repo, remote, timeout=timeout, progress=progress, prompts=prompts)
+    place.refresh()
+    with Closing(repo, place, by) as closing:
+        batches = in_batches({gate.id: gate for gate in closed}.values())
+        for batch in [*batches, *(closing.unshared() if remote is not None else ())]:
+            closing.close(batch)
+        return closing.folded()
+
+
+def settle(
+    repo: Repository,
+    remote: str,
+    absent: Mapping[str, str],
+    *,
+    by: Signature,
+    timeout: float = 60,
+    prompts: bool | None = None,
+) -> Folded:
+    """Gates open here that `remote` does not have open: those that its archive has are closed here, too.
+
+    Asked before anything is pushed, so that a stale clone never brings a closed gate back. Words that it did not
+    have go to the archive beside the record. A gate in neither is new, and not among the result.
+    """
+    place = RemoteShelves(repo, remote, timeout=timeout, prompts=prompts)
+    place.refresh()
+    held = find(repo, place.months(), absent)
+    with Closing(repo, place, by) as closing:
+        for batch in in_batches(Closed(gate, absent[gate], known.month) for gate, known in held.items()):
+            try:
+                closing.close(batch)
+            except GateError as failed:  # What cannot be shelved stays open here, and is not pushed.
+                closing.kept |= {gate.id: failed.message for gate in batch if gate.id not in closing.gone}
+        return closing.folded()
+
+
+def in_batches(closed: Iterable[Closed], most: int = MOST_GATES) -> list[list[Closed]]:
+    """Batches of one month each."""
+    months: dict[str, list[Closed]] = {}
+    for gate in closed:
+        months.setdefault(gate.month, []).append(gate)
+    return [group[n : n + most] for _, group in sorted(months.items()) for n in range(0, len(group), most)]
+
+
+class Closing:
+    """One run of folding: what it did so far."""
+
+    def __init__(self, repo: Repository, place: Shelves, by: Signature) -> None:
+        self.repo = repo
+        self.refs = Refs(repo)
+        self.place = place
+        self.binder = Binder(repo, open_objects(repo, bulk=True), by)
+        self.gone: list[str] = []
+        self.late: set[str] = set()
+        self.kept: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.binder.objects.close()
+
+    def folded(self) -> Folded:
+        return Folded(
+            tuple(self.gone), tuple(gate for gate in self.gone if gate in self.late), dict(self.kept)
+        )
+
+    def close(self, batch: Sequence[Closed]) -> None:
+        """Shelve, then delete what is shelved. Where the server's hook does not take all, each half goes by itself, so
+        that one gate holds up no other.
+        """
+        try:
+            self.close_together(batch)
+        except FoldRefused as refused:
+            half = len(batch) // 2
+            if half:
+                self.place.refresh()
+                self.close(batch[:half])
+                self.close(batch[half:])
+            else:
+                self.kept |= {gate.id: refused.message for gate in batch}
+
+    def close_together(self, batch: Sequence[Closed]) -> None:
+        batch = self.unmoved(batch)
+        for attempt in range(TRIES):
+            try:
+                evidence = self.shelve(batch)
+                break
+            except LostRace:
+                if attempt == TRIES - 1:
+                    raise
+                time.sleep(random.uniform(0.5, 1) * min(0.01 * 2**attempt, 0.5))  # noqa: S311 - spreads racers out
+                self.place.refresh()
+        else:
+            return
+        self.take_away(batch, evidence)
+
+    def unmoved(self, batch: Sequence[Closed]) -> list[Closed]:
+        """Without gates that are open over there with another tip: something was said that we have not seen."""
+        there = self.place.tips(OPEN + gate.id for gate in batch)
+        moved = [gate for gate in batch if there.get(OPEN + gate.id, gate.tip) != gate.tip]
+        self.kept |= {gate.id: "it has changed since: sync first" for gate in moved}
+        return [gate for gate in batch if gate not in moved]
+
+    # first the archive
+
+    def shelve(self, batch: Sequence[Closed]) -> frozenset[str]:
+        """The archive has every gate of the batch after this; the ones whose work is evidence are the answer."""
+        plan = self.plan(batch)
+        moves = [self.archive_move(plan, month) for month in plan.months]
+        work_moves, evidence = self.evidence(batch)
+        if not moves and not work_moves:
+            return evidence
+        try:
+            self.place.advance([*moves, *work_moves])
+        except PushRefused:
+            if not work_moves:
+                raise
+            if moves:  # The host does not take the work (its size, its workflow files): the records go alone.
+                self.place.advance(moves)
+            return frozenset()
+        return evidence
+
+    def plan(self, batch: Sequence[Closed]) -> Plan:
+        held = find(self.repo, self.place.months(), [gate.id for gate in batch])
+        fresh: dict[str, list[Closed]] = {}
+        late: dict[str, list[Late]] = {}
+        for gate in batch:
+            known = held.get(gate.id)
+            if known is None:
+                fresh.setdefault(gate.month, []).append(gate)
+            elif not self.holds(known, gate.tip):
+                words = late_words(self.repo, gate.id, gate.tip, known.tips)
+                late.setdefault(known.month, []).append(words)
+                self.late.add(gate.id)
+        return Plan(fresh, late)
+
+    def archive_move(self, plan: Plan, month: str) -> RefMove:
+        ref = ARCHIVE + month
+        base = self.place.tips([ref]).get(ref)
+        gates = sorted((gate.id, gate.tip) for gate in plan.fresh.get(month, ()))
+        return RefMove(ref, self.binder.fold(month, base, gates, plan.late.get(month, ())), base)
+
+    def holds(self, known: Archived, tip: str) -> bool:
+        """Whether the archive keeps all that `tip` says."""
+        return tip in known.tips or any(
+            self.repo.git.ok("merge-base", "--is-ancestor", tip, shelved) for shelved in known.tips
+        )
+
+    def evidence(self, batch: Sequence[Closed]) -> tuple[list[RefMove], frozenset[str]]:
+        """The moves that keep the batch's work, and the gates whose work is kept after them."""
+        works = [(gate.id, gate.work) for gate in batch if gate.work]
+        months = {gate.month for gate in batch if gate.work}
+        there = self.place.has_work(works, months) if works else frozenset()
+        moves: list[RefMove] = []
+        for month in sorted(months):
+            ref = EVIDENCE + month
+            base = self.place.tips([ref]).get(ref)
+            mine = {gate.id: gate.work for gate in batch if gate.work and gate.month == month}
+            held = find(self.repo, [Shelf(month, ref, base)], mine) if base else {}
+            there |= {gate for gate, known in held.items() if mine[gate] in known.tips}
+            new = sorted((gate, work) for gate, work in mine.items() if gate in there and gate not in held)
+            if new:
+                moves.append(RefMove(ref, self.binder.fold(f"evidence {month}", base, new), base))
+        return moves, there
+
+    # then the open refs
+
+    def take_away(self, batch: Sequence[Closed], evidence: frozenset[str]) -> None:
+        held = find(self.repo, self.place.months(), [gate.id for gate in batch])
+        safe = [gate for gate in batch if gate.id in held and self.holds(held[gate.id], gate.tip)]
+        if not isinstance(self.place, LocalShelves):
+            failed = self.place.take_away(self.deletions(self.place, safe, evidence))
+            self.kept |= {ref.rpartition("/")[2]: why for ref, why in failed.items()}
+            safe = [gate for gate in safe if gate.id not in self.kept]
+        here = LocalShelves(self.repo)
+        mine = here.tips(OPEN + gate.id for gate in safe)
+        failed = here.take_away(self.deletions(here, safe, evidence))
+        tips = {OPEN + gate.id: gate.tip for gate in safe}
+        failed |= {ref: "it has changed here since" for ref, tip in mine.items() if tips[ref] != tip}
+        self.kept |= {ref.rpartition("/")[2]: why for ref, why in failed.items()}
+        self.gone += [gate.id for gate in safe if gate.id not in self.kept]
+
+    def deletions(self, place: Shelves, safe: Sequence[Closed], evidence: frozenset[str]) -> list[RefMove]:
+        """Refs of these gates that `place` has; the record only at the exact tip that is shelved."""
+        beside = {ref for gate in safe for ref in kept_with(gate.id)}
+        there = place.tips([*(OPEN + gate.id for gate in safe), *(WORK + gate.id for gate in safe), *beside])
+        moves: list[RefMove] = []
+        for gate in safe:
+            wanted = [(OPEN + gate.id, gate.tip)]
+            wanted += [(ref, there.get(ref, "")) for ref in kept_with(gate.id)]
+            if gate.work and gate.id in evidence:
+                wanted.append((WORK + gate.id, gate.work))
+            moves += [RefMove(ref, None, tip) for ref, tip in wanted if tip and there.get(ref) == tip]
+        return moves
+
+    def unshared(self) -> list[list[Closed]]:
+        """What our own archive has and the remote's has not: folded here while there was no remote."""
+        theirs = {shelf.fold for shelf in self.place.months()}
+        mine = contents(self.repo, [one for one in shelves(self.repo, ARCHIVE) if one.fold not in theirs])
+        held = find(self.repo, self.place.months(), mine) if mine else {}
+        lacking = [
+            [Closed(one.id, tip, one.month) for tip in one.tips if tip]
+            for one in mine.values()
+            if one.id not in held or not set(one.tips) <= set(held[one.id].tips)
+        ]
+        # One gate's tips one after another: the first closes it, what came late is shelved beside it.
+        rounds = max(map(len, lacking), default=0)
+        return [
+            batch for n in range(rounds) for batch in in_batches(tips[n] for tips in lacking if n < len(tips))
+        ]
+
+
+def prune(repo: Repository, spare: Callable[[str, str], bool] = lambda _gate, _tip: False) -> list[str]:
+    """Delete the work, sessions and leases here of gates that are archived; work only where evidence keeps it, or where
+    `spare` says of a gate and its tip that there is nothing to keep.
+    """
+    refs = Refs(repo)
+    open_here = {ref.removeprefix(OPEN) for ref in refs.under(OPEN)}
+    beside = refs.under(WORK, *kept_with(""))
+    ids = {ref.rpartition("/")[2] for ref in beside} - open_here
+    closed = find(repo, shelves(repo), ids)
+    kept = find(repo, shelves(repo, EVIDENCE, "refs/gitgate/*/evidence/*"), closed)
+    moves = [
+        RefMove(ref, None, oid)
+        for ref, oid in beside.items()
+        if (gate := ref.rpartition("/")[2]) in closed
+        and (
+            not ref.startswith(WORK)
+            or (gate in kept and oid in kept[gate].tips)
+            or spare(gate, closed[gate].tip)
+        )
+    ]
+    failed = LocalShelves(repo).take_away(moves) if moves else {}
+    return [move.ref for move in moves if move.ref not in failed]

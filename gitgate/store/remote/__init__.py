@@ -1,0 +1,1 @@
+"""Store: other repositories: what is fetched from them and pushed to them."""

@@ -1,0 +1,428 @@
+"""Store: refs on their way out. Each move says from where to where; the server's compare-and-swap decides.
+
+GitPython guards against addresses and options that run programs, and reads git's progress. Its reader of results
+drops every line whose source is an object's name instead of a ref, and ours all are, so results are read here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+
+from ...document.values import replace
+from ...errors import Failure, GateError, GitFailed, LostRace, PushRefused, Usage
+from ..git.refs import OPEN, WORK, Refs
+from ..git.repository import Repository
+from .fetch import fetch_refs
+from .remote import (
+    HITL,
+    NOT_SENT,
+    OK,
+    REFUSED,
+    STALE,
+    UNKNOWN,
+    Fate,
+    RefMove,
+    Remote,
+    gate_of,
+    read_config,
+    read_remote,
+    tracking,
+    tracking_base,
+    validate_move,
+)
+from .trouble import explain, server_words, without_secret
+from .wire import Progress, Spoken, converse, late_listener
+
+SETTINGS = ("push.negotiate=false", "push.gpgSign=false", "pack.writeReverseIndex=false")
+OPTIONS = (
+    "--porcelain",
+    "--progress",  # Signs of life, whether anybody watches or not.
+    "--no-follow-tags",
+    "--recurse-submodules=no",
+    "--no-verify",
+    "--no-signed",
+    "--no-force-if-includes",
+)
+MOST_LEFT_OUT = 10_000  # On one command line.
+# What a server says when somebody moved the ref between its advertisement and our command.
+_RACED = re.compile(
+    r"stale info|fetch first|incorrect old value|failed to update ref|cannot lock ref|failed to lock|already exists"
+    r"|reference already exists|is at [0-9a-f]+ but expected|unable to resolve reference|failed to delete"
+)
+_CUT = re.compile(
+    r"hung up unexpectedly|unexpected disconnect|RPC failed|early EOF|broken pipe", re.IGNORECASE
+)
+_COLLATERAL = re.compile(r"atomic push fail|atomic transaction failed|transaction aborted")
+
+
+def push(
+    repo: Repository,
+    remote: str,
+    moves: Sequence[RefMove],
+    *,
+    atomic: bool = True,
+    timeout: float = 60,
+    progress: Progress | None = None,
+    prompts: bool | None = None,
+) -> list[Fate]:
+    """Move refs on `remote`; one fate for each move, in their order.
+
+    As many refs go at once as the remote takes (`batches`); the refs of one gate are never split. With `atomic` all moves of one such batch
+    happen or none does. `timeout` is how long the server may be silent. Raises when the server cannot be reached or
+    takes nothing at all; once it has taken something, the rest is reported as fates.
+    """
+    for move in moves:
+        validate_move(move)
+    if len({move.ref for move in moves}) != len(moves):
+        raise Usage("a push names the same ref twice")
+    if not moves:
+        return []
+    place = read_remote(repo, remote)
+    guard(place)
+    sender = Sender(repo, place, atomic=atomic, timeout=timeout, progress=progress, prompts=prompts)
+    known = tracked(repo, remote, moves)
+    fates: dict[str, Fate] = {}
+    for batch in for_remote(repo, remote, moves):
+        try:
+            told = sender.send(batch)
+        except GateError:
+            if not fates:
+                raise
+            break
+        fates |= {fate.ref: fate for fate in told}
+        remember(repo, remote, [move for move in batch if fates[move.ref].ok], known)
+    return [fates.get(move.ref, Fate(move.ref, ok=False, reason=NOT_SENT)) for move in moves]
+
+
+def rehearse(repo: Repository, remote: str, moves: Sequence[RefMove], *, timeout: float = 60) -> None:
+    """Go all the way of a push but the last step, so that nothing moves. Raises where the remote does not let us in.
+
+    What a push would say of single refs is not told: somebody may move them while we ask.
+    """
+    for move in moves:
+        validate_move(move)
+    place = read_remote(repo, remote)
+    guard(place)
+    for target in place.targets[:1]:
+        specs = [f"{move.new or ''}:{move.ref}" for move in moves]
+        said = converse(
+            repo, place, SETTINGS, ["push", "--dry-run", *OPTIONS, "--", target, *specs], timeout=timeout
+        )
+        if said.code and not parse_results(said):
+            raise explain(target, said, timeout=timeout)
+
+
+def guard(remote: Remote) -> None:
+    """GitPython's own checks of addresses and options, beside ours: it follows what is found unsafe in git."""
+    from git.cmd import Git
+    from git.exc import UnsafeOptionError, UnsafeProtocolError
+    from git.remote import Remote as PythonRemote
+
+    try:
+        for url in {*remote.targets, *remote.push_urls}:
+            if "[" in url:  # An IPv6 address, in which older releases took `::` for a program's name.
+                continue
+            Git.check_unsafe_protocols(url)
+        Git.check_unsafe_options([*OPTIONS], PythonRemote.unsafe_git_push_options)
+    except (UnsafeProtocolError, UnsafeOptionError) as unsafe:
+        raise Usage(
+            f"{without_secret(remote.name)}: {unsafe}", hint="use an ssh, https or file address"
+        ) from unsafe
+
+
+class Sender:
+    """Sends one batch after another to one remote, and finds out what became of each ref."""
+
+    def __init__(
+        self,
+        repo: Repository,
+        remote: Remote,
+        *,
+        atomic: bool,
+        timeout: float,
+        progress: Progress | None,
+        prompts: bool | None,
+    ) -> None:
+        self.repo = repo
+        self.remote = remote
+        self.atomic = atomic
+        self.timeout = timeout
+        self.prompts = prompts
+        self.cut = False
+        self.on_line = late_listener(progress) if progress else None
+
+    def send(self, batch: Sequence[RefMove]) -> list[Fate]:
+        """The first address decides; further ones get a copy, and a fate says where one is missing."""
+        first, *others = self.remote.targets
+        fates = self._settle(first, batch)
+        taken = [move for move, fate in zip(batch, fates, strict=True) if fate.ok]
+        for url in others if taken else ():
+            missing = self._copy(url, taken)
+            fates = [
+                replace(fate, missing_at=(*fate.missing_at, without_secret(url)))
+                if fate.ref in missing
+                else fate
+                for fate in fates
+            ]
+        return fates
+
+    def _by_pattern(self, batch: Sequence[RefMove]) -> tuple[list[str], Sequence[RefMove]]:
+        """Refspecs that stand for many moves at once, and the moves that are named one by one.
+
+        Git compares each that is named, and each lease, with every ref on both sides: a thousand of them take longer than
+        all the rest. A record or its work may go by a pattern where it is here what is to be there: without force git moves
+        it only from where that goes on from, which says as much as a lease does. What else is below the pattern is left out.
+        """
+        if len(batch) <= MOST_REFS:
+            return [], batch
+        here = Refs(self.repo).under(OPEN, WORK)
+        fit = {
+            move.ref
+            for move in batch
+            if here.get(move.ref, "") == move.new and (move.old is None or move.ref.startswith(OPEN))
+        }
+        used = [prefix for prefix in (OPEN, WORK) if any(ref.startswith(prefix) for ref in fit)]
+        others = [f"^{ref}" for ref in here if ref.startswith(tuple(used)) and ref not in fit]
+        if not fit or len(others) > MOST_LEFT_OUT:
+            return [], batch
+        return [*(f"{prefix}*:{prefix}*" for prefix in used), *others], [m for m in batch if m.ref not in fit]
+
+    def _copy(self, url: str, moves: Sequence[RefMove]) -> frozenset[str]:
+        try:
+            return frozenset(fate.ref for fate in self._settle(url, moves) if not fate.ok)
+        except Failure:
+            return frozenset(move.ref for move in moves)
+
+    def _settle(self, target: str, batch: Sequence[RefMove]) -> list[Fate]:
+        """Push; if the connection broke before the report came, push again: that reads the refs anew."""
+        fates, said = self._push(target, batch)
+        if any(fate.reason == UNKNOWN for fate in fates):
+            again, said = self._push(target, batch)
+            gone = self._gone([m for m, fate in zip(batch, again, strict=True) if fate.reason == STALE])
+            fates = [
+                Fate(one.ref, ok=True, reason=OK)
+                if one.ref in gone
+                else one
+                if first.reason == UNKNOWN
+                else first
+                for first, one in zip(fates, again, strict=True)
+            ]
+        if all(fate.reason in (UNKNOWN, NOT_SENT) for fate in fates) and said.code:
+            raise explain(target, said, timeout=self.timeout)
+        return fates
+
+    def _gone(self, moves: Sequence[RefMove]) -> frozenset[str]:
+        """Deletions that found nothing to delete: the attempt that was cut off had done them."""
+        refs = [move.ref for move in moves if move.new is None and move.ref.startswith(HITL)]
+        there = fetch_refs(self.repo, self.remote.name, refs, timeout=self.timeout, prompts=self.prompts)
+        return frozenset(refs) - frozenset(there)
+
+    def _push(self, target: str, batch: Sequence[RefMove]) -> tuple[list[Fate], Spoken]:
+        together, each = self._by_pattern(batch)
+        leases = (f"--force-with-lease={move.ref}:{move.old or ''}" for move in each)
+        specs = [f"{move.new or ''}:{move.ref}" for move in each]
+        said = converse(
+            self.repo,
+            self.remote,
+            SETTINGS,
+            [
+                "push",
+                *OPTIONS,
+                *(["--atomic"] if self.atomic else []),
+                *leases,
+                "--",
+                target,
+                *together,
+                *specs,
+            ],
+            timeout=self.timeout,
+            prompts=self.prompts,
+            on_line=self.on_line,
+        )
+        told = parse_results(said)
+        if not told and not said.silenced and any(_CUT.search(line) for line in said.err) and not self.cut:
+            self.cut = True
+            return [Fate(move.ref, ok=False, reason=UNKNOWN) for move in batch], said
+        if not told:
+            raise explain(target, said, timeout=self.timeout)
+        # git leaves a ref out of its report only when it never came to sending it.
+        return [told.get(move.ref, Fate(move.ref, ok=False, reason=NOT_SENT)) for move in batch], said
+
+
+def parse_results(said: Spoken) -> dict[str, Fate]:
+    """The fate of each ref in `git push --porcelain`'s report: flag, `from:to` and summary between tabs."""
+    words = server_words(said.err)
+    fates: dict[str, Fate] = {}
+    for line in said.out:
+        flag, tab, rest = line.partition("\t")
+        route, tab, summary = rest.partition("\t")
+        if len(flag) <= 1 and tab:
+            ref = route.rpartition(":")[2]
+            fates[ref] = parse_fate(ref, flag, summary, words)
+    if fates and all(fate.reason == NOT_SENT for fate in fates.values()):
+        return blamed(fates, words)
+    return fates
+
+
+def blamed(fates: Mapping[str, Fate], words: str) -> dict[str, Fate]:
+    """A server whose atomic transaction failed says of every ref just that; why, and which, it says in words."""
+    named = {ref for ref in fates if f"'{ref}'" in words} or set(fates)
+    reason = STALE if _RACED.search(words) else f"{REFUSED}{words or 'the server could not do it'}"
+    return {ref: replace(fate, reason=reason) if ref in named else fate for ref, fate in fates.items()}
+
+
+def parse_fate(ref: str, flag: str, summary: str, words: str) -> Fate:
+    if flag != "!":
+        return Fate(ref, ok=True, reason=OK, words=words)
+    reason = summary.rpartition("] (")[2].removesuffix(")")
+    if _COLLATERAL.search(reason):
+        return Fate(ref, ok=False, reason=NOT_SENT)
+    if "[remote failure]" in summary:
+        return Fate(ref, ok=False, reason=UNKNOWN)
+    if _RACED.search(reason):
+        return Fate(ref, ok=False, reason=STALE)
+    return Fate(ref, ok=False, reason=f"{REFUSED}{': '.join(part for part in (reason, words) if part)}")
+
+
+def tracked(repo: Repository, remote: str, moves: Iterable[RefMove]) -> dict[str, str]:
+    """What we believe that the remote has at the refs of these moves, by tracking ref."""
+    names = [tracking(remote, move.ref) for move in moves if move.ref.startswith(HITL)]
+    # Git compares every ref with every name that it is given: where there are many, all are listed.
+    asked = names if len(names) <= MOST_REFS else [tracking_base(remote)]
+    return Refs(repo).under(*asked) if names else {}
+
+
+def remember(repo: Repository, remote: str, moves: Sequence[RefMove], known: Mapping[str, str]) -> None:
+    """Note what the remote has now: git itself does so only for refs of a configured refspec.
+
+    A fetch that saw more than we know wins; then the note is left to it.
+    """
+    now = tracked(repo, remote, moves)
+    notes = [
+        RefMove(ref, move.new, known.get(ref))
+        for move in moves
+        if move.ref.startswith(HITL)
+        and now.get(ref := tracking(remote, move.ref)) == known.get(ref) != move.new
+    ]
+    refs = Refs(repo)
+    try:
+        refs.update(notes)
+    except (LostRace, GitFailed):
+        for note in notes if len(notes) > 1 else ():
+            with suppress(LostRace, GitFailed):
+                refs.update([note])
+
+
+MOST_REFS = 25  # What a forge takes: they refuse or time out on hundreds of refs at once.
+MOST_OWN = 4000  # What a server of one's own is given at once: all of it goes on one command line.
+ALL_REFUSED = f"{REFUSED}pre-receive hook declined"
+# Where a host is one of these, or below it; another forge is named by the setting `gitgate.forge`.
+FORGES = (
+    "github.com ghe.com gitlab.com bitbucket.org codeberg.org gitea.com gitee.com dev.azure.com visualstudio.com "
+    "amazonaws.com googlesource.com git.sr.ht"
+).split()
+_HOST = r"(?:[a-z+]+://)?(?:[^/@]*@)?([a-z0-9_.-]+)[:/].*"
+
+
+def most_refs(repo: Repository, remote: str) -> int:
+    """How many refs that remote is given in one push. Git is asked where it goes: a setting may put another address there."""
+    if read_config(repo, r"^gitgate\.forge$"):
+        return MOST_REFS
+    said = repo.git.run("ls-remote", "--get-url", "--", remote, check=False).out
+    found = re.fullmatch(_HOST, said.decode("utf-8", "replace").strip().lower())
+    host = f".{found[1]}" if found else ""
+    return MOST_REFS if any(host.endswith(f".{forge}") for forge in FORGES) else MOST_OWN
+
+
+def batches(moves: Iterable[RefMove], most: int = MOST_REFS) -> list[list[RefMove]]:
+    """Batches of at most `most` refs in the order given; what belongs to one gate stays together."""
+    found: list[list[RefMove]] = []
+    for group in by_gate(moves).values():
+        if found and len(found[-1]) + len(group) <= most:
+            found[-1] += group
+        else:
+            found.append(list(group))
+    return found
+
+
+def for_remote(repo: Repository, remote: str, moves: Sequence[RefMove]) -> list[list[RefMove]]:
+    """The batches in which that remote is given these moves; where they are few, nobody is asked what it takes."""
+    return batches(moves, MOST_REFS if len(moves) <= MOST_REFS else most_refs(repo, remote))
+
+
+def by_gate(moves: Iterable[RefMove]) -> dict[str, list[RefMove]]:
+    groups: dict[str, list[RefMove]] = {}
+    for move in moves:
+        groups.setdefault(gate_of(move.ref), []).append(move)
+    return groups
+
+
+def push_gates(
+    repo: Repository,
+    remote: str,
+    moves: Sequence[RefMove],
+    *,
+    timeout: float = 60,
+    progress: Progress | None = None,
+    prompts: bool | None = None,
+) -> list[Fate]:
+    """Move many gates: each one's refs all or none, and none because of another's. One fate for each move.
+
+    A gate that failed leaves its batch, and the rest goes again; where a hook refused a whole batch without saying
+    whose fault it is, or the server did not take so much at once, each half goes by itself. Batches only shrink, so this
+    ends.
+    """
+    fates: dict[str, Fate] = {}
+    waiting = for_remote(repo, remote, moves)
+    while waiting:
+        batch = waiting.pop(0)
+        try:
+            told = push(
+                repo,
+                remote,
+                batch,
+                atomic=len(by_gate(batch)) < len(batch),
+                timeout=timeout,
+                progress=progress,
+                prompts=prompts,
+            )
+        except GateError as failed:
+            if isinstance(failed, PushRefused) and len(batch) > MOST_REFS:
+                waiting[:0] = halves(batch)
+                continue
+            if not fates:
+                raise
+            break
+        again = still_to_send(batch, told)
+        waiting[:0] = again
+        left = {move.ref for part in again for move in part}
+        fates |= {fate.ref: with_own_words(fate) for fate in told if fate.ref not in left}
+    return [fates.get(move.ref, Fate(move.ref, ok=False, reason=NOT_SENT)) for move in moves]
+
+
+def still_to_send(batch: Sequence[RefMove], told: Sequence[Fate]) -> list[list[RefMove]]:
+    """What of a batch failed for no fault of its own, as the next batches to try; all of them smaller."""
+    gates = list(by_gate(batch).values())
+    fate = {one.ref: one for one in told}
+    if all(one.reason.startswith(ALL_REFUSED) for one in told):
+        # Ours names the refs that it refuses, so that the others need not be looked for half by half.
+        meant = [gate for gate in gates if any(f" {move.ref}:" in fate[move.ref].reason for move in gate)]
+        rest = [move for gate in gates if gate not in meant for move in gate]
+        return ([rest] if rest else []) if meant else halves(batch)
+    innocent = [gate for gate in gates if all(fate[move.ref].reason == NOT_SENT for move in gate)]
+    return [[move for gate in innocent for move in gate]] if 0 < len(innocent) < len(gates) else []
+
+
+def with_own_words(fate: Fate) -> Fate:
+    """Of all that a hook said of a push, what it said of this ref, where it named it."""
+    _, named, rest = fate.reason.partition(f"gate: {fate.ref}: ")
+    return replace(fate, reason=f"{ALL_REFUSED}: {named}{rest.partition(' · ')[0]}") if named else fate
+
+
+def halves(batch: Sequence[RefMove]) -> list[list[RefMove]]:
+    """Each half of the gates; nothing where there is but one."""
+    gates = list(by_gate(batch).values())
+    half = len(gates) // 2
+    return [[move for gate in part for move in gate] for part in (gates[:half], gates[half:])] if half else []

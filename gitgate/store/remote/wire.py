@@ -1,0 +1,276 @@
+"""Store: a conversation with another repository: git started so that it never hangs, never asks where nobody can
+answer, and runs no program that an address or a setting smuggles in.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import PurePath
+from typing import IO, NamedTuple
+
+from ..git.process import no_git
+from ..git.repository import Repository
+from ..git.unaltered import look_after
+from .remote import Remote
+
+LONGEST = 3600.0  # A server that trickles for ever is cut off, too.
+GRACE = 2.0
+
+Progress = Callable[[str, int, int | None], None]
+"""Told a stage, how many are done, and of how many."""
+
+# Command-line settings win over the user's and the repository's.
+PINNED = (
+    "protocol.ext.allow=never",
+    "protocol.fd.allow=never",
+    "protocol.version=2",  # An older one sends every ref that the server has.
+)
+
+
+class Spoken(NamedTuple):
+    """What git said. `silenced`: it was ended because nothing had come for too long."""
+
+    code: int
+    out: list[str]
+    err: list[str]
+    silenced: bool = False
+
+
+def terminal() -> bool:
+    """Whether somebody could answer a question for a password."""
+    try:
+        return os.isatty(0)
+    except OSError:  # No standard input at all.
+        return False
+
+
+def surroundings(repo: Repository, remote: Remote, *, prompts: bool) -> dict[str, str]:
+    env = dict(repo.git.env)
+    if (
+        remote.mirror
+    ):  # A push mirror: git would refuse refspecs. A name may hold `=`, so it cannot go through `-c`.
+        count = int(env.get("GIT_CONFIG_COUNT") or 0)
+        env |= {
+            "GIT_CONFIG_COUNT": str(count + 1),
+            f"GIT_CONFIG_KEY_{count}": f"remote.{remote.name}.mirror",
+            f"GIT_CONFIG_VALUE_{count}": "false",
+        }
+    if not prompts:
+        env |= {"GIT_TERMINAL_PROMPT": "0", "GCM_INTERACTIVE": "never", **batch_ssh(env, remote)}
+    return env
+
+
+def batch_ssh(env: dict[str, str], remote: Remote) -> dict[str, str]:
+    """OpenSSH told not to ask; any other program, or a wrapper of the user's, is left as it is."""
+    command = env.get("GIT_SSH_COMMAND") or remote.ssh_command
+    if not command and "GIT_SSH" in env:
+        return {}
+    command = command or "ssh"
+    variant = env.get("GIT_SSH_VARIANT") or remote.ssh_variant
+    program = PurePath(command.split()[0].strip("'\"")).name
+    if variant not in ("", "auto", "ssh") or program not in ("ssh", "ssh.exe"):
+        return {}
+    return {"GIT_SSH_COMMAND": f"{command} -oBatchMode=yes"}
+
+
+class Patience:
+    """How long silence is borne. Progress is a sign of life: a slow upload may take as long as it needs."""
+
+    def __init__(
+        self, process: subprocess.Popen[bytes], silence: float, longest: float, *, own_session: bool
+    ) -> None:
+        self.process = process
+        self.silence = silence
+        self.longest = longest
+        self.own_session = own_session
+        self.heard = self.started = time.monotonic()
+        self.ended = threading.Event()
+        self.silenced = False
+        threading.Thread(target=self._reap, daemon=True).start()
+
+    def sign_of_life(self) -> None:
+        self.heard = time.monotonic()
+
+    def wait(self) -> None:
+        """Until the process has ended, by itself or by us."""
+        while not self.ended.wait(max(0.0, self._left())):
+            if self._left() <= 0:
+                self.silenced = True
+                self.stop()
+                return
+
+    def _left(self) -> float:
+        return min(self.heard + self.silence, self.started + self.longest) - time.monotonic()
+
+    def _reap(self) -> None:
+        self.process.wait()
+        self.ended.set()
+
+    def stop(self) -> None:
+        """Ask git to clean up after itself, then insist; its ssh and helpers go with it."""
+        for sign in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
+            self._send(sign)
+            if self.ended.wait(GRACE):
+                break
+        if self.own_session:  # git is gone; an ssh that hangs in a connection may not be.
+            self._send(signal.SIGKILL)
+
+    def _send(self, sign: signal.Signals) -> None:
+        try:
+            if self.own_session:
+                os.killpg(self.process.pid, sign)
+            else:
+                self.process.send_signal(sign)
+        except ProcessLookupError:
+            pass
+
+
+class Conversation:
+    """A git command that talks to `remote`; `on_line` is told each line of its talk, progress included.
+
+    It has begun when this is made, and other things can be done until `end` waits for it. Left before its end, it is
+    stopped.
+    """
+
+    def __init__(
+        self,
+        repo: Repository,
+        remote: Remote,
+        config: Sequence[str],
+        args: Sequence[str],
+        *,
+        timeout: float,
+        longest: float = LONGEST,
+        prompts: bool | None = None,
+        on_line: Callable[[str], None] | None = None,
+    ) -> None:
+        look_after(repo)
+        asks = terminal() if prompts is None else prompts
+        # A session of its own has no terminal to ask on and can be ended as a whole.
+        own_session = not asks and os.name == "posix"
+        settings = [part for item in (*PINNED, *config) for part in ("-c", item)]
+        try:
+            self.process = subprocess.Popen(
+                [*repo.git.prefix, *settings, *args],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=repo.git.directory,
+                env=surroundings(repo, remote, prompts=asks),
+                start_new_session=own_session,
+            )
+        except FileNotFoundError as missing:
+            raise no_git(repo.git.directory) from missing
+        self.patience = Patience(self.process, timeout, longest, own_session=own_session)
+        self.out = Ear(self.process.stdout, self.patience, None)
+        self.err = Ear(self.process.stderr, self.patience, on_line)
+
+    def end(self) -> Spoken:
+        """Wait until git is done, or has been silent for too long."""
+        try:
+            self.patience.wait()
+        except BaseException:
+            self.patience.stop()
+            raise
+        # A connection that ssh keeps for later holds our pipe open: what git had to say has been said.
+        self.out.join(GRACE)
+        self.err.join(GRACE)
+        return Spoken(self.process.returncode, self.out.lines, self.err.lines, self.patience.silenced)
+
+    def leave(self) -> None:
+        """Stop what has not ended yet."""
+        if not self.patience.ended.is_set():
+            self.patience.stop()
+
+
+def converse(
+    repo: Repository,
+    remote: Remote,
+    config: Sequence[str],
+    args: Sequence[str],
+    *,
+    timeout: float,
+    prompts: bool | None = None,
+    on_line: Callable[[str], None] | None = None,
+) -> Spoken:
+    """A conversation from beginning to end."""
+    return Conversation(repo, remote, config, args, timeout=timeout, prompts=prompts, on_line=on_line).end()
+
+
+class Ear(threading.Thread):
+    """Reads one stream to its end. A line ends with a newline or, for progress, with a carriage return."""
+
+    def __init__(
+        self, stream: IO[bytes] | None, patience: Patience, on_line: Callable[[str], None] | None
+    ) -> None:
+        super().__init__(daemon=True)
+        self.stream = stream
+        self.patience = patience
+        self.on_line = on_line
+        self.lines: list[str] = []
+        self.start()
+
+    def run(self) -> None:
+        rest = b""
+        if self.stream is None:
+            return
+        with self.stream as stream:
+            while chunk := os.read(stream.fileno(), 1 << 16):
+                self.patience.sign_of_life()
+                *whole, rest = (rest + chunk).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+                for line in whole:
+                    self._take(line)
+        self._take(rest)
+
+    def _take(self, line: bytes) -> None:
+        text = line.decode("utf-8", "replace").rstrip()
+        if text:
+            self.lines.append(text)
+            if self.on_line is not None:
+                self.on_line(text)
+
+
+def late_listener(progress: Progress) -> Callable[[str], None]:
+    """A reader of git's lines; an idle fetch has no progress and pays nothing for it."""
+    handlers: list[Callable[[str], None]] = []
+
+    def on_line(line: str) -> None:
+        if "objects: " in line or "deltas: " in line:
+            if not handlers:
+                handlers.append(listener(progress))
+            handlers[0](line)
+
+    return on_line
+
+
+def listener(progress: Progress) -> Callable[[str], None]:
+    """Git's progress lines, told to `progress` as a stage, how many are done, and of how many."""
+    from git.util import RemoteProgress
+
+    stages = {
+        RemoteProgress.COUNTING: "counting",
+        RemoteProgress.COMPRESSING: "compressing",
+        RemoteProgress.WRITING: "sending",
+        RemoteProgress.RECEIVING: "receiving",
+        RemoteProgress.RESOLVING: "checking",
+        RemoteProgress.FINDING_SOURCES: "looking",
+    }
+
+    class Listener(RemoteProgress):
+        def update(
+            self,
+            op_code: int,
+            cur_count: str | float,
+            max_count: str | float | None = None,
+            message: str = "",
+        ) -> None:
+            del message
+            stage = stages.get(op_code & self.OP_MASK, "working")
+            progress(stage, int(float(cur_count or 0)), int(float(max_count)) if max_count else None)
+
+    return Listener().new_message_handler()

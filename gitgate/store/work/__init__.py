@@ -1,0 +1,1 @@
+"""Store: partial work: taken, looked at, put back."""

@@ -1,0 +1,289 @@
+"""Store: partial work is put back: staged, unstaged and untracked as they were, on a branch that nobody else holds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+
+from ...errors import GitFailed, WorkFailed
+from ..git.process import Git
+from ..git.repository import Repository, discover
+from .leftout import lstat, printable
+from .saved import Saved, load_saved, missing_or_failed
+from .worktrees import Choice, choose_branch, in_turn, list_worktrees, outside, without_place
+
+PLAIN = {
+    "driver": "git merge-file --marker-size=%L -L ours -L base -L theirs %A %O %B",
+    "textconv": "cat",
+    "command": 'f() { [ $# -lt 7 ] || git --no-pager diff --no-index --no-ext-diff --no-textconv -- "$2" "$5"; :; }; f',
+}
+PLAIN["external"] = PLAIN["command"]
+PATTERN = r"^(merge\..*\.driver|diff\..*\.(textconv|command)|diff\.external)$"
+
+
+def plain_drivers(git: Git) -> list[tuple[str, str]]:
+    """For every driver that is configured, the setting that makes it git's own way."""
+    asked = git.run("config", "--null", "--name-only", "--get-regexp", PATTERN, check=False)
+    keys = asked.out.decode("utf-8", "surrogateescape").split("\0")
+    return [(key, PLAIN[key.rpartition(".")[2]]) for key in sorted(set(keys)) if key]
+
+
+def as_environment(settings: Sequence[tuple[str, str]], env: Mapping[str, str]) -> dict[str, str]:
+    """Settings as environment, after those that `env` has: they win over every file. Not `-c`: a name may hold `=`."""
+    start = int(env.get("GIT_CONFIG_COUNT") or 0)
+    said = {"GIT_CONFIG_COUNT": str(start + len(settings))}
+    for number, (key, value) in enumerate(settings, start):
+        said |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return said
+
+
+@dataclass(frozen=True)
+class Driver:
+    """One `filter.<name>.…` line of the configuration, and the file that holds it."""
+
+    name: str
+    origin: str
+
+
+def list_drivers(git: Git) -> list[Driver]:
+    asked = git.run("config", "--null", "--show-origin", "--get-regexp", r"^filter\.", check=False)
+    parts = asked.out.decode("utf-8", "surrogateescape").split("\0")
+    drivers = []
+    for origin, line in zip(parts[::2], parts[1::2], strict=False):
+        key = line.split("\n", 1)[0]
+        drivers.append(Driver(key.removeprefix("filter.").rpartition(".")[0], origin))
+    return drivers
+
+
+def refused_names(
+    git: Git, drivers: Sequence[Driver], *, trusted: bool, tops: Sequence[Path], git_dirs: Sequence[Path]
+) -> list[str]:
+    """The filters that may not run: every one for untrusted work, else those configured inside a working tree."""
+    if not trusted:
+        return sorted({driver.name for driver in drivers})
+    return sorted({driver.name for driver in drivers if _in_work(git, driver, tops, git_dirs)})
+
+
+def _in_work(git: Git, driver: Driver, tops: Sequence[Path], git_dirs: Sequence[Path]) -> bool:
+    if not driver.origin.startswith("file:"):
+        return driver.origin.startswith("blob:")
+    file = (git.directory / driver.origin.removeprefix("file:")).resolve()
+    in_git = any(file.is_relative_to(place.resolve()) for place in git_dirs)
+    return not in_git and any(file.is_relative_to(top.resolve()) for top in tops)
+
+
+def switched_off(names: Sequence[str], env: Mapping[str, str]) -> dict[str, str]:
+    """Environment under which git takes these filters for absent.
+
+    An empty `process` is enough: with one, git looks at neither `clean` nor `smudge`, and does not start it.
+    """
+    return as_environment([(f"filter.{name}.{key}", value) for name in names for key, value in OFF], env)
+
+
+OFF = (("process", ""), ("smudge", ""), ("clean", ""), ("required", "false"))
+
+
+# Nothing that a person configured for their own checkouts may change what is put back.
+PINNED = ("-c", "submodule.recurse=false", "-c", "core.safecrlf=false")
+REFLOG = "gitgate: restored work"
+RESUMES_ELSEWHERE = "a {} was in progress where this work was saved; it can be finished only there"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A working tree that holds saved work. `notes` are for whoever goes on in it."""
+
+    directory: Path
+    branch: str | None
+    new_branch: bool
+    notes: tuple[str, ...]
+
+
+def open_worktree(
+    repo: Repository,
+    *,
+    base: str | None,
+    staged: str,
+    work: str,
+    directory: Path,
+    branch: str | None,
+    fallback_branch: str,
+    detach: bool = False,
+    trusted: bool = False,
+) -> Place:
+    """Make a working tree at `directory` with the saved work in it, uncommitted.
+
+    Work is `trusted` when it was saved on this machine: then the filters of the machine's own configuration run.
+    Otherwise none does, and filtered files are there as they are stored.
+    """
+    saved = load_saved(repo.git, base=base, staged=staged, work=work)
+    directory = directory.absolute()
+    _refuse_occupied(directory)
+    try:
+        choice = choose_branch(repo, base, None if detach else branch, fallback_branch)
+        _forget_missing(repo, directory)
+        _add(repo, directory, base or staged)
+        return _fill_or_remove(repo, saved, directory, choice, trusted=trusted)
+    except GitFailed as failed:
+        raise missing_or_failed(failed) from failed
+    except OSError as failed:
+        raise WorkFailed(
+            f"the work cannot be put into {directory}: {failed}", hint="name another directory"
+        ) from failed
+
+
+def _refuse_occupied(directory: Path) -> None:
+    if "\n" in str(directory):
+        # Git's own lists of places are lines.
+        raise WorkFailed(
+            "the name of a working tree's directory has to be one line", hint="name another directory"
+        )
+    occupied = os.path.lexists(directory) and not (
+        directory.is_dir() and not directory.is_symlink() and not any(directory.iterdir())
+    )
+    if occupied:
+        raise WorkFailed(
+            f"{directory} is already there",
+            hint="git gate worktree ID DIRECTORY with one that is not there yet",
+        )
+
+
+def _forget_missing(repo: Repository, directory: Path) -> None:
+    """A working tree that somebody deleted by hand is still registered, and would be in the way."""
+    known = {tree.path for tree in list_worktrees(repo)}
+    if directory.resolve() in known and not (directory / ".git").exists():
+        _remove(repo, "--force", "--", str(directory.resolve()))
+
+
+def _add(repo: Repository, directory: Path, start: str) -> None:
+    with in_turn(repo, change=True):
+        repo.git.run(*PINNED, "worktree", "add", "--no-checkout", "--detach", "--", str(directory), start)
+
+
+def _remove(repo: Repository, *args: str, check: bool = True) -> None:
+    with in_turn(repo, change=True):
+        outside(repo).run("worktree", "remove", *args, check=check)
+
+
+def _fill_or_remove(
+    repo: Repository, saved: Saved, directory: Path, choice: Choice, *, trusted: bool
+) -> Place:
+    made: str | None = None
+    try:
+        there = discover(directory, without_place(repo.git.env))
+        made = _make_branch(there.git, saved.base, choice)
+        if choice.branch is not None:
+            # Without a base the branch is unborn, as it was.
+            there.git.run("symbolic-ref", "-m", REFLOG, "HEAD", f"refs/heads/{choice.branch}")
+        notes = [*choice.notes, *_fill(repo, there, saved, trusted=trusted)]
+    except BaseException:
+        _remove(repo, "--force", "--", str(directory), check=False)
+        if made:
+            repo.git.run("update-ref", "-d", made, saved.base or "", check=False)
+        raise
+    return Place(directory, choice.branch, choice.create, tuple(notes))
+
+
+def _make_branch(git: Git, base: str | None, choice: Choice) -> str | None:
+    """Make the chosen branch's ref; None where there is none to make, or it stands at base already."""
+    ref = f"refs/heads/{choice.branch}"
+    if base is None or not choice.create or git.ok("rev-parse", "--verify", "-q", ref):
+        return None
+    git.run("update-ref", "-m", REFLOG, ref, base, "0" * len(base))
+    return ref
+
+
+def _fill(repo: Repository, there: Repository, saved: Saved, *, trusted: bool) -> list[str]:
+    notes: list[str] = []
+    tops = [tree.path for tree in list_worktrees(repo)]
+    git_dirs = [repo.common_dir, there.git_dir]
+    refused = refused_names(there.git, list_drivers(there.git), trusted=trusted, tops=tops, git_dirs=git_dirs)
+    quiet = switched_off(refused, there.git.env)
+    there.git.run(*PINNED, "read-tree", "--reset", "-u", saved.work, env=quiet)
+    if saved.staged != saved.work:
+        touched = {
+            *_changed(there.git, saved.base or saved.staged, saved.work),
+            *_changed(there.git, saved.staged, saved.work),
+        }
+        _bring_out(there, sorted(touched), quiet)
+        there.git.run(*PINNED, "read-tree", "--reset", saved.staged, env=quiet)
+    _restore_aside(there, saved, quiet)
+    if refused and _mentions_filter(there):
+        notes.append(
+            f"filters were off ({', '.join(refused)}): files that need one are here as they are stored"
+        )
+    if lstat(there.place, b".gitmodules"):
+        notes.append("submodules are not checked out here: git submodule update --init")
+    operation = saved.aside.operation
+    if operation and not (operation == "merge" and saved.merge_heads):
+        notes.append(RESUMES_ELSEWHERE.format(printable(operation.encode("utf-8", "surrogateescape"))))
+    return notes
+
+
+def _changed(git: Git, start: str, end: str) -> list[bytes]:
+    """The paths that `end` has otherwise than `start`, or that only `end` has."""
+    how = ("-r", "-z", "--name-only", "--no-renames", "--diff-filter=d")
+    return [path for path in git.out("diff-tree", *how, start, end).split(b"\0") if path]
+
+
+def _bring_out(there: Repository, changed: Sequence[bytes], quiet: dict[str, str]) -> None:
+    """Write what a sparse checkout held back: the agent had changed it, so the agent had it."""
+    missing = [path for path in changed if lstat(there.place, path) is None]
+    if missing:
+        fed = b"".join(path + b"\0" for path in missing)
+        how = ("-z", "--ignore-skip-worktree-bits", "--stdin")
+        there.git.run(*PINNED, "checkout-index", *how, input=fed, env=quiet)
+
+
+def _restore_aside(there: Repository, saved: Saved, quiet: dict[str, str]) -> None:
+    if saved.aside.unmerged:
+        lines = _conflict_lines(there, saved.aside.unmerged)
+        there.git.run("update-index", "-z", "--index-info", input=lines)
+    wanted = [path for path in saved.aside.intent_to_add if lstat(there.place, path)]
+    if wanted:
+        known = set(_changed(there.git, saved.staged, saved.work))
+        fed = b"".join(path + b"\0" for path in wanted if path in known)
+        how = ("--intent-to-add", "--force", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul")
+        there.git.run(*PINNED, "add", *how, input=fed, env=quiet)
+    if saved.aside.operation == "merge" and saved.merge_heads:
+        heads = "".join(f"{head}\n" for head in saved.merge_heads)
+        (there.git_dir / "MERGE_HEAD").write_text(heads, "ascii")
+        (there.git_dir / "MERGE_MODE").write_text("", "ascii")
+        sides = ", ".join(f"'{head[:10]}'" for head in saved.merge_heads)
+        (there.git_dir / "MERGE_MSG").write_text(f"Merge commit {sides}\n", "ascii")
+
+
+def _conflict_lines(there: Repository, conflict: str) -> bytes:
+    """The entries in conflict as the index has them; stage 0 goes first, a path has either."""
+    listed = there.git.out("ls-tree", "-r", "-z", "--full-tree", conflict).split(b"\0")
+    staged, cleared = [], {}
+    for entry in listed:
+        if not entry:
+            continue
+        about, _, name = entry.partition(b"\t")
+        mode, _, oid = about.split(b" ")
+        stage, _, path = name.partition(b"/")
+        if stage not in (b"1", b"2", b"3") or not path:
+            raise WorkFailed(f"the conflict {conflict[:10]} does not hold together", hint="git gate verify")
+        cleared[path] = b"000000 %s 0\t%s\0" % (there.zero.encode(), path)
+        staged.append(b"%s %s %s\t%s\0" % (mode, oid, stage, path))
+    return b"".join([*cleared.values(), *staged])
+
+
+def _mentions_filter(there: Repository) -> bool:
+    """Whether files here are asked to pass a filter. From the index: the file itself could be a link to anywhere."""
+    return there.git.ok("grep", "--cached", "-q", "-e", "filter=", "--", ".gitattributes")
+
+
+def remove_worktree(repo: Repository, directory: Path, *, force: bool = False) -> None:
+    """Remove a working tree; its branch stays. Without `force` only where nothing would be lost."""
+    try:
+        _remove(repo, *(["--force"] if force else []), "--", str(directory.absolute()))
+    except GitFailed as failed:
+        hint = (
+            f"git worktree remove --force {quote(str(directory))}" if not force else "see: git worktree list"
+        )
+        raise WorkFailed(f"{directory} cannot be removed: {failed.stderr}", hint=hint) from failed

@@ -1,0 +1,196 @@
+"""Store: the two commits of partial work, and what the first one's message keeps because no tree can.
+
+The line is base ← staged ← work. `staged` has the index for its tree, `work` the working tree. The message of `staged`
+ends with what a tree has no place for:
+
+    Untracked: no                   untracked files were not taken
+    Operation: merge                what git was in the middle of
+    Unmerged: <commit>              its tree has the paths in conflict under `1/` (ancestor), `2/` (ours), `3/` (theirs)
+    Intent-to-add: <path>           quoted as git quotes it; one line for each
+
+In a merge the other sides, and the commit of the conflict, are further parents of `staged`, so that a push carries them.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ...document.values import dataclass, field, replace
+from ...errors import GitFailed, WorkFailed
+from ..git.process import Git
+from .leftout import path_of, printable
+
+STAGED_SUBJECT = "Staged changes at a gate"
+WORK_SUBJECT = "Partial work at a gate"
+UNMERGED_SUBJECT = "Paths in conflict at a gate"
+EMPTY_TREE = {
+    40: "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+    64: "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
+}
+_ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+
+
+@dataclass(frozen=True)
+class Aside:
+    """What the trees cannot hold."""
+
+    untracked: bool = True
+    operation: str | None = None
+    unmerged: str | None = None
+    intent_to_add: tuple[bytes, ...] = ()
+
+    def dump(self) -> str:
+        lines = [
+            *(["Untracked: no"] if not self.untracked else []),
+            *([f"Operation: {self.operation}"] if self.operation else []),
+            *([f"Unmerged: {self.unmerged}"] if self.unmerged else []),
+            *(f"Intent-to-add: {printable(path)}" for path in self.intent_to_add),
+        ]
+        return "\n".join([STAGED_SUBJECT, *([""] if lines else []), *lines]) + "\n"
+
+
+def parse_aside(message: str) -> Aside:
+    """What the message of `staged` says; anything else in it is passed over, since another tool may have written it."""
+    # Split at newlines only: `splitlines` would cut a path at what merely resembles one.
+    pairs = [line.split(": ", 1) for line in message.split("\n") if ": " in line]
+    last = {key: value for key, value in pairs if key != "Intent-to-add"}
+    unmerged = last.get("Unmerged")
+    return Aside(
+        untracked=last.get("Untracked") != "no",
+        operation=last.get("Operation"),
+        unmerged=unmerged if unmerged and _ID.fullmatch(unmerged) else None,
+        intent_to_add=tuple(path_of(value) for key, value in pairs if key == "Intent-to-add"),
+    )
+
+
+@dataclass(frozen=True)
+class Saved:
+    """Saved work as read back. Without changes `staged` and `work` are `base`."""
+
+    base: str | None
+    staged: str
+    work: str
+    staged_tree: str
+    work_tree: str
+    merge_heads: tuple[str, ...] = ()
+    aside: Aside = field(default_factory=Aside)
+
+
+def is_id(text: str) -> bool:
+    """Whether a text is a full object id, and so neither an option nor a ref of the same spelling."""
+    return _ID.fullmatch(text) is not None
+
+
+def load_saved(git: Git, *, base: str | None, staged: str, work: str) -> Saved:
+    """The saved work by its commits; refused where they do not stand on one another."""
+    for name in (staged, work, *([base] if base else [])):
+        if not is_id(name):
+            raise WorkFailed(f"not the full id of a commit: {printable(name.encode('utf-8', 'replace'))}")
+    staged_commit, work_commit = _load_commits(git, staged, work)
+    if base == staged:
+        merge_heads: tuple[str, ...] = ()
+        aside = Aside()
+    else:
+        first = staged_commit.parents[:1]
+        if first != ((base,) if base else ()):
+            raise _not_a_line(f"staged {staged[:10]} does not stand on base {base and base[:10]}")
+        aside = parse_aside(staged_commit.message)
+        merge_heads = tuple(parent for parent in staged_commit.parents[1:] if parent != aside.unmerged)
+        if aside.unmerged and aside.unmerged not in staged_commit.parents:
+            raise _not_a_line(f"staged {staged[:10]} names a conflict that it does not carry")
+    if work != staged and work_commit.parents[:1] != (staged,):
+        raise _not_a_line(f"work {work[:10]} does not stand on staged {staged[:10]}")
+    return Saved(base, staged, work, staged_commit.tree, work_commit.tree, merge_heads, aside)
+
+
+def load_unverified(git: Git, *, staged: str, work: str) -> Saved:
+    """The same where the base is not told: it is what `staged` stands on, or `staged` itself where nothing changed."""
+    base: str | None = staged
+    if staged != work:
+        base = next(iter(_load_commits(git, staged)[0].parents), None) if is_id(staged) else None
+    return load_saved(git, base=base, staged=staged, work=work)
+
+
+def load_aside(git: Git, staged: str) -> Aside:
+    """What the message of `staged` keeps; a conflict counts only where the commit carries it."""
+    (commit,) = _load_commits(git, staged)
+    aside = parse_aside(commit.message)
+    return aside if aside.unmerged in commit.parents else replace(aside, unmerged=None)
+
+
+@dataclass(frozen=True)
+class _Commit:
+    tree: str
+    parents: tuple[str, ...]
+    message: str
+
+
+def _load_commits(git: Git, *names: str) -> list[_Commit]:
+    try:
+        out = git.out("cat-file", "--batch", input="".join(f"{name}\n" for name in names).encode())
+    except GitFailed as failed:
+        raise WorkFailed(f"the saved work cannot be read: {failed.stderr}", hint="git fsck") from failed
+    commits = []
+    for name in names:
+        head, _, out = out.partition(b"\n")
+        kind, size = [*head.split(b" "), b"", b""][1:3]
+        if kind != b"commit":
+            raise WorkFailed(
+                f"the work is not in this clone: commit {name[:10]} is missing", hint="git gate sync"
+            )
+        commits.append(_parse_commit(out[: int(size)]))
+        out = out[int(size) + 1 :]
+    return commits
+
+
+def _parse_commit(raw: bytes) -> _Commit:
+    head, _, message = raw.partition(b"\n\n")
+    fields = [line.split(b" ", 1) for line in head.split(b"\n")]
+    tree = next(value.decode() for key, value in fields if key == b"tree")
+    parents = tuple(value.decode() for key, value in fields if key == b"parent")
+    return _Commit(tree, parents, message.decode("utf-8", "surrogateescape"))
+
+
+def _not_a_line(reason: str) -> WorkFailed:
+    return WorkFailed(f"the saved work does not hold together: {reason}", hint="git gate verify")
+
+
+def known_failure(failed: GitFailed) -> WorkFailed | None:
+    """Git's own words, with what to do about it; None for a failure that has no name."""
+    if failed.hint:  # it is not about the work
+        return WorkFailed(failed.message, hint=failed.hint)
+    said = failed.stderr or failed.message
+    if broken := re.search(r"(?:clean|smudge) filter '(.+?)' failed", said):
+        name = broken[1]
+        install = "git lfs install" if name == "lfs" else f"git config --get-regexp '^filter\\.{name}\\.'"
+        return WorkFailed(
+            f"the filter '{name}' that this repository requires does not work here: {said}",
+            hint=f"install the program that it names, then ask again; see: {install}",
+        )
+    if "Permission denied" in said:
+        return WorkFailed(
+            f"the partial work cannot be read: {said}",
+            hint="make the file readable (chmod u+r), and ask again",
+        )
+    return None
+
+
+def work_failed(failed: GitFailed) -> WorkFailed:
+    """Work that could not be taken."""
+    return known_failure(failed) or WorkFailed(
+        f"the partial work cannot be saved: {failed.stderr or failed.message}",
+        hint="mend that, and ask again (or: --no-work)",
+    )
+
+
+def missing_or_failed(failed: GitFailed) -> WorkFailed:
+    """What git could not read of saved work: most often it was never fetched."""
+    if re.search(
+        r"bad object|not a tree|not a valid object|invalid object|unable to read|reference is not",
+        failed.stderr,
+    ):
+        return WorkFailed(f"the work is not in this clone: {failed.stderr}", hint="git gate sync")
+    return known_failure(failed) or WorkFailed(
+        f"the work cannot be restored here: {failed.stderr or failed.message}",
+        hint="mend that, and try again",
+    )

@@ -1,0 +1,347 @@
+"""Surfaces: from a comment to an answer. What the event says is only where to look: the comment is asked of the forge anew.
+
+A comment that names no gate counts only for a gate whose question was on the thread before it, so that no old approval is
+ever taken for an answer to a later question.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ...acts.answering import Manner, respond
+from ...acts.reading import find_gate, open_gate
+from ...context.desk import Desk
+from ...context.remotes import remote_of
+from ...errors import BadAnswer, Conflict, Failure, NotAllowed, Stale, UnknownGate, Usage
+from ...gates.deadlines import judged_at
+from ...model.gate import Answer, Gate
+from ...model.people import as_account
+from .hosts.events import nobodys
+from .hosts.forge import Author, Comment, Forge
+from .hosts.web import ForgeFailed
+from .replies.nearly import Near
+from .replies.replies import Said, parse, read
+from .thread import telling
+from .thread.posting import Board, bring_up_to_date, is_known, is_waiting, load_board, post_once
+from .thread.telling import Note
+from .thread.threads import thread_of
+
+
+def is_taken(desk: Desk, gate: str, comment: Comment) -> bool:
+    """Whether the record has it: as an answer, or as what ended the gate."""
+    with contextlib.suppress(UnknownGate):
+        found = find_gate(desk, gate).gate
+        return answered_by(found, comment) or ended_by(found, comment)
+    return False
+
+
+def ended_by(gate: Gate, comment: Comment) -> bool:
+    return gate.closing is not None and f"({comment.url})" in gate.closing.text
+
+
+def answered_by(gate: Gate, comment: Comment) -> bool:
+    """Whether this comment is in the record: counted, as a vote, or late."""
+    events = [entry.event for entry in gate.history]
+    return any(isinstance(said, Answer) and is_from(said, comment) for said in events)
+
+
+def is_from(said: Answer, comment: Comment) -> bool:
+    """Comments on commits are counted by themselves, so the same number may be another one's elsewhere."""
+    return (said.evidence.get("comment"), said.evidence.get("commit", "")) == (comment.number, comment.commit)
+
+
+NONE = "none"  # no gate of this thread
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """What became of a comment: ignored, answered, stopped, again (it was taken before), refused, unclear, late or stale; or
+    untold, where its author was to hear something and nothing can ever be said there.
+
+    `stranger`: its author may not write to the repository.
+    """
+
+    outcome: str
+    words: str
+    gate: str = ""
+    stranger: bool = False
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether its gate may have an answer that an agent is to be started for."""
+        return self.outcome in ("answered", "again")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One comment before us, on its thread."""
+
+    desk: Desk
+    forge: Forge
+    board: Board
+    comment: Comment
+
+    @property
+    def waiting(self) -> list[str]:
+        """The gates that a reply without a name may mean."""
+        return [gate for gate in self.asked_before if is_waiting(self.desk, gate)]
+
+    @property
+    def asked_before(self) -> list[str]:
+        return shown_before(self.board, self.comment)
+
+
+def shown_before(board: Board, comment: Comment) -> list[str]:
+    """The gates that the comment may speak of: those that stood on its thread already. It is read by their names, whenever
+    it is read: what is shown later changes nothing of what was said.
+    """
+    when = (comment.created, comment.number)
+    return [gate for gate, (ours, _) in board.marks.items() if (ours.created, ours.number) < when]
+
+
+def accept_comment(
+    desk: Desk, forge: Forge, number: int, board: Board | None = None, *, on_commit: bool = False
+) -> Accepted:
+    """One comment, to its end. The gates of this clone are as the remote has them."""
+    comment = forge.fetch_comment(number, on_commit=on_commit)
+    if comment is None or nobodys(comment):
+        return Accepted("ignored", nobodys(comment))
+    case = Case(desk, forge, board or load_board(forge, comment.thread), comment)
+    with judged_at(desk, comment.created):  # it was in time if it was written in time
+        return weigh(case)
+
+
+def weigh(case: Case) -> Accepted:
+    """Whether it is meant for us, and whose it is, before anything that it says."""
+    try:
+        said = parse(case.comment.body, case.asked_before)
+    except BadAnswer as confusing:
+        return confused(case, confusing)
+    if said is None or not is_meant(case.desk, said, case.asked_before):
+        return Accepted("ignored", "it is no reply to a gate")
+    return see(case, said) or take(case, said)
+
+
+def confused(case: Case, said: BadAnswer) -> Accepted:
+    """Its author is told; of what may be mere talk nobody hears but those who may answer."""
+    near = said if isinstance(said, Near) else None
+    waiting = case.waiting
+    meant = near.meant(waiting) if near is not None else waiting
+    if not meant:
+        return Accepted("ignored", "no gate waits in this thread")
+    if near is None:
+        return see(case, None) or unclear(case, said.message, meant)
+    if not case.forge.may_write(case.comment.author.login):
+        return Accepted("ignored", "it is no reply to a gate", stranger=True)
+    eye(case)
+    if near.command:
+        return unclear(case, said.message, meant)
+    return tell(
+        case, "unclear", telling.hint(case.comment, find_gate(case.desk, meant[0]).gate, waiting), meant[0]
+    )
+
+
+def is_meant(desk: Desk, said: Said, asked: Sequence[str]) -> bool:
+    """Whether it is a reply to a gate. Many a number looks like a name: without a command it has to be a gate's."""
+    if said.plain and said.gate is not None and said.gate not in asked:
+        return is_known(desk, said.gate)
+    return bool(asked or said.gate)
+
+
+def see(case: Case, said: Said | None) -> Accepted | None:
+    """Seen at once; and refused where its author's word does not count, whatever it is: that costs one word, once."""
+    eye(case)
+    if case.forge.may_write(case.comment.author.login):
+        return None
+    meant = spoken_of(case, said)
+    told = [gate for gate in meant if case.board.says(telling.unpermitted(case.comment, gate).mark)]
+    gate = [*told, *meant][0]
+    note = telling.unpermitted(case.comment, gate)
+    return replace(tell(case, "refused", note, "" if gate == NONE else gate), stranger=True)
+
+
+def eye(case: Case) -> None:
+    with contextlib.suppress(ForgeFailed):  # a courtesy
+        case.forge.react(case.comment, "eyes")
+
+
+def spoken_of(case: Case, said: Said | None) -> list[str]:
+    """The gates of this thread that a reply may be about, so that who is told of one of them was told."""
+    if said is not None and said.gate is not None:
+        return [said.gate if said.gate in case.board.marks else NONE]
+    return case.waiting or case.asked_before[-1:] or [NONE]
+
+
+def unclear(case: Case, why: str, meant: Sequence[str]) -> Accepted:
+    gates = [find_gate(case.desk, gate).gate for gate in meant[:20]]
+    return tell(case, "unclear", telling.unclear(case.comment, why, gates, case.waiting))
+
+
+def take(case: Case, said: Said) -> Accepted:
+    """The reply of somebody who may write."""
+    chosen = choose(case, said)
+    if isinstance(chosen, Accepted):
+        return chosen
+    if case.comment.edited:
+        return tell(case, "refused", telling.edited(case.comment), chosen)
+    try:
+        gate = open_gate(case.desk, chosen)
+    except UnknownGate as unknown:
+        return unclear(case, unknown.message, case.waiting)
+    except Conflict as over:
+        return tell(case, "late", telling.too_late(case.comment, over.message), chosen)
+    return give(case, said, gate)
+
+
+def choose(case: Case, said: Said) -> str | Accepted:
+    """The gate that is meant. What was refused once is no answer later, when other gates wait."""
+    for gate in [said.gate] if said.gate is not None else case.asked_before:
+        if is_taken(case.desk, gate, case.comment):
+            return catch_up(case, gate)
+    if case.board.says(telling.about(case.comment)):
+        return Accepted("refused", "its author was told before", said.gate or "")
+    if said.gate is not None:
+        return said.gate
+    waiting = case.waiting
+    if len(waiting) == 1:
+        return waiting[0]
+    if waiting:
+        return unclear(case, f"{len(waiting)} gates wait here, and it names none", waiting)
+    last = case.asked_before[-1]
+    return tell(case, "late", telling.too_late(case.comment, ending_of(case.desk, last)), last)
+
+
+def catch_up(case: Case, gate: str) -> Accepted:
+    """The same comment once more: whoever took it may have got no further."""
+    found = find_gate(case.desk, gate)
+    if not found.archived and gate in case.board.marks:
+        bring_up_to_date(case.desk, case.forge, found.gate, case.board)
+    return Accepted("again", f"gate {gate} has this reply already", gate)
+
+
+def give(case: Case, said: Said, gate: Gate) -> Accepted:
+    """Say it to the gate; whatever is wrong with it is told to its author."""
+    comment = case.comment
+    home = home_of(case, gate)
+    try:
+        after, outcome, words = (
+            stop(case, said, gate) if said.verb == "stop" else answer(case, said, gate, home)
+        )
+    except Usage as unfit:  # what no answer, or no document, can be
+        why = unfit.message.removeprefix("answer: ")
+        return tell(case, "unclear", telling.unclear(comment, why, [gate], case.waiting), gate.id)
+    except Stale as stale:
+        return tell(case, "stale", telling.changed(comment, stale.message), gate.id)
+    except NotAllowed as forbidden:
+        return tell(case, "refused", telling.refused(comment, forbidden.message), gate.id)
+    except Conflict as late:
+        return lost(case, gate, late)
+    trouble = bring_up_to_date(case.desk, case.forge, after, home) if home is not None else ""
+    with contextlib.suppress(ForgeFailed):
+        case.forge.react(comment, "+1")
+    if home is not case.board:
+        point_home(case, gate.id, home)
+    return Accepted(outcome, "; ".join(part for part in (words, trouble) if part), gate.id)
+
+
+def home_of(case: Case, gate: Gate) -> Board | None:
+    """Where the gate is shown: a reply that names it may stand in another thread."""
+    if gate.id in case.board.marks:
+        return case.board
+    thread = thread_of(case.desk, case.forge, gate)
+    if thread is None:
+        return None
+    return case.board if thread == case.board.thread else load_board(case.forge, thread)
+
+
+def point_home(case: Case, gate: str, home: Board | None) -> None:
+    """A word where it was written: what comes of it is shown elsewhere."""
+    with contextlib.suppress(ForgeFailed):
+        if home is not None and gate not in home.marks:
+            home = load_board(case.forge, home.thread)  # it was posted just now
+        shown = home.marks.get(gate) if home is not None else None
+        note = telling.elsewhere(case.comment, gate, shown[0].url if shown else "")
+        post_once(case.forge, case.board, note.body)
+
+
+def lost(case: Case, gate: Gate, late: Conflict) -> Accepted:
+    """Somebody was first, unless it was this very comment, delivered twice."""
+    now = find_gate(case.desk, gate.id).gate
+    if now.answer is not None and is_from(now.answer.answer, case.comment):
+        return Accepted("again", f"gate {gate.id} has this answer already", gate.id)
+    return tell(case, "late", telling.too_late(case.comment, late.message), gate.id)
+
+
+def answer(case: Case, said: Said, gate: Gate, home: Board | None) -> tuple[Gate, str, str]:
+    given, note = read(said, gate)
+    manner = Manner(
+        note=note,
+        via=case.forge.name,
+        seen=seen(case.comment, gate, home),
+        push=True if remote_of(case.desk) else None,
+        who=person_of(case.forge, case.comment.author),
+        evidence=evidence_of(case.comment),
+    )
+    done = respond(case.desk, gate, given, manner)
+    by = case.comment.author.login
+    if not done.counted:
+        return done.gate, "answered", f"gate {gate.id}: {by}'s answer is one of those that are needed"
+    return done.gate, "answered", f"gate {gate.id} {done.answer.verdict} by {by}"
+
+
+def stop(case: Case, said: Said, gate: Gate) -> tuple[Gate, str, str]:
+    from ...acts.answering import Vouched, stop_for
+
+    author = case.comment.author
+    who = Vouched(person_of(case.forge, author), author.login, case.forge.name, case.comment.created)
+    if not said.text:
+        raise BadAnswer("/stop needs a reason")
+    reason = f"{said.text}\n\n({case.comment.url})"
+    done = stop_for(case.desk, gate, who, reason, push=True if remote_of(case.desk) else None)
+    return done.gate, "stopped", f"gate {gate.id} stopped by {author.login}"
+
+
+def seen(comment: Comment, gate: Gate, home: Board | None) -> str:
+    """The commit that the author had before them: what our comment showed then; else what was asked at first."""
+    shown = home.marks.get(gate.id) if home is not None else None
+    if shown is not None and shown[0].updated <= comment.created:
+        return shown[1].seen
+    return gate.history[0].commit
+
+
+def evidence_of(comment: Comment) -> Mapping[str, object]:
+    return {
+        "comment": comment.number,
+        "url": comment.url,
+        "login": comment.author.login,
+        "account": comment.author.number,
+        "at": comment.created,
+        **({"commit": comment.commit} if comment.commit else {}),
+    }
+
+
+def person_of(forge: Forge, author: Author) -> str:
+    """As the forge itself writes an account into commits: the number stays when a login is given to somebody else."""
+    host = re.sub(r"^https?://([^/:]+).*", r"\1", forge.site)
+    login = re.sub(r"[^\w.-]", "", author.login, flags=re.ASCII) or "ghost"
+    return as_account(login, str(author.number), host)
+
+
+def ending_of(desk: Desk, gate: str) -> str:
+    with contextlib.suppress(Failure):
+        return telling.ending(find_gate(desk, gate).gate)
+    return f"gate {gate} is over"
+
+
+def tell(case: Case, outcome: str, note: Note, gate: str = "") -> Accepted:
+    """Say it on the thread, unless it was said before; and mark the comment, so that its author sees it is not overlooked."""
+    plain = note.text.partition(": ")[2].split("\n", 1)[0]
+    if case.board.says(note.mark):
+        return Accepted(outcome, f"{plain} (told before)", gate)
+    with contextlib.suppress(ForgeFailed):
+        case.forge.react(case.comment, "confused")
+    post_once(case.forge, case.board, note.body)
+    return Accepted(outcome, plain, gate)

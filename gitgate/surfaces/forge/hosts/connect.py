@@ -1,0 +1,193 @@
+"""Surfaces: which forge a repository's gates are shared through, at which address, and with whose token.
+
+A token goes only to a host that this machine's configuration, or the CI job itself, names as a forge; github.com is one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from urllib.parse import urlsplit
+
+from ....context.desk import Desk
+from ....errors import Failure
+from ....sharing.addresses import GITHUB, address_of, is_github, server_of
+from ....text.display import one_line
+from .forge import Forge
+from .gitea import Gitea
+from .github import GitHub, headers
+from .ourselves import has_workflow
+from .web import Web
+
+REPOSITORY = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+", re.ASCII)
+TOKENS = ("GITGATE_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN")
+ENTERPRISE_TOKENS = ("GITGATE_GITHUB_TOKEN", "GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN")
+HURRIED = (
+    10.0,
+    (1.0,),
+    2.0,
+)  # seconds for an answer, between tries, and of a limit that is worth waiting for
+
+
+@dataclass(frozen=True)
+class Place:
+    """A repository on a forge: the address of the API, and where people see it."""
+
+    kind: str
+    host: str
+    api: str
+    site: str
+    repository: str
+    job: bool = False
+    written: Callable[[], bool] | None = field(default=None, compare=False)
+    """Whether the clone's default branch has the workflow that takes replies; None where there is no clone."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is known of a kind of forge before one is asked."""
+
+    build: Callable[[Place, Web], Forge]
+    api: Callable[[str], str]
+    """The API's address, by that of the server."""
+    scheme: str = "Bearer"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    jobs: bool = False
+    """Whether it resumes agents in jobs of its own when it is asked."""
+
+
+def github_at(place: Place, web: Web) -> GitHub:
+    return GitHub(web, place.repository, place.site, job=place.job, written=place.written)
+
+
+def github_api(server: str) -> str:
+    host = urlsplit(server).netloc
+    return f"https://api.{host}" if is_github(host) else f"{server}/api/v3"
+
+
+# A new forge is a class that satisfies `Forge`, a line here, and its word in the setting `forge`.
+KINDS: dict[str, Kind] = {
+    "github": Kind(github_at, github_api, headers=headers(), jobs=True),
+    "gitea": Kind(
+        lambda place, web: Gitea(web, place.repository, place.site, job=place.job),
+        lambda server: f"{server}/api/v1",
+        scheme="token",
+    ),
+}
+
+
+def find_place(desk: Desk) -> Place | None:
+    """The forge behind the remote; None where it is none that we know."""
+    here = job_place(desk)
+    if here is not None:
+        return here
+    found = address_of(desk)
+    name = desk.settings.text("forge") or ("github" if is_github(found.host) else "")
+    if name not in KINDS or not found.host or not REPOSITORY.fullmatch(found.path):
+        return None
+    server = server_of(desk, found)
+    api = desk.settings.text("forgeApi") or KINDS[name].api(server)
+    return Place(name, urlsplit(server).netloc, api, f"{server}/{found.path}", found.path)
+
+
+def job_place(desk: Desk) -> Place | None:
+    """As a CI job's own environment names it, Enterprise Server's addresses included. It takes an address to be one: whether
+    a job of Actions runs, whatever it may reach, is `equipping.in_job`.
+    """
+    env = desk.settings.env
+    api, repository = env.get("GITHUB_API_URL", ""), env.get("GITHUB_REPOSITORY", "")
+    kind = desk.settings.text("forge") or ("gitea" if env.get("GITEA_ACTIONS") else "github")
+    if not api or not REPOSITORY.fullmatch(repository):
+        return None
+    server = env.get("GITHUB_SERVER_URL", "https://github.com").rstrip("/")
+    return Place(kind, urlsplit(server).netloc, api, f"{server}/{repository}", repository, job=True)
+
+
+def variables(place: Place) -> tuple[str, ...]:
+    """Those whose token goes there; what is meant for github.com is told to no other host."""
+    return TOKENS if place.job or place.host == GITHUB else ENTERPRISE_TOKENS
+
+
+def way_to_token(place: Place) -> str:
+    """What gives it a token, by the names that count there."""
+    *others, last = variables(place)
+    named = f"set {', '.join(others)} or {last}"
+    if place.job or place.kind != "github":
+        return named
+    return f"gh auth login{'' if place.host == GITHUB else f' --hostname {place.host}'}, or {named}"
+
+
+def find_token(desk: Desk, place: Place) -> str:
+    """Empty when there is none."""
+    return token_and_source(desk, place)[0]
+
+
+def token_and_source(desk: Desk, place: Place) -> tuple[str, str]:
+    """The environment's, else that of the forge's own command, else what git would log in with; and which of them it is."""
+    for name in variables(place):
+        token = desk.settings.env.get(name, "").strip()
+        if token:
+            return token, name
+    if place.job:
+        return "", ""
+    from ....runners.github import gh_token
+
+    kept = gh_token(place.host, desk.settings.env)
+    if kept:
+        return kept, "gh"
+    password = git_password(desk, place)
+    return password, "git's credentials" if password else ""
+
+
+def git_password(desk: Desk, place: Place) -> str:
+    """What git's credential helper knows; it is never asked for on a terminal."""
+    if not any(key.startswith("credential.") for key in desk.settings.git):
+        return ""
+    asked = f"protocol={urlsplit(place.site).scheme}\nhost={place.host}\npath={place.repository}\n\n".encode()
+    env = {**desk.repo.git.env, "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "GCM_INTERACTIVE": "never"}
+    said = desk.repo.git.run("credential", "fill", input=asked, env=env, check=False, timeout=10)
+    lines = said.out.decode("utf-8", "replace").splitlines() if said.code == 0 else []
+    return next((line.removeprefix("password=") for line in lines if line.startswith("password=")), "")
+
+
+def web_to(place: Place, token: str, *, hurried: bool = False) -> Web:
+    """The way to its API. `hurried`: somebody sits before it, and waits a few seconds, no more."""
+    kind = KINDS[place.kind]
+    web = Web(place.api, token, scheme=kind.scheme, headers=kind.headers, renewal=way_to_token(place))
+    if hurried:
+        web.timeout, web.pauses, web.longest = HURRIED
+    return web
+
+
+def forge_at(place: Place, token: str, *, hurried: bool = False) -> Forge:
+    """The adapter that speaks to this place."""
+    return KINDS[place.kind].build(place, web_to(place, token, hurried=hurried))
+
+
+def connect(desk: Desk) -> Forge:
+    """The forge, ready to be asked; an error says what is missing."""
+    place = find_place(desk)
+    if place is None:
+        raise unknown_forge(desk)
+    token = find_token(desk, place)
+    if not token:
+        raise Failure(f"there is no token for {place.host}", hint=way_to_token(place))
+    return forge_at(replace(place, written=lambda: has_workflow(desk)), token)
+
+
+def unknown_forge(desk: Desk) -> Failure:
+    """What to set, by what the remote looks like."""
+    from ....context.remotes import no_remote, remote_of
+
+    if remote_of(desk) is None:
+        why, mend = no_remote(desk)
+        return Failure(f"no forge is known for this repository: {why}", hint=mend)
+    found = address_of(desk)
+    where = f" ({one_line(found.host, 100)})" if found.host else ""
+    alias = "   and, if ssh alone knows that name: git config gitgate.forgeApi https://HOST/api/v3"
+    return Failure(
+        f"the remote of this clone{where} is no forge that is known here",
+        hint="for GitHub Enterprise Server or Gitea: git config gitgate.forge github   (or gitea)"
+        + (alias if found.ssh else ""),
+    )

@@ -1,0 +1,322 @@
+"""Surfaces: GitHub's REST API, as much of it as a gate needs. Enterprise Server speaks the same at another address."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from ....setup.github import ANSWERS
+from .forge import Author, Comment, PullRequest, Thread, whole
+from .web import ForgeFailed, Web, understood
+
+VERSION = "2022-11-28"
+ACTIONS_BOT = "github-actions[bot]"
+WRITERS = frozenset(("admin", "maintain", "write"))
+GONE = frozenset((404, 410))
+EVENT = "gitgate"
+NO_WORKFLOW = ("", "deleted")
+RUN_DETAILS = "return_run_details"
+CONTEXT = "gitgate"
+MOST_WORDS = 140
+
+
+def headers() -> dict[str, str]:
+    return {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": VERSION}
+
+
+@dataclass
+class GitHub:
+    """One repository on GitHub. `robot`: as whom a job's own token writes."""
+
+    web: Web
+    repository: str
+    site: str
+    login: str = ""
+    name: str = "github"
+    robot: str = ACTIONS_BOT
+    job: bool = False
+    tells_run: bool = True
+    """Whether it says which run it starts, as far as we know."""
+    about: dict[str, Any] = field(default_factory=dict, repr=False)
+    asked: dict[str, bool] = field(default_factory=dict, repr=False)
+    written: Callable[[], bool] | None = field(default=None, repr=False)
+    """Whether this clone's default branch has the workflow, for where the token may not ask Actions."""
+    nameless: bool = False
+    """Our token may not ask who it is; what we wrote ourselves tells."""
+
+    @property
+    def base(self) -> str:
+        return "/repos/" + "/".join(quote(part, safe="") for part in self.repository.split("/"))
+
+    def fetch_self(self) -> str:
+        """No program's token may ask who it is. A job's own is not the only one: whose it is shows in what it wrote."""
+        if not self.login and not self.nameless:
+            try:
+                said = self.web.get("/user").value
+                with understood(self.web.base):
+                    self.login = str(said["login"])
+            except ForgeFailed as refused:
+                if refused.status != 403:
+                    raise
+                self.nameless = True
+        return self.login
+
+    def learn(self, account: Any) -> None:
+        """Who wrote what we just wrote is who we are."""
+        if not self.login and isinstance(account, Mapping):
+            self.login = str(account.get("login") or "")
+
+    def has_jobs(self) -> bool:
+        """Asked once: the workflow file as Actions knows it, also while GitHub or somebody has switched it off."""
+        if not self.job and "jobs" not in self.asked:
+            try:
+                self.asked["jobs"] = self.fetch_workflow(ANSWERS) not in NO_WORKFLOW
+            except ForgeFailed as refused:
+                if refused.status != 403:
+                    raise
+                self.asked["jobs"] = self.written is not None and self.written()
+        return self.job or self.asked["jobs"]
+
+    def fetch_comment(self, number: int, *, on_commit: bool = False) -> Comment | None:
+        try:
+            return self.read(self.web.get(self.at(number, on_commit=on_commit)).value)
+        except ForgeFailed as refused:
+            if refused.status in GONE:
+                return None
+            raise
+
+    def fetch_comments(self, thread: Thread) -> list[Comment]:
+        found = self.web.pages(self.comments_of(thread), {"per_page": 100})
+        return sorted((self.read(item) for item in found), key=lambda comment: comment.number)
+
+    def post_comment(self, thread: Thread, body: str) -> Comment:
+        said = self.web.send("POST", self.comments_of(thread), {"body": body}).value
+        posted = self.read(said)
+        self.learn(said.get("user"))
+        return posted
+
+    def edit_comment(self, comment: Comment, body: str) -> Comment:
+        return self.read(self.web.send("PATCH", self.at_comment(comment), {"body": body}).value)
+
+    def remove_comment(self, comment: Comment) -> None:
+        try:
+            self.web.send("DELETE", self.at_comment(comment))
+        except ForgeFailed as refused:
+            if refused.status not in GONE:
+                raise
+
+    def react(self, comment: Comment, word: str) -> None:
+        path = f"{self.at_comment(comment)}/reactions"
+        said = self.web.send("POST", path, {"content": word}, repeatable=True).value
+        self.learn(said.get("user") if isinstance(said, Mapping) else None)
+
+    def read(self, item: Any) -> Comment:
+        with understood(self.web.base):
+            return comment_of(item)
+
+    def read_pulls(self, items: Iterable[Any]) -> list[PullRequest]:
+        """Newest first."""
+        given = list(items)  # asked for before it is read
+        with understood(self.web.base):
+            return sorted((pull_request_of(item) for item in given), key=lambda pull: -pull.number)
+
+    def comments_of(self, thread: Thread) -> str:
+        """Commits have comments of their own, at a path of their own."""
+        return f"{self.base}/{'commits' if isinstance(thread, str) else 'issues'}/{thread}/comments"
+
+    def at_comment(self, comment: Comment) -> str:
+        return self.at(comment.number, on_commit=bool(comment.commit))
+
+    def at(self, number: int, *, on_commit: bool) -> str:
+        return f"{self.base}{'' if on_commit else '/issues'}/comments/{number}"
+
+    def may_write(self, login: str) -> bool:
+        """By the collaborators API: what a comment says of its author's association leaves private members out."""
+        if login.endswith("[bot]"):
+            return False
+        path = f"{self.base}/collaborators/{quote(login, safe='')}/permission"
+        try:
+            said = self.web.get(path).value
+        except ForgeFailed as refused:
+            if refused.status == 404:
+                return False
+            raise
+        with understood(self.web.base):
+            return said["permission"] in WRITERS
+
+    def find_pull_requests(self, branch: str, *, closed: bool = False) -> list[PullRequest]:
+        state = "closed" if closed else "open"
+        found = self.pulls_of(self.repository, branch, state)
+        if not found and self.web.moved:  # to another owner, whose name its branches go by now
+            found = self.pulls_of(str(self.fetch_about().get("full_name")), branch, state)
+        return [item for item in found if item.branch == branch and not item.foreign]
+
+    def pulls_of(self, repository: str, branch: str, state: str) -> list[PullRequest]:
+        head = f"{repository.partition('/')[0]}:{branch}"
+        query = {"state": state, "head": head, "per_page": 100}
+        return self.read_pulls(self.web.pages(f"{self.base}/pulls", query))
+
+    def list_pull_requests(self) -> list[PullRequest]:
+        return self.read_pulls(self.web.pages(f"{self.base}/pulls", {"state": "open", "per_page": 100}))
+
+    def find_pull_requests_with(self, commit: str) -> list[PullRequest]:
+        """Those that merely begin at the commit are not among them; a commit that was never pushed is nowhere."""
+        path = f"{self.base}/commits/{quote(commit, safe='')}/pulls"
+        try:
+            found = self.read_pulls(self.web.pages(path, {"per_page": 100}))
+        except ForgeFailed as refused:
+            if refused.status in (404, 409, 422):
+                return []
+            raise
+        return [item for item in found if item.open]
+
+    def fetch_pull_request(self, number: int) -> PullRequest | None:
+        try:
+            return self.read_pulls([self.web.get(f"{self.base}/pulls/{number}").value])[0]
+        except ForgeFailed as refused:
+            if refused.status == 404:
+                return None
+            raise
+
+    def set_status(self, commit: str, state: str, words: str, url: str) -> None:
+        body = {"state": state, "context": CONTEXT, "description": words[:MOST_WORDS]}
+        if url:
+            body["target_url"] = url
+        self.web.send("POST", f"{self.base}/statuses/{quote(commit, safe='')}", body, repeatable=True)
+
+    def fetch_status(self, commit: str) -> tuple[str, str]:
+        """One of a hundred names, which is more than anybody has, is on the first page."""
+        return self.latest_status(commit, {"per_page": 100})
+
+    def latest_status(self, commit: str, query: Mapping[str, object]) -> tuple[str, str]:
+        path = f"{self.base}/commits/{quote(commit, safe='')}/status"
+        said = self.web.get(path, query).value
+        with understood(self.web.base):
+            ours = [one for one in said["statuses"] or [] if one["context"] == CONTEXT]
+            return status_in(ours[0]) if ours else ("", "")
+
+    def dispatch(self, gate: str, commit: str) -> str:
+        """By the workflow's own event where the token may, which tells the run; else by the repository's."""
+        inputs = {"gate": gate, "commit": commit}
+        try:
+            said = self.dispatch_workflow({"ref": self.default_branch(), "inputs": inputs})
+        except ForgeFailed as refused:
+            if refused.status in (404, 422):
+                refused.hint = f"the default branch has no such workflow ({ANSWERS}), or it is switched off, or the token may not see it: git gate init --github   (or: gh workflow enable {ANSWERS})"
+            if refused.status != 403 or "rate limit" in refused.message.lower():
+                raise
+            body = {"event_type": EVENT, "client_payload": inputs}
+            self.web.send("POST", f"{self.base}/dispatches", body)
+            said = None
+        url = said.get("html_url") if isinstance(said, Mapping) else None
+        return str(url) if url else f"{self.site}/actions/workflows/{ANSWERS}"
+
+    def dispatch_workflow(self, body: dict[str, object]) -> Any:
+        """Enterprise Server starts it too, but refuses to be asked for the run; once it did, it is not asked again."""
+        path = f"{self.base}/actions/workflows/{ANSWERS}/dispatches"
+        if self.tells_run:
+            try:
+                return self.web.send("POST", path, {**body, RUN_DETAILS: True}).value
+            except ForgeFailed as refused:
+                if refused.status != 422 or RUN_DETAILS not in refused.message:
+                    raise
+                self.tells_run = False
+        return self.web.send("POST", path, body).value
+
+    def fetch_workflow(self, name: str) -> str:
+        """The state of a workflow file as Actions knows it, such as `active`; empty where there is none."""
+        try:
+            said = self.web.get(f"{self.base}/actions/workflows/{quote(name, safe='')}").value
+        except ForgeFailed as refused:
+            if refused.status == 404:
+                return ""
+            raise
+        with understood(self.web.base):
+            return str(said["state"])
+
+    def fetch_secret_names(self) -> set[str] | None:
+        """None where the token may not see them."""
+        try:
+            said = self.web.get(f"{self.base}/actions/secrets", {"per_page": 100}).value
+        except ForgeFailed as refused:
+            if refused.status in (403, 404):
+                return None
+            raise
+        with understood(self.web.base):
+            return {str(one["name"]) for one in said["secrets"]}
+
+    def default_branch(self) -> str:
+        """Never the branch that an agent works on: its workflow file is the agent's."""
+        with understood(self.web.base):
+            return str(self.fetch_about()["default_branch"])
+
+    def is_ours(self, repository: str) -> bool:
+        """A repository that was renamed answers to both names, and its events say the new one."""
+        named = repository.lower()
+        return named == self.repository.lower() or named == str(self.fetch_about().get("full_name")).lower()
+
+    def fetch_about(self) -> Mapping[str, Any]:
+        if not self.about:
+            said = self.web.get(self.base).value
+            with understood(self.web.base):
+                self.about.update(said)
+        return self.about
+
+
+def author_of(item: Any) -> Author:
+    if not isinstance(item, Mapping):
+        return Author("ghost", 0, bot=True)  # an account that is gone vouches for nothing
+    login = whole(str(item["login"]))
+    return Author(login, int(item["id"]), bot=item.get("type", "User") != "User" or login.endswith("[bot]"))
+
+
+def comment_of(item: Mapping[str, Any]) -> Comment:
+    author = author_of(item.get("user"))
+    if item.get("performed_via_github_app"):
+        author = Author(author.login, author.number, bot=True)
+    return Comment(
+        int(item["id"]),
+        thread_in(item),
+        whole(str(item.get("body") or "")),
+        author,
+        str(item["created_at"]),
+        str(item["updated_at"]),
+        str(item["html_url"]),
+    )
+
+
+def thread_in(item: Mapping[str, Any]) -> Thread:
+    """On a commit by its id; else the number at the end of an address, of which Gitea has another for pull requests."""
+    if item.get("commit_id"):
+        return str(item["commit_id"])
+    address = str(item.get("issue_url") or item.get("pull_request_url") or "")
+    found = re.search(r"/(?:issues|pulls)/([0-9]+)$", address)
+    return int(found.group(1)) if found else 0
+
+
+def status_in(item: Mapping[str, Any]) -> tuple[str, str]:
+    """Gitea calls a status's state its status."""
+    return str(item.get("state") or item.get("status") or ""), str(item.get("description") or "")
+
+
+def pull_request_of(item: Mapping[str, Any]) -> PullRequest:
+    """Foreign where its branch's repository is gone, or another one than that which it is to be merged into."""
+    head, base = item["head"], item["base"]
+    theirs = name_of(head.get("repo"))
+    return PullRequest(
+        int(item["number"]),
+        str(head["ref"]),
+        str(head["sha"]),
+        str(item["html_url"]),
+        open=item.get("state") == "open",
+        foreign=not theirs or theirs != name_of(base.get("repo")),
+        updated=str(item.get("updated_at") or ""),
+        merged=bool(item.get("merged") or item.get("merged_at")),
+    )
+
+
+def name_of(repository: object) -> str:
+    return str(repository.get("full_name", "")).lower() if isinstance(repository, Mapping) else ""

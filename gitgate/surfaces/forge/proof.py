@@ -1,0 +1,175 @@
+"""Surfaces: whether an answer that is found in the repository is one that a person gave. In CI, whoever may push can write one.
+
+The proof is the comment itself, asked of the forge anew and read again; or a good signature; or a person who may write and
+asked for exactly this answer to be acted on.
+"""
+
+from __future__ import annotations
+
+from ...acts.reading import find_gate
+from ...context.desk import Desk
+from ...errors import BadAnswer, UnknownGate
+from ...model.gate import Answer, Counted, Gate
+from ...policy import ruling
+from ...policy.book import load_book
+from ...policy.permit import case
+from ...questions.answers import read_answer
+from ...text.times import parse_time
+from .accept import answered_by, evidence_of, person_of, shown_before
+from .hosts.events import Dispatched
+from .hosts.forge import Comment, Forge
+from .replies.replies import parse, read
+from .thread import telling
+from .thread.posting import Board, load_board
+
+WORDS = {"at": "time"}  # of evidence, where its own name is none
+CLOCKS = 300  # seconds by which those of a forge and of whoever hears it may differ
+
+
+def doubt(desk: Desk, forge: Forge, gate: Gate, vouched: str = "") -> str:
+    """Why the answer of this gate is not acted on by itself; empty when it may be."""
+    if gate.answer is None:
+        return "" if gate.tells_of_expiry else f"nobody has answered gate {gate.id}"
+    if gate.defaulted:
+        return ""
+    for counted in deciding(gate):
+        why = against(desk, forge, gate, counted, vouched)
+        if why:
+            return f"gate {gate.id}: {why}"
+    return ""
+
+
+def deciding(gate: Gate) -> list[Counted]:
+    """The answer that counts, and every other that it took."""
+    if gate.answer is None:
+        return []
+    others = [vote for vote in gate.votes if vote.answer.values == gate.answer.answer.values]
+    return [gate.answer, *(vote for vote in others if vote.commit != gate.answer.commit)]
+
+
+def against(desk: Desk, forge: Forge, gate: Gate, counted: Counted, vouched: str) -> str:
+    if vouched and vouched in (counted.commit, counted.signed_commit):
+        return ""
+    if is_signed(desk, counted.signed_commit):
+        return ""
+    if counted.answer.via == forge.name:
+        return against_comment(desk, forge, gate, counted.answer)
+    return (
+        f"its answer by {counted.answer.via} is not signed by a known key; the one who gave it may start it, unless the "
+        f"policy keeps them from answering: git gate github dispatch {gate.id}"
+    )
+
+
+def is_signed(desk: Desk, commit: str) -> bool:
+    if not desk.records.commit(commit).signed:
+        return False
+    from ...policy.permit import verdict_on
+    from ...store.git.signatures import GOOD
+
+    verdict = verdict_on(desk, load_book(desk), commit)
+    return verdict is not None and verdict.word == GOOD
+
+
+def against_comment(desk: Desk, forge: Forge, gate: Gate, said: Answer) -> str:
+    """What speaks against the comment that an answer names as where it comes from."""
+    number = said.evidence.get("comment")
+    on_commit = bool(said.evidence.get("commit"))
+    named = isinstance(number, int) and number > 0
+    comment = forge.fetch_comment(number, on_commit=on_commit) if named and isinstance(number, int) else None
+    if comment is None:
+        return "the comment that it was is not there"
+    if comment.by_program:
+        return "a program wrote that comment"
+    if comment.edited:
+        return "the comment was edited afterwards"
+    if person_of(forge, comment.author) != said.by:
+        return f"the comment is by {comment.author.login}"
+    strange = misquoted(said, comment)
+    if strange:
+        return f"the comment has another {WORDS.get(strange, strange)} than the answer says"
+    if parse_time(said.at) + CLOCKS < parse_time(comment.created):
+        return "the answer says that it was given before the comment was written"
+    if not forge.may_write(comment.author.login):
+        return f"{comment.author.login} may not write to this repository"
+    return against_words(desk, forge, gate, said, comment)
+
+
+def misquoted(said: Answer, comment: Comment) -> str:
+    """What the record says otherwise of the comment than the forge, or leaves out: the policy goes by it. Nothing goes by its
+    address, which is another one once the repository was renamed.
+    """
+    told = {"commit": "", **evidence_of(comment)}
+    del told["url"]
+    return next((name for name in told if folded(said.evidence.get(name, "")) != folded(told[name])), "")
+
+
+def folded(word: object) -> str:
+    """Capitals make no other login."""
+    return str(word).casefold()
+
+
+def against_words(desk: Desk, forge: Forge, gate: Gate, said: Answer, comment: Comment) -> str:
+    """Whether the comment, read again as it was when it was taken, is this answer to this gate."""
+    board = load_board(forge, comment.thread)
+    if board.says(telling.about(comment)):
+        return "the comment was refused, and its author told so"
+    try:
+        reply = parse(comment.body, shown_before(board, comment))
+        if reply is None or reply.verb == "stop":
+            return "the comment is no answer"
+        if reply.gate not in (None, gate.id):
+            return "the comment is about another gate"
+        given, note = read(reply, gate)
+        values, verdict = read_answer(gate.opened.questions, given)
+    except BadAnswer:
+        return "the comment says something else"
+    if (values, verdict, note.strip()) != (dict(said.values), said.verdict, said.note):
+        return "the comment says something else"
+    return "" if reply.gate is not None else against_place(desk, board, gate, comment)
+
+
+def against_place(desk: Desk, board: Board, gate: Gate, comment: Comment) -> str:
+    """A comment that names no gate is an answer to what was asked on its thread before it, and to that alone.
+
+    Where the thread is does not matter: a question of ours stands there or does not, whatever became of the pull request.
+    """
+    if gate.id not in board.marks:
+        return "the question does not stand where the comment does"
+    if gate.id not in shown_before(board, comment):
+        return "the comment is older than the question"
+    return "the comment answered another gate" if used_elsewhere(desk, board, gate.id, comment) else ""
+
+
+def used_elsewhere(desk: Desk, board: Board, gate: str, comment: Comment) -> bool:
+    for other in board.marks:
+        try:
+            if other != gate and answered_by(find_gate(desk, other).gate, comment):
+                return True
+        except UnknownGate:
+            continue
+    return False
+
+
+def against_dispatch(forge: Forge, asked: Dispatched) -> str:
+    """Whether the one who asked for it is a person whose word counts."""
+    if asked.bot or not asked.login:
+        return "a program asked for it, and its word is nobody's"
+    if not forge.may_write(asked.login):
+        return f"{asked.login} may not write to this repository"
+    return ""
+
+
+def vouched_by(desk: Desk, forge: Forge, asked: Dispatched) -> str:
+    """The commit of the answer that whoever dispatched vouches for; empty where their word for it does not count.
+
+    Where the policy wants another's answer than that of whose agent asked, theirs does not: any name may stand in an unsigned one.
+    """
+    if not asked.gate or against_dispatch(forge, asked):
+        return ""
+    gate = find_gate(desk, asked.gate).gate
+    book = load_book(desk)
+    terms = ruling.deciding(book.policies, case(desk, book, gate)) if book.policies else ()
+    if all(term.requester_may_answer for term in terms):
+        return asked.commit
+    why = ruling.against_requester(book.policies, ruling.Who("", login=asked.login), case(desk, book, gate))
+    return "" if why else asked.commit

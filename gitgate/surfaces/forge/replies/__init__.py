@@ -1,0 +1,1 @@
+"""Surfaces: comments read as replies. Pure."""

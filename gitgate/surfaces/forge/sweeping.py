@@ -1,0 +1,357 @@
+"""Surfaces: what was missed is caught up with: deadlines, comments that no event told of, questions that nobody was shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import TypeVar
+
+from ...acts.reading import find_gate
+from ...context.desk import Desk
+from ...context.find import summaries
+from ...context.remotes import remote_of
+from ...errors import GateError
+from ...exchange.publishing import publish
+from ...exchange.syncing import sync
+from ...gates.deadlines import DAY, act, judged_at
+from ...gates.starting import kept_back, stayed
+from ...model.gate import Gate
+from ...store.git.refs import SESSIONS
+from ...text.times import parse_time
+from .accept import Accepted, accept_comment
+from .hearing import missed, missed_elsewhere
+from .hosts.events import LATER, final, is_of_thread, may_only_read
+from .hosts.forge import Comment, Forge, Thread
+from .hosts.web import ForgeFailed
+from .proof import doubt
+from .thread import telling
+from .thread.posting import (
+    Board,
+    bring_up_to_date,
+    left_to_jobs,
+    load_board,
+    mark_head,
+    post_once,
+    post_status,
+    show,
+    tell_left,
+)
+from .thread.threads import Pulls, thread_of
+
+NEWEST, OTHERS = 50, 50  # so many pull requests without a gate: the newest, and some of the rest
+ENDED, LONG_ENDED = 20, 5  # so many gates that closed more than a day ago; each takes three requests at most
+
+Each = TypeVar("Each")
+
+
+def some_pulls(found: Sequence[Each], at: float) -> list[Each]:
+    """Of those that nothing waits on."""
+    return some_of(found, NEWEST, OTHERS, at)
+
+
+def some_gates(found: Sequence[Gate], at: float, *, over: bool = True) -> list[Gate]:
+    """All that are open or closed within a day, and some of the others (unless `over` is False): those that closed last, and any.
+
+    Nobody knows whether a sweep ran since one closed: jobs keep nothing, and whether its comment shows its end, or somebody
+    replied since, only its thread says. So age alone leaves none out for ever, however long sweeps were away, until it is archived.
+    """
+    ended = sorted((one for one in found if long_over(one, at)), key=ended_at, reverse=True)
+    chosen = {one.id for one in (some_of(ended, ENDED, LONG_ENDED, at) if over else [])}
+    left = {one.id for one in ended} - chosen
+    return [one for one in found if one.id not in left]
+
+
+def some_of(found: Sequence[Each], first: int, others: int, at: float) -> list[Each]:
+    """The first, and of the rest any, others each time. By chance: turns by the clock would leave out the same ones for ever
+    where sweeps are started in step with them.
+    """
+    rest = found[first:]
+    chance = Random(int(at))  # noqa: S311 - nothing is secret here
+    return [*found[:first], *chance.sample(rest, min(others, len(rest)))]
+
+
+def long_over(gate: Gate, at: float) -> bool:
+    """Closed a day ago and more."""
+    return gate.closed and bool(ended_at(gate)) and at - parse_time(ended_at(gate)) > DAY
+
+
+def ended_at(gate: Gate) -> str:
+    return str(getattr(gate.history[-1].event, "at", ""))
+
+
+PATIENCE = 600
+
+
+@dataclass
+class Swept:
+    """What was found and done. `resume`: gates whose answer is proven and not acted on yet; `doubts`: why others are not.
+
+    `noted`: what cannot be done, and is nobody's mistake; `trouble`: what somebody has to look at.
+    """
+
+    accepted: list[Accepted] = field(default_factory=list)
+    shown: list[str] = field(default_factory=list)
+    resume: list[str] = field(default_factory=list)
+    doubts: dict[str, str] = field(default_factory=dict)
+    trouble: list[str] = field(default_factory=list)
+    noted: list[str] = field(default_factory=list)
+    asked: str = ""
+    """Where a job can be watched that was asked for, because jobs keep the comments here and something is to be posted."""
+
+
+@dataclass
+class Round:
+    """One look at everything."""
+
+    desk: Desk
+    forge: Forge
+    pulls: Pulls
+    done: Swept = field(default_factory=Swept)
+
+    def leave_to_jobs(self, gate: str) -> None:
+        """One is asked for once a gate: what it cannot show, their own sweeps will, and a job for each of ours would not."""
+        from .webhook import Seen
+
+        known = Seen(self.desk.repo.state_dir / "asked-of-jobs")
+        if not known.first(gate.encode()) or self.done.asked:
+            return
+        try:
+            self.done.asked = self.forge.dispatch("", "")
+        except ForgeFailed:
+            known.forget(gate.encode())
+            raise
+
+    def excused(self, what: str, trouble: GateError) -> bool:
+        """Whether it is of no use to try again; that is noted, once, and anything else is trouble."""
+        why = final(trouble, self.desk.settings.env) if isinstance(trouble, ForgeFailed) else ""
+        if not why:
+            self.done.trouble.append(f"{what}: {trouble.message}")
+        else:
+            self.note(f"{what}: {why}" if is_of_thread(why) else why)
+        return bool(why)
+
+    def note(self, words: str) -> None:
+        if words not in self.done.noted:
+            self.done.noted.append(words)
+
+
+def sweep(desk: Desk, forge: Forge) -> Swept:
+    """Everything once. Trouble with one gate or thread is no other one's.
+
+    No deadline passes before what was written on its gate's thread is heard: a reply counts by the time of its writing.
+    """
+    with judged_at(desk):
+        broken = sync(desk).broken if remote_of(desk) is not None else {}
+        now = Round(desk, forge, Pulls(forge, forge.list_pull_requests()))
+        now.done.trouble.extend(f"gate {gate}: {why}" for gate, why in broken.items())
+        threads = find_threads(now)
+        hear_elsewhere(now, threads)
+        for thread, gates in threads.items():
+            try:
+                sweep_thread(now, gates, thread)
+            except GateError as trouble:
+                if now.excused(f"thread {thread}", trouble) or is_missing(trouble):
+                    pass_deadlines(now, gates)  # nobody can have answered there
+        mark_others(now, threads)
+        places = {gate.id: thread for thread, gates in threads.items() for gate in gates}
+        find_answered(now, places)
+    if now.done.resume and may_only_read(desk.settings.env):
+        now.note(LATER)  # without the repository's secrets an agent would fail, and its gate with it
+        now.done.resume.clear()
+    return now.done
+
+
+def is_missing(trouble: GateError) -> bool:
+    """Whether there is no such thread: an issue that the settings name, say, which somebody has to look at."""
+    return isinstance(trouble, ForgeFailed) and trouble.status == 404
+
+
+def find_threads(now: Round) -> dict[Thread, list[Gate]]:
+    """Where each open gate is shown. The deadline of one that is shown nowhere passes as anywhere else."""
+    threads: dict[Thread, list[Gate]] = {}
+    for gate in to_look_at(now):
+        try:
+            thread = thread_of(now.desk, now.forge, gate, now.pulls)
+        except GateError as trouble:
+            now.excused(f"gate {gate.id}", trouble)
+            continue
+        if thread is not None:
+            threads.setdefault(thread, []).append(gate)
+        else:
+            pass_deadlines(now, [gate])
+    return threads
+
+
+def to_look_at(now: Round) -> list[Gate]:
+    """All that are open; of those that closed long ago some, and none in the job of a pull request."""
+    found: list[Gate] = []
+    for summary in sorted(summaries(now.desk), key=lambda one: (one.at, one.id)):
+        try:
+            found.append(now.desk.records.load(summary.id, summary.tip))
+        except GateError as trouble:
+            now.excused(f"gate {summary.id}", trouble)
+    return some_gates(found, now.desk.clock(), over=not now.desk.settings.pull_request)
+
+
+def pass_deadlines(now: Round, gates: Sequence[Gate]) -> None:
+    """What the deadlines of these gates call for, now that every reply was heard."""
+    for gate in gates:
+        try:
+            before = find_gate(now.desk, gate.id)
+            with judged_at(now.desk, ""):
+                after = before.gate if before.archived else act(now.desk, before.gate)
+            if after.tip != before.gate.tip:
+                publish(now.desk, after)
+        except GateError as trouble:
+            now.excused(f"gate {gate.id}", trouble)
+
+
+def sweep_thread(now: Round, gates: Sequence[Gate], thread: Thread) -> None:
+    """The comments of one thread that were not heard, then the deadlines, then ours brought up to date."""
+    before = now.pulls.board(thread)
+    board = hear_missed(now, before, missed(now.desk, before))
+    pass_deadlines(now, gates)
+    for gate in gates:
+        current = find_gate(now.desk, gate.id).gate
+        if current.closed and gate.id not in board.marks:
+            continue  # it was never shown here, or somebody does not want to see it any more
+        try:
+            if left_to_jobs(now.forge, board, gate.id):
+                now.leave_to_jobs(gate.id)
+                continue
+            after = show(now.desk, now.forge, current, board)
+            if not long_over(current, now.desk.clock()):
+                after = tell_left(now.desk, now.forge, current, after)
+        except ForgeFailed as refused:
+            now.excused(f"thread {thread}", refused)
+            continue
+        if after is not board:
+            now.done.shown.append(gate.id)
+        board = after
+    pull = next((one for one in now.pulls.listed or [] if one.number == thread), None)
+    if pull is not None:
+        mark_head(now.desk, now.forge, pull, board.marks)
+    elif board is not before or not all(long_over(gate, now.desk.clock()) for gate in gates):
+        post_status(now.desk, now.forge, board)  # closed meanwhile, or an issue
+
+
+def hear_elsewhere(now: Round, threads: Mapping[Thread, object]) -> None:
+    """A reply that names a gate may stand where no gate is shown: on the open pull requests in which anything happened since
+    the first of those that wait was asked, the latest first. The job of one of them leaves that to others.
+    """
+    waiting = {one.id: one.at for one in summaries(now.desk) if one.state == "awaiting"}
+    if not waiting or now.desk.settings.pull_request:
+        return
+    first = min(waiting.values())
+    others = [one for one in now.pulls.listed or [] if one.number not in threads and one.updated >= first]
+    for pull in sorted(others, key=lambda one: one.updated, reverse=True)[:NEWEST]:
+        try:
+            board = now.pulls.board(pull.number)
+            hear_missed(now, board, missed_elsewhere(now.desk, board, waiting))
+        except GateError as trouble:
+            now.excused(f"thread {pull.number}", trouble)
+    if now.done.accepted:
+        now.pulls.boards.clear()  # they show something else now
+
+
+def hear_missed(now: Round, board: Board, comments: Sequence[Comment]) -> Board:
+    """Each in its turn; one that cannot be heard keeps the deadlines here from passing, unless it never will be."""
+    strangers: set[int] = set()  # each is asked about once a sweep, however much they write
+    for comment in comments:
+        if comment.author.number in strangers:
+            continue
+        try:
+            said = accept_comment(now.desk, now.forge, comment.number, board, on_commit=bool(comment.commit))
+        except ForgeFailed as refused:
+            if not final(refused, now.desk.settings.env):
+                raise
+            now.excused(f"thread {board.thread}", refused)
+            continue
+        if said.stranger:
+            strangers.add(comment.author.number)
+        if said.outcome not in ("ignored", "again"):
+            now.done.accepted.append(said)
+            board = load_board(now.forge, board.thread)
+    return board
+
+
+def refresh(desk: Desk, forge: Forge, name: str) -> str:
+    """A gate's comment and status as they are to be now; what could not be told, in words."""
+    try:
+        gate = find_gate(desk, name).gate
+        thread = thread_of(desk, forge, gate)
+        board = load_board(forge, thread) if thread is not None else None
+        if board is None or gate.id not in board.marks:
+            return ""
+        return bring_up_to_date(desk, forge, gate, board)
+    except GateError as silent:
+        return f"the comment is not up to date: {silent.message}"
+
+
+def mark_others(now: Round, threads: Mapping[Thread, object]) -> None:
+    """The status on pull requests that no gate waits on: where it is required, one that is missing would block them."""
+    only = now.desk.settings.pull_request if now.forge.job else None
+    found = [one for one in now.pulls.listed or [] if one.number not in threads]
+    for pull in found if only else some_pulls(found, now.desk.clock()):
+        if only in (None, pull.number):
+            try:
+                mark_head(now.desk, now.forge, pull)
+            except GateError as trouble:
+                now.excused(f"pull request {pull.number}", trouble)
+
+
+def find_answered(now: Round, places: Mapping[str, Thread]) -> None:
+    gates = to_resume(now)
+    here = now.desk.refs.under(*(SESSIONS + gate.id for gate in gates)) if gates else {}
+    elsewhere = kept_back(now.desk, [gate for gate in gates if SESSIONS + gate.id not in here])
+    for gate in gates:
+        stays = gate.id in elsewhere
+        try:
+            why = stayed(gate, "shared").message if stays else doubt(now.desk, now.forge, gate)
+            if why and gate.id in places:
+                say_doubt(now, gate, "" if stays else why, places[gate.id])
+        except GateError as trouble:
+            why = trouble.message
+        if why:
+            now.done.doubts[gate.id] = why
+        else:
+            now.done.resume.append(gate.id)
+
+
+def to_resume(now: Round) -> list[Gate]:
+    """Those that wait for somebody to start their agents, whoever may."""
+    found = []
+    for summary in summaries(now.desk):
+        if summary.state in ("answered", "expired"):
+            try:
+                gate = now.desk.records.load(summary.id, summary.tip)
+            except GateError as trouble:
+                now.done.doubts[summary.id] = trouble.message
+                continue
+            if gate.actionable and gate.opened.delivery == "resume":
+                found.append(gate)
+    return found
+
+
+def say_doubt(now: Round, gate: Gate, why: str, thread: Thread) -> None:
+    """On the thread, once: people would wait for an agent that nobody starts. Who has just answered in a terminal may be at it.
+
+    Without a `why` no job can start it: its session stayed where it was asked.
+    """
+    if gate.answer is None:
+        return
+    said = gate.answer.answer
+    if said.via != now.forge.name and parse_time(now.desk.now) - parse_time(said.at) < PATIENCE:
+        return
+    note = (
+        telling.not_acted_on(gate.id, gate.answer.commit, why)
+        if why
+        else telling.kept_back(gate.id, gate.answer.commit, gate.opened.asked.agent)
+    )
+    try:
+        board = load_board(now.forge, thread)
+        if not board.says(note.mark):
+            post_once(now.forge, board, note.body)
+    except ForgeFailed as refused:
+        now.excused(f"thread {thread}", refused)

@@ -1,0 +1,1 @@
+"""Surfaces: what we write on a pull request."""

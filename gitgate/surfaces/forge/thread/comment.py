@@ -1,0 +1,329 @@
+"""Surfaces: a gate as one comment: pure. It is posted once and brought up to date; it says what is asked and how to reply.
+
+Its first line is a mark by which it is found again. A mark counts only in a comment that we wrote, and only as the first line:
+nothing that somebody else wrote gets there.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ....document.field import OID
+from ....model.gate import Answer, Gate, Outcome, Question
+from ....model.ids import is_id
+from ....questions.answers import shown
+from ....render.shapes import who_ended
+from ....text.display import one_line
+from ....text.times import format_duration
+from ..replies.examples import examples
+from .whose import Whose, in_words
+from .words import block, longest_run, size, span
+
+if TYPE_CHECKING:
+    from ....model.conversation import Held
+
+
+def talked(held: Held | None, most: int) -> list[str]:
+    """How long it was talked about and what is to be remembered of that. A transcript never stands here."""
+    if held is None:
+        return []
+    from ....render.shapes import held_line
+
+    said = [words for words in (held.summary, held.reason, held.message) if words]
+    line = span(held_line(replace(held, transcript="")), 200)
+    return [line, *([block("\n\n".join(said), min(most, 4000))] if said else [])]
+
+
+def join_words(gate: Gate) -> str:
+    """A conversation is held in a clone; a typed answer is one too."""
+    asked = [question for question in gate.opened.questions if question.type == "session"]
+    if not asked:
+        return ""
+    limits = [question.talk.timeout for question in asked if question.talk and question.talk.timeout]
+    lasts = f" It lasts {format_duration(min(limits))} at most." if limits else ""
+    return (
+        f"**Talk it over** with the agent in a clone of this repository: `git gate join {gate.id}`.{lasts} "
+        "What you decide there is the answer; one typed here is an answer too.\n\n"
+    )
+
+
+MOST = 65_000
+# How much of each part is shown, from all of it to hardly any, until the whole fits.
+LIMITS = (40_000, 20_000, 8_000, 3_000, 1_000, 300, 100, 40)
+MOST_VOTES = 20
+PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)  # of an account, as a part of an address
+MARK = re.compile(r"<!-- gitgate gate=([a-z0-9]{10}) seen=([0-9a-f]{40}|[0-9a-f]{64}) -->")
+HEADS = {
+    "awaiting": "⏸️ An agent asks",
+    "answered": "✅ Answered",
+    "resuming": "▶️ Answered; the agent goes on",
+    "resumed": "✅ Answered, and acted on",
+    "failed": "⚠️ Answered, but the agent failed",
+    "withdrawn": "↩️ Withdrawn by who asked",
+    "stopped": "⏹️ Stopped",
+    "expired": "⌛ Nobody answered in time",
+}
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What a comment of ours is about: the gate, and the commit of its record that is shown."""
+
+    gate: str
+    seen: str
+
+
+@dataclass(frozen=True)
+class View:
+    """What is known when the comment is written. `alone`: no other gate waits in the thread; `unheard`: no event tells of it;
+    `gates`: all that the thread shows; `whose`: whose reply counts.
+    """
+
+    gate: Gate
+    stat: str = ""
+    diff: str = ""
+    site: str = ""
+    alone: bool = True
+    unheard: bool = False
+    gates: tuple[str, ...] = ()
+    whose: Whose | None = None
+
+
+def read_mark(body: str) -> Mark | None:
+    found = MARK.fullmatch(body.split("\n", 1)[0].strip())
+    return Mark(found.group(1), found.group(2)) if found and is_id(found.group(1)) else None
+
+
+def seen_commit(gate: Gate) -> str:
+    """The latest commit that changed what a person has to know: votes and remarks do not."""
+    awaiting = [entry for entry in gate.history if entry.name in ("opened", "edited")]
+    return awaiting[-1].commit if awaiting else gate.tip
+
+
+def render(view: View) -> str:
+    """The whole comment, within what a forge takes."""
+    text = ""
+    for most in LIMITS:
+        text = compose(view, most)
+        if size(text) <= MOST:
+            return text
+    return text[: MOST // 2]
+
+
+def compose(view: View, most: int) -> str:
+    gate = view.gate
+    parts = [
+        f"<!-- gitgate gate={gate.id} seen={seen_commit(gate)} -->\n" + heading(gate),
+        terms(view),
+        *outcome(view, most),
+        *(
+            asked(question, most, several=len(gate.opened.questions) > 1)
+            for question in gate.opened.questions
+        ),
+        folded("Context", gate.opened.context, most, opened=gate.state == "awaiting"),
+        work(view, most),
+        how(view) if gate.state == "awaiting" else "",
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def heading(gate: Gate) -> str:
+    words = HEADS.get(gate.state, gate.state)
+    if gate.state == "failed" and gate.outcome is not None and not gate.outcome.log:
+        words = "⚠️ Answered, but the agent could not be started"  # nothing was written down of one that ran
+    if gate.defaulted:
+        words = "⌛ Nobody answered in time; the declared default applies"
+    elif gate.answer is not None and gate.answer.answer.verdict == "rejected":
+        words = words.replace("✅ Answered", "❌ Rejected").replace("Answered", "Rejected")
+    elif gate.answer is not None and not gate.answer.answer.confirmed:
+        words = words.replace("Answered", "Answered, and confirmed by nobody")
+    elif gate.answer is not None and gate.answer.answer.verdict == "approved":
+        words = words.replace("Answered", "Approved")
+    return f"### {words}: {span(gate.opened.title, 100)}"
+
+
+def terms(view: View) -> str:
+    gate, asked = view.gate, view.gate.opened.asked
+    people = [account(view, login) for login in asked.logins] or [span(asked.by.partition(" <")[0], 60)]
+    whose = f" (of {', '.join(people)})" if asked.logins or asked.by else ""
+    words = [f"gate **{gate.id}**", f"asked by {span(asked.agent, 80)}{whose} at {one_line(asked.at, 30)}"]
+    if gate.priority != "normal":
+        words.append(f"priority {gate.priority}")
+    if gate.state == "awaiting" and gate.deadline:
+        words.append(f"deadline **{one_line(gate.deadline, 30)}**")
+    if gate.opened.confidence is not None:
+        words.append(f"confidence {gate.opened.confidence:g}")
+    if gate.opened.quorum > 1 and gate.state == "awaiting":
+        words.append(f"{len(gate.votes)} of {gate.opened.quorum} answers alike that are needed")
+    if gate.opened.follows:
+        words.append(f"follows gate {span(gate.opened.follows, 20)}")
+    return " · ".join(words)
+
+
+def account(view: View, login: str) -> str:
+    """An account of the forge, linked. In a code span it notifies nobody."""
+    name = span(f"@{login}", 60)
+    server = view.site.rsplit("/", 2)[0]
+    return f"[{name}]({server}/{login})" if server and PLAIN.fullmatch(login) else name
+
+
+def outcome(view: View, most: int) -> list[str]:
+    """What was answered, by whom, and what came of it."""
+    gate = view.gate
+    said = [answer_words(view, gate.answer.answer, most)] if gate.answer is not None else []
+    said += votes(view)
+    if gate.closing is not None:
+        by = (who_ended(gate.closing) or "").partition(" <")[0]
+        said.append((f"By {span(by, 60)}:\n\n" if by else "") + block(gate.closing.text, min(most, 4000)))
+        said += talked(gate.closing.session, most)
+    if gate.outcome is not None and gate.state in ("resumed", "failed"):
+        made = [commit_link(view, oid) for oid in gate.outcome.commits[:20]]
+        where = f" on {span(gate.outcome.branch, 100)}" if gate.outcome.branch else ""
+        if made:
+            why = f" ({span(gate.outcome.reason, 300)})" if gate.outcome.reason else ""
+            said.append(f"What the agent made of it{where}: {', '.join(made)}{why}")
+        elif gate.state == "failed":
+            said.append(block(gate.outcome.reason, 500))
+        said += loose_ends(gate, gate.outcome, most)
+    return said
+
+
+def votes(view: View) -> list[str]:
+    """Where several have to agree: who said what, each with where."""
+    gate = view.gate
+    if gate.opened.quorum < 2 and gate.opened.refusals < 2:
+        return []
+    shown_ones = gate.votes[:MOST_VOTES]
+    lines = [f"- {vote_words(view, vote.answer)}" for vote in shown_ones]
+    more = len(gate.votes) - len(shown_ones)
+    return ["\n".join([*lines, *([f"- and {more} more"] if more else [])])] if lines else []
+
+
+def vote_words(view: View, answer: Answer) -> str:
+    words = "; ".join(shown(answer.values.get(question.key)) for question in view.gate.opened.questions)
+    who = span(answer.by.partition(" <")[0], 60)
+    return f"{who} said {span(words, 120)}{where_said(view, answer)}, at {one_line(answer.at, 30)}"
+
+
+def where_said(view: View, answer: Answer) -> str:
+    """A link to the reply, if it leads into this repository; else through what it was said."""
+    place = answer.evidence.get("url")
+    return f" ([the reply]({place}))" if is_ours(view.site, place) else f" by {span(answer.via, 20)}"
+
+
+def loose_ends(gate: Gate, came: Outcome, most: int) -> list[str]:
+    """What a person has to look at, or can do, after the agent ended."""
+    said = []
+    if gate.state == "failed":
+        said.append(
+            f"To try again: `git gate resume {gate.id}`; to end it: `git gate stop {gate.id} --reason WHY`."
+        )
+    if came.meant:
+        said.append(f"Its commits are not on {span(came.meant, 100)}.")
+    if came.left:
+        room = max(3, most // 2000)
+        more = f" and {len(came.left) - room} more" if len(came.left) > room else ""
+        names = ", ".join(span(path, 120) for path in came.left[:room])
+        said.append(f"Not committed, in {span(came.place, 200)}: {names}{more}")
+    if came.denied:
+        said.append(f"Refused to it:\n\n{block(chr(10).join(came.denied), min(most, 2000))}")
+    if came.said:
+        said.append(f"Its last words:\n\n{block(came.said, min(most, 2000))}")
+    return said
+
+
+def answer_words(view: View, answer: Answer, most: int) -> str:
+    questions = view.gate.opened.questions
+    lead = "{}: " if len(questions) > 1 else ""
+    words = "\n".join(lead.format(q.key) + shown(answer.values.get(q.key)) for q in questions)
+    text = block(words + (f"\n\n{answer.note}" if answer.note else ""), min(most, 8000))
+    after = "".join(f"\n\n{part}" for part in talked(answer.session, most))
+    if not answer.by:
+        return f"Nobody said this; it is what the question declared:\n\n{text}"
+    link = where_said(view, answer)
+    return (
+        f"{span(answer.by.partition(' <')[0], 60)} said{link}, at {one_line(answer.at, 30)}:\n\n{text}{after}"
+    )
+
+
+def is_ours(site: str, place: object) -> bool:
+    """Whether an address that a record holds leads into this repository, and can be nothing else in a link."""
+    if not isinstance(place, str) or not site:
+        return False
+    rest = place.removeprefix(f"{site}/")
+    return place.startswith(f"{site}/") and re.fullmatch(r"[\w/#-]{1,200}", rest, re.ASCII) is not None
+
+
+def commit_link(view: View, oid: str) -> str:
+    """A record that is read has nothing else; what is no commit's id is no link here, whoever wrote it."""
+    if not OID.fullmatch(oid):
+        return span(oid, 40)
+    return f"[`{oid[:10]}`]({view.site}/commit/{oid})" if view.site else f"`{oid[:10]}`"
+
+
+def asked(question: Question, most: int, *, several: bool) -> str:
+    lead = f"**{span(question.key, 40)}** ({question.type})\n\n" if several else ""
+    lines = [lead + block(question.prompt, most)]
+    room = max(3, most // 150)
+    for place, option in enumerate(question.options[:room], 1):
+        more = f": {span(option.description, min(most, 300))}" if option.description else ""
+        lines.append(f"{place}. {span(option.label, 120)}{more}")
+    if len(question.options) > room:
+        lines.append(f"\nand {len(question.options) - room} more options")
+    if question.other:
+        lines.append("\nor something else, in your own words")
+    if question.kind == "form":
+        from ....render.letter import form_fields
+
+        lines.append("\n" + block(form_fields(question), min(most, 4000), fold=False))
+    if question.default is not None:
+        lines.append(f"\ndefault: {span(shown(question.default), 120)}")
+    return lines[0] + "\n\n" + "\n".join(lines[1:]) if len(lines) > 1 else lines[0]
+
+
+def folded(title: str, text: str, most: int, *, opened: bool = False) -> str:
+    if not text.strip():
+        return ""
+    return details(title, block(text, most), opened=opened)
+
+
+def details(title: str, body: str, *, opened: bool = False) -> str:
+    return f"<details{' open' if opened else ''}><summary>{title}</summary>\n\n{body}\n\n</details>"
+
+
+def work(view: View, most: int) -> str:
+    """What the agent did so far. The title holds numbers of ours alone."""
+    done = view.gate.opened.work
+    if not done.changed:
+        return ""
+    files = "1 file" if done.files == 1 else f"{done.files} files"
+    title = f"The work so far: {files} changed, +{done.insertions} −{done.deletions}"
+    body = block(view.stat, min(most, 4000), fold=False) if view.stat.strip() else ""
+    if view.diff.strip():
+        body += "\n\n" + block(view.diff, most, kind="diff", fold=False)
+    if not body:
+        body = f"It stayed where the agent ran; `git gate diff {view.gate.id}` shows it where it is."
+    left = [f"- left out: {span(path, 120)} ({span(reason, 60)})" for path, reason in done.left_out[:20]]
+    return details(title, "\n\n".join([body, "\n".join(left)]) if left else body)
+
+
+# how to reply
+
+
+def how(view: View) -> str:
+    gate = view.gate
+    whose = view.whose or in_words(gate, (), {})
+    if whose.closed:
+        return f"{join_words(gate)}{whose.closed}"
+    ways = "\n".join(examples(gate, "" if view.alone else gate.id, view.gates))
+    fence = "`" * max(3, longest_run(ways) + 1)
+    more = "" if view.alone else " Several gates wait here, so the reply names this one."
+    if view.unheard:
+        more += " GitHub starts no job for a comment on a commit, so a reply here is found by the next sweep."
+    return join_words(gate) + (
+        f"**Reply** with a new comment that begins with one of these; it counts from {whose.words}.{more}\n\n"
+        f"{fence}text\n{ways}\n{fence}\n\n"
+        "An edited comment and a ticked box are no answers: nobody could tell whose they are."
+    )

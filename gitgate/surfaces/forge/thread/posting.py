@@ -1,0 +1,302 @@
+"""Surfaces: what we keep on a pull request: one comment a gate, one status a head. Posting it again changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from urllib.parse import quote
+
+from ....acts.reading import find_gate
+from ....context.desk import Desk
+from ....context.find import summaries
+from ....context.remotes import remote_of
+from ....errors import GateError
+from ....gates.work import diff_of
+from ....model.gate import Gate, Outcome
+from ....record.headline import message
+from ....record.summary import Summary, summary_of
+from ....sharing.branches import Pushed, tip_there
+from ..hosts.forge import Comment, Forge, PullRequest, Thread
+from ..hosts.ourselves import logins
+from ..hosts.web import ForgeFailed, Unclear
+from . import telling
+from .comment import Mark, View, read_mark, render
+from .whose import whose_reply
+
+OPEN_STATES = frozenset(("awaiting", "answered", "resuming"))
+SAD_STATES = frozenset(("failed", "stopped", "expired", "broken"))
+MOST_DIFF = 200_000
+
+
+@dataclass(frozen=True)
+class Board:
+    """A thread as it is: every comment, and which accounts are ours, the one that keeps the comments first."""
+
+    thread: Thread
+    ours: tuple[str, ...]
+    comments: tuple[Comment, ...]
+
+    @property
+    def own(self) -> list[Comment]:
+        """Ours, oldest first; those of who keeps the comments before others."""
+        ours = [one for one in self.comments if one.author.login in self.ours]
+        return sorted(ours, key=lambda one: (self.ours.index(one.author.login), one.number))
+
+    @property
+    def marks(self) -> dict[str, tuple[Comment, Mark]]:
+        """Our comment of each gate; of two (a race) the first."""
+        found: dict[str, tuple[Comment, Mark]] = {}
+        for comment in self.own:
+            mark = read_mark(comment.body)
+            if mark is not None:
+                found.setdefault(mark.gate, (comment, mark))
+        return found
+
+    def says(self, mark: str) -> bool:
+        """Whether we have said this before."""
+        return any(comment.body.split("\n", 1)[0] == mark for comment in self.own)
+
+    def ours_of(self, key: str) -> list[Comment]:
+        """Ours that say the same thing: of two that were posted at once the first counts."""
+        return [one for one in self.own if key_of(one.body) == key]
+
+    def having(self, comment: Comment) -> Board:
+        """With one of ours; whose it is tells who we are."""
+        others = [kept for kept in self.comments if kept.number != comment.number]
+        comments = tuple(sorted((*others, comment), key=lambda each: each.number))
+        return replace(self, comments=comments, ours=tuple(dict.fromkeys((*self.ours, comment.author.login))))
+
+    def without(self, comment: Comment) -> Board:
+        return replace(self, comments=tuple(kept for kept in self.comments if kept.number != comment.number))
+
+
+def left_to_jobs(forge: Forge, board: Board, gate: str) -> bool:
+    """Whether a job is to post this gate's comment. Jobs know their own alone: ours would be one more, and replies to it nobody's."""
+    return gate not in board.marks and not forge.job and forge.has_jobs()
+
+
+def key_of(body: str) -> str:
+    """What a comment of ours is about: a gate, whatever is shown of it; else the whole of its first line."""
+    mark = read_mark(body)
+    return mark.gate if mark is not None else body.split("\n", 1)[0].strip()
+
+
+def load_board(forge: Forge, thread: Thread) -> Board:
+    comments = tuple(forge.fetch_comments(thread))
+    return Board(thread, logins(forge, comments), comments)
+
+
+def show(desk: Desk, forge: Forge, gate: Gate, board: Board) -> Board:
+    """The gate's comment, posted or brought up to date; untouched when it says so already.
+
+    One that somebody removed is posted again; of two, which a race leaves, the later one goes.
+    """
+    body = render(view_of(desk, forge, gate, board))
+    known = board.ours_of(gate.id)
+    for spare in known[1:]:
+        forge.remove_comment(spare)
+        board = board.without(spare)
+    old = known[0] if known else post_once(forge, board, body)
+    if same_text(old.body, body):
+        return board if known else board.having(old)
+    return board.having(forge.edit_comment(old, body))
+
+
+def view_of(desk: Desk, forge: Forge, gate: Gate, board: Board) -> View:
+    others = [one for one in board.marks if one != gate.id and is_waiting(desk, one)]
+    try:
+        stat, diff = diff_of(desk, gate, stat=True), diff_of(desk, gate)[:MOST_DIFF]
+    except GateError:
+        stat = diff = ""  # the work stayed where the agent ran
+    unheard, whose = isinstance(board.thread, str), whose_reply(desk, gate)
+    return View(
+        gate, stat, diff, forge.site, alone=not others, unheard=unheard, gates=tuple(board.marks), whose=whose
+    )
+
+
+def same_text(here: str, wanted: str) -> bool:
+    """A forge may trim a comment, and write its line ends in another way."""
+    return here.replace("\r\n", "\n").strip() == wanted.strip()
+
+
+def is_waiting(desk: Desk, gate: str) -> bool:
+    try:
+        return find_gate(desk, gate).gate.state == "awaiting"
+    except GateError:
+        return False
+
+
+def is_known(desk: Desk, gate: str) -> bool:
+    try:
+        return find_gate(desk, gate).gate.id == gate
+    except GateError:
+        return False
+
+
+def post_once(forge: Forge, board: Board, body: str) -> Comment:
+    """A comment that begins with a mark of ours; when nobody knows whether it was posted, it is looked for.
+
+    A forge creates whatever it is told to. So whoever posted looks again, and takes back what somebody else said before.
+    """
+    try:
+        posted = forge.post_comment(board.thread, body)
+    except Unclear:
+        found = load_board(forge, board.thread).ours_of(key_of(body))
+        return found[0] if found else forge.post_comment(board.thread, body)
+    first = next(iter(load_board(forge, board.thread).ours_of(key_of(body))), posted)
+    if first.number >= posted.number and first.author.login == posted.author.login:
+        return posted
+    forge.remove_comment(posted)
+    return first
+
+
+def gates_of(desk: Desk, pull: PullRequest, shown: Collection[str] = ()) -> list[Summary]:
+    """The open gates that belong to a pull request: asked for it, on its branch, or shown on it."""
+    return [
+        recorded(desk, one)
+        for one in summaries(desk)
+        if one.pull_request == str(pull.number)
+        or one.id in shown
+        or (not one.pull_request and not pull.foreign and one.branch == pull.branch and one.branch)
+    ]
+
+
+def recorded(desk: Desk, one: Summary) -> Summary:
+    """What the record itself makes of a gate: whoever pushes a commit writes into its message what they like."""
+    try:
+        gate = desk.records.load(one.id, one.tip)
+    except GateError:
+        return one._replace(state="broken")
+    last = gate.history[-1]
+    return summary_of(gate.id, gate.tip, message(last.name, last.event, gate))
+
+
+def judge(desk: Desk, pull: PullRequest, found: Sequence[Summary]) -> tuple[str, str]:
+    """The status that a head gets, and its words."""
+    waiting = [one.id for one in found if one.state == "awaiting"]
+    going = [one.id for one in found if one.state in OPEN_STATES and not one.closed and one.id not in waiting]
+    sad = [
+        f"{one.id} {one.state}" for one in found if one.state in SAD_STATES and holds(desk, pull, one, found)
+    ]
+    sad += [words for one in found if one.state == "resumed" and (words := off_branch(desk, pull, one))]
+    if waiting:
+        return "pending", f"waiting for an answer: {', '.join(waiting[:5])}"
+    if going:
+        return "pending", f"answered, the agent goes on: {', '.join(going[:5])}"
+    if sad:
+        return "failure", ", ".join(sad[:5])
+    answered = [one.id for one in found if one.state not in SAD_STATES]
+    return "success", f"answered: {', '.join(answered[:5])}" if answered else "no gate waits"
+
+
+def holds(desk: Desk, pull: PullRequest, one: Summary, found: Sequence[Summary]) -> bool:
+    """Whether a gate that ended badly says anything of this head: no later one of its branch was asked, and what it ended on
+    is what stands there. Whoever pushed more since then has gone on without the answer, or without that agent.
+    """
+    if one.state == "broken":
+        return True
+    if any(other.branch == one.branch and other.at > one.at for other in found):
+        return False
+    return not went_on(desk, one, pull.head)
+
+
+def off_branch(desk: Desk, pull: PullRequest, one: Summary) -> str:
+    """What an agent made and the head has not, while it is on a branch of ours: until somebody merges it, or deletes that."""
+    try:
+        gate = desk.records.load(one.id, one.tip)
+    except GateError:
+        return ""
+    made = on_own_branch(gate)
+    return f"{one.id}: its commits are on {made.branch}" if made and is_left(desk, made, pull.head) else ""
+
+
+def on_own_branch(gate: Gate) -> Outcome | None:
+    """The outcome whose commits did not reach the branch that they were meant for."""
+    made, own = gate.outcome, f"gate/{gate.id}"
+    there = made is not None and bool(made.commits) and gate.state == "resumed"
+    ours = made is not None and (made.branch == own or made.branch.startswith(f"{own}-"))
+    return made if there and ours else None
+
+
+def is_left(desk: Desk, made: Outcome, head: str) -> bool:
+    """Whether that branch is still there, beside what is at `head`."""
+    remote = remote_of(desk)
+    if remote is None or (head and desk.repo.git.ok("merge-base", "--is-ancestor", made.commits[-1], head)):
+        return False
+    return tip_there(desk, remote, made.branch) is not None
+
+
+def tell_left(desk: Desk, forge: Forge, gate: Gate, board: Board) -> Board:
+    """A new comment, since people are notified of no edited one; with where to compare it with the pull request's branch."""
+    made = on_own_branch(gate)
+    if made is None or isinstance(board.thread, str):
+        return board
+    pull = forge.fetch_pull_request(board.thread)
+    if not is_left(desk, made, pull.head if pull is not None else ""):
+        return board
+    base = pull.branch if pull is not None and pull.open and not pull.foreign else forge.default_branch()
+    note = telling.left(
+        f"Gate **{gate.id}**: what",
+        made.branch,
+        made.commits[-1],
+        made.reason,
+        compare(forge, base, made.branch),
+    )
+    return board if board.says(note.mark) else board.having(post_once(forge, board, note.body))
+
+
+def compare(forge: Forge, base: str, branch: str) -> str:
+    return f"{forge.site}/compare/{quote(base, safe='/')}...{quote(branch, safe='/')}"
+
+
+def tell_pushed_beside(forge: Forge, branch: str, pushed: Pushed, tip: str) -> None:
+    """The same of a job's first run, which may have asked nothing: on the pull request of its branch, if there is one."""
+    for pull in forge.find_pull_requests(branch)[:1]:
+        board = load_board(forge, pull.number)
+        note = telling.left("What", pushed.branch, tip, pushed.why, compare(forge, branch, pushed.branch))
+        if not board.says(note.mark):
+            post_once(forge, board, note.body)
+
+
+def went_on(desk: Desk, one: Summary, head: str) -> bool:
+    """Whether the head has something that was not there when the agent asked, and that is not all its own. What is not here
+    cannot be compared.
+    """
+    try:
+        gate = desk.records.load(one.id, one.tip)
+    except GateError:
+        return False
+    if gate.outcome is not None and head in gate.outcome.commits:
+        return False
+    base = gate.opened.work.base
+    git = desk.repo.git
+    known = base is not None and all(
+        git.ok("cat-file", "-e", f"{commit}^{{commit}}") for commit in (base, head)
+    )
+    return known and not git.ok("merge-base", "--is-ancestor", head, str(base))
+
+
+def post_status(desk: Desk, forge: Forge, board: Board) -> str:
+    """The status of the head that the pull request has now; none where the thread is not one's."""
+    pull = None if isinstance(board.thread, str) else forge.fetch_pull_request(board.thread)
+    return mark_head(desk, forge, pull, board.marks) if pull is not None else ""
+
+
+def mark_head(desk: Desk, forge: Forge, pull: PullRequest, shown: Collection[str] = ()) -> str:
+    """The status of a pull request's head, which also one without a gate has, since it may be required. A forge takes so many
+    of a name and commit and no more, so it is not said again.
+    """
+    state, words = judge(desk, pull, gates_of(desk, pull, shown))
+    if forge.fetch_status(pull.head) != (state, words):
+        forge.set_status(pull.head, state, words, pull.url)
+    return state
+
+
+def bring_up_to_date(desk: Desk, forge: Forge, gate: Gate, board: Board) -> str:
+    """Comment and status after something happened; what could not be told, in words. A later sweep tells it."""
+    try:
+        board = tell_left(desk, forge, gate, show(desk, forge, gate, board))
+        post_status(desk, forge, board)
+    except ForgeFailed as silent:
+        return f"the comment is not up to date: {silent.message}"
+    return ""
