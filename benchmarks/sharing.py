@@ -13,7 +13,7 @@ from threading import Barrier
 from time import perf_counter
 
 from gitgate.acts.answering import Manner, respond
-from gitgate.acts.asking import Wishes, ask
+from gitgate.acts.asking import AskWishes, ask
 from gitgate.claims.claiming import Claimant, claim
 from gitgate.context.desk import Desk, open_desk
 from gitgate.context.recording import reload
@@ -196,7 +196,7 @@ def question(place: Path, prompt: str) -> Gate:
     """Asked and answered there, and shared where it has a server."""
     desk = open_desk(place, dict(os.environ))
     draft = Draft((Question("answer", prompt, "text"),), agent="scripted", session="session-1")
-    gate = ask(desk, draft, Wishes()).gate
+    gate = ask(desk, draft, AskWishes()).gate
     after = respond(desk, gate, Given(text="Left"), Manner()).gate
     desk.close()
     return after

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gitgate.acts.answering import Manner, Responded, respond
-from gitgate.acts.asking import Asked, Wishes, ask
+from gitgate.acts.asking import Asked, AskWishes, ask
 from gitgate.context.recording import reload
 from gitgate.model.gate import Gate, Option, Question
 from gitgate.questions.answers import Given
@@ -22,7 +22,7 @@ LOCAL = Manner(push=False)
 def asked(
     seat: Seat,
     *questions: Question,
-    wishes: Wishes = Wishes(),
+    wishes: AskWishes = AskWishes(),
     attachments: Mapping[str, bytes] | None = None,
     **terms: Any,
 ) -> Asked:
@@ -31,7 +31,7 @@ def asked(
     return ask(seat.desk, Draft(questions or (DB,), **fields), wishes, attachments)
 
 
-def gate_of(seat: Seat, *questions: Question, wishes: Wishes = Wishes(), **terms: Any) -> Gate:
+def gate_of(seat: Seat, *questions: Question, wishes: AskWishes = AskWishes(), **terms: Any) -> Gate:
     return asked(seat, *questions, wishes=wishes, **terms).gate
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from gitgate.agents.agent import Agent, Finished, Launch, Outcome, Result, Start
+from gitgate.agents.agent import Agent, AgentOutcome, AgentResult, Finished, Launch, Start
 from gitgate.model.session import SavedSession
 
 
@@ -34,5 +34,5 @@ class MadeUp(Agent):
     def join(self, request: Start) -> Launch:
         return self.start(request)
 
-    def read_outcome(self, finished: Finished) -> Outcome:
-        return Outcome(Result.FAILED if finished.code else Result.DONE)
+    def read_outcome(self, finished: Finished) -> AgentOutcome:
+        return AgentOutcome(AgentResult.FAILED if finished.code else AgentResult.DONE)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from gitgate.acts.answering import Manner, respond
-from gitgate.acts.asking import Wishes, ask
+from gitgate.acts.asking import AskWishes, ask
 from gitgate.claims.claiming import Claimant
 from gitgate.context.desk import Desk, open_desk
 from gitgate.context.recording import reload
@@ -59,7 +59,7 @@ class Seat:
 
     def ask(self, prompt: str = "Which?", **wishes: bool) -> Gate:
         draft = Draft((Question("answer", prompt, "text"),), agent="scripted", session="session-1")
-        return ask(self.desk, draft, Wishes(**wishes)).gate  # type: ignore[arg-type]
+        return ask(self.desk, draft, AskWishes(**wishes)).gate  # type: ignore[arg-type]
 
     def answer(self, gate: Gate, text: str = "Postgres", *, push: bool | None = None) -> Gate:
         desk = self.desk

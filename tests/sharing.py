@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gitgate.model.ids import gate_id
 from gitgate.store.records.archive import LATE, folder, shelves
-from gitgate.store.remote.remote import Fate, RefMove
+from gitgate.store.remote.remote import RefFate, RefMove
 from testbed.repositories import Clone
 
 OPEN = "refs/hitl/open/"
@@ -46,7 +46,7 @@ def late_files(clone: Clone, gate: str) -> dict[str, str]:
     }
 
 
-def reasons(fates: list[Fate]) -> list[str]:
+def reasons(fates: list[RefFate]) -> list[str]:
     return [fate.reason for fate in fates]
 
 

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 
 from gitgate.config import Setting
-from gitgate.model.states import Row
+from gitgate.model.states import StateRow
 
 from .tree import Entry, Verb, anywhere, paragraphs, shared
 
@@ -17,7 +17,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
-def diagram(rows: Sequence[Row]) -> str:
+def diagram(rows: Sequence[StateRow]) -> str:
     """The state table as a Mermaid diagram: one arrow for each way, remarks that move nothing left to the table."""
     ways: dict[tuple[str, str], list[str]] = {}
     for row in rows:
@@ -28,13 +28,13 @@ def diagram(rows: Sequence[Row]) -> str:
     return "\n".join(["```mermaid", "stateDiagram-v2", *arrows, *last, "```"])
 
 
-def finals(rows: Sequence[Row]) -> list[str]:
+def finals(rows: Sequence[StateRow]) -> list[str]:
     """The states that no event leaves."""
     left = {row.state for row in rows if row.state != row.to}
     return [state for state in dict.fromkeys(row.to for row in rows) if state not in left]
 
 
-def events(rows: Sequence[Row]) -> str:
+def events(rows: Sequence[StateRow]) -> str:
     """The same table in words."""
     return table(
         ["state", "event", "becomes", "when"],

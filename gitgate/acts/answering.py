@@ -18,7 +18,7 @@ from ..model.gate import Answer, Event, Gate, Remark
 from ..model.people import split_person
 from ..model.states import ANSWERED, AWAITING, refusal
 from ..policy.permit import Permit, permit, signing, written_at
-from ..policy.ruling import Said, Who
+from ..policy.ruling import SaidHow, Who
 from ..questions.answers import Given, read_answer
 from ..record.reconcile import said_elsewhere, why_late
 from ..record.summary import Summary
@@ -26,7 +26,7 @@ from ..store.git.refs import OPEN
 from .remarks import needed
 
 if TYPE_CHECKING:
-    from ..model.conversation import Held
+    from ..model.conversation import HeldConversation
 
 
 # What may happen to a gate between reading and answering without changing what was read.
@@ -61,7 +61,7 @@ class Manner:
     push: bool | None = None
     who: str | None = None
     evidence: Mapping[str, object] = field(default_factory=dict)
-    session: Held | None = None  # the conversation that came to this answer
+    session: HeldConversation | None = None  # the conversation that came to this answer
     deliver: Deliver = publish
 
 
@@ -112,7 +112,7 @@ def permitted(desk: Desk, gate: Gate, who: str, manner: Manner) -> Permit:
     """Leave to answer, by the policy. A surface that names somebody else may vouch for their login, and for when they said it."""
     login = manner.evidence.get("login") if manner.who is not None else None
     known = Who(who, login=login if isinstance(login, str) else "")
-    said = Said(written_at(manner.evidence) or desk.now, manner.via)
+    said = SaidHow(written_at(manner.evidence) or desk.now, manner.via)
     return permit(desk, gate, known, said, sign=manner.sign)
 
 
@@ -188,16 +188,16 @@ def signal(desk: Desk, gate: Gate, status: str, message: str = "", *, push: bool
     return respond(desk, gate, given, manner)
 
 
-def held(gate: Gate, status: str, message: str) -> Held | None:
+def held(gate: Gate, status: str, message: str) -> HeldConversation | None:
     """What a signal leaves of a session that nobody held here."""
     if all(question.type != "session" for question in gate.opened.questions):
         return None
-    from ..model.conversation import STATUS, Held
+    from ..model.conversation import STATUS, HeldConversation
 
     word = status.strip()
     if not STATUS.fullmatch(word):
-        return Held("completed", 0, message=message.strip(), source="person")
-    return Held("completed", 0, status=word, message=message.strip(), source="person")
+        return HeldConversation("completed", 0, message=message.strip(), source="person")
+    return HeldConversation("completed", 0, status=word, message=message.strip(), source="person")
 
 
 def signal_given(gate: Gate, status: str, message: str = "") -> Given:
@@ -233,7 +233,7 @@ def stop_for(desk: Desk, gate: Gate, who: Vouched, reason: str, *, push: bool | 
     """A person ends a gate; the agent does not go on."""
     words = needed(reason, "say why it is stopped", "/stop why the agent should not go on")
     gate = act(desk, gate)
-    leave = permit(desk, gate, Who(who.by, login=who.login), Said(who.at, who.via), sign=None)
+    leave = permit(desk, gate, Who(who.by, login=who.login), SaidHow(who.at, who.via), sign=None)
     event = Remark(at=desk.now, by=who.by, text=words, via=who.via)
     with signing(gate, leave):
         stopped = record(
@@ -243,7 +243,7 @@ def stop_for(desk: Desk, gate: Gate, who: Vouched, reason: str, *, push: bool | 
 
 
 @dataclass(frozen=True)
-class Fate:
+class BatchFate:
     """What became of one gate of the batch: answered, or why not."""
 
     id: str
@@ -258,7 +258,7 @@ def matching(found: Sequence[Summary], words: str) -> list[Summary]:
     return [s for s in found if wanted in s.title.casefold() or wanted in s.question.casefold()]
 
 
-def respond_all(desk: Desk, chosen: Sequence[Summary], given: Given, manner: Manner) -> list[Fate]:
+def respond_all(desk: Desk, chosen: Sequence[Summary], given: Given, manner: Manner) -> list[BatchFate]:
     """One answer for all of them; a gate that it does not fit is left alone and named."""
     local = replace(manner, push=False)
     fates = [recorded(desk, summary, given, local) for summary in chosen]
@@ -267,16 +267,16 @@ def respond_all(desk: Desk, chosen: Sequence[Summary], given: Given, manner: Man
     return published(desk, fates, insist=bool(manner.push) or desk.settings.in_ci)
 
 
-def recorded(desk: Desk, summary: Summary, given: Given, manner: Manner) -> Fate:
+def recorded(desk: Desk, summary: Summary, given: Given, manner: Manner) -> BatchFate:
     try:
         gate = desk.records.load(summary.id, summary.tip)
         done = respond(desk, gate, given, replace(manner, seen=gate.tip))
     except GateError as refused:
-        return Fate(summary.id, summary.title, error=refused)
-    return Fate(summary.id, summary.title, done)
+        return BatchFate(summary.id, summary.title, error=refused)
+    return BatchFate(summary.id, summary.title, done)
 
 
-def published(desk: Desk, fates: list[Fate], *, insist: bool) -> list[Fate]:
+def published(desk: Desk, fates: list[BatchFate], *, insist: bool) -> list[BatchFate]:
     """All of them to the shared repository in one go; each with its own fate there."""
     remote = remote_of(desk)
     if remote is None or not any(fate.done for fate in fates):
@@ -293,7 +293,7 @@ def published(desk: Desk, fates: list[Fate], *, insist: bool) -> list[Fate]:
     return [there(desk, fate, remote, reasons.get(fate.id, ""), insist=insist) for fate in fates]
 
 
-def there(desk: Desk, fate: Fate, remote: str, reason: str, *, insist: bool = False) -> Fate:
+def there(desk: Desk, fate: BatchFate, remote: str, reason: str, *, insist: bool = False) -> BatchFate:
     if fate.done is None:
         return fate
     if reason and insist:

@@ -56,7 +56,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Wishes:
+class AskWishes:
     """How to ask, apart from what."""
 
     work: bool = True
@@ -69,7 +69,7 @@ class Wishes:
 
 
 def ask(
-    desk: Desk, draft: Draft, wishes: Wishes = Wishes(), attachments: Mapping[str, bytes] | None = None
+    desk: Desk, draft: Draft, wishes: AskWishes = AskWishes(), attachments: Mapping[str, bytes] | None = None
 ) -> Asked:
     """Open a gate. Nothing is written unless all of it can be."""
     check(desk, draft)
@@ -160,7 +160,7 @@ def check_enclosed(draft: Draft, attachments: Mapping[str, bytes]) -> None:
             raise Usage(f"--attach: expected at most {MOST_TOTAL:,} bytes together; found {total:,}")
 
 
-def compose(desk: Desk, draft: Draft, wishes: Wishes, attachments: Mapping[str, bytes]) -> Asked:
+def compose(desk: Desk, draft: Draft, wishes: AskWishes, attachments: Mapping[str, bytes]) -> Asked:
     tie_commits(desk)
     taken, changed, untracked = snapshot(desk, wishes)
     work = on_its_branch(desk, taken)
@@ -188,7 +188,7 @@ def opened_by(
     work: Work,
     saved: SavedSession | None,
     tree: str,
-    wishes: Wishes,
+    wishes: AskWishes,
     attachments: tuple[str, ...],
 ) -> Opened:
     session_id = saved.id if saved else ""
@@ -305,7 +305,7 @@ def own_files(desk: Desk) -> Iterator[None]:
         yield
 
 
-def take_work(desk: Desk, wishes: Wishes) -> Snapshot:
+def take_work(desk: Desk, wishes: AskWishes) -> Snapshot:
     from ..store.work.snapshot import take
 
     author = desk.settings.identity() or NOBODY
@@ -322,7 +322,7 @@ def take_work(desk: Desk, wishes: Wishes) -> Snapshot:
     )
 
 
-def snapshot(desk: Desk, wishes: Wishes) -> tuple[Work, int, int]:
+def snapshot(desk: Desk, wishes: AskWishes) -> tuple[Work, int, int]:
     """The partial work as commits, and how many files it changes and adds."""
     if desk.repo.top is None:
         head = desk.refs.get("HEAD^{commit}")

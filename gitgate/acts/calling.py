@@ -24,7 +24,7 @@ from ..model import ids, trailers
 from ..model.gate import Gate
 from ..model.session import SessionRef
 from ..model.states import AWAITING
-from ..questions.calls import Rule, call_of, parse_rules
+from ..questions.calls import CallRule, call_of, parse_rules
 from ..store.git.permissions import private_folder
 from ..store.git.refs import OPEN
 from .asking import key_ref
@@ -33,7 +33,7 @@ TURN_WITHIN = 100.0
 STALE_TURN = 150.0
 
 
-def load_rules(desk: Desk) -> tuple[Rule, ...]:
+def load_rules(desk: Desk) -> tuple[CallRule, ...]:
     """The calls that need approval, by the protected branch; where there is no such file, none."""
     from ..policy.book import protected_refs
     from ..store.git.protected import read_protected

@@ -19,7 +19,7 @@ from ..questions.drafts import Draft
 from ..questions.needs import Need, draft_of, plain_draft, read_need
 from ..store.records.attach import read as read_attachment
 from ..text import times
-from .asking import Wishes, ask
+from .asking import AskWishes, ask
 from .calling import context_of, gate_of_key, key_of_call, turn, waiting
 
 MOST_FILES, MOST_SIGNALS, MOST_BYTES, MOST_ROUNDS = 1000, 50, 1 << 20, 50
@@ -199,12 +199,12 @@ def open_gate(
 def ask_anyhow(desk: Desk, draft: Draft, need: Need, enclosed: Mapping[str, bytes]) -> Gate:
     """Ask on the terms that the request names; where they cannot be had here, its words alone, with the reason."""
     try:
-        return ask(desk, draft, Wishes(), enclosed).gate
+        return ask(desk, draft, AskWishes(), enclosed).gate
     except (Usage, NotAllowed) as refused:
         plain = plain_draft(need)
         words = f"{draft.context}\n\nAsked without its terms: {refused.message}".strip()
         kept = {name: getattr(draft, name) for name in ("key", "agent", "session", "config")}
-        return ask(desk, replace(plain, context=words, **kept), Wishes()).gate
+        return ask(desk, replace(plain, context=words, **kept), AskWishes()).gate
 
 
 def key_of(need: Need, session: str, number: int) -> str:
@@ -223,7 +223,7 @@ def ask_for_call(desk: Desk, call: Mapping[str, object], session: str) -> Gate |
     draft = draft_of_call(desk, name, given)
     said = config_of(Call(name, name_of_call, digest_of_call(name, given)))
     return ask(
-        desk, replace(draft, key=key_of_call(name_of_call), session=session or None, config=said), Wishes()
+        desk, replace(draft, key=key_of_call(name_of_call), session=session or None, config=said), AskWishes()
     ).gate
 
 

@@ -16,7 +16,7 @@ from ..model.gate import Gate
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundGate:
     """A gate and where it was found. `pushed`: the remote is known to have exactly this."""
 
     gate: Gate
@@ -69,7 +69,7 @@ def find_open(desk: Desk, given: str | None) -> tuple[str, str]:
     )
 
 
-def find_gate(desk: Desk, given: str | None) -> Found:
+def find_gate(desk: Desk, given: str | None) -> FoundGate:
     """The gate that `given` names, open or archived, for a verb that reads it."""
     try:
         gate, tip = find_tip(desk, given)
@@ -77,7 +77,7 @@ def find_gate(desk: Desk, given: str | None) -> Found:
         archived = find_archived(desk, given)
         if archived is None:
             raise
-        return Found(archived, archived=True, pushed=True)
+        return FoundGate(archived, archived=True, pushed=True)
     loaded = desk.records.load(gate, tip)
     try:
         loaded = act(desk, loaded)
@@ -87,7 +87,7 @@ def find_gate(desk: Desk, given: str | None) -> Found:
         )
     remote = remote_of(desk)
     pushed = remote is not None and desk.tracked(remote, gate) == loaded.tip
-    return Found(loaded, pushed=pushed, remote=remote)
+    return FoundGate(loaded, pushed=pushed, remote=remote)
 
 
 def find_archived(desk: Desk, given: str | None) -> Gate | None:

@@ -17,7 +17,7 @@ from .askers import agent_here
 from .sessions import digest_of
 
 if TYPE_CHECKING:
-    from ..model.conversation import Held
+    from ..model.conversation import HeldConversation
 
 
 def comment(desk: Desk, gate: Gate, text: str, *, push: bool | None = None) -> Published:
@@ -26,14 +26,16 @@ def comment(desk: Desk, gate: Gate, text: str, *, push: bool | None = None) -> P
     return publish(desk, said(desk, gate, "commented", event, permit_words(desk, gate, event.by)), push=push)
 
 
-def propose(desk: Desk, gate: Gate, text: str, session: Held, *, push: bool | None = None) -> Published:
+def propose(
+    desk: Desk, gate: Gate, text: str, session: HeldConversation, *, push: bool | None = None
+) -> Published:
     """Keep what a conversation proposed, for whoever decides: a remark, and nobody's answer."""
     event = Remark(at=desk.now, by=desk.person(), text=text, via="join --yes", session=session)
     return publish(desk, said(desk, gate, "commented", event, permit_words(desk, gate, event.by)), push=push)
 
 
 def stop(
-    desk: Desk, gate: Gate, reason: str, *, push: bool | None = None, session: Held | None = None
+    desk: Desk, gate: Gate, reason: str, *, push: bool | None = None, session: HeldConversation | None = None
 ) -> Published:
     """A person ends it; the agent does not go on. `session` is a conversation that came to no answer."""
     desk.refuse_agents("stop")

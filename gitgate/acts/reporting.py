@@ -25,7 +25,7 @@ from ..text.display import one_line
 from .reading import find_gate, find_open
 
 if TYPE_CHECKING:
-    from ..model.conversation import Held
+    from ..model.conversation import HeldConversation
 
 
 Json = dict[str, object]
@@ -92,7 +92,7 @@ def session_here(desk: Desk, gate: Gate) -> Json:
     }
 
 
-def talked_lines(talked: Held) -> list[str]:
+def talked_lines(talked: HeldConversation) -> list[str]:
     from ..render.shapes import held_line
 
     return [

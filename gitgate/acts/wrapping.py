@@ -19,28 +19,28 @@ from .calling import any_gate, publish_sessions, save_sessions, waiting
 from .needing import ask_for, ask_for_call, signals, writings
 
 if TYPE_CHECKING:
-    from ..agents.agent import Ended
+    from ..agents.agent import EndedCommand
 
 
 @dataclass(frozen=True)
-class Before:
+class BeforeRun:
     """What was there before the command ran: the refs of gates, and the writings of signal files."""
 
     gates: frozenset[str]
     signals: frozenset[str]
 
 
-def look(desk: Desk) -> Before:
-    return Before(frozenset(desk.refs.under(OPEN)), writings(desk))
+def look(desk: Desk) -> BeforeRun:
+    return BeforeRun(frozenset(desk.refs.under(OPEN)), writings(desk))
 
 
-def read_end(argv: Sequence[str], out: bytes) -> Ended:
+def read_end(argv: Sequence[str], out: bytes) -> EndedCommand:
     """What an agent's program said, in its own form; else the output as text."""
     from .. import agents
-    from ..agents.agent import Ended
+    from ..agents.agent import EndedCommand
     from ..agents.claude.adapter import session_in
 
-    return agents.read_end(argv, out) or Ended(out.decode("utf-8", "replace"), session_in(argv))
+    return agents.read_end(argv, out) or EndedCommand(out.decode("utf-8", "replace"), session_in(argv))
 
 
 def environment_of(
@@ -63,7 +63,7 @@ def can_start(desk: Desk, name: str) -> bool:
     return not starts_by_itself(name) and is_agent(desk, name)
 
 
-def gates_of(desk: Desk, before: Before, ended: Ended, asker: Asker) -> list[Gate]:
+def gates_of(desk: Desk, before: BeforeRun, ended: EndedCommand, asker: WrappedAsker) -> list[Gate]:
     """The gates that wait for what the command asked, the conversation's own first; opened here unless they have been."""
     session = ended.session if is_session(ended.session) else ""
     sit_down(desk, ended.agent if session else "")
@@ -80,7 +80,7 @@ def gates_of(desk: Desk, before: Before, ended: Ended, asker: Asker) -> list[Gat
 
 
 @dataclass(frozen=True)
-class Asker:
+class WrappedAsker:
     """Who asks: as it was said, else by the program and the number of its process."""
 
     program: str
@@ -93,9 +93,9 @@ class Asker:
         return self.program if self.known else f"agent-{self.program}-{self.pid}"
 
 
-def asker_of(desk: Desk, argv: Sequence[str], pid: int, agent: str | None) -> Asker:
+def asker_of(desk: Desk, argv: Sequence[str], pid: int, agent: str | None) -> WrappedAsker:
     name = program_of(argv)
-    return Asker(name, pid, agent, can_start(desk, name))
+    return WrappedAsker(name, pid, agent, can_start(desk, name))
 
 
 def is_session(text: str) -> bool:
@@ -114,11 +114,11 @@ def sit_down(desk: Desk, program: str) -> None:
     desk.settings = replace(desk.settings, env=env)
 
 
-def need_of(ended: Ended) -> Need | None:
+def need_of(ended: EndedCommand) -> Need | None:
     return (read_need(ended.structured) if ended.structured is not None else None) or find_need(ended.text)
 
 
-def asked_by_itself(desk: Desk, before: Before, session: str) -> list[Gate]:
+def asked_by_itself(desk: Desk, before: BeforeRun, session: str) -> list[Gate]:
     """The gates that the command opened while it ran: the last of its conversation, else all from this very place."""
     if session:
         return waiting(desk, session)[-1:]

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from ..errors import Usage
 from ..model.session import SessionRef
-from .agent import Agent, Ended
+from .agent import Agent, EndedCommand
 from .claude.adapter import Claude
 from .codex import Codex
 from .command import Command, Copilot, Gemini, OpenCode, Qwen
@@ -101,7 +101,7 @@ def scrubbed(env: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in env.items() if not is_inherited(name)}
 
 
-def read_end(argv: Sequence[str], out: bytes) -> Ended | None:
+def read_end(argv: Sequence[str], out: bytes) -> EndedCommand | None:
     """How somebody's command ended, if its output is that of a program that we know."""
     return next((ended for agent in AGENTS.values() if (ended := agent.read_end(argv, out))), None)
 

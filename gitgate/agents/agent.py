@@ -101,7 +101,7 @@ class Launch:
     timeout: float = SIX_HOURS
 
 
-class Ending(StrEnum):
+class ProcessEnding(StrEnum):
     """How a process came to its end."""
 
     EXITED = "exited"
@@ -114,14 +114,14 @@ class Ending(StrEnum):
 class Finished:
     """An ended process: `code` is its exit code, 128 + n after signal n; the ends of its output; its folder."""
 
-    ending: Ending
+    ending: ProcessEnding
     code: int
     out: bytes
     err: bytes
     folder: Path
 
 
-class Result(StrEnum):
+class AgentResult(StrEnum):
     """What an agent's run came to."""
 
     DONE = "done"
@@ -131,10 +131,10 @@ class Result(StrEnum):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class AgentOutcome:
     """`retry`: another attempt may go better (the network, a kill), as opposed to one that would end the same."""
 
-    result: Result
+    result: AgentResult
     session: str = ""
     text: str = ""
     reason: str = ""
@@ -144,7 +144,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Ended:
+class EndedCommand:
     """What a command said at its end, as much as could be read. `agent`: whose conversation it was, where that is known."""
 
     text: str = ""
@@ -247,7 +247,7 @@ class Agent:
         """How a person opens the conversation at a terminal; what stdin and the timeout say does not count."""
         raise NotImplementedError
 
-    def read_outcome(self, finished: Finished) -> Outcome:
+    def read_outcome(self, finished: Finished) -> AgentOutcome:
         """What its exit and its output mean, of a process that `start` described."""
         raise NotImplementedError
 
@@ -255,7 +255,7 @@ class Agent:
         """The flags of a command line that a run of the same conversation needs again: what it may do, and its model."""
         return ()
 
-    def read_end(self, argv: Sequence[str], out: bytes) -> Ended | None:  # noqa: ARG002  for those who know their output
+    def read_end(self, argv: Sequence[str], out: bytes) -> EndedCommand | None:  # noqa: ARG002  for those who know their output
         """How a command of a person's own ended, if its output is this program's; None where it is not."""
         return None
 
@@ -283,7 +283,7 @@ def home_of(env: Mapping[str, str]) -> Path:
 def last_words(finished: Finished) -> str:
     """Why a process that said nothing readable ended: its last line of talk, or its exit code."""
     lines = [line.strip() for line in finished.err.decode("utf-8", "replace").splitlines() if line.strip()]
-    ended = f"exit {finished.code}" if finished.ending is Ending.EXITED else str(finished.ending)
+    ended = f"exit {finished.code}" if finished.ending is ProcessEnding.EXITED else str(finished.ending)
     return brief(f"{ended}: {lines[-1]}") if lines else ended
 
 
@@ -297,4 +297,4 @@ def brief(text: str) -> str:
 
 def killed(finished: Finished) -> bool:
     """Ended from outside rather than by its own decision, so that another attempt may go better."""
-    return finished.ending is not Ending.EXITED or finished.code > 128
+    return finished.ending is not ProcessEnding.EXITED or finished.code > 128

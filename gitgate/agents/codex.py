@@ -17,12 +17,12 @@ from ..model.session import SavedSession, SessionRef
 from .agent import (
     SESSION_MOST,
     Agent,
-    Ended,
-    Ending,
+    AgentOutcome,
+    AgentResult,
+    EndedCommand,
     Finished,
     Launch,
-    Outcome,
-    Result,
+    ProcessEnding,
     Start,
     brief,
     home_of,
@@ -117,7 +117,7 @@ class Codex(Agent):
         argv = (*(settings.program or (self.name,)), *resume, *settings.arguments)
         return Launch(argv, request.cwd, {**request.env, **request.extra_env}, request.folder)
 
-    def read_outcome(self, finished: Finished) -> Outcome:
+    def read_outcome(self, finished: Finished) -> AgentOutcome:
         session, reason = "", ""
         for event in events(finished.out):
             if event.get("type") == "thread.started":
@@ -125,16 +125,16 @@ class Codex(Agent):
             elif event.get("type") in ("error", "turn.failed"):
                 error = event.get("error")
                 reason = brief(str(error.get("message") if isinstance(error, dict) else event.get("message")))
-        if finished.code or finished.ending is not Ending.EXITED:
-            return Outcome(
-                Result.FAILED,
+        if finished.code or finished.ending is not ProcessEnding.EXITED:
+            return AgentOutcome(
+                AgentResult.FAILED,
                 session,
                 reason=reason or last_words(finished),
                 retry=killed(finished) or bool(reason),
             )
-        return Outcome(Result.DONE, session, last_message(finished.folder))
+        return AgentOutcome(AgentResult.DONE, session, last_message(finished.folder))
 
-    def read_end(self, argv: Sequence[str], out: bytes) -> Ended | None:  # noqa: ARG002  its output names the conversation
+    def read_end(self, argv: Sequence[str], out: bytes) -> EndedCommand | None:  # noqa: ARG002  its output names the conversation
         """The last message in the events of `codex exec --json`."""
         if b'"thread.started"' not in out:
             return None
@@ -145,7 +145,7 @@ class Codex(Agent):
                 session = str(event.get("thread_id") or "")
             elif isinstance(item, dict) and item.get("type") == "agent_message":
                 text = str(item.get("text") or "")
-        return Ended(text, session, self.name)
+        return EndedCommand(text, session, self.name)
 
 
 def codex_home(env: Mapping[str, str]) -> Path:

@@ -14,7 +14,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..errors import Usage
-from .agent import Agent, Ending, Finished, Launch, Outcome, Result, Start, killed, last_words
+from .agent import (
+    Agent,
+    AgentOutcome,
+    AgentResult,
+    Finished,
+    Launch,
+    ProcessEnding,
+    Start,
+    killed,
+    last_words,
+)
 
 ANSWER_FILE, PROMPT_FILE = "answer.json", "prompt.md"
 PLACEHOLDER = r"\{([a-z_]+)\}"
@@ -74,11 +84,13 @@ class Command(Agent):
             hint=f"open it yourself in git gate worktree {request.gate}, or answer: git gate respond {request.gate}",
         )
 
-    def read_outcome(self, finished: Finished) -> Outcome:
+    def read_outcome(self, finished: Finished) -> AgentOutcome:
         text = finished.out.decode("utf-8", "replace").strip()
-        if finished.ending is Ending.EXITED and finished.code in (0, WAITING):
-            return Outcome(Result.ASKED if finished.code else Result.DONE, text=text)
-        return Outcome(Result.FAILED, text=text, reason=last_words(finished), retry=killed(finished))
+        if finished.ending is ProcessEnding.EXITED and finished.code in (0, WAITING):
+            return AgentOutcome(AgentResult.ASKED if finished.code else AgentResult.DONE, text=text)
+        return AgentOutcome(
+            AgentResult.FAILED, text=text, reason=last_words(finished), retry=killed(finished)
+        )
 
 
 def placeholders(request: Start) -> dict[str, str]:

@@ -20,7 +20,7 @@ from typing import Any
 
 from ..errors import Conflict
 from . import keeper
-from .agent import Ending, Finished, Launch
+from .agent import Finished, Launch, ProcessEnding
 
 GRACE = 10.0
 KEEPER_MARGIN = 10.0
@@ -65,7 +65,7 @@ class Running:
         """The keeper itself was killed: end what it kept."""
         if pid := _read_json(self.folder / keeper.STARTED).get("pid"):
             keeper.signal_group(int(pid), signal.SIGKILL)
-        return _finished(self.folder, Ending.STOPPED, 128 + signal.SIGKILL)
+        return _finished(self.folder, ProcessEnding.STOPPED, 128 + signal.SIGKILL)
 
 
 def begin(launch: Launch, grace: float = GRACE) -> Running:
@@ -120,7 +120,7 @@ def run(launch: Launch, grace: float = GRACE) -> Finished:
 def recall(folder: Path) -> Finished | None:
     """How the agent of that folder ended, also for one who did not start it; None if it was never told."""
     told = _read_json(folder / keeper.ENDED)
-    return _finished(folder, Ending(told["ending"]), int(told["code"])) if told else None
+    return _finished(folder, ProcessEnding(told["ending"]), int(told["code"])) if told else None
 
 
 def detach(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) -> int:
@@ -143,7 +143,7 @@ def detach(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) ->
     return started.pid
 
 
-def _finished(folder: Path, ending: Ending, code: int) -> Finished:
+def _finished(folder: Path, ending: ProcessEnding, code: int) -> Finished:
     return Finished(
         ending, code, _tail(folder / keeper.STDOUT, OUT_MOST), _tail(folder / keeper.STDERR, ERR_MOST), folder
     )

@@ -48,7 +48,7 @@ class Limit:
 
 
 @dataclass(frozen=True)
-class Left:
+class LeftProgram:
     """How the program ended: its exit code, 128 + n after signal n; whether that was because its time was over."""
 
     code: int
@@ -60,7 +60,7 @@ def foreground(
     limit: Limit | None = None,
     begun: Callable[[int], object] = lambda _pid: None,
     grace: int = GRACE,
-) -> Left:
+) -> LeftProgram:
     """Run it here until it ends; `begun` is told its process. Whoever ends us ends it, and is heard afterwards."""
     ended: list[int] = []
     typed: list[int] = []
@@ -93,7 +93,7 @@ def foreground(
                 os.write(2, AS_BEFORE)
     if ended:
         raise KeyboardInterrupt
-    return Left(code, timed_out=timer.over)
+    return LeftProgram(code, timed_out=timer.over)
 
 
 def begin(launch: Launch) -> subprocess.Popen[bytes]:
@@ -240,7 +240,7 @@ PASSED_ON = ("SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT")
 
 
 @dataclass(frozen=True)
-class Heard:
+class CommandEnd:
     """The end of what a command printed, its exit code (128 + n after signal n), and the number of its process."""
 
     code: int
@@ -250,7 +250,7 @@ class Heard:
 
 def run_wrapped(
     argv: Sequence[str], cwd: Path, env: Mapping[str, str], forward: Callable[[bytes], object]
-) -> Heard:
+) -> CommandEnd:
     """Run a command to its end; `forward` is given each piece of its standard output as it comes."""
     try:
         child = subprocess.Popen(list(argv), cwd=cwd, env=dict(env), stdout=subprocess.PIPE)
@@ -278,7 +278,7 @@ def run_wrapped(
             signal.signal(number, handler)
         if child.stdout is not None:
             child.stdout.close()
-    return Heard(128 - code if code < 0 else code, bytes(kept[-KEPT:]), child.pid)
+    return CommandEnd(128 - code if code < 0 else code, bytes(kept[-KEPT:]), child.pid)
 
 
 def pass_signals_on(child: subprocess.Popen[bytes]) -> dict[int, Any]:

@@ -10,7 +10,7 @@ from ..model.gate import Gate as Folded
 from ..text.words import SESSION_FIELDS
 from .door import Directory, open_desk, seen, told
 from .given import Choices
-from .terms import Asking, SessionTerms, Terms, Words, refuse_unknown
+from .terms import Asking, AskTerms, SessionTerms, Words, refuse_unknown
 from .values import Answer, Gate
 
 if TYPE_CHECKING:
@@ -56,16 +56,16 @@ def ask(
     >>> gate = gitgate.ask("Deploy?", type="approval", timeout="2h", push=False)
     >>> gate = gitgate.ask("Which?", options={"JWT": "stateless", "Sessions": ""}, key="auth")
     """
-    from ..acts.asking import Wishes
+    from ..acts.asking import AskWishes
 
     refuse_unknown("ask", conversation, SESSION_FIELDS)
     words = Words(prompt, type, options, no_other, default, schema, file, conversation)
-    terms = Terms(
+    terms = AskTerms(
         title, context, priority, confidence, timeout, on_timeout, to, quorum, agent, session, key, key_for
     )
     blocks = wait or wait_for is not None
     apart = () if file is None else (str(Path(file).absolute()),)
-    wishes = Wishes(not no_work, not no_untracked, tuple(include), push, blocks, apart)
+    wishes = AskWishes(not no_work, not no_untracked, tuple(include), push, blocks, apart)
     asking = Asking(terms.onto(words.draft()), wishes, attach)
     with open_desk(directory) as desk:
         asked = asking.open(desk)
@@ -107,8 +107,8 @@ def withdraw(id: str | Gate, *, reason: str, push: bool | None = None, directory
 
 
 def waited(desk: Desk, gate: Folded, most: str | int | None) -> Folded:
-    from ..claims.waiting import Patience
+    from ..claims.waiting import WaitLimit
     from ..claims.waiting import wait as block
     from ..text.times import parse_duration
 
-    return block(desk, gate, Patience(None if most is None else parse_duration(str(most))))
+    return block(desk, gate, WaitLimit(None if most is None else parse_duration(str(most))))

@@ -16,7 +16,7 @@ from .values import Answer, Conversation, Gate
 if TYPE_CHECKING:
     from ..context.desk import Desk
     from ..exchange.publishing import Published
-    from ..model.conversation import Held
+    from ..model.conversation import HeldConversation
 
 Directory = str | Path | None
 
@@ -66,7 +66,7 @@ def seen(desk: Desk, gate: Folded, *, pushed: bool | None = None, archived: bool
     return Gate(gate.id, gate.state, gate.opened.title, said, pushed, archived, details, talked)
 
 
-def talked_of(held: Held | None) -> Conversation | None:
+def talked_of(held: HeldConversation | None) -> Conversation | None:
     return (
         None
         if held is None

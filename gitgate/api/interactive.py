@@ -17,13 +17,13 @@ from .values import Gate
 
 if TYPE_CHECKING:
     from ..context.desk import Desk
-    from ..questions.proposals import Ending
+    from ..questions.proposals import SessionEnding
 
 
 Outcome = Literal["completed", "cancelled", "timeout"]
 
 
-class Model(Protocol):
+class PydanticModel(Protocol):
     """What a pydantic model's class can do; nothing of pydantic is imported here."""
 
     @classmethod
@@ -34,7 +34,7 @@ class Model(Protocol):
 
 
 T = TypeVar("T")
-M = TypeVar("M", bound=Model)
+M = TypeVar("M", bound=PydanticModel)
 Schema = Mapping[str, object]
 
 
@@ -70,12 +70,12 @@ class Checkpoint:
         return self.proceed
 
 
-def model_of(schema: object) -> type[Model] | None:
+def model_of(schema: object) -> type[PydanticModel] | None:
     """The schema where it is a model's class, by what it can do."""
     known = isinstance(schema, type) and all(
         hasattr(schema, n) for n in ("model_json_schema", "model_validate")
     )
-    return cast("type[Model]", schema) if known else None
+    return cast("type[PydanticModel]", schema) if known else None
 
 
 def schema_of(given: type[Any] | Schema | None) -> Schema | None:
@@ -91,7 +91,7 @@ def schema_of(given: type[Any] | Schema | None) -> Schema | None:
 
 
 def result_of(
-    desk: Desk, gate: Folded, model: type[Model] | None, *, archived: bool = False
+    desk: Desk, gate: Folded, model: type[PydanticModel] | None, *, archived: bool = False
 ) -> SessionResult[Any] | None:
     from ..questions.proposals import ending_of
 
@@ -112,7 +112,7 @@ def result_of(
     )
 
 
-def response_of(gate: Folded, ending: Ending, model: type[Model] | None) -> object:
+def response_of(gate: Folded, ending: SessionEnding, model: type[PydanticModel] | None) -> object:
     """The value, or an instance of the model. A validator of the model's own knows more than its schema says."""
     if model is None or ending.value is None:
         return ending.value

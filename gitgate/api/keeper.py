@@ -53,7 +53,7 @@ def init(
         )
     with open_desk(directory, said) as desk:
         desk.refuse_agents("init")
-        chosen = parts.Chosen(server, publish_work, resume, named)
+        chosen = parts.InitChoice(server, publish_work, resume, named)
         found = parts.removal(desk, named, purge=purge) if remove else parts.wanted(desk, chosen)
         if not dry_run:
             parts.take(found)

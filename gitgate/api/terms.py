@@ -15,7 +15,7 @@ from .given import Choices, choices, from_file, read_attachments, seconds, with_
 from .values import Gate
 
 if TYPE_CHECKING:
-    from ..acts.asking import Asked, Wishes
+    from ..acts.asking import Asked, AskWishes
     from ..context.desk import Desk
     from ..model.conversation import Talk
     from ..questions.drafts import Draft
@@ -164,7 +164,7 @@ def plain(name: str, value: object) -> object:
 
 
 @dataclass(frozen=True)
-class Terms:
+class AskTerms:
     """How it is asked: what is None was not said, so that settings may decide."""
 
     title: str | None = None
@@ -196,7 +196,7 @@ class Asking:
     """A question with everything that belongs to it, before there is a desk."""
 
     draft: Draft
-    wishes: Wishes
+    wishes: AskWishes
     attach: Sequence[str | Path] = ()
 
     def open(self, desk: Desk) -> Asked:
@@ -240,7 +240,7 @@ def asked_as(
     blocks: bool,
 ) -> Asking:
     """A question of type session, with the terms that any question has."""
-    from ..acts.asking import Wishes
+    from ..acts.asking import AskWishes
 
     words = Words(
         prompt,
@@ -250,7 +250,7 @@ def asked_as(
         schema=schema,
         conversation=conversation,
     )
-    own = Terms(
+    own = AskTerms(
         title=terms.get("title"),
         priority=terms.get("priority"),
         confidence=terms.get("confidence"),
@@ -263,7 +263,7 @@ def asked_as(
         key=terms.get("key"),
         key_for=terms.get("key_for"),
     )
-    wishes = Wishes(
+    wishes = AskWishes(
         work=not terms.get("no_work", False),
         untracked=not terms.get("no_untracked", False),
         include=tuple(terms.get("include", ())),

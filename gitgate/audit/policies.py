@@ -17,8 +17,8 @@ from ..model.gate import Answer, Counted, Entry, Gate
 from ..policy import ruling
 from ..policy.book import SIGNERS, Book, parsed, protected_refs, signers_of
 from ..policy.permit import POLICY, paths_of, said_by, who_said
-from ..policy.ruling import Case, Ruling, Who, people_behind
-from ..store.git.protected import Change, left_line, load_changes, load_line, read_protected
+from ..policy.ruling import Ruling, RulingCase, Who, people_behind
+from ..store.git.protected import BranchChange, left_line, load_changes, load_line, read_protected
 from ..store.git.signatures import BAD, Verdict, verify
 from ..text import times
 from .gate_checks import Audit
@@ -31,7 +31,7 @@ GRACE = 86_400
 class Epoch:
     """The policy from one change of it to the next. `broken`: why nothing was allowed."""
 
-    change: Change
+    change: BranchChange
     place: int
     book: Book
     signers: bytes | None
@@ -78,7 +78,7 @@ def load_chronicle(desk: Desk) -> Chronicle | None:
     return Chronicle(ref, line, [load_epoch(desk, ref, change, line[change.commit]) for change in changes])
 
 
-def load_epoch(desk: Desk, ref: str, change: Change, place: int) -> Epoch:
+def load_epoch(desk: Desk, ref: str, change: BranchChange, place: int) -> Epoch:
     """The policy and the allowed signers, as that commit has them."""
     book = Book((), ref, change.commit)
     try:
@@ -91,7 +91,7 @@ def load_epoch(desk: Desk, ref: str, change: Change, place: int) -> Epoch:
 
 
 @dataclass(frozen=True)
-class Given:
+class JudgedAnswer:
     """An answer that counts for something, and the policy by which it has to be judged."""
 
     gate: Gate
@@ -106,20 +106,20 @@ def check_policies(desk: Desk, done: Audit, gates: Iterable[Gate]) -> None:
         return
     found = [given for gate in gates for given in judgeable(desk, done, history, gate)]
     load_verdicts_of(desk, done, history, found)
-    told: dict[str, list[Given]] = {}
+    told: dict[str, list[JudgedAnswer]] = {}
     for given in found:
         told.setdefault(given.gate.id, []).append(given)
     for several in told.values():
         check_gate(desk, done, several)
 
 
-def judgeable(desk: Desk, done: Audit, history: Chronicle, gate: Gate) -> Iterable[Given]:
+def judgeable(desk: Desk, done: Audit, history: Chronicle, gate: Gate) -> Iterable[JudgedAnswer]:
     for entry in gate.events:
         if isinstance(entry.event, Answer) and entry.name != "late":
             epoch = epoch_of(desk, done, history, gate, entry, entry.event)
             if epoch is not None:
                 original = entry.parents[1] if len(entry.parents) > 1 else entry.commit
-                yield Given(gate, Counted(entry.commit, entry.event, original), epoch)
+                yield JudgedAnswer(gate, Counted(entry.commit, entry.event, original), epoch)
 
 
 def epoch_of(
@@ -167,9 +167,9 @@ def later(one: Epoch | None, other: Epoch | None) -> Epoch | None:
     return max((epoch for epoch in (one, other) if epoch is not None), key=lambda e: e.place, default=None)
 
 
-def load_verdicts_of(desk: Desk, done: Audit, history: Chronicle, found: Iterable[Given]) -> None:
+def load_verdicts_of(desk: Desk, done: Audit, history: Chronicle, found: Iterable[JudgedAnswer]) -> None:
     """Signatures by the signers of then: asked anew only where they were others than now."""
-    by_signers: dict[bytes | None, list[Given]] = {}
+    by_signers: dict[bytes | None, list[JudgedAnswer]] = {}
     for given in found:
         by_signers.setdefault(given.epoch.signers, []).append(given)
     for signers, several in by_signers.items():
@@ -180,12 +180,12 @@ def load_verdicts_of(desk: Desk, done: Audit, history: Chronicle, found: Iterabl
             given.epoch.verdicts = {**given.epoch.verdicts, **verdicts}
 
 
-def check_gate(desk: Desk, done: Audit, several: list[Given]) -> None:
+def check_gate(desk: Desk, done: Audit, several: list[JudgedAnswer]) -> None:
     """What was told to the asker has to stand on answers that were accepted; another that was not is only worth a note."""
     gate = several[0].gate
-    facts: dict[int, Case] = {}
+    facts: dict[int, RulingCase] = {}
     accepted: list[Who] = []
-    refused: list[tuple[Given, Ruling]] = []
+    refused: list[tuple[JudgedAnswer, Ruling]] = []
     for given in several:
         said = judged(desk, given, facts)
         if not said.allowed:
@@ -204,7 +204,7 @@ def check_gate(desk: Desk, done: Audit, several: list[Given]) -> None:
         done.wrong(gate.id, gate.tip, POLICY, words)
 
 
-def judged(desk: Desk, given: Given, facts: dict[int, Case]) -> Ruling:
+def judged(desk: Desk, given: JudgedAnswer, facts: dict[int, RulingCase]) -> Ruling:
     """One answer by the policy of its day."""
     epoch, answer = given.epoch, given.counted.answer
     if epoch.broken:
@@ -222,7 +222,7 @@ def judged(desk: Desk, given: Given, facts: dict[int, Case]) -> Ruling:
     return ruling.rule_on_recorded(epoch.book.policies, facts[epoch.place], speaker(given), said_by(answer))
 
 
-def speaker(given: Given) -> Who:
+def speaker(given: JudgedAnswer) -> Who:
     return who_said(given.counted.answer, given.epoch.verdicts.get(given.counted.signed_commit))
 
 
@@ -235,14 +235,14 @@ def is_alike(gate: Gate, answer: Answer) -> bool:
     return both or answer.values == told.values
 
 
-def decisive(several: list[Given]) -> Given:
+def decisive(several: list[JudgedAnswer]) -> JudgedAnswer:
     """The answer that was told, else the last one."""
     told = several[0].gate.answer
     found = (given for given in reversed(several) if told and given.counted.commit == told.commit)
     return next(found, several[-1])
 
 
-def enough(last: Given, facts: Mapping[int, Case]) -> int:
+def enough(last: JudgedAnswer, facts: Mapping[int, RulingCase]) -> int:
     """How many have to agree with what was told, by the policy of the day on which it was decided."""
     case = facts.get(last.epoch.place)
     if case is None or last.counted.answer.verdict == "defaulted":

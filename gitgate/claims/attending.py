@@ -31,7 +31,7 @@ from .claiming import (
     TRIES,
     WAITER,
     ClaimLost,
-    Held,
+    HeldClaim,
     current,
     follow,
     is_ours,
@@ -55,7 +55,7 @@ class Attendance:
     def __init__(self, desk: Desk, gate: Gate, monotonic: Callable[[], float]) -> None:
         self.desk = desk
         self.monotonic = monotonic
-        self.held: Held | None = None
+        self.held: HeldClaim | None = None
         self.next = monotonic()
         self.needed = gate.opened.delivery == "wait" and gate.opened.session is not None
 
@@ -139,7 +139,7 @@ def attended(desk: Desk, gate: Gate) -> bool | None:
         return None
 
 
-def attend(desk: Desk, gate: Gate, monotonic: Callable[[], float]) -> Held | None:
+def attend(desk: Desk, gate: Gate, monotonic: Callable[[], float]) -> HeldClaim | None:
     """The waiter's lease, or None when another waiter has one."""
     remote = shared_at(desk, gate.id)
     found, left = watch(desk, gate, remote, sightings(desk, monotonic))
@@ -154,12 +154,12 @@ def attend(desk: Desk, gate: Gate, monotonic: Callable[[], float]) -> Held | Non
     said, oid = write_lease(desk, said, gate.tip)
     if not move(desk, remote, [RefMove(LEASES + gate.id, oid, found[0] if found else None)]):
         return None
-    held = Held(gate, gate.tip, oid, said, remote, taken, seed, chain=oid)
+    held = HeldClaim(gate, gate.tip, oid, said, remote, taken, seed, chain=oid)
     note_renewal(desk, held, monotonic)
     return held
 
 
-def hear(desk: Desk, gate: Gate, held: Held | None) -> Gate:
+def hear(desk: Desk, gate: Gate, held: HeldClaim | None) -> Gate:
     """The waiter takes the answer: claim and outcome are one move, the lease's end with it.
 
     Conflict when a runner took it while the waiter was silent. Where another waiter holds the lease, that one takes it.
@@ -201,7 +201,7 @@ def refuse_taken(gate: Gate) -> None:
         )
 
 
-def still_held(desk: Desk, gate: Gate, held: Held | None, remote: str | None) -> Held | None:
+def still_held(desk: Desk, gate: Gate, held: HeldClaim | None, remote: str | None) -> HeldClaim | None:
     """The lease as it is now, if it is ours."""
     if held is None:
         return None

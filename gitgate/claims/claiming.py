@@ -25,7 +25,7 @@ from ..policy.permit import check_told
 from ..record.fold import told_commit
 from ..store.git.refs import LEASES, OPEN
 from ..store.records.records import Signature
-from ..store.remote.remote import Fate, RefMove, tracking
+from ..store.remote.remote import RefFate, RefMove, tracking
 from ..text import times
 
 TRIES = 8
@@ -40,7 +40,7 @@ class ClaimLost(Conflict):
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldClaim:
     """A claim that is ours. `taken`: before its last renewal began, by the holder's own clock.
 
     `seed`: what only the holder knows. Its chain began at the beat `began`, with the lease `chain` where it is not the
@@ -74,7 +74,7 @@ class Claimant:
     monotonic: Callable[[], float] = boottime
 
 
-def claim(desk: Desk, gate: Gate, who: Claimant, *, insist: bool = False) -> Held:
+def claim(desk: Desk, gate: Gate, who: Claimant, *, insist: bool = False) -> HeldClaim:
     """Take the right to act on `gate`, or say who has it (Conflict). `insist`: a person asks, also where it failed.
 
     Unreachable, a gate that is shared cannot be claimed: nobody could know that it was.
@@ -178,7 +178,7 @@ def nothing_to_act_on(gate: Gate) -> IllegalEvent:
 
 def compose(
     desk: Desk, gate: Gate, who: Claimant, where: tuple[str | None, str | None], old: str | None
-) -> tuple[Held, list[RefMove]]:
+) -> tuple[HeldClaim, list[RefMove]]:
     """The claim and its lease as objects, and the two moves that make them count."""
     taken = who.monotonic()
     host = who.host or socket.gethostname()
@@ -201,7 +201,7 @@ def compose(
         said, oid = write_lease(desk, said, claimed.tip)
     remote, known = where
     moves = [RefMove(OPEN + gate.id, claimed.tip, known), RefMove(LEASES + gate.id, oid, old)]
-    return Held(claimed, claimed.tip, oid, said, remote, taken, seed), moves
+    return HeldClaim(claimed, claimed.tip, oid, said, remote, taken, seed), moves
 
 
 def tries(gate: Gate) -> int:
@@ -227,7 +227,7 @@ def write_lease(desk: Desk, said: Lease, on: str, chain: str = "") -> tuple[Leas
     return said, desk.records.write_commit(tree, (on, chain) if chain else (on,), by, leases.dump(said))
 
 
-def next_lease(desk: Desk, held: Held, *, over: bool = False) -> Held:
+def next_lease(desk: Desk, held: HeldClaim, *, over: bool = False) -> HeldClaim:
     """The same claim with its next lease, which reveals the next link; the chain's last names the end of another chain."""
     said = replace(held.said, beat=held.said.beat + 1, reveal=next_link(held), anchor="")
     if over:
@@ -238,19 +238,19 @@ def next_lease(desk: Desk, held: Held, *, over: bool = False) -> Held:
     return with_lease(held, oid, said)
 
 
-def next_link(held: Held) -> str:
+def next_link(held: HeldClaim) -> str:
     """What nobody but the holder can say now. A claim of an older version has no such word."""
     return leases.value_of(held.seed, held.said.beat + 1 - held.began) if held.seed else ""
 
 
-def with_lease(held: Held, oid: str, said: Lease) -> Held:
+def with_lease(held: HeldClaim, oid: str, said: Lease) -> HeldClaim:
     held = replace(held, lease=oid, said=said)
     if not said.anchor or said.beat == held.began:
         return held
     return replace(held, seed=leases.next_seed(held.seed), chain=oid, began=said.beat)
 
 
-def is_ours(held: Held, said: Lease | None) -> bool:
+def is_ours(held: HeldClaim, said: Lease | None) -> bool:
     """Whether a lease that stands there is one of ours: a renewal may have arrived without our hearing of it."""
     if said is None or said.nonce != held.said.nonce:
         return False
@@ -260,7 +260,7 @@ def is_ours(held: Held, said: Lease | None) -> bool:
     return 0 < number <= leases.LINKS and said.reveal == leases.value_of(held.seed, number)
 
 
-def note_renewal(desk: Desk, held: Held, monotonic: Callable[[], float]) -> None:
+def note_renewal(desk: Desk, held: HeldClaim, monotonic: Callable[[], float]) -> None:
     """Where the lease is here, whoever looks at it here need not watch it from the beginning."""
     if held.remote is None:
         holder = held.chain if held.gate.claim is None and held.chain else held.claim
@@ -278,7 +278,7 @@ def move(desk: Desk, remote: str | None, moves: Sequence[RefMove]) -> bool:
     return settled(remote, push_moves(desk, remote, moves))
 
 
-def settled(remote: str, fates: Sequence[Fate]) -> bool:
+def settled(remote: str, fates: Sequence[RefFate]) -> bool:
     refused = next((fate for fate in fates if fate.reason.startswith("refused")), None)
     if refused is not None:
         raise PushRefused(f"{remote} {refused.reason}", hint=f"git gate sync {remote}")
@@ -289,7 +289,7 @@ def settled(remote: str, fates: Sequence[Fate]) -> bool:
     return all(fate.ok for fate in fates)
 
 
-def settle(desk: Desk, held: Held, before: Gate) -> Held:
+def settle(desk: Desk, held: HeldClaim, before: Gate) -> HeldClaim:
     """After a push that won: the same here. If something else happened here meanwhile, the next sync brings it together."""
     if held.remote is not None:
         follow(desk, held.gate, before.tip)

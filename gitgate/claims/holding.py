@@ -22,7 +22,7 @@ from ..store.remote.remote import RefMove
 from .claiming import (
     TRIES,
     ClaimLost,
-    Held,
+    HeldClaim,
     current,
     follow,
     is_ours,
@@ -34,7 +34,7 @@ from .claiming import (
 )
 
 
-def renew(desk: Desk, held: Held, monotonic: Callable[[], float] = boottime) -> Held:
+def renew(desk: Desk, held: HeldClaim, monotonic: Callable[[], float] = boottime) -> HeldClaim:
     """The claim for another term; ClaimLost when it is somebody else's. A network failure is raised as it is."""
     for _ in range(TRIES):
         taken = monotonic()
@@ -48,14 +48,14 @@ def renew(desk: Desk, held: Held, monotonic: Callable[[], float] = boottime) -> 
     )
 
 
-def lost(held: Held) -> ClaimLost:
+def lost(held: HeldClaim) -> ClaimLost:
     return ClaimLost(
         f"the claim on gate {held.gate.id} is no longer ours: another runner took over",
         hint=f"git gate show {held.gate.id}",
     )
 
 
-def finish(desk: Desk, held: Held, outcome: Outcome, branch: Sequence[RefMove] = ()) -> Gate:
+def finish(desk: Desk, held: HeldClaim, outcome: Outcome, branch: Sequence[RefMove] = ()) -> Gate:
     """Record what came of the claim and give it up; `branch` moves with it or not at all.
 
     A remark that reached the record meanwhile is no reason to fail: the outcome is said again on top of it.
@@ -86,7 +86,7 @@ def finish(desk: Desk, held: Held, outcome: Outcome, branch: Sequence[RefMove] =
     raise LostRace(f"gate {gate.id} keeps changing", hint=f"git gate show {gate.id}")
 
 
-def still_ours(desk: Desk, held: Held) -> Held:
+def still_ours(desk: Desk, held: HeldClaim) -> HeldClaim:
     """The claim with the lease as it is. A renewal may have arrived without our hearing of it; or somebody who may not
     has moved or deleted the lease: as long as the record has no other claim, ours counts, and its lease goes on.
     """
@@ -116,7 +116,7 @@ class BranchMoved(LostRace):
 
 def outcome(
     desk: Desk,
-    held: Held,
+    held: HeldClaim,
     result: str,
     *,
     reason: str = "",
@@ -128,12 +128,12 @@ def outcome(
     return Outcome(desk.now, held.claim, result, held.said.by, reason, log, branch, tuple(commits))
 
 
-def release(desk: Desk, held: Held, reason: str, log: str = "") -> Gate:
+def release(desk: Desk, held: HeldClaim, reason: str, log: str = "") -> Gate:
     """Give the claim back; the gate is answered again, and somebody else may act on it."""
     return finish(desk, held, outcome(desk, held, "released", reason=reason, log=log))
 
 
-def try_release(desk: Desk, held: Held, reason: str) -> None:
+def try_release(desk: Desk, held: HeldClaim, reason: str) -> None:
     """The same where nothing more can be done about a failure: then the claim lapses by itself."""
     with contextlib.suppress(GateError):
         release(desk, held, reason)

@@ -25,7 +25,7 @@ WORD_EVERY = 60.0
 
 
 @dataclass(frozen=True)
-class Patience:
+class WaitLimit:
     """How long a waiter waits (None: without end), and the clock and the bed it uses."""
 
     seconds: float | None = None
@@ -33,7 +33,7 @@ class Patience:
     sleep: Callable[[float], None] = time.sleep
 
 
-def wait(desk: Desk, gate: Gate, patience: Patience = Patience()) -> Gate:
+def wait(desk: Desk, gate: Gate, patience: WaitLimit = WaitLimit()) -> Gate:
     """The gate once it is decided, or still waiting when the patience ran out. Delivers the answer to this waiter.
 
     One that is interrupted says that it has left, so that nobody is told that somebody waits.
@@ -47,7 +47,7 @@ def wait(desk: Desk, gate: Gate, patience: Patience = Patience()) -> Gate:
             raise
 
 
-def until_decided(desk: Desk, gate: Gate, patience: Patience, attendance: Attendance) -> Gate:
+def until_decided(desk: Desk, gate: Gate, patience: WaitLimit, attendance: Attendance) -> Gate:
     start = patience.monotonic()
     pause, next_fetch, next_word = POLL, start, start + WORD_EVERY
     every = FETCH_EVERY

@@ -19,7 +19,7 @@ else:
         return make_frozen if frozen else make_open
 
     def field(*, default=..., default_factory=..., repr=True, compare=True):
-        return Kept(None, default, default_factory, repr, compare)
+        return ValueField(None, default, default_factory, repr, compare)
 
     def replace(value, /, **changes):
         if not hasattr(value, "__kept_fields__"):
@@ -34,7 +34,7 @@ __all__ = ["dataclass", "field", "replace"]
 Class = TypeVar("Class", bound=type)
 
 
-class Kept(NamedTuple):
+class ValueField(NamedTuple):
     """One field of a class; an ellipsis where it has no default, as none of ours is one."""
 
     annotation: object = None
@@ -75,22 +75,22 @@ def made(cls: Class, methods: dict[str, object]) -> Class:
     return cls
 
 
-def kept_of(value: Any) -> Kept:
+def kept_of(value: Any) -> ValueField:
     """What stands behind a field's annotation: a default, or `field` with more about it, ours or the real one."""
-    if isinstance(value, Kept):
+    if isinstance(value, ValueField):
         return value
     real = sys.modules.get("dataclasses")
     if real is not None and isinstance(value, real.Field):
         default, factory = (
             ... if each is real.MISSING else each for each in (value.default, value.default_factory)
         )
-        return Kept(None, default, factory, value.repr, value.compare)
+        return ValueField(None, default, factory, value.repr, value.compare)
     if type(value).__hash__ is None:
         raise ValueError(f"{value!r} would be shared by all: use default_factory")
-    return Kept(default=value)
+    return ValueField(default=value)
 
 
-def compiled_init(fields: dict[str, Kept]) -> object:
+def compiled_init(fields: dict[str, ValueField]) -> object:
     """It writes where nothing else can: into the instance's own dictionary."""
     parameters, entries = [], []
     known: dict[str, object] = {}

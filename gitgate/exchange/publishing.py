@@ -11,7 +11,7 @@ from ..document.values import dataclass
 from ..errors import FINAL, Failure, GateError, PushRefused
 from ..model.states import RESUMING
 from ..store.git.refs import OPEN, SESSIONS
-from ..store.remote.remote import Fate, RefMove
+from ..store.remote.remote import RefFate, RefMove
 
 if TYPE_CHECKING:
     from ..model.gate import Gate
@@ -101,7 +101,7 @@ def send(desk: Desk, gate: Gate, remote: str, *, work: bool) -> Published:
     raise Failure(f"{remote} keeps changing gate {gate.id}", hint=f"git gate sync {remote}")
 
 
-def told_of(fates: Sequence[Fate], gate: str) -> str | None:
+def told_of(fates: Sequence[RefFate], gate: str) -> str | None:
     if not any(fate.words for fate in fates):
         return None
     from ..gates.starting import heard
@@ -133,7 +133,7 @@ def in_archive(desk: Desk, gate: Gate, remote: str) -> Gate | None:
     return load_archived(desk, gate.id) if gate.id in (*settled.gates, *settled.kept) else None
 
 
-def push_moves(desk: Desk, remote: str, moves: Sequence[RefMove]) -> list[Fate]:
+def push_moves(desk: Desk, remote: str, moves: Sequence[RefMove]) -> list[RefFate]:
     from ..store.remote.push import push
 
     timeout = desk.settings.seconds("networkTimeout") or 60

@@ -9,7 +9,7 @@ from ..document.values import dataclass
 from ..model.gate import Gate
 from ..policy.book import Book
 from ..policy.permit import case, explain
-from ..policy.rules import Terms
+from ..policy.rules import RuleTerms
 from ..policy.ruling import Who, deciding
 from .work import comes_back
 
@@ -26,7 +26,7 @@ class Explained:
     rule: str
     why: str
     source: str
-    terms: tuple[Terms, ...]
+    terms: tuple[RuleTerms, ...]
     paths: tuple[str, ...] | None
     staged_only: tuple[str, ...] | None = None
 
@@ -58,7 +58,7 @@ def named(desk: Desk, given: str | None) -> Who:
     return Who(f"{given} <{given}>" if given and "<" not in given else given or desk.person())
 
 
-def rules_of(book: Book) -> list[tuple[str, tuple[Terms, ...]]]:
+def rules_of(book: Book) -> list[tuple[str, tuple[RuleTerms, ...]]]:
     """Every rule of every policy in its order, the default last, with where it was read."""
     return [
         (policy.source or policy.default.source, (*(rule.terms for rule in policy.rules), policy.default))
@@ -66,7 +66,7 @@ def rules_of(book: Book) -> list[tuple[str, tuple[Terms, ...]]]:
     ]
 
 
-def plain(term: Terms) -> Mapping[str, object]:
+def plain(term: RuleTerms) -> Mapping[str, object]:
     """A rule's terms, for programs."""
     return {
         "name": term.name,

@@ -139,7 +139,7 @@ def goes_on(later: Gate, gate: Gate) -> bool:
 
 
 @dataclass(frozen=True)
-class Family:
+class Lineage:
     """Gates of a branch, and by gate the one that it follows; `found` has those that are followed, too."""
 
     found: tuple[Summary, ...]
@@ -154,11 +154,11 @@ class Family:
         return [one for one in self.found if one.id not in self.follows]
 
 
-def families(desk: Desk, branches: dict[str, list[Summary]]) -> dict[str, Family]:
+def families(desk: Desk, branches: dict[str, list[Summary]]) -> dict[str, Lineage]:
     return {branch: family(desk, branch, found) for branch, found in branches.items()}
 
 
-def family(desk: Desk, branch: str, found: Sequence[Summary]) -> Family:
+def family(desk: Desk, branch: str, found: Sequence[Summary]) -> Lineage:
     """With what each of them follows on the same branch, over or not; what is archived is left out."""
     members = {one.id: one for one in found}
     follows: dict[str, str] = {}
@@ -176,7 +176,7 @@ def family(desk: Desk, branch: str, found: Sequence[Summary]) -> Family:
             follows[current.id] = before.id
             members.setdefault(before.id, before)
             current = before
-    return Family(tuple(by_pressure(members.values())), follows)
+    return Lineage(tuple(by_pressure(members.values())), follows)
 
 
 def circular(follows: dict[str, str], gate: str, before: str) -> bool:

@@ -14,7 +14,7 @@ from ..store.git.refs import WORK
 from .starting import place_of
 
 if TYPE_CHECKING:
-    from ..store.work.restore import Place
+    from ..store.work.restore import RestoredTree
 
 
 def bring_work(desk: Desk, gate: Gate) -> str:
@@ -84,7 +84,7 @@ def painted(text: str) -> str:
     )
 
 
-def open_place(desk: Desk, gate: Gate, directory: Path) -> Place:
+def open_place(desk: Desk, gate: Gate, directory: Path) -> RestoredTree:
     """A worktree with the work uncommitted in it, on a branch of its own, for a person to look around in."""
     from ..store.work.restore import open_worktree
 

@@ -61,7 +61,7 @@ OF_OUTCOME = ("type", "options", "schema")
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldConversation:
     """How one was held: how it ended, how many seconds it took, and where its outcome was read.
 
     `confirmed` is false where nobody did. One that is only `proposed` says what (`value`), and by whose agent.
@@ -184,7 +184,7 @@ def seconds(field: Field, least: int) -> int:
     return field.integer(least, 10**7)
 
 
-def plain_held(held: Held | None) -> dict[str, object] | None:
+def plain_held(held: HeldConversation | None) -> dict[str, object] | None:
     """What stands in a record, cut to what is read back from one."""
     if held is None:
         return None
@@ -196,11 +196,11 @@ def plain_held(held: Held | None) -> dict[str, object] | None:
     return shown
 
 
-def parse_held(item: Field, endings: Sequence[str]) -> Held:
+def parse_held(item: Field, endings: Sequence[str]) -> HeldConversation:
     """The field `session` of an event that ended a conversation in one of `endings`."""
     status, source, confirmed = item.get("status"), item.get("source"), item.get("confirmed")
     outcome, value = item.need("outcome").one_of(endings), item.get("value")
-    return Held(
+    return HeldConversation(
         outcome=outcome,
         seconds=item.need("seconds").integer(0, 10**9),
         status=parse_status(status) if status else "",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..document.values import dataclass, field
 
 if TYPE_CHECKING:
-    from .conversation import Held, Talk
+    from .conversation import HeldConversation, Talk
 
 
 Value = str | bool | list[str] | Mapping[str, object]
@@ -145,7 +145,7 @@ class Answer:
     note: str = ""
     amends: str | None = None
     evidence: Mapping[str, object] = field(default_factory=dict)
-    session: Held | None = None
+    session: HeldConversation | None = None
 
     @property
     def confirmed(self) -> bool:
@@ -161,7 +161,7 @@ class Remark:
     by: str = ""
     text: str = ""
     via: str = "cli"
-    session: Held | None = None
+    session: HeldConversation | None = None
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ def split_person(who: str) -> str:
 VERIFIED, UNVERIFIED, INVALID = "verified", "unverified", "invalid"
 
 
-class Mark(NamedTuple):
+class SignatureMark(NamedTuple):
     """`by`: whose signature it is, where that is known; `key`: its key."""
 
     word: str = UNVERIFIED
@@ -65,4 +65,4 @@ class Mark(NamedTuple):
         return f"{self.word}, signed by {self.by}" if self.by else self.word
 
 
-UNSIGNED = Mark()
+UNSIGNED = SignatureMark()

@@ -20,52 +20,54 @@ FAILED = "failed"
 STATES = (AWAITING, ANSWERED, RESUMING, RESUMED, WITHDRAWN, STOPPED, EXPIRED, FAILED)
 
 
-class Row(NamedTuple):
+class StateRow(NamedTuple):
     state: str | None
     event: str
     to: str
     why: str
 
 
-TABLE: tuple[Row, ...] = (
-    Row(None, "opened", AWAITING, "an agent asks and exits"),
-    Row(AWAITING, "answered", ANSWERED, "a person answers, and no more answers are needed"),
-    Row(AWAITING, "voted", AWAITING, "a person answers, and the quorum needs more"),
-    Row(
+TABLE: tuple[StateRow, ...] = (
+    StateRow(None, "opened", AWAITING, "an agent asks and exits"),
+    StateRow(AWAITING, "answered", ANSWERED, "a person answers, and no more answers are needed"),
+    StateRow(AWAITING, "voted", AWAITING, "a person answers, and the quorum needs more"),
+    StateRow(
         AWAITING,
         "defaulted",
         ANSWERED,
         "the deadline passed and the declared default applies; nobody said it",
     ),
-    Row(AWAITING, "expired", EXPIRED, "the deadline passed and nobody answered"),
-    Row(AWAITING, "reminded", AWAITING, "the deadline passed; announced again with a new one"),
-    Row(AWAITING, "withdrawn", WITHDRAWN, "the asker no longer needs it"),
-    Row(AWAITING, "stopped", STOPPED, "a person ends it; the agent does not go on"),
-    Row(AWAITING, "edited", AWAITING, "reassigned, or another priority or deadline"),
-    Row(AWAITING, "commented", AWAITING, "a remark that decides nothing"),
-    Row(AWAITING, "late", AWAITING, "words from elsewhere whose author had said something else here by then"),
-    Row(ANSWERED, "amended", ANSWERED, "the person corrects the answer before anybody acted on it"),
-    Row(ANSWERED, "claimed", RESUMING, "one runner or waiter takes the right to act"),
-    Row(ANSWERED, "commented", ANSWERED, "a remark that decides nothing"),
-    Row(ANSWERED, "late", ANSWERED, "an answer that arrived after the one that counts"),
-    Row(RESUMING, "claimed", RESUMING, "the claim lapsed and another runner took over"),
-    Row(RESUMING, "released", ANSWERED, "the start failed, or the claim was handed back"),
-    Row(RESUMING, "returned", EXPIRED, "the same, where nobody had answered"),
-    Row(RESUMING, "resumed", RESUMED, "the agent heard the answer"),
-    Row(RESUMING, "failed", FAILED, "the attempts are used up; a person is needed"),
-    Row(RESUMING, "commented", RESUMING, "a remark that decides nothing"),
-    Row(RESUMING, "late", RESUMING, "an answer that arrived after the one that counts"),
-    Row(FAILED, "claimed", RESUMING, "a person asks for another attempt"),
-    Row(FAILED, "stopped", STOPPED, "a person gives it up"),
-    Row(FAILED, "commented", FAILED, "a remark that decides nothing"),
-    Row(FAILED, "late", FAILED, "an answer that arrived after the one that counts"),
-    Row(EXPIRED, "claimed", RESUMING, "with `fail`: the agent is resumed to hear that nobody answered"),
-    Row(EXPIRED, "late", EXPIRED, "an answer that arrived after the deadline"),
-    Row(RESUMED, "late", RESUMED, "an answer that arrived after the one that counts"),
-    Row(WITHDRAWN, "late", WITHDRAWN, "an answer to a question that was taken back"),
-    Row(STOPPED, "late", STOPPED, "an answer to a gate that a person had ended"),
+    StateRow(AWAITING, "expired", EXPIRED, "the deadline passed and nobody answered"),
+    StateRow(AWAITING, "reminded", AWAITING, "the deadline passed; announced again with a new one"),
+    StateRow(AWAITING, "withdrawn", WITHDRAWN, "the asker no longer needs it"),
+    StateRow(AWAITING, "stopped", STOPPED, "a person ends it; the agent does not go on"),
+    StateRow(AWAITING, "edited", AWAITING, "reassigned, or another priority or deadline"),
+    StateRow(AWAITING, "commented", AWAITING, "a remark that decides nothing"),
+    StateRow(
+        AWAITING, "late", AWAITING, "words from elsewhere whose author had said something else here by then"
+    ),
+    StateRow(ANSWERED, "amended", ANSWERED, "the person corrects the answer before anybody acted on it"),
+    StateRow(ANSWERED, "claimed", RESUMING, "one runner or waiter takes the right to act"),
+    StateRow(ANSWERED, "commented", ANSWERED, "a remark that decides nothing"),
+    StateRow(ANSWERED, "late", ANSWERED, "an answer that arrived after the one that counts"),
+    StateRow(RESUMING, "claimed", RESUMING, "the claim lapsed and another runner took over"),
+    StateRow(RESUMING, "released", ANSWERED, "the start failed, or the claim was handed back"),
+    StateRow(RESUMING, "returned", EXPIRED, "the same, where nobody had answered"),
+    StateRow(RESUMING, "resumed", RESUMED, "the agent heard the answer"),
+    StateRow(RESUMING, "failed", FAILED, "the attempts are used up; a person is needed"),
+    StateRow(RESUMING, "commented", RESUMING, "a remark that decides nothing"),
+    StateRow(RESUMING, "late", RESUMING, "an answer that arrived after the one that counts"),
+    StateRow(FAILED, "claimed", RESUMING, "a person asks for another attempt"),
+    StateRow(FAILED, "stopped", STOPPED, "a person gives it up"),
+    StateRow(FAILED, "commented", FAILED, "a remark that decides nothing"),
+    StateRow(FAILED, "late", FAILED, "an answer that arrived after the one that counts"),
+    StateRow(EXPIRED, "claimed", RESUMING, "with `fail`: the agent is resumed to hear that nobody answered"),
+    StateRow(EXPIRED, "late", EXPIRED, "an answer that arrived after the deadline"),
+    StateRow(RESUMED, "late", RESUMED, "an answer that arrived after the one that counts"),
+    StateRow(WITHDRAWN, "late", WITHDRAWN, "an answer to a question that was taken back"),
+    StateRow(STOPPED, "late", STOPPED, "an answer to a gate that a person had ended"),
     *(
-        Row(state, "repeated", state, "what the record has already, once more; it counts for nothing")
+        StateRow(state, "repeated", state, "what the record has already, once more; it counts for nothing")
         for state in STATES
     ),
 )

@@ -14,7 +14,7 @@ from ..document.field import may_have
 from ..document.values import dataclass
 from ..errors import BadDocument, BrokenPolicy, GateError
 from ..store.git.protected import USUAL, Protected, read_protected
-from .rules import Policy, Terms, parse_policy
+from .rules import Policy, RuleTerms, parse_policy
 
 SIGNERS = ".gitgate/allowed_signers"
 MACHINE = "machine"
@@ -31,7 +31,7 @@ class Book:
     commit: str | None = None
 
     @property
-    def terms(self) -> list[Terms]:
+    def terms(self) -> list[RuleTerms]:
         """The terms of all rules, whichever gates they are about."""
         return [t for p in self.policies for t in (p.default, *(rule.terms for rule in p.rules))]
 
@@ -122,7 +122,9 @@ def machine_policies(desk: Desk) -> list[Policy | None]:
     signed, requester = desk.settings.flag("requireSigned"), desk.settings.flag("requesterMayAnswer")
     if signed or not requester:
         found.append(
-            Policy(Terms(MACHINE, require_signed=signed, requester_may_answer=requester, source="git config"))
+            Policy(
+                RuleTerms(MACHINE, require_signed=signed, requester_may_answer=requester, source="git config")
+            )
         )
     file = desk.settings.text("policyFile")
     if file:

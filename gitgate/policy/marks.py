@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from ..context.desk import Desk
 from ..errors import GateError
 from ..model.gate import Answer, Entry, Gate
-from ..model.people import INVALID, UNVERIFIED, VERIFIED, Mark
+from ..model.people import INVALID, UNVERIFIED, VERIFIED, SignatureMark
 from ..store.git.signatures import BAD, GOOD, Verdict, load_verdicts
 from .book import Book, load_book, signers_of
 from .ruling import Who, is_named
 
 
-def marks(desk: Desk, gates: Iterable[Gate]) -> dict[str, Mark]:
+def marks(desk: Desk, gates: Iterable[Gate]) -> dict[str, SignatureMark]:
     """By commit, for each answer in these gates that carries a signature."""
     said = {
         commit: entry.event.by
@@ -44,13 +44,13 @@ def is_signed(desk: Desk, commit: str) -> bool:
         return False
 
 
-def mark_of(book: Book, by: str, verdict: Verdict) -> Mark:
+def mark_of(book: Book, by: str, verdict: Verdict) -> SignatureMark:
     """A good signature by somebody else than the name says is worse than none."""
     if verdict.word == BAD:
-        return Mark(INVALID, verdict.signer, verdict.key)
+        return SignatureMark(INVALID, verdict.signer, verdict.key)
     if verdict.word != GOOD:
-        return Mark(UNVERIFIED, "", verdict.key)
+        return SignatureMark(UNVERIFIED, "", verdict.key)
     named = is_named(book.policies, Who(by, verdict.key, verdict.signer))
     # A distinguished name has no address that could be held against the answer's.
     otherwise = UNVERIFIED if verdict.signer.startswith("/") else INVALID
-    return Mark(VERIFIED if named else otherwise, verdict.signer, verdict.key)
+    return SignatureMark(VERIFIED if named else otherwise, verdict.signer, verdict.key)

@@ -20,7 +20,7 @@ from ..text import times
 from . import ruling
 from .book import Book, load_book, protected_refs, signers_of
 from .rules import Policy
-from .ruling import Case, Kind, Ruling, Said, Who, kind_of, people_behind
+from .ruling import Kind, Ruling, RulingCase, SaidHow, Who, kind_of, people_behind
 
 POLICY = "policy"
 
@@ -33,9 +33,9 @@ def who_said(answer: Answer, verdict: Verdict | None) -> Who:
     return Who(answer.by, login=login if isinstance(login, str) else "")
 
 
-def said_by(answer: Answer) -> Said:
+def said_by(answer: Answer) -> SaidHow:
     """How and when an answer was said, which on a forge is when it was written there: whoever records it may hear it late."""
-    return Said(written_at(answer.evidence) or answer.at, answer.via)
+    return SaidHow(written_at(answer.evidence) or answer.at, answer.via)
 
 
 def written_at(evidence: Mapping[str, object]) -> str:
@@ -57,7 +57,7 @@ def verdict_on(desk: Desk, book: Book, commit: str) -> Verdict | None:
 # what a gate is, and what is asked of it
 
 
-def case(desk: Desk, book: Book, gate: Gate) -> Case:
+def case(desk: Desk, book: Book, gate: Gate) -> RulingCase:
     """What the rules look at; git is asked for paths only where a rule is about paths."""
     return ruling.case_of(gate, paths_of(desk, book, gate.opened.work))
 
@@ -236,7 +236,7 @@ class Permit:
         return {POLICY: self.policy} if self.policy else {}
 
 
-def permit(desk: Desk, gate: Gate, who: Who, said: Said, *, sign: bool | None) -> Permit:
+def permit(desk: Desk, gate: Gate, who: Who, said: SaidHow, *, sign: bool | None) -> Permit:
     """Leave to answer or end a gate. NotAllowed at once where no signature could change it; else once there is one."""
     wanted = desk.settings.flag("sign") if sign is None else sign
     book = load_book(desk)
@@ -275,7 +275,7 @@ def permit_change(desk: Desk, gate: Gate, by: str) -> Permit:
         return Permit(wanted)
     who = Who(by if has_address(by) else gate.opened.asked.by)
     if not same(who.by, gate.opened.asked.by):
-        return permit(desk, gate, who, Said(desk.now), sign=None)
+        return permit(desk, gate, who, SaidHow(desk.now), sign=None)
     return signed_as(desk, book, gate, who, rule) if rule else Permit(wanted)
 
 
@@ -353,7 +353,7 @@ def explain(desk: Desk, book: Book, gate: Gate, who: Who, *, via: str = "cli") -
     facts = case(desk, book, gate)
     signing = any(term.require_signed for term in ruling.deciding(book.policies, facts))
     posed = pretend(book.policies, who) if signing and not who.key else who
-    return ruling.rule_on(book.policies, facts, posed, Said(desk.now, via))
+    return ruling.rule_on(book.policies, facts, posed, SaidHow(desk.now, via))
 
 
 def pretend(policies: Sequence[Policy], who: Who) -> Who:

@@ -28,7 +28,7 @@ class Person:
 
 
 @dataclass(frozen=True)
-class Terms:
+class RuleTerms:
     """What one rule asks for. `who`: None is anyone. A flag that is None leaves things as they are without a policy.
 
     `automatic`: scripts answer unless it is false; what nobody confirmed counts only where it is true.
@@ -47,13 +47,13 @@ class Terms:
 
 
 @dataclass(frozen=True)
-class Rule:
+class PolicyRule:
     """Terms for the gates that fit; an empty condition fits all.
 
     With `confidence_below` they hold beside those of the rule that decides otherwise: what an agent says of itself tightens only.
     """
 
-    terms: Terms
+    terms: RuleTerms
     paths: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     priorities: tuple[str, ...] = ()
@@ -65,8 +65,8 @@ class Rule:
 class Policy:
     """All of it. None for a list of people or agents is: any."""
 
-    default: Terms = Terms()
-    rules: tuple[Rule, ...] = ()
+    default: RuleTerms = RuleTerms()
+    rules: tuple[PolicyRule, ...] = ()
     people: tuple[Person, ...] = ()
     groups: Mapping[str, tuple[Person, ...]] | None = None
     allowed_signers: str | None = None
@@ -109,8 +109,6 @@ def fingerprint(text: str) -> tuple[str, str]:
     return (digits[1].upper(), "") if digits is not None else ("", "")
 
 
-__all__ = ["TYPES", "Person", "Policy", "Rule", "Terms", "parse_policy"]
-
 SECTION = "policy"
 ANYONE = "anyone"
 TYPES = ("text", "approval", "choice", "choices", "form", "session")
@@ -130,7 +128,7 @@ RULE = ("name", *CONDITIONS, *TERMS)
 
 
 @dataclass(frozen=True)
-class Names:
+class PolicyNames:
     """Whom a policy's lists may name."""
 
     people: Mapping[str, Person]
@@ -144,9 +142,9 @@ def parse_policy(root: Field) -> Policy | None:
     section = root.need(SECTION)
     only(section, TOP, "a policy")
     people, signers = parse_people(section)
-    names = Names(people, {})
-    names = Names(people, parse_groups(section, names))
-    default = parse_terms(section, names, Terms(source=place(section)))
+    names = PolicyNames(people, {})
+    names = PolicyNames(people, parse_groups(section, names))
+    default = parse_terms(section, names, RuleTerms(source=place(section)))
     rules, known = [], {DEFAULT}
     for item in listed(section, "rules"):
         rule = parse_rule(item, names, default)
@@ -226,7 +224,7 @@ def several(item: Field, name: str) -> tuple[str, ...]:
     return tuple(entry.text(most=4000, least=1) for entry in items)
 
 
-def parse_groups(section: Field, names: Names) -> dict[str, tuple[Person, ...]]:
+def parse_groups(section: Field, names: PolicyNames) -> dict[str, tuple[Person, ...]]:
     found = section.get("groups")
     groups: dict[str, tuple[Person, ...]] = {}
     for name, item in ({} if found is None else found.mapping()).items():
@@ -236,7 +234,7 @@ def parse_groups(section: Field, names: Names) -> dict[str, tuple[Person, ...]]:
     return groups
 
 
-def parse_who(field: Field | None, names: Names) -> tuple[Person, ...] | None:
+def parse_who(field: Field | None, names: PolicyNames) -> tuple[Person, ...] | None:
     """The people of a list; None is anyone. An empty list is nobody, and says so."""
     if field is None or field.value == ANYONE:
         return None
@@ -248,7 +246,7 @@ def parse_who(field: Field | None, names: Names) -> tuple[Person, ...] | None:
     return tuple(dict.fromkeys(member for item in items for member in parse_entry(item, names)))
 
 
-def parse_entry(item: Field, names: Names) -> tuple[Person, ...]:
+def parse_entry(item: Field, names: PolicyNames) -> tuple[Person, ...]:
     """A person, a group, or somebody by e-mail, by `@login`, or by a key's fingerprint."""
     word = item.text(most=4000, least=1).strip()
     if word in names.groups:
@@ -268,7 +266,7 @@ def parse_entry(item: Field, names: Names) -> tuple[Person, ...]:
     )
 
 
-def parse_terms(item: Field, names: Names, above: Terms) -> Terms:
+def parse_terms(item: Field, names: PolicyNames, above: RuleTerms) -> RuleTerms:
     """The terms that stand here; what is not said is as it is above."""
     quorum, refusals, within = item.get("quorum"), item.get("refusals"), item.get("within")
     defaults, automatic = item.get("defaults"), item.get("automatic")
@@ -330,15 +328,15 @@ def parse_within(field: Field) -> int:
     return duration(field) or field.refuse("a time longer than nothing")
 
 
-def parse_rule(item: Field, names: Names, default: Terms) -> Rule:
+def parse_rule(item: Field, names: PolicyNames, default: RuleTerms) -> PolicyRule:
     only(item, RULE, "a rule")
     name = item.need("name").text(most=100, least=1)
     if not NAME.fullmatch(name):
         item.need("name").refuse("a name of letters, digits, space, dot, dash or underscore")
     confidence = item.get("confidence_below")
     # Such a rule is held to beside the one that decides: what it does not say must not narrow that one by the default's terms.
-    above = default if confidence is None else Terms()
-    return Rule(
+    above = default if confidence is None else RuleTerms()
+    return PolicyRule(
         terms=replace(parse_terms(item, names, above), name=name),
         paths=conditions(item, "paths"),
         types=chosen(item, "types", TYPES),

@@ -14,7 +14,7 @@ from ..model import people
 from ..model.gate import Gate, Opened
 from ..model.people import address
 from ..text import globs, times
-from .rules import Person, Policy, Rule, Terms
+from .rules import Person, Policy, PolicyRule, RuleTerms
 
 SCRIPTS = frozenset(("signal", "python"))
 # An agent proposed it, or a program made it up: nobody has looked.
@@ -22,7 +22,7 @@ NOBODYS = frozenset(("join --yes", "automatic"))
 
 
 @dataclass(frozen=True)
-class Case:
+class RulingCase:
     """What rules look at. `paths` is None when it is not known here what the work touches: then any may be touched.
     `asked_as`: the priority that it was asked with, where that was changed since. `logins`: who started the job that asked.
     """
@@ -53,7 +53,7 @@ class Who:
 
 
 @dataclass(frozen=True)
-class Said:
+class SaidHow:
     """How and when something was said."""
 
     at: str
@@ -70,14 +70,14 @@ class Ruling:
     source: str = ""
 
 
-def case_of(gate: Gate, paths: tuple[str, ...] | None) -> Case:
+def case_of(gate: Gate, paths: tuple[str, ...] | None) -> RulingCase:
     return case_of_question(gate.id, gate.opened, gate.priority, gate.to, paths)
 
 
 def case_of_question(
     gate: str, opened: Opened, priority: str, to: tuple[str, ...], paths: tuple[str, ...] | None
-) -> Case:
-    return Case(
+) -> RulingCase:
+    return RulingCase(
         id=gate,
         types=types_of(opened),
         priority=priority,
@@ -100,9 +100,9 @@ def types_of(opened: Opened) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*(question.type for question in opened.questions), *approving)))
 
 
-def deciding(policies: Sequence[Policy], case: Case) -> tuple[Terms, ...]:
+def deciding(policies: Sequence[Policy], case: RulingCase) -> tuple[RuleTerms, ...]:
     """The terms that hold for this gate, each once, in the order of the policies. Another priority only adds rules."""
-    found: dict[Terms, None] = {}
+    found: dict[RuleTerms, None] = {}
     for policy in policies:
         for priority in dict.fromkeys((case.asked_as or case.priority, case.priority)):
             about = [rule for rule in policy.rules if fits(rule, case, priority)]
@@ -117,21 +117,21 @@ def deciding(policies: Sequence[Policy], case: Case) -> tuple[Terms, ...]:
     return tuple(found)
 
 
-def is_unsure(rule: Rule, case: Case) -> bool:
+def is_unsure(rule: PolicyRule, case: RulingCase) -> bool:
     """Whether an agent is less sure than a rule wants; one that says nothing of it may be."""
     return rule.confidence_below is not None and (
         case.confidence is None or case.confidence < rule.confidence_below
     )
 
 
-def touches(rule: Rule, case: Case) -> bool:
+def touches(rule: PolicyRule, case: RulingCase) -> bool:
     """Whether the work touches one of the rule's paths. What is not known here may be anything."""
     if not rule.paths or case.paths is None:
         return True
     return any(globs.fits_path(pattern, path) for pattern in rule.paths for path in case.paths)
 
 
-def first(policy: Policy, fitting: Sequence[Rule], path: str | None) -> Terms:
+def first(policy: Policy, fitting: Sequence[PolicyRule], path: str | None) -> RuleTerms:
     for rule in fitting:
         if rule.paths and path is None:
             continue
@@ -140,7 +140,7 @@ def first(policy: Policy, fitting: Sequence[Rule], path: str | None) -> Terms:
     return policy.default
 
 
-def fits(rule: Rule, case: Case, priority: str) -> bool:
+def fits(rule: PolicyRule, case: RulingCase, priority: str) -> bool:
     """Whether a rule is about gates like this, apart from paths."""
     return (
         (not rule.types or any(kind in rule.types for kind in case.types))
@@ -149,14 +149,14 @@ def fits(rule: Rule, case: Case, priority: str) -> bool:
     )
 
 
-def needed(policies: Sequence[Policy], case: Case) -> tuple[int, int]:
+def needed(policies: Sequence[Policy], case: RulingCase) -> tuple[int, int]:
     """How many have to agree, and how many refusals it takes: the strictest of all that decide."""
     terms = deciding(policies, case)
     counted = [term.refusals for term in terms if term.refusals is not None]
     return max((term.quorum for term in terms), default=1), min(counted, default=1)
 
 
-def rule_on(policies: Sequence[Policy], case: Case, who: Who, said: Said) -> Ruling:
+def rule_on(policies: Sequence[Policy], case: RulingCase, who: Who, said: SaidHow) -> Ruling:
     """Whether this person may answer this gate (or end it) like this; the first that speaks against it is the reason."""
     terms = deciding(policies, case)
     for term in terms:
@@ -170,11 +170,11 @@ def rule_on(policies: Sequence[Policy], case: Case, who: Who, said: Said) -> Rul
     if case.to and not any(named(policies, word, who) for word in case.to):
         return Ruling(False, "to", f"the question is for {', '.join(case.to)}")
     names = ", ".join(term.name for term in terms)
-    last = terms[-1] if terms else Terms()
+    last = terms[-1] if terms else RuleTerms()
     return Ruling(True, names, allowed_words(last, who), last.source)
 
 
-def against(policies: Sequence[Policy], term: Terms, case: Case, who: Who, said: Said) -> str:
+def against(policies: Sequence[Policy], term: RuleTerms, case: RulingCase, who: Who, said: SaidHow) -> str:
     """What in one rule speaks against it; empty when nothing does."""
     if term.require_signed and not who.key:
         return "the answer has to be signed, by a key that the policy or its allowed signers name"
@@ -191,7 +191,7 @@ def against(policies: Sequence[Policy], term: Terms, case: Case, who: Who, said:
     return against_terms(term, case, said)
 
 
-def against_terms(term: Terms, case: Case, said: Said) -> str:
+def against_terms(term: RuleTerms, case: RulingCase, said: SaidHow) -> str:
     """What in the question itself, or in its age, does not fit the rule."""
     if case.quorum < term.quorum:
         return f"{term.quorum} have to agree, and the question wants {case.quorum}: it has to be asked again"
@@ -208,14 +208,14 @@ def age(start: str, end: str) -> float:
     return times.parse_time(end) - times.parse_time(start)
 
 
-def rule_on_recorded(policies: Sequence[Policy], case: Case, who: Who, said: Said) -> Ruling:
+def rule_on_recorded(policies: Sequence[Policy], case: RulingCase, who: Who, said: SaidHow) -> Ruling:
     """The same of words that are recorded: in a name without an address they are nobody's."""
     if policies and not people.has_address(who.by):
         return Ruling(False, "by", f"it is by {who.by!r}, without an address, and so by nobody")
     return rule_on(policies, case, who, said)
 
 
-def needs_names(terms: Sequence[Terms]) -> bool:
+def needs_names(terms: Sequence[RuleTerms]) -> bool:
     """Whether it matters who somebody is."""
     return any(
         term.who is not None or term.quorum > 1 or (term.refusals or 1) > 1 or not term.requester_may_answer
@@ -229,7 +229,7 @@ def shown(who: Who) -> str:
     return f"{who.by}, logged in as {who.login}" if who.login else f"{who.by or 'nobody'} (unverified)"
 
 
-def allowed_words(term: Terms, who: Who) -> str:
+def allowed_words(term: RuleTerms, who: Who) -> str:
     if term.who is None:
         return "anyone may answer"
     return f"{', '.join(person.name for person in term.who[:8])} may answer; {shown(who)} is among them"
@@ -273,21 +273,21 @@ def is_named(policies: Sequence[Policy], who: Who) -> bool:
 
 
 @dataclass(frozen=True)
-class Names:
+class KnownNames:
     """All that somebody is known by: addresses, and logins of a forge."""
 
     addresses: frozenset[str]
     logins: frozenset[str]
 
-    def shares(self, other: Names) -> bool:
+    def shares(self, other: KnownNames) -> bool:
         return bool(self.addresses & other.addresses or self.logins & other.logins)
 
-    def told_apart(self, other: Names) -> bool:
+    def told_apart(self, other: KnownNames) -> bool:
         """Whether both are known by names of one kind, so that names that differ are two people's."""
         return bool((self.addresses and other.addresses) or (self.logins and other.logins))
 
 
-def against_requester(policies: Sequence[Policy], who: Who, case: Case) -> str:
+def against_requester(policies: Sequence[Policy], who: Who, case: RulingCase) -> str:
     """Why somebody is, or could be, the person whose agent asked; empty when they are another.
 
     A job knows that person by a login, a clone by an address. Where the policy does not say whose they are, an address and
@@ -310,7 +310,7 @@ def against_requester(policies: Sequence[Policy], who: Who, case: Case) -> str:
 
 def names_of(
     policies: Sequence[Policy], by: Sequence[str], logins: Sequence[str], known: Sequence[Person] = ()
-) -> Names:
+) -> KnownNames:
     """What is said of somebody, and what the policy knows of whoever that is. A forge's own addresses are logins; programs,
     which are nobody's word, have none.
     """
@@ -325,7 +325,7 @@ def names_of(
     ]
     addresses = {one for one in addresses if not people.login_of(one)}.union(*(p.emails for p in listed))
     found = {login for login in found if not login.endswith(people.ROBOT)}.union(*(p.logins for p in listed))
-    return Names(frozenset(addresses), frozenset(found))
+    return KnownNames(frozenset(addresses), frozenset(found))
 
 
 def named(policies: Sequence[Policy], word: str, who: Who) -> bool:
@@ -345,7 +345,7 @@ def named(policies: Sequence[Policy], word: str, who: Who) -> bool:
     return False
 
 
-def may_be_automatic(policies: Sequence[Policy], case: Case) -> Ruling:
+def may_be_automatic(policies: Sequence[Policy], case: RulingCase) -> Ruling:
     """Whether an answer counts that nobody has confirmed: where all the rules of a policy that decide say so in so many words."""
     for policy in policies:
         terms = deciding((policy,), case)
@@ -358,7 +358,7 @@ def may_be_automatic(policies: Sequence[Policy], case: Case) -> Ruling:
     return Ruling(False, "automatic", "nobody has confirmed it, and no rule says `automatic: true`")
 
 
-def may_default(policies: Sequence[Policy], case: Case, *, otherwise: bool) -> Ruling:
+def may_default(policies: Sequence[Policy], case: RulingCase, *, otherwise: bool) -> Ruling:
     """Whether a declared default may stand in for an answer; `otherwise` where no rule says anything of it."""
     for term in deciding(policies, case):
         if term.defaults is False:

@@ -32,7 +32,7 @@ PATHS = ("file_path", "notebook_path", "path")
 
 
 @dataclass(frozen=True)
-class Rule:
+class CallRule:
     """One rule: a tool's name, and what its call is about where that matters; both may hold `*`."""
 
     text: str
@@ -47,7 +47,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Place:
+class CallPlace:
     """Where a call is made: the repository's folder and the agent's, and how links are followed from there."""
 
     top: str
@@ -55,12 +55,12 @@ class Place:
     real: Mapping[str, str] | None = None
 
 
-def parse_rules(root: Field) -> tuple[Rule, ...]:
+def parse_rules(root: Field) -> tuple[CallRule, ...]:
     listed = root.get(SECTION)
     return () if listed is None else tuple(parse_rule(item) for item in listed.items())
 
 
-def parse_rule(item: Field) -> Rule:
+def parse_rule(item: Field) -> CallRule:
     if isinstance(item.value, str):
         return with_call(item)
     for name, field in item.mapping().items():
@@ -70,7 +70,7 @@ def parse_rule(item: Field) -> Rule:
     quorum, timeout, priority, on_timeout = (
         item.get(n) for n in ("quorum", "timeout", "priority", "on_timeout")
     )
-    return Rule(
+    return CallRule(
         rule.text,
         rule.tool,
         rule.about,
@@ -83,21 +83,23 @@ def parse_rule(item: Field) -> Rule:
     )
 
 
-def with_call(field: Field) -> Rule:
+def with_call(field: Field) -> CallRule:
     text = field.text(most=1000).strip()
     found = CALL.fullmatch(text)
     if found is None:
         field.fail("expected a tool, such as `Bash(terraform apply*)`, `Write(migrations/**)` or `mcp__*`")
     about = found[2].strip() if found[2] is not None else None
-    return Rule(text, found[1], None if about in (None, "", "*", "**") else about)
+    return CallRule(text, found[1], None if about in (None, "", "*", "**") else about)
 
 
-def find_rule(rules: Sequence[Rule], tool: str, given: Mapping[str, object], place: Place) -> Rule | None:
+def find_rule(
+    rules: Sequence[CallRule], tool: str, given: Mapping[str, object], place: CallPlace
+) -> CallRule | None:
     """The first rule that this call falls under."""
     return next((rule for rule in rules if applies(rule, tool, given, place)), None)
 
 
-def applies(rule: Rule, tool: str, given: Mapping[str, object], place: Place) -> bool:
+def applies(rule: CallRule, tool: str, given: Mapping[str, object], place: CallPlace) -> bool:
     names = WRITERS if tool in WRITERS else (tool,)
     if not any(globs.of_text(rule.tool).fullmatch(name) for name in names):
         return False
@@ -121,7 +123,7 @@ def runs(pattern: str, command: object) -> bool:
     return any(wanted.fullmatch(" ".join(found)) for found in commands(command))
 
 
-def lies_in(pattern: str, path: str, place: Place) -> bool:
+def lies_in(pattern: str, path: str, place: CallPlace) -> bool:
     """Whether a file is one that the pattern names, from the top of the repository; also by where links lead."""
     whole = posixpath.normpath(posixpath.join(place.cwd, path.replace("\\", "/")))
     known = {whole, (place.real or {}).get(path, whole)}
@@ -166,7 +168,7 @@ def digest_of_call(tool: str, given: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def config_of(call: Call, rule: Rule | None = None, placed: Placed | None = None) -> dict[str, object]:
+def config_of(call: Call, rule: CallRule | None = None, placed: Placed | None = None) -> dict[str, object]:
     """What a gate keeps of its call."""
     said: dict[str, object] = {"tool": call.tool[:200], "id": call.id[:200], "digest": call.digest}
     said |= {"rule": rule.text} if rule else {}

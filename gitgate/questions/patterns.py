@@ -77,7 +77,7 @@ def without(ranges: Ranges) -> Ranges:
     return tuple(kept)
 
 
-class Reader:
+class PatternReader:
     """Reads a pattern into nodes, from left to right."""
 
     def __init__(self, pattern: str) -> None:
@@ -253,7 +253,7 @@ class Pattern:
     """A compiled pattern; `weight` times the text's length bounds what `found_in` costs."""
 
     def __init__(self, pattern: str) -> None:
-        node = Reader(pattern).whole()
+        node = PatternReader(pattern).whole()
         self.states: list[_State] = [_State(accepts=True)]
         self.weight = 1
         self.start = self.build(node, 0)

@@ -22,7 +22,7 @@ from .prompts import MARK
 from .types import NO, YES, read_value
 
 if TYPE_CHECKING:
-    from ..model.conversation import Held
+    from ..model.conversation import HeldConversation
 
 
 COMPLETED, CANCELLED, TIMEOUT = "completed", "cancelled", "timeout"
@@ -30,7 +30,7 @@ NOBODY_ANSWERED = "nobody answered before the deadline"
 
 
 @dataclass(frozen=True)
-class Ending:
+class SessionEnding:
     """What came of it. `value` is what a person said, and nothing else: a default is nobody's answer."""
 
     outcome: str
@@ -71,7 +71,7 @@ def talk_question(gate: Gate) -> Question | None:
     return next((question for question in gate.opened.questions if question.type == "session"), None)
 
 
-def ending_of(gate: Gate) -> Ending | None:
+def ending_of(gate: Gate) -> SessionEnding | None:
     """None while the gate waits.
 
     A stop and a withdrawal are `cancelled`, unless the stop says of the conversation that its time ran out; a deadline of
@@ -85,10 +85,10 @@ def ending_of(gate: Gate) -> Ending | None:
         return ending(outcome, None, held, reason=gate.closing.text)
     if gate.answer is not None and not gate.defaulted:
         return answered(gate, gate.answer.answer)
-    return Ending(TIMEOUT, reason=NOBODY_ANSWERED)
+    return SessionEnding(TIMEOUT, reason=NOBODY_ANSWERED)
 
 
-def answered(gate: Gate, said: Answer) -> Ending:
+def answered(gate: Gate, said: Answer) -> SessionEnding:
     """The value is that of the question; what was said beside it is the reason for a no, and a message with a yes."""
     question = talk_question(gate) or gate.opened.questions[0]
     value = said.values.get(question.key)
@@ -103,15 +103,17 @@ def answered(gate: Gate, said: Answer) -> Ending:
 
 
 def ending(
-    outcome: str, value: Value | None, held: Held | None, *, reason: str = "", message: str = ""
-) -> Ending:
+    outcome: str, value: Value | None, held: HeldConversation | None, *, reason: str = "", message: str = ""
+) -> SessionEnding:
     if held is None:
-        return Ending(outcome, value, reason=reason, message=message)
+        return SessionEnding(outcome, value, reason=reason, message=message)
     why, more = held.reason or reason, held.message or message
     if more == why:  # what a script said once is not said twice
         more = ""
     transcript, confirmed = held.transcript, held.confirmed
-    return Ending(outcome, value, held.seconds, held.status, held.summary, why, more, transcript, confirmed)
+    return SessionEnding(
+        outcome, value, held.seconds, held.status, held.summary, why, more, transcript, confirmed
+    )
 
 
 def proposal_of(gate: Gate) -> Remark | None:
@@ -138,7 +140,7 @@ MACHINERY = re.compile(
 
 
 @dataclass(frozen=True)
-class Spoken:
+class Utterance:
     """One message of a conversation, by the assistant or by the person, and when it was said, where that is known. What
     tools said is none.
     """
@@ -163,7 +165,7 @@ def known(transcript: bytes) -> frozenset[str]:
     return frozenset(str(found["uuid"]) for found in records(transcript) if "uuid" in found)
 
 
-def spoken(transcript: bytes, before: Collection[str] = ()) -> list[Spoken]:
+def spoken(transcript: bytes, before: Collection[str] = ()) -> list[Utterance]:
     """What was said, in order, apart from records that were there `before`."""
     said = []
     for found in records(transcript):
@@ -176,7 +178,7 @@ def spoken(transcript: bytes, before: Collection[str] = ()) -> list[Spoken]:
         machinery = kind == "user" and (text.startswith(MARK) or MACHINERY.match(text) is not None)
         summary = found.get("isCompactSummary") is True or found.get("isApiErrorMessage") is True
         if text and not machinery and not summary:
-            said.append(Spoken(PERSON if kind == "user" else ASSISTANT, text, moment(found)))
+            said.append(Utterance(PERSON if kind == "user" else ASSISTANT, text, moment(found)))
     return said
 
 
@@ -196,7 +198,7 @@ def words(content: object) -> str:
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
-def told(said: Collection[Spoken]) -> str:
+def told(said: Collection[Utterance]) -> str:
     """The conversation as a text that people read."""
     return "\n\n".join(f"{each.role}: {each.text}" for each in said)
 
@@ -343,7 +345,7 @@ READ = {
 # The last message of a conversation
 
 
-def ended(spoken: Sequence[Spoken], question: Question) -> Understood | None:
+def ended(spoken: Sequence[Utterance], question: Question) -> Understood | None:
     """What the fenced object says that ends the assistant's last message; None where there is none that fits."""
     said = next((message for message in reversed(spoken) if message.role == ASSISTANT), None)
     body = last_object(said.text) if said is not None else None
@@ -394,12 +396,12 @@ def refuse(name: str) -> NoReturn:
     raise ValueError(f"expected an object of JSON values, found {name}")
 
 
-def last_word(spoken: Sequence[Spoken]) -> Spoken | None:
+def last_word(spoken: Sequence[Utterance]) -> Utterance | None:
     """What the person said last."""
     return next((message for message in reversed(spoken) if message.role == PERSON), None)
 
 
-def may_differ(said: Understood, spoken: Sequence[Spoken]) -> bool:
+def may_differ(said: Understood, spoken: Sequence[Utterance]) -> bool:
     """Whether the person said something after it was proposed, or nobody knows which came first."""
     last = last_word(spoken)
     if last is None:

@@ -49,7 +49,7 @@ KEYWORDS = tuple(sorted(LISTS | NAMED | SINGLE | SAME_VALUE | REFUSED | OTHERS))
 SLIP = 0.8
 
 
-class Place(NamedTuple):
+class SchemaPlace(NamedTuple):
     """A schema within the schema: its steps from the top, and whether it is asked of the same value as its parent."""
 
     steps: tuple[str, ...]
@@ -120,9 +120,9 @@ def dialect(schema: Mapping[str, object], top: Field) -> str:
     return found
 
 
-def walk(schema: object) -> Iterator[Place]:
+def walk(schema: object) -> Iterator[SchemaPlace]:
     """Every schema within `schema`, itself first. What stands under unknown keywords is no schema."""
-    waiting = [Place((), schema, same_value=False)]
+    waiting = [SchemaPlace((), schema, same_value=False)]
     while waiting:
         place = waiting.pop()
         yield place
@@ -130,21 +130,21 @@ def walk(schema: object) -> Iterator[Place]:
             waiting += within(place)
 
 
-def within(place: Place) -> Iterator[Place]:
+def within(place: SchemaPlace) -> Iterator[SchemaPlace]:
     schema = place.schema if isinstance(place.schema, Mapping) else {}
     for keyword, value in schema.items():
         same = keyword in SAME_VALUE
         if keyword in NAMED and isinstance(value, Mapping):
             for name, inner in value.items():
-                yield Place((*place.steps, keyword, str(name)), inner, same)
+                yield SchemaPlace((*place.steps, keyword, str(name)), inner, same)
         elif keyword in LISTS and isinstance(value, list):
             for index, inner in enumerate(value):
-                yield Place((*place.steps, keyword, str(index)), inner, same)
+                yield SchemaPlace((*place.steps, keyword, str(index)), inner, same)
         elif keyword in SINGLE:
-            yield Place((*place.steps, keyword), value, same)
+            yield SchemaPlace((*place.steps, keyword), value, same)
 
 
-def check_keywords(place: Place, top: Field) -> None:
+def check_keywords(place: SchemaPlace, top: Field) -> None:
     schema = place.schema if isinstance(place.schema, Mapping) else {}
     for keyword in schema:
         if keyword in REFUSED or (keyword in ("$id", "$schema") and place.steps):
@@ -159,7 +159,7 @@ def check_keywords(place: Place, top: Field) -> None:
 
 
 def references(
-    places: Mapping[tuple[str, ...], Place], top: Field
+    places: Mapping[tuple[str, ...], SchemaPlace], top: Field
 ) -> dict[tuple[str, ...], list[tuple[str, ...]]]:
     """From each schema to those that are asked of the same value: its inner ones and what its $ref names."""
     edges: dict[tuple[str, ...], list[tuple[str, ...]]] = {steps: [] for steps in places}

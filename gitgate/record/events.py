@@ -14,13 +14,13 @@ from ..questions.file import parse_opened, plain_opened
 from ..text.words import OUTCOMES, PRIORITIES, VERDICTS
 
 if TYPE_CHECKING:
-    from ..model.conversation import Held
+    from ..model.conversation import HeldConversation
 
 
 VERSION = 1
 
 
-class Kind(NamedTuple):
+class EventKind(NamedTuple):
     """How an event's name goes with its folder and its file."""
 
     name: str
@@ -63,7 +63,7 @@ def plain(event: Event) -> dict[str, object]:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in flat.items()}
 
 
-def plain_session(held: Held | None) -> dict[str, object] | None:
+def plain_session(held: HeldConversation | None) -> dict[str, object] | None:
     if held is None:
         return None
     from ..model.conversation import plain_held
@@ -71,7 +71,7 @@ def plain_session(held: Held | None) -> dict[str, object] | None:
     return plain_held(held)
 
 
-def parse_session(root: Field, *endings: str) -> Held | None:
+def parse_session(root: Field, *endings: str) -> HeldConversation | None:
     """How a conversation went that ended with this event."""
     found = root.get("session")
     if found is None:
@@ -173,15 +173,15 @@ def parse_outcome(root: Field) -> Outcome:
 
 
 KINDS = (
-    Kind("answered", "answers", parse_answer),
-    Kind("commented", "comments", parse_comment),
-    Kind("edited", "edits", parse_edit),
-    Kind("reminded", "reminders", parse_reminder),
-    Kind("withdrawn", "withdrawals", parse_remark),
-    Kind("stopped", "stops", parse_stop),
-    Kind("expired", "expiries", parse_remark),
-    Kind("claimed", "claims", parse_claim),
-    Kind("outcome", "outcomes", parse_outcome),
+    EventKind("answered", "answers", parse_answer),
+    EventKind("commented", "comments", parse_comment),
+    EventKind("edited", "edits", parse_edit),
+    EventKind("reminded", "reminders", parse_reminder),
+    EventKind("withdrawn", "withdrawals", parse_remark),
+    EventKind("stopped", "stops", parse_stop),
+    EventKind("expired", "expiries", parse_remark),
+    EventKind("claimed", "claims", parse_claim),
+    EventKind("outcome", "outcomes", parse_outcome),
 )
 BY_FOLDER = {kind.folder: kind for kind in KINDS}
 FOLDER_OF = {kind.name: kind.folder for kind in KINDS}

@@ -16,7 +16,7 @@ SAID = frozenset(("answered", "voted", "amended", "late", "commented", "edited",
 
 
 @dataclass(frozen=True)
-class Plan:
+class Reconciled:
     """What to do with a local record, seen the shared one.
 
     `keep`: which side's tip is the base (`same`, `local`, `remote`). `again`: local entries to record once more on top
@@ -28,7 +28,7 @@ class Plan:
     dropped: tuple[Entry, ...] = ()
 
 
-def reconcile(local: Sequence[Entry], remote: Sequence[Entry], had: str | None = None) -> Plan:
+def reconcile(local: Sequence[Entry], remote: Sequence[Entry], had: str | None = None) -> Reconciled:
     """Both are first-parent chains, oldest first. Claims and outcomes are never recorded again: a claim names its
     answer's commit, and two runners must not both believe that they hold it. What a person decided on one side may
     have no place on the other any more; whoever records it again finds that out, and says so.
@@ -43,11 +43,11 @@ def reconcile(local: Sequence[Entry], remote: Sequence[Entry], had: str | None =
             f"the shared record no longer goes on from {had[:12]}, which it had: it was rewritten"
         )
     if ours == theirs:
-        return Plan("same")
+        return Reconciled("same")
     if ours[: len(theirs)] == theirs:
-        return Plan("local")
+        return Reconciled("local")
     if theirs[: len(ours)] == ours:
-        return Plan("remote")
+        return Reconciled("remote")
     shared = common(ours, theirs)
     if not shared:
         raise BrokenRecord("the two records begin with different commits: one of them was rewritten")
@@ -61,7 +61,7 @@ def reconcile(local: Sequence[Entry], remote: Sequence[Entry], had: str | None =
         if entry.repeats or original(entry) in originals or entry.event in known.get(label(entry), ()):
             continue
         (again if repeatable(entry) else dropped).append(entry)
-    return Plan("remote", tuple(again), tuple(dropped))
+    return Reconciled("remote", tuple(again), tuple(dropped))
 
 
 def common(ours: Sequence[str], theirs: Sequence[str]) -> int:

@@ -9,7 +9,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from ..model.gate import Answer, Counted, Gate, Opened, Outcome, Question, Remark
-from ..model.people import UNSIGNED, Mark
+from ..model.people import UNSIGNED, SignatureMark
 from ..questions.answers import shown
 from ..text.display import hang, indent, neutral, one_line, wrap
 from .paint import STATE_COLORS, paint
@@ -17,7 +17,7 @@ from .shapes import event, proposal, resume, who_ended, words_of
 from .table import age, due
 
 if TYPE_CHECKING:
-    from ..model.conversation import Held
+    from ..model.conversation import HeldConversation
 
 
 MOST_FIELDS = 8
@@ -80,7 +80,7 @@ def letter(
     cells: int,
     *,
     stat: str = "",
-    signed: Mapping[str, Mark] | None = None,
+    signed: Mapping[str, SignatureMark] | None = None,
     archived: bool = False,
     color: bool = False,
 ) -> str:
@@ -219,7 +219,7 @@ def conversation(gate: Gate, cells: int) -> str:
     return "\n".join(terms(q, cells, several=several) for q in questions if q.talk is not None)
 
 
-def talked(held: Held | None, cells: int) -> str:
+def talked(held: HeldConversation | None, cells: int) -> str:
     if held is None:
         return ""
     from .shapes import held_lines
@@ -323,7 +323,7 @@ def without_sum(stat: str) -> str:
     return "\n".join(line for line in lines if not SUM.fullmatch(line))
 
 
-def answers(gate: Gate, signed: Mapping[str, Mark], cells: int, *, color: bool) -> str:
+def answers(gate: Gate, signed: Mapping[str, SignatureMark], cells: int, *, color: bool) -> str:
     parts = []
     if gate.answer is not None:
         parts.append(section("Answer", said(gate, gate.answer, signed, cells), color=color))
@@ -350,7 +350,7 @@ def ended(gate: Gate, closing: Remark, cells: int) -> str:
     return "\n".join(lines)
 
 
-def said(gate: Gate, counted: Counted, signed: Mapping[str, Mark], cells: int) -> str:
+def said(gate: Gate, counted: Counted, signed: Mapping[str, SignatureMark], cells: int) -> str:
     answer: Answer = counted.answer
     several = len(gate.opened.questions) > 1
     lines = []

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from ..model.conversation import PROPOSED, Held, Talk
+from ..model.conversation import PROPOSED, HeldConversation, Talk
 from ..model.gate import Answer, Asker, Claim, Counted, Entry, Gate, Opened, Outcome, Question, Remark, Work
-from ..model.people import UNSIGNED, VERIFIED, Mark
+from ..model.people import UNSIGNED, VERIFIED, SignatureMark
 from ..text.display import indent, neutral, one_line, wrap
 from ..text.times import format_duration
 
@@ -20,7 +20,7 @@ def gate(
     pushed: bool = False,
     session_id: str | None = None,
     saved: bool | None = None,
-    signed: Mapping[str, Mark] | None = None,
+    signed: Mapping[str, SignatureMark] | None = None,
     archived: bool = False,
     transcript: bool = True,
     comes_back: Mapping[str, Sequence[str]] | None = None,
@@ -118,7 +118,7 @@ def question(given: Question) -> Json:
     return shape
 
 
-def held(given: Held | None, *, transcript: bool = True) -> Json | None:
+def held(given: HeldConversation | None, *, transcript: bool = True) -> Json | None:
     """How a conversation was held; most gates have none, and their shapes load nothing for it."""
     if given is None:
         return None
@@ -145,7 +145,7 @@ def proposal(gate: Gate) -> Json | None:
     }
 
 
-def held_of(gate: Gate) -> Held | None:
+def held_of(gate: Gate) -> HeldConversation | None:
     """How the conversation was held that came to this gate's end."""
     if gate.answer is not None:
         return gate.answer.answer.session
@@ -163,7 +163,7 @@ def who_ended(given: Remark) -> str | None:
     return None if over else given.by
 
 
-def answer(counted: Counted, signed: Mapping[str, Mark], *, transcript: bool = True) -> Json:
+def answer(counted: Counted, signed: Mapping[str, SignatureMark], *, transcript: bool = True) -> Json:
     said: Answer = counted.answer
     mark = signed.get(counted.signed_commit, UNSIGNED)
     return {
@@ -296,7 +296,7 @@ def talk_shape(talk: Talk | None) -> Json:
     return {name: getattr(talk, name) for name in talk.__dataclass_fields__}
 
 
-def held_shape(held: Held | None, *, transcript: bool = True) -> Json | None:
+def held_shape(held: HeldConversation | None, *, transcript: bool = True) -> Json | None:
     if held is None:
         return None
     hidden = () if held.outcome == PROPOSED else ("agent", "value")
@@ -348,7 +348,7 @@ def servers(mcp: Mapping[str, object]) -> str:
     return one_line(", ".join(map(str, named)), 200) if isinstance(named, Mapping) and named else "none"
 
 
-def held_line(held: Held) -> str:
+def held_line(held: HeldConversation) -> str:
     """How it was held, in a line: `conversation of 5m42s · NEEDS_REVIEW · read from …`."""
     took = f"conversation of {format_duration(held.seconds)}"
     how = READ_FROM.get(held.source, "")
@@ -362,7 +362,7 @@ def held_line(held: Held) -> str:
     return " · ".join(word for word in words if word)
 
 
-def held_lines(held: Held, cells: int) -> str:
+def held_lines(held: HeldConversation, cells: int) -> str:
     """The same, with what was said of it."""
     said = {"summary": held.summary, "reason": held.reason, "message": held.message}
     lines = [wrap(held_line(held), cells, "  ")]

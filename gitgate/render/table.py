@@ -27,7 +27,7 @@ RIGHT_TO_LEFT = (
 SESSION = "session"  # the type of a question that is decided in a conversation: `git gate join`
 
 
-class Row(Protocol):
+class TableRow(Protocol):
     """What a row needs of a gate's summary."""
 
     @property
@@ -102,7 +102,7 @@ def span(left: float) -> str:
     return f"{hours // 24}d" + (f"{hours % 24}h" if hours % 24 else "")
 
 
-def columns_of(rows: Sequence[Row], now: float) -> list[list[str]]:
+def columns_of(rows: Sequence[TableRow], now: float) -> list[list[str]]:
     """What stands below each of HEADS."""
     return [
         lined([row.id for row in rows]),
@@ -124,7 +124,7 @@ def lined(texts: list[str]) -> list[str]:
     return [one_line(text) for text in texts]
 
 
-def ending(row: Row, now: float) -> str:
+def ending(row: TableRow, now: float) -> str:
     """What stands behind the question however much of that is cut: that there are more, how it is answered, until when."""
     count = int(row.questions) if row.questions.isdecimal() and len(row.questions) < 4 else 1
     more = f" (+{count - 1} more)" if count > 1 else ""
@@ -136,7 +136,7 @@ def ending(row: Row, now: float) -> str:
     return more + talked + (f" · {due(row.deadline, now)}" if row.deadline else "")
 
 
-def is_more(row: Row) -> bool:
+def is_more(row: TableRow) -> bool:
     return (
         bool(row.deadline or row.outcome)
         or row.questions != "1"
@@ -145,7 +145,7 @@ def is_more(row: Row) -> bool:
     )
 
 
-def table(rows: Sequence[Row], now: float, cells_wide: int, *, color: bool = False) -> list[str]:
+def table(rows: Sequence[TableRow], now: float, cells_wide: int, *, color: bool = False) -> list[str]:
     """A line a gate, never longer than the terminal. The question gets what is left of it; what says the same of every
     gate is left out, and on a narrow terminal what is needed least to choose one.
 
@@ -215,7 +215,7 @@ def clipped(column: Sequence[str], most: int) -> tuple[Sequence[str], int]:
     return [clip(text, most) for text in column], most
 
 
-def colored(text: str, row: Row) -> str:
+def colored(text: str, row: TableRow) -> str:
     text = text.replace(row.id, paint(row.id, "bold", on=True), 1)
     if row.priority in PRIORITY_COLORS:
         text = text.replace(row.priority, paint(row.priority, PRIORITY_COLORS[row.priority], on=True), 1)

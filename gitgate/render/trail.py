@@ -8,7 +8,7 @@ from typing import Protocol
 from ..text.display import clip, one_line, width
 from .paint import STATE_COLORS, paint
 from .shapes import words_of
-from .table import Row, is_beginning
+from .table import TableRow, is_beginning
 
 NARROW = 72
 EVENT_COLORS = {
@@ -49,15 +49,15 @@ LEAST_TITLE = 8
 DEEPEST = 12
 
 
-class Family(Protocol):
+class BranchGates(Protocol):
     """The gates of a branch."""
 
     @property
-    def first(self) -> Sequence[Row]: ...
-    def children(self, of: str) -> Sequence[Row]: ...
+    def first(self) -> Sequence[TableRow]: ...
+    def children(self, of: str) -> Sequence[TableRow]: ...
 
 
-def tree(branches: Mapping[str, Family], cells: int, *, color: bool = False) -> list[str]:
+def tree(branches: Mapping[str, BranchGates], cells: int, *, color: bool = False) -> list[str]:
     lines: list[str] = []
     for name in sorted(branches):
         lines.append(paint(clip(one_line(name), cells) or "(no branch)", "bold", on=color))
@@ -65,7 +65,7 @@ def tree(branches: Mapping[str, Family], cells: int, *, color: bool = False) -> 
     return lines
 
 
-def family_lines(family: Family, cells: int, *, color: bool) -> Iterator[str]:
+def family_lines(family: BranchGates, cells: int, *, color: bool) -> Iterator[str]:
     """Each gate with what follows it below. A long story is not indented out of sight."""
     todo = side_by_side(family.first, "")
     while todo:
@@ -84,6 +84,6 @@ def family_lines(family: Family, cells: int, *, color: bool) -> Iterator[str]:
         todo += side_by_side(family.children(row.id), below)
 
 
-def side_by_side(rows: Sequence[Row], lead: str) -> list[tuple[Row, str, bool]]:
+def side_by_side(rows: Sequence[TableRow], lead: str) -> list[tuple[TableRow, str, bool]]:
     """As a stack: the first one on top."""
     return [(row, lead, place == 0) for place, row in enumerate(reversed(rows))]

@@ -131,17 +131,17 @@ def refuse_failed(done: Done) -> None:
 
 
 @dataclass
-class Left:
+class LeftToRunner:
     """Where each gate's runner tells what it does, and why the others were not left to it."""
 
     logs: dict[str, str] = field(default_factory=dict)
     failed: dict[str, GateError] = field(default_factory=dict)
 
 
-def leave_all(desk: Desk, runner: str) -> Left:
+def leave_all(desk: Desk, runner: str) -> LeftToRunner:
     """Every gate whose agent is to be started, and whose answer is where the runner finds it."""
     find(runner)
-    remote, left = remote_of(desk), Left()
+    remote, left = remote_of(desk), LeftToRunner()
     if remote is None:
         why, mend = no_remote(desk)
         raise Failure(f"another machine sees no gate of this repository: {why}", hint=mend)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from ..acts.calling import publish_sessions, save_sessions
-from ..claims.claiming import Held
+from ..claims.claiming import HeldClaim
 from ..claims.holding import BranchMoved, finish, outcome
 from ..context.desk import Desk
 from ..context.recording import NOBODY, record, reload
@@ -80,7 +80,7 @@ class Delivered:
     commits: tuple[str, ...]
 
 
-def gather(desk: Desk, held: Held, place: Situation, later: Sequence[Gate] = ()) -> Made:
+def gather(desk: Desk, held: HeldClaim, place: Situation, later: Sequence[Gate] = ()) -> Made:
     """What the agent committed, each commit tied to the gate and to whoever decided.
 
     Those that a question of its own stands on (`later`) stay as they are: it names them.
@@ -95,7 +95,7 @@ def gather(desk: Desk, held: Held, place: Situation, later: Sequence[Gate] = ())
     return Made(tuple(done), branch, begun if branch == place.branch else branch, place.course)
 
 
-def gather_named(desk: Desk, held: Held, later: Sequence[Gate], course: Course = Course()) -> Made:
+def gather_named(desk: Desk, held: HeldClaim, later: Sequence[Gate], course: Course = Course()) -> Made:
     """The same where the agent's directory is not here: what its own questions stand on."""
     gate = held.gate
     for one in later:
@@ -107,7 +107,7 @@ def gather_named(desk: Desk, held: Held, later: Sequence[Gate], course: Course =
 
 
 def deliver(
-    desk: Desk, held: Held, made: Made, *, log: str, remark: str = "", told: Told = NOTHING_TOLD
+    desk: Desk, held: HeldClaim, made: Made, *, log: str, remark: str = "", told: Told = NOTHING_TOLD
 ) -> Delivered:
     """Record that the agent heard the answer, and bring its commits along in the same move."""
     own_only = False
@@ -141,13 +141,13 @@ def deliver(
     return Delivered(finish(desk, held, replace(said, **vars(told))), Target(""), made.commits)
 
 
-def meant(held: Held, made: Made, target: Target) -> str:
+def meant(held: HeldClaim, made: Made, target: Target) -> str:
     """The branch that the commits were to go to, where they are on another one."""
     wanted = made.course.branch or held.gate.opened.work.branch or ""
     return wanted if wanted != target.branch else ""
 
 
-def keep_late(desk: Desk, held: Held, made: Made, place: Situation) -> str:
+def keep_late(desk: Desk, held: HeldClaim, made: Made, place: Situation) -> str:
     """What an agent made whose runner was cut off until another one had taken over: kept, and told to that one.
 
     Nothing of it moves the record or the branch. Its commits have a branch of their own, here and where the gate is shared.
@@ -171,7 +171,7 @@ def keep_late(desk: Desk, held: Held, made: Made, place: Situation) -> str:
     )
 
 
-def late_branch(desk: Desk, held: Held, made: Made) -> str:
+def late_branch(desk: Desk, held: HeldClaim, made: Made) -> str:
     """A branch with these commits, that nobody uses yet."""
     name = f"gate/{held.gate.id}-{LATE}-{held.claim[:8]}"
     if desk.refs.get(HEADS + name) != made.tip:
@@ -200,7 +200,7 @@ def share_session(desk: Desk, ref: SessionRef) -> None:
         publish_sessions(desk, save_sessions(desk, ref))
 
 
-def aim(desk: Desk, held: Held, made: Made, *, own_only: bool) -> Target:
+def aim(desk: Desk, held: HeldClaim, made: Made, *, own_only: bool) -> Target:
     """The branch that the commits go to, from where it is now."""
     here, course = made.branch or "", made.course
     if not made.commits:
@@ -226,7 +226,7 @@ def aim(desk: Desk, held: Held, made: Made, *, own_only: bool) -> Target:
     return Target(here, why=why)
 
 
-def aim_at(desk: Desk, held: Held, made: Made, wanted: str, *, begun: str) -> Target:
+def aim_at(desk: Desk, held: HeldClaim, made: Made, wanted: str, *, begun: str) -> Target:
     """The branch that they are meant for, if they can go there; else no branch, and why not."""
     tip = tip_there(desk, str(held.remote), wanted)
     if tip == made.tip:

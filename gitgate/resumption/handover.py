@@ -10,7 +10,7 @@ import json
 import os
 from pathlib import Path
 
-from ..claims.claiming import Held
+from ..claims.claiming import HeldClaim
 from ..context.desk import Desk
 from ..context.recording import reload
 from ..model import lease as leases
@@ -22,7 +22,7 @@ def folder(desk: Desk) -> Path:
     return desk.repo.state_dir / "held"
 
 
-def hand_over(desk: Desk, held: Held) -> None:
+def hand_over(desk: Desk, held: HeldClaim) -> None:
     """Write the claim down for the runner that is about to start."""
     private_folder(folder(desk))
     said = {
@@ -45,7 +45,7 @@ def pending(desk: Desk) -> list[str]:
     return []
 
 
-def take_over(desk: Desk, gate: str) -> Held | None:
+def take_over(desk: Desk, gate: str) -> HeldClaim | None:
     """The claim that was left for us, once; None when there is none, or it is over."""
     place = folder(desk) / gate
     mine = place.with_name(f".{gate}.{os.getpid()}")
@@ -59,7 +59,7 @@ def take_over(desk: Desk, gate: str) -> Held | None:
     now = reload(desk, gate)
     if found is None or now.claim is None or now.claim.commit != said["claim"]:
         return None
-    return Held(
+    return HeldClaim(
         *(now, said["claim"], said["lease"], found, said["remote"], float(said["taken"])),
         seed=str(said.get("seed", "")),
     )

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self, TypeVar
 
-from ..claims.claiming import ClaimLost, Held
+from ..claims.claiming import ClaimLost, HeldClaim
 from ..claims.holding import renew
 from ..context.desk import Desk
 from ..errors import GateError
@@ -29,7 +29,7 @@ class Heart:
     """
 
     def __init__(
-        self, open_desk: Callable[[], Desk], held: Held, *, clock: Callable[[], float] = boottime
+        self, open_desk: Callable[[], Desk], held: HeldClaim, *, clock: Callable[[], float] = boottime
     ) -> None:
         self.open_desk = open_desk
         self.held = held
@@ -52,7 +52,7 @@ class Heart:
     ) -> None:
         self.stop()
 
-    def stop(self) -> Held:
+    def stop(self) -> HeldClaim:
         """No more renewals; the claim as it was last renewed."""
         self.over.set()
         self.thread.join()
@@ -62,7 +62,7 @@ class Heart:
         """The agent has ended, and what came of it has still to be recorded."""
         self.resting.set()
 
-    def give_up_with(self, act: Callable[[Held], Ended]) -> Ended:
+    def give_up_with(self, act: Callable[[HeldClaim], Ended]) -> Ended:
         """What `act` makes of the claim, which it ends; no renewal comes between. Where it fails, renewals go on."""
         with self.turn:
             if self.lost.is_set():

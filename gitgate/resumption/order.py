@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..claims.claiming import Held
+from ..claims.claiming import HeldClaim
 from ..context.desk import Desk
 from ..gates import agency
 from ..model.gate import Gate
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 AGAIN = "you were here before, in an attempt that was interrupted or talking with a person; what was done is still here"
 
 
-def order(desk: Desk, held: Held, found: Situation, saved: SavedSession, project: InForce) -> Launch:
+def order(desk: Desk, held: HeldClaim, found: Situation, saved: SavedSession, project: InForce) -> Launch:
     """How the agent is started: everything that somebody wrote reaches it as text, never as a command."""
     from ..agents import scrubbed
     from ..agents.agent import Start

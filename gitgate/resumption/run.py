@@ -14,7 +14,7 @@ from ..acts import sessions
 from ..acts.calling import context_of, told_of_call
 from ..acts.needing import note_writings
 from ..claims import claiming, holding
-from ..claims.claiming import Claimant, ClaimLost, Held
+from ..claims.claiming import Claimant, ClaimLost, HeldClaim
 from ..context.desk import Desk
 from ..context.remotes import may_publish_work
 from ..errors import GateError, RemoteUnreachable
@@ -38,7 +38,7 @@ from .order import order
 from .place import Course, Situation
 
 if TYPE_CHECKING:
-    from ..agents.agent import Finished, Outcome
+    from ..agents.agent import AgentOutcome, Finished
 
 POLL = 0.5
 ASKED_AGAIN = "it asked again"
@@ -100,7 +100,7 @@ def prepare(desk: Desk, gate: Gate) -> SavedSession:
     return saved
 
 
-def resume_gate(errand: Errand, desk: Desk, gate: Gate, held: Held | None = None) -> Done:
+def resume_gate(errand: Errand, desk: Desk, gate: Gate, held: HeldClaim | None = None) -> Done:
     """Act on the gate's answer, once. Conflict when it is somebody else's."""
     if gate.closed:
         raise claiming.nothing_to_act_on(gate)
@@ -152,7 +152,7 @@ def with_claim(errand: Errand, desk: Desk, heart: Heart, saved: SavedSession) ->
         return conclude(errand, desk, heart, found, ended, outcome)
 
 
-def asked_before(desk: Desk, held: Held) -> list[Gate]:
+def asked_before(desk: Desk, held: HeldClaim) -> list[Gate]:
     """The questions that the agent asked in an attempt before this one, whose runner did not live to say so.
 
     They are open, or were acted on: to start it again with the answer to this one would take it past them.
@@ -189,7 +189,7 @@ def only_record(errand: Errand, desk: Desk, heart: Heart, later: list[Gate], cou
 
 def run_agent(
     errand: Errand, desk: Desk, heart: Heart, found: Situation, saved: SavedSession, project: InForce
-) -> tuple[Finished, Outcome] | None:
+) -> tuple[Finished, AgentOutcome] | None:
     """Start the agent and stay with it; None when it was stopped because we have to stop, or lost the claim."""
     from ..agents import process
 
@@ -242,19 +242,19 @@ def proves_reach(errand: Errand, desk: Desk, heart: Heart) -> bool:
     return False
 
 
-def finished_before(desk: Desk, gate: Gate, found: Situation) -> tuple[Finished, Outcome] | None:
+def finished_before(desk: Desk, gate: Gate, found: Situation) -> tuple[Finished, AgentOutcome] | None:
     """The ending of an agent that a runner of this machine started for this answer, and did not live to record."""
     folder = notes.noted_run(desk, gate) if found.again else None
     if folder is None:
         return None
-    from ..agents.agent import Result
+    from ..agents.agent import AgentResult
     from ..agents.process import recall
 
     ended = recall(folder)
     if ended is None or gate.opened.session is None:
         return None
     outcome = agency.adapter(gate.opened.session.agent).read_outcome(ended)
-    return None if outcome.result is Result.FAILED else (ended, outcome)
+    return None if outcome.result is AgentResult.FAILED else (ended, outcome)
 
 
 def stopped(errand: Errand, desk: Desk, heart: Heart) -> Done:
@@ -270,17 +270,17 @@ def stopped(errand: Errand, desk: Desk, heart: Heart) -> Done:
 
 
 def conclude(
-    errand: Errand, desk: Desk, heart: Heart, found: Situation, ended: Finished, outcome: Outcome
+    errand: Errand, desk: Desk, heart: Heart, found: Situation, ended: Finished, outcome: AgentOutcome
 ) -> Done:
     """Record what came of it; a network that is down is waited for, because only the record ends the claim."""
-    from ..agents.agent import Result
+    from ..agents.agent import AgentResult
 
     heart.rest()
     gate = heart.held.gate
     log = str(log_of(desk, gate.id))
     tell_ending(errand, ended)
-    failed = outcome.result is Result.FAILED
-    again = outcome.result in (Result.ASKED, Result.DEFERRED)
+    failed = outcome.result is AgentResult.FAILED
+    again = outcome.result in (AgentResult.ASKED, AgentResult.DEFERRED)
     later = lineage.followers(desk, gate, since=claimed_at(heart.held))
     if failed and not later:
         reason, retry = outcome.reason or "it failed", outcome.retry
@@ -311,14 +311,14 @@ def conclude(
     return recorded(errand, heart.held, done, log, again=again, remains=remains)
 
 
-def claimed_at(held: Held) -> str:
+def claimed_at(held: HeldClaim) -> str:
     """When the claim was made, by the clock of this machine, as by which its agent asks."""
     event = held.gate.claim.event if held.gate.claim else None
     return event.at if isinstance(event, Claim) else ""
 
 
 def recorded(
-    errand: Errand, held: Held, done: Delivered, log: str, *, again: bool, remains: str = ""
+    errand: Errand, held: HeldClaim, done: Delivered, log: str, *, again: bool, remains: str = ""
 ) -> Done:
     """What came of it, told to whoever watches."""
     if remains:
@@ -329,7 +329,7 @@ def recorded(
     return Done(held.gate.id, "resumed", remains, log, branch, done.commits, held.attempt, again)
 
 
-def told_at_the_end(desk: Desk, found: Situation, outcome: Outcome, *, again: bool) -> delivery.Told:
+def told_at_the_end(desk: Desk, found: Situation, outcome: AgentOutcome, *, again: bool) -> delivery.Told:
     """What others hear of the ending: without secrets, and not without end. What an agent that asked again did not commit
     goes on with its new question.
     """
@@ -348,7 +348,7 @@ def tell_ending(errand: Errand, ended: Finished) -> None:
     errand.note(f"the agent {ended.ending}, exit code {ended.code}")
 
 
-def patiently(errand: Errand, heart: Heart, act: Callable[[Held], Came]) -> Came:
+def patiently(errand: Errand, heart: Heart, act: Callable[[HeldClaim], Came]) -> Came:
     """The same again while the shared repository cannot be reached: the agent has done its part already.
 
     The claim is held meanwhile, however long that is: with the first renewal that arrives, it is tried again.
@@ -368,7 +368,7 @@ def patiently(errand: Errand, heart: Heart, act: Callable[[Held], Came]) -> Came
 def give_back(
     errand: Errand,
     desk: Desk,
-    held: Held,
+    held: HeldClaim,
     reason: str,
     log: str,
     *,

@@ -69,7 +69,7 @@ class Station:
 
 
 @dataclass(frozen=True)
-class Plan:
+class WorkerPlan:
     """What a worker looks after, and how much it does at once."""
 
     places: Sequence[Path]
@@ -78,7 +78,7 @@ class Plan:
     runner: str = "worker"
 
 
-def station(plan: Plan, place: Path, say: Callable[[str], None], stopping: threading.Event) -> Station:
+def station(plan: WorkerPlan, place: Path, say: Callable[[str], None], stopping: threading.Event) -> Station:
     flags = {"maxAgents": str(plan.most)} if plan.most is not None else {}
     env = dict(plan.env)
 
@@ -91,7 +91,9 @@ def station(plan: Plan, place: Path, say: Callable[[str], None], stopping: threa
     return Station(desk, Crew(opener, who, say, stopping, log=lambda gate: log_of(desk, gate)), say)
 
 
-def work(plan: Plan, say: Callable[[str], None], stopping: threading.Event, *, once: bool = False) -> Shift:
+def work(
+    plan: WorkerPlan, say: Callable[[str], None], stopping: threading.Event, *, once: bool = False
+) -> Shift:
     """Act until told to stop, then hand back what is held; with `once`, until nothing is left."""
     stations = [station(plan, place, say, stopping) for place in plan.places]
     most = plan.most or max(one.desk.settings.number("maxAgents") for one in stations)

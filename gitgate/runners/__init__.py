@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ..errors import Usage
-from .github import GitHub
+from .github import GitHubRunner
 from .local import Local
 from .runner import Order, Runner
 
 __all__ = ["RUNNERS", "Order", "Runner", "find"]
 
-RUNNERS: dict[str, Runner] = {runner.name: runner for runner in (Local(), GitHub())}
+RUNNERS: dict[str, Runner] = {runner.name: runner for runner in (Local(), GitHubRunner())}
 
 
 def find(name: str) -> Runner:

@@ -18,7 +18,7 @@ PATIENCE = 90.0
 GH_PATIENCE = 10.0
 
 
-class GitHub:
+class GitHubRunner:
     name = "github"
 
     def start(self, order: Order) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..agents.agent import Launch, last_words
-from ..agents.claude.rehearsed import Line, Message, Model, rehearsed
+from ..agents.claude.rehearsed import Message, ModelLine, RehearsedModel, rehearsed
 from ..agents.process import run
 from ..context.desk import Desk, open_desk
 from ..errors import Failure, GateError
@@ -49,7 +49,7 @@ def rehearse(desk: Desk) -> Iterator[Finding]:
         yield Finding("Claude Code", MISSING, missing.message, missing.hint)
         return
     with tempfile.TemporaryDirectory(prefix="gitgate-rehearsal-") as room, rehearsed(part) as model:
-        stage = Stage(desk, program, Path(room), model)
+        stage = RehearsalStage(desk, program, Path(room), model)
         told = stage.start("--version")
         version = told.out.decode("utf-8", "replace").strip()
         if told.code or not version:
@@ -69,27 +69,27 @@ def set_up(desk: Desk) -> Iterator[Finding]:
             yield Finding(step.name, MISSING, f"not there, or of another version: {step.words}", INIT)
 
 
-def part(messages: Sequence[Message]) -> Line:
+def part(messages: Sequence[Message]) -> ModelLine:
     """The model's part, from nothing but the conversation: it asks once, as it was told to, and is done."""
     said = list(blocks(messages))
     if any(block.get("type") == "tool_use" for block in said):
-        return Line("Over.")
+        return ModelLine("Over.")
     if any(IN_SHELL in text_of(block) for block in said):
         options = " ".join(f"-o {option}" for option in OPTIONS)
-        return Line("I ask.", "Bash", {"command": f"git gate ask '{QUESTION}' {options}"})
+        return ModelLine("I ask.", "Bash", {"command": f"git gate ask '{QUESTION}' {options}"})
     options_said = [{"label": option, "description": "a rehearsal"} for option in OPTIONS]
     asked = {"question": QUESTION, "header": "Rehearsal", "multiSelect": False, "options": options_said}
-    return Line("I ask.", "AskUserQuestion", {"questions": [asked]})
+    return ModelLine("I ask.", "AskUserQuestion", {"questions": [asked]})
 
 
 @dataclass
-class Stage:
+class RehearsalStage:
     """The scratch repository, set up as this project is, and the program in it."""
 
     desk: Desk
     program: str
     room: Path
-    model: Model
+    model: RehearsedModel
     env: dict[str, str] = field(init=False)
     starts: int = 0
 

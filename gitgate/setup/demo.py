@@ -47,7 +47,7 @@ git commit -q -m "Log in with $GITGATE_ANSWER"
 
 
 @dataclass(frozen=True)
-class Step:
+class DemoStep:
     """One command of the demonstration, who typed it where, and what it said."""
 
     who: str
@@ -60,7 +60,7 @@ class Step:
         return shlex.join(self.command)
 
 
-class Stage:
+class DemoStage:
     """The scratch folder: a server, the agent's clone and the person's. `given` is set for all of them."""
 
     def __init__(self, room: Path, env: Mapping[str, str], given: Mapping[str, str]) -> None:
@@ -88,8 +88,8 @@ class Stage:
             )
         return said
 
-    def step(self, place: str, why: str, *command: str) -> Step:
-        return Step(place, why, ("git", *command), self.git(place, *command))
+    def step(self, place: str, why: str, *command: str) -> DemoStep:
+        return DemoStep(place, why, ("git", *command), self.git(place, *command))
 
 
 def is_personal(name: str) -> bool:
@@ -101,24 +101,24 @@ def is_personal(name: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Actor:
+class DemoActor:
     """Who plays the agent: what it needs on the server and in its clone, and how it works until it has asked."""
 
-    prepare: Callable[[Stage], None]
-    ask: Callable[[Stage], Iterator[Step]]
+    prepare: Callable[[DemoStage], None]
+    ask: Callable[[DemoStage], Iterator[DemoStep]]
     env: Mapping[str, str] = field(default_factory=dict)
 
 
 def play(
     room: Path,
     env: Mapping[str, str],
-    actor: Actor | None = None,
+    actor: DemoActor | None = None,
     *,
     sleep: Callable[[float], None] = time.sleep,
-) -> Iterator[Step]:
+) -> Iterator[DemoStep]:
     """The steps, each as it is done."""
-    actor = actor or Actor(set_up_script, ask_as_script)
-    stage = Stage(room, env, actor.env)
+    actor = actor or DemoActor(set_up_script, ask_as_script)
+    stage = DemoStage(room, env, actor.env)
     yield from set_up(stage, actor)
     yield from actor.ask(stage)
     refs = stage.git(AGENT, "for-each-ref", "--format=%(refname:lstrip=3)", "refs/hitl/open")
@@ -127,7 +127,7 @@ def play(
     yield from resumed(stage, sleep)
 
 
-def set_up(stage: Stage, actor: Actor) -> Iterator[Step]:
+def set_up(stage: DemoStage, actor: DemoActor) -> Iterator[DemoStep]:
     stage.git("", "init", "-q", "--bare", SERVER)
     for name, person in ((SERVER, "Resumed Agent"), (AGENT, "Agent's Owner"), (PERSON, "You")):
         if name != SERVER:
@@ -154,14 +154,14 @@ def set_up(stage: Stage, actor: Actor) -> Iterator[Step]:
     stage.git(PERSON, "gate", "init", "--no-resume", "-q")
 
 
-def set_up_script(stage: Stage) -> None:
+def set_up_script(stage: DemoStage) -> None:
     script = stage.room / "agent.sh"
     script.write_text(SCRIPT, encoding="utf-8")
     for place in (SERVER, AGENT):
         stage.git(place, "config", "gitgate.agent.demo.resume", f"sh {shlex.quote(str(script))}")
 
 
-def ask_as_script(stage: Stage) -> Iterator[Step]:
+def ask_as_script(stage: DemoStage) -> Iterator[DemoStep]:
     clone = stage.room / AGENT
     (clone / "login.py").write_text(HALF_DONE, encoding="utf-8")
     (clone / "notes.txt").write_text("Both drivers are installed.\n", encoding="utf-8")
@@ -170,7 +170,7 @@ def ask_as_script(stage: Stage) -> Iterator[Step]:
         "-o", "SQLite=one file, no server", "--context", "Users come in the hundreds.", "--agent", "demo")  # fmt: skip
 
 
-def answer(stage: Stage) -> Iterator[Step]:
+def answer(stage: DemoStage) -> Iterator[DemoStep]:
     stage.git(PERSON, "gate", "sync", "-q")
     yield stage.step(PERSON, "In another clone, you look what waits for you.", "gate")
     yield stage.step(
@@ -180,7 +180,7 @@ def answer(stage: Stage) -> Iterator[Step]:
         "gate", "respond", stage.gate[:6], "postgres", "--note", "The cluster has room.")  # fmt: skip
 
 
-def resumed(stage: Stage, sleep: Callable[[float], None]) -> Iterator[Step]:
+def resumed(stage: DemoStage, sleep: Callable[[float], None]) -> Iterator[DemoStep]:
     until_resumed(stage, sleep)
     stage.git(PERSON, "fetch", "-q", "origin")
     yield stage.step(PERSON, "The agent was started again on its half-done work, with your answer, and finished it.",
@@ -191,7 +191,7 @@ def resumed(stage: Stage, sleep: Callable[[float], None]) -> Iterator[Step]:
     yield stage.step(PERSON, "And it can be checked.", "gate", "verify")
 
 
-def until_resumed(stage: Stage, sleep: Callable[[float], None]) -> None:
+def until_resumed(stage: DemoStage, sleep: Callable[[float], None]) -> None:
     import json
 
     for _ in range(int(PATIENCE / POLL)):

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 from ..agents.agent import Launch
 from ..agents.claude.adapter import last_result
 from ..agents.claude.hooks import plugin_folder
-from ..agents.claude.rehearsed import Line, Message, Model, rehearsed
+from ..agents.claude.rehearsed import Message, ModelLine, RehearsedModel, rehearsed
 from ..agents.process import run
 from ..errors import Failure
 from ..text.display import one_line
-from .demo import AGENT, HALF_DONE, SERVER, Actor, Stage, Step, play
+from .demo import AGENT, HALF_DONE, SERVER, DemoActor, DemoStage, DemoStep, play
 
 if TYPE_CHECKING:
     from ..agents.agent import Finished
@@ -51,16 +51,16 @@ def find_claude(env: Mapping[str, str]) -> str:
     return str(Path(found).absolute())
 
 
-def play_claude(room: Path, env: Mapping[str, str]) -> Iterator[Step]:
+def play_claude(room: Path, env: Mapping[str, str]) -> Iterator[DemoStep]:
     """The steps, each as it is done, and at last what the model was shown."""
     program = find_claude(env)
     with rehearsed(learnt) as model:
-        actor = Actor(partial(prepare, program), partial(ask, program), surroundings(room, model))
+        actor = DemoActor(partial(prepare, program), partial(ask, program), surroundings(room, model))
         yield from play(room, {name: env[name] for name in PASSED_ON & set(env)}, actor)
         yield conversation(model)
 
 
-def surroundings(room: Path, model: Model) -> dict[str, str]:
+def surroundings(room: Path, model: RehearsedModel) -> dict[str, str]:
     """What makes Claude Code speak to this model and to nobody else."""
     quiet = "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC DISABLE_TELEMETRY DISABLE_AUTOUPDATER DISABLE_ERROR_REPORTING"
     return {
@@ -71,15 +71,15 @@ def surroundings(room: Path, model: Model) -> dict[str, str]:
     }
 
 
-def prepare(program: str, stage: Stage) -> None:
+def prepare(program: str, stage: DemoStage) -> None:
     stage.git(SERVER, "config", "gitgate.agent.claude.program", json.dumps([program]))
     stage.git(SERVER, "config", "gitgate.agent.claude.arguments", json.dumps(["--allowedTools", "Bash"]))
     stage.git(SERVER, "config", "gitgate.agentTimeout", f"{WITHIN:g}s")
 
 
-def ask(program: str, stage: Stage) -> Iterator[Step]:
+def ask(program: str, stage: DemoStage) -> Iterator[DemoStep]:
     told = start(stage, program, "--version")
-    yield Step(AGENT, "The agent is the real Claude Code.", ("claude", "--version"), words(told.out))
+    yield DemoStep(AGENT, "The agent is the real Claude Code.", ("claude", "--version"), words(told.out))
     claude = ("claude", "-p", TASK, "--output-format", "json", "--permission-prompt-tool", "stdio",
         "--allowedTools", "Bash", "--plugin-dir", str(plugin_folder()))  # fmt: skip
     command = ("gate", "wrap", "--waiting-ok", "--", *claude)
@@ -91,10 +91,12 @@ def ask(program: str, stage: Stage) -> Iterator[Step]:
             hint="git gate demo shows the same with a script; git gate demo --claude --keep leaves everything to look at",
         )
     why = "It works until it must not decide alone. It asks, its conversation is kept, and its run ends: nothing runs now."
-    yield Step(AGENT, why, ("git", *command), f"{ended.get('stop_reason')}: {call.get('name')}, {QUESTION}")
+    yield DemoStep(
+        AGENT, why, ("git", *command), f"{ended.get('stop_reason')}: {call.get('name')}, {QUESTION}"
+    )
 
 
-def start(stage: Stage, program: str, *arguments: str) -> Finished:
+def start(stage: DemoStage, program: str, *arguments: str) -> Finished:
     """Run Claude Code in the agent's clone, to its end."""
     folder = stage.room / "claude" / arguments[0].strip("-")
     return run(Launch((program, *arguments), stage.room / AGENT, stage.env, folder, timeout=WITHIN))
@@ -104,28 +106,30 @@ def words(said: bytes) -> str:
     return said.decode("utf-8", "replace").strip()
 
 
-def learnt(messages: Sequence[Message]) -> Line:
+def learnt(messages: Sequence[Message]) -> ModelLine:
     """The model's part, from nothing but the conversation so far: begin, ask, finish with the answer, say so."""
     used = [str(block["input"]) for block in blocks(messages) if block.get("type") == "tool_use"]
     answer = answer_in(messages)
     if answer is not None:
-        return Line(f"The login uses {answer} now.") if "git commit" in used[-1] else finish(answer)
+        return ModelLine(f"The login uses {answer} now.") if "git commit" in used[-1] else finish(answer)
     if not used:
         begin = (
             f"printf %s {shlex.quote(HALF_DONE)} > login.py && echo 'Both drivers are installed.' > notes.txt"
         )
-        return Line("I write what does not depend on the database.", "Bash", {"command": begin})
+        return ModelLine("I write what does not depend on the database.", "Bash", {"command": begin})
     if QUESTION in used[-1]:
-        return Line("Nobody decided, so I leave it as it is.")
+        return ModelLine("Nobody decided, so I leave it as it is.")
     options = [{"label": label, "description": about} for label, about in OPTIONS.items()]
     asked = {"question": QUESTION, "header": "Database", "multiSelect": False, "options": options}
-    return Line("Which database is not mine to decide.", "AskUserQuestion", {"questions": [asked]})
+    return ModelLine("Which database is not mine to decide.", "AskUserQuestion", {"questions": [asked]})
 
 
-def finish(answer: str) -> Line:
+def finish(answer: str) -> ModelLine:
     text = f"import {DRIVERS.get(answer, 'sqlite3')}\n\n\ndef find(name):\n    return USERS[name]\n"
     commit = f"git add -A && git commit -q -m {shlex.quote(f'Log in with {answer}')}"
-    return Line(f"{answer} it is.", "Bash", {"command": f"printf %s {shlex.quote(text)} > db.py && {commit}"})
+    return ModelLine(
+        f"{answer} it is.", "Bash", {"command": f"printf %s {shlex.quote(text)} > db.py && {commit}"}
+    )
 
 
 def blocks(messages: Sequence[Message]) -> Iterator[Message]:
@@ -151,13 +155,13 @@ def answer_in(messages: Sequence[Message]) -> str | None:
     return (found[1] or found[2]) if found else None
 
 
-def conversation(model: Model) -> Step:
+def conversation(model: RehearsedModel) -> DemoStep:
     """The last request, for a person to see that it goes back to the beginning and holds the answer."""
     if answer_in(model.shown) is None:
         raise Failure("the answer did not reach the model", hint="git gate demo --claude --keep shows more")
     lines = [f"{block['role']}: {one_line(shown(block), SHOWN_CELLS)}" for block in blocks(model.shown)]
     why = "What the model was shown when it went on, on the server: all of it, and your answer."
-    return Step(MODEL, why, ("POST", "/v1/messages"), "\n".join(lines))
+    return DemoStep(MODEL, why, ("POST", "/v1/messages"), "\n".join(lines))
 
 
 def shown(block: Message) -> str:

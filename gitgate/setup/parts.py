@@ -31,7 +31,7 @@ PARTS: tuple[Part, ...] = (
 )
 
 
-class Chosen(NamedTuple):
+class InitChoice(NamedTuple):
     """What somebody wants of `init`. None: what was said before stands."""
 
     server: bool = False
@@ -40,11 +40,11 @@ class Chosen(NamedTuple):
     parts: Sequence[Part] = ()
 
 
-def wanted(desk: Desk, chosen: Chosen) -> list[Step]:
+def wanted(desk: Desk, chosen: InitChoice) -> list[Step]:
     """Every step to take, those included that were taken already."""
-    from .steps import Wishes, steps
+    from .steps import CloneWishes, steps
 
-    wishes = Wishes(
+    wishes = CloneWishes(
         chosen.server,
         permitted(desk, "publishwork", chosen.publish_work),
         permitted(desk, "resumehere", chosen.resume),

@@ -36,7 +36,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Wishes:
+class CloneWishes:
     """What is wanted of this clone."""
 
     server: bool = False
@@ -44,7 +44,7 @@ class Wishes:
     resume: bool = True
 
 
-def steps(desk: Desk, wishes: Wishes) -> list[Step]:
+def steps(desk: Desk, wishes: CloneWishes) -> list[Step]:
     """Everything that sets this repository up, what is done already included."""
     if desk.repo.bare and desk.settings.git.get("core.bare") == "false":
         raise Usage(
@@ -65,7 +65,7 @@ def steps(desk: Desk, wishes: Wishes) -> list[Step]:
     ]
 
 
-def consents(desk: Desk, wishes: Wishes, remote: str | None) -> list[Step]:
+def consents(desk: Desk, wishes: CloneWishes, remote: str | None) -> list[Step]:
     """What running `init` permits, each said plainly."""
     runs = "an answer that arrives here starts the agent again on this machine, with your rights (--no-resume forbids it)"
     stays = "no agent is started here by itself; you do it with: git gate resume"

@@ -18,7 +18,7 @@ from ..store.git.refs import ARCHIVE, OPEN, Refs, Update
 from ..store.git.repository import Repository
 
 if TYPE_CHECKING:
-    from ..store.records.archive import Archived, Fold
+    from ..store.records.archive import ArchivedGate, Fold
 
 
 MOST_STEPS = 100_000
@@ -43,13 +43,13 @@ class Push:
     gates: dict[tuple[str, str], Gate] = field(default_factory=dict)
     received: dict[str, tuple[str, Gate]] = field(default_factory=dict)
     """The leases that the push moves, each with its gate as it is afterwards."""
-    _archived: dict[str, Archived] | None = None
+    _archived: dict[str, ArchivedGate] | None = None
     _folds: dict[str, list[Fold]] = field(default_factory=dict)
     _folded: dict[str, list[str]] | None = None
     _open: Mapping[str, str] | None = None
 
     @property
-    def archived(self) -> Mapping[str, Archived]:
+    def archived(self) -> Mapping[str, ArchivedGate]:
         """Which of the gates of this push the archive here holds already."""
         if self._archived is None:
             from ..store.records.archive import find, shelves

@@ -18,7 +18,7 @@ from ..policy import ruling
 from ..policy.book import Book
 from ..policy.permit import alike, case, default_ruling, enough_people, said_by, verdict_on
 from ..policy.rules import Person
-from ..policy.ruling import Case, Ruling, Said, Who
+from ..policy.ruling import Ruling, RulingCase, SaidHow, Who
 from ..store.git.signatures import BAD, GOOD, Verdict
 
 # Where a server says who logged in: the first that is set counts.
@@ -61,9 +61,9 @@ class Doorkeeper:
     desk: Desk
     book: Book
     actor: Actor
-    cases: dict[str, Case] = field(default_factory=dict)
+    cases: dict[str, RulingCase] = field(default_factory=dict)
 
-    def case(self, gate: Gate) -> Case:
+    def case(self, gate: Gate) -> RulingCase:
         """Looked up once for each gate, however many events it brings."""
         if gate.tip not in self.cases:
             self.cases[gate.tip] = case(self.desk, self.book, gate)
@@ -159,7 +159,7 @@ class Doorkeeper:
         facts = self.case(gate)
         terms = ruling.deciding(self.book.policies, facts)
         for term in terms:
-            why = ruling.against_terms(term, facts, Said(opened.asked.at))
+            why = ruling.against_terms(term, facts, SaidHow(opened.asked.at))
             if why:
                 return words_of(Ruling(False, term.name, why, term.source))
         why = self.unless_among([policy.askers for policy in self.book.policies], "one who may ask")
@@ -186,7 +186,7 @@ class Doorkeeper:
         who, why = self.speaker(gate, entry, name)
         if asker and not why and who.key and ruling.is_named(self.book.policies, who):
             return ""
-        return why or words_of(ruling.rule_on(self.book.policies, facts, who, Said(self.desk.now)))
+        return why or words_of(ruling.rule_on(self.book.policies, facts, who, SaidHow(self.desk.now)))
 
     def against_runner(self) -> str:
         """Claims, their leases and what came of them: from whom the policy lets act."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gitgate.agents import AGENTS, detect, find, scrubbed
-from gitgate.agents.agent import AgentSettings, Ending, Finished, Outcome, Result, Start
+from gitgate.agents.agent import AgentOutcome, AgentResult, AgentSettings, Finished, ProcessEnding, Start
 from gitgate.agents.claude.transcript import SIDE_FILE, TRANSCRIPT, encode, project_folder
 from gitgate.errors import Failure, Usage
 from gitgate.model.session import SavedSession, SessionRef
@@ -43,7 +43,7 @@ def finished(
         {"type": "result", "session_id": ID, **result} if result else {},
     ]
     out = b"\n".join(json.dumps(line).encode() for line in lines)
-    return replace(Finished(Ending.EXITED, code, out, err, tmp_path), **changes)
+    return replace(Finished(ProcessEnding.EXITED, code, out, err, tmp_path), **changes)
 
 
 @pytest.mark.parametrize(
@@ -156,16 +156,16 @@ CALL = {"id": "t", "name": "Bash", "input": {}}
 @pytest.mark.parametrize(
     ("result", "code", "expected"),
     [
-        ({"is_error": False, "result": "done"}, 0, Outcome(Result.DONE, ID, "done")),
+        ({"is_error": False, "result": "done"}, 0, AgentOutcome(AgentResult.DONE, ID, "done")),
         (
             {"stop_reason": "tool_deferred", "deferred_tool_use": CALL},
             0,
-            Outcome(Result.DEFERRED, ID, call=CALL),
+            AgentOutcome(AgentResult.DEFERRED, ID, call=CALL),
         ),
-        ({"terminal_reason": "hook_stopped", "result": ""}, 0, Outcome(Result.ASKED, ID)),
+        ({"terminal_reason": "hook_stopped", "result": ""}, 0, AgentOutcome(AgentResult.ASKED, ID)),
         (
             {"subtype": "success", "is_error": True, "result": "API Error: 400 bad", "api_error_status": 400},
-            *(1, Outcome(Result.FAILED, ID, "API Error: 400 bad", "API Error: 400 bad")),
+            *(1, AgentOutcome(AgentResult.FAILED, ID, "API Error: 400 bad", "API Error: 400 bad")),
         ),
         (
             {
@@ -174,18 +174,22 @@ CALL = {"id": "t", "name": "Bash", "input": {}}
                 "result": "API Error: 400 bad",
                 "api_error_status": 400,
             },
-            *(1, Outcome(Result.FAILED, ID, "API Error: 400 bad", "api_error: API Error: 400 bad")),
+            *(1, AgentOutcome(AgentResult.FAILED, ID, "API Error: 400 bad", "api_error: API Error: 400 bad")),
         ),
         (
             {"is_error": True, "terminal_reason": "api_error", "result": "API Error: 403 {}"},
-            *(1, Outcome(Result.FAILED, ID, "API Error: 403 {}", "api_error: API Error: 403 {}")),
+            *(1, AgentOutcome(AgentResult.FAILED, ID, "API Error: 403 {}", "api_error: API Error: 403 {}")),
         ),
         (
             {"is_error": True, "terminal_reason": "api_error", "result": "API Error: 429 later"},
             *(
                 1,
-                Outcome(
-                    Result.FAILED, ID, "API Error: 429 later", "api_error: API Error: 429 later", retry=True
+                AgentOutcome(
+                    AgentResult.FAILED,
+                    ID,
+                    "API Error: 429 later",
+                    "api_error: API Error: 429 later",
+                    retry=True,
                 ),
             ),
         ),
@@ -193,18 +197,22 @@ CALL = {"id": "t", "name": "Bash", "input": {}}
             {"is_error": True, "terminal_reason": "api_error", "result": "API Error: terminated"},
             *(
                 1,
-                Outcome(
-                    Result.FAILED, ID, "API Error: terminated", "api_error: API Error: terminated", retry=True
+                AgentOutcome(
+                    AgentResult.FAILED,
+                    ID,
+                    "API Error: terminated",
+                    "api_error: API Error: terminated",
+                    retry=True,
                 ),
             ),
         ),
         (
             {"subtype": "success", "is_error": True, "result": "API Error: 529", "api_error_status": 529},
-            *(1, Outcome(Result.FAILED, ID, "API Error: 529", "API Error: 529", retry=True)),
+            *(1, AgentOutcome(AgentResult.FAILED, ID, "API Error: 529", "API Error: 529", retry=True)),
         ),
         (
             {"subtype": "error_during_execution", "is_error": True, "terminal_reason": "aborted"},
-            *(0, Outcome(Result.FAILED, ID, "", "aborted: exit 0")),
+            *(0, AgentOutcome(AgentResult.FAILED, ID, "", "aborted: exit 0")),
         ),
         (
             {
@@ -212,13 +220,18 @@ CALL = {"id": "t", "name": "Bash", "input": {}}
                 "is_error": True,
                 "errors": ["Reached maximum number of turns (5)"],
             },
-            *(1, Outcome(Result.FAILED, ID, "", "error_max_turns: Reached maximum number of turns (5)")),
+            *(
+                1,
+                AgentOutcome(
+                    AgentResult.FAILED, ID, "", "error_max_turns: Reached maximum number of turns (5)"
+                ),
+            ),
         ),
         (
             {"is_error": True, "stop_reason": "tool_deferred_unavailable", "result": ""},
-            *(1, Outcome(Result.FAILED, ID, "", "tool_deferred_unavailable: exit 1")),
+            *(1, AgentOutcome(AgentResult.FAILED, ID, "", "tool_deferred_unavailable: exit 1")),
         ),
-        ({"is_error": False, "result": "odd"}, 1, Outcome(Result.FAILED, ID, "odd", "odd")),
+        ({"is_error": False, "result": "odd"}, 1, AgentOutcome(AgentResult.FAILED, ID, "odd", "odd")),
     ],
     ids=[
         "done",
@@ -236,7 +249,9 @@ CALL = {"id": "t", "name": "Bash", "input": {}}
         "exit code",
     ],
 )
-def test_how_an_ending_is_read(result: dict[str, Any], code: int, expected: Outcome, tmp_path: Path) -> None:
+def test_how_an_ending_is_read(
+    result: dict[str, Any], code: int, expected: AgentOutcome, tmp_path: Path
+) -> None:
     """`is_error` and the exit code tell a failure, never `subtype`."""
     assert CLAUDE.read_outcome(finished(tmp_path, result, code)) == expected
 
@@ -247,8 +262,8 @@ def test_how_an_ending_is_read(result: dict[str, Any], code: int, expected: Outc
         ({"code": 1, "err": b"No conversation found with session ID: x\n"}, False),
         ({"code": 143}, True),
         ({"code": 137}, True),
-        ({"code": 143, "ending": Ending.TIMED_OUT}, True),
-        ({"code": 127, "ending": Ending.UNSTARTABLE, "out": b""}, True),
+        ({"code": 143, "ending": ProcessEnding.TIMED_OUT}, True),
+        ({"code": 127, "ending": ProcessEnding.UNSTARTABLE, "out": b""}, True),
         ({"code": 1, "err": b"error: unknown option\n"}, False),
         ({"code": 0}, False),
     ],
@@ -256,7 +271,7 @@ def test_how_an_ending_is_read(result: dict[str, Any], code: int, expected: Outc
 def test_a_run_without_a_result_failed(end: dict[str, Any], retry: bool, tmp_path: Path) -> None:
     """Killed or out of time it may go better again; exit 0 with nothing said is no success."""
     outcome = CLAUDE.read_outcome(finished(tmp_path, **end))
-    assert (outcome.result, outcome.retry) == (Result.FAILED, retry)
+    assert (outcome.result, outcome.retry) == (AgentResult.FAILED, retry)
     assert outcome.reason
     assert outcome.session == ("" if "out" in end else ID)
 
@@ -265,7 +280,10 @@ def test_a_run_without_a_result_failed(end: dict[str, Any], retry: bool, tmp_pat
     "out", [b"", b"[1]", b"\xff\xfe{", b"[" * 100_000, b'{"type":"result"', b"null\n7\n"], ids=range(6)
 )
 def test_garbled_output_is_a_failure(out: bytes, tmp_path: Path) -> None:
-    assert CLAUDE.read_outcome(Finished(Ending.EXITED, 0, out, b"", tmp_path)).result is Result.FAILED
+    assert (
+        CLAUDE.read_outcome(Finished(ProcessEnding.EXITED, 0, out, b"", tmp_path)).result
+        is AgentResult.FAILED
+    )
 
 
 def kept_session(home: Path, name: str = "-here") -> Path:

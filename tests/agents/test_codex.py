@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.agents import AGENTS, detect
-from gitgate.agents.agent import AgentSettings, Ending, Finished, Outcome, Result, Start
+from gitgate.agents.agent import AgentOutcome, AgentResult, AgentSettings, Finished, ProcessEnding, Start
 from gitgate.agents.process import run
 from gitgate.errors import Failure
 from gitgate.model.session import SavedSession, SessionRef
@@ -86,13 +86,15 @@ def test_it_is_resumed_with_the_prompt_on_stdin(tmp_path: Path) -> None:
         settings=settings,
         env={"PATH": "/usr/bin:/bin"},
     )
-    assert CODEX.read_outcome(run(CODEX.start(start))) == Outcome(Result.DONE, ID, "--the answer")
+    assert CODEX.read_outcome(run(CODEX.start(start))) == AgentOutcome(AgentResult.DONE, ID, "--the answer")
 
 
 def test_a_failed_turn_says_why(tmp_path: Path) -> None:
     """An error of the service may pass; a wrong flag does not."""
     out = b'{"type":"thread.started","thread_id":"t"}\nnoise\n{"type":"turn.failed","error":{"message":"stream disconnected"}}\n'
-    failed = CODEX.read_outcome(Finished(Ending.EXITED, 1, out, b"", tmp_path))
-    assert failed == Outcome(Result.FAILED, "t", reason="stream disconnected", retry=True)
-    wrong = CODEX.read_outcome(Finished(Ending.EXITED, 2, b"", b"error: unexpected argument\n", tmp_path))
+    failed = CODEX.read_outcome(Finished(ProcessEnding.EXITED, 1, out, b"", tmp_path))
+    assert failed == AgentOutcome(AgentResult.FAILED, "t", reason="stream disconnected", retry=True)
+    wrong = CODEX.read_outcome(
+        Finished(ProcessEnding.EXITED, 2, b"", b"error: unexpected argument\n", tmp_path)
+    )
     assert (wrong.reason, wrong.retry) == ("exit 2: error: unexpected argument", False)

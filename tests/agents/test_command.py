@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitgate.agents import AGENTS, detect, scrubbed
-from gitgate.agents.agent import AgentSettings, Ending, Finished, Outcome, Result, Start
+from gitgate.agents.agent import AgentOutcome, AgentResult, AgentSettings, Finished, ProcessEnding, Start
 from gitgate.agents.command import substitute
 from gitgate.agents.process import run
 from gitgate.errors import Usage
@@ -34,7 +34,7 @@ def outcome(
     answer: str = HOSTILE,
     session: str = "s-12345",
     **settings: Any,
-) -> Outcome:
+) -> AgentOutcome:
     start = Start(
         gate="7k2fw3x9ab",
         cwd=tmp_path,
@@ -54,7 +54,7 @@ def test_the_answer_comes_as_a_file_on_stdin_and_in_the_environment(tmp_path: Pa
     script = 'cat; echo; cat "$1"; echo; printf %s "$GITGATE_ANSWER|$GITGATE_NOTE|$GITGATE_BY|$GITGATE_ID|$GITGATE_SESSION|$GIT_DIR"'
     done = outcome(tmp_path, ("sh", "-c", script, "sh", "{answer_file}"))
     first, second, third = done.text.split("\n", 2)
-    assert done.result is Result.DONE
+    assert done.result is AgentResult.DONE
     assert json.loads(first) == json.loads(second) == {"values": {"q": HOSTILE}}
     assert third == f"{HOSTILE}|a note|Ada|7k2fw3x9ab|s-12345|"
     assert not list(tmp_path.rglob("owned"))
@@ -140,15 +140,15 @@ def test_an_answer_too_long_for_the_environment_is_in_the_file(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("ending", "code", "result", "retry"),
     [
-        (Ending.EXITED, 0, Result.DONE, False),
-        (Ending.EXITED, 8, Result.ASKED, False),
-        (Ending.EXITED, 1, Result.FAILED, False),
-        (Ending.EXITED, 137, Result.FAILED, True),
-        (Ending.TIMED_OUT, 143, Result.FAILED, True),
+        (ProcessEnding.EXITED, 0, AgentResult.DONE, False),
+        (ProcessEnding.EXITED, 8, AgentResult.ASKED, False),
+        (ProcessEnding.EXITED, 1, AgentResult.FAILED, False),
+        (ProcessEnding.EXITED, 137, AgentResult.FAILED, True),
+        (ProcessEnding.TIMED_OUT, 143, AgentResult.FAILED, True),
     ],
 )
 def test_how_its_ending_is_read(
-    ending: Ending, code: int, result: Result, retry: bool, tmp_path: Path
+    ending: ProcessEnding, code: int, result: AgentResult, retry: bool, tmp_path: Path
 ) -> None:
     """8 says that it has asked again, as everywhere."""
     read = COMMAND.read_outcome(Finished(ending, code, b"said\n", b"why\n", tmp_path))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.agents.agent import Ending, Launch
+from gitgate.agents.agent import Launch, ProcessEnding
 from gitgate.agents.process import begin, recall, run
 from gitgate.errors import Conflict
 
@@ -53,7 +53,7 @@ def test_output_and_exit_code_come_back(tmp_path: Path) -> None:
     ended = run(
         launch(tmp_path, 'cat; echo "$WORD"; echo talk >&2; env | wc -l >&2; exit 3', stdin=b"given\n")
     )
-    assert (ended.ending, ended.code, ended.out) == (Ending.EXITED, 3, b"given\nhello\n")
+    assert (ended.ending, ended.code, ended.out) == (ProcessEnding.EXITED, 3, b"given\nhello\n")
     assert ended.err.startswith(b"talk\n")
     assert int(ended.err.split()[1]) <= 5
     assert recall(tmp_path / "folder") == ended
@@ -72,7 +72,7 @@ def test_a_run_that_takes_too_long_is_ended_with_all_that_it_started(tmp_path: P
     script = f"trap '' TERM; setsid sleep 60 & echo $! > {tmp_path}/stray; sleep 60 & echo $! > {tmp_path}/child; wait; wait; sleep 60"
     started = time.monotonic()
     ended = run(launch(tmp_path, script, timeout=1), grace=0.5)
-    assert (ended.ending, ended.code) == (Ending.TIMED_OUT, 137)
+    assert (ended.ending, ended.code) == (ProcessEnding.TIMED_OUT, 137)
     assert time.monotonic() - started < 10
     assert gone(int(soon(tmp_path / "child")))
     assert gone(int(soon(tmp_path / "stray")))
@@ -81,7 +81,7 @@ def test_a_run_that_takes_too_long_is_ended_with_all_that_it_started(tmp_path: P
 def test_what_it_leaves_running_ends_with_it(tmp_path: Path) -> None:
     """An agent that exits leaves no server behind."""
     ended = run(launch(tmp_path, f"sleep 60 & echo $! > {tmp_path}/child; exit 0"))
-    assert (ended.ending, ended.code) == (Ending.EXITED, 0)
+    assert (ended.ending, ended.code) == (ProcessEnding.EXITED, 0)
     assert gone(int(soon(tmp_path / "child")))
 
 
@@ -91,7 +91,7 @@ def test_a_runner_can_look_and_then_stop_it(tmp_path: Path) -> None:
     pid = int(soon(tmp_path / "pid"))
     assert running.wait(0.05) is None
     ended = running.stop()
-    assert (ended.ending, ended.code) == (Ending.STOPPED, 128 + signal.SIGTERM)
+    assert (ended.ending, ended.code) == (ProcessEnding.STOPPED, 128 + signal.SIGTERM)
     assert gone(pid)
 
 
@@ -121,7 +121,7 @@ def test_an_agent_does_not_outlive_its_runner(tmp_path: Path) -> None:
     while (ended := recall(tmp_path / "folder")) is None and time.monotonic() < until:
         time.sleep(0.01)
     assert ended is not None
-    assert ended.ending is Ending.STOPPED
+    assert ended.ending is ProcessEnding.STOPPED
 
 
 def test_a_keeper_killed_outright_leaves_no_agent(tmp_path: Path) -> None:
@@ -131,13 +131,13 @@ def test_a_keeper_killed_outright_leaves_no_agent(tmp_path: Path) -> None:
     running.keeper.kill()
     ended = running.wait(10)
     assert ended is not None
-    assert (ended.ending, ended.code) == (Ending.STOPPED, 137)
+    assert (ended.ending, ended.code) == (ProcessEnding.STOPPED, 137)
     assert gone(pid)
 
 
 def test_a_program_that_is_not_there_is_told(tmp_path: Path) -> None:
     ended = run(Launch(("no-such-program-here",), tmp_path, ENV, tmp_path / "folder"))
-    assert (ended.ending, ended.code) == (Ending.UNSTARTABLE, 127)
+    assert (ended.ending, ended.code) == (ProcessEnding.UNSTARTABLE, 127)
     assert ended.err == b"no-such-program-here: No such file or directory\n"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.agents import detect, scrubbed
-from gitgate.agents.agent import Result
+from gitgate.agents.agent import AgentResult
 from gitgate.agents.claude.transcript import project_folder
 from lab.fixtures import MakeMachine, MakeModel
 from lab.model import Reply
@@ -48,11 +48,11 @@ def test_a_deferred_question_is_answered_on_another_machine(
         env={"PASSPHRASE": PASSPHRASE},
         arguments=ALLOW_BASH,
     )
-    assert (began.result, began.text) == (Result.DONE, "Ready.")
+    assert (began.result, began.text) == (AgentResult.DONE, "Ready.")
     assert TOKEN in model.shown()
     one.decide("defer")
     asked = one.run(tmp_path / "old", "ASK-ME", began.session)
-    assert asked.result is Result.DEFERRED
+    assert asked.result is AgentResult.DEFERRED
     assert asked.call is not None
     assert (asked.call["name"], asked.session) == ("AskUserQuestion", began.session)
 
@@ -67,7 +67,7 @@ def test_a_deferred_question_is_answered_on_another_machine(
     two.place(saved, tmp_path / "elsewhere" / "new place ü")
     two.decide("allow", updatedInput={"questions": [QUESTION], "answers": {"Which database?": "SQLite"}})
     resumed = two.run(tmp_path / "elsewhere" / "new place ü", session=asked.session)
-    assert (resumed.result, resumed.text, resumed.session) == (Result.DONE, "Done.", asked.session)
+    assert (resumed.result, resumed.text, resumed.session) == (AgentResult.DONE, "Done.", asked.session)
     shown = model.shown()
     for part in (
         "TASK-42",
@@ -89,12 +89,12 @@ def test_a_run_that_a_hook_stopped_goes_on_with_the_answer(
     one, two = machine("one", model), machine("two", model)
     one.say("PostToolUse", {"continue": False, "stopReason": "asked"})
     asked = one.run(tmp_path / "here", "Work.", arguments=ALLOW_BASH)
-    assert asked.result is Result.ASKED
+    assert asked.result is AgentResult.ASKED
     two.place(one.collect(asked.session), tmp_path / "there")
     resumed = two.run(
         tmp_path / "there", "--looks like a flag\n" + "word " * 50_000 + "THE-ANSWER", asked.session
     )
-    assert (resumed.result, resumed.text) == (Result.DONE, "Thanks.")
+    assert (resumed.result, resumed.text) == (AgentResult.DONE, "Thanks.")
     assert "asked-7k2f" in model.shown()
     assert "--looks like a flag" in model.shown()
 
@@ -106,15 +106,15 @@ def test_a_denied_call_is_not_made(tmp_path: Path, machine: MakeMachine, scripte
     one, two, three = (machine(name, model) for name in ("one", "two", "three"))
     one.decide("defer")
     asked = one.run(tmp_path / "one-place", "DEPLOY")
-    assert asked.result is Result.DEFERRED
+    assert asked.result is AgentResult.DEFERRED
     saved = one.collect(asked.session)
     two.place(saved, tmp_path / "denied")
     two.decide("deny", permissionDecisionReason="not on a friday")
-    assert two.run(tmp_path / "denied", session=asked.session).result is Result.DONE
+    assert two.run(tmp_path / "denied", session=asked.session).result is AgentResult.DONE
     assert "not on a friday" in model.shown()
     three.place(saved, tmp_path / "allowed")
     three.decide("allow")
-    assert three.run(tmp_path / "allowed", session=asked.session).result is Result.DONE
+    assert three.run(tmp_path / "allowed", session=asked.session).result is AgentResult.DONE
     assert sorted(path.parent.name for path in tmp_path.glob("*/deployed")) == ["allowed"]
 
 
@@ -129,7 +129,7 @@ def test_the_projects_rules_hold(tmp_path: Path, machine: MakeMachine, scripted:
     here = machine("here", model)
     began = here.run(tmp_path / "place", "FIRST")
     rules = {"allow": ["Bash(touch one)", "Bash(touch three)"], "deny": ["Bash(touch three)"]}
-    assert here.run(tmp_path / "place", "GO-ON", began.session, permissions=rules).result is Result.DONE
+    assert here.run(tmp_path / "place", "GO-ON", began.session, permissions=rules).result is AgentResult.DONE
     assert sorted(path.name for path in (tmp_path / "place").iterdir()) == ["one"]
 
 
@@ -153,7 +153,7 @@ def test_an_unknown_session_is_a_failure_that_stays(
     """No attempt will find it."""
     here = machine("here", scripted())
     outcome = here.run(tmp_path / "place", "hello", "0b9c4f0e-0000-4000-8000-000000000000")
-    assert (outcome.result, outcome.retry) == (Result.FAILED, False)
+    assert (outcome.result, outcome.retry) == (AgentResult.FAILED, False)
     assert "No conversation found" in outcome.reason
     assert here.collect("0b9c4f0e-0000-4000-8000-000000000000").left_out == (
         ("transcript.jsonl", "it was not found"),
@@ -166,7 +166,7 @@ def test_an_api_error_is_a_failure_although_it_says_success(
     """The result says `subtype: success`; only `is_error` is believed."""
     here = machine("here", scripted(Reply(status=400, repeat=True)))
     outcome = here.run(tmp_path / "place", "hello")
-    assert outcome.result is Result.FAILED
+    assert outcome.result is AgentResult.FAILED
     assert '"subtype":"success"' in (here.home / "start-1" / "stdout.log").read_text()
     assert "scripted error" in outcome.reason
 
@@ -178,10 +178,10 @@ def test_an_unreachable_api_is_bounded(tmp_path: Path, machine: MakeMachine, scr
     started = time.monotonic()
     late = here.run(tmp_path / "place", "hello", timeout=4.0)
     assert time.monotonic() - started < 30
-    assert (late.result, late.retry) == (Result.FAILED, True)
+    assert (late.result, late.retry) == (AgentResult.FAILED, True)
     assert "timed out" in late.reason
     soon = here.run(tmp_path / "place", "hello", env={"CLAUDE_CODE_MAX_RETRIES": "1"})
-    assert (soon.result, soon.retry) == (Result.FAILED, True)
+    assert (soon.result, soon.retry) == (AgentResult.FAILED, True)
     assert "connect" in soon.reason.lower()
 
 
@@ -229,7 +229,7 @@ def test_a_hostile_worktree_runs_nothing(tmp_path: Path, machine: MakeMachine, s
     make_hostile(hostile, marks)
     two.place(one.collect(began.session), hostile)
     resumed = two.run(hostile, "GO-ON", began.session)
-    assert (resumed.result, resumed.text) == (Result.DONE, "Over.")
+    assert (resumed.result, resumed.text) == (AgentResult.DONE, "Over.")
     assert list(marks.iterdir()) == []
     assert not (tmp_path / "permitted").exists()
     assert "EVIL-SKILL" not in json.dumps(model.requests())
@@ -301,11 +301,11 @@ def test_a_call_waiting_for_nobody_is_not_answered_by_itself(
     here = machine("here", model)
     here.decide("defer")
     asked = here.run(tmp_path / "place", "ASK-ME")
-    assert asked.result is Result.DEFERRED
+    assert asked.result is AgentResult.DEFERRED
     here.decide(None)
     outcome = here.run(tmp_path / "place", session=asked.session)
     assert "have been answered" not in json.dumps(model.requests())
-    assert (outcome.result, outcome.text) == (Result.FAILED, "Over.")
+    assert (outcome.result, outcome.text) == (AgentResult.FAILED, "Over.")
     assert "no hook answered" in outcome.reason
 
 
@@ -330,10 +330,10 @@ def test_a_killed_run_is_taken_up_again(tmp_path: Path, machine: MakeMachine, sc
     model = scripted(Reply("Too late.", delay=30, when="FIRST"), Reply("Over.", repeat=True))
     here = machine("here", model)
     killed = here.run(tmp_path / "place", "FIRST", timeout=3.0)
-    assert (killed.result, killed.retry) == (Result.FAILED, True)
+    assert (killed.result, killed.retry) == (AgentResult.FAILED, True)
     session = killed.session
     again = here.run(tmp_path / "place", "SECOND", session)
-    assert again.result is Result.DONE
+    assert again.result is AgentResult.DONE
     assert "FIRST" in model.shown()
 
 
@@ -361,5 +361,5 @@ def test_what_a_subagent_said_travels_too(tmp_path: Path, machine: MakeMachine, 
     two.place(saved, tmp_path / "new")
     placed = project_folder(two.env, tmp_path / "new") / began.session
     assert sorted(str(path.relative_to(placed)) for path in placed.rglob("*.*")) == names[:-1]
-    assert two.run(tmp_path / "new", "ON", began.session).result is Result.DONE
+    assert two.run(tmp_path / "new", "ON", began.session).result is AgentResult.DONE
     assert "there" in model.shown()

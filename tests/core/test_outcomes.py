@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gitgate.errors import BadAnswer
 from gitgate.model.conversation import Talk
 from gitgate.model.gate import Option, Question
-from gitgate.questions.proposals import ASSISTANT, PERSON, Spoken, Understood, ended, may_differ, signalled
+from gitgate.questions.proposals import ASSISTANT, PERSON, Understood, Utterance, ended, may_differ, signalled
 
 SCHEMA = {
     "type": "object",
@@ -24,10 +24,10 @@ FREEFORM = Question("s", "What now?", "session", talk=Talk())
 STRUCTURED = Question("s", "Audit", "session", schema=SCHEMA, talk=Talk("structured"))
 
 
-def talk(*said: str) -> list[Spoken]:
+def talk(*said: str) -> list[Utterance]:
     """`P: words` is the person's, all else the assistant's."""
     return [
-        Spoken(PERSON, one[3:]) if one.startswith("P: ") else Spoken(ASSISTANT, one.removeprefix("A: "))
+        Utterance(PERSON, one[3:]) if one.startswith("P: ") else Utterance(ASSISTANT, one.removeprefix("A: "))
         for one in said
     ]
 
@@ -91,8 +91,8 @@ def test_words_propose_nothing(said: list[str]) -> None:
 def test_no_words_of_any_kind_propose(words: str, role: str) -> None:
     """Whatever is said, without a fenced object there is no proposal, and nothing fails."""
     for question in (APPROVAL, SELECTION, FREEFORM, STRUCTURED):
-        assert ended([Spoken(role, words.replace("`", "").replace("~", ""))], question) is None
-        ended([Spoken(ASSISTANT, fenced(words))], question)
+        assert ended([Utterance(role, words.replace("`", "").replace("~", ""))], question) is None
+        ended([Utterance(ASSISTANT, fenced(words))], question)
 
 
 @pytest.mark.parametrize(
@@ -129,17 +129,17 @@ def test_a_status_alone_is_proposed_too() -> None:
 @pytest.mark.parametrize(
     ("spoken", "said", "differ"),
     [
-        ([Spoken(PERSON, "yes", 10)], Understood(True, source="mcp", at=20), False),
-        ([Spoken(PERSON, "wait", 30)], Understood(True, source="mcp", at=20), True),
-        ([Spoken(PERSON, "yes")], Understood(True, source="mcp", at=20), True),
-        ([Spoken(PERSON, "yes", 10)], Understood(True, source="file"), True),
+        ([Utterance(PERSON, "yes", 10)], Understood(True, source="mcp", at=20), False),
+        ([Utterance(PERSON, "wait", 30)], Understood(True, source="mcp", at=20), True),
+        ([Utterance(PERSON, "yes")], Understood(True, source="mcp", at=20), True),
+        ([Utterance(PERSON, "yes", 10)], Understood(True, source="file"), True),
         ([], Understood(True, source="file", at=20), False),
         (talk("P: yes", fenced("{}")), Understood(True, source="json"), False),
         (talk(fenced("{}"), "P: wait"), Understood(True, source="json"), True),
     ],
 )
 def test_a_later_word_of_the_persons_may_be_another(
-    spoken: list[Spoken], said: Understood, differ: bool
+    spoken: list[Utterance], said: Understood, differ: bool
 ) -> None:
     """After what was proposed, or nobody knows which came first."""
     assert may_differ(said, spoken) is differ

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from gitgate.document import codec
 from gitgate.errors import BadDocument
 from gitgate.policy.rules import Policy, fingerprint, parse_policy
-from gitgate.policy.ruling import Case, Said, Who, may_default, needed, rule_on
+from gitgate.policy.ruling import RulingCase, SaidHow, Who, may_default, needed, rule_on
 
 ADA, BOB, EVE = "Ada <ada@example.org>", "Bob <bob@example.org>", "Eve <eve@example.org>"
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFkh0000000000000000000000000000000000000000 ada@laptop"
-NOW = Said("2030-01-02T00:00:00Z")
+NOW = SaidHow("2030-01-02T00:00:00Z")
 PEOPLE = """
 policy:
   people:
@@ -36,15 +36,15 @@ def with_rules(*lines: str, more: str = "") -> list[Policy]:
     return [policy_of(PEOPLE + more + "  rules:\n" + "".join(f"    - {{{line}}}\n" for line in lines))]
 
 
-def case(**terms: object) -> Case:
+def case(**terms: object) -> RulingCase:
     plain = {
         "id": "2345672345", "types": ("choice",), "priority": "normal", "agent": "coder",
         "requester": BOB, "asked_at": "2030-01-01T00:00:00Z",
     }  # fmt: skip
-    return Case(**{**plain, **terms})  # type: ignore[arg-type]
+    return RulingCase(**{**plain, **terms})  # type: ignore[arg-type]
 
 
-def allows(policies: list[Policy], who: str | Who, said: Said = NOW, **terms: object) -> str:
+def allows(policies: list[Policy], who: str | Who, said: SaidHow = NOW, **terms: object) -> str:
     """`yes` and the rules, or the rule that refuses."""
     known = Who(who) if isinstance(who, str) else who
     ruling = rule_on(policies, case(**terms), known, said)
@@ -201,12 +201,12 @@ def test_time_scripts_and_numbers() -> None:
         "name: a, within: 12h", "name: b, types: [text], automatic: false, quorum: 2, refusals: 2"
     )[:1]
     assert allows(book, ADA) == "no: a"
-    assert allows(book, ADA, Said("2030-01-01T12:00:00Z")) == "yes: a"
+    assert allows(book, ADA, SaidHow("2030-01-01T12:00:00Z")) == "yes: a"
     strict = with_rules("name: b, automatic: false, quorum: 2, refusals: 1")
     assert allows(strict, ADA) == "no: b"
     assert allows(strict, ADA, quorum=3) == "yes: b"
     assert allows(strict, ADA, quorum=2, refusals=2) == "no: b"
-    assert allows(strict, ADA, Said(NOW.at, "signal"), quorum=2) == "no: b"
+    assert allows(strict, ADA, SaidHow(NOW.at, "signal"), quorum=2) == "no: b"
     assert needed(strict, case()) == (2, 1)
     assert needed([], case()) == (1, 1)
 
@@ -229,13 +229,13 @@ def test_what_nobody_confirmed_counts_where_every_rule_says_so(
 ) -> None:
     """In so many words, for each path that the work touches; a rule that says nothing of it is not enough."""
     book = with_rules(*rules)[:1] if rules else []
-    assert allows(book, ADA, Said(NOW.at, via), paths=("db/a.sql", "x.py")) == answer
+    assert allows(book, ADA, SaidHow(NOW.at, via), paths=("db/a.sql", "x.py")) == answer
 
 
 def test_a_script_answers_unless_it_is_kept_out() -> None:
     """`signal` and Python need no leave of their own."""
     for via in ("signal", "python", "cli", "join"):
-        assert allows(with_rules("name: a")[:1], ADA, Said(NOW.at, via)) == "yes: a"
+        assert allows(with_rules("name: a")[:1], ADA, SaidHow(NOW.at, via)) == "yes: a"
 
 
 def test_whom_a_question_is_for() -> None:

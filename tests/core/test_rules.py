@@ -6,9 +6,9 @@ import pytest
 
 from gitgate.document import codec
 from gitgate.errors import BadDocument
-from gitgate.questions.calls import Place, find_rule, parse_rules
+from gitgate.questions.calls import CallPlace, find_rule, parse_rules
 
-PLACE = Place("/r", "/r/sub", {"/r": "/real", "/link/x.sql": "/real/migrations/x.sql"})
+PLACE = CallPlace("/r", "/r/sub", {"/r": "/real", "/link/x.sql": "/real/migrations/x.sql"})
 
 
 def matches(rule: str, tool: str, **arguments: object) -> bool:

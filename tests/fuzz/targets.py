@@ -123,7 +123,7 @@ def typed(data: bytes) -> None:
             same_again("answers", data, said)
 
 
-CASE = ruling.Case(NAME, ("choice",), "normal", "coder", ADA, AT, paths=("db/a.sql", "src/x/y.py"))
+CASE = ruling.RulingCase(NAME, ("choice",), "normal", "coder", ADA, AT, paths=("db/a.sql", "src/x/y.py"))
 WHO = (ruling.Who(ADA), ruling.Who(ADA, "SHA256:x", "ada@example.org"), ruling.Who(ADA, login="ada"))
 
 
@@ -134,13 +134,13 @@ def policy(data: bytes) -> None:
         found = rules.parse_rules(root)
     except GateError:
         found = ()
-    place = rules.Place("/repo", "/repo/src")
+    place = rules.CallPlace("/repo", "/repo/src")
     for tool, given in CALLS:
         rules.find_rule(found, tool, given, place)
     said = parse_policy(root)
     if said is not None:
         for who in WHO:
-            ruling.rule_on([said], CASE, who, ruling.Said("2030-01-02T00:00:00Z"))
+            ruling.rule_on([said], CASE, who, ruling.SaidHow("2030-01-02T00:00:00Z"))
         ruling.may_default([said], CASE, otherwise=True)
 
 
@@ -195,7 +195,7 @@ def hook(data: bytes) -> None:
     calls.title(said.tool, said.given)
     calls.exact(said.tool, said.given)
     calls.previews(said.given)
-    rules.find_rule(HELD, said.tool, said.given, rules.Place("/repo", "/repo/src"))
+    rules.find_rule(HELD, said.tool, said.given, rules.CallPlace("/repo", "/repo/src"))
     hook_event.spoken(said.response)
     asked = calls.questions_of(said.given)
     calls.updated_input(said.given, asked, {one.key: "x" for one in asked})

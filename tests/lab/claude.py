@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gitgate.agents import AGENTS, scrubbed
-from gitgate.agents.agent import AgentSettings, Outcome, Start
+from gitgate.agents.agent import AgentOutcome, AgentSettings, Start
 from gitgate.agents.process import run
 from gitgate.model.session import SavedSession, SessionRef
 
@@ -85,7 +85,7 @@ class Machine:
         env: Mapping[str, str] | None = None,
         permissions: Mapping[str, object] | None = None,
         **changes: object,
-    ) -> Outcome:
+    ) -> AgentOutcome:
         """One run through the adapter: a new conversation, or a resumed one, with a prompt or without."""
         cwd.mkdir(parents=True, exist_ok=True)
         self.starts += 1

@@ -12,7 +12,7 @@ import pytest
 
 from deciding import DB, GO, TEXT, asked, gate_of, say
 from gitgate.acts import remarks, sessions
-from gitgate.acts.asking import Wishes, ask, named, title_of
+from gitgate.acts.asking import AskWishes, ask, named, title_of
 from gitgate.context.desk import open_desk
 from gitgate.context.recording import reload
 from gitgate.errors import BadDocument, GateError, LostRace, NotAllowed, Usage
@@ -27,7 +27,7 @@ from resuming import Clock, Seat
 from testbed.command import Command
 from testbed.repositories import Clone, run_git
 
-WAIT = Wishes(wait=True)
+WAIT = AskWishes(wait=True)
 
 
 def hitl(seat: Seat) -> dict[str, str]:
@@ -82,14 +82,14 @@ def test_a_name_is_no_word(alone: Seat) -> None:
 @pytest.mark.parametrize(
     ("wishes", "terms", "delivery"),
     [
-        (Wishes(), {}, "none"),
-        (Wishes(), {"session": "session-1"}, "resume"),
+        (AskWishes(), {}, "none"),
+        (AskWishes(), {"session": "session-1"}, "resume"),
         (WAIT, {}, "wait"),
         (WAIT, {"session": "session-1"}, "wait"),
     ],
 )
 def test_how_the_answer_reaches_the_asker(
-    alone: Seat, wishes: Wishes, terms: dict[str, str], delivery: str
+    alone: Seat, wishes: AskWishes, terms: dict[str, str], delivery: str
 ) -> None:
     """A session is resumed, somebody waits, or it is read when wanted."""
     gate = gate_of(alone, wishes=wishes, **terms)
@@ -155,7 +155,7 @@ def test_a_title_is_the_questions_beginning() -> None:
 def test_wherever_it_is_asked(alone: Seat, clock: Clock, tmp_path: Path, how: str) -> None:
     """What is not there is not named."""
     head: str | None = alone.clone.git("rev-parse", "HEAD")
-    seat, wishes, branch = alone, Wishes(), None
+    seat, wishes, branch = alone, AskWishes(), None
     if how == "bare":
         run_git("clone", "-q", "--bare", str(alone.clone.path), str(tmp_path / "bare"), cwd=tmp_path)
         seat = Seat(Clone(tmp_path / "bare"), clock)
@@ -166,11 +166,11 @@ def test_wherever_it_is_asked(alone: Seat, clock: Clock, tmp_path: Path, how: st
         alone.clone.git("checkout", "-q", "--detach")
     elif how == "no work":
         alone.clone.write("README", "changed\n")
-        wishes, branch = Wishes(work=False), "main"
+        wishes, branch = AskWishes(work=False), "main"
     else:
         (alone.clone.path / ".git" / "HEAD").write_bytes(b"ref: refs/heads/caf\xe9\n")
         run_git("update-ref", os.fsdecode(b"refs/heads/caf\xe9"), str(head), cwd=alone.clone.path)
-        wishes, branch = Wishes(work=False), "caf\ufffd"
+        wishes, branch = AskWishes(work=False), "caf\ufffd"
     gate = gate_of(seat, wishes=wishes)
     if how == "unborn":
         assert gate.opened.work.base is None
@@ -186,8 +186,8 @@ def test_what_stays_out_is_named(alone: Seat) -> None:
     gate = gate_of(alone)
     ((path, reason),) = gate.opened.work.left_out
     assert (path, bool(reason)) == (".env", True)
-    assert gate_of(alone, wishes=Wishes(include=(".env",))).opened.work.left_out == ()
-    assert gate_of(alone, wishes=Wishes(untracked=False)).opened.work.dirty is False
+    assert gate_of(alone, wishes=AskWishes(include=(".env",))).opened.work.left_out == ()
+    assert gate_of(alone, wishes=AskWishes(untracked=False)).opened.work.dirty is False
 
 
 # What cannot be asked
@@ -381,7 +381,7 @@ def test_a_gate_is_pushed_with_its_work_only_by_consent(ann: Seat, bare: Clone) 
     done = asked(ann)
     assert (done.published.pushed, done.published.work) == (True, True)
     assert f"refs/hitl/work/{done.gate.id}" in bare.refs("refs/hitl")
-    local = asked(ann, wishes=Wishes(push=False))
+    local = asked(ann, wishes=AskWishes(push=False))
     assert not local.published.pushed
     assert OPEN + local.gate.id not in bare.refs("refs/hitl")
 
@@ -398,7 +398,7 @@ def test_a_gate_is_safe_when_the_remote_is_not_there(
     for push, variable in ((True, ""), (None, "true")):
         monkeypatch.setenv("CI", variable)
         with pytest.raises(GateError, match="is safe here, but not pushed"):
-            asked(ann, wishes=Wishes(push=push))
+            asked(ann, wishes=AskWishes(push=push))
 
 
 def test_the_question_of_the_readme(alone: Seat) -> None:

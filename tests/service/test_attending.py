@@ -6,7 +6,7 @@ import pytest
 
 from gitgate.claims.attending import TERM, Attendance, hear
 from gitgate.claims.claiming import claim
-from gitgate.claims.waiting import Patience, wait
+from gitgate.claims.waiting import WaitLimit, wait
 from gitgate.errors import Conflict, RemoteUnreachable
 from gitgate.model.gate import Gate
 from resuming import Clock, Seat, claimant, stand_still
@@ -90,7 +90,7 @@ def test_two_waiters_take_it_once(seat: Seat, clock: Clock) -> None:
 def test_a_waiter_that_leaves_lets_go(seat: Seat, clock: Clock) -> None:
     """A bounded wait that ran out does not make a runner wait for its term to pass."""
     gate = seat.ask(wait=True)
-    gate = wait(seat.desk, gate, Patience(0.3))
+    gate = wait(seat.desk, gate, WaitLimit(0.3))
     assert gate.state == "awaiting"
     assert claim(seat.desk, seat.answer(gate), claimant(monotonic=clock)).attempt == 1
 
@@ -101,7 +101,7 @@ def test_out_of_reach_the_answer_is_not_given_out(ann: Seat, bare: Clone) -> Non
     ann.answer(gate, push=False)
     ann.clone.git("remote", "set-url", "origin", str(ann.clone.path / "gone"))
     with pytest.raises(RemoteUnreachable):
-        wait(ann.desk, ann.now(gate), Patience(0.3))
+        wait(ann.desk, ann.now(gate), WaitLimit(0.3))
     ann.clone.git("remote", "set-url", "origin", str(bare.path))
-    assert wait(ann.desk, ann.now(gate), Patience(5)).state == "resumed"
+    assert wait(ann.desk, ann.now(gate), WaitLimit(5)).state == "resumed"
     assert "resumed" in bare.git("log", "--format=%s", f"refs/hitl/open/{gate.id}")

@@ -9,7 +9,7 @@ import pytest
 
 from deciding import DB, GO, TEXT, approve, asked, gate_of, say
 from gitgate.acts import remarks
-from gitgate.acts.asking import Wishes
+from gitgate.acts.asking import AskWishes
 from gitgate.audit.auditing import audit, refuse_unsynced
 from gitgate.errors import AmbiguousGate, Failure, UnknownGate
 from gitgate.exchange.syncing import sync
@@ -506,7 +506,7 @@ def test_progress_is_told(alone: Seat, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(auditing, "EVERY", 2)
     for _ in range(4):
-        gate_of(alone, wishes=Wishes(work=False))
+        gate_of(alone, wishes=AskWishes(work=False))
     desk = alone.desk
     said: list[str] = []
     desk.progress = said.append

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.acts.answering import Fate, Manner, respond_all
+from gitgate.acts.answering import BatchFate, Manner, respond_all
 from gitgate.errors import Conflict, PushRefused
 from gitgate.exchange.syncing import sync
 from gitgate.gates.listing import Filter, listed
@@ -17,7 +17,7 @@ from testbed.repositories import Clone
 YES = Given(text="yes, all of them")
 
 
-def answered(seat: Seat, manner: Manner) -> dict[str, Fate]:
+def answered(seat: Seat, manner: Manner) -> dict[str, BatchFate]:
     desk = seat.desk
     return {
         fate.id: fate for fate in respond_all(desk, listed(desk, Filter(states=("awaiting",))), YES, manner)
@@ -88,12 +88,12 @@ def test_somebody_was_first(ann: Seat, bob: Seat) -> None:
 
 def test_an_answer_that_fits_not_all(ann: Seat) -> None:
     """A gate that it does not fit is left alone."""
-    from gitgate.acts.asking import Wishes, ask
+    from gitgate.acts.asking import AskWishes, ask
     from gitgate.model.gate import Question
     from gitgate.questions.drafts import Draft
 
     fitting = ann.ask()
-    other = ask(ann.desk, Draft((Question("answer", "Deploy?", "approval"),)), Wishes()).gate
+    other = ask(ann.desk, Draft((Question("answer", "Deploy?", "approval"),)), AskWishes()).gate
     fates = answered(ann, Manner())
     assert fates[fitting.id].error is None
     assert fates[other.id].error is not None

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from gitgate.agents.claude.rehearsed import Line, Model, rehearsed
+from gitgate.agents.claude.rehearsed import ModelLine, RehearsedModel, rehearsed
 from gitgate.errors import Failure
 from gitgate.setup import demo_claude
-from gitgate.setup.demo import Step
+from gitgate.setup.demo import DemoStep
 from gitgate.setup.demo_claude import QUESTION, answer_in, conversation, learnt, play_claude
 from testbed.command import Command
 
@@ -59,7 +59,7 @@ def test_the_model_begins_asks_and_finishes_with_the_answer(way: str) -> None:
     assert "import psycopg" in command
     assert "git commit -q -m 'Log in with Postgres'" in command
     messages += [said_by_model(messages), result("(no output)")]
-    assert learnt(messages) == Line("The login uses Postgres now.")
+    assert learnt(messages) == ModelLine("The login uses Postgres now.")
 
 
 def test_a_question_that_nobody_answered_is_not_guessed() -> None:
@@ -67,7 +67,7 @@ def test_a_question_that_nobody_answered_is_not_guessed() -> None:
     assert learnt([*asked(), result("denied")]).tool == ""
 
 
-def post(model: Model, path: str, body: dict[str, object] | None = None) -> tuple[int, bytes]:
+def post(model: RehearsedModel, path: str, body: dict[str, object] | None = None) -> tuple[int, bytes]:
     """A request as it is; without a body it is no more than a look."""
     there = HTTPConnection("127.0.0.1", model.server_address[1], timeout=10)
     there.request("POST" if body else "GET", path, json.dumps(body or {}).encode())
@@ -114,7 +114,7 @@ def test_a_program_that_does_not_ask_is_told_of(
     path = f"{program(tmp_path / 'bin', body)}:/usr/bin:/bin"
     room = tmp_path / "room"
     room.mkdir()
-    steps: list[Step] = []
+    steps: list[DemoStep] = []
     with pytest.raises(Failure, match="I will not"):
         steps.extend(
             play_claude(room, {"PATH": path, "ANTHROPIC_AUTH_TOKEN": "the-persons-own", "HOME": str(home)})

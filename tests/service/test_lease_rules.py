@@ -11,7 +11,7 @@ import pytest
 
 from gitgate.claims import claiming
 from gitgate.claims.attending import Attendance, hear
-from gitgate.claims.claiming import Held, claim
+from gitgate.claims.claiming import HeldClaim, claim
 from gitgate.claims.holding import finish, outcome, renew
 from gitgate.context.presence import boot_id
 from gitgate.context.recording import NOBODY
@@ -51,7 +51,7 @@ def eve(server: Clone, clone_of: Callable[..., Clone]) -> Iterator[Seat]:
         yield seat
 
 
-def held_by(ann: Seat, eve: Seat) -> Held:
+def held_by(ann: Seat, eve: Seat) -> HeldClaim:
     held = claim(ann.desk, ann.answer(ann.ask()), claimant("ann"))
     sync(eve.desk)
     return held
@@ -63,11 +63,11 @@ def refused(seat: Seat, *specs: str) -> str:
     return str(said.value)
 
 
-def forge(seat: Seat, held: Held, said: Lease) -> str:
+def forge(seat: Seat, held: HeldClaim, said: Lease) -> str:
     return claiming.write_lease(seat.desk, said, held.claim)[1]
 
 
-def unmoved(server: Clone, held: Held, seconds: float) -> None:
+def unmoved(server: Clone, held: HeldClaim, seconds: float) -> None:
     """As if the hook had received the last renewal so long ago."""
     place = server.path / "gitgate/sightings" / held.gate.id
     seen = read_sighting(place)
@@ -147,7 +147,7 @@ def test_an_outcome_of_somebody_else(ann: Seat, eve: Seat, server: Clone) -> Non
 # taking over
 
 
-def take_over(seat: Seat, gate: Gate, name: str = "eve") -> tuple[Held, list[str]]:
+def take_over(seat: Seat, gate: Gate, name: str = "eve") -> tuple[HeldClaim, list[str]]:
     """A claim on top of the one that counts, whatever was watched, with its lease."""
     desk = seat.desk
     now = seat.now(gate)

@@ -151,11 +151,11 @@ def test_a_broken_gate_is_shown_as_broken(alone: Seat, message: str) -> None:
 @pytest.mark.slow
 def test_many_gates_are_read_alike(alone: Seat, odd: str) -> None:
     """By the quick way, and one by one where an unusual one is among them."""
-    from gitgate.acts.asking import Wishes
+    from gitgate.acts.asking import AskWishes
 
     for number in range(70):
         prompt = f"Question {number}{odd if number == 40 else ''}?"
-        gate_of(alone, Question("answer", prompt, "text"), wishes=Wishes(work=False))
+        gate_of(alone, Question("answer", prompt, "text"), wishes=AskWishes(work=False))
     found = {summary.id: summary for summary in summaries(alone.desk)}
     desk = alone.desk
     desk.work_in_bulk()

@@ -12,11 +12,11 @@ import gitgate
 from deciding import DB, GO, TEXT, approve, asked, gate_of, say
 from gitgate.acts import remarks
 from gitgate.acts.answering import Manner, respond
-from gitgate.acts.asking import Wishes
+from gitgate.acts.asking import AskWishes
 from gitgate.acts.reading import find_gate
 from gitgate.audit.auditing import audit
 from gitgate.claims.claiming import claim
-from gitgate.claims.waiting import Patience, wait
+from gitgate.claims.waiting import WaitLimit, wait
 from gitgate.context.recording import record
 from gitgate.errors import BrokenPolicy, NotAllowed
 from gitgate.gates import agency
@@ -144,13 +144,13 @@ def test_nobody_acts_on_an_answer_that_is_not_accepted(
 ) -> None:
     """One recorded past the command, or before the policy: no runner, no waiter and no script is told."""
     session, plain = ann.answer(ann.ask()), say(ann, gate_of(ann)).gate
-    waited = say(ann, gate_of(ann, wishes=Wishes(wait=True))).gate
+    waited = say(ann, gate_of(ann, wishes=AskWishes(wait=True))).gate
     ruled(ONLY_BOB)
     with pytest.raises(NotAllowed, match="bobs"):
         claim(ann.desk, session, claimant())
     for gate in (plain, waited):
         with pytest.raises(NotAllowed, match="bobs"):
-            wait(ann.desk, gate, Patience(0))
+            wait(ann.desk, gate, WaitLimit(0))
     assert Command().quick("check", plain.id, cwd=ann.clone.path).code == 4
     with pytest.raises(NotAllowed, match="bobs"):
         gitgate.check(plain.id, directory=ann.clone.path)
@@ -199,8 +199,8 @@ def test_a_question_that_names_no_work_may_touch_anything(ann: Seat, ruled: Call
 
 def test_what_was_acted_on_stays_readable(ann: Seat, ruled: Callable[[str], None]) -> None:
     """A policy that came later does not take back what the agent has heard."""
-    gate = say(ann, gate_of(ann, wishes=Wishes(wait=True))).gate
-    heard = wait(ann.desk, gate, Patience(0))
+    gate = say(ann, gate_of(ann, wishes=AskWishes(wait=True))).gate
+    heard = wait(ann.desk, gate, WaitLimit(0))
     ruled(ONLY_BOB)
     assert heard.state == "resumed"
     assert Command().quick("check", gate.id, cwd=ann.clone.path).out == "Postgres\n"

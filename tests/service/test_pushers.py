@@ -12,7 +12,7 @@ import pytest
 
 from deciding import DB, GO, TEXT, approve, gate_of, say
 from gitgate.acts import remarks
-from gitgate.acts.asking import Wishes
+from gitgate.acts.asking import AskWishes
 from gitgate.claims.claiming import claim
 from gitgate.errors import PushRefused
 from gitgate.gates.deadlines import act
@@ -35,7 +35,7 @@ PEOPLE = """policy:
     ci: {login: ci-bot}
 """
 ADA = "Ada Lovelace <ada@example.org>"
-LOCAL = Wishes(push=False)
+LOCAL = AskWishes(push=False)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 
 from deciding import DB, gate_of, say
 from gitgate.acts import remarks
-from gitgate.acts.asking import Wishes
+from gitgate.acts.asking import AskWishes
 from gitgate.audit.auditing import audit
 from gitgate.errors import Conflict, NotAllowed
 from gitgate.exchange import entering
@@ -283,7 +283,7 @@ def policed(bare: Clone, ann: Seat) -> Seat:
 @pytest.mark.parametrize("name", ["Bob", "bob", "Bob <>", "<bob"])
 def test_a_name_without_an_address_is_nobodys(policed: Seat, name: str) -> None:
     """It makes no second person of one, and none of nobody: refused where it is pushed, acted on by nobody elsewhere."""
-    gate = gate_of(policed, DB, wishes=Wishes(push=False))
+    gate = gate_of(policed, DB, wishes=AskWishes(push=False))
     said = say(policed, gate, "Postgres", ADA, push=False).gate
     desk = policed.desk
     answer = replace(said.votes[0].answer, by=name, seen=said.tip)
@@ -299,7 +299,7 @@ def test_a_name_without_an_address_is_nobodys(policed: Seat, name: str) -> None:
 
 def test_a_stop_by_a_bare_name_is_nobodys(policed: Seat) -> None:
     """Not even where whoever asked pushes it: an agent ends no gate."""
-    gate = gate_of(policed, DB, wishes=Wishes(push=False))
+    gate = gate_of(policed, DB, wishes=AskWishes(push=False))
     desk = policed.desk
     after = desk.records.write_event(gate, "stopped", Remark(desk.now, "coder", "enough"), MALLORY)
     keeper = Doorkeeper(desk, load_book(desk), Actor("ada@example.org", how="GITGATE_ACTOR"))

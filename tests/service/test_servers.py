@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from deciding import gate_of, say
-from gitgate.acts.asking import Wishes
+from gitgate.acts.asking import AskWishes
 from gitgate.model.gate import Gate
 from resuming import Seat
 from servers import http_server, ssh_command, ssh_server
@@ -171,7 +171,7 @@ def test_a_push_certificate(door: Door, tmp_path: Path) -> None:
         ("gpg.ssh.allowedSignersFile", str(allowed)),
     ):
         door.server.git("config", name, value)
-    gate = say(door.ann, gate_of(door.ann, wishes=Wishes(push=False)), push=False).gate
+    gate = say(door.ann, gate_of(door.ann, wishes=AskWishes(push=False)), push=False).gate
     spec = f"{gate.tip}:{OPEN}{gate.id}"
     eve.used_by(door.ann.clone)
     with pytest.raises(GitError, match=r"\(account\) pushes it"):

@@ -9,7 +9,7 @@ import pytest
 
 from deciding import gate_of, say
 from gitgate.acts import remarks
-from gitgate.acts.asking import Wishes
+from gitgate.acts.asking import AskWishes
 from gitgate.errors import Failure, GateError, GitFailed, NotAllowed, PushRefused
 from gitgate.exchange.syncing import sync
 from gitgate.model.gate import Edit, Gate
@@ -49,7 +49,7 @@ def seat(bare: Clone, ann: Seat, key: Key) -> Seat:
 
 
 def local(seat: Seat) -> Gate:
-    return gate_of(seat, wishes=Wishes(push=False))
+    return gate_of(seat, wishes=AskWishes(push=False))
 
 
 def door(seat: Seat, gate: Gate, old: str) -> str:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from deciding import DB, gate_of, say
 from gitgate.acts import remarks
-from gitgate.acts.asking import Wishes
+from gitgate.acts.asking import AskWishes
 from gitgate.errors import GateError
 from gitgate.exchange.syncing import sync
 from gitgate.model.gate import Gate
@@ -65,7 +65,7 @@ class World:
     outcomes: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.gate = gate_of(self.seats["desk"], DB, wishes=Wishes(work=False))
+        self.gate = gate_of(self.seats["desk"], DB, wishes=AskWishes(work=False))
         self.last = self.gate.tip
         for place in PLACES:
             self.sync(place)

@@ -11,7 +11,7 @@ import pytest
 
 from gitgate.acts import remarks
 from gitgate.acts.answering import Manner, respond
-from gitgate.acts.asking import Wishes, ask
+from gitgate.acts.asking import AskWishes, ask
 from gitgate.acts.reading import find_gate, open_gate
 from gitgate.context.desk import Desk, open_desk
 from gitgate.errors import Conflict, Failure, IllegalEvent, RemoteUnreachable
@@ -75,7 +75,7 @@ def make_clone_of_nothing(tmp_path: Path) -> Clone:
 def opened(place: Place, *, push: bool | None = None, quorum: int = 1, words: str = "Which way?") -> Gate:
     options = (Option("Left"), Option("Right"))
     draft = Draft((question(words, options=options),), agent="agent", quorum=quorum)
-    return ask(place.desk, draft, Wishes(push=push)).gate
+    return ask(place.desk, draft, AskWishes(push=push)).gate
 
 
 def answered(place: Place, gate: Gate, words: str, manner: Manner = LOCAL) -> Gate:

@@ -9,8 +9,8 @@ import pytest
 
 from deciding import DB, gate_of, say
 from gitgate.acts import remarks
-from gitgate.acts.asking import Wishes
-from gitgate.claims.waiting import Patience, wait
+from gitgate.acts.asking import AskWishes
+from gitgate.claims.waiting import WaitLimit, wait
 from gitgate.errors import Failure, GateError
 from gitgate.exchange.syncing import sync
 from gitgate.model.gate import Claim, Gate
@@ -20,7 +20,7 @@ from histories import BOB
 from resuming import Clock, Seat
 from testbed.repositories import Clone
 
-WAIT = Wishes(wait=True)
+WAIT = AskWishes(wait=True)
 
 
 @dataclass
@@ -39,8 +39,8 @@ class Bed:
             event()
         assert len(self.slept) < 500, "it waits for ever"
 
-    def patience(self, seconds: float | None = None) -> Patience:
-        return Patience(seconds, lambda: self.now, self.sleep)
+    def patience(self, seconds: float | None = None) -> WaitLimit:
+        return WaitLimit(seconds, lambda: self.now, self.sleep)
 
 
 def test_an_answer_that_is_there_is_heard_at_once(alone: Seat) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.acts.asking import Wishes, ask
+from gitgate.acts.asking import AskWishes, ask
 from gitgate.context.desk import open_desk
 from gitgate.errors import Failure
 from gitgate.exchange.syncing import sync
@@ -31,7 +31,7 @@ def test_a_question_without_work(person: object, tmp_path: Path) -> None:
     """Where nothing is committed and nothing was to be taken along there is no difference, and nothing to open."""
     run_git("init", "-q", "empty", cwd=tmp_path)
     with Seat(Clone(tmp_path / "empty")) as seat:
-        gate = ask(seat.desk, Draft((Question("answer", "Which?", "text"),)), Wishes(work=False)).gate
+        gate = ask(seat.desk, Draft((Question("answer", "Which?", "text"),)), AskWishes(work=False)).gate
         assert diff_of(seat.desk, gate) == ""
         with pytest.raises(Failure, match="has no work"):
             bring_work(seat.desk, gate)

@@ -48,9 +48,9 @@ def killed_at(step: int, *, after: bool) -> Iterator[list[int]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(process.Git, "run", wrap(process.Git.run, lambda _git: None))
         patch.setattr(
-            wire.Conversation,
+            wire.GitConversation,
             "__init__",
-            wrap(wire.Conversation.__init__, lambda talk: talk.process.wait(20)),
+            wrap(wire.GitConversation.__init__, lambda talk: talk.process.wait(20)),
         )
         yield steps
 

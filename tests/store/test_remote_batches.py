@@ -11,7 +11,7 @@ from gitgate.store.git.repository import Repository
 from gitgate.store.remote import push as pushing
 from gitgate.store.remote.fetch import fetch
 from gitgate.store.remote.push import MOST_OWN, MOST_REFS, most_refs, push, push_gates
-from gitgate.store.remote.remote import Fate, RefMove
+from gitgate.store.remote.remote import RefFate, RefMove
 from sharing import OPEN, Place, hook, name, open_gates, opening, reasons, record
 from testbed.repositories import Clone
 
@@ -129,7 +129,7 @@ def test_a_server_that_does_not_take_so_many(near: Place, monkeypatch: pytest.Mo
     tried = []
     real = push
 
-    def refusing(repo: Repository, remote: str, batch: list[RefMove], **how: Any) -> list[Fate]:
+    def refusing(repo: Repository, remote: str, batch: list[RefMove], **how: Any) -> list[RefFate]:
         tried.append(len(batch))
         if len(batch) > 30:
             raise PushRefused("origin: it does not take so much at once")
@@ -145,7 +145,7 @@ def test_a_server_that_takes_nothing_is_soon_left_alone(near: Place, monkeypatch
     """The batch shrinks to what any host takes; then it is an error."""
     tried = []
 
-    def refusing(_repo: Repository, _remote: str, batch: list[RefMove], **_how: Any) -> list[Fate]:
+    def refusing(_repo: Repository, _remote: str, batch: list[RefMove], **_how: Any) -> list[RefFate]:
         tried.append(len(batch))
         raise PushRefused("origin: it does not let us write")
 

@@ -11,7 +11,7 @@ import pytest
 from gitgate.errors import RemoteUnreachable, Usage
 from gitgate.store.remote.fetch import fetch, fetch_refs
 from gitgate.store.remote.push import guard, push
-from gitgate.store.remote.remote import Fate, RefMove, Remote
+from gitgate.store.remote.remote import RefFate, RefMove, Remote
 from sharing import OPEN, Place, name, opening, record
 from testbed.repositories import Clone, run_git
 
@@ -71,7 +71,7 @@ class TestConfiguration:
         near.ann.git("remote", "set-url", "--add", "origin", str(tmp_path / "missing.git"))
         move = opening(near.ann, 1)
         (fate,) = push(near.ann.repository, "origin", [move])
-        assert fate == Fate(move.ref, ok=True, reason="ok", missing_at=(str(tmp_path / "missing.git"),))
+        assert fate == RefFate(move.ref, ok=True, reason="ok", missing_at=(str(tmp_path / "missing.git"),))
         assert Clone(tmp_path / "copy.git").refs(OPEN) == {move.ref: move.new}
 
         (late,) = push(near.bob.repository, "origin", [opening(near.bob, 1, "his")])

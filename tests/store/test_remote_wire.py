@@ -12,7 +12,7 @@ from gitgate.errors import Failure
 from gitgate.store.git.repository import Repository
 from gitgate.store.remote.remote import Remote, read_remote
 from gitgate.store.remote.trouble import explain, gist, server_words
-from gitgate.store.remote.wire import Conversation, Spoken, converse, surroundings
+from gitgate.store.remote.wire import GitConversation, GitSpoken, converse, surroundings
 from testbed.repositories import Clone
 
 PLACE = Remote("origin", ("/srv/x",), ("/srv/x",))
@@ -103,7 +103,7 @@ def test_a_child_that_keeps_our_pipe_is_not_waited_for(repo: Clone) -> None:
     """A connection kept open for later holds standard error; git's words are there all the same."""
     repo.git("config", "alias.leave", "!echo done >&2; sleep 20 &")
     began = time.monotonic()
-    talk = Conversation(repo.repository, PLACE, (), ["leave"], timeout=30, prompts=False)
+    talk = GitConversation(repo.repository, PLACE, (), ["leave"], timeout=30, prompts=False)
     said = talk.end()
     assert (said.code, said.err) == (0, ["done"])
     assert time.monotonic() - began < 10
@@ -134,7 +134,7 @@ def test_a_directory_that_is_gone_is_named(repo: Clone) -> None:
 )  # fmt: skip
 def test_git_s_words_are_explained(lines: list[str], word: str) -> None:
     """Each kind of trouble has a meaning and something to do next; no password is repeated."""
-    told = explain("http://u:secret@h/", Spoken(128, [], lines), timeout=60)
+    told = explain("http://u:secret@h/", GitSpoken(128, [], lines), timeout=60)
     assert word in told.message
     assert told.hint
     assert "secret" not in told.message

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.errors import WorkFailed
-from gitgate.store.git.process import Git, Result
+from gitgate.store.git.process import Git, GitResult
 from gitgate.store.work import worktrees
 from gitgate.store.work.compare import diff, matches
 from gitgate.store.work.restore import open_worktree, remove_worktree
@@ -262,7 +262,7 @@ def test_a_failure_on_the_way_leaves_nothing(
     """Whichever step fails: no directory, no branch, no registered working tree."""
     true_run = Git.run
 
-    def run(self: Git, *args: str, **how: object) -> Result:
+    def run(self: Git, *args: str, **how: object) -> GitResult:
         line = " ".join(args)
         if step in line and (step != "read-tree --reset" or "-u" not in args):
             true_run(self, "cat-file", "blob", "no-such-object")

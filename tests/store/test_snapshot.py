@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.errors import Usage, WorkFailed
-from gitgate.store.git.process import Git, Result
+from gitgate.store.git.process import Git, GitResult
 from gitgate.store.git.repository import discover
 from gitgate.store.work import scratch
 from gitgate.store.work.snapshot import take
@@ -33,7 +33,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     seen: list[str] = []
     true_run = Git.run
 
-    def run(self: Git, *args: str, **how: object) -> Result:
+    def run(self: Git, *args: str, **how: object) -> GitResult:
         seen.append(" ".join(args))
         return true_run(self, *args, **how)  # type: ignore[arg-type]
 
@@ -363,7 +363,7 @@ def test_an_index_that_changes_meanwhile_is_read_again(repo: Clone, monkeypatch:
     true_run = Git.run
     left = [1]
 
-    def run(self: Git, *args: str, **how: object) -> Result:
+    def run(self: Git, *args: str, **how: object) -> GitResult:
         done = true_run(self, *args, **how)  # type: ignore[arg-type]
         if args[0] == "status" and left[0]:
             left[0] -= 1

@@ -20,12 +20,12 @@ from ...model.session import SavedSession, SessionRef
 from ..agent import (
     SESSION_MOST,
     Agent,
-    Ended,
-    Ending,
+    AgentOutcome,
+    AgentResult,
+    EndedCommand,
     Finished,
     Launch,
-    Outcome,
-    Result,
+    ProcessEnding,
     Start,
     brief,
     killed,
@@ -150,33 +150,37 @@ class Claude(Agent):
 
         return lasting_flags(words)
 
-    def read_outcome(self, finished: Finished) -> Outcome:
+    def read_outcome(self, finished: Finished) -> AgentOutcome:
         said = last_result(finished.out)
-        if said is None or finished.ending is not Ending.EXITED:
+        if said is None or finished.ending is not ProcessEnding.EXITED:
             return without_result(finished)
         return replace(self._came_of(finished, said), denied=refused_calls(said))
 
-    def _came_of(self, finished: Finished, said: Mapping[str, Any]) -> Outcome:
+    def _came_of(self, finished: Finished, said: Mapping[str, Any]) -> AgentOutcome:
         session = str(said.get("session_id") or "")
         text = said["result"] if isinstance(said.get("result"), str) else ""
         # An API error says `subtype: success`; an interruption says exit 0. Only `is_error` tells.
         if said.get("is_error") or finished.code:
-            return Outcome(Result.FAILED, session, text, failure(said, finished), may_pass(said, finished))
+            return AgentOutcome(
+                AgentResult.FAILED, session, text, failure(said, finished), may_pass(said, finished)
+            )
         if (finished.folder / DEFERRED).exists() and unanswered(finished.out):
-            return Outcome(
-                Result.FAILED,
+            return AgentOutcome(
+                AgentResult.FAILED,
                 session,
                 text,
                 "no hook answered the call that waited: the agent went on without it",
             )
         call = said.get("deferred_tool_use")
         if said.get("stop_reason") == "tool_deferred" or isinstance(call, dict):
-            return Outcome(Result.DEFERRED, session, text, call=call if isinstance(call, dict) else None)
+            return AgentOutcome(
+                AgentResult.DEFERRED, session, text, call=call if isinstance(call, dict) else None
+            )
         if said.get("terminal_reason") == "hook_stopped":
-            return Outcome(Result.ASKED, session, text)
-        return Outcome(Result.DONE, session, text)
+            return AgentOutcome(AgentResult.ASKED, session, text)
+        return AgentOutcome(AgentResult.DONE, session, text)
 
-    def read_end(self, argv: Sequence[str], out: bytes) -> Ended | None:
+    def read_end(self, argv: Sequence[str], out: bytes) -> EndedCommand | None:
         """The result object that ends its output, if it was asked for; the conversation may stand in the command as well."""
         said = last_result(out)
         if said is None:
@@ -187,7 +191,7 @@ class Claude(Agent):
             said.get("structured_output"),
         )
         session = said.get("session_id")
-        return Ended(
+        return EndedCommand(
             text if isinstance(text, str) else "",
             session if isinstance(session, str) else session_in(argv),
             call=call if isinstance(call, dict) else None,
@@ -222,7 +226,7 @@ def last_result(out: bytes) -> dict[str, Any] | None:
     )
 
 
-def without_result(finished: Finished) -> Outcome:
+def without_result(finished: Finished) -> AgentOutcome:
     """It was killed, ran out of time, or never came to speak; as much as its conversation's name may still be known."""
     ids = (
         found["session_id"]
@@ -230,8 +234,8 @@ def without_result(finished: Finished) -> Outcome:
         if isinstance(found.get("session_id"), str)
     )
     lost = NO_CONVERSATION.encode() in finished.err
-    return Outcome(
-        Result.FAILED, next(ids, ""), reason=last_words(finished), retry=killed(finished) and not lost
+    return AgentOutcome(
+        AgentResult.FAILED, next(ids, ""), reason=last_words(finished), retry=killed(finished) and not lost
     )
 
 

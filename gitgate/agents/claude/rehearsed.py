@@ -21,7 +21,7 @@ NO_TOKENS = {"input_tokens": 1, "output_tokens": 1}
 
 
 @dataclass(frozen=True)
-class Line:
+class ModelLine:
     """What the model says next: a text, and a tool's name with its input, if one is to be called."""
 
     text: str
@@ -37,16 +37,16 @@ class Line:
         return said
 
 
-Part = Callable[[Sequence[Message]], Line]
+Part = Callable[[Sequence[Message]], ModelLine]
 
 
-class Model(ThreadingHTTPServer):
+class RehearsedModel(ThreadingHTTPServer):
     """The model, listening. `shown` is the conversation of the last request."""
 
     daemon_threads = True
 
     def __init__(self, part: Part) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__(("127.0.0.1", 0), ModelHandler)
         self.part = part
         self.shown: Sequence[Message] = ()
 
@@ -59,7 +59,7 @@ class Model(ThreadingHTTPServer):
 
     def reply(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """A whole message. Requests without tools are for titles and the like, and no part of the conversation."""
-        line = Line("A demonstration")
+        line = ModelLine("A demonstration")
         if body.get("tools"):
             self.shown = list(body.get("messages") or ())
             line = self.part(self.shown)
@@ -68,8 +68,8 @@ class Model(ThreadingHTTPServer):
         return {**about, "model": body.get("model"), "content": line.blocks(), **ending, "usage": NO_TOKENS}
 
 
-class Handler(BaseHTTPRequestHandler):
-    server: Model
+class ModelHandler(BaseHTTPRequestHandler):
+    server: RehearsedModel
 
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing: standard error is the demonstration's."""
@@ -124,9 +124,9 @@ def stream(whole: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 @contextlib.contextmanager
-def rehearsed(part: Part) -> Iterator[Model]:
+def rehearsed(part: Part) -> Iterator[RehearsedModel]:
     """The model that plays `part`, for as long as this lasts. It listens on loopback only, and keeps no key that it is sent."""
-    with Model(part) as model:
+    with RehearsedModel(part) as model:
         thread = threading.Thread(target=model.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         thread.start()
         try:

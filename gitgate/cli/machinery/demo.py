@@ -15,7 +15,7 @@ from ...render.paint import paint
 from ..terminal.screen import Screen, verb
 
 if TYPE_CHECKING:
-    from ...setup.demo import Step
+    from ...setup.demo import DemoStep
 
 
 WHO = {"server.git": "server", "agent": "agent", "you": "you", "model": "model"}
@@ -77,7 +77,7 @@ def demo_command(screen: Screen, keep: bool, claude: bool) -> None:
         screen.say(f"the scratch folder is {room}; remove it when you have seen enough")
 
 
-def player(screen: Screen, claude: bool) -> Callable[[Path, Mapping[str, str]], Iterator[Step]]:
+def player(screen: Screen, claude: bool) -> Callable[[Path, Mapping[str, str]], Iterator[DemoStep]]:
     """Whose demonstration it is; a program that is missing is told of before anything is made."""
     if not claude:
         from ...setup.demo import play

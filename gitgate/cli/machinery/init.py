@@ -52,7 +52,7 @@ def init_command(screen: Screen, **flags: Any) -> int:
     desk = screen.desk(said=for_jobs(screen, flags))
     desk.refuse_agents("init")
     named = [part for part in PARTS if flags[part.flag.replace("-", "_")]]
-    chosen = parts.Chosen(flags["server"], flags["publish_work"], flags["resume"], named)
+    chosen = parts.InitChoice(flags["server"], flags["publish_work"], flags["resume"], named)
     if flags["purge"] and (named or not flags["remove"]):
         raise Usage(
             "--purge takes away everything, together with --remove", hint="git gate init --remove --purge"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ...context.desk import Desk
     from ...model.gate import Gate
     from ...policy.book import Book
-    from ...policy.rules import Terms
+    from ...policy.rules import RuleTerms
 
 
 @click.group("policy", invoke_without_command=True)
@@ -111,7 +111,7 @@ def touches(paths: tuple[str, ...] | None) -> str:
     return f"{', '.join(paths[:8])}{more}" if paths else "no path that a rule is about"
 
 
-def words(term: Terms) -> str:
+def words(term: RuleTerms) -> str:
     """A rule's terms in a line."""
     from ...text.times import format_duration
 

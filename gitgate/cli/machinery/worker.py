@@ -28,11 +28,11 @@ def worker_command(
     git gate worker
     git gate worker ../api ../web
     """
-    from ...resumption.worker import Plan, work
+    from ...resumption.worker import WorkerPlan, work
     from .resume import stop_on_signal
 
     places = known(screen, directories, everywhere=everywhere)
-    plan = Plan(places, screen.env, most)
+    plan = WorkerPlan(places, screen.env, most)
     with stop_on_signal() as stopping:
         shift = work(plan, screen.say, stopping, once=once)
     from dataclasses import asdict

@@ -79,13 +79,15 @@ def record(
     screen: Screen, desk: Desk, gate: Gate, said: tuple[str, str, str, int], flags: dict[str, Any]
 ) -> int:
     from ...acts.answering import Manner, respond
-    from ...model.conversation import Held
+    from ...model.conversation import HeldConversation
     from ..verbs.respond import delivery, tell_answered
 
     status, reason, message, seconds = said
     question = gate.opened.questions[0]
     go_on = status == "CONTINUE"
-    held = Held("completed", max(0, seconds), status, reason=reason, message=message, source="prompt")
+    held = HeldConversation(
+        "completed", max(0, seconds), status, reason=reason, message=message, source="prompt"
+    )
     note = "\n".join(words for words in (flags["note"], reason, message) if words)
     manner = Manner(
         note=note,

@@ -219,11 +219,11 @@ def ask_command(screen: Screen, **flags: Any) -> int:
     refuse_dash(flags["prompt"], "git gate ask")
     draft = draft_of(flags)
     desk = screen.desk()
-    from ...acts.asking import Wishes, ask
+    from ...acts.asking import AskWishes, ask
 
     waits = flags["wait"] or flags["wait_for"] is not None
     check_together(flags)
-    wishes = Wishes(
+    wishes = AskWishes(
         work=not flags["no_work"],
         untracked=not flags["no_untracked"],
         include=tuple(from_here(flags["include"], desk, screen.start)),

@@ -19,14 +19,14 @@ from ..terminal.screen import Screen, complete_ids, read_duration, verb
 from ..terminal.whereto import tell_trouble, where
 
 if TYPE_CHECKING:
-    from ...agents.terminal import Left, Limit
+    from ...agents.terminal import LeftProgram, Limit
     from ...context.desk import Desk
-    from ...model.conversation import Held
+    from ...model.conversation import HeldConversation
     from ...model.gate import Gate
     from ...questions.proposals import Understood
-    from ...resumption.join.concluding import Heard
-    from ...resumption.join.joining import Conversation
-    from ...resumption.join.meeting import Chosen
+    from ...resumption.join.concluding import HeardProposal
+    from ...resumption.join.joining import JoinedConversation
+    from ...resumption.join.meeting import ChosenConversation
 
 
 SOURCES = {
@@ -41,15 +41,15 @@ TIME_OVER = "the session's time was over"
 
 
 @dataclass(frozen=True)
-class Ended:
+class EndedSession:
     """How the program ended, how long the conversation has lasted, when it was opened this time."""
 
-    left: Left
+    left: LeftProgram
     seconds: int
     since: float
 
 
-def conclude(screen: Screen, talk: Conversation, ended: Ended, flags: dict[str, Any]) -> int:
+def conclude(screen: Screen, talk: JoinedConversation, ended: EndedSession, flags: dict[str, Any]) -> int:
     """The gate still waits, unless somebody else decided meanwhile: the answer, an end without one, or not yet."""
     from ...acts.answering import check_open
     from ...acts.calling import publish_sessions
@@ -87,23 +87,23 @@ def conclude(screen: Screen, talk: Conversation, ended: Ended, flags: dict[str, 
     return record(screen, desk, talk, gate, given, {**flags, "note": note}, held)
 
 
-def understood(screen: Screen, desk: Desk, talk: Conversation, ended: Ended) -> Heard:
+def understood(screen: Screen, desk: Desk, talk: JoinedConversation, ended: EndedSession) -> HeardProposal:
     from ...resumption.join import concluding
 
     try:
         return concluding.understand(desk, talk, ended.since)
     except BadAnswer as unfit:
         screen.warn(unfit.message)
-        return concluding.Heard()
+        return concluding.HeardProposal()
 
 
 def unasked(
     screen: Screen,
     desk: Desk,
-    talk: Conversation,
+    talk: JoinedConversation,
     gate: Gate,
-    heard: Heard,
-    ended: Ended,
+    heard: HeardProposal,
+    ended: EndedSession,
     flags: dict[str, Any],
 ) -> int:
     """With --yes nobody looks: what the session says is kept as a proposal, unless the policy wants no more than that."""
@@ -129,7 +129,7 @@ def unasked(
 
 
 def decision(
-    screen: Screen, desk: Desk, talk: Conversation, gate: Gate, heard: Heard, note: str
+    screen: Screen, desk: Desk, talk: JoinedConversation, gate: Gate, heard: HeardProposal, note: str
 ) -> tuple[Given, str, Understood | None]:
     """What the person says; and what was proposed, as far as it still goes with that."""
     from ..terminal.prompts import ask_in_terminal
@@ -157,7 +157,7 @@ def in_words(said: Understood) -> str:
     return "no answer yet" if said.value is None else shown(said.value)
 
 
-def show(screen: Screen, talk: Conversation, heard: Heard) -> None:
+def show(screen: Screen, talk: JoinedConversation, heard: HeardProposal) -> None:
     """What is proposed, by whom and how; and the person's own last words, for whoever confirms it is to know them."""
     said = heard.said
     if said is None:
@@ -209,11 +209,11 @@ def why() -> str:
 def record(
     screen: Screen,
     desk: Desk,
-    talk: Conversation,
+    talk: JoinedConversation,
     gate: Gate,
     given: Given,
     flags: dict[str, Any],
-    held: Held,
+    held: HeldConversation,
 ) -> int:
     from ...acts.answering import Manner, respond
     from ...exchange.publishing import publish
@@ -239,9 +239,9 @@ def record(
 def end(
     screen: Screen,
     desk: Desk,
-    talk: Conversation,
+    talk: JoinedConversation,
     gate: Gate,
-    held: Held,
+    held: HeldConversation,
     reason: str,
     flags: dict[str, Any],
 ) -> int:
@@ -257,7 +257,7 @@ def end(
     return exits.CLOSED
 
 
-def leave(screen: Screen, desk: Desk, talk: Conversation) -> int:
+def leave(screen: Screen, desk: Desk, talk: JoinedConversation) -> int:
     from ...resumption.join import joining
 
     short = talk.gate.id[:6]
@@ -387,7 +387,7 @@ def introduce(screen: Screen, desk: Desk, gate: Gate) -> None:
     screen.warn("")
 
 
-def which(screen: Screen, desk: Desk, gate: Gate, flags: dict[str, Any]) -> Chosen:
+def which(screen: Screen, desk: Desk, gate: Gate, flags: dict[str, Any]) -> ChosenConversation:
     """The agent's own conversation, or, where there is none or it is not to be had here, another one about the question."""
     from ...resumption.join import joining, meeting
 
@@ -413,7 +413,7 @@ def agrees(prompt: str) -> bool:
 
 
 def agreed(
-    screen: Screen, desk: Desk, gate: Gate, choice: Chosen, flags: dict[str, Any]
+    screen: Screen, desk: Desk, gate: Gate, choice: ChosenConversation, flags: dict[str, Any]
 ) -> dict[str, object]:
     """The MCP servers of the gate, if a person lets them start: they are commands, and an agent wrote them."""
     import json
@@ -444,7 +444,7 @@ def agreed(
     return {}
 
 
-def tell_where(screen: Screen, talk: Conversation) -> None:
+def tell_where(screen: Screen, talk: JoinedConversation) -> None:
     """Where they are about to be, and what becomes of it."""
     agent, directory = talk.saved.agent, talk.launch.cwd
     if talk.own and talk.place.ours:
@@ -464,7 +464,7 @@ def tell_where(screen: Screen, talk: Conversation) -> None:
     )
 
 
-def open_editor(screen: Screen, desk: Desk, talk: Conversation) -> None:
+def open_editor(screen: Screen, desk: Desk, talk: JoinedConversation) -> None:
     """Whatever the person edits with, on the folder; one that needs the terminal has it until it is closed."""
     from ...store.git.programs import open_folder
 
@@ -500,7 +500,7 @@ def limit_of(gate: Gate, flags: dict[str, Any]) -> Limit | None:
     return Limit(seconds, talk.grace, f"gate {gate.id[:6]}: this session")
 
 
-def converse(screen: Screen, desk: Desk, talk: Conversation, limit: Limit | None) -> Ended:
+def converse(screen: Screen, desk: Desk, talk: JoinedConversation, limit: Limit | None) -> EndedSession:
     """The program has the terminal. However it ends, what was said is saved with the gate."""
     from ...agents.terminal import foreground
     from ...context.desk import open_desk
@@ -523,10 +523,10 @@ def converse(screen: Screen, desk: Desk, talk: Conversation, limit: Limit | None
         screen.say(f"the session's time was over, and {talk.saved.agent} was ended")
     elif left.code:
         screen.say(f"{talk.saved.agent} ended with exit code {left.code}")
-    return Ended(left, spent, since)
+    return EndedSession(left, spent, since)
 
 
-def keep(screen: Screen, talk: Conversation) -> None:
+def keep(screen: Screen, talk: JoinedConversation) -> None:
     from ...resumption.join import joining
 
     desk = screen.desk()

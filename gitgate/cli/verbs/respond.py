@@ -19,7 +19,7 @@ from ..terminal.screen import Screen, complete_ids, refuse_dash, verb
 from ..terminal.whereto import SAVED, sharing, tell_trouble, where
 
 if TYPE_CHECKING:
-    from ...acts.answering import Fate, Manner, Responded
+    from ...acts.answering import BatchFate, Manner, Responded
     from ...context.desk import Desk
     from ...record.summary import Summary
 
@@ -394,13 +394,13 @@ def manner_of(flags: dict[str, Any], note: str | None = None) -> Manner:
     return Manner(note=flags["note"] if note is None else note, sign=flags["sign"], push=flags["push"])
 
 
-def all_alike(desk: Desk, chosen: Sequence[Summary], given: Given, flags: dict[str, Any]) -> list[Fate]:
+def all_alike(desk: Desk, chosen: Sequence[Summary], given: Given, flags: dict[str, Any]) -> list[BatchFate]:
     from ...acts.answering import respond_all
 
     return [begun(desk, fate, flags) for fate in respond_all(desk, chosen, given, manner_of(flags))]
 
 
-def begun(desk: Desk, fate: Fate, flags: dict[str, Any]) -> Fate:
+def begun(desk: Desk, fate: BatchFate, flags: dict[str, Any]) -> BatchFate:
     """The answer is published with the others; where its agent ran here, a runner starts it, if nobody was first."""
     if fate.done is None or not delivery(desk, flags):
         return fate
@@ -413,11 +413,11 @@ def begun(desk: Desk, fate: Fate, flags: dict[str, Any]) -> Fate:
     return replace(fate, done=replace(done, published=replace(done.published, log=call(desk, fate.id))))
 
 
-def in_turn(screen: Screen, desk: Desk, chosen: Sequence[Summary], flags: dict[str, Any]) -> list[Fate]:
+def in_turn(screen: Screen, desk: Desk, chosen: Sequence[Summary], flags: dict[str, Any]) -> list[BatchFate]:
     """One after the other, each answered, or left for later. What was answered stays answered, however it ends."""
     from ..terminal.prompts import LeaveAll, NextGate
 
-    fates: list[Fate] = []
+    fates: list[BatchFate] = []
     asking = replace(screen, in_turn=True)
     try:
         for place, summary in enumerate(chosen, 1):
@@ -433,8 +433,8 @@ def in_turn(screen: Screen, desk: Desk, chosen: Sequence[Summary], flags: dict[s
     return fates
 
 
-def one(screen: Screen, desk: Desk, gate: Gate, flags: dict[str, Any]) -> Fate:
-    from ...acts.answering import Fate, respond
+def one(screen: Screen, desk: Desk, gate: Gate, flags: dict[str, Any]) -> BatchFate:
+    from ...acts.answering import BatchFate, respond
     from ..terminal.prompts import OFFER, ask_questions, present, show
 
     show(screen, desk, gate)
@@ -448,15 +448,15 @@ def one(screen: Screen, desk: Desk, gate: Gate, flags: dict[str, Any]) -> Fate:
         done = respond(desk, gate, given, manner)
     except GateError as refused:
         screen.warn(refused.message)
-        return Fate(gate.id, gate.opened.title, error=refused)
-    return Fate(gate.id, gate.opened.title, done)
+        return BatchFate(gate.id, gate.opened.title, error=refused)
+    return BatchFate(gate.id, gate.opened.title, done)
 
 
-def code_of(fate: Fate) -> int:
+def code_of(fate: BatchFate) -> int:
     return exits.BY_KIND[fate.error.kind] if fate.error else exits.DONE
 
 
-def report(screen: Screen, desk: Desk, fates: Sequence[Fate]) -> None:
+def report(screen: Screen, desk: Desk, fates: Sequence[BatchFate]) -> None:
     """Each gate's fate: a line each, or one JSON list."""
     from ...text.display import one_line
 
@@ -473,7 +473,7 @@ def report(screen: Screen, desk: Desk, fates: Sequence[Fate]) -> None:
     screen.emit("answers", {"gates": [shape(fate) for fate in fates]}, "\n".join(lines))
 
 
-def shape(fate: Fate) -> dict[str, object]:
+def shape(fate: BatchFate) -> dict[str, object]:
     from ...render import shapes
 
     gate = shapes.gate(fate.done.gate, pushed=fate.done.published.pushed) if fate.done else None

@@ -73,13 +73,13 @@ def tell_of_elsewhere(screen: Screen, desk: Desk) -> None:
 
 
 def wait_for(screen: Screen, desk: Desk, gate: Gate, most: str | None) -> int:
-    from ...claims.waiting import Patience, wait
+    from ...claims.waiting import WaitLimit, wait
     from ...context.remotes import remote_of
 
     seconds = read_duration(most, "--for", "30m") if most is not None else None
     if gate.state == "awaiting":
         screen.say(f"waiting for an answer to {gate.id}; if this is interrupted: git gate wait {gate.id}")
-    heard = wait(desk, gate, Patience(seconds))
+    heard = wait(desk, gate, WaitLimit(seconds))
     remote = remote_of(desk)
     return tell_answer(
         screen, heard, pushed=remote is not None and desk.tracked(remote, heard.id) == heard.tip

@@ -14,15 +14,15 @@ from ...context.desk import Desk
 from ...document.field import field_of
 from ...errors import GateError
 from ...gates import agency
-from ...model.conversation import PROPOSED, Held, kept
+from ...model.conversation import PROPOSED, HeldConversation, kept
 from ...questions import proposals
 from ...questions.needs import read_need
 from ...text.secrets import redact, secret_values
-from .joining import Conversation
+from .joining import JoinedConversation
 from .meeting import digest, folder_of, signal_files, talk_of
 
 if TYPE_CHECKING:
-    from ...questions.proposals import Spoken, Understood
+    from ...questions.proposals import Understood, Utterance
 
 
 # An object in the agent's last message may repeat an older one, or be an example: only a person takes it for the answer.
@@ -30,7 +30,7 @@ UNMISTAKEN = frozenset(("command", "mcp", "file"))
 
 
 @dataclass(frozen=True)
-class Heard:
+class HeardProposal:
     """What the session proposes, if anything, beside what the person said last, and whether the two may differ."""
 
     said: Understood | None = None
@@ -44,7 +44,7 @@ class Heard:
         return said is not None and said.value is not None and said.source in UNMISTAKEN and not self.differs
 
 
-def understand(desk: Desk, talk: Conversation, since: float) -> Heard:
+def understand(desk: Desk, talk: JoinedConversation, since: float) -> HeardProposal:
     """What the session said was decided, else the object that ends its last message.
 
     BadAnswer where it left an outcome that does not answer the question.
@@ -55,13 +55,13 @@ def understand(desk: Desk, talk: Conversation, since: float) -> Heard:
     word = last_word(spoken)
     last = word.text if word is not None else ""
     if talk.question is None:
-        return Heard(last=last)
+        return HeardProposal(last=last)
     said = channel.heard(folder_of(desk, talk.gate) / channel.SAID, talk.question)
     said = said or signal_in(desk, talk, since) or ended(spoken, talk.question)
-    return Heard(said, last, said is not None and may_differ(said, spoken))
+    return HeardProposal(said, last, said is not None and may_differ(said, spoken))
 
 
-def conversation(desk: Desk, talk: Conversation) -> list[Spoken]:
+def conversation(desk: Desk, talk: JoinedConversation) -> list[Utterance]:
     """What was said while the person was there."""
     with contextlib.suppress(GateError, OSError):
         saved = agency.adapter(talk.saved.agent).collect(talk.ref, desk.settings.env)
@@ -69,7 +69,7 @@ def conversation(desk: Desk, talk: Conversation) -> list[Spoken]:
     return []
 
 
-def signal_in(desk: Desk, talk: Conversation, since: float) -> Understood | None:
+def signal_in(desk: Desk, talk: JoinedConversation, since: float) -> Understood | None:
     """The newest signal file that was written meanwhile, unless it says that a person is still needed.
 
     One that says what some file said when the session was opened is an old word, whatever its date and its name.
@@ -93,7 +93,7 @@ def signal_in(desk: Desk, talk: Conversation, since: float) -> Understood | None
 
 def held(
     desk: Desk,
-    talk: Conversation,
+    talk: JoinedConversation,
     outcome: str,
     seconds: int,
     said: Understood | None = None,
@@ -101,10 +101,10 @@ def held(
     source: str = "",
     reason: str = "",
     confirmed: bool = True,
-) -> Held:
+) -> HeldConversation:
     """How the conversation went, for the record; its words only where the asker wanted them."""
     words = said.__dict__ if said is not None else {}
-    return Held(
+    return HeldConversation(
         outcome=outcome,
         seconds=max(0, seconds),
         status=str(words.get("status", "")),
@@ -118,14 +118,14 @@ def held(
     )
 
 
-def proposed(desk: Desk, talk: Conversation, seconds: int, said: Understood) -> Held:
+def proposed(desk: Desk, talk: JoinedConversation, seconds: int, said: Understood) -> HeldConversation:
     """What is kept of an outcome that nobody has confirmed: all of it, and whose it is, but not what was said."""
     whole = held(desk, talk, PROPOSED, seconds, said, confirmed=False)
     value = field_of(said.value, "the outcome").plain()
     return replace(whole, transcript="", agent=talk.saved.agent, value=value)
 
 
-def transcript(desk: Desk, talk: Conversation) -> str:
+def transcript(desk: Desk, talk: JoinedConversation) -> str:
     """Without secrets, and no longer than a record may hold; the end of it is what counts."""
     text = proposals.told(conversation(desk, talk))
     return kept(redact(text, secret_values(desk.settings.env)))

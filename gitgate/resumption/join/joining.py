@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Conversation:
+class JoinedConversation:
     """A conversation and where it is opened. `own`: it is the agent's that asked, which goes on with it when it is resumed.
 
     `before` are the ids of what was said in it earlier, `signals` digests of what signal files said then, `spent` the seconds that it had lasted, `question` the one that it is
@@ -190,7 +190,7 @@ def situation(desk: Desk, gate: Gate, directory: Path) -> Situation:
     return Situation(directory, True, None, gate.opened.work.base or "", place.tips(desk), trusted)
 
 
-def keep(desk: Desk, talk: Conversation) -> bool:
+def keep(desk: Desk, talk: JoinedConversation) -> bool:
     """Save the conversation as it is now with the gate, while that waits; False where nothing of it could be read.
 
     Another conversation never takes the place of the one in which the agent asked: that is what it is resumed with.
@@ -203,7 +203,7 @@ def keep(desk: Desk, talk: Conversation) -> bool:
     return True
 
 
-def go_on_from(talk: Conversation, deliver: Deliver) -> Deliver:
+def go_on_from(talk: JoinedConversation, deliver: Deliver) -> Deliver:
     """Deliver the answer, so that the agent goes on where they talked if it is resumed on this machine.
 
     The directory that it left is found again by itself, and what was edited there told, unless it was committed there.
@@ -226,7 +226,7 @@ def go_on_from(talk: Conversation, deliver: Deliver) -> Deliver:
     return go
 
 
-def put_away(desk: Desk, talk: Conversation) -> str:
+def put_away(desk: Desk, talk: JoinedConversation) -> str:
     """Remove a worktree in which nothing changed; one with changes stays for the next conversation, and is named."""
     found, work = talk.place, talk.gate.opened.work
     if not found.ours or work.commit is None or place.repository_of(desk, found.directory) is None:
@@ -250,7 +250,7 @@ ENDS_WITHIN = 30.0
 
 
 @contextlib.contextmanager
-def saving(open_desk: Callable[[], Desk], talk: Conversation, every: int) -> Iterator[None]:
+def saving(open_desk: Callable[[], Desk], talk: JoinedConversation, every: int) -> Iterator[None]:
     """Save `talk` each `every` seconds; 0 is never."""
     if every <= 0:
         yield
@@ -266,7 +266,7 @@ def saving(open_desk: Callable[[], Desk], talk: Conversation, every: int) -> Ite
 
 
 def save_until(
-    over: threading.Event, open_desk: Callable[[], Desk], talk: Conversation, every: float
+    over: threading.Event, open_desk: Callable[[], Desk], talk: JoinedConversation, every: float
 ) -> None:
     if hasattr(signal, "pthread_sigmask"):
         numbers = {getattr(signal, name) for name in OF_THE_PROGRAM if hasattr(signal, name)}

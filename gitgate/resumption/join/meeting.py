@@ -39,7 +39,7 @@ from .. import place
 from ..order import surroundings
 from ..place import Situation
 from . import joining
-from .joining import Conversation
+from .joining import JoinedConversation
 
 BRIEF = "brief.md"
 ALLOWED = (f"mcp__{SERVER}__{TOOL}", "Bash(git gate outcome:*)", "Bash(git-gate outcome:*)")
@@ -47,7 +47,7 @@ ENDS_WITHIN = 3.0
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenConversation:
     """The conversation to open. With `id` one of that id begins, branching off from `saved` if that has one itself."""
 
     saved: SavedSession
@@ -67,12 +67,12 @@ def the_question(gate: Gate) -> Question | None:
     return gate.opened.questions[0] if len(gate.opened.questions) == 1 else None
 
 
-def own(desk: Desk, gate: Gate, saved: SavedSession) -> Chosen:
+def own(desk: Desk, gate: Gate, saved: SavedSession) -> ChosenConversation:
     """The agent's own."""
-    return Chosen(saved, own=True, spent=spent(recall(desk, gate)))
+    return ChosenConversation(saved, own=True, spent=spent(recall(desk, gate)))
 
 
-def another(desk: Desk, gate: Gate, agent: str, *, anew: bool = False) -> Chosen:
+def another(desk: Desk, gate: Gate, agent: str, *, anew: bool = False) -> ChosenConversation:
     """A conversation that is not the agent's own: the one begun for this gate, one that branches off, or a fresh one."""
     before = None if anew else joined_earlier(desk, gate)
     if before is not None:
@@ -85,7 +85,7 @@ def another(desk: Desk, gate: Gate, agent: str, *, anew: bool = False) -> Chosen
             f"no session can be opened on this machine for gate {gate.id}: {reason}",
             hint=joining.otherwise(gate),
         )
-    return Chosen(saved, own=False, id=str(uuid.UUID(desk.entropy(16), version=4)))
+    return ChosenConversation(saved, own=False, id=str(uuid.UUID(desk.entropy(16), version=4)))
 
 
 def conversation_of(desk: Desk, earlier: str) -> SavedSession:
@@ -110,7 +110,7 @@ def folder_of(desk: Desk, gate: Gate) -> Path:
     return desk.repo.state_dir / "runs" / gate.id / "joined"
 
 
-def remember(desk: Desk, talk: Conversation, pid: int, seconds: int) -> None:
+def remember(desk: Desk, talk: JoinedConversation, pid: int, seconds: int) -> None:
     """So that a conversation is found again whatever happens to us."""
     said = {
         "agent": talk.saved.agent,
@@ -131,7 +131,7 @@ def recall(desk: Desk, gate: Gate) -> Mapping[str, object]:
     return said if isinstance(said, dict) else {}
 
 
-def joined_earlier(desk: Desk, gate: Gate) -> Chosen | None:
+def joined_earlier(desk: Desk, gate: Gate) -> ChosenConversation | None:
     """The conversation that was begun for this gate: as it is on this machine now, else as it was saved."""
     said = recall(desk, gate)
     agent, name, directory = (str(said.get(key) or "") for key in ("agent", "id", "directory"))
@@ -140,7 +140,7 @@ def joined_earlier(desk: Desk, gate: Gate) -> Chosen | None:
         with contextlib.suppress(GateError, OSError):
             saved = agency.adapter(agent).collect(ref, desk.settings.env)
             if saved.files or agency.adapter(agent).name == "command":
-                return Chosen(replace(saved, agent=agent), own=False, spent=spent(said))
+                return ChosenConversation(replace(saved, agent=agent), own=False, spent=spent(said))
     if gate.opened.session is not None:
         return None
     try:
@@ -150,7 +150,7 @@ def joined_earlier(desk: Desk, gate: Gate) -> Chosen | None:
             f"whether somebody talked about gate {gate.id} elsewhere is not known: {silent.message}"
         )
         return None
-    return Chosen(kept, own=False, spent=spent(said)) if kept and kept.files else None
+    return ChosenConversation(kept, own=False, spent=spent(said)) if kept and kept.files else None
 
 
 def spent(said: Mapping[str, object]) -> int:
@@ -179,8 +179,8 @@ def refuse_open(desk: Desk, gate: Gate) -> None:
 
 @contextlib.contextmanager
 def opened(
-    desk: Desk, gate: Gate, chosen: Chosen, servers: Mapping[str, object] = {}
-) -> Iterator[Conversation]:
+    desk: Desk, gate: Gate, chosen: ChosenConversation, servers: Mapping[str, object] = {}
+) -> Iterator[JoinedConversation]:
     """Everything in its place for the agent's program, and the place nobody else's while this lasts."""
     refuse_open(desk, gate)
     with contextlib.ExitStack() as held:
@@ -200,7 +200,7 @@ def opened(
             whole = prompts.briefing(gate).encode("utf-8", "replace")
             launch = replace(launch, files={**launch.files, BRIEF: whole})
         name = chosen.id or chosen.saved.id
-        yield Conversation(
+        yield JoinedConversation(
             gate,
             replace(chosen.saved, id=name),
             found,
@@ -214,7 +214,7 @@ def opened(
         )
 
 
-def said_before(desk: Desk, chosen: Chosen, cwd: Path) -> frozenset[str]:
+def said_before(desk: Desk, chosen: ChosenConversation, cwd: Path) -> frozenset[str]:
     """What was said when this was decided on is no word on it."""
     known = proposals.known(chosen.saved.files.get(TRANSCRIPT, b""))
     if not chosen.saved.id:
@@ -252,7 +252,7 @@ def digest(data: bytes) -> str:
 def request(
     desk: Desk,
     gate: Gate,
-    chosen: Chosen,
+    chosen: ChosenConversation,
     found: Situation,
     cwd: Path,
     servers: Mapping[str, object],
@@ -283,7 +283,7 @@ def request(
     )
 
 
-def terms(gate: Gate, chosen: Chosen, servers: Mapping[str, object]) -> Meeting:
+def terms(gate: Gate, chosen: ChosenConversation, servers: Mapping[str, object]) -> Meeting:
     """How it is held. The agent's own conversation keeps its model and its instructions."""
     if chosen.own:
         return Meeting(servers=servers)

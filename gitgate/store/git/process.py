@@ -48,7 +48,7 @@ HOOKS_OFF = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
 Piped = subprocess.Popen[bytes]
 
 
-class Result(NamedTuple):
+class GitResult(NamedTuple):
     code: int
     out: bytes
     err: str
@@ -60,9 +60,9 @@ class Started(NamedTuple):
     name: str
     process: Piped
 
-    def result(self) -> Result:
+    def result(self) -> GitResult:
         out, err = self.process.communicate()
-        return Result(self.process.returncode, out, err.decode("utf-8", "replace").strip())
+        return GitResult(self.process.returncode, out, err.decode("utf-8", "replace").strip())
 
     def close(self) -> None:
         """Nobody wants to know any more."""
@@ -104,7 +104,7 @@ class Git:
         env: Mapping[str, str] | None = None,
         check: bool = True,
         timeout: float | None = None,
-    ) -> Result:
+    ) -> GitResult:
         """Run `git *args`; a failure raises GitFailed with git's own words unless `check` is off."""
         try:
             done = subprocess.run(
@@ -120,7 +120,7 @@ class Git:
             raise no_git(self.directory) from missing
         except subprocess.TimeoutExpired as late:
             raise GitFailed(f"git {args[0]} did not finish within {timeout:g} s", status=124) from late
-        result = Result(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace").strip())
+        result = GitResult(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace").strip())
         if check and result.code:
             raise failure(args[0], result)
         return result
@@ -169,7 +169,7 @@ class Git:
             raise GitFailed(f"git {args[0]} failed with exit {running.returncode}", status=running.returncode)
 
 
-def failure(command: str, result: Result) -> GitFailed:
+def failure(command: str, result: GitResult) -> GitFailed:
     """In git's own words; that the repository is not ours to write has words that say what to do."""
     import re
 

@@ -51,20 +51,20 @@ def protected_tip(repo: Repository, refs: Sequence[str]) -> str | None:
     return next((line for line in lines if not line.endswith(" missing")), None)
 
 
-class Change(NamedTuple):
+class BranchChange(NamedTuple):
     """A commit of the branch, and when it came to it by its own word: who pushes there is trusted with both."""
 
     commit: str
     at: int
 
 
-def load_changes(repo: Repository, ref: str, paths: Sequence[str]) -> list[Change]:
+def load_changes(repo: Repository, ref: str, paths: Sequence[str]) -> list[BranchChange]:
     """The commits that changed one of these files, oldest first; a merge counts as what it brought to the branch."""
     said = repo.git.text(
         "log", "--first-parent", "--no-show-signature", "--format=tformat:%H %ct", ref, "--", *paths
     )
     found = [line.split(" ") for line in said.split("\n") if line]
-    return [Change(commit, int(at)) for commit, at in reversed(found)]
+    return [BranchChange(commit, int(at)) for commit, at in reversed(found)]
 
 
 def load_line(repo: Repository, ref: str) -> dict[str, int]:

@@ -20,22 +20,22 @@ MOST_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptFiles:
     """What files held, None where there was none; and git's configuration as it came out of them."""
 
     files: Mapping[Path, bytes | None]
     settings: bytes
 
 
-WATCHED: dict[Path, Kept] = {}
+WATCHED: dict[Path, KeptFiles] = {}
 
 
-def keep(repo: Repository, besides: Iterable[Path] = ()) -> Kept:
+def keep(repo: Repository, besides: Iterable[Path] = ()) -> KeptFiles:
     files = {*sources(repo), *besides}
-    return Kept({place: content(place) for place in sorted(files)}, listed(repo))
+    return KeptFiles({place: content(place) for place in sorted(files)}, listed(repo))
 
 
-def put_back(repo: Repository, kept: Kept) -> list[Path]:
+def put_back(repo: Repository, kept: KeptFiles) -> list[Path]:
     """Whatever was changed stands as it did; those files. Failure where git's configuration is another nevertheless."""
     changed = [place for place, before in kept.files.items() if content(place) != before]
     for place in changed:
@@ -62,7 +62,7 @@ def look_after(repo: Repository) -> list[Path]:
     return put_back(repo, kept) if kept is not None and files_differ(kept) else []
 
 
-def files_differ(kept: Kept) -> bool:
+def files_differ(kept: KeptFiles) -> bool:
     return any(content(place) != before for place, before in kept.files.items())
 
 

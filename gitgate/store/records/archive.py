@@ -41,7 +41,7 @@ _LINE = r"(?m)^([2-9a-km-np-z]{10}) (late )?([0-9a-f]{40,64})$"
 
 
 @dataclass(frozen=True)
-class Archived:
+class ArchivedGate:
     """A closed gate in the archive of `month`; `late` are tips that came after, kept beside it."""
 
     id: str
@@ -213,7 +213,7 @@ def check_late(
             )
 
 
-def find(repo: Repository, months: Sequence[Shelf], gates: Iterable[str]) -> dict[str, Archived]:
+def find(repo: Repository, months: Sequence[Shelf], gates: Iterable[str]) -> dict[str, ArchivedGate]:
     """Which of these gates are on these shelves. A tree path each: the size of the archive does not matter."""
     ids = [gate for gate in dict.fromkeys(gates) if is_id(gate)]  # a ref may be called anything
     wanted = [(shelf, gate) for shelf in months for gate in ids]
@@ -225,7 +225,7 @@ def find(repo: Repository, months: Sequence[Shelf], gates: Iterable[str]) -> dic
     for (shelf, gate), kind in zip(wanted, said, strict=True):
         if kind == "tree":
             there.setdefault(shelf, []).append(gate)
-    found: dict[str, Archived] = {}
+    found: dict[str, ArchivedGate] = {}
     for shelf in months:
         present = there.get(shelf, [])
         told = contents(repo, [shelf], present) if present else {}
@@ -235,19 +235,19 @@ def find(repo: Repository, months: Sequence[Shelf], gates: Iterable[str]) -> dic
     return found
 
 
-def together(one: Archived | None, other: Archived) -> Archived:
+def together(one: ArchivedGate | None, other: ArchivedGate) -> ArchivedGate:
     """The same gate as two repositories have it in their archives."""
     if one is None:
         return other
     return replace(one, late=tuple(dict.fromkeys(tip for tip in (*one.late, *other.tips) if tip != one.tip)))
 
 
-def listing(repo: Repository, months: Sequence[Shelf] | None = None) -> list[Archived]:
+def listing(repo: Repository, months: Sequence[Shelf] | None = None) -> list[ArchivedGate]:
     """Every archived gate with its tip, newest month first."""
     return list(contents(repo, shelves(repo) if months is None else months).values())
 
 
-def contents(repo: Repository, months: Sequence[Shelf], only: Sequence[str] = ()) -> dict[str, Archived]:
+def contents(repo: Repository, months: Sequence[Shelf], only: Sequence[str] = ()) -> dict[str, ArchivedGate]:
     """What the folds of these shelves took, read from their messages along first parents by one git process."""
     if not months:
         return {}
@@ -257,7 +257,7 @@ def contents(repo: Repository, months: Sequence[Shelf], only: Sequence[str] = ()
     form = ["--first-parent", "--no-show-signature", "--basic-regexp", "--format=%S%x09%P%n%B%x00"]
     asked = ["log", *form, *narrow, *month_of, "--"]
     wanted = frozenset(only)
-    found: dict[str, Archived] = {}
+    found: dict[str, ArchivedGate] = {}
     for fold in repo.git.records(*asked):
         head, _, message = fold.partition("\n")
         ref, _, parents = head.partition("\t")
@@ -266,13 +266,13 @@ def contents(repo: Repository, months: Sequence[Shelf], only: Sequence[str] = ()
 
 
 def read_fold(
-    found: dict[str, Archived], month: str, parents: frozenset[str], message: str, wanted: frozenset[str]
+    found: dict[str, ArchivedGate], month: str, parents: frozenset[str], message: str, wanted: frozenset[str]
 ) -> None:
     for gate, late, tip in re.findall(_LINE, message):
         if tip in parents and (not wanted or gate in wanted):
             before = found.get(gate)
             if before is None:
-                found[gate] = Archived(gate, month, "" if late else tip, (tip,) if late else ())
+                found[gate] = ArchivedGate(gate, month, "" if late else tip, (tip,) if late else ())
             elif late:
                 found[gate] = replace(before, late=(*before.late, tip))
             else:  # The walk goes back in time: the oldest fold that took a gate is the one that closed it.

@@ -190,23 +190,23 @@ class Chains:
         return self.blob(file.oid)
 
 
-class Line(NamedTuple):
+class SideLine(NamedTuple):
     """Commits beside a record, each the first parent of the next, with their places; it begins on another line or at `fork`."""
 
     fork: str
     places: dict[str, int]
-    below: Before | None
+    below: LineBefore | None
 
 
-class Before:
+class LineBefore:
     """The commits of a line up to one of them, and of the lines that it began on: what the next one had before it."""
 
-    def __init__(self, line: Line, last: int) -> None:
+    def __init__(self, line: SideLine, last: int) -> None:
         self.line = line
         self.last = last
 
     def __contains__(self, oid: object) -> bool:
-        here: Before | None = self
+        here: LineBefore | None = self
         while here is not None:
             if here.line.places.get(oid, MOST_BESIDE) <= here.last:  # type: ignore[call-overload]
                 return True
@@ -214,14 +214,14 @@ class Before:
         return False
 
     def __iter__(self) -> Iterator[str]:
-        here: Before | None = self
+        here: LineBefore | None = self
         while here is not None:
             yield from (oid for oid, place in here.line.places.items() if place <= here.last)
             here = here.line.below
 
     def __len__(self) -> int:
         count = 0
-        here: Before | None = self
+        here: LineBefore | None = self
         while here is not None:
             count, here = count + here.last + 1, here.line.below
         return count
@@ -236,7 +236,7 @@ class Beside:
         self.chains = chains
         self.gate = gate
         self.places = {entry.commit for entry in entries}
-        self.lines: dict[str, Before] = {}
+        self.lines: dict[str, LineBefore] = {}
 
     def take(self, entry: Entry) -> None:
         """One more event of the record."""
@@ -274,12 +274,12 @@ class Beside:
         known = self.lines.get(here or "")
         if not new and known is None:
             return (), start
-        line = known.line if known is not None else Line(here or "", {}, None)
+        line = known.line if known is not None else SideLine(here or "", {}, None)
         if new and known is not None and known.last + 1 < len(line.places):
-            line = Line(line.fork, {}, known)
+            line = SideLine(line.fork, {}, known)
         for oid in reversed(new):
             line.places[oid] = len(line.places)
-            self.lines[oid] = Before(line, line.places[oid])
+            self.lines[oid] = LineBefore(line, line.places[oid])
         return self.lines[start], line.fork
 
 

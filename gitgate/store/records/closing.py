@@ -21,7 +21,7 @@ from ..remote.fetch import fetch, fetch_folder, fetch_refs
 from ..remote.push import ALL_REFUSED, push, push_gates
 from ..remote.remote import REFUSED, STALE, RefMove, tracking
 from ..remote.wire import Progress
-from .archive import Archived, Binder, Late, Shelf, contents, find, is_month, late_words, shelves
+from .archive import ArchivedGate, Binder, Late, Shelf, contents, find, is_month, late_words, shelves
 from .records import Signature
 
 
@@ -207,7 +207,7 @@ class Folded:
 
 
 @dataclass(frozen=True)
-class Plan:
+class FoldPlan:
     """What the archive lacks of a batch, by month."""
 
     fresh: Mapping[str, list[Closed]]
@@ -356,7 +356,7 @@ class Closing:
             return frozenset()
         return evidence
 
-    def plan(self, batch: Sequence[Closed]) -> Plan:
+    def plan(self, batch: Sequence[Closed]) -> FoldPlan:
         held = find(self.repo, self.place.months(), [gate.id for gate in batch])
         fresh: dict[str, list[Closed]] = {}
         late: dict[str, list[Late]] = {}
@@ -368,15 +368,15 @@ class Closing:
                 words = late_words(self.repo, gate.id, gate.tip, known.tips)
                 late.setdefault(known.month, []).append(words)
                 self.late.add(gate.id)
-        return Plan(fresh, late)
+        return FoldPlan(fresh, late)
 
-    def archive_move(self, plan: Plan, month: str) -> RefMove:
+    def archive_move(self, plan: FoldPlan, month: str) -> RefMove:
         ref = ARCHIVE + month
         base = self.place.tips([ref]).get(ref)
         gates = sorted((gate.id, gate.tip) for gate in plan.fresh.get(month, ()))
         return RefMove(ref, self.binder.fold(month, base, gates, plan.late.get(month, ())), base)
 
-    def holds(self, known: Archived, tip: str) -> bool:
+    def holds(self, known: ArchivedGate, tip: str) -> bool:
         """Whether the archive keeps all that `tip` says."""
         return tip in known.tips or any(
             self.repo.git.ok("merge-base", "--is-ancestor", tip, shelved) for shelved in known.tips

@@ -25,7 +25,7 @@ from .remote import (
     tracking_base,
     validate_move,
 )
-from .wire import LONGEST, Conversation, Progress, Spoken, converse, late_listener
+from .wire import LONGEST, GitConversation, GitSpoken, Progress, converse, late_listener
 
 # A record is a complete history of its own, of a few small objects: to tell the server what we have would mean
 # sending it every commit of the project, looking for a common one that does not exist.
@@ -213,7 +213,7 @@ class Listening:
         self.progress = progress
         self.prompts = prompts
 
-    def run(self, ask: Ask, begun: Conversation | None = None) -> list[Report]:
+    def run(self, ask: Ask, begun: GitConversation | None = None) -> list[Report]:
         seen: list[Report] = []
         for attempt in range(ATTEMPTS):
             said = (begun if begun and not attempt else self.begin(ask)).end()
@@ -225,8 +225,8 @@ class Listening:
             time.sleep(0.02 * 2**attempt)  # Another fetch of this clone is at the same refs.
         return seen
 
-    def begin(self, ask: Ask) -> Conversation:
-        return Conversation(
+    def begin(self, ask: Ask) -> GitConversation:
+        return GitConversation(
             self.repo,
             self.remote,
             (*SETTINGS, *ask.config),
@@ -237,7 +237,7 @@ class Listening:
             on_line=late_listener(self.progress) if self.progress else None,
         )
 
-    def trouble(self, said: Spoken) -> Failure:
+    def trouble(self, said: GitSpoken) -> Failure:
         from .trouble import explain
 
         return explain(self.remote.name, said, timeout=self.timeout)
@@ -266,7 +266,7 @@ class Polling:
         )
 
 
-def reported(said: Spoken) -> list[Report]:
+def reported(said: GitSpoken) -> list[Report]:
     """The refs that git says it changed. What the server says comes behind `remote:` and cannot look like it."""
     matches = (re.match(_REPORT, line) for line in said.err if " -> " in line)
     return [Report(found[1], found[3], found[2] or "") for found in matches if found and found[1] != "!"]

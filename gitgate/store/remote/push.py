@@ -22,7 +22,7 @@ from .remote import (
     REFUSED,
     STALE,
     UNKNOWN,
-    Fate,
+    RefFate,
     RefMove,
     Remote,
     gate_of,
@@ -33,7 +33,7 @@ from .remote import (
     validate_move,
 )
 from .trouble import explain, server_words, without_secret
-from .wire import Progress, Spoken, converse, late_listener
+from .wire import GitSpoken, Progress, converse, late_listener
 
 SETTINGS = ("push.negotiate=false", "push.gpgSign=false", "pack.writeReverseIndex=false")
 OPTIONS = (
@@ -66,7 +66,7 @@ def push(
     timeout: float = 60,
     progress: Progress | None = None,
     prompts: bool | None = None,
-) -> list[Fate]:
+) -> list[RefFate]:
     """Move refs on `remote`; one fate for each move, in their order.
 
     As many refs go at once as the remote takes (`batches`); the refs of one gate are never split. With `atomic` all moves of one such batch
@@ -83,7 +83,7 @@ def push(
     guard(place)
     sender = Sender(repo, place, atomic=atomic, timeout=timeout, progress=progress, prompts=prompts)
     known = tracked(repo, remote, moves)
-    fates: dict[str, Fate] = {}
+    fates: dict[str, RefFate] = {}
     for batch in for_remote(repo, remote, moves):
         try:
             told = sender.send(batch)
@@ -93,7 +93,7 @@ def push(
             break
         fates |= {fate.ref: fate for fate in told}
         remember(repo, remote, [move for move in batch if fates[move.ref].ok], known)
-    return [fates.get(move.ref, Fate(move.ref, ok=False, reason=NOT_SENT)) for move in moves]
+    return [fates.get(move.ref, RefFate(move.ref, ok=False, reason=NOT_SENT)) for move in moves]
 
 
 def rehearse(repo: Repository, remote: str, moves: Sequence[RefMove], *, timeout: float = 60) -> None:
@@ -153,7 +153,7 @@ class Sender:
         self.cut = False
         self.on_line = late_listener(progress) if progress else None
 
-    def send(self, batch: Sequence[RefMove]) -> list[Fate]:
+    def send(self, batch: Sequence[RefMove]) -> list[RefFate]:
         """The first address decides; further ones get a copy, and a fate says where one is missing."""
         first, *others = self.remote.targets
         fates = self._settle(first, batch)
@@ -195,14 +195,14 @@ class Sender:
         except Failure:
             return frozenset(move.ref for move in moves)
 
-    def _settle(self, target: str, batch: Sequence[RefMove]) -> list[Fate]:
+    def _settle(self, target: str, batch: Sequence[RefMove]) -> list[RefFate]:
         """Push; if the connection broke before the report came, push again: that reads the refs anew."""
         fates, said = self._push(target, batch)
         if any(fate.reason == UNKNOWN for fate in fates):
             again, said = self._push(target, batch)
             gone = self._gone([m for m, fate in zip(batch, again, strict=True) if fate.reason == STALE])
             fates = [
-                Fate(one.ref, ok=True, reason=OK)
+                RefFate(one.ref, ok=True, reason=OK)
                 if one.ref in gone
                 else one
                 if first.reason == UNKNOWN
@@ -219,7 +219,7 @@ class Sender:
         there = fetch_refs(self.repo, self.remote.name, refs, timeout=self.timeout, prompts=self.prompts)
         return frozenset(refs) - frozenset(there)
 
-    def _push(self, target: str, batch: Sequence[RefMove]) -> tuple[list[Fate], Spoken]:
+    def _push(self, target: str, batch: Sequence[RefMove]) -> tuple[list[RefFate], GitSpoken]:
         together, each = self._by_pattern(batch)
         leases = (f"--force-with-lease={move.ref}:{move.old or ''}" for move in each)
         specs = [f"{move.new or ''}:{move.ref}" for move in each]
@@ -244,17 +244,17 @@ class Sender:
         told = parse_results(said)
         if not told and not said.silenced and any(_CUT.search(line) for line in said.err) and not self.cut:
             self.cut = True
-            return [Fate(move.ref, ok=False, reason=UNKNOWN) for move in batch], said
+            return [RefFate(move.ref, ok=False, reason=UNKNOWN) for move in batch], said
         if not told:
             raise explain(target, said, timeout=self.timeout)
         # git leaves a ref out of its report only when it never came to sending it.
-        return [told.get(move.ref, Fate(move.ref, ok=False, reason=NOT_SENT)) for move in batch], said
+        return [told.get(move.ref, RefFate(move.ref, ok=False, reason=NOT_SENT)) for move in batch], said
 
 
-def parse_results(said: Spoken) -> dict[str, Fate]:
+def parse_results(said: GitSpoken) -> dict[str, RefFate]:
     """The fate of each ref in `git push --porcelain`'s report: flag, `from:to` and summary between tabs."""
     words = server_words(said.err)
-    fates: dict[str, Fate] = {}
+    fates: dict[str, RefFate] = {}
     for line in said.out:
         flag, tab, rest = line.partition("\t")
         route, tab, summary = rest.partition("\t")
@@ -266,24 +266,24 @@ def parse_results(said: Spoken) -> dict[str, Fate]:
     return fates
 
 
-def blamed(fates: Mapping[str, Fate], words: str) -> dict[str, Fate]:
+def blamed(fates: Mapping[str, RefFate], words: str) -> dict[str, RefFate]:
     """A server whose atomic transaction failed says of every ref just that; why, and which, it says in words."""
     named = {ref for ref in fates if f"'{ref}'" in words} or set(fates)
     reason = STALE if _RACED.search(words) else f"{REFUSED}{words or 'the server could not do it'}"
     return {ref: replace(fate, reason=reason) if ref in named else fate for ref, fate in fates.items()}
 
 
-def parse_fate(ref: str, flag: str, summary: str, words: str) -> Fate:
+def parse_fate(ref: str, flag: str, summary: str, words: str) -> RefFate:
     if flag != "!":
-        return Fate(ref, ok=True, reason=OK, words=words)
+        return RefFate(ref, ok=True, reason=OK, words=words)
     reason = summary.rpartition("] (")[2].removesuffix(")")
     if _COLLATERAL.search(reason):
-        return Fate(ref, ok=False, reason=NOT_SENT)
+        return RefFate(ref, ok=False, reason=NOT_SENT)
     if "[remote failure]" in summary:
-        return Fate(ref, ok=False, reason=UNKNOWN)
+        return RefFate(ref, ok=False, reason=UNKNOWN)
     if _RACED.search(reason):
-        return Fate(ref, ok=False, reason=STALE)
-    return Fate(ref, ok=False, reason=f"{REFUSED}{': '.join(part for part in (reason, words) if part)}")
+        return RefFate(ref, ok=False, reason=STALE)
+    return RefFate(ref, ok=False, reason=f"{REFUSED}{': '.join(part for part in (reason, words) if part)}")
 
 
 def tracked(repo: Repository, remote: str, moves: Iterable[RefMove]) -> dict[str, str]:
@@ -367,14 +367,14 @@ def push_gates(
     timeout: float = 60,
     progress: Progress | None = None,
     prompts: bool | None = None,
-) -> list[Fate]:
+) -> list[RefFate]:
     """Move many gates: each one's refs all or none, and none because of another's. One fate for each move.
 
     A gate that failed leaves its batch, and the rest goes again; where a hook refused a whole batch without saying
     whose fault it is, or the server did not take so much at once, each half goes by itself. Batches only shrink, so this
     ends.
     """
-    fates: dict[str, Fate] = {}
+    fates: dict[str, RefFate] = {}
     waiting = for_remote(repo, remote, moves)
     while waiting:
         batch = waiting.pop(0)
@@ -399,10 +399,10 @@ def push_gates(
         waiting[:0] = again
         left = {move.ref for part in again for move in part}
         fates |= {fate.ref: with_own_words(fate) for fate in told if fate.ref not in left}
-    return [fates.get(move.ref, Fate(move.ref, ok=False, reason=NOT_SENT)) for move in moves]
+    return [fates.get(move.ref, RefFate(move.ref, ok=False, reason=NOT_SENT)) for move in moves]
 
 
-def still_to_send(batch: Sequence[RefMove], told: Sequence[Fate]) -> list[list[RefMove]]:
+def still_to_send(batch: Sequence[RefMove], told: Sequence[RefFate]) -> list[list[RefMove]]:
     """What of a batch failed for no fault of its own, as the next batches to try; all of them smaller."""
     gates = list(by_gate(batch).values())
     fate = {one.ref: one for one in told}
@@ -415,7 +415,7 @@ def still_to_send(batch: Sequence[RefMove], told: Sequence[Fate]) -> list[list[R
     return [[move for gate in innocent for move in gate]] if 0 < len(innocent) < len(gates) else []
 
 
-def with_own_words(fate: Fate) -> Fate:
+def with_own_words(fate: RefFate) -> RefFate:
     """Of all that a hook said of a push, what it said of this ref, where it named it."""
     _, named, rest = fate.reason.partition(f"gate: {fate.ref}: ")
     return replace(fate, reason=f"{ALL_REFUSED}: {named}{rest.partition(' · ')[0]}") if named else fate

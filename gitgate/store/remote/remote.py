@@ -34,7 +34,7 @@ class RefMove:
 
 
 @dataclass(frozen=True)
-class Fate:
+class RefFate:
     """What became of one move. `reason`: ok, stale, not sent, unknown, or `refused: ` and what the server said.
 
     `missing_at` names further addresses of the remote that did not take it; the first address alone decides `ok`.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ...errors import Failure, PushRefused, RemoteUnreachable
-from .wire import Spoken
+from .wire import GitSpoken
 
 _SECRET = re.compile(r"(://)[^/@\s]*@")
 _NOISE = re.compile(
@@ -58,7 +58,7 @@ CAUSES = (
 
 
 def explain(
-    remote: str, said: Spoken, *, timeout: float, fallback: type[Failure] = RemoteUnreachable
+    remote: str, said: GitSpoken, *, timeout: float, fallback: type[Failure] = RemoteUnreachable
 ) -> Failure:
     """The error that a failed conversation amounts to, in words for people."""
     name = without_secret(remote)

@@ -32,7 +32,7 @@ PINNED = (
 )
 
 
-class Spoken(NamedTuple):
+class GitSpoken(NamedTuple):
     """What git said. `silenced`: it was ended because nothing had come for too long."""
 
     code: int
@@ -78,7 +78,7 @@ def batch_ssh(env: dict[str, str], remote: Remote) -> dict[str, str]:
     return {"GIT_SSH_COMMAND": f"{command} -oBatchMode=yes"}
 
 
-class Patience:
+class SilenceLimit:
     """How long silence is borne. Progress is a sign of life: a slow upload may take as long as it needs."""
 
     def __init__(
@@ -130,7 +130,7 @@ class Patience:
             pass
 
 
-class Conversation:
+class GitConversation:
     """A git command that talks to `remote`; `on_line` is told each line of its talk, progress included.
 
     It has begun when this is made, and other things can be done until `end` waits for it. Left before its end, it is
@@ -166,11 +166,11 @@ class Conversation:
             )
         except FileNotFoundError as missing:
             raise no_git(repo.git.directory) from missing
-        self.patience = Patience(self.process, timeout, longest, own_session=own_session)
+        self.patience = SilenceLimit(self.process, timeout, longest, own_session=own_session)
         self.out = Ear(self.process.stdout, self.patience, None)
         self.err = Ear(self.process.stderr, self.patience, on_line)
 
-    def end(self) -> Spoken:
+    def end(self) -> GitSpoken:
         """Wait until git is done, or has been silent for too long."""
         try:
             self.patience.wait()
@@ -180,7 +180,7 @@ class Conversation:
         # A connection that ssh keeps for later holds our pipe open: what git had to say has been said.
         self.out.join(GRACE)
         self.err.join(GRACE)
-        return Spoken(self.process.returncode, self.out.lines, self.err.lines, self.patience.silenced)
+        return GitSpoken(self.process.returncode, self.out.lines, self.err.lines, self.patience.silenced)
 
     def leave(self) -> None:
         """Stop what has not ended yet."""
@@ -197,16 +197,18 @@ def converse(
     timeout: float,
     prompts: bool | None = None,
     on_line: Callable[[str], None] | None = None,
-) -> Spoken:
+) -> GitSpoken:
     """A conversation from beginning to end."""
-    return Conversation(repo, remote, config, args, timeout=timeout, prompts=prompts, on_line=on_line).end()
+    return GitConversation(
+        repo, remote, config, args, timeout=timeout, prompts=prompts, on_line=on_line
+    ).end()
 
 
 class Ear(threading.Thread):
     """Reads one stream to its end. A line ends with a newline or, for progress, with a carriage return."""
 
     def __init__(
-        self, stream: IO[bytes] | None, patience: Patience, on_line: Callable[[str], None] | None
+        self, stream: IO[bytes] | None, patience: SilenceLimit, on_line: Callable[[str], None] | None
     ) -> None:
         super().__init__(daemon=True)
         self.stream = stream

@@ -50,7 +50,7 @@ class Stood:
 
 
 @dataclass(frozen=True)
-class Note:
+class AsideNote:
     """All of them; the patterns of a sparse checkout as they were (None: there were none); whether we locked the tree."""
 
     stood: tuple[Stood, ...]
@@ -82,7 +82,7 @@ def clear(folder: Path) -> None:
             folder.unlink()
 
 
-def save_note(there: Repository, note: Note) -> None:
+def save_note(there: Repository, note: AsideNote) -> None:
     said = {
         "stood": [
             {
@@ -108,12 +108,14 @@ def save_note(there: Repository, note: Note) -> None:
     draft.replace(there.standing_dir / NOTE)
 
 
-def load_note(there: Repository) -> Note | None:
+def load_note(there: Repository) -> AsideNote | None:
     """What was noted; None where nothing was. An unreadable one is an error: what it said is not to be guessed."""
     place = there.standing_dir / NOTE
     try:
         said = json.loads(place.read_text("ascii"))
-        return Note(tuple(map(_stood, said["stood"])), _text(said["patterns"]), said.get("locked") is True)
+        return AsideNote(
+            tuple(map(_stood, said["stood"])), _text(said["patterns"]), said.get("locked") is True
+        )
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as wrong:
@@ -259,7 +261,7 @@ def _is_at_or_beneath(path: bytes, others: Mapping[bytes, str]) -> bool:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundAside:
     """What the tree has of them, what its index has (by path a tag, `M` in conflict, `S` held back, and a mode), what the commit has."""
 
     names: frozenset[bytes]
@@ -270,7 +272,7 @@ class Found:
 def compare(there: Repository, commit: str, files: Files) -> Difference:
     """The wanted files, byte for byte: what attributes of the tree would make of them counts as a difference."""
     theirs = listed(there.git, commit, files.wanted)
-    found = Found(_names(there, files), _indexed(there, files), theirs)
+    found = FoundAside(_names(there, files), _indexed(there, files), theirs)
     private_folder(there.state_dir)
     with tempfile.TemporaryDirectory(prefix="compare-", dir=there.state_dir) as room:
         looks = looks_of(there, theirs, Path(room))
@@ -314,7 +316,7 @@ def _indexed(there: Repository, files: Files) -> dict[bytes, tuple[str, str]]:
 
 
 def _oddities(
-    there: Repository, files: Files, found: Found, differ: set[bytes]
+    there: Repository, files: Files, found: FoundAside, differ: set[bytes]
 ) -> Iterator[tuple[bytes, str]]:
     """What keeps a path from being replaced, or from being what it looks like."""
     yield from ((name, "is a repository of its own") for name in found.names if name.endswith(b"/"))

@@ -35,7 +35,7 @@ ABSENT = b"000000"
 
 
 @dataclass(frozen=True)
-class Change:
+class PathChange:
     """A tracked path that differs between HEAD, index and working tree. `staged`, `unstaged`: git's letters, or `.`."""
 
     path: bytes
@@ -79,7 +79,7 @@ class Changes:
 
     head: str | None
     branch: str | None
-    changed: tuple[Change, ...] = ()
+    changed: tuple[PathChange, ...] = ()
     unmerged: tuple[Unmerged, ...] = ()
     untracked: tuple[bytes, ...] = ()
     unreadable: tuple[str, ...] = ()
@@ -105,7 +105,7 @@ def look(git: Git, *, untracked: bool) -> Changes:
 def parse_status(out: bytes, err: str = "") -> Changes:
     head: str | None = None
     branch: str | None = None
-    changed: list[Change] = []
+    changed: list[PathChange] = []
     unmerged: list[Unmerged] = []
     untracked: list[bytes] = []
     for record in out.split(b"\0"):
@@ -138,10 +138,10 @@ def _branch(name: bytes) -> str | None:
         return None
 
 
-def _change(record: bytes) -> Change:
+def _change(record: bytes) -> PathChange:
     _, letters, submodule, head, index, work, head_id, index_id, path = record.split(b" ", 8)
     staged, unstaged = chr(letters[0]), chr(letters[1])
-    return Change(path, staged, unstaged, submodule.decode(), head, index, work, head_id, index_id)
+    return PathChange(path, staged, unstaged, submodule.decode(), head, index, work, head_id, index_id)
 
 
 def _unmerged(record: bytes) -> Unmerged:
@@ -161,7 +161,7 @@ MOVED_SUBMODULE = "a submodule: the commit it stands on is named, but only its o
 
 
 @dataclass(frozen=False)
-class Plan:
+class IndexPlan:
     """What to do with the copied index, collected path by path."""
 
     reset: list[bytes] = field(default_factory=list)  # `--index-info` lines that make the staged tree
@@ -210,10 +210,10 @@ class Planner:
     staged_secrets: Mapping[bytes, str]
     most_bytes: int
     # Whether the other side of a merge brought a staged file: then it is in somebody's history already.
-    is_known: Callable[[Change], bool]
-    plan: Plan = field(default_factory=Plan)
+    is_known: Callable[[PathChange], bool]
+    plan: IndexPlan = field(default_factory=IndexPlan)
 
-    def decide(self, changes: Changes) -> Plan:
+    def decide(self, changes: Changes) -> IndexPlan:
         parents = Parents(self.top)
         # A file that was moved is new to git but not to history.
         moved = {change.head for change in changes.changed} - {self.zero.encode()}
@@ -239,7 +239,7 @@ class Planner:
     def _is_signal(self, path: bytes) -> bool:
         return is_signal(path, self.signals) and path not in self.forced
 
-    def _tracked(self, change: Change, parents: Parents, moved: set[bytes]) -> None:
+    def _tracked(self, change: PathChange, parents: Parents, moved: set[bytes]) -> None:
         if self._is_signal(change.path):
             if change.staged != "." or change.intent_to_add:
                 self._reset(change.path, change.mode_head, change.head)
@@ -255,7 +255,7 @@ class Planner:
         if change.intent_to_add:
             self.plan.intent_to_add.append(change.path)
 
-    def _refuse_tracked(self, change: Change, parents: Parents, moved: set[bytes]) -> str | None:
+    def _refuse_tracked(self, change: PathChange, parents: Parents, moved: set[bytes]) -> str | None:
         if is_gates_own(change.path):
             return GATES_OWN
         if not change.is_new or change.is_gitlink or self._is_forced(change.path) or change.index in moved:
@@ -280,7 +280,7 @@ class Planner:
     def _removal(self, path: bytes) -> bytes:
         return b"%s %s 0\t%s" % (ABSENT, self.zero.encode(), path)
 
-    def _work(self, change: Change, parents: Parents) -> bool:
+    def _work(self, change: PathChange, parents: Parents) -> bool:
         """Plan the unstaged half; tell whether there is anything to it."""
         if change.unstaged == ".":
             return False
@@ -288,7 +288,7 @@ class Planner:
             return self._submodule(change)
         return self._file(change.path, parents)
 
-    def _submodule(self, change: Change) -> bool:
+    def _submodule(self, change: PathChange) -> bool:
         moved = change.submodule[1] == "C" or change.unstaged != "M"
         if moved:
             self.plan.leave(change.path, MOVED_SUBMODULE)

@@ -93,7 +93,7 @@ RESUMES_ELSEWHERE = "a {} was in progress where this work was saved; it can be f
 
 
 @dataclass(frozen=True)
-class Place:
+class RestoredTree:
     """A working tree that holds saved work. `notes` are for whoever goes on in it."""
 
     directory: Path
@@ -113,7 +113,7 @@ def open_worktree(
     fallback_branch: str,
     detach: bool = False,
     trusted: bool = False,
-) -> Place:
+) -> RestoredTree:
     """Make a working tree at `directory` with the saved work in it, uncommitted.
 
     Work is `trusted` when it was saved on this machine: then the filters of the machine's own configuration run.
@@ -170,7 +170,7 @@ def _remove(repo: Repository, *args: str, check: bool = True) -> None:
 
 def _fill_or_remove(
     repo: Repository, saved: Saved, directory: Path, choice: Choice, *, trusted: bool
-) -> Place:
+) -> RestoredTree:
     made: str | None = None
     try:
         there = discover(directory, without_place(repo.git.env))
@@ -184,7 +184,7 @@ def _fill_or_remove(
         if made:
             repo.git.run("update-ref", "-d", made, saved.base or "", check=False)
         raise
-    return Place(directory, choice.branch, choice.create, tuple(notes))
+    return RestoredTree(directory, choice.branch, choice.create, tuple(notes))
 
 
 def _make_branch(git: Git, base: str | None, choice: Choice) -> str | None:

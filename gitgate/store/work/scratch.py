@@ -28,7 +28,7 @@ PINNED = (
 
 
 @dataclass(frozen=True)
-class Mark:
+class IndexMark:
     """Which index this is: another writer replaces the file."""
 
     modified: int
@@ -36,12 +36,12 @@ class Mark:
     inode: int
 
 
-def mark(repo: Repository) -> Mark | None:
+def mark(repo: Repository) -> IndexMark | None:
     try:
         found = (repo.git_dir / "index").stat()
     except FileNotFoundError:
         return None
-    return Mark(found.st_mtime_ns, found.st_size, found.st_ino)
+    return IndexMark(found.st_mtime_ns, found.st_size, found.st_ino)
 
 
 def wait_for_lock(repo: Repository) -> None:

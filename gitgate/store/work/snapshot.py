@@ -17,7 +17,7 @@ from ...errors import GitFailed, Usage, WorkFailed
 from ..git.process import Git
 from ..git.repository import Repository
 from .leftout import READ_FOR_SECRETS, LeftOut, lstat, printable, secret_text_reason
-from .plan import Change, Changes, Plan, Planner, look
+from .plan import Changes, IndexPlan, PathChange, Planner, look
 from .saved import EMPTY_TREE, UNMERGED_SUBJECT, WORK_SUBJECT, Aside, work_failed
 from .scratch import mark, scratch_index, wait_for_lock
 
@@ -165,10 +165,10 @@ def operation_in(git_dir: Path) -> str | None:
     return None
 
 
-def _plan(repo: Repository, wanted: Wanted, changes: Changes) -> Plan:
+def _plan(repo: Repository, wanted: Wanted, changes: Changes) -> IndexPlan:
     heads = _other_heads(repo.git_dir)
 
-    def is_known(change: Change) -> bool:
+    def is_known(change: PathChange) -> bool:
         at = (f"{head}:{os.fsdecode(change.path)}" for head in heads)
         known = (repo.git.run("rev-parse", "--verify", "-q", name, check=False).out for name in at)
         return change.index in (found.strip() for found in known)
@@ -187,7 +187,7 @@ def _plan(repo: Repository, wanted: Wanted, changes: Changes) -> Plan:
     return planner.decide(changes)
 
 
-def _staged_secrets(git: Git, changed: Sequence[Change]) -> Mapping[bytes, str]:
+def _staged_secrets(git: Git, changed: Sequence[PathChange]) -> Mapping[bytes, str]:
     """The newly staged files whose staged content looks secret, where the file itself has been edited since."""
     edited = [c for c in changed if c.staged == "A" and c.unstaged in "MDT" and not c.is_gitlink]
     if not edited:
@@ -204,7 +204,7 @@ def _staged_secrets(git: Git, changed: Sequence[Change]) -> Mapping[bytes, str]:
 
 
 def _commit(
-    repo: Repository, wanted: Wanted, changes: Changes, plan: Plan, operation: str | None
+    repo: Repository, wanted: Wanted, changes: Changes, plan: IndexPlan, operation: str | None
 ) -> tuple[str, str]:
     conflict = _commit_conflict(repo, wanted, plan) if plan.unmerged else None
     aside = Aside(wanted.untracked, operation, conflict, tuple(plan.intent_to_add))
@@ -224,7 +224,7 @@ def _commit(
     return staged, _write_commit(repo.git, wanted, work_tree, [staged], f"{WORK_SUBJECT}\n")
 
 
-def _commit_conflict(repo: Repository, wanted: Wanted, plan: Plan) -> str:
+def _commit_conflict(repo: Repository, wanted: Wanted, plan: IndexPlan) -> str:
     """The sides of every path in conflict as one commit, because a tree has one place for a path and git up to three."""
     lines = [
         b"%s %s 0\t%d/%s" % (mode, oid, number, conflict.path)

@@ -18,9 +18,9 @@ from ...errors import GitFailed, WorkFailed
 from ..git.process import Git
 from ..git.repository import Repository
 from .aside import (
+    AsideNote,
     Entries,
     Entry,
-    Note,
     Stood,
     clear,
     entries_of,
@@ -85,7 +85,7 @@ def hide(there: Repository, stood: Sequence[Stood]) -> None:
     )
 
 
-def show(there: Repository, note: Note) -> None:
+def show(there: Repository, note: AsideNote) -> None:
     """Git looks at all of it again, and at the rest as somebody may have told it to meanwhile."""
     (there.standing_dir / CONFIG).unlink(missing_ok=True)
     place, said = _place(there), patterns(there)
@@ -230,7 +230,7 @@ def _put_on(there: Repository, stand: Mapping[bytes, Entry | None]) -> None:
         )
         for number, path in enumerate(stand)
     )
-    save_note(there, Note(stood, patterns(there), _lock_tree(there)))
+    save_note(there, AsideNote(stood, patterns(there), _lock_tree(there)))
     hide(there, stood)
     for one in stood:
         if one.own is not None:

@@ -14,9 +14,9 @@ from pathlib import Path
 from ...errors import GateError
 from . import after, before
 from . import after as endings
-from .event import Event, Reply, read_event
+from .event import HookEvent, HookReply, read_event
 
-HOOKS: dict[str, Callable[[Event], Reply]] = {
+HOOKS: dict[str, Callable[[HookEvent], HookReply]] = {
     "claude-pre-tool-use": before.pre_tool_use,
     "claude-post-tool-use": after.post_tool_use,
     "claude-stop": endings.stop,
@@ -25,7 +25,7 @@ HOOKS: dict[str, Callable[[Event], Reply]] = {
 BEFORE = "claude-pre-tool-use"
 
 
-def run(name: str, raw: bytes, env: Mapping[str, str], cwd: Path) -> Reply:
+def run(name: str, raw: bytes, env: Mapping[str, str], cwd: Path) -> HookReply:
     """What the hook of that name answers. It never raises: an exception would let the call pass."""
     try:
         event = read_event(raw, env, cwd)
@@ -39,4 +39,4 @@ def run(name: str, raw: bytes, env: Mapping[str, str], cwd: Path) -> Reply:
         words = f"a bug in git gate: {type(bug).__name__}: {bug}"
     if name == BEFORE:
         return before.deny(f"git gate cannot tell whether this call may be made, so it is not: {words}")
-    return Reply(json.dumps({"systemMessage": f"git gate: {words}"}))
+    return HookReply(json.dumps({"systemMessage": f"git gate: {words}"}))

@@ -10,7 +10,7 @@ from ...errors import GateError, NotARepository
 from ...model.session import SessionRef
 from ...questions.calls import ASK_TOOL
 from ...text import shell
-from .event import NOTHING, Event, Reply, last_words
+from .event import NOTHING, HookEvent, HookReply, last_words
 
 if TYPE_CHECKING:
     from ...model.gate import Gate
@@ -20,7 +20,7 @@ OURS = re.compile(r"mcp__.*git-?_?gate.*", re.IGNORECASE)
 MOST_RESULT = 6000
 
 
-def post_tool_use(event: Event) -> Reply:
+def post_tool_use(event: HookEvent) -> HookReply:
     if event.env.get("GITGATE_GATE") and event.tool != ASK_TOOL:
         told = made(event)
         if told.out:
@@ -37,10 +37,10 @@ def post_tool_use(event: Event) -> Reply:
     if not found:
         return NOTHING
     words = f"gate {found[0].id} waits for an answer; the run goes on with it"
-    return Reply(json.dumps({"continue": False, "stopReason": words}))
+    return HookReply(json.dumps({"continue": False, "stopReason": words}))
 
 
-def may_have_asked(event: Event) -> bool:
+def may_have_asked(event: HookEvent) -> bool:
     """Whether the call can have opened a gate: looked at before anything is read."""
     if event.subagent:
         return False
@@ -49,12 +49,12 @@ def may_have_asked(event: Event) -> bool:
     return OURS.fullmatch(event.tool) is not None
 
 
-def has_asked(event: Event, gate: Gate) -> bool:
+def has_asked(event: HookEvent, gate: Gate) -> bool:
     """Whether this call opened that gate: it says so, or its command is one that asks."""
     return shell.asks(str(event.given.get("command", ""))) or gate.id in json.dumps(event.response)
 
 
-def made(event: Event) -> Reply:
+def made(event: HookEvent) -> HookReply:
     """What an approved call gave. In a turn with several calls the program may show the agent no result of it."""
     from ...acts.calling import gate_of_call
 
@@ -71,10 +71,10 @@ def made(event: Event) -> Reply:
     )
     words = f"The call that gate {gate.id} approved was made once, just now. Its result: {clipped}"
     said = {"hookEventName": "PostToolUse", "additionalContext": words}
-    return Reply(json.dumps({"hookSpecificOutput": said}))
+    return HookReply(json.dumps({"hookSpecificOutput": said}))
 
 
-def stop(event: Event) -> Reply:
+def stop(event: HookEvent) -> HookReply:
     """A run that ends with `needs_input` or `NEEDS_HUMAN`, said or signalled, has asked."""
     if event.attended or event.subagent or not event.session:
         return NOTHING
@@ -97,16 +97,16 @@ def stop(event: Event) -> Reply:
         return NOTHING
     named = " and ".join(gate.id for gate in gates)
     words = f"gates {named} wait for answers" if len(gates) > 1 else f"gate {named} waits for an answer"
-    return Reply(json.dumps({"systemMessage": f"git gate: {words}"}))
+    return HookReply(json.dumps({"systemMessage": f"git gate: {words}"}))
 
 
-def cannot(event: Event, reason: str) -> Reply:
+def cannot(event: HookEvent, reason: str) -> HookReply:
     """The agent is told once that it was not heard; a second time it may end."""
     words = f"Your question could not be asked: {reason}. Say so in your result."
-    return NOTHING if event.again else Reply(json.dumps({"decision": "block", "reason": words}))
+    return NOTHING if event.again else HookReply(json.dumps({"decision": "block", "reason": words}))
 
 
-def session_end(event: Event) -> Reply:
+def session_end(event: HookEvent) -> HookReply:
     """Save the conversation for the gates that it waits at: only now are the last words in it."""
     if not event.session:
         return NOTHING
@@ -122,7 +122,7 @@ def session_end(event: Event) -> Reply:
     return NOTHING
 
 
-def share(event: Event, gates: list[str]) -> None:
+def share(event: HookEvent, gates: list[str]) -> None:
     """Push in the background: the program waits for this hook for a second and a half, and a network may take longer."""
     import sys
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from ...errors import Usage
 from ...questions import calls
-from ...questions.calls import ASK_TOOL, Call, Placed, Rule, find_rule
+from ...questions.calls import ASK_TOOL, Call, CallRule, Placed, find_rule
 from ...text import shell
 from ...text.display import neutral
-from .event import NOTHING, Event, Reply, last_words, made_together
+from .event import NOTHING, HookEvent, HookReply, last_words, made_together
 from .placing import elsewhere_words, here_of, in_this_place, left_behind, place_of, placed_here
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ MADE_HERE = (
 IN_A_SHELL = "git gate ask (without --wait) ends a run when it has been asked. {}"
 
 
-def pre_tool_use(event: Event) -> Reply:
+def pre_tool_use(event: HookEvent) -> HookReply:
     """What becomes of a call: nothing to say, denied, deferred until there is an answer, or made with it."""
     if not event.tool:
         raise Usage("the hook was given a call without a tool")
@@ -67,7 +67,7 @@ def pre_tool_use(event: Event) -> Reply:
     return said("allow", ASKING) if reply == NOTHING and may_ask(event) else reply
 
 
-def may_ask(event: Event) -> bool:
+def may_ask(event: HookEvent) -> bool:
     """Whether a call in a shell only asks a person, or hears the answer: nobody needs to be asked for leave to do that.
 
     It has to be plain, and in the project's own repository: what another one configures git would run. What it reads of
@@ -91,7 +91,7 @@ def may_ask(event: Event) -> bool:
     return all(place.is_relative_to(top) and not place.is_relative_to(own) for place in files)
 
 
-def refused_ask(event: Event) -> Reply | None:
+def refused_ask(event: HookEvent) -> HookReply | None:
     """Why a question in a shell is not asked now."""
     if event.subagent:
         return deny(IN_A_SHELL.format(f"{SUBAGENT} (git gate ask --wait may be used: it blocks.)"))
@@ -102,7 +102,7 @@ def refused_ask(event: Event) -> Reply | None:
     return second(event, desk, found[0], IN_A_SHELL) if found else None
 
 
-def second(event: Event, desk: Desk, first: Gate, words: str = "{}") -> Reply:
+def second(event: HookEvent, desk: Desk, first: Gate, words: str = "{}") -> HookReply:
     """A question is denied while another one waits. A run that went on past that one ends here: in a version that makes of it
     what we say at once, in others because no further call of it is made.
     """
@@ -119,7 +119,7 @@ def second(event: Event, desk: Desk, first: Gate, words: str = "{}") -> Reply:
 # The two kinds of calls that wait
 
 
-def question(event: Event) -> Reply:
+def question(event: HookEvent) -> HookReply:
     if event.subagent:
         return deny(SUBAGENT)
     questions = calls.questions_of(event.given)
@@ -129,7 +129,7 @@ def question(event: Event) -> Reply:
     return waits(event, desk, Draft(questions, context=context(event, calls.previews(event.given))))
 
 
-def approval(event: Event) -> Reply:
+def approval(event: HookEvent) -> HookReply:
     """Whether a rule of the repository, or the gate that the agent was resumed for, has a say in this call."""
     from ...errors import NotARepository
 
@@ -160,7 +160,7 @@ def approval(event: Event) -> Reply:
     return waits(event, desk, approval_draft(event, rule, placed), rule, placed)
 
 
-def approval_draft(event: Event, rule: Rule, placed: Placed) -> Draft:
+def approval_draft(event: HookEvent, rule: CallRule, placed: Placed) -> Draft:
     from ...acts.calling import context_of
     from ...questions.drafts import Draft
 
@@ -183,7 +183,7 @@ def approval_draft(event: Event, rule: Rule, placed: Placed) -> Draft:
     )
 
 
-def safe_json(event: Event) -> bool:
+def safe_json(event: HookEvent) -> bool:
     """Whether the call's arguments are still an object when secrets are taken out of them."""
     from ...acts.calling import context_of
 
@@ -193,7 +193,7 @@ def safe_json(event: Event) -> bool:
         return False
 
 
-def context(event: Event, more: str = "") -> str:
+def context(event: HookEvent, more: str = "") -> str:
     from ...acts.calling import context_of
 
     words = context_of(event.env, last_words(event))
@@ -201,10 +201,10 @@ def context(event: Event, more: str = "") -> str:
 
 
 def waits(
-    event: Event, desk: Desk, draft: Draft, rule: Rule | None = None, placed: Placed | None = None
-) -> Reply:
+    event: HookEvent, desk: Desk, draft: Draft, rule: CallRule | None = None, placed: Placed | None = None
+) -> HookReply:
     """The call's gate, opened if it has none; the call is deferred while nobody has decided."""
-    from ...acts.asking import Wishes, ask
+    from ...acts.asking import AskWishes, ask
     from ...acts.calling import gate_of_call, key_of_call, turn, waiting
 
     if not event.call or not event.session:
@@ -224,7 +224,7 @@ def waits(
             on_timeout=draft.on_timeout or silence(desk, draft),
             config=calls.config_of(call, rule, placed),
         )
-        ask(desk, draft, Wishes())
+        ask(desk, draft, AskWishes())
     return said("defer")
 
 
@@ -237,7 +237,7 @@ def silence(desk: Desk, draft: Draft) -> str | None:
 # What was decided
 
 
-def decided(event: Event, gate: Gate) -> Reply:
+def decided(event: HookEvent, gate: Gate) -> HookReply:
     """The outcome of a call that had to wait, as its gate has it now."""
     call, placed, desk = calls.call_of(gate), calls.placed_of(gate), event.desk()
     here = here_of(desk)
@@ -270,7 +270,7 @@ def decided(event: Event, gate: Gate) -> Reply:
     return made_here(event, desk, gate, told)
 
 
-def made_here(event: Event, desk: Desk, gate: Gate, told: str) -> Reply:
+def made_here(event: HookEvent, desk: Desk, gate: Gate, told: str) -> HookReply:
     """An approved call is let through once: as it was approved, for the same files below this folder, or not here."""
     from ...acts.calling import let_through, note_made
 
@@ -290,7 +290,7 @@ def made_here(event: Event, desk: Desk, gate: Gate, told: str) -> Reply:
     return said("allow", f"approved (gate {gate.id}): {words}", told, updatedInput=call)
 
 
-def news(event: Event, gate: Gate) -> str:
+def news(event: HookEvent, gate: Gate) -> str:
     """All that the agent is told when it goes on: in full, since a call that was made beside others may lose its result."""
     from ...questions.prompts import resume_prompt
 
@@ -305,19 +305,19 @@ def news(event: Event, gate: Gate) -> str:
     return resume_prompt(gate)
 
 
-def last(reason: str, first: Gate) -> Reply:
+def last(reason: str, first: Gate) -> HookReply:
     """Denied, and the run ends."""
     over = {"continue": False, "stopReason": f"gate {first.id} waits for an answer"}
-    return Reply(json.dumps({**deny(reason).value, **over}))
+    return HookReply(json.dumps({**deny(reason).value, **over}))
 
 
-def deny(reason: str, told: str = "") -> Reply:
+def deny(reason: str, told: str = "") -> HookReply:
     return said("deny", reason, told)
 
 
-def said(decision: str, reason: str = "", told: str = "", **more: Mapping[str, object]) -> Reply:
+def said(decision: str, reason: str = "", told: str = "", **more: Mapping[str, object]) -> HookReply:
     """A decision in the program's own form."""
     output: dict[str, object] = {"hookEventName": "PreToolUse", "permissionDecision": decision}
     output |= {"permissionDecisionReason": reason} if reason else {}
     output |= {"additionalContext": told} if told else {}
-    return Reply(json.dumps({"hookSpecificOutput": {**output, **more}}))
+    return HookReply(json.dumps({"hookSpecificOutput": {**output, **more}}))

@@ -22,7 +22,7 @@ WRITES_WITHIN = 0.4
 
 
 @dataclass(frozen=True)
-class Reply:
+class HookReply:
     """What a hook prints. Nothing at all means that it has nothing to say."""
 
     out: str = ""
@@ -32,11 +32,11 @@ class Reply:
         return dict(json.loads(self.out)) if self.out else {}
 
 
-NOTHING = Reply()
+NOTHING = HookReply()
 
 
 @dataclass(frozen=True)
-class Event:
+class HookEvent:
     """One event of an agent's program. What it did not say, or said in another shape, is empty."""
 
     session: str
@@ -88,7 +88,7 @@ class Event:
             self.desks.pop().close()
 
 
-def read_event(raw: bytes, env: Mapping[str, str], cwd: Path) -> Event:
+def read_event(raw: bytes, env: Mapping[str, str], cwd: Path) -> HookEvent:
     """What came on standard input. A call that cannot be read is an error: nobody could say whether it may be made."""
     try:
         value = json.loads(raw.decode("utf-8", "replace"))
@@ -103,7 +103,7 @@ def read_event(raw: bytes, env: Mapping[str, str], cwd: Path) -> Event:
 
     given = value.get("tool_input")
     said = words("cwd")
-    return Event(
+    return HookEvent(
         session=words("session_id") or env.get("CLAUDE_CODE_SESSION_ID", ""),
         cwd=Path(said) if said and os.path.isdir(said) else cwd,  # noqa: PTH112 - Path's raises for a name too long
         tool=words("tool_name"),
@@ -118,7 +118,7 @@ def read_event(raw: bytes, env: Mapping[str, str], cwd: Path) -> Event:
     )
 
 
-def last_words(event: Event, most: int = 400_000) -> str:
+def last_words(event: HookEvent, most: int = 400_000) -> str:
     """What the agent said last, by its transcript; empty where that cannot be read.
 
     A call is written there after the words before it, and at times a moment after its hook was started.
@@ -134,7 +134,7 @@ def last_words(event: Event, most: int = 400_000) -> str:
     return ""
 
 
-def settled_tail(event: Event, most: int) -> bytes:
+def settled_tail(event: HookEvent, most: int) -> bytes:
     """The end of the transcript, once it has the call that the event is about."""
     until = time.monotonic() + WRITES_WITHIN
     while True:
@@ -144,7 +144,7 @@ def settled_tail(event: Event, most: int) -> bytes:
         time.sleep(0.02)
 
 
-def made_together(event: Event, call: str, most: int = 400_000) -> bool:
+def made_together(event: HookEvent, call: str, most: int = 400_000) -> bool:
     """Whether another call is of the same message of the agent as the event's, by the transcript."""
     of_message: dict[str, object] = {}
     for line in settled_tail(event, most).splitlines():

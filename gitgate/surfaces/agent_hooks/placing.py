@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...questions import calls
-from ...questions.calls import WRITERS, Place, Placed
+from ...questions.calls import WRITERS, CallPlace, Placed
 from ...questions.calls import texts_in as texts_of
-from .event import Event
+from .event import HookEvent
 
 if TYPE_CHECKING:
     from ...context.desk import Desk
@@ -33,15 +33,15 @@ def here_of(desk: Desk) -> str:
     return os.path.realpath(desk.repo.place)
 
 
-def place_of(event: Event, desk: Desk) -> Place:
+def place_of(event: HookEvent, desk: Desk) -> CallPlace:
     """Where paths are read from, and where links lead."""
     top = str(desk.repo.place)
     paths = [str(path) for name in ("file_path", "notebook_path", "path") if (path := event.given.get(name))]
     real = {path: os.path.realpath(event.cwd / path) for path in paths if "\0" not in path}
-    return Place(top, str(event.cwd), {**real, top: os.path.realpath(top)})
+    return CallPlace(top, str(event.cwd), {**real, top: os.path.realpath(top)})
 
 
-def placed_here(event: Event, desk: Desk) -> Placed:
+def placed_here(event: HookEvent, desk: Desk) -> Placed:
     """Where the call is to be made."""
     place = place_of(event, desk)
     real = place.real or {}
@@ -54,7 +54,7 @@ def placed_here(event: Event, desk: Desk) -> Placed:
     return calls.place_call(event.tool, event.given, root, cwd, real, spelt, event.env.get("HOME", ""))
 
 
-def elsewhere_words(event: Event, placed: Placed) -> str:
+def elsewhere_words(event: HookEvent, placed: Placed) -> str:
     """What is done with the call where the agent is resumed in another directory."""
     if placed.files:
         return IN_ANOTHER_PLACE.format(", ".join(placed.files.values()))
@@ -63,7 +63,7 @@ def elsewhere_words(event: Event, placed: Placed) -> str:
     return HERE_ALONE.format(": it names this one") if placed.named else ""
 
 
-def left_behind(event: Event, desk: Desk) -> str:
+def left_behind(event: HookEvent, desk: Desk) -> str:
     """Why a file is not written: the agent still names the folder that it worked in before it was resumed elsewhere."""
     from ...acts.calling import named_gate
 
@@ -80,7 +80,7 @@ def left_behind(event: Event, desk: Desk) -> str:
     return MOVED_ON.format(path=path, old=old, new=here, there=Path(here, at))
 
 
-def in_this_place(event: Event, desk: Desk, gate: Gate) -> tuple[Mapping[str, object], str]:
+def in_this_place(event: HookEvent, desk: Desk, gate: Gate) -> tuple[Mapping[str, object], str]:
     """An approved call as it is to be made in this folder, or why it is not to be."""
     from ...context import presence
 
@@ -102,7 +102,7 @@ def in_this_place(event: Event, desk: Desk, gate: Gate) -> tuple[Mapping[str, ob
     return found, ""
 
 
-def against_unplaced(event: Event, gate: Gate, here: str) -> str:
+def against_unplaced(event: HookEvent, gate: Gate, here: str) -> str:
     """The same for a gate that does not say where its call was to be made; nothing where it may be made as it is."""
     old = gate.opened.asked.directory
     if here == os.path.realpath(old or here):
@@ -112,7 +112,7 @@ def against_unplaced(event: Event, gate: Gate, here: str) -> str:
     return ""
 
 
-def against_text(event: Event, placed: Placed, here: str) -> str:
+def against_text(event: HookEvent, placed: Placed, here: str) -> str:
     """Why a call that is a text, a command above all, is not made here; nothing where it may be."""
     if placed.named and here != placed.root:
         return f"it names {placed.root}, where it was approved"

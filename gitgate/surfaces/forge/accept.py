@@ -23,10 +23,10 @@ from .hosts.events import nobodys
 from .hosts.forge import Author, Comment, Forge
 from .hosts.web import ForgeFailed
 from .replies.nearly import Near
-from .replies.replies import Said, parse, read
+from .replies.replies import ReplySaid, parse, read
 from .thread import telling
 from .thread.posting import Board, bring_up_to_date, is_known, is_waiting, load_board, post_once
-from .thread.telling import Note
+from .thread.telling import ReplyNote
 from .thread.threads import thread_of
 
 
@@ -76,7 +76,7 @@ class Accepted:
 
 
 @dataclass(frozen=True)
-class Case:
+class CommentCase:
     """One comment before us, on its thread."""
 
     desk: Desk
@@ -109,12 +109,12 @@ def accept_comment(
     comment = forge.fetch_comment(number, on_commit=on_commit)
     if comment is None or nobodys(comment):
         return Accepted("ignored", nobodys(comment))
-    case = Case(desk, forge, board or load_board(forge, comment.thread), comment)
+    case = CommentCase(desk, forge, board or load_board(forge, comment.thread), comment)
     with judged_at(desk, comment.created):  # it was in time if it was written in time
         return weigh(case)
 
 
-def weigh(case: Case) -> Accepted:
+def weigh(case: CommentCase) -> Accepted:
     """Whether it is meant for us, and whose it is, before anything that it says."""
     try:
         said = parse(case.comment.body, case.asked_before)
@@ -125,7 +125,7 @@ def weigh(case: Case) -> Accepted:
     return see(case, said) or take(case, said)
 
 
-def confused(case: Case, said: BadAnswer) -> Accepted:
+def confused(case: CommentCase, said: BadAnswer) -> Accepted:
     """Its author is told; of what may be mere talk nobody hears but those who may answer."""
     near = said if isinstance(said, Near) else None
     waiting = case.waiting
@@ -144,14 +144,14 @@ def confused(case: Case, said: BadAnswer) -> Accepted:
     )
 
 
-def is_meant(desk: Desk, said: Said, asked: Sequence[str]) -> bool:
+def is_meant(desk: Desk, said: ReplySaid, asked: Sequence[str]) -> bool:
     """Whether it is a reply to a gate. Many a number looks like a name: without a command it has to be a gate's."""
     if said.plain and said.gate is not None and said.gate not in asked:
         return is_known(desk, said.gate)
     return bool(asked or said.gate)
 
 
-def see(case: Case, said: Said | None) -> Accepted | None:
+def see(case: CommentCase, said: ReplySaid | None) -> Accepted | None:
     """Seen at once; and refused where its author's word does not count, whatever it is: that costs one word, once."""
     eye(case)
     if case.forge.may_write(case.comment.author.login):
@@ -163,24 +163,24 @@ def see(case: Case, said: Said | None) -> Accepted | None:
     return replace(tell(case, "refused", note, "" if gate == NONE else gate), stranger=True)
 
 
-def eye(case: Case) -> None:
+def eye(case: CommentCase) -> None:
     with contextlib.suppress(ForgeFailed):  # a courtesy
         case.forge.react(case.comment, "eyes")
 
 
-def spoken_of(case: Case, said: Said | None) -> list[str]:
+def spoken_of(case: CommentCase, said: ReplySaid | None) -> list[str]:
     """The gates of this thread that a reply may be about, so that who is told of one of them was told."""
     if said is not None and said.gate is not None:
         return [said.gate if said.gate in case.board.marks else NONE]
     return case.waiting or case.asked_before[-1:] or [NONE]
 
 
-def unclear(case: Case, why: str, meant: Sequence[str]) -> Accepted:
+def unclear(case: CommentCase, why: str, meant: Sequence[str]) -> Accepted:
     gates = [find_gate(case.desk, gate).gate for gate in meant[:20]]
     return tell(case, "unclear", telling.unclear(case.comment, why, gates, case.waiting))
 
 
-def take(case: Case, said: Said) -> Accepted:
+def take(case: CommentCase, said: ReplySaid) -> Accepted:
     """The reply of somebody who may write."""
     chosen = choose(case, said)
     if isinstance(chosen, Accepted):
@@ -196,7 +196,7 @@ def take(case: Case, said: Said) -> Accepted:
     return give(case, said, gate)
 
 
-def choose(case: Case, said: Said) -> str | Accepted:
+def choose(case: CommentCase, said: ReplySaid) -> str | Accepted:
     """The gate that is meant. What was refused once is no answer later, when other gates wait."""
     for gate in [said.gate] if said.gate is not None else case.asked_before:
         if is_taken(case.desk, gate, case.comment):
@@ -214,7 +214,7 @@ def choose(case: Case, said: Said) -> str | Accepted:
     return tell(case, "late", telling.too_late(case.comment, ending_of(case.desk, last)), last)
 
 
-def catch_up(case: Case, gate: str) -> Accepted:
+def catch_up(case: CommentCase, gate: str) -> Accepted:
     """The same comment once more: whoever took it may have got no further."""
     found = find_gate(case.desk, gate)
     if not found.archived and gate in case.board.marks:
@@ -222,7 +222,7 @@ def catch_up(case: Case, gate: str) -> Accepted:
     return Accepted("again", f"gate {gate} has this reply already", gate)
 
 
-def give(case: Case, said: Said, gate: Gate) -> Accepted:
+def give(case: CommentCase, said: ReplySaid, gate: Gate) -> Accepted:
     """Say it to the gate; whatever is wrong with it is told to its author."""
     comment = case.comment
     home = home_of(case, gate)
@@ -247,7 +247,7 @@ def give(case: Case, said: Said, gate: Gate) -> Accepted:
     return Accepted(outcome, "; ".join(part for part in (words, trouble) if part), gate.id)
 
 
-def home_of(case: Case, gate: Gate) -> Board | None:
+def home_of(case: CommentCase, gate: Gate) -> Board | None:
     """Where the gate is shown: a reply that names it may stand in another thread."""
     if gate.id in case.board.marks:
         return case.board
@@ -257,7 +257,7 @@ def home_of(case: Case, gate: Gate) -> Board | None:
     return case.board if thread == case.board.thread else load_board(case.forge, thread)
 
 
-def point_home(case: Case, gate: str, home: Board | None) -> None:
+def point_home(case: CommentCase, gate: str, home: Board | None) -> None:
     """A word where it was written: what comes of it is shown elsewhere."""
     with contextlib.suppress(ForgeFailed):
         if home is not None and gate not in home.marks:
@@ -267,7 +267,7 @@ def point_home(case: Case, gate: str, home: Board | None) -> None:
         post_once(case.forge, case.board, note.body)
 
 
-def lost(case: Case, gate: Gate, late: Conflict) -> Accepted:
+def lost(case: CommentCase, gate: Gate, late: Conflict) -> Accepted:
     """Somebody was first, unless it was this very comment, delivered twice."""
     now = find_gate(case.desk, gate.id).gate
     if now.answer is not None and is_from(now.answer.answer, case.comment):
@@ -275,7 +275,7 @@ def lost(case: Case, gate: Gate, late: Conflict) -> Accepted:
     return tell(case, "late", telling.too_late(case.comment, late.message), gate.id)
 
 
-def answer(case: Case, said: Said, gate: Gate, home: Board | None) -> tuple[Gate, str, str]:
+def answer(case: CommentCase, said: ReplySaid, gate: Gate, home: Board | None) -> tuple[Gate, str, str]:
     given, note = read(said, gate)
     manner = Manner(
         note=note,
@@ -292,7 +292,7 @@ def answer(case: Case, said: Said, gate: Gate, home: Board | None) -> tuple[Gate
     return done.gate, "answered", f"gate {gate.id} {done.answer.verdict} by {by}"
 
 
-def stop(case: Case, said: Said, gate: Gate) -> tuple[Gate, str, str]:
+def stop(case: CommentCase, said: ReplySaid, gate: Gate) -> tuple[Gate, str, str]:
     from ...acts.answering import Vouched, stop_for
 
     author = case.comment.author
@@ -336,7 +336,7 @@ def ending_of(desk: Desk, gate: str) -> str:
     return f"gate {gate} is over"
 
 
-def tell(case: Case, outcome: str, note: Note, gate: str = "") -> Accepted:
+def tell(case: CommentCase, outcome: str, note: ReplyNote, gate: str = "") -> Accepted:
     """Say it on the thread, unless it was said before; and mark the comment, so that its author sees it is not overlooked."""
     plain = note.text.partition(": ")[2].split("\n", 1)[0]
     if case.board.says(note.mark):

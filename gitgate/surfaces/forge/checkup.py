@@ -22,7 +22,15 @@ from ...setup import github
 from ...setup.checkup import GOOD, MISSING, WRONG, Finding
 from ...setup.guidance import text_of
 from ...store.git.protected import protected_tip, read_protected
-from .hosts.connect import Place, find_place, github_at, token_and_source, unknown_forge, way_to_token, web_to
+from .hosts.connect import (
+    ForgePlace,
+    find_place,
+    github_at,
+    token_and_source,
+    unknown_forge,
+    way_to_token,
+    web_to,
+)
 from .hosts.github import GitHub
 from .hosts.web import ForgeFailed
 
@@ -123,7 +131,7 @@ def examine_github(desk: Desk, *, online: bool = False) -> list[Finding]:
     return found
 
 
-def here(desk: Desk) -> Place | None:
+def here(desk: Desk) -> ForgePlace | None:
     place = find_place(desk)
     return place if place is not None and place.kind == "github" else None
 

@@ -190,7 +190,7 @@ class Receiver:
         return 202, "taken"
 
 
-class Handler(BaseHTTPRequestHandler):
+class WebhookHandler(BaseHTTPRequestHandler):
     """One request, with a limit on everything that a stranger decides: time, size, method, path."""
 
     receiver: Receiver
@@ -281,7 +281,7 @@ def listen(
 ) -> Server:
     """A server that has the port; whoever started it lets it serve. `waiting` makes the page, where one is wanted."""
     shown = None if waiting is None else staticmethod(waiting)
-    handler = type("ReceivingHandler", (Handler,), {"receiver": receiver, "waiting": shown})
+    handler = type("ReceivingHandler", (WebhookHandler,), {"receiver": receiver, "waiting": shown})
     try:
         server = Server((host, port), handler)
     except OSError as refused:

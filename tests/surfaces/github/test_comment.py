@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.model.conversation import Held, Talk
+from gitgate.model.conversation import HeldConversation, Talk
 from gitgate.model.gate import (
     Answer,
     Asker,
@@ -25,7 +25,7 @@ from gitgate.model.gate import (
     Work,
 )
 from gitgate.record.fold import begin
-from gitgate.surfaces.forge.thread.comment import Mark, View, read_mark, render
+from gitgate.surfaces.forge.thread.comment import CommentMark, View, read_mark, render
 from gitgate.surfaces.forge.thread.words import block, clipped, size, span
 
 ONE = "7k2fw9c3ab"
@@ -81,7 +81,7 @@ def test_it_says_all_that_a_person_needs() -> None:
     for words in ("Which database?", "Postgres", "one file", "We need one.", "3 files changed, +10 −2", "+new line", "@ada",
                   "2026-02-01T00:00:00Z", "/choose 1", "/answer other: something else", "/stop", "left out", "backend/91fe"):  # fmt: skip
         assert words in body
-    assert read_mark(body) == Mark(ONE, "e" * 40)
+    assert read_mark(body) == CommentMark(ONE, "e" * 40)
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -100,14 +100,14 @@ def test_nothing_that_somebody_wrote_acts(text: str) -> None:
     )
     for each in (gate, *afterwards(gate, text)):
         body = render(View(each, text, text, SITE))
-        assert read_mark(body) == Mark(ONE, "e" * 40)
+        assert read_mark(body) == CommentMark(ONE, "e" * 40)
         assert_harmless(body)
 
 
 def afterwards(gate: Gate, text: str) -> list[Gate]:
     """Every end that it may come to, and whatever others wrote into its record on the way there."""
     at = "2026-01-02T00:00:00Z"
-    held = Held("completed", 5, "DONE", text, text, text, transcript=text)
+    held = HeldConversation("completed", 5, "DONE", text, text, text, transcript=text)
     said = Answer(ONE, {"db": text, text: text}, "answered", at, "e" * 40, text, text, text, session=held)
     said = replace(said, evidence={"url": text, "login": text, "commit": text})
     counted, late = Counted("f" * 40, said, "f" * 40), Counted("d" * 40, said, "d" * 40)
@@ -270,7 +270,7 @@ def test_a_cut_is_at_a_line() -> None:
 
 
 TALKED = Question("s", "Approve the schema?", "session", talk=Talk("approval", timeout=1800, system="Help."))
-HELD = Held("completed", 342, "DONE", "@everyone looks good", transcript="secret talk")
+HELD = HeldConversation("completed", 342, "DONE", "@everyone looks good", transcript="secret talk")
 
 
 def test_a_conversation_says_how_to_join_and_that_words_do_too() -> None:
@@ -322,7 +322,7 @@ def test_a_conversation_that_ran_out_is_told() -> None:
         "Ada <a@b>",
         "the time was up",
         "join",
-        Held("timeout", 1860, transcript="whispers"),
+        HeldConversation("timeout", 1860, transcript="whispers"),
     )
     body = render(View(replace(gate_of(questions=(TALKED,)), state="stopped", closing=ended)))
     assert "Stopped" in body

@@ -16,7 +16,7 @@ from gitgate.errors import Failure
 from gitgate.gates.starting import kept_back
 from gitgate.runners.github import ssh_host
 from gitgate.sharing.addresses import read_address
-from gitgate.surfaces.forge.hosts.connect import Place, connect, find_place, find_token
+from gitgate.surfaces.forge.hosts.connect import ForgePlace, connect, find_place, find_token
 from resuming import Agent
 from signing import make_key, publish_policy
 from testbed.command import Command
@@ -225,7 +225,7 @@ def test_an_address_is_read(address: str, host: str, path: str) -> None:
     assert (found.host, found.path) == (host, path)
 
 
-def place_of(repo: Clone, address: str, **settings: str) -> Place | None:
+def place_of(repo: Clone, address: str, **settings: str) -> ForgePlace | None:
     repo.git("remote", "add", "origin", address)
     for key, value in settings.items():
         repo.git("config", f"gitgate.{key}", value)
@@ -368,10 +368,10 @@ def test_tokens_are_found_in_their_order(
     """The environment's, then that of `gh`, then what git would log in with; for another host only that host's."""
     found = place_of(repo, "https://github.com/team/project")
     assert found is not None
-    other = Place("github", "git.example.org", "https://git.example.org/api/v3", "", "team/project")
+    other = ForgePlace("github", "git.example.org", "https://git.example.org/api/v3", "", "team/project")
     repo.git("config", "credential.helper", "!f() { echo username=ada; echo password=from-git; }; f")
 
-    def token(place: Place) -> str:
+    def token(place: ForgePlace) -> str:
         desk = open_desk(repo.path, os.environ)
         try:
             return find_token(desk, place)

@@ -10,7 +10,7 @@ from gitgate.errors import BadAnswer
 from gitgate.model.gate import Asker, Entry, Gate, Opened, Option, Question, Work
 from gitgate.questions.answers import Given, read_answer
 from gitgate.record.fold import begin
-from gitgate.surfaces.forge.replies.replies import Said, may_answer, parse, read
+from gitgate.surfaces.forge.replies.replies import ReplySaid, may_answer, parse, read
 
 ONE, TWO = "7k2fw9c3ab", "beef23cdez"
 NOWHERE = Work(None, None, None)
@@ -24,30 +24,30 @@ def gate_of(*questions: Question) -> Gate:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ("/approve", Said("approve", "")),
-        ("/approve after 18:00 only", Said("approve", "after 18:00 only")),
-        ("/APPROVE", Said("approve", "")),
-        ("/reject not yet\nand not so", Said("reject", "not yet\nand not so")),
-        ("/answer Postgres", Said("answer", "Postgres")),
-        ("/answer\nfirst\nsecond", Said("answer", "first\nsecond")),
-        ("/choose 2", Said("choose", "2")),
-        ("/stop we do it differently", Said("stop", "we do it differently")),
-        ("Thanks!\r\n\r\n/answer Postgres\r\n", Said("answer", "Postgres")),
-        ("   /answer Postgres", Said("answer", "Postgres")),
-        (f"/approve {ONE} ship it", Said("approve", "ship it", ONE)),
-        (f"/approve `{ONE}`", Said("approve", "", ONE)),
-        (f"/approve {ONE[:6]} ship it", Said("approve", "ship it", ONE)),
-        ("/answer beef", Said("answer", "beef")),
-        ("/answer use\n/usr/bin/env", Said("answer", "use\n/usr/bin/env")),
-        ("/answer\n```\nSELECT 1;\n```", Said("answer", "```\nSELECT 1;\n```")),
-        (f"> gate **{ONE}** · asked\n\nPostgres, please", Said("answer", "Postgres, please", ONE)),
-        (f"> gate **{ONE}**\n\n/approve", Said("approve", "", ONE)),
-        (f"{ONE}: eu", Said("answer", "eu", ONE)),
-        (f"gate `{ONE}`: eu", Said("answer", "eu", ONE)),
-        ("/approve\n\nOn Tue Ada wrote:\n> /reject", Said("approve", "On Tue Ada wrote:")),
+        ("/approve", ReplySaid("approve", "")),
+        ("/approve after 18:00 only", ReplySaid("approve", "after 18:00 only")),
+        ("/APPROVE", ReplySaid("approve", "")),
+        ("/reject not yet\nand not so", ReplySaid("reject", "not yet\nand not so")),
+        ("/answer Postgres", ReplySaid("answer", "Postgres")),
+        ("/answer\nfirst\nsecond", ReplySaid("answer", "first\nsecond")),
+        ("/choose 2", ReplySaid("choose", "2")),
+        ("/stop we do it differently", ReplySaid("stop", "we do it differently")),
+        ("Thanks!\r\n\r\n/answer Postgres\r\n", ReplySaid("answer", "Postgres")),
+        ("   /answer Postgres", ReplySaid("answer", "Postgres")),
+        (f"/approve {ONE} ship it", ReplySaid("approve", "ship it", ONE)),
+        (f"/approve `{ONE}`", ReplySaid("approve", "", ONE)),
+        (f"/approve {ONE[:6]} ship it", ReplySaid("approve", "ship it", ONE)),
+        ("/answer beef", ReplySaid("answer", "beef")),
+        ("/answer use\n/usr/bin/env", ReplySaid("answer", "use\n/usr/bin/env")),
+        ("/answer\n```\nSELECT 1;\n```", ReplySaid("answer", "```\nSELECT 1;\n```")),
+        (f"> gate **{ONE}** · asked\n\nPostgres, please", ReplySaid("answer", "Postgres, please", ONE)),
+        (f"> gate **{ONE}**\n\n/approve", ReplySaid("approve", "", ONE)),
+        (f"{ONE}: eu", ReplySaid("answer", "eu", ONE)),
+        (f"gate `{ONE}`: eu", ReplySaid("answer", "eu", ONE)),
+        ("/approve\n\nOn Tue Ada wrote:\n> /reject", ReplySaid("approve", "On Tue Ada wrote:")),
     ],
 )  # fmt: skip
-def test_what_is_said(body: str, said: Said) -> None:
+def test_what_is_said(body: str, said: ReplySaid) -> None:
     """One command at the start of a line, with its words; or a gate that is quoted or named."""
     assert parse(body, [ONE]) == said
     assert may_answer(body)
@@ -56,12 +56,12 @@ def test_what_is_said(body: str, said: Said) -> None:
 def test_a_whole_name_and_a_colon_is_a_name_where_no_gate_is_shown() -> None:
     """If it can be no word; a quote counts only where its gate is shown, and goes before what may be a number."""
     said = parse(f"gate {ONE}: eu", [])
-    assert said == Said("answer", "eu", ONE)
+    assert said == ReplySaid("answer", "eu", ONE)
     assert said is not None
     assert said.plain
     assert parse("abcdefghjk: eu", []) is None
     assert parse(f"> {ONE}\n\neu", []) is None
-    assert parse(f"> gate **{ONE}**\n\n2026102012: eu", [ONE]) == Said("answer", "2026102012: eu", ONE)
+    assert parse(f"> gate **{ONE}**\n\n2026102012: eu", [ONE]) == ReplySaid("answer", "2026102012: eu", ONE)
 
 
 @pytest.mark.parametrize(
@@ -87,11 +87,11 @@ def test_two_replies_in_one_comment_are_none(body: str) -> None:
 
 def test_a_short_name_counts_where_several_wait() -> None:
     """Four letters then, a digit among them; and where one waits, a short word is an answer."""
-    assert parse("/answer 7k2f stew", [ONE, TWO]) == Said("answer", "stew", ONE)
-    assert parse("/answer beef2, stew", [ONE, TWO]) == Said("answer", "stew", TWO)
-    assert parse("/answer beef stew", [TWO]) == Said("answer", "beef stew")
-    assert parse("/answer beef stew", [ONE]) == Said("answer", "beef stew")
-    assert parse("/answer 7k2 stew", [ONE, TWO]) == Said("answer", "7k2 stew")
+    assert parse("/answer 7k2f stew", [ONE, TWO]) == ReplySaid("answer", "stew", ONE)
+    assert parse("/answer beef2, stew", [ONE, TWO]) == ReplySaid("answer", "stew", TWO)
+    assert parse("/answer beef stew", [TWO]) == ReplySaid("answer", "beef stew")
+    assert parse("/answer beef stew", [ONE]) == ReplySaid("answer", "beef stew")
+    assert parse("/answer 7k2 stew", [ONE, TWO]) == ReplySaid("answer", "7k2 stew")
 
 
 @pytest.mark.parametrize(
@@ -107,9 +107,9 @@ def test_a_word_that_could_be_a_name_is_neither(words: str, gates: list[str]) ->
     """It is refused, and the whole name is told: nothing that is said ever comes to mean another gate."""
     with pytest.raises(BadAnswer, match="a whole name is sure"):
         parse(f"/approve {words}", gates)
-    assert parse(f"/approve {gates[-1]} {words}", gates) == Said("approve", words, gates[-1])
-    assert parse("/approve thanks23 a lot", ["thanks23ab"]) == Said("approve", "a lot", "thanks23ab")
-    assert parse("/approve thanksab", ["thanksabcd"]) == Said("approve", "", "thanksabcd")
+    assert parse(f"/approve {gates[-1]} {words}", gates) == ReplySaid("approve", words, gates[-1])
+    assert parse("/approve thanks23 a lot", ["thanks23ab"]) == ReplySaid("approve", "a lot", "thanks23ab")
+    assert parse("/approve thanksab", ["thanksabcd"]) == ReplySaid("approve", "", "thanksabcd")
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_word_that_could_be_a_name_is_neither(words: str, gates: list[str]) ->
 def test_a_name_is_typed_in_any_case(body: str) -> None:
     """As people do, on a telephone."""
     for name in (ONE, ONE.upper(), ONE.title()):
-        assert parse(body.format(name), [ONE, TWO]) == Said("answer", "eu", ONE)
+        assert parse(body.format(name), [ONE, TWO]) == ReplySaid("answer", "eu", ONE)
         assert may_answer(body.format(name))
 
 
@@ -143,16 +143,16 @@ def test_a_letter_that_only_looks_alike_is_no_command(body: str) -> None:
 def test_a_letter_that_only_looks_alike_is_in_no_name() -> None:
     """The Kelvin sign becomes a k in small letters, and is none; a name with it is a word like any other."""
     alike = ONE.replace("k", "\u212a")
-    assert parse(f"/answer {alike} eu", [ONE]) == Said("answer", f"{alike} eu")
+    assert parse(f"/answer {alike} eu", [ONE]) == ReplySaid("answer", f"{alike} eu")
     assert parse(f"{alike}: eu", [ONE]) is None
     assert parse(f"> gate **{alike}**\n\neu", [ONE]) is None
-    assert parse("/answer be\u017f423 eu", ["bes423cdez"]) == Said("answer", "be\u017f423 eu")
+    assert parse("/answer be\u017f423 eu", ["bes423cdez"]) == ReplySaid("answer", "be\u017f423 eu")
 
 
 def test_any_blank_ends_a_command() -> None:
     """Telephones and word processors type blanks of their own."""
-    assert parse("/approve\u00a0ship it", [ONE]) == Said("approve", "ship it")
-    assert parse("/answer\u2003eu", [ONE]) == Said("answer", "eu")
+    assert parse("/approve\u00a0ship it", [ONE]) == ReplySaid("approve", "ship it")
+    assert parse("/answer\u2003eu", [ONE]) == ReplySaid("answer", "eu")
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_talk_is_not_worth_a_request(body: str) -> None:
 
 def test_a_whole_name_of_another_thread_counts() -> None:
     """Whoever types all of it means that gate."""
-    assert parse(f"/approve {ONE}", []) == Said("approve", "", ONE)
+    assert parse(f"/approve {ONE}", []) == ReplySaid("approve", "", ONE)
 
 
 CHOICE = Question("db", "Which?", "choice", (Option("Postgres"), Option("SQLite"), Option("7")), other=True)
@@ -181,24 +181,24 @@ FORM = Question(
 @pytest.mark.parametrize(
     ("said", "questions", "values", "note"),
     [
-        (Said("choose", "2"), (CHOICE,), {"db": "SQLite"}, ""),
-        (Said("choose", "7"), (CHOICE,), {"db": "7"}, ""),
-        (Said("choose", "postgres\nbecause we have it"), (CHOICE,), {"db": "Postgres"}, "because we have it"),
-        (Said("answer", "post"), (CHOICE,), {"db": "Postgres"}, ""),
-        (Said("answer", "other: MySQL"), (CHOICE,), {"db": "MySQL"}, ""),
-        (Said("choose", "1, 3"), (CHOICES,), {"dbs": ["a", "c, d"]}, ""),
-        (Said("choose", "c, d"), (CHOICES,), {"dbs": ["c, d"]}, ""),
-        (Said("answer", "n: 3\nt: two\nlines"), (FORM,), {"f": {"n": 3, "t": "two\nlines"}}, ""),
-        (Said("answer", '{"n": 3}'), (FORM,), {"f": {"n": 3}}, ""),
-        (Said("answer", "t: other: x"), (Question("t", "?", "text"),), {"t": "other: x"}, ""),
-        (Said("answer", "other: x"), (Question("t", "?", "text"),), {"t": "other: x"}, ""),
-        (Said("answer", "db: 7\nok: yes"), (CHOICE, Question("ok", "?", "approval")), {"db": "7", "ok": True}, ""),
-        (Said("answer", "yes"), (Question("ok", "?", "approval"),), {"ok": True}, ""),
-        (Said("reject", "no time"), (Question("ok", "?", "approval"),), {"ok": False}, "no time"),
+        (ReplySaid("choose", "2"), (CHOICE,), {"db": "SQLite"}, ""),
+        (ReplySaid("choose", "7"), (CHOICE,), {"db": "7"}, ""),
+        (ReplySaid("choose", "postgres\nbecause we have it"), (CHOICE,), {"db": "Postgres"}, "because we have it"),
+        (ReplySaid("answer", "post"), (CHOICE,), {"db": "Postgres"}, ""),
+        (ReplySaid("answer", "other: MySQL"), (CHOICE,), {"db": "MySQL"}, ""),
+        (ReplySaid("choose", "1, 3"), (CHOICES,), {"dbs": ["a", "c, d"]}, ""),
+        (ReplySaid("choose", "c, d"), (CHOICES,), {"dbs": ["c, d"]}, ""),
+        (ReplySaid("answer", "n: 3\nt: two\nlines"), (FORM,), {"f": {"n": 3, "t": "two\nlines"}}, ""),
+        (ReplySaid("answer", '{"n": 3}'), (FORM,), {"f": {"n": 3}}, ""),
+        (ReplySaid("answer", "t: other: x"), (Question("t", "?", "text"),), {"t": "other: x"}, ""),
+        (ReplySaid("answer", "other: x"), (Question("t", "?", "text"),), {"t": "other: x"}, ""),
+        (ReplySaid("answer", "db: 7\nok: yes"), (CHOICE, Question("ok", "?", "approval")), {"db": "7", "ok": True}, ""),
+        (ReplySaid("answer", "yes"), (Question("ok", "?", "approval"),), {"ok": True}, ""),
+        (ReplySaid("reject", "no time"), (Question("ok", "?", "approval"),), {"ok": False}, "no time"),
     ],
 )  # fmt: skip
 def test_what_it_means(
-    said: Said, questions: tuple[Question, ...], values: dict[str, object], note: str
+    said: ReplySaid, questions: tuple[Question, ...], values: dict[str, object], note: str
 ) -> None:
     """As an answer to the gate's questions."""
     meant, words = read(said, gate_of(*questions))
@@ -209,18 +209,18 @@ def test_what_it_means(
 @pytest.mark.parametrize(
     ("said", "questions"),
     [
-        (Said("approve", ""), (CHOICE,)),
-        (Said("choose", "1"), (Question("t", "?", "text"),)),
-        (Said("choose", ""), (CHOICE,)),
-        (Said("choose", "0"), (CHOICE,)),
-        (Said("answer", ""), (Question("t", "?", "text"),)),
-        (Said("answer", "perhaps"), (Question("ok", "?", "approval"),)),
-        (Said("answer", "just words"), (FORM,)),
-        (Said("answer", "db: 7"), (CHOICE, Question("ok", "?", "approval"))),
-        (Said("choose", "1"), (CHOICE, Question("ok", "?", "approval"))),
+        (ReplySaid("approve", ""), (CHOICE,)),
+        (ReplySaid("choose", "1"), (Question("t", "?", "text"),)),
+        (ReplySaid("choose", ""), (CHOICE,)),
+        (ReplySaid("choose", "0"), (CHOICE,)),
+        (ReplySaid("answer", ""), (Question("t", "?", "text"),)),
+        (ReplySaid("answer", "perhaps"), (Question("ok", "?", "approval"),)),
+        (ReplySaid("answer", "just words"), (FORM,)),
+        (ReplySaid("answer", "db: 7"), (CHOICE, Question("ok", "?", "approval"))),
+        (ReplySaid("choose", "1"), (CHOICE, Question("ok", "?", "approval"))),
     ],
 )  # fmt: skip
-def test_what_does_not_fit(said: Said, questions: tuple[Question, ...]) -> None:
+def test_what_does_not_fit(said: ReplySaid, questions: tuple[Question, ...]) -> None:
     """Silence, near misses and the wrong command are no answers."""
     with pytest.raises(BadAnswer):
         read_answer(questions, read(said, gate_of(*questions))[0])

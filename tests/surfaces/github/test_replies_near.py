@@ -13,7 +13,7 @@ from gitgate.errors import BadAnswer
 from gitgate.model.gate import Asker, Entry, Gate, Opened, Option, Question, Work
 from gitgate.record.fold import begin
 from gitgate.surfaces.forge.replies.nearly import Near
-from gitgate.surfaces.forge.replies.replies import Said, may_answer, parse, read, split
+from gitgate.surfaces.forge.replies.replies import ReplySaid, may_answer, parse, read, split
 
 ONE, TWO = "7k2fw9c3ab", "beef23cdez"
 LETTERS = "thanksabcd"  # a name without a digit
@@ -32,22 +32,22 @@ def gate_of(*questions: Question) -> Gate:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ("/approve, looks good", Said("approve", "looks good")),
-        ("/Approve.", Said("approve", "")),
-        ("/approve!", Said("approve", "")),
-        ("/approve!!! ship it", Said("approve", "ship it")),
-        ("/approve;\nlater more", Said("approve", "later more")),
-        ("/reject: too risky", Said("reject", "too risky")),
-        ("/stop.", Said("stop", "")),
-        ("/stop: we do it differently", Said("stop", "we do it differently")),
-        ("/answer: x", Said("answer", "x")),
-        ("/answer:\nx: y", Said("answer", "x: y")),
-        ("/answer: : x", Said("answer", ": x")),
-        ("/choose: 2", Said("choose", "2")),
-        (f"/approve, {ONE} fine", Said("approve", "fine", ONE)),
+        ("/approve, looks good", ReplySaid("approve", "looks good")),
+        ("/Approve.", ReplySaid("approve", "")),
+        ("/approve!", ReplySaid("approve", "")),
+        ("/approve!!! ship it", ReplySaid("approve", "ship it")),
+        ("/approve;\nlater more", ReplySaid("approve", "later more")),
+        ("/reject: too risky", ReplySaid("reject", "too risky")),
+        ("/stop.", ReplySaid("stop", "")),
+        ("/stop: we do it differently", ReplySaid("stop", "we do it differently")),
+        ("/answer: x", ReplySaid("answer", "x")),
+        ("/answer:\nx: y", ReplySaid("answer", "x: y")),
+        ("/answer: : x", ReplySaid("answer", ": x")),
+        ("/choose: 2", ReplySaid("choose", "2")),
+        (f"/approve, {ONE} fine", ReplySaid("approve", "fine", ONE)),
     ],
 )
-def test_punctuation_behind_a_command_is_no_part_of_it(body: str, said: Said) -> None:
+def test_punctuation_behind_a_command_is_no_part_of_it(body: str, said: ReplySaid) -> None:
     """Where no word of an answer could begin so; before a word that is one, a colon alone."""
     assert parse(body, [ONE]) == said
     assert may_answer(body)
@@ -91,8 +91,10 @@ def test_paths_and_others_commands_stay_talk(body: str) -> None:
 
 def test_a_real_reply_counts_beside_what_is_near_one() -> None:
     """Whoever says it rightly is heard."""
-    assert parse("/approve\n\nI tried /approved before", [ONE]) == Said("approve", "I tried /approved before")
-    assert parse(f"{ONE}: as with /approved", [ONE]) == Said("answer", "as with /approved", ONE)
+    assert parse("/approve\n\nI tried /approved before", [ONE]) == ReplySaid(
+        "approve", "I tried /approved before"
+    )
+    assert parse(f"{ONE}: as with /approved", [ONE]) == ReplySaid("answer", "as with /approved", ONE)
 
 
 def test_our_own_words_are_near_nothing() -> None:
@@ -105,13 +107,13 @@ def test_our_own_words_are_near_nothing() -> None:
 @pytest.mark.parametrize(
     ("said", "question", "words"),
     [
-        (Said("approve", ""), Question("db", "Which?", "choice", (Option("a"), Option("b"))), "/approve is for approvals; this is a choice"),
-        (Said("reject", "no"), Question("t", "What?", "text"), "/reject is for approvals; this is a text question"),
-        (Said("choose", "1"), Question("ok", "Go?", "approval"), "/choose is for questions with options; this is an approval"),
+        (ReplySaid("approve", ""), Question("db", "Which?", "choice", (Option("a"), Option("b"))), "/approve is for approvals; this is a choice"),
+        (ReplySaid("reject", "no"), Question("t", "What?", "text"), "/reject is for approvals; this is a text question"),
+        (ReplySaid("choose", "1"), Question("ok", "Go?", "approval"), "/choose is for questions with options; this is an approval"),
     ],
 )  # fmt: skip
 def test_a_command_that_does_not_fit_is_told_in_the_words_of_replies(
-    said: Said, question: Question, words: str
+    said: ReplySaid, question: Question, words: str
 ) -> None:
     """A terminal's flags are nothing to whoever writes a comment."""
     with pytest.raises(BadAnswer, match=words) as told:
@@ -147,7 +149,7 @@ def test_a_name_without_a_colon_may_be_talk(body: str, name: str) -> None:
 def test_a_name_and_a_colon_is_the_answer_with_the_word_gate_or_without() -> None:
     """What counted goes on counting."""
     for body in (f"gate {ONE}: Postgres", f"{ONE}: Postgres"):
-        assert parse(body, [ONE]) == Said("answer", "Postgres", ONE)
+        assert parse(body, [ONE]) == ReplySaid("answer", "Postgres", ONE)
 
 
 @pytest.mark.parametrize(

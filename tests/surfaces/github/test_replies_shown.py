@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gitgate.errors import BadAnswer
 from gitgate.surfaces.forge.replies.blocks import divide
-from gitgate.surfaces.forge.replies.replies import Said, may_answer, parse
+from gitgate.surfaces.forge.replies.replies import ReplySaid, may_answer, parse
 from gitgate.surfaces.forge.replies.shown import see
 
 ONE = "7k2fw9c3ab"
@@ -72,7 +72,7 @@ def test_code_and_hidden_words_are_no_command(body: str) -> None:
 def test_a_command_below_code_is_heard(body: str) -> None:
     """It stands there as a line of its own, whatever stands above."""
     assert may_answer(body)
-    assert parse(body, [ONE]) == Said("approve", "")
+    assert parse(body, [ONE]) == ReplySaid("approve", "")
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_command_below_code_is_heard(body: str) -> None:
 def test_an_answer_is_what_is_seen_of_it(words: str, seen: str | None) -> None:
     """Code holds its comments; outside of it they are gone, and nothing else is."""
     expected = (words if seen is None else seen).strip()
-    assert parse(f"/answer {words}", [ONE]) == Said("answer", expected)
+    assert parse(f"/answer {words}", [ONE]) == ReplySaid("answer", expected)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_in_doubt_it_is_none_and_told(body: str) -> None:
 def test_plain_words_are_what_is_seen_of_them() -> None:
     """Of a reply without a command, too."""
     words = "never write `<!--`. Keep <!-- not --> the tests"
-    said = Said("answer", "never write `<!--`. Keep  the tests", ONE)
+    said = ReplySaid("answer", "never write `<!--`. Keep  the tests", ONE)
     assert parse(f"> gate **{ONE}**\n\n{words}", [ONE]) == said
     assert parse(f"{ONE}: {words}", [ONE]) == said
 
@@ -145,7 +145,7 @@ def test_plain_words_are_what_is_seen_of_them() -> None:
 def test_what_quotes_hide_names_no_gate() -> None:
     """A name has to be seen, too."""
     assert parse(f"> x <!-- gate {ONE} --> y\n\nwords", [ONE]) is None
-    assert parse(f"> `<!--` gate {ONE} `-->`\n\nwords", [ONE]) == Said("answer", "words", ONE)
+    assert parse(f"> `<!--` gate {ONE} `-->`\n\nwords", [ONE]) == ReplySaid("answer", "words", ONE)
     assert parse(f"    {ONE}: words", [ONE]) is None
 
 

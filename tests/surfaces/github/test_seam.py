@@ -15,7 +15,7 @@ from gitgate.acts.reading import find_gate
 from gitgate.context.desk import Desk, open_desk
 from gitgate.surfaces.forge.accept import accept_comment
 from gitgate.surfaces.forge.dispatching import dispatch
-from gitgate.surfaces.forge.hosts.connect import KINDS, Kind, connect, find_place
+from gitgate.surfaces.forge.hosts.connect import KINDS, ForgeKind, connect, find_place
 from gitgate.surfaces.forge.hosts.forge import Author, Forge, PullRequest
 from gitgate.surfaces.forge.proof import doubt
 from gitgate.surfaces.forge.sweeping import sweep
@@ -75,7 +75,7 @@ def test_another_forge_is_served_by_the_same_code(clone: Clone, cli: Command, de
 def test_a_new_kind_is_one_line(clone: Clone, monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     """How it is built, and where its API is; its token is found as any other's."""
     monkeypatch.setenv("GITGATE_GITHUB_TOKEN", "a-token")
-    kind = Kind(lambda place, _web: Tiny(place.repository), lambda server: f"{server}/api/v4")
+    kind = ForgeKind(lambda place, _web: Tiny(place.repository), lambda server: f"{server}/api/v4")
     monkeypatch.setitem(KINDS, "gitea", kind)  # under a name that the setting knows
     clone.git("remote", "set-url", "origin", address)
     clone.git("config", "gitgate.forge", "gitea")

@@ -11,7 +11,7 @@ import pytest
 
 from forges.standin import START, Fault, Forge
 from gitgate.errors import Failure
-from gitgate.surfaces.forge.hosts.connect import Place, web_to
+from gitgate.surfaces.forge.hosts.connect import ForgePlace, web_to
 from gitgate.surfaces.forge.hosts.forge import Author, Comment
 from gitgate.surfaces.forge.hosts.github import GitHub, headers
 from gitgate.surfaces.forge.hosts.web import ForgeFailed, Unclear, Web, failed, next_page
@@ -196,7 +196,7 @@ def test_a_token_stays_out_of_sight(hub: GitHub) -> None:
 
 def test_a_token_that_is_not_valid_names_what_counts_there(forge: Forge) -> None:
     """A token for github.com would be told to no other host, so that to set it would not help."""
-    place = Place("github", "git.example.org", forge.api, "https://git.example.org/o/r", "o/r")
+    place = ForgePlace("github", "git.example.org", forge.api, "https://git.example.org/o/r", "o/r")
     with pytest.raises(ForgeFailed, match="401") as failed:
         web_to(place, "wrong-token").get("/user")
     assert "gh auth login --hostname git.example.org" in failed.value.hint

@@ -31,7 +31,7 @@ HURRIED = (
 
 
 @dataclass(frozen=True)
-class Place:
+class ForgePlace:
     """A repository on a forge: the address of the API, and where people see it."""
 
     kind: str
@@ -45,10 +45,10 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Kind:
+class ForgeKind:
     """What is known of a kind of forge before one is asked."""
 
-    build: Callable[[Place, Web], Forge]
+    build: Callable[[ForgePlace, Web], Forge]
     api: Callable[[str], str]
     """The API's address, by that of the server."""
     scheme: str = "Bearer"
@@ -57,7 +57,7 @@ class Kind:
     """Whether it resumes agents in jobs of its own when it is asked."""
 
 
-def github_at(place: Place, web: Web) -> GitHub:
+def github_at(place: ForgePlace, web: Web) -> GitHub:
     return GitHub(web, place.repository, place.site, job=place.job, written=place.written)
 
 
@@ -67,9 +67,9 @@ def github_api(server: str) -> str:
 
 
 # A new forge is a class that satisfies `Forge`, a line here, and its word in the setting `forge`.
-KINDS: dict[str, Kind] = {
-    "github": Kind(github_at, github_api, headers=headers(), jobs=True),
-    "gitea": Kind(
+KINDS: dict[str, ForgeKind] = {
+    "github": ForgeKind(github_at, github_api, headers=headers(), jobs=True),
+    "gitea": ForgeKind(
         lambda place, web: Gitea(web, place.repository, place.site, job=place.job),
         lambda server: f"{server}/api/v1",
         scheme="token",
@@ -77,7 +77,7 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def find_place(desk: Desk) -> Place | None:
+def find_place(desk: Desk) -> ForgePlace | None:
     """The forge behind the remote; None where it is none that we know."""
     here = job_place(desk)
     if here is not None:
@@ -88,10 +88,10 @@ def find_place(desk: Desk) -> Place | None:
         return None
     server = server_of(desk, found)
     api = desk.settings.text("forgeApi") or KINDS[name].api(server)
-    return Place(name, urlsplit(server).netloc, api, f"{server}/{found.path}", found.path)
+    return ForgePlace(name, urlsplit(server).netloc, api, f"{server}/{found.path}", found.path)
 
 
-def job_place(desk: Desk) -> Place | None:
+def job_place(desk: Desk) -> ForgePlace | None:
     """As a CI job's own environment names it, Enterprise Server's addresses included. It takes an address to be one: whether
     a job of Actions runs, whatever it may reach, is `equipping.in_job`.
     """
@@ -101,15 +101,15 @@ def job_place(desk: Desk) -> Place | None:
     if not api or not REPOSITORY.fullmatch(repository):
         return None
     server = env.get("GITHUB_SERVER_URL", "https://github.com").rstrip("/")
-    return Place(kind, urlsplit(server).netloc, api, f"{server}/{repository}", repository, job=True)
+    return ForgePlace(kind, urlsplit(server).netloc, api, f"{server}/{repository}", repository, job=True)
 
 
-def variables(place: Place) -> tuple[str, ...]:
+def variables(place: ForgePlace) -> tuple[str, ...]:
     """Those whose token goes there; what is meant for github.com is told to no other host."""
     return TOKENS if place.job or place.host == GITHUB else ENTERPRISE_TOKENS
 
 
-def way_to_token(place: Place) -> str:
+def way_to_token(place: ForgePlace) -> str:
     """What gives it a token, by the names that count there."""
     *others, last = variables(place)
     named = f"set {', '.join(others)} or {last}"
@@ -118,12 +118,12 @@ def way_to_token(place: Place) -> str:
     return f"gh auth login{'' if place.host == GITHUB else f' --hostname {place.host}'}, or {named}"
 
 
-def find_token(desk: Desk, place: Place) -> str:
+def find_token(desk: Desk, place: ForgePlace) -> str:
     """Empty when there is none."""
     return token_and_source(desk, place)[0]
 
 
-def token_and_source(desk: Desk, place: Place) -> tuple[str, str]:
+def token_and_source(desk: Desk, place: ForgePlace) -> tuple[str, str]:
     """The environment's, else that of the forge's own command, else what git would log in with; and which of them it is."""
     for name in variables(place):
         token = desk.settings.env.get(name, "").strip()
@@ -140,7 +140,7 @@ def token_and_source(desk: Desk, place: Place) -> tuple[str, str]:
     return password, "git's credentials" if password else ""
 
 
-def git_password(desk: Desk, place: Place) -> str:
+def git_password(desk: Desk, place: ForgePlace) -> str:
     """What git's credential helper knows; it is never asked for on a terminal."""
     if not any(key.startswith("credential.") for key in desk.settings.git):
         return ""
@@ -151,7 +151,7 @@ def git_password(desk: Desk, place: Place) -> str:
     return next((line.removeprefix("password=") for line in lines if line.startswith("password=")), "")
 
 
-def web_to(place: Place, token: str, *, hurried: bool = False) -> Web:
+def web_to(place: ForgePlace, token: str, *, hurried: bool = False) -> Web:
     """The way to its API. `hurried`: somebody sits before it, and waits a few seconds, no more."""
     kind = KINDS[place.kind]
     web = Web(place.api, token, scheme=kind.scheme, headers=kind.headers, renewal=way_to_token(place))
@@ -160,7 +160,7 @@ def web_to(place: Place, token: str, *, hurried: bool = False) -> Web:
     return web
 
 
-def forge_at(place: Place, token: str, *, hurried: bool = False) -> Forge:
+def forge_at(place: ForgePlace, token: str, *, hurried: bool = False) -> Forge:
     """The adapter that speaks to this place."""
     return KINDS[place.kind].build(place, web_to(place, token, hurried=hurried))
 

@@ -62,7 +62,7 @@ class Unclear(ForgeFailed):
 
 
 @dataclass(frozen=True)
-class Reply:
+class WebReply:
     """What came back: the status, the headers by small letters, and the JSON value."""
 
     status: int
@@ -98,10 +98,12 @@ class Web:
     def __post_init__(self) -> None:
         refuse_unsafe(self.base)
 
-    def get(self, path: str, query: Mapping[str, object] | None = None) -> Reply:
+    def get(self, path: str, query: Mapping[str, object] | None = None) -> WebReply:
         return self.send("GET", path + (f"?{urlencode(query)}" if query else ""))
 
-    def send(self, method: str, path: str, body: object = None, *, repeatable: bool | None = None) -> Reply:
+    def send(
+        self, method: str, path: str, body: object = None, *, repeatable: bool | None = None
+    ) -> WebReply:
         """One call, again where that is harmless and may help: 5xx, a broken connection, a rate limit."""
         again = method != "POST" if repeatable is None else repeatable
         for wait in (*(PAUSES if self.pauses is None else self.pauses), None):
@@ -130,7 +132,7 @@ class Web:
             self.pause(pause or 0.0)
         raise AssertionError("the last pause is None")
 
-    def follow(self, method: str, url: str, body: object) -> Reply:
+    def follow(self, method: str, url: str, body: object) -> WebReply:
         """A repository that was renamed is elsewhere on the same host."""
         for _ in range(MOST_MOVES):
             try:
@@ -143,7 +145,7 @@ class Web:
                 url, self.moved = there, True
         return self.once(method, url, body)
 
-    def once(self, method: str, url: str, body: object) -> Reply:
+    def once(self, method: str, url: str, body: object) -> WebReply:
         sent = None if body is None else json.dumps(body).encode()
         headers = {"User-Agent": f"git-gate/{VERSION}", "Accept": "application/json", **self.headers}
         if self.token:
@@ -156,7 +158,7 @@ class Web:
             promised = digits(answer.headers.get("Content-Length"))
             if promised is not None and len(data) < min(promised, MOST_BYTES):
                 raise IncompleteRead(data)  # reading up to a limit does not notice by itself
-            return Reply(answer.status, lower(answer.headers), read_json(data, self.base))
+            return WebReply(answer.status, lower(answer.headers), read_json(data, self.base))
 
     def pages(self, path: str, query: Mapping[str, object]) -> Iterator[Any]:
         """Every item of every page: an answer on a later page is an answer too."""

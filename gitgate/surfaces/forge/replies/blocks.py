@@ -42,7 +42,7 @@ class Cut:
 
 
 @dataclass
-class Found:
+class FoundBlocks:
     """What was found. `lost`: the rest of the page is in a comment that was not closed where it had to be.
 
     `torn`: it may be a table, whose rows no comment joins. `vague`: from where a line may belong to a link or something else that is not shown.
@@ -81,11 +81,11 @@ class Ends:
         return self.comment + 3 if self.comment >= 0 else None
 
 
-def words(text: str) -> Found:
+def words(text: str) -> FoundBlocks:
     """A paragraph: what begins first counts, and a backslash takes the meaning from a mark."""
     if MARK.search(text) is None:
-        return Found()
-    found, ends, place = Found(vague=unsure(text)), Ends(text), 0
+        return FoundBlocks()
+    found, ends, place = FoundBlocks(vague=unsure(text)), Ends(text), 0
     while token := TOKEN.search(text, place):
         place = token.end()
         if token.group().startswith("`"):
@@ -100,7 +100,7 @@ def words(text: str) -> Found:
     return found
 
 
-def markup(text: str, start: int, ends: Ends, found: Found) -> Cut | None:
+def markup(text: str, start: int, ends: Ends, found: FoundBlocks) -> Cut | None:
     """What begins with `<`, or a backslash that makes it none."""
     if text[start] == "\\":
         return Cut(start, start + 2, gone=False) if text.startswith("<", start + 1) else None
@@ -127,9 +127,9 @@ def unsure(text: str) -> int | None:
     return min((found.start() for found in first if found is not None), default=None)
 
 
-def html(text: str) -> Found:
+def html(text: str) -> FoundBlocks:
     """HTML as it stands: neither code nor backslashes mean anything."""
-    found, ends, place = Found(), Ends(text), 0
+    found, ends, place = FoundBlocks(), Ends(text), 0
     kept: list[str] = []
     while (start := text.find("<!--", place)) >= 0:
         kept.append(text[place:start])
@@ -168,7 +168,7 @@ BLOCK = re.compile(rf"</?(?:{NAMES})(?=[ >]|/>|$)", re.ASCII | re.IGNORECASE)
 DECLARED = re.compile(rf"<![{LETTERS}]")
 
 
-class Line(NamedTuple):
+class CommentLine(NamedTuple):
     """One line. Those of one `group` are read together: a paragraph, or a block of HTML. `how`: words, code, html or blank.
 
     `lazy`: it goes on with a quote, or a note, above without a mark of its own. `deep`: nobody can tell.
@@ -183,7 +183,7 @@ class Line(NamedTuple):
 
 
 @dataclass
-class Reader:
+class BlockReader:
     """What is open where the next line begins."""
 
     open: list[int] = field(default_factory=list)
@@ -193,13 +193,13 @@ class Reader:
     fresh: bool = False  # the last line began an item, and nothing stands in it
     defines: bool = False  # these words may say where a link leads, and no line below makes a heading of that
 
-    def read(self, text: str) -> Line:
+    def read(self, text: str) -> CommentLine:
         if not text and self.leaf == "blank":  # nothing changes: some comments are nothing else
-            return Line(text, self.group, "blank")
+            return CommentLine(text, self.group, "blank")
         if not self.open and self.leaf in ("words", "blank", "") and text[:1].isalpha():
             self.group += self.leaf != "words"  # a letter begins nothing else, and most lines begin with one
             self.leaf, self.defines = "words", self.defines and self.leaf == "words"
-            return Line(text, self.group, "words")
+            return CommentLine(text, self.group, "words")
         line = text.expandtabs(4)
         place, kept = self.match(line)
         self.fresh = False
@@ -229,7 +229,7 @@ class Reader:
                 return place, number
         return place, len(self.open)
 
-    def go_on(self, text: str, rest: str) -> Line:
+    def go_on(self, text: str, rest: str) -> CommentLine:
         """Within a fence or HTML, whose end is looked for, and nothing else."""
         how = "code" if self.leaf == "fence" else "html"
         if how == "code":
@@ -240,14 +240,14 @@ class Reader:
         self.leaf = "" if closed else self.leaf
         return self.line(text, how)
 
-    def empty(self, text: str, kept: int) -> Line:
+    def empty(self, text: str, kept: int) -> CommentLine:
         """Several of them are one group: some comments are nothing else."""
         self.open = self.open[:kept]
         self.group += self.leaf != "blank"
         self.leaf = "blank"
         return self.line(text, "blank")
 
-    def begin(self, text: str, line: str, place: int, kept: int) -> Line:
+    def begin(self, text: str, line: str, place: int, kept: int) -> CommentLine:
         """Any other line: it may open quotes and items, and stands in the last of them."""
         goes_on = self.leaf == "words"
         whole = kept == len(self.open)
@@ -280,14 +280,14 @@ class Reader:
         self.defines = rest.startswith("[")
         return "code" if code and rest else "words"
 
-    def line(self, text: str, how: str, *, lazy: bool = False, deep: bool = False) -> Line:
+    def line(self, text: str, how: str, *, lazy: bool = False, deep: bool = False) -> CommentLine:
         marked = text.lstrip(" \t").startswith(">")
         quoted = marked and QUOTE in self.open
-        return Line(text, self.group, how, quoted, lazy and not quoted, deep)
+        return CommentLine(text, self.group, how, quoted, lazy and not quoted, deep)
 
 
-def divide(lines: list[str]) -> list[Line]:
-    reader = Reader()
+def divide(lines: list[str]) -> list[CommentLine]:
+    reader = BlockReader()
     return [reader.read(line) for line in lines]
 
 

@@ -9,7 +9,7 @@ from ....model.gate import Gate, Question
 from ....questions.answers import read_answer
 from ....text.display import one_line
 from .picking import answered, sure_number
-from .replies import Said, parse, read
+from .replies import ReplySaid, parse, read
 
 LONGEST = 80
 
@@ -31,12 +31,12 @@ def sure(way: str, gate: Gate, named: str, gates: Collection[str]) -> str:
     verb, _, words = way.partition(" ")
     for name in dict.fromkeys((named.strip(), gate.id)):
         line = " ".join(part for part in (verb, name, words) if part)
-        if said_by(line, gates) == Said(verb[1:], words.strip(), name or None):
+        if said_by(line, gates) == ReplySaid(verb[1:], words.strip(), name or None):
             return line
     return ""
 
 
-def said_by(line: str, gates: Collection[str]) -> Said | None:
+def said_by(line: str, gates: Collection[str]) -> ReplySaid | None:
     try:
         return parse(line, list(gates))
     except BadAnswer:

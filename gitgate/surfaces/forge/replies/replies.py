@@ -17,7 +17,7 @@ from ....questions.answers import Given, lines_of, read_answer
 from . import nearly
 from .nearly import VERBS
 from .picking import answered, labelled, picked, several_answered, several_picked
-from .shown import Row, see
+from .shown import SeenLine, see
 
 # Letters that only look alike are no command and no name: without regard to case for these alone. Blanks may be any. What people
 # put right behind a word is no part of it, where no word of an answer could begin so; a question mark makes it none.
@@ -32,7 +32,7 @@ AROUND = "`*_:,;."  # what people write around a name
 
 
 @dataclass(frozen=True)
-class Said:
+class ReplySaid:
     """A reply: what is to be done, to which gate if it names one, and the words that go with it. `plain`: without a command."""
 
     verb: str
@@ -45,7 +45,7 @@ class Said:
 class Lines:
     """A comment's lines: what its author wrote, as everybody sees it, and what they quoted."""
 
-    own: tuple[Row, ...]
+    own: tuple[SeenLine, ...]
     quoted: str
 
     @property
@@ -58,7 +58,7 @@ class Lines:
         return [row.bare for row in self.own if not (row.code or row.unsure)]
 
     @property
-    def first(self) -> Row | None:
+    def first(self) -> SeenLine | None:
         return next((row for row in self.own if row.text.strip()), None)
 
 
@@ -74,7 +74,7 @@ def may_answer(body: str) -> bool:
     return not body.startswith(nearly.OURS) and nearly.may_be_near(lines.sure)
 
 
-def parse(body: str, gates: Sequence[str]) -> Said | None:
+def parse(body: str, gates: Sequence[str]) -> ReplySaid | None:
     """What the comment says to one of `gates` (those of its thread), or None when it is only talk; what is neither is refused."""
     lines = split(body)
     found = [(place, command) for place, row in enumerate(lines.own) if (command := command_of(row))]
@@ -90,10 +90,10 @@ def parse(body: str, gates: Sequence[str]) -> Said | None:
     check_seen([row, *below], row.unsure)
     text = "\n".join([row.text[command.start(2) :], *(other.text for other in below)]).strip()
     gate, text = take_name(text, gates)
-    return Said(command.group(1).lower(), text, gate or quoted_gate(lines, gates))
+    return ReplySaid(command.group(1).lower(), text, gate or quoted_gate(lines, gates))
 
 
-def command_of(row: Row) -> re.Match[str] | None:
+def command_of(row: SeenLine) -> re.Match[str] | None:
     """The command at its start. What might be code is looked at, too: its author is to hear that nobody can tell."""
     return None if row.code else COMMAND.match(row.text if row.unsure else row.bare)
 
@@ -105,7 +105,7 @@ def split(body: str) -> Lines:
     return Lines(own, "\n".join(row.text for row in rows if row.quoted))
 
 
-def check_seen(rows: Sequence[Row], unsure: bool) -> None:
+def check_seen(rows: Sequence[SeenLine], unsure: bool) -> None:
     """Nobody's word is what might be code, another's, or not seen at all."""
     if unsure or any(row.lost and row.text.strip() for row in rows):
         raise BadAnswer(UNSURE)
@@ -130,7 +130,7 @@ def take_name(text: str, gates: Sequence[str]) -> tuple[str | None, str]:
     return matching[0], rest.strip()
 
 
-def plain_reply(lines: Lines, gates: Sequence[str]) -> Said | None:
+def plain_reply(lines: Lines, gates: Sequence[str]) -> ReplySaid | None:
     """Words without a command answer a gate only when they quote it where it is shown, or begin with its name and a colon:
     elsewhere too, where the name can be no word.
     """
@@ -141,8 +141,8 @@ def plain_reply(lines: Lines, gates: Sequence[str]) -> Said | None:
     if first is not None and (named or gate):
         check_seen(lines.own, first.lazy)
     if named and (name in gates or (gate is None and any(c.isdigit() for c in name))):
-        return Said("answer", text[named.end() :].strip(), name, plain=True)
-    return Said("answer", text, gate, plain=True) if gate and text else None
+        return ReplySaid("answer", text[named.end() :].strip(), name, plain=True)
+    return ReplySaid("answer", text, gate, plain=True) if gate and text else None
 
 
 def quoted_gate(lines: Lines, gates: Sequence[str]) -> str | None:
@@ -151,7 +151,7 @@ def quoted_gate(lines: Lines, gates: Sequence[str]) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-def read(said: Said, gate: Gate) -> tuple[Given, str]:
+def read(said: ReplySaid, gate: Gate) -> tuple[Given, str]:
     """The reply as an answer to this gate, and the note beside it; whether it fits is checked when it is given."""
     if said.verb in ("approve", "reject"):
         return yes_or_no(said, gate.opened.questions), said.text
@@ -163,7 +163,7 @@ def read(said: Said, gate: Gate) -> tuple[Given, str]:
     return choose(said.text, questions[0]) if said.verb == "choose" else (answer(said.text, questions[0]), "")
 
 
-def yes_or_no(said: Said, questions: Sequence[Question]) -> Given:
+def yes_or_no(said: ReplySaid, questions: Sequence[Question]) -> Given:
     """What does not fit is refused here, in the words of replies."""
     given = Given(approve=said.verb == "approve")
     try:

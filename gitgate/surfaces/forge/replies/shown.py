@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from . import blocks
-from .blocks import Cut, Found, Line, covered, divide
+from .blocks import CommentLine, Cut, FoundBlocks, covered, divide
 
 # What stands in such a tag is folded, quoted, code, or not shown at all, however far below it ends.
 FRAME = re.compile(
@@ -18,14 +18,14 @@ FRAME = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 
-READ: dict[str, Callable[[str], Found]] = {"words": blocks.words, "html": blocks.html}
+READ: dict[str, Callable[[str], FoundBlocks]] = {"words": blocks.words, "html": blocks.html}
 
 
-def as_it_stands(_text: str) -> Found:
-    return Found()
+def as_it_stands(_text: str) -> FoundBlocks:
+    return FoundBlocks()
 
 
-class Row(NamedTuple):
+class SeenLine(NamedTuple):
     """A line as it is seen. `bare`: the same with its code covered, where a command would be one.
 
     `unsure`: it could be code, quoted or hidden. `lazy`: it is shown in the quote above. `lost`: perhaps nobody sees it.
@@ -40,20 +40,20 @@ class Row(NamedTuple):
     lost: bool = False
 
 
-EMPTY = Row("", "")
+EMPTY = SeenLine("", "")
 GROUP = attrgetter("group")
 
 
-def see(body: str) -> list[Row]:
+def see(body: str) -> list[SeenLine]:
     """All that is seen; what stands around a comment of HTML that goes over several lines is one."""
     lines = divide(body.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
-    rows: list[Row] = []
+    rows: list[SeenLine] = []
     lost = False
     frames: dict[str, int] = {}
     for _, group in groupby(lines, key=GROUP):
         block = list(group)
         if block[0].how == "blank":
-            rows.extend(Row(line.text, line.text, line.quoted) if line.text else EMPTY for line in block)
+            rows.extend(SeenLine(line.text, line.text, line.quoted) if line.text else EMPTY for line in block)
             continue
         text = "\n".join(line.text for line in block)
         found = READ.get(block[0].how, as_it_stands)(text)
@@ -74,13 +74,13 @@ def count_frames(text: str, frames: dict[str, int]) -> None:
         frames[name] = max(0, frames.get(name, 0) + (-1 if tag.group(1) else 1))
 
 
-def lay_out(block: list[Line], text: str, found: Found) -> Iterator[Row]:
+def lay_out(block: list[CommentLine], text: str, found: FoundBlocks) -> Iterator[SeenLine]:
     """The block's lines without what nobody sees."""
     if not found.cuts and found.vague is None:
         how = block[0].how
         for line in block:
             unsure = line.lazy or how == "html"
-            yield Row(line.text, line.text, line.quoted, how == "code", unsure, line.lazy)
+            yield SeenLine(line.text, line.text, line.quoted, how == "code", unsure, line.lazy)
         return
     seen: list[str] = []
     bare: list[str] = []
@@ -100,4 +100,4 @@ def lay_out(block: list[Line], text: str, found: Found) -> Iterator[Row]:
         line = block[owner]
         vague = found.vague is not None and starts[owner] > found.vague
         unsure = line.lazy or line.how == "html" or vague
-        yield Row(row, words, quoted=line.quoted, unsure=unsure, lazy=line.lazy)
+        yield SeenLine(row, words, quoted=line.quoted, unsure=unsure, lazy=line.lazy)

@@ -22,10 +22,10 @@ from .whose import Whose, in_words
 from .words import block, longest_run, size, span
 
 if TYPE_CHECKING:
-    from ....model.conversation import Held
+    from ....model.conversation import HeldConversation
 
 
-def talked(held: Held | None, most: int) -> list[str]:
+def talked(held: HeldConversation | None, most: int) -> list[str]:
     """How long it was talked about and what is to be remembered of that. A transcript never stands here."""
     if held is None:
         return []
@@ -68,7 +68,7 @@ HEADS = {
 
 
 @dataclass(frozen=True)
-class Mark:
+class CommentMark:
     """What a comment of ours is about: the gate, and the commit of its record that is shown."""
 
     gate: str
@@ -91,9 +91,9 @@ class View:
     whose: Whose | None = None
 
 
-def read_mark(body: str) -> Mark | None:
+def read_mark(body: str) -> CommentMark | None:
     found = MARK.fullmatch(body.split("\n", 1)[0].strip())
-    return Mark(found.group(1), found.group(2)) if found and is_id(found.group(1)) else None
+    return CommentMark(found.group(1), found.group(2)) if found and is_id(found.group(1)) else None
 
 
 def seen_commit(gate: Gate) -> str:

@@ -20,7 +20,7 @@ from ..hosts.forge import Comment, Forge, PullRequest, Thread
 from ..hosts.ourselves import logins
 from ..hosts.web import ForgeFailed, Unclear
 from . import telling
-from .comment import Mark, View, read_mark, render
+from .comment import CommentMark, View, read_mark, render
 from .whose import whose_reply
 
 OPEN_STATES = frozenset(("awaiting", "answered", "resuming"))
@@ -43,9 +43,9 @@ class Board:
         return sorted(ours, key=lambda one: (self.ours.index(one.author.login), one.number))
 
     @property
-    def marks(self) -> dict[str, tuple[Comment, Mark]]:
+    def marks(self) -> dict[str, tuple[Comment, CommentMark]]:
         """Our comment of each gate; of two (a race) the first."""
-        found: dict[str, tuple[Comment, Mark]] = {}
+        found: dict[str, tuple[Comment, CommentMark]] = {}
         for comment in self.own:
             mark = read_mark(comment.body)
             if mark is not None:

@@ -12,7 +12,7 @@ from .words import block, span
 
 
 @dataclass(frozen=True)
-class Note:
+class ReplyNote:
     """A reply of ours. `mark` is its first line; where that stands already, it was said."""
 
     mark: str
@@ -56,25 +56,25 @@ def who(comment: Comment) -> str:
     return f"[{span(comment.author.login, 60)}]({comment.url})"
 
 
-def unpermitted(comment: Comment, gate: str) -> Note:
+def unpermitted(comment: Comment, gate: str) -> ReplyNote:
     """Once for each person and gate, however often they try."""
     mark = f"{person(comment)} gate={gate} -->"
-    return Note(
+    return ReplyNote(
         mark, f"{who(comment)}: this is no answer. It takes somebody who may write to this repository."
     )
 
 
-def edited(comment: Comment) -> Note:
+def edited(comment: Comment) -> ReplyNote:
     words = "this comment was edited, so nobody can tell what was said. Please reply with a new one."
-    return Note(about(comment), f"{who(comment)}: {words}")
+    return ReplyNote(about(comment), f"{who(comment)}: {words}")
 
 
-def unclear(comment: Comment, why: str, gates: Sequence[Gate], waiting: Sequence[str] = ()) -> Note:
+def unclear(comment: Comment, why: str, gates: Sequence[Gate], waiting: Sequence[str] = ()) -> ReplyNote:
     """What was not understood, and what would be: every way to answer the gate that it was about, or one for each of several."""
     lines = [f"{who(comment)}: this could not be taken as an answer: {span(why, 300)}"]
     if gates:
         lines.append("One of these would be:\n\n" + block("\n".join(ways(gates, waiting)), 2000, fold=False))
-    return Note(about(comment), "\n\n".join(lines))
+    return ReplyNote(about(comment), "\n\n".join(lines))
 
 
 def ways(gates: Sequence[Gate], waiting: Sequence[str]) -> list[str]:
@@ -83,9 +83,9 @@ def ways(gates: Sequence[Gate], waiting: Sequence[str]) -> list[str]:
     return [next(iter(examples(gate, gate.id, waiting)), f"/answer {gate.id} …") for gate in gates]
 
 
-def hint(comment: Comment, gate: Gate, waiting: Sequence[str]) -> Note:
+def hint(comment: Comment, gate: Gate, waiting: Sequence[str]) -> ReplyNote:
     """What names a gate and may be talk about it. Once for each person and gate: threads are for talking."""
-    return Note(
+    return ReplyNote(
         hinted(comment, gate.id),
         f"{who(comment)}: this names gate **{gate.id}**, and nobody can tell whether it was to be its answer. "
         f"An answer begins with `{gate.id}:`, or is one of these:\n\n"
@@ -93,8 +93,10 @@ def hint(comment: Comment, gate: Gate, waiting: Sequence[str]) -> Note:
     )
 
 
-def too_late(comment: Comment, why: str) -> Note:
-    return Note(about(comment), f"{who(comment)}: this came too late and has no effect: {span(why, 300)}")
+def too_late(comment: Comment, why: str) -> ReplyNote:
+    return ReplyNote(
+        about(comment), f"{who(comment)}: this came too late and has no effect: {span(why, 300)}"
+    )
 
 
 def ending(gate: Gate) -> str:
@@ -105,21 +107,21 @@ def ending(gate: Gate) -> str:
     return f"gate {gate.id} is {gate.state}"
 
 
-def changed(comment: Comment, why: str) -> Note:
+def changed(comment: Comment, why: str) -> ReplyNote:
     words = "the question changed after it was read. Please look again, and reply with a new comment"
-    return Note(about(comment), f"{who(comment)}: {words}: {span(why, 300)}")
+    return ReplyNote(about(comment), f"{who(comment)}: {words}: {span(why, 300)}")
 
 
-def elsewhere(comment: Comment, gate: str, place: str) -> Note:
+def elsewhere(comment: Comment, gate: str, place: str) -> ReplyNote:
     """A reply that counts for a gate that is shown in another thread."""
     where = f"is asked [there]({place})" if place else "is shown in no thread"
-    return Note(counted(comment), f"{who(comment)}: this counts for gate **{gate}**, which {where}.")
+    return ReplyNote(counted(comment), f"{who(comment)}: this counts for gate **{gate}**, which {where}.")
 
 
-def not_acted_on(gate: str, answer: str, why: str) -> Note:
+def not_acted_on(gate: str, answer: str, why: str) -> ReplyNote:
     """Once for each answer: it is in the record, and nobody will be started by it."""
     mark = f"<!-- gitgate told=d{answer} gate={gate} -->"
-    return Note(
+    return ReplyNote(
         mark,
         f"Gate **{gate}** is answered, and no job acts on that by itself: {span(why, 300)}. "
         "Somebody who may write to this repository and has looked at it can start the agent:\n\n"
@@ -127,25 +129,25 @@ def not_acted_on(gate: str, answer: str, why: str) -> Note:
     )
 
 
-def kept_back(gate: str, answer: str, agent: str) -> Note:
+def kept_back(gate: str, answer: str, agent: str) -> ReplyNote:
     """The same where no job can act on it, whoever asks for one."""
     mark = f"<!-- gitgate told=d{answer} gate={gate} -->"
-    return Note(
+    return ReplyNote(
         mark,
         f"Gate **{gate}** is answered, and no job can act on that: its session stayed where {span(agent, 60)} asked. "
         "There, whoever asked can start the agent:\n\n" + block(f"git gate resume {gate}", 200, fold=False),
     )
 
 
-def left(what: str, branch: str, tip: str, why: str, compare: str) -> Note:
+def left(what: str, branch: str, tip: str, why: str, compare: str) -> ReplyNote:
     """What an agent made is on a branch of ours, and somebody has to bring it to its own, or to leave it. Once for each tip."""
     because = f": {span(why, 300)}" if why else ""
-    return Note(
+    return ReplyNote(
         f"<!-- gitgate told=b{tip} -->",
         f"{what} the agent made is on {span(branch, 100)}{because}. [Compare, and merge it]({compare}); "
         f"or delete {span(branch, 100)}, and it is left.",
     )
 
 
-def refused(comment: Comment, why: str) -> Note:
-    return Note(about(comment), f"{who(comment)}: this is no answer here: {span(why, 300)}")
+def refused(comment: Comment, why: str) -> ReplyNote:
+    return ReplyNote(about(comment), f"{who(comment)}: this is no answer here: {span(why, 300)}")

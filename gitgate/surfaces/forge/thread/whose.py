@@ -10,7 +10,7 @@ from ....errors import GateError
 from ....model.gate import Gate
 from ....policy.book import load_book
 from ....policy.permit import case
-from ....policy.rules import Person, Terms
+from ....policy.rules import Person, RuleTerms
 from ....policy.ruling import deciding
 from ....text.times import format_duration
 from .words import span
@@ -57,7 +57,7 @@ def addressed(gate: Gate) -> str:
     return ", ".join(span(who, 60) for who in gate.to)
 
 
-def in_words(gate: Gate, terms: Sequence[Terms], groups: Groups) -> Whose:
+def in_words(gate: Gate, terms: Sequence[RuleTerms], groups: Groups) -> Whose:
     """One rule in a line; of several, which all have to agree, each by its name."""
     if any(term.require_signed for term in terms):
         return Whose(closed=signed_words(gate, terms, groups))
@@ -71,7 +71,7 @@ def in_words(gate: Gate, terms: Sequence[Terms], groups: Groups) -> Whose:
     return Whose(f"whoever fits all of this, with {WRITE}: {'; and '.join(said)}{to}")
 
 
-def signed_words(gate: Gate, terms: Sequence[Terms], groups: Groups) -> str:
+def signed_words(gate: Gate, terms: Sequence[RuleTerms], groups: Groups) -> str:
     said = "; and ".join(dict.fromkeys(rule for term in terms if (rule := rule_words(gate, term, groups))))
     who = f" It counts from {said}." if said else ""
     return (
@@ -80,7 +80,7 @@ def signed_words(gate: Gate, terms: Sequence[Terms], groups: Groups) -> str:
     )
 
 
-def rule_words(gate: Gate, term: Terms, groups: Groups) -> str:
+def rule_words(gate: Gate, term: RuleTerms, groups: Groups) -> str:
     """What one rule asks of people; empty when it leaves it to all."""
     said = [
         listed(term.who, groups) if term.who is not None else "",
