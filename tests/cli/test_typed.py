@@ -100,7 +100,7 @@ def test_a_command_of_a_page_runs(
     typed = line.replace("7k2f", gate)
     try:
         done = subprocess.run(
-            ["timeout", "5", "bash", "-c", typed],
+            ["timeout", "2" if "--wait" in typed else "40", "bash", "-c", typed],
             cwd=clone.path,
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -215,7 +215,9 @@ def test_what_the_agent_left_is_told(
     cli.quick("verify", code=0)
 
 
-@pytest.mark.parametrize("attempts", ["1", "2"])
+@pytest.mark.parametrize(
+    "attempts", ["1", pytest.param("2", marks=pytest.mark.slow)]
+)  # half a minute between them
 def test_what_a_failed_agent_left_is_told(
     repo: Clone, agent: Agent, cli: Command, monkeypatch: pytest.MonkeyPatch, attempts: str
 ) -> None:

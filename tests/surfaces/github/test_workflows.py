@@ -314,6 +314,7 @@ def loop_place(
     return Place(forge, bare, web, cli, tmp_path, monkeypatch)
 
 
+@pytest.mark.slow
 @pytest.mark.needs("bash")
 def test_the_whole_loop_by_the_workflows_own_steps(loop_place: Place) -> None:
     """With events that have all that GitHub's have, made here."""
