@@ -23,6 +23,7 @@ from resuming import Agent
 from servers import HttpServer
 from testbed.command import Command
 from testbed.repositories import Clone, run_git
+from testbed.terminal import Terminal
 
 from .conftest import THREAD
 
@@ -185,6 +186,51 @@ def test_what_jobs_cannot_install_is_refused(repo: Clone, cli: Command, words: l
     repo.git("config", "gitgate.workflows", PIN)
     assert said in cli.quick("init", *words, code=2).err
     assert not (repo.path / ".github").exists()
+
+
+@pytest.fixture
+def from_an_index(tmp_path: Path) -> Path:
+    """A git gate as pip unpacks it from an index: it says its build's commit, and pip noted no address."""
+    site = tmp_path / "site"
+    shutil.copytree(TOP / "gitgate", site / "gitgate", ignore=shutil.ignore_patterns("__pycache__", "commit"))
+    version = site / "gitgate/version.py"
+    version.write_text(version.read_text().replace(REPOSITORY, "team/git-gate"))
+    (site / "gitgate/texts/commit").write_text("a1" * 20 + "\n")
+    shutil.copytree(TOP / "hooks", site / "gitgate/shims")
+    about = site / "git_gate-0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: git-gate\nVersion: 0\n")
+    program = tmp_path / "git-gate"
+    program.write_text(
+        f"#!{sys.executable} -I\nimport sys\nsys.path.insert(0, {str(site)!r})\nfrom gitgate.cli.process import run\nrun()\n"
+    )
+    program.chmod(0o755)
+    return program
+
+
+@pytest.mark.parametrize(
+    ("typed", "package", "code"),
+    [("", "", 0), ("  git-gate[all]==0.1.0 ", "git-gate[all]==0.1.0", 0), ("other==1", None, 2)],
+)
+def test_what_jobs_install_is_asked_for_where_pip_noted_nothing(
+    repo: Clone, pty_cli: Callable[..., Terminal], from_an_index: Path, typed: str, package: str, code: int
+) -> None:
+    """On a terminal: Enter takes the build's own commit, a requirement that one; written once, it is not asked again."""
+    with_it = {"cwd": repo.path, "program": str(from_an_index)}
+    terminal = pty_cli("init", "--github", **with_it)
+    terminal.expect(f"What pip installs in the jobs (Enter for team/git-gate at {'a1' * 20}):")
+    terminal.line(typed)
+    shown = terminal.finish(code=code)
+    written = repo.path / ".github/workflows"
+    if package is None:
+        assert "is not one requirement on git-gate" in shown
+        assert not written.exists()
+        return
+    for name, times in zip(NAMES, (2, 1), strict=True):
+        jobs = load(written / name)["jobs"].values()
+        assert [job["with"]["package"] for job in jobs] == [package] * times
+        assert all(job["uses"].endswith("a1" * 20) for job in jobs)
+    assert "What pip installs" not in pty_cli("init", "--github", **with_it).finish(code=0)
 
 
 def test_an_index_reaches_pip(tmp_path: Path) -> None:
