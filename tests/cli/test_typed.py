@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -114,9 +115,9 @@ def test_a_command_of_a_page_runs(
 
 
 @pytest.mark.slow
-def test_the_manual_is_found_as_the_page_says(tmp_path: Path) -> None:
-    """Beside a PATH that has its page; a link to the command alone has none, and `git gate help` works all the same."""
-    programs = tmp_path / "tool" / "bin"
+def test_the_manual_is_found_as_the_page_says(repo: Clone, tmp_path: Path) -> None:
+    """Beside a PATH that has its page; a link to the command alone has none until what `doctor` says is typed."""
+    programs = tmp_path / "a tool" / "bin"
     programs.mkdir(parents=True)
     (programs / "git-gate").symlink_to(COMMAND)
     env = {
@@ -129,15 +130,24 @@ def test_the_manual_is_found_as_the_page_says(tmp_path: Path) -> None:
     env.pop("MANPATH", None)
 
     def said(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(["git", "gate", *words], env=env, capture_output=True, text=True, check=False)
+        return subprocess.run(
+            ["git", *words], cwd=repo.path, env=env, capture_output=True, text=True, check=False
+        )
 
-    missing = said("--help")
+    def found() -> dict[str, str]:
+        told = json.loads(said("gate", "doctor", "--json").stdout)
+        (one,) = [one for one in told["findings"] if one["name"] == "manual"]
+        return dict(one)
+
+    missing = said("gate", "--help")
     assert (missing.returncode, "No manual entry for git-gate" in missing.stderr) == (16, True), (
         missing.stderr
     )
-    helped = said("help")
+    helped = said("gate", "help")
     assert (helped.returncode, helped.stdout.startswith("Usage: git gate")) == (0, True)
-    page = tmp_path / "tool/share/man/man1/git-gate.1"
-    page.parent.mkdir(parents=True)
-    page.write_bytes((TOP / "docs/git-gate.1").read_bytes())
-    assert said("--help").returncode == 0
+    one = found()
+    assert one["state"] == "missing", one
+    subprocess.run(["sh", "-c", one["mend"]], check=True)
+    shown = said("gate", "--help")
+    assert (shown.returncode, "GIT-GATE(1)" in shown.stdout.upper()) == (0, True), shown.stderr
+    assert found()["state"] == "good"

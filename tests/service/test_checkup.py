@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -170,3 +171,29 @@ def test_what_was_left_behind(ann: Seat, clone_of: Callable[..., Clone]) -> None
     place = worktrees(ann.desk) / "left over"
     place.mkdir(parents=True)
     assert found(ann)["worktree"].mend.endswith(f"git worktree remove '{place}'")
+
+
+def test_a_page_that_git_does_not_find(alone: Seat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is named with the line that links it, a folder on MANPATH counts, and where there is no `man` that is said."""
+    programs, manuals = tmp_path / "bin", tmp_path / "pages/man1"
+    programs.mkdir()
+    manuals.mkdir(parents=True)
+    monkeypatch.setattr(checkup, "EVERYWHERE", ())
+
+    env = {"PATH": str(programs)}
+
+    def manual() -> Finding:
+        desk = alone.desk
+        desk.settings = replace(desk.settings, env=env)
+        (one,) = checkup.manual(desk)
+        return one
+
+    assert (manual().state, manual().mend) == ("missing", "git gate help")
+    for name in ("man", "git-gate"):
+        (programs / name).write_text("#!/bin/sh\n")
+        (programs / name).chmod(0o755)
+    assert "ln -sf" in manual().mend
+    assert f"{tmp_path}/share/man/man1/" in manual().mend
+    (manuals / "git-gate.1.gz").touch()
+    env["MANPATH"] = f":{manuals.parent}"
+    assert manual().state == "good"
