@@ -11,13 +11,13 @@ from gitgate.acts.answering import Manner, respond
 from gitgate.acts.remarks import stop
 from gitgate.context.desk import Desk, open_desk
 from gitgate.context.recording import reload
-from gitgate.model.conversation import HeldConversation
+from gitgate.model.conversation import Conversation
 from gitgate.model.gate import Gate
 from gitgate.questions.answers import Given
 
 
-def held(outcome: str = "completed", seconds: int = 60, **said: str) -> HeldConversation:
-    return HeldConversation(outcome, seconds, **said)  # type: ignore[arg-type]
+def held(outcome: str = "completed", seconds: int = 60, **said: str) -> Conversation:
+    return Conversation(outcome, seconds, **said)  # type: ignore[arg-type]
 
 
 @contextmanager
@@ -35,13 +35,13 @@ def open_gate(gate: str) -> Gate:
         return reload(desk, gate)
 
 
-def talk_to_answer(gate: str, text: str, session: HeldConversation) -> Gate:
+def talk_to_answer(gate: str, text: str, session: Conversation) -> Gate:
     """The conversation came to this answer."""
     with desk_here() as desk:
         return respond(desk, reload(desk, gate), Given(text=text), Manner(via="join", session=session)).gate
 
 
-def stop_talk(gate: str, session: HeldConversation) -> Gate:
+def stop_talk(gate: str, session: Conversation) -> Gate:
     """The conversation came to no answer."""
     with desk_here() as desk:
         return stop(desk, reload(desk, gate), "the session ended", session=session).gate

@@ -19,6 +19,7 @@ import gitgate
 from gitgate import errors
 from gitgate.api.terms import SessionTerms
 from gitgate.cli.main import cli as command_line
+from gitgate.model import gate as model
 from testbed.repositories import Clone
 
 VERBS = (
@@ -73,6 +74,15 @@ def test_every_verb_is_there_with_an_example_or_a_word() -> None:
         _ = gitgate.nonsense
 
 
+def test_what_functions_give_back_can_be_named() -> None:
+    """Every name of `__all__` is there, also where its module is loaded late; what nobody knows is not."""
+    classes = {name: getattr(gitgate, name) for name in gitgate.__all__ if name[0].isupper()}
+    assert {name for name, found in classes.items() if not inspect.isclass(found)} == set()
+    assert classes["Answer"].__mro__[1] is model.Answer
+    with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
+        _ = gitgate.api.Nonsense
+
+
 @pytest.mark.parametrize("verb", [name for name in VERBS if name not in ("show", "status", "wait", "check")])
 def test_keyword_arguments_are_the_long_flags(verb: str) -> None:
     """Every flag of the verb that is not about a terminal has its keyword argument."""
@@ -123,8 +133,11 @@ def test_ask_and_answer(repo: Clone) -> None:
         "Ada Lovelace <ada@example.org>",
         "python",
     )
+    assert repr(done) == f"<gate {gate.id}, answered: 'Which?'>"
     with pytest.raises(FrozenInstanceError):
         gate.state = "resumed"  # type: ignore[misc]
+    with pytest.raises(FrozenInstanceError):
+        answer.note = "no"  # type: ignore[misc]
 
 
 def test_approvals(repo: Clone) -> None:

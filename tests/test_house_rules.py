@@ -112,6 +112,18 @@ def test_files_are_short() -> None:
     assert {name: count for name, count in lines.items() if count > most[name]} == {}
 
 
+def test_a_class_is_found_by_its_name() -> None:
+    """No two modules of the package have a public class of one name."""
+    homes: dict[str, list[str]] = {}
+    for name in PYTHON:
+        if name.startswith("gitgate/"):
+            for node in ast.walk(tree_of(text_of(name))):
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    homes.setdefault(node.name, []).append(name)
+    assert {"Gate", "Desk"} <= set(homes)
+    assert {one: where for one, where in homes.items() if len(where) > 1} == {}
+
+
 def test_functions_are_short() -> None:
     """About 60 lines at most; a longer one is on the list with its reason."""
     found = {

@@ -26,7 +26,7 @@ from ..store.git.refs import OPEN
 from .remarks import needed
 
 if TYPE_CHECKING:
-    from ..model.conversation import HeldConversation
+    from ..model.conversation import Conversation
 
 
 # What may happen to a gate between reading and answering without changing what was read.
@@ -61,7 +61,7 @@ class Manner:
     push: bool | None = None
     who: str | None = None
     evidence: Mapping[str, object] = field(default_factory=dict)
-    session: HeldConversation | None = None  # the conversation that came to this answer
+    session: Conversation | None = None  # the conversation that came to this answer
     deliver: Deliver = publish
 
 
@@ -188,16 +188,16 @@ def signal(desk: Desk, gate: Gate, status: str, message: str = "", *, push: bool
     return respond(desk, gate, given, manner)
 
 
-def held(gate: Gate, status: str, message: str) -> HeldConversation | None:
+def held(gate: Gate, status: str, message: str) -> Conversation | None:
     """What a signal leaves of a session that nobody held here."""
     if all(question.type != "session" for question in gate.opened.questions):
         return None
-    from ..model.conversation import STATUS, HeldConversation
+    from ..model.conversation import STATUS, Conversation
 
     word = status.strip()
     if not STATUS.fullmatch(word):
-        return HeldConversation("completed", 0, message=message.strip(), source="person")
-    return HeldConversation("completed", 0, status=word, message=message.strip(), source="person")
+        return Conversation("completed", 0, message=message.strip(), source="person")
+    return Conversation("completed", 0, status=word, message=message.strip(), source="person")
 
 
 def signal_given(gate: Gate, status: str, message: str = "") -> Given:

@@ -17,7 +17,7 @@ from .askers import agent_here
 from .sessions import digest_of
 
 if TYPE_CHECKING:
-    from ..model.conversation import HeldConversation
+    from ..model.conversation import Conversation
 
 
 def comment(desk: Desk, gate: Gate, text: str, *, push: bool | None = None) -> Published:
@@ -27,7 +27,7 @@ def comment(desk: Desk, gate: Gate, text: str, *, push: bool | None = None) -> P
 
 
 def propose(
-    desk: Desk, gate: Gate, text: str, session: HeldConversation, *, push: bool | None = None
+    desk: Desk, gate: Gate, text: str, session: Conversation, *, push: bool | None = None
 ) -> Published:
     """Keep what a conversation proposed, for whoever decides: a remark, and nobody's answer."""
     event = Remark(at=desk.now, by=desk.person(), text=text, via="join --yes", session=session)
@@ -35,7 +35,7 @@ def propose(
 
 
 def stop(
-    desk: Desk, gate: Gate, reason: str, *, push: bool | None = None, session: HeldConversation | None = None
+    desk: Desk, gate: Gate, reason: str, *, push: bool | None = None, session: Conversation | None = None
 ) -> Published:
     """A person ends it; the agent does not go on. `session` is a conversation that came to no answer."""
     desk.refuse_agents("stop")

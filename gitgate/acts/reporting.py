@@ -25,7 +25,7 @@ from ..text.display import one_line
 from .reading import find_gate, find_open
 
 if TYPE_CHECKING:
-    from ..model.conversation import HeldConversation
+    from ..model.conversation import Conversation
 
 
 Json = dict[str, object]
@@ -92,7 +92,7 @@ def session_here(desk: Desk, gate: Gate) -> Json:
     }
 
 
-def talked_lines(talked: HeldConversation) -> list[str]:
+def talked_lines(talked: Conversation) -> list[str]:
     from ..render.shapes import held_line
 
     return [
@@ -209,9 +209,8 @@ def events_of(gate: Gate) -> list[Json]:
             shape["work"] = given.work.commit
         elif isinstance(given, Answer):
             shape["text"] = printed(gate.opened.questions, given)
-            yes = given.verdict == "approved" and given.confirmed
             shape.update(verdict=given.verdict, via=given.via, seen=given.seen)
-            shape.update(approved=yes, confirmed=given.confirmed)
+            shape.update(approved=given.approved, confirmed=given.confirmed)
         elif isinstance(given, Claim):
             shape["text"] = f"attempt {given.attempt} by {given.runner} on {given.host}"
         found.append(shape)

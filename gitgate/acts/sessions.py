@@ -300,8 +300,8 @@ def age() -> Any:
 
 
 @dataclass(frozen=True)
-class ErasedSession:
-    """Where a session was erased."""
+class Dropped:
+    """Where a saved session was erased: here, and on which remote."""
 
     gate: str
     here: bool
@@ -309,7 +309,7 @@ class ErasedSession:
     there: bool = False
 
 
-def drop(desk: Desk, gate: str) -> ErasedSession:
+def drop(desk: Desk, gate: str) -> Dropped:
     """Erase a saved session here and on the remote. Objects stay until git prunes them; other copies remain."""
     if not is_id(gate):
         raise UnknownGate(f"{gate!r} is not a gate's full id", hint="git gate list --all")
@@ -335,7 +335,7 @@ def drop(desk: Desk, gate: str) -> ErasedSession:
     with contextlib.suppress(OSError):  # It is gone; that we know it is only told.
         private_folder(dropped_mark(desk, gate).parent)
         dropped_mark(desk, gate).touch()
-    return ErasedSession(gate, here is not None, remote, there is not None)
+    return Dropped(gate, here is not None, remote, there is not None)
 
 
 def digest_of(salt: str, session_id: str) -> str:

@@ -13,33 +13,48 @@ with a message, a stable `code` and a `hint`. Nothing is printed, and nothing is
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .. import errors
 from ..errors import GateError
 from .asker import ask, check, wait, withdraw
+from .door import Event, Status
+from .door import ShownAnswer as Answer
+from .door import ShownGate as Gate
 from .interactive import Checkpoint, Interactive, SessionResult, ask_interactive, pause
 from .keeper import archive, doctor, init, policy_check, resume, session_drop
-from .looker import diff, tree, watch, worktree
 from .person import comment, edit, respond, signal, stop
-from .reader import list, log, show, status, sync, verify  # noqa: A004 - the verb's name
-from .values import (
-    Answer,
-    Archived,
-    Conversation,
-    Dropped,
-    Event,
-    Finding,
-    Gate,
-    Policy,
-    Problem,
-    PutAside,
-    Resumed,
-    Ruling,
-    Status,
-    Step,
-    Synced,
-    Verified,
-    Worktree,
-)
+from .reader import diff, list, log, show, status, sync, tree, verify, watch, worktree  # noqa: A004 - the verb's name
+
+if TYPE_CHECKING:
+    from ..acts.sessions import Dropped
+    from ..audit.gate_checks import Problem, Verified
+    from ..exchange.synced import PutAside, Synced
+    from ..gates.explained import Explained as Ruling
+    from ..gates.explained import PolicyInForce as Policy
+    from ..model.conversation import Conversation
+    from ..resumption.run import Resumed
+    from ..setup.checkup import Finding
+    from ..setup.steps import Step
+    from ..sharing.archiving import Archived
+    from ..store.work.restore import Worktree
+
+# What functions give back, by the module that has it and its name there: loaded when somebody names the class.
+RESULTS = {
+    "Archived": ("sharing.archiving", "Archived"),
+    "Conversation": ("model.conversation", "Conversation"),
+    "Dropped": ("acts.sessions", "Dropped"),
+    "Finding": ("setup.checkup", "Finding"),
+    "Policy": ("gates.explained", "PolicyInForce"),
+    "Problem": ("audit.gate_checks", "Problem"),
+    "PutAside": ("exchange.synced", "PutAside"),
+    "Resumed": ("resumption.run", "Resumed"),
+    "Ruling": ("gates.explained", "Explained"),
+    "Step": ("setup.steps", "Step"),
+    "Synced": ("exchange.synced", "Synced"),
+    "Verified": ("audit.gate_checks", "Verified"),
+    "Worktree": ("store.work.restore", "Worktree"),
+}
 
 __all__ = [
     "Answer",
@@ -92,3 +107,12 @@ __all__ = [
     "withdraw",
     "worktree",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name not in RESULTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    module, there = RESULTS[name]
+    return getattr(import_module(f"gitgate.{module}"), there)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Unpack
 from ..model.gate import Gate as Folded
 from ..text.words import SESSION_FIELDS
 from .door import Directory, open_desk, seen, told
-from .given import Choices
-from .terms import Asking, AskTerms, SessionTerms, Words, refuse_unknown
-from .values import Answer, Gate
+from .door import ShownAnswer as Answer
+from .door import ShownGate as Gate
+from .terms import Asking, AskTerms, Choices, SessionTerms, Words, refuse_unknown
 
 if TYPE_CHECKING:
     from ..context.desk import Desk

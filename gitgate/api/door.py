@@ -4,21 +4,104 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import config
-from ..model.gate import Counted
-from ..model.gate import Gate as Folded
+from ..document.values import dataclass as cheap_dataclass
+from ..document.values import field as cheap_field
+from ..model.gate import Answer, Gate, Question, Value
 from ..questions.answers import printed
-from .values import Answer, Conversation, Gate
 
 if TYPE_CHECKING:
     from ..context.desk import Desk
     from ..exchange.publishing import Published
-    from ..model.conversation import HeldConversation
+    from ..model.conversation import Conversation
 
 Directory = str | Path | None
+
+
+@cheap_dataclass(frozen=True)
+class ShownAnswer(Answer):
+    """What was said, with the questions that it is about. `text` is what `git gate check` prints."""
+
+    questions: tuple[Question, ...] = cheap_field(default=(), repr=False)
+
+    @property
+    def text(self) -> str:
+        return printed(self.questions, self)
+
+    @property
+    def value(self) -> Value | None:
+        """What was said to the only question."""
+        return self.values.get(self.questions[0].key) if len(self.questions) == 1 else None
+
+
+@dataclass(frozen=True, repr=False)
+class ShownGate:
+    """One gate as it is now, and what its record alone does not say. `details` is everything, in the shape of
+    `git gate show --json`; `record` is the gate as its events make it.
+    """
+
+    record: Gate
+    pushed: bool
+    archived: bool = False
+    details: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        return self.record.id
+
+    @property
+    def state(self) -> str:
+        return self.record.state
+
+    @property
+    def title(self) -> str:
+        return self.record.opened.title
+
+    @property
+    def answer(self) -> ShownAnswer | None:
+        counted = self.record.answer
+        return (
+            None
+            if counted is None
+            else ShownAnswer(**vars(counted.answer), questions=self.record.opened.questions)
+        )
+
+    @property
+    def session(self) -> Conversation | None:
+        """The conversation that ended it, with an answer or without."""
+        from ..render.shapes import held_of
+
+        return held_of(self.record)
+
+    def __str__(self) -> str:
+        return self.id
+
+    def __repr__(self) -> str:
+        return f"<gate {self.id}, {self.state}: {self.title!r}>"
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of the audit trail."""
+
+    gate: str
+    event: str
+    at: str
+    by: str | None
+    text: str
+    commit: str
+
+
+@dataclass(frozen=True)
+class Status:
+    """How many gates are in which state, and what each agent waits for."""
+
+    counts: Mapping[str, int]
+    agents: tuple[Mapping[str, object], ...]
 
 
 @contextmanager
@@ -41,12 +124,12 @@ def standing(directory: Directory) -> Path:
     return Path.cwd() if directory is None else Path(directory).absolute()
 
 
-def told(desk: Desk, published: Published) -> Gate:
+def told(desk: Desk, published: Published) -> ShownGate:
     return seen(desk, published.gate, pushed=published.pushed)
 
 
-def seen(desk: Desk, gate: Folded, *, pushed: bool | None = None, archived: bool = False) -> Gate:
-    """A gate as callers get it: apart from the domain, so that either may change alone."""
+def seen(desk: Desk, gate: Gate, *, pushed: bool | None = None, archived: bool = False) -> ShownGate:
+    """A gate as callers get it."""
     from ..acts.sessions import saved
     from ..context.remotes import remote_of
     from ..policy.marks import marks
@@ -62,31 +145,4 @@ def seen(desk: Desk, gate: Folded, *, pushed: bool | None = None, archived: bool
         archived=archived,
         saved=gate.id in saved(desk, [gate]),
     )
-    said, talked = answer_of(gate, gate.answer), talked_of(shapes.held_of(gate))
-    return Gate(gate.id, gate.state, gate.opened.title, said, pushed, archived, details, talked)
-
-
-def talked_of(held: HeldConversation | None) -> Conversation | None:
-    return (
-        None
-        if held is None
-        else Conversation(**{n: getattr(held, n) for n in Conversation.__dataclass_fields__})
-    )
-
-
-def answer_of(gate: Folded, counted: Counted | None) -> Answer | None:
-    if counted is None:
-        return None
-    said = counted.answer
-    only = gate.opened.questions[0].key if len(gate.opened.questions) == 1 else ""
-    return Answer(
-        text=printed(gate.opened.questions, said),
-        value=said.values.get(only),
-        values=dict(said.values),
-        verdict=said.verdict,
-        note=said.note,
-        by=said.by,
-        via=said.via,
-        at=said.at,
-        session=talked_of(said.session),
-    )
+    return ShownGate(gate, pushed, archived, details)

@@ -12,8 +12,8 @@ from ..model.gate import Gate as Folded
 from ..model.gate import Value
 from .asker import waited, withdraw
 from .door import Directory, open_desk, seen, standing
+from .door import ShownGate as Gate
 from .terms import Asking, InteractiveTerms, PauseTerms, interactive, pausing, refuse_unknown
-from .values import Gate
 
 if TYPE_CHECKING:
     from ..context.desk import Desk

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import asdict
 from typing import TYPE_CHECKING, overload
 
 from ..errors import Usage
 from .door import Directory, open_desk
-from .values import Archived, Dropped, Finding, Gate, Policy, Resumed, Ruling, Step
+from .door import ShownGate as Gate
 
 if TYPE_CHECKING:
+    from ..acts.sessions import Dropped
     from ..context.desk import Desk
+    from ..gates.explained import Explained as Ruling
+    from ..gates.explained import PolicyInForce as Policy
     from ..model.gate import Gate as Folded
+    from ..resumption.run import Resumed
+    from ..setup.checkup import Finding
+    from ..setup.steps import Step
+    from ..sharing.archiving import Archived
 
 
 def init(
@@ -55,9 +61,7 @@ def init(
         desk.refuse_agents("init")
         chosen = parts.InitChoice(server, publish_work, resume, named)
         found = parts.removal(desk, named, purge=purge) if remove else parts.wanted(desk, chosen)
-        if not dry_run:
-            parts.take(found)
-        return tuple(Step(step.name, step.words, step.done or not dry_run) for step in found)
+        return tuple(found if dry_run else parts.take(found))
 
 
 def doctor(*, online: bool = False, claude: bool = False, directory: Directory = None) -> tuple[Finding, ...]:
@@ -75,7 +79,7 @@ def doctor(*, online: bool = False, claude: bool = False, directory: Directory =
             from ..setup.claude_checkup import rehearse
 
             found.extend(rehearse(desk))
-        return tuple(Finding(**asdict(one)) for one in found)
+        return tuple(found)
 
 
 @overload
@@ -92,7 +96,7 @@ def policy_check(
     >>> gitgate.policy_check("7k2f", who="@grace").allowed
     """
     from ..acts.reading import find_gate
-    from ..gates.explained import explain_gate, plain, rules_of
+    from ..gates.explained import explain_gate, in_force
     from ..policy.book import load_book
 
     with open_desk(directory) as desk:
@@ -102,12 +106,8 @@ def policy_check(
                 raise Usage(
                     "who may answer what is asked of one gate", hint='policy_check("7k2f", who="@ada")'
                 )
-            return Policy({source: tuple(map(plain, terms)) for source, terms in rules_of(book)}, book.ref)
-        said = explain_gate(desk, book, find_gate(desk, str(id)).gate, who)
-        rule = said.rule if book.policies else None
-        return Ruling(
-            said.gate, said.who, said.allowed, rule, said.why, tuple(map(plain, said.terms)), said.paths
-        )
+            return in_force(book)
+        return explain_gate(desk, book, find_gate(desk, str(id)).gate, who)
 
 
 def resume(
@@ -136,6 +136,8 @@ def resume(
         if gate is None and name != "local":
             return every_one_elsewhere(desk, name)
         if detach or name != "local":
+            from ..resumption.run import Resumed
+
             which = gate.id if gate else ""
             return (Resumed(which, "started", log=call(desk, which, name)),)
         return every_one(desk) if gate is None else (only(desk, gate),)
@@ -146,12 +148,13 @@ def only(desk: Desk, gate: Folded) -> Resumed:
 
     done = crew_of(desk, desk.progress, threading.Event(), insist=True).act(gate.id)
     refuse_failed(done)
-    return Resumed(**asdict(done))
+    return done
 
 
 def every_one_elsewhere(desk: Desk, runner: str) -> tuple[Resumed, ...]:
     """Each that the other runner can act on, by itself."""
     from ..resumption.calls import leave_all
+    from ..resumption.run import Resumed
 
     left = leave_all(desk, runner)
     failed = [Resumed(gate, "failed", error.message) for gate, error in left.failed.items()]
@@ -162,6 +165,7 @@ def every_one(desk: Desk) -> tuple[Resumed, ...]:
     """All that can be acted on. Interrupted, it hands back what it holds."""
     from ..resumption.calls import crew_of
     from ..resumption.crew import Shift
+    from ..resumption.run import Resumed
 
     stopping = threading.Event()
     shift = Shift([crew_of(desk, desk.progress, stopping)], desk.settings.number("maxAgents"), stopping)
@@ -172,7 +176,7 @@ def every_one(desk: Desk) -> tuple[Resumed, ...]:
         shift.end()
         raise
     failed = [Resumed(gate, "failed", error.message) for gate, error in shift.failed.items()]
-    return (*(Resumed(**asdict(done)) for done in shift.done), *failed)
+    return (*shift.done, *failed)
 
 
 def archive(*, older_than: str | int | None = None, directory: Directory = None) -> Archived:
@@ -183,8 +187,7 @@ def archive(*, older_than: str | int | None = None, directory: Directory = None)
     with open_desk(directory) as desk:
         usual = desk.settings.seconds("archiveAfter") or 0
         least = usual if older_than is None else parse_duration(str(older_than))
-        done = fold_closed(desk, older_than=least)
-        return Archived(done.remote, tuple(done.folded), dict(done.kept))
+        return fold_closed(desk, older_than=least)
 
 
 def session_drop(id: str | Gate, *, directory: Directory = None) -> Dropped:
@@ -194,4 +197,4 @@ def session_drop(id: str | Gate, *, directory: Directory = None) -> Dropped:
 
     with open_desk(directory) as desk:
         desk.refuse_agents("session drop")
-        return Dropped(**asdict(drop(desk, find_gate(desk, str(id)).gate.id)))
+        return drop(desk, find_gate(desk, str(id)).gate.id)

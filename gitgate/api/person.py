@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from ..errors import Usage
 from ..model.gate import Value
 from .door import Directory, open_desk, told
-from .given import given_of
-from .values import Gate
+from .door import ShownGate as Gate
+from .terms import given_of
 
 if TYPE_CHECKING:
     from ..acts.answering import Deliver

@@ -1,20 +1,93 @@
-"""Python: where things stand, and both sides brought together."""
+"""Python: where things stand, gates and their work looked at, and both sides brought together."""
 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import Usage
-from .door import Directory, open_desk, seen
-from .looker import event_of
-from .values import Event, Gate, Problem, PutAside, Status, Synced, Verified
+from .door import Directory, Event, Status, open_desk, seen, standing
+from .door import ShownGate as Gate
 
 if TYPE_CHECKING:
+    from ..acts.reporting import Json
+    from ..audit.gate_checks import Verified
     from ..context.desk import Desk
+    from ..exchange.synced import Synced
     from ..gates.listing import Filter
+    from ..store.work.restore import Worktree
+
+
+def diff(id: str | Gate | None = None, *, stat: bool = False, directory: Directory = None) -> str:
+    """The partial work as a diff against the commit that it stands on; empty where there is none."""
+    from ..acts.reading import find_gate
+    from ..gates.work import diff_of
+
+    with open_desk(directory) as desk:
+        return diff_of(desk, find_gate(desk, None if id is None else str(id)).gate, stat=stat)
+
+
+def worktree(id: str | Gate, place: str | Path | None = None, *, directory: Directory = None) -> Worktree:
+    """The partial work as a worktree, to look around and try things in: at `place`, or beside the repository.
+
+    >>> looked_at = gitgate.worktree("7k2f").directory
+    """
+    from ..acts.reading import find_gate
+    from ..gates.work import beside, open_place
+
+    start = standing(directory)
+    with open_desk(directory) as desk:
+        gate = find_gate(desk, str(id)).gate
+        return open_place(desk, gate, beside(desk, gate) if place is None else start / place)
+
+
+def tree(*, all: bool = False, directory: Directory = None) -> Mapping[str, tuple[Gate, ...]]:
+    """Gates under the branch that their work is on; with `all` closed ones too. The branch is empty where there is none."""
+    from ..gates.listing import Filter, by_branch, listed
+
+    states = () if all else ("awaiting", "answered", "resuming", "failed")
+    with open_desk(directory) as desk:
+        return {
+            branch: tuple(
+                seen(desk, desk.records.load(one.id, one.tip)) for one in found if one.state != "broken"
+            )
+            for branch, found in by_branch(listed(desk, Filter(all=all, states=states))).items()
+        }
+
+
+def watch(
+    id: str | Gate | None = None, *, for_: str | int | None = None, directory: Directory = None
+) -> Iterator[Event]:
+    """What happens to gates, as it happens; ends with the gate when one is named, or after so long.
+
+    >>> for event in gitgate.watch("7k2f", for_="10m"): ...
+    """
+    from ..text.times import parse_duration
+
+    seconds = None if for_ is None else parse_duration(str(for_))
+    return watched(None if id is None else str(id), seconds, standing(directory))
+
+
+def watched(given: str | None, seconds: int | None, start: Path) -> Iterator[Event]:
+    from ..acts.reporting import watch as follow
+
+    with open_desk(start) as desk:
+        for event in follow(desk, given, seconds):
+            yield event_of(event)
+
+
+def event_of(event: Json) -> Event:
+    return Event(
+        gate=str(event["gate"]),
+        event=str(event["event"]),
+        at=str(event["at"]),
+        by=None if event["by"] is None else str(event["by"]),
+        text=str(event.get("text", "")),
+        commit=str(event["commit"]),
+    )
 
 
 def list(  # noqa: A001 - the verb's name
@@ -131,19 +204,7 @@ def sync(
     from ..exchange.syncing import sync as bring_together
 
     with open_desk(directory) as desk:
-        done = bring_together(desk, remote, aside=None if put_aside is None else str(put_aside))
-        return Synced(
-            done.remote,
-            tuple(done.new),
-            tuple(done.updated),
-            tuple(done.pushed),
-            tuple(done.archived),
-            tuple(done.lost),
-            dict(done.refused),
-            dict(done.broken),
-            tuple(done.late),
-            tuple(PutAside(**asdict(one)) for one in done.aside),
-        )
+        return bring_together(desk, remote, aside=None if put_aside is None else str(put_aside))
 
 
 def verify(*ids: str | Gate, branch: str | None = None, directory: Directory = None) -> Verified:
@@ -156,9 +217,4 @@ def verify(*ids: str | Gate, branch: str | None = None, directory: Directory = N
     with open_desk(directory) as desk:
         if branch is not None:
             refuse_unsynced(desk)
-        done = audit(desk, tuple(map(str, ids)), branch)
-        problems, notes = (
-            tuple(Problem(one.gate, one.commit, one.kind, one.words) for one in found)
-            for found in (done.problems, done.notes)
-        )
-        return Verified(not problems, done.gates, done.events, problems, notes)
+        return audit(desk, tuple(map(str, ids)), branch)

@@ -19,7 +19,7 @@ from ..record.fold import stages
 from ..store.git.refs import LEASES, OPEN, SESSIONS, WORK
 from ..store.git.signatures import BAD, GOOD, verify
 from ..store.remote.fetch import ask_refs
-from .gate_checks import Audit, Problem, check_enclosed, check_shared, check_work, look_around
+from .gate_checks import Problem, Verified, check_enclosed, check_shared, check_work, look_around
 from .policies import check_policies
 
 EVERY = 200
@@ -35,11 +35,11 @@ class Checked:
     signed: Mapping[str, Entry] = field(default_factory=dict)
 
 
-def audit(desk: Desk, given: Sequence[str] = (), branch: str | None = None) -> Audit:
+def audit(desk: Desk, given: Sequence[str] = (), branch: str | None = None) -> Verified:
     """Check the gates that `given` names (none: all), or those whose work is on `branch`."""
     from ..gates.archived import archived_tips
 
-    done = Audit()
+    done = Verified()
     is_open = open_tips(desk)
     archived = dict(archived_tips(desk))
     chosen = [full_id(word, {*is_open, *archived}) for word in given]
@@ -84,7 +84,7 @@ def full_id(given: str, known: Iterable[str]) -> str:
 
 
 def check_all(
-    desk: Desk, done: Audit, tips: Sequence[tuple[str, str]], *, archived: bool, branch: str | None
+    desk: Desk, done: Verified, tips: Sequence[tuple[str, str]], *, archived: bool, branch: str | None
 ) -> Iterator[Checked]:
     """Every gate that can be read, after saying what is wrong with it."""
     around = look_around(desk)
@@ -96,13 +96,13 @@ def check_all(
         except GateError as broken:
             if branch is None or branch_said(desk, tip) in (branch, None):
                 done.gates += 1
-                done.problems.append(broken_at(gate, tip, broken))
+                done.problems += (broken_at(gate, tip, broken),)
             continue
         if branch is not None and checked.gate.opened.work.branch != branch:
             continue
         done.gates += 1
         done.events += len(checked.gate.history)
-        done.problems.extend(problems)
+        done.problems += tuple(problems)
         check_work(desk, done, checked.gate, around, archived=archived)
         check_enclosed(desk, done, checked.gate)
         if not archived:
@@ -155,7 +155,7 @@ def check_record(desk: Desk, gate: str, tip: str, *, archived: bool) -> tuple[Ch
     return Checked(last, archived, signed), problems
 
 
-def check_signatures(desk: Desk, done: Audit, found: Sequence[Checked]) -> None:
+def check_signatures(desk: Desk, done: Verified, found: Sequence[Checked]) -> None:
     """All signatures in one go; and that an answer is signed by the one whose name it bears."""
     wanted = [oid for checked in found for oid in checked.signed]
     if wanted:
@@ -185,7 +185,7 @@ def is_another(entry: Entry, oid: str, signer: str) -> bool:
     return "@" in address(signer) and "<" in by and address(signer) != address(by)
 
 
-def check_resolved(done: Audit, gate: Gate) -> None:
+def check_resolved(done: Verified, gate: Gate) -> None:
     """For a check of a branch: nothing may still be open about it."""
     reasons = {
         "awaiting": "it awaits an answer",
@@ -198,14 +198,14 @@ def check_resolved(done: Audit, gate: Gate) -> None:
         )
 
 
-def check_twice(done: Audit, gate: str, tip: str, archived: str) -> None:
+def check_twice(done: Verified, gate: str, tip: str, archived: str) -> None:
     if tip == archived:
         done.note(gate, tip, "duplicate", "it is archived, and its open ref not yet gone: git gate archive")
     else:
         done.wrong(gate, tip, "duplicate", f"it is archived ({archived[:12]}), and open again: git gate sync")
 
 
-def check_archive(desk: Desk, done: Audit) -> None:
+def check_archive(desk: Desk, done: Verified) -> None:
     """Every fold keeps all that the one before it has, ours and those of remotes."""
     from ..store.records.archive import load_fold, shelves
 
@@ -220,7 +220,9 @@ def check_archive(desk: Desk, done: Audit) -> None:
                 break
 
 
-def check_orphans(desk: Desk, done: Audit, is_open: Mapping[str, str], archived: Mapping[str, str]) -> None:
+def check_orphans(
+    desk: Desk, done: Verified, is_open: Mapping[str, str], archived: Mapping[str, str]
+) -> None:
     """Refs that belong to no gate; one that was opened while the others were checked is a gate, too."""
     beside = desk.refs.under(WORK, SESSIONS, LEASES)
     known = {*is_open, *open_tips(desk)}

@@ -23,26 +23,36 @@ class Problem:
     words: str
 
     @property
+    def problem(self) -> str:
+        """Its words, by the name that they have in JSON."""
+        return self.words
+
+    @property
     def line(self) -> str:
         return f"{self.gate} {self.commit[:12] or '-'} {self.words}"
 
 
 @dataclass
-class Audit:
+class Verified:
     """What was checked, what is wrong, and what could not be checked here and why (`notes`)."""
 
     gates: int = 0
     events: int = 0
-    problems: list[Problem] = field(default_factory=list)
-    notes: list[Problem] = field(default_factory=list)
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[Problem, ...] = ()
     signatures: dict[str, int] = field(default_factory=dict)
     verdicts: dict[str, Verdict] = field(default_factory=dict)
 
+    @property
+    def ok(self) -> bool:
+        """Nothing is wrong; what could not be checked here is not wrong."""
+        return not self.problems
+
     def wrong(self, gate: str, commit: str, kind: str, words: str) -> None:
-        self.problems.append(Problem(gate, commit, kind, words))
+        self.problems += (Problem(gate, commit, kind, words),)
 
     def note(self, gate: str, commit: str, kind: str, words: str) -> None:
-        self.notes.append(Problem(gate, commit, kind, words))
+        self.notes += (Problem(gate, commit, kind, words),)
 
 
 @dataclass(frozen=True)
@@ -67,7 +77,7 @@ def look_around(desk: Desk) -> Around:
     return Around(socket.gethostname(), str(desk.repo.place), works, remote, theirs)
 
 
-def check_enclosed(desk: Desk, done: Audit, gate: Gate) -> None:
+def check_enclosed(desk: Desk, done: Verified, gate: Gate) -> None:
     """What no list and no decision reads: attachments, and forms against their schema."""
     for name in gate.opened.attachments:
         try:
@@ -93,7 +103,7 @@ def check_enclosed(desk: Desk, done: Audit, gate: Gate) -> None:
                     done.wrong(gate.id, entry.commit, "form", wrong.message)
 
 
-def check_work(desk: Desk, done: Audit, gate: Gate, around: Around, *, archived: bool) -> None:
+def check_work(desk: Desk, done: Verified, gate: Gate, around: Around, *, archived: bool) -> None:
     """The work's ref, and base ← staged ← work as the question names them."""
     work, opened = gate.opened.work, gate.history[0].commit
     ref = None if archived else around.works.get(gate.id)
@@ -140,7 +150,7 @@ def wrong_shape(desk: Desk, gate: Gate) -> str:
     return ""
 
 
-def check_shared(desk: Desk, done: Audit, gate: Gate, around: Around) -> None:
+def check_shared(desk: Desk, done: Verified, gate: Gate, around: Around) -> None:
     """Against what the remote had at the last sync: its record has to go on from ours, or ours from its."""
     from ..record.reconcile import original, reconcile
 

@@ -21,7 +21,7 @@ from ..policy.ruling import Ruling, RulingCase, Who, people_behind
 from ..store.git.protected import BranchChange, left_line, load_changes, load_line, read_protected
 from ..store.git.signatures import BAD, Verdict, verify
 from ..text import times
-from .gate_checks import Audit
+from .gate_checks import Verified
 
 # How long somebody may have gone by a policy that had been replaced: a clone knows of it when it fetches.
 GRACE = 86_400
@@ -99,7 +99,7 @@ class JudgedAnswer:
     epoch: Epoch
 
 
-def check_policies(desk: Desk, done: Audit, gates: Iterable[Gate]) -> None:
+def check_policies(desk: Desk, done: Verified, gates: Iterable[Gate]) -> None:
     """Every answer of these gates, by the policy of its day."""
     history = load_chronicle(desk)
     if history is None:
@@ -113,7 +113,7 @@ def check_policies(desk: Desk, done: Audit, gates: Iterable[Gate]) -> None:
         check_gate(desk, done, several)
 
 
-def judgeable(desk: Desk, done: Audit, history: Chronicle, gate: Gate) -> Iterable[JudgedAnswer]:
+def judgeable(desk: Desk, done: Verified, history: Chronicle, gate: Gate) -> Iterable[JudgedAnswer]:
     for entry in gate.events:
         if isinstance(entry.event, Answer) and entry.name != "late":
             epoch = epoch_of(desk, done, history, gate, entry, entry.event)
@@ -123,7 +123,7 @@ def judgeable(desk: Desk, done: Audit, history: Chronicle, gate: Gate) -> Iterab
 
 
 def epoch_of(
-    desk: Desk, done: Audit, history: Chronicle, gate: Gate, entry: Entry, answer: Answer
+    desk: Desk, done: Verified, history: Chronicle, gate: Gate, entry: Entry, answer: Answer
 ) -> Epoch | None:
     """By which policy it is judged, after saying what is wrong with the one that it names; None where there was none."""
     moment = times.parse_time(answer.at)
@@ -167,7 +167,7 @@ def later(one: Epoch | None, other: Epoch | None) -> Epoch | None:
     return max((epoch for epoch in (one, other) if epoch is not None), key=lambda e: e.place, default=None)
 
 
-def load_verdicts_of(desk: Desk, done: Audit, history: Chronicle, found: Iterable[JudgedAnswer]) -> None:
+def load_verdicts_of(desk: Desk, done: Verified, history: Chronicle, found: Iterable[JudgedAnswer]) -> None:
     """Signatures by the signers of then: asked anew only where they were others than now."""
     by_signers: dict[bytes | None, list[JudgedAnswer]] = {}
     for given in found:
@@ -180,7 +180,7 @@ def load_verdicts_of(desk: Desk, done: Audit, history: Chronicle, found: Iterabl
             given.epoch.verdicts = {**given.epoch.verdicts, **verdicts}
 
 
-def check_gate(desk: Desk, done: Audit, several: list[JudgedAnswer]) -> None:
+def check_gate(desk: Desk, done: Verified, several: list[JudgedAnswer]) -> None:
     """What was told to the asker has to stand on answers that were accepted; another that was not is only worth a note."""
     gate = several[0].gate
     facts: dict[int, RulingCase] = {}

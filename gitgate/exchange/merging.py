@@ -55,8 +55,8 @@ def move_some(desk: Desk, done: Synced, moves: Mapping[str, RefMove]) -> None:
         for gate, move in moves.items():
             move_some(desk, done, {gate: move})
     else:
-        for gate, move in moves.items():
-            (done.new if move.old is None else done.updated).append(gate)
+        done.new += tuple(gate for gate, move in moves.items() if move.old is None)
+        done.updated += tuple(gate for gate, move in moves.items() if move.old is not None)
 
 
 def merged(
@@ -78,7 +78,7 @@ def merged(
     if plan.keep in ("same", "local"):
         return None
     tip = record_again(desk, done, gate, remote, plan.again) if plan.again else remote
-    done.lost.extend(f"{gate} {entry.name}" for entry in plan.dropped)
+    done.lost += tuple(f"{gate} {entry.name}" for entry in plan.dropped)
     return RefMove(OPEN + gate, tip, local)
 
 
@@ -95,11 +95,11 @@ def record_again(desk: Desk, done: Synced, gate: str, remote: str, entries: tupl
                     by = Signature(who, desk.at)
                     current = desk.records.repeat(current, entry, by, original, beside)
                 except (IllegalEvent, BrokenRecord) as no_place:
-                    done.lost.append(f"{gate} {entry.name}: {no_place.message}")
+                    done.lost += (f"{gate} {entry.name}: {no_place.message}",)
                     continue
-                done.again.append(gate)
+                done.again += (gate,)
                 if current.history[-1].name == "late":
-                    done.late.append(late_words(current, entry))
+                    done.late += (late_words(current, entry),)
     return current.tip
 
 
@@ -166,13 +166,13 @@ def put_aside(desk: Desk, done: Synced, gate: Gate, why: Mapping[str, str]) -> s
     after = [entry for entry in gate.history[first:] if entry.commit not in why and not entry.repeats]
     again = tuple(entry for entry in after if repeatable(entry))
     tip = record_again(desk, done, gate.id, gate.history[first - 1].commit, again)
-    done.lost.extend(f"{gate.id} {entry.name}" for entry in after if not repeatable(entry))
+    done.lost += tuple(f"{gate.id} {entry.name}" for entry in after if not repeatable(entry))
     ref = f"{ASIDE}{gate.id}/{gate.tip[:10]}"
     desk.refs.update([RefMove(ref, gate.tip, desk.refs.get(ref)), RefMove(OPEN + gate.id, tip, gate.tip)])
     for entry in gate.history:
         if entry.commit in why:
             by = getattr(entry.event, "by", "")
-            done.aside.append(PutAside(gate.id, entry.name, entry.commit, by, why[entry.commit], ref))
+            done.aside += (PutAside(gate.id, entry.name, entry.commit, by, why[entry.commit], ref),)
     return tip
 
 
@@ -186,12 +186,14 @@ def push_each(desk: Desk, done: Synced, waiting: Mapping[str, str], theirs: Mapp
         return
     desk.progress(f"pushing {len(waiting)} gates to {remote}")
     timeout = desk.settings.seconds("networkTimeout") or 60
+    taken: list[str] = []
     for fate in push_gates(desk.repo, remote, moves, timeout=timeout):
         gate = fate.ref.rpartition("/")[2]
         if not fate.ok:
             done.refused[gate] = fate.reason
         elif fate.ref.startswith(OPEN):
-            done.pushed.append(gate)
+            taken.append(gate)
+    done.pushed += tuple(taken)
 
 
 def moves_home(
@@ -242,8 +244,8 @@ def without_archived(
     from ..gates.archived import settle_archived
 
     settled = settle_archived(desk, done.remote, {gate: ahead[gate] for gate in absent})
-    done.archived.extend(settled.gates)
-    done.lost.extend(
+    done.archived += tuple(settled.gates)
+    done.lost += tuple(
         f"{gate}, archived before; what was said here: git gate show {gate}" for gate in settled.late
     )
     done.broken.update(settled.kept)

@@ -39,19 +39,19 @@ class PutAside:
 @dataclass
 class Synced:
     """What a sync did, gate by gate. `lost`: what found no place any more; `late`: what is kept, and without effect.
-    `open`: how many gates are open here.
+    `aside`: what the remote never takes; `open`: how many gates are open here.
     """
 
     remote: str
     open: int = 0
-    new: list[str] = field(default_factory=list)
-    updated: list[str] = field(default_factory=list)
-    again: list[str] = field(default_factory=list)
-    lost: list[str] = field(default_factory=list)
-    late: list[str] = field(default_factory=list)
-    aside: list[PutAside] = field(default_factory=list)
-    pushed: list[str] = field(default_factory=list)
-    archived: list[str] = field(default_factory=list)
+    new: tuple[str, ...] = ()
+    updated: tuple[str, ...] = ()
+    again: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    late: tuple[str, ...] = ()
+    aside: tuple[PutAside, ...] = ()
+    pushed: tuple[str, ...] = ()
+    archived: tuple[str, ...] = ()
     refused: dict[str, str] = field(default_factory=dict)
     broken: dict[str, str] = field(default_factory=dict)
 

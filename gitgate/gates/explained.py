@@ -16,19 +16,32 @@ from .work import comes_back
 
 @dataclass(frozen=True)
 class Explained:
-    """Whether somebody may answer a gate. `paths`: what its work touches that a rule is about, `staged_only`: what of it the
+    """Whether somebody may answer a gate, by which rule (None: no policy), and why. `paths`: what its work touches that a rule is about, `staged_only`: what of it the
     files do not show; None where nobody knows.
     """
 
     gate: str
     who: str
     allowed: bool
-    rule: str
+    rule: str | None
     why: str
     source: str
     terms: tuple[RuleTerms, ...]
     paths: tuple[str, ...] | None
     staged_only: tuple[str, ...] | None = None
+
+    @property
+    def rules(self) -> tuple[Mapping[str, object], ...]:
+        """The terms that hold for this gate, for programs."""
+        return tuple(map(plain, self.terms))
+
+
+@dataclass(frozen=True)
+class PolicyInForce:
+    """The rules that hold here, each as a mapping of its terms, by where they were read. No sources: no policy."""
+
+    sources: Mapping[str, tuple[Mapping[str, object], ...]]
+    branch: str | None
 
 
 def explain_gate(desk: Desk, book: Book, gate: Gate, given: str | None) -> Explained:
@@ -42,7 +55,7 @@ def explain_gate(desk: Desk, book: Book, gate: Gate, given: str | None) -> Expla
         gate.id,
         given or who.by,
         said.allowed,
-        said.rule,
+        said.rule if book.policies else None,
         said.why,
         said.source,
         terms,
@@ -56,6 +69,10 @@ def named(desk: Desk, given: str | None) -> Who:
     if given and given.startswith("@"):
         return Who("", login=given[1:])
     return Who(f"{given} <{given}>" if given and "<" not in given else given or desk.person())
+
+
+def in_force(book: Book) -> PolicyInForce:
+    return PolicyInForce({source: tuple(map(plain, terms)) for source, terms in rules_of(book)}, book.ref)
 
 
 def rules_of(book: Book) -> list[tuple[str, tuple[RuleTerms, ...]]]:

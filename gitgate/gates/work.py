@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from ..context.desk import Desk
 from ..context.remotes import remote_of
+from ..document.values import replace
 from ..errors import Failure, GateError
 from ..model.gate import Gate, Work
 from ..store.git.refs import WORK
 from .starting import place_of
 
 if TYPE_CHECKING:
-    from ..store.work.restore import RestoredTree
+    from ..store.work.restore import Worktree
 
 
 def bring_work(desk: Desk, gate: Gate) -> str:
@@ -84,13 +85,13 @@ def painted(text: str) -> str:
     )
 
 
-def open_place(desk: Desk, gate: Gate, directory: Path) -> RestoredTree:
+def open_place(desk: Desk, gate: Gate, directory: Path) -> Worktree:
     """A worktree with the work uncommitted in it, on a branch of its own, for a person to look around in."""
     from ..store.work.restore import open_worktree
 
     commit = bring_work(desk, gate)
     work = gate.opened.work
-    return open_worktree(
+    made = open_worktree(
         desk.repo,
         base=work.base,
         staged=work.staged or commit,
@@ -100,6 +101,7 @@ def open_place(desk: Desk, gate: Gate, directory: Path) -> RestoredTree:
         fallback_branch=f"gate/{gate.id}",
         detach=True,
     )
+    return replace(made, gate=gate.id)
 
 
 def beside(desk: Desk, gate: Gate) -> Path:

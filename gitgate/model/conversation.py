@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ..document.field import MOST_READ, Field, Plain, words
-from ..document.values import dataclass
+from ..document.values import dataclass, field
 from ..errors import Usage
 from ..text.times import parse_duration
 from ..text.words import SESSION_OUTCOMES
@@ -61,7 +61,7 @@ OF_OUTCOME = ("type", "options", "schema")
 
 
 @dataclass(frozen=True)
-class HeldConversation:
+class Conversation:
     """How one was held: how it ended, how many seconds it took, and where its outcome was read.
 
     `confirmed` is false where nobody did. One that is only `proposed` says what (`value`), and by whose agent.
@@ -76,7 +76,7 @@ class HeldConversation:
     message: str = ""
     source: str = ""
     confirmed: bool = True
-    transcript: str = ""
+    transcript: str = field(default="", repr=False)
     agent: str = ""
     value: Plain = None
     content: str = ""
@@ -184,7 +184,7 @@ def seconds(field: Field, least: int) -> int:
     return field.integer(least, 10**7)
 
 
-def plain_held(held: HeldConversation | None) -> dict[str, object] | None:
+def plain_held(held: Conversation | None) -> dict[str, object] | None:
     """What stands in a record, cut to what is read back from one."""
     if held is None:
         return None
@@ -196,11 +196,11 @@ def plain_held(held: HeldConversation | None) -> dict[str, object] | None:
     return shown
 
 
-def parse_held(item: Field, endings: Sequence[str]) -> HeldConversation:
+def parse_held(item: Field, endings: Sequence[str]) -> Conversation:
     """The field `session` of an event that ended a conversation in one of `endings`."""
     status, source, confirmed = item.get("status"), item.get("source"), item.get("confirmed")
     outcome, value = item.need("outcome").one_of(endings), item.get("value")
-    return HeldConversation(
+    return Conversation(
         outcome=outcome,
         seconds=item.need("seconds").integer(0, 10**9),
         status=parse_status(status) if status else "",

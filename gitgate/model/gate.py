@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..document.values import dataclass, field
 
 if TYPE_CHECKING:
-    from .conversation import HeldConversation, Talk
+    from .conversation import Conversation, Talk
 
 
 Value = str | bool | list[str] | Mapping[str, object]
@@ -145,7 +145,12 @@ class Answer:
     note: str = ""
     amends: str | None = None
     evidence: Mapping[str, object] = field(default_factory=dict)
-    session: HeldConversation | None = None
+    session: Conversation | None = None
+
+    @property
+    def approved(self) -> bool:
+        """Whether a person said yes. A default is nobody's yes, nor is what nobody confirmed."""
+        return self.verdict == "approved" and self.confirmed
 
     @property
     def confirmed(self) -> bool:
@@ -161,7 +166,7 @@ class Remark:
     by: str = ""
     text: str = ""
     via: str = "cli"
-    session: HeldConversation | None = None
+    session: Conversation | None = None
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from .prompts import MARK
 from .types import NO, YES, read_value
 
 if TYPE_CHECKING:
-    from ..model.conversation import HeldConversation
+    from ..model.conversation import Conversation
 
 
 COMPLETED, CANCELLED, TIMEOUT = "completed", "cancelled", "timeout"
@@ -103,7 +103,7 @@ def answered(gate: Gate, said: Answer) -> SessionEnding:
 
 
 def ending(
-    outcome: str, value: Value | None, held: HeldConversation | None, *, reason: str = "", message: str = ""
+    outcome: str, value: Value | None, held: Conversation | None, *, reason: str = "", message: str = ""
 ) -> SessionEnding:
     if held is None:
         return SessionEnding(outcome, value, reason=reason, message=message)

@@ -14,7 +14,7 @@ from ..questions.file import parse_opened, plain_opened
 from ..text.words import OUTCOMES, PRIORITIES, VERDICTS
 
 if TYPE_CHECKING:
-    from ..model.conversation import HeldConversation
+    from ..model.conversation import Conversation
 
 
 VERSION = 1
@@ -63,7 +63,7 @@ def plain(event: Event) -> dict[str, object]:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in flat.items()}
 
 
-def plain_session(held: HeldConversation | None) -> dict[str, object] | None:
+def plain_session(held: Conversation | None) -> dict[str, object] | None:
     if held is None:
         return None
     from ..model.conversation import plain_held
@@ -71,7 +71,7 @@ def plain_session(held: HeldConversation | None) -> dict[str, object] | None:
     return plain_held(held)
 
 
-def parse_session(root: Field, *endings: str) -> HeldConversation | None:
+def parse_session(root: Field, *endings: str) -> Conversation | None:
     """How a conversation went that ended with this event."""
     found = root.get("session")
     if found is None:

@@ -17,7 +17,7 @@ from .shapes import event, proposal, resume, who_ended, words_of
 from .table import age, due
 
 if TYPE_CHECKING:
-    from ..model.conversation import HeldConversation
+    from ..model.conversation import Conversation
 
 
 MOST_FIELDS = 8
@@ -219,7 +219,7 @@ def conversation(gate: Gate, cells: int) -> str:
     return "\n".join(terms(q, cells, several=several) for q in questions if q.talk is not None)
 
 
-def talked(held: HeldConversation | None, cells: int) -> str:
+def talked(held: Conversation | None, cells: int) -> str:
     if held is None:
         return ""
     from .shapes import held_lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from ..model.conversation import PROPOSED, HeldConversation, Talk
+from ..model.conversation import PROPOSED, Conversation, Talk
 from ..model.gate import Answer, Asker, Claim, Counted, Entry, Gate, Opened, Outcome, Question, Remark, Work
 from ..model.people import UNSIGNED, VERIFIED, SignatureMark
 from ..text.display import indent, neutral, one_line, wrap
@@ -118,7 +118,7 @@ def question(given: Question) -> Json:
     return shape
 
 
-def held(given: HeldConversation | None, *, transcript: bool = True) -> Json | None:
+def held(given: Conversation | None, *, transcript: bool = True) -> Json | None:
     """How a conversation was held; most gates have none, and their shapes load nothing for it."""
     if given is None:
         return None
@@ -145,7 +145,7 @@ def proposal(gate: Gate) -> Json | None:
     }
 
 
-def held_of(gate: Gate) -> HeldConversation | None:
+def held_of(gate: Gate) -> Conversation | None:
     """How the conversation was held that came to this gate's end."""
     if gate.answer is not None:
         return gate.answer.answer.session
@@ -169,7 +169,7 @@ def answer(counted: Counted, signed: Mapping[str, SignatureMark], *, transcript:
     return {
         "values": dict(said.values),
         "verdict": said.verdict,
-        "approved": said.verdict == "approved" and said.confirmed,
+        "approved": said.approved,
         "confirmed": said.confirmed,
         "note": said.note,
         "by": said.by or None,
@@ -296,7 +296,7 @@ def talk_shape(talk: Talk | None) -> Json:
     return {name: getattr(talk, name) for name in talk.__dataclass_fields__}
 
 
-def held_shape(held: HeldConversation | None, *, transcript: bool = True) -> Json | None:
+def held_shape(held: Conversation | None, *, transcript: bool = True) -> Json | None:
     if held is None:
         return None
     hidden = () if held.outcome == PROPOSED else ("agent", "value")
@@ -348,7 +348,7 @@ def servers(mcp: Mapping[str, object]) -> str:
     return one_line(", ".join(map(str, named)), 200) if isinstance(named, Mapping) and named else "none"
 
 
-def held_line(held: HeldConversation) -> str:
+def held_line(held: Conversation) -> str:
     """How it was held, in a line: `conversation of 5m42s · NEEDS_REVIEW · read from …`."""
     took = f"conversation of {format_duration(held.seconds)}"
     how = READ_FROM.get(held.source, "")
@@ -362,7 +362,7 @@ def held_line(held: HeldConversation) -> str:
     return " · ".join(word for word in words if word)
 
 
-def held_lines(held: HeldConversation, cells: int) -> str:
+def held_lines(held: Conversation, cells: int) -> str:
     """The same, with what was said of it."""
     said = {"summary": held.summary, "reason": held.reason, "message": held.message}
     lines = [wrap(held_line(held), cells, "  ")]

@@ -32,7 +32,7 @@ from ..store.git.refs import WAKE
 from ..store.remote.push import MOST_OWN, most_refs
 from ..store.remote.remote import RefMove
 from .crew import Crew, Shift, is_candidate
-from .run import Done, log_of
+from .run import Resumed, log_of
 
 if TYPE_CHECKING:
     from ..record.summary import Summary
@@ -117,7 +117,7 @@ def refuse_waiting(gate: Gate) -> None:
         )
 
 
-def refuse_failed(done: Done) -> None:
+def refuse_failed(done: Resumed) -> None:
     """Whoever named a gate is told why it was not resumed."""
     if done.result == "resumed":
         return

@@ -30,7 +30,7 @@ from ..store.git.permissions import private_folder
 from ..text import times
 from .handover import pending, take_over
 from .place import Course
-from .run import Done, Errand, resume_gate
+from .run import Errand, Resumed, resume_gate
 
 PAUSE = 0.2
 LOOK_AGAIN = 30.0
@@ -71,13 +71,13 @@ class Crew:
         self.say(words)
         self.note(gate, words)
 
-    def act(self, gate: str) -> Done:
+    def act(self, gate: str) -> Resumed:
         """One gate to its end: again after a failure that may pass, as often as the settings allow."""
         desk, insist = self.opener(), self.insist
         try:
             while True:
                 if not self.wait_until_ready(desk, reload(desk, gate), insist=insist):
-                    return Done(gate, "released", claiming.HANDED_BACK)
+                    return Resumed(gate, "released", claiming.HANDED_BACK)
                 done = self.attempt(desk, gate, insist=insist)
                 insist = False
                 if done.result != "released" or done.reason == claiming.HANDED_BACK:
@@ -85,7 +85,7 @@ class Crew:
         finally:
             desk.close()
 
-    def attempt(self, desk: Desk, gate: str, *, insist: bool = False) -> Done:
+    def attempt(self, desk: Desk, gate: str, *, insist: bool = False) -> Resumed:
         """Wait for a free slot, then try once."""
         waiting = False
         while not self.stopping.is_set():
@@ -102,7 +102,7 @@ class Crew:
                 self.tell(gate, f"gate {gate} waits: as many agents run as gitgate.maxAgents allows")
                 waiting = True
             self.stopping.wait(PAUSE)
-        return Done(gate, "released", claiming.HANDED_BACK)
+        return Resumed(gate, "released", claiming.HANDED_BACK)
 
     def wait_until_ready(self, desk: Desk, gate: Gate, *, insist: bool = False) -> bool:
         """After a failed attempt, wait; twice as long after each. False when we are to stop."""
@@ -210,12 +210,12 @@ class Shift:
     crews: Sequence[Crew]
     most: int
     stopping: threading.Event
-    done: list[Done] = field(default_factory=list)
+    done: list[Resumed] = field(default_factory=list)
     failed: dict[str, GateError] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.pool = ThreadPoolExecutor(max(1, self.most), thread_name_prefix="gate")
-        self.busy: dict[tuple[int, str], Future[Done]] = {}
+        self.busy: dict[tuple[int, str], Future[Resumed]] = {}
 
     def look(self, chosen: Sequence[str] = ()) -> int:
         """Begin with everything that can be begun; how much that was."""

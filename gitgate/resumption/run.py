@@ -50,8 +50,10 @@ Came = TypeVar("Came")
 
 
 @dataclass(frozen=True)
-class Done:
-    """What came of acting on one gate. `result`: resumed, released, failed, or lost to another runner."""
+class Resumed:
+    """What came of acting on one gate. `result`: `resumed`, `released` for another attempt, `failed`, `lost` to another runner;
+    or `started`, where nobody waited for it.
+    """
 
     gate: str
     result: str
@@ -100,7 +102,7 @@ def prepare(desk: Desk, gate: Gate) -> SavedSession:
     return saved
 
 
-def resume_gate(errand: Errand, desk: Desk, gate: Gate, held: HeldClaim | None = None) -> Done:
+def resume_gate(errand: Errand, desk: Desk, gate: Gate, held: HeldClaim | None = None) -> Resumed:
     """Act on the gate's answer, once. Conflict when it is somebody else's."""
     if gate.closed:
         raise claiming.nothing_to_act_on(gate)
@@ -118,7 +120,7 @@ def resume_gate(errand: Errand, desk: Desk, gate: Gate, held: HeldClaim | None =
             return with_claim(errand, desk, heart, saved)
         except ClaimLost as lost:
             errand.say(lost.message)
-            return Done(gate.id, "lost", lost.message, attempt=held.attempt)
+            return Resumed(gate.id, "lost", lost.message, attempt=held.attempt)
         except (GateError, OSError) as failed:
             if heart.resting.is_set() and isinstance(failed, RemoteUnreachable):
                 raise  # The agent has ended: whoever acts here next records that, and starts nothing.
@@ -128,7 +130,7 @@ def resume_gate(errand: Errand, desk: Desk, gate: Gate, held: HeldClaim | None =
             raise
 
 
-def with_claim(errand: Errand, desk: Desk, heart: Heart, saved: SavedSession) -> Done:
+def with_claim(errand: Errand, desk: Desk, heart: Heart, saved: SavedSession) -> Resumed:
     gate = heart.held.gate
     later, course = asked_before(desk, heart.held), errand.course(gate)
     if later:
@@ -165,7 +167,7 @@ def asked_before(desk: Desk, held: HeldClaim) -> list[Gate]:
     return lineage.followers(desk, held.gate)
 
 
-def only_record(errand: Errand, desk: Desk, heart: Heart, later: list[Gate], course: Course) -> Done:
+def only_record(errand: Errand, desk: Desk, heart: Heart, later: list[Gate], course: Course) -> Resumed:
     """It asked again, so that nothing is started. What it committed before is brought to its branch."""
     gate = heart.held.gate
     errand.say(f"the agent asked again in an attempt before: gate {later[-1].id}; it is not started")
@@ -257,21 +259,21 @@ def finished_before(desk: Desk, gate: Gate, found: Situation) -> tuple[Finished,
     return None if outcome.result is AgentResult.FAILED else (ended, outcome)
 
 
-def stopped(errand: Errand, desk: Desk, heart: Heart) -> Done:
+def stopped(errand: Errand, desk: Desk, heart: Heart) -> Resumed:
     """The agent was ended from here: another runner has the claim, or it is handed back."""
     held = heart.stop()
     if heart.lost.is_set():
         errand.say(heart.reason)
         holding.try_release(desk, held, heart.reason)
-        return Done(held.gate.id, "lost", heart.reason, attempt=held.attempt)
+        return Resumed(held.gate.id, "lost", heart.reason, attempt=held.attempt)
     holding.release(desk, held, claiming.HANDED_BACK)
     errand.say(f"gate {held.gate.id} was handed back")
-    return Done(held.gate.id, "released", claiming.HANDED_BACK, attempt=held.attempt)
+    return Resumed(held.gate.id, "released", claiming.HANDED_BACK, attempt=held.attempt)
 
 
 def conclude(
     errand: Errand, desk: Desk, heart: Heart, found: Situation, ended: Finished, outcome: AgentOutcome
-) -> Done:
+) -> Resumed:
     """Record what came of it; a network that is down is waited for, because only the record ends the claim."""
     from ..agents.agent import AgentResult
 
@@ -304,7 +306,7 @@ def conclude(
     except ClaimLost as lost:
         kept = delivery.keep_late(desk, heart.held, made, found)
         errand.say(f"{lost.message}; {kept}")
-        return Done(gate.id, "lost", f"{lost.message}; {kept}", log, attempt=heart.held.attempt)
+        return Resumed(gate.id, "lost", f"{lost.message}; {kept}", log, attempt=heart.held.attempt)
     if again and outcome.session and gate.opened.session is not None:
         delivery.share_session(desk, SessionRef(gate.opened.session.agent, outcome.session))
     remains = delivery.clean_up(desk, found, done, asked_again=again)
@@ -319,14 +321,14 @@ def claimed_at(held: HeldClaim) -> str:
 
 def recorded(
     errand: Errand, held: HeldClaim, done: Delivered, log: str, *, again: bool, remains: str = ""
-) -> Done:
+) -> Resumed:
     """What came of it, told to whoever watches."""
     if remains:
         errand.say(remains)
     made = f": {counted(len(done.commits), 'commit')} on {done.target.branch}" if done.commits else ""
     errand.say(f"gate {held.gate.id} resumed{made}{f'; {ASKED_AGAIN}' if again else ''}")
     branch = done.target.branch if done.commits else ""
-    return Done(held.gate.id, "resumed", remains, log, branch, done.commits, held.attempt, again)
+    return Resumed(held.gate.id, "resumed", remains, log, branch, done.commits, held.attempt, again)
 
 
 def told_at_the_end(desk: Desk, found: Situation, outcome: AgentOutcome, *, again: bool) -> delivery.Told:
@@ -374,11 +376,11 @@ def give_back(
     *,
     retry: bool = True,
     told: delivery.Told = delivery.NOTHING_TOLD,
-) -> Done:
+) -> Resumed:
     """A failed attempt: the gate is answered again, or failed when this was the last attempt or another would not help."""
     final = not retry or held.attempt >= desk.settings.number("maxAttempts")
     result = "failed" if final else "released"
     said = holding.outcome(desk, held, result, reason=reason, log=log)
     holding.finish(desk, held, replace(said, **vars(told)))
     errand.say(f"gate {held.gate.id}, attempt {held.attempt}: {reason}")
-    return Done(held.gate.id, result, reason, log, attempt=held.attempt)
+    return Resumed(held.gate.id, result, reason, log, attempt=held.attempt)

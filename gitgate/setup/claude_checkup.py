@@ -64,9 +64,9 @@ def rehearse(desk: Desk) -> Iterator[Finding]:
 def set_up(desk: Desk) -> Iterator[Finding]:
     for step in claude.steps(desk):
         if step.done:
-            yield Finding(step.name, GOOD, step.words)
+            yield Finding(step.name, GOOD, step.means)
         else:
-            yield Finding(step.name, MISSING, f"not there, or of another version: {step.words}", INIT)
+            yield Finding(step.name, MISSING, f"not there, or of another version: {step.means}", INIT)
 
 
 def part(messages: Sequence[Message]) -> ModelLine:

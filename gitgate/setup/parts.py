@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..document.values import replace
+
 if TYPE_CHECKING:
     from types import ModuleType
 
@@ -74,7 +76,9 @@ def loaded(part: Part) -> ModuleType:
     return import_module(part.module)
 
 
-def take(found: Sequence[Step]) -> None:
+def take(found: Sequence[Step]) -> list[Step]:
+    """Take each that is to be taken; all of them as they are then."""
     for step in found:
         if not step.done:
             step.take()
+    return [replace(step, done=True) for step in found]

@@ -27,10 +27,10 @@ HIDING, REPLACE = "receive.hideRefs", "refs/replace"
 
 @dataclass(frozen=True)
 class Step:
-    """One thing to set up. `words` say what it means for the person; `done`: it is so already."""
+    """One thing to set up, and what it `means` for the person. `done`: it is so already."""
 
     name: str
-    words: str
+    means: str
     done: bool
     take: Callable[[], None]
 

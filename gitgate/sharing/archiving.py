@@ -19,18 +19,18 @@ from ..text import times
 
 
 @dataclass
-class Folding:
+class Archived:
     """What one run of folding did. `kept` says why a closed gate is still open."""
 
     remote: str | None
-    folded: list[str] = field(default_factory=list)
+    folded: tuple[str, ...] = ()
     kept: dict[str, str] = field(default_factory=dict)
 
 
-def fold_closed(desk: Desk, *, older_than: int = 0, remote: str | None = None) -> Folding:
+def fold_closed(desk: Desk, *, older_than: int = 0, remote: str | None = None) -> Archived:
     """Fold every gate that closed at least so many seconds ago, in the remote's archive and then in ours."""
     name = remote or remote_of(desk)
-    done = Folding(name)
+    done = Archived(name)
     if name is not None:
         from ..exchange.syncing import sync
 
@@ -49,7 +49,7 @@ def fold_closed(desk: Desk, *, older_than: int = 0, remote: str | None = None) -
             remote=name,
             timeout=desk.settings.seconds("networkTimeout") or 60,
         )
-        done.folded.extend(result.gates)
+        done.folded = tuple(result.gates)
         done.kept.update(result.kept)
     tidy(desk)
     return done

@@ -19,7 +19,7 @@ import pytest
 
 from everywhere import CELLS, NONE, PLACES, Place, homeless
 from gitgate.audit.auditing import check_orphans
-from gitgate.audit.gate_checks import Audit
+from gitgate.audit.gate_checks import Verified
 from gitgate.cli import exits
 from gitgate.cli.main import VERBS
 from gitgate.context.desk import open_desk
@@ -281,7 +281,7 @@ def test_a_gate_opened_while_others_are_verified(cli: Command, repo: Clone) -> N
     """Its work belongs to a gate, though it was not among those that are checked."""
     gate = cli.quick("ask", "Which?", "-q", code=0).line
     with closing(open_desk(repo.path, os.environ)) as desk:
-        found = Audit()
+        found = Verified()
         check_orphans(desk, found, {}, {})
     assert gate in "".join(repo.refs("refs/hitl/work"))
     assert not found.problems

@@ -76,7 +76,7 @@ def test_archived_gates_are_in_the_list_of_all(cli: Command, repo: Clone, ask: A
     gate, waits = ask("Old?"), ask("New?")
     cli.quick("withdraw", gate, "--reason", "x", "-q", code=0)
     desk = open_desk(repo.path, environment())
-    assert fold_closed(desk).folded == [gate]
+    assert fold_closed(desk).folded == (gate,)
     desk.close()
     assert ids(cli) == [waits]
     listed = cli.quick("list", "--all", "--json").json["gates"]

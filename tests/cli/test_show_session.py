@@ -14,17 +14,17 @@ from gitgate.acts.answering import Manner, respond
 from gitgate.acts.reading import open_gate
 from gitgate.acts.remarks import stop
 from gitgate.api.door import open_desk
-from gitgate.model.conversation import HeldConversation
+from gitgate.model.conversation import Conversation
 from gitgate.questions.answers import Given
 from testbed.command import Command
 from testbed.repositories import Clone
 
 Ask = Callable[..., str]
-HELD = HeldConversation(
+HELD = Conversation(
     "completed", 342, "DONE", "Looks good after the indexes.", "two reviews", "see \x1b[31mlog", "command",
     transcript="person: secret talk",
 )  # fmt: skip
-TIMES = HeldConversation("timeout", 1865, summary="We read half of it.", source="")
+TIMES = Conversation("timeout", 1865, summary="We read half of it.", source="")
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def session(ask: Ask, repo: Clone, tmp_path: Path) -> str:
     )
 
 
-def decide(repo: Clone, gate: str, held: HeldConversation, *, approve: bool | None = None) -> None:
+def decide(repo: Clone, gate: str, held: Conversation, *, approve: bool | None = None) -> None:
     """What `join` writes when a conversation is over: an answer, or without one an end."""
     with open_desk(repo.path) as desk:
         found = open_gate(desk, gate)

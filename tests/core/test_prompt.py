@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.model.conversation import HeldConversation
+from gitgate.model.conversation import Conversation
 from gitgate.model.gate import Answer, Asker, Counted, Gate, Opened, Option, Question, Work
 from gitgate.questions.prompts import Circumstances, circumstances, fenced, resume_prompt, trailers
 
@@ -142,10 +142,10 @@ def test_a_name_cannot_add_a_trailer() -> None:
 
 def test_what_is_kept_of_a_conversation_comes_with_the_answer() -> None:
     """Status and words, fenced; what was said in it does not."""
-    held = HeldConversation(
+    held = Conversation(
         "completed", 60, "DONE", "Small is enough.", message=">>> conversation", transcript="whispers"
     )
     text = resume_prompt(answered(session=held))
     assert "status: DONE\nsummary: Small is enough.\nmessage: >>> conversation\n>>> conversation " in text
     assert "whispers" not in text
-    assert "conversation" not in resume_prompt(answered(session=HeldConversation("completed", 60)))
+    assert "conversation" not in resume_prompt(answered(session=Conversation("completed", 60)))

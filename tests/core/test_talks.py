@@ -14,7 +14,7 @@ from gitgate.model.conversation import (
     MOST_TRANSCRIPT,
     OUTCOMES,
     SOURCES,
-    HeldConversation,
+    Conversation,
     Talk,
     kept,
     parse_talk,
@@ -51,7 +51,7 @@ TALKS = st.builds(
     resume=st.sampled_from(["", "7k2f", "7k2fabcdmn"]),
 )
 HELD = st.builds(
-    HeldConversation,
+    Conversation,
     outcome=st.just("completed"),
     seconds=st.integers(0, 10**9),
     status=st.sampled_from(["", "DONE", "NEEDS_REVIEW"]),
@@ -64,7 +64,7 @@ HELD = st.builds(
 )
 
 
-def answer(value: object, session: HeldConversation | None = None, verdict: str = "answered") -> Answer:
+def answer(value: object, session: Conversation | None = None, verdict: str = "answered") -> Answer:
     return Answer(GATE, {"s": value}, verdict, EARLY, oid(1), ADA, session=session)  # type: ignore[dict-item]
 
 
@@ -85,7 +85,7 @@ def test_how_a_conversation_is_to_be_held_survives_its_document(talk: Talk) -> N
 
 
 @given(HELD)
-def test_how_a_conversation_was_held_survives_its_document(held: HeldConversation) -> None:
+def test_how_a_conversation_was_held_survives_its_document(held: Conversation) -> None:
     """In an answer; and in a stop, where it ended otherwise."""
     said = answer("words", held)
     assert parse("answers", dump(said), "a.yaml") == said
@@ -290,14 +290,14 @@ def test_a_transcript_is_kept_within_its_bounds(text: str, times: int) -> None:
     whole = text * (times * 500 + 1)
     short = kept(whole)
     assert len(short.encode()) <= MOST_TRANSCRIPT
-    said = answer("words", HeldConversation("completed", 1, transcript=short))
+    said = answer("words", Conversation("completed", 1, transcript=short))
     assert parse("answers", dump(said), "a.yaml") == said
 
 
 def test_words_longer_than_a_record_takes_are_cut() -> None:
     """A record that is written can be read."""
     said = parse(
-        "answers", dump(answer("words", HeldConversation("completed", 1, summary="x" * 40_000))), "a.yaml"
+        "answers", dump(answer("words", Conversation("completed", 1, summary="x" * 40_000))), "a.yaml"
     )
     assert isinstance(said, Answer)
     assert said.session is not None

@@ -39,7 +39,7 @@ def kinds(refs: dict[str, str]) -> list[str]:
 def test_without_a_remote_no_ref_is_left(alone: Seat, *, dirty: bool) -> None:
     """Whether the agent had changed anything or not; `verify` has nothing to mention."""
     gate = closed(alone, dirty=dirty)
-    assert fold_closed(alone.desk).folded == [gate.id]
+    assert fold_closed(alone.desk).folded == (gate.id,)
     assert kinds(alone.clone.refs(HITL)) == ["archive", "evidence"]
     alone.clone.git(
         "merge-base", "--is-ancestor", str(gate.opened.work.commit), *alone.clone.refs(f"{HITL}evidence")
@@ -54,7 +54,7 @@ def test_with_a_remote_no_ref_is_left_on_either_side(ann: Seat, *, dirty: bool, 
     """What was never published, and is nowhere else, stays here."""
     ann.clone.git("config", "gitgate.publishWork", str(consent).lower())
     gate = closed(ann, dirty=dirty)
-    assert fold_closed(ann.desk).folded == [gate.id]
+    assert fold_closed(ann.desk).folded == (gate.id,)
     there = ann.clone.git("ls-remote", "origin", f"{HITL}*").split("\n")
     evidence = ["evidence"] if consent else []
     assert kinds({line.partition("\t")[2]: "" for line in there}) == ["archive", *evidence]
@@ -68,7 +68,7 @@ def test_what_an_earlier_archive_left_goes_with_the_next(alone: Seat) -> None:
     fold_closed(alone.desk)
     alone.clone.git("update-ref", "-d", next(iter(alone.clone.refs(f"{HITL}evidence"))))
     alone.clone.git("update-ref", f"{HITL}work/{gate.id}", str(gate.opened.work.commit))
-    assert fold_closed(alone.desk).folded == []
+    assert fold_closed(alone.desk).folded == ()
     assert kinds(alone.clone.refs(HITL)) == ["archive"]
 
 
@@ -78,7 +78,7 @@ def test_a_clone_that_hears_of_it_keeps_nothing_either(ann: Seat, bob: Seat) -> 
     sync(bob.desk)
     stop(bob.desk, bob.now(gate), "over")
     fold_closed(bob.desk)
-    assert sync(ann.desk).archived == [gate.id]
+    assert sync(ann.desk).archived == (gate.id,)
     assert kinds(ann.clone.refs(HITL)) == ["archive"]
 
 

@@ -77,12 +77,12 @@ def test_a_sound_repository_has_nothing_wrong(alone: Seat, clock: Clock) -> None
     states = [find_gate(alone.desk, gate.id).gate.state for gate in (late, expired, again)]
     assert states == ["answered", "expired", "awaiting"]
     done = audit(alone.desk)
-    assert (done.problems, done.notes, done.gates) == ([], [], 6)
+    assert (done.problems, done.notes, done.gates) == ((), (), 6)
     assert done.events == 14
     clock.pass_by(10)
     assert fold_closed(alone.desk).folded
     done = audit(alone.desk)
-    assert (done.problems, done.notes, done.gates) == ([], [], 6)
+    assert (done.problems, done.notes, done.gates) == ((), (), 6)
 
 
 ATTACKS: dict[str, tuple[Callable[[Seat, Gate], str], str]] = {
@@ -273,7 +273,7 @@ def test_work_that_is_not_here_is_a_note(alone: Seat) -> None:
     )
     point(alone, made, made.tip)
     done = audit(alone.desk)
-    assert done.problems == []
+    assert done.problems == ()
     assert [note.words for note in done.notes] == ["its work is not in this repository"]
 
 
@@ -309,14 +309,14 @@ def test_a_gate_that_is_open_again_after_it_was_archived(alone: Seat, clock: Clo
     say(alone, gate)
     closed = alone.now(gate)
     clock.pass_by(10)
-    assert fold_closed(alone.desk).folded == [gate.id]
+    assert fold_closed(alone.desk).folded == (gate.id,)
     point(alone, gate, gate.tip)
     alone.clone.git("update-ref", f"refs/hitl/work/{gate.id}", "HEAD")
     (line,) = lines(alone)
     assert line.startswith(f"duplicate: it is archived ({closed.tip[:12]}), and open again")
     point(alone, gate, closed.tip)
     done = audit(alone.desk)
-    assert done.problems == []
+    assert done.problems == ()
     assert ["its open ref not yet gone" in note.words for note in done.notes] == [True]
     alone.clone.git("update-ref", "-d", OPEN + gate.id)
     assert [note.kind for note in audit(alone.desk).notes] == ["orphan"]

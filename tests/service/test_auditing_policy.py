@@ -12,7 +12,7 @@ import pytest
 from deciding import DB, GO, approve, asked, gate_of, say
 from gitgate.acts.reading import find_gate
 from gitgate.audit.auditing import audit
-from gitgate.audit.gate_checks import Audit
+from gitgate.audit.gate_checks import Verified
 from gitgate.audit.policies import GRACE
 from gitgate.errors import NotAllowed
 from gitgate.model.gate import Answer, Gate
@@ -55,7 +55,7 @@ def forge(seat: Seat, gate: Gate, by: str = ADA, **fields: Any) -> str:
     return after.tip
 
 
-def checked(seat: Seat) -> Audit:
+def checked(seat: Seat) -> Verified:
     """Only what speaks of policies."""
     done = audit(seat.desk)
     assert {problem.kind for problem in done.problems} <= {"policy"}
@@ -195,14 +195,14 @@ def test_signers_of_the_day(ann: Seat, clock: Clock, ruled: Rule, tmp_path: Any)
     ruled("policy: {require_signed: true}\n", signers=eve.line)
     clock.pass_by(DAY)
     done = checked(ann)
-    assert (done.problems, done.signatures) == ([], {"unknown": 1})
+    assert (done.problems, done.signatures) == ((), {"unknown": 1})
     ruled("policy: {require_signed: true}\n", signers=ada.line + eve.line)
     desk = ann.desk
     gate = gate_of(ann)
     said = Answer(gate.id, {"answer": "SQLite"}, "answered", "2026-05-29T00:00:00Z", gate.tip, ADA)
     signed = desk.records.write_event(gate, "answered", said, Signature(ADA, desk.at, True))
     ann.clone.git("update-ref", OPEN + gate.id, signed.tip)
-    assert checked(ann).problems == []
+    assert checked(ann).problems == ()
 
 
 def test_as_many_as_were_needed_then(ann: Seat, clock: Clock, ruled: Rule) -> None:
@@ -217,7 +217,7 @@ def test_as_many_as_were_needed_then(ann: Seat, clock: Clock, ruled: Rule) -> No
     said = Answer(one.id, {"answer": True}, "approved", desk.now, one.tip, "Eve <eve@example.org>")
     after = desk.records.write_event(one, "answered", said, Signature(ADA, desk.at))
     ann.clone.git("update-ref", OPEN + one.id, after.tip)
-    assert checked(ann).problems == []
+    assert checked(ann).problems == ()
     assert ["'default'" in note.words for note in checked(ann).notes if note.kind == "policy"] == [True]
     with pytest.raises(NotAllowed, match=r"Eve .* is not among them"):
         approve(ann, after)
@@ -265,5 +265,5 @@ def test_a_branch_that_is_not_here_whole(ann: Seat, bare: Clone, ruled: Rule, tm
     with Seat(Clone(tmp_path / "shallow"), ann.clock) as seat:
         seat.clone.git("fetch", "-q", "origin", "+refs/hitl/open/*:refs/hitl/open/*")
         done = checked(seat)
-        assert done.problems == []
+        assert done.problems == ()
         assert any(commit[:12] in note.words for note in done.notes)

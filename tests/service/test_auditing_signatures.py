@@ -11,7 +11,7 @@ import pytest
 
 from deciding import gate_of, say
 from gitgate.audit.auditing import audit
-from gitgate.audit.gate_checks import Audit
+from gitgate.audit.gate_checks import Verified
 from gitgate.model.gate import Gate, Remark
 from gitgate.store.git.refs import OPEN
 from gitgate.store.records.records import Signature
@@ -54,7 +54,7 @@ def allow(seat: Seat, home: Path, **signers: str) -> None:
     seat.clone.git("config", "gpg.ssh.allowedSignersFile", str(allowed))
 
 
-def signed(seat: Seat) -> Audit:
+def signed(seat: Seat) -> Verified:
     done = audit(seat.desk)
     assert [problem.kind for problem in done.problems] in ([], ["signature"])
     return done
@@ -67,7 +67,7 @@ def test_signatures_are_good_bad_or_unknown(alone: Seat, home: Path, keys: Calla
     sign_as(alone, keys("ada"))
     say(alone, gate, sign=True)
     done = signed(alone)
-    assert (done.signatures, done.problems) == ({"unknown": 1}, [])
+    assert (done.signatures, done.problems) == ({"unknown": 1}, ())
     allow(alone, home, bob=keys("bob"))
     assert signed(alone).signatures == {"unknown": 1}
     allow(alone, home, ada=keys("ada"))
@@ -107,5 +107,5 @@ def test_an_answer_recorded_again_is_signed_by_its_author(
     again = desk.records.repeat(moved, own.history[-1], replace(BY, sign=True), own.tip)
     point(alone, gate, again.tip)
     done = signed(alone)
-    assert (done.signatures, done.problems) == ({"good": 2}, [])
+    assert (done.signatures, done.problems) == ({"good": 2}, ())
     assert {verdict.signer for verdict in done.verdicts.values()} == {"ada@example.org", "bob@example.org"}

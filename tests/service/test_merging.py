@@ -31,9 +31,9 @@ def test_a_gate_that_changes_here_while_it_is_brought_in(ann: Seat, bob: Seat, c
         remark(ann, gate, push=True)
     with Seat(bob.clone, Meanwhile(clock, lambda: remark(bob, moving, "mine"))) as busy:
         done = sync(busy.desk)
-    assert done.updated == [still.id]
+    assert done.updated == (still.id,)
     assert "being changed right now" in done.broken[moving.id]
-    assert sync(bob.desk).again == [moving.id]
+    assert sync(bob.desk).again == (moving.id,)
     assert names(bob, moving) == ["opened", "commented", "commented"]
 
 
@@ -51,7 +51,7 @@ def test_a_gate_that_changes_there_while_ours_is_recorded_again(ann: Seat, bob: 
     # The first two readings date the sync itself.
     with Seat(bob.clone, Meanwhile(clock, int, int, hear_of_another)) as busy:
         done = sync(busy.desk)
-    assert (done.refused, done.pushed) == ({}, [gate.id])
+    assert (done.refused, done.pushed) == ({}, (gate.id,))
     sync(ann.desk)
     assert names(ann, gate) == ["opened", "commented", "commented", "commented"]
 
@@ -75,7 +75,7 @@ def test_one_that_the_server_does_not_take(ann: Seat, bare: Clone) -> None:
     hook = f'#!/bin/sh\ncase "$1" in *{refused.id}) echo "not this one" >&2; exit 1;; esac\n'
     bare.write("hooks/update", hook, executable=True)
     done = sync(ann.desk)
-    assert done.pushed == [taken.id]
+    assert done.pushed == (taken.id,)
     assert "not this one" in done.refused[refused.id]
 
 
@@ -90,6 +90,6 @@ def test_hundreds_of_refs_that_are_no_gates(ann: Seat, bob: Seat, bare: Clone) -
     desk = bob.desk
     desk.progress = heard.append
     done = sync(desk)
-    assert done.new == [gate.id]
+    assert done.new == (gate.id,)
     assert set(odd) == set(done.broken)
     assert "reading gates: 500 of 501" in heard

@@ -79,7 +79,7 @@ def test_a_gate_that_is_acted_on_here_goes_later(ann: Seat, bare: Clone) -> None
     ann.clone.git("remote", "add", "origin", str(bare.path))
     done = publish(ann.desk, ann.now(gate), push=True)
     assert (done.pushed, done.reason) == (False, publishing.ACTED_ON)
-    assert sync(ann.desk).pushed == []
+    assert sync(ann.desk).pushed == ()
     assert not bare.refs("refs/hitl")
 
 
@@ -135,7 +135,7 @@ def test_a_sync_that_cannot_be_noted(ann: Seat, bob: Seat) -> None:
     heard: list[str] = []
     desk = bob.desk
     desk.progress = heard.append
-    assert sync(desk).new == [gate.id]
+    assert sync(desk).new == (gate.id,)
     assert any("cannot be written" in words for words in heard)
 
 
@@ -178,7 +178,7 @@ def test_open_records_that_cannot_be_read(alone: Seat) -> None:
     heard: list[str] = []
     desk = alone.desk
     desk.progress = heard.append
-    assert fold_closed(desk).folded == [gate.id]
+    assert fold_closed(desk).folded == (gate.id,)
     assert {event["gate"] for event in events_of_all(desk)} == {gate.id}
     assert list(alone.clone.refs(OPEN)) == [f"{OPEN}zzzz222222"]
     assert [words.partition(": ")[0] for words in heard if words.startswith("zzzz")] == ["zzzz222222"] * 2

@@ -206,7 +206,7 @@ def test_a_vote_given_with_the_other_in_view_replaces_it(two: tuple[Seat, Seat, 
     remarks.comment(desktop.desk, desktop.now(gate), "hm")
     say(desktop, gate, "Postgres", BOB)
     done = sync(laptop.desk)
-    assert done.late == []
+    assert done.late == ()
     assert laptop.now(gate).state == "answered"
 
 
@@ -255,7 +255,7 @@ def test_others_words_are_not_held_up(two: tuple[Seat, Seat, Gate]) -> None:
     desktop, laptop, gate = two
     off_line(laptop, gate, "Postgres")
     say(desktop, gate, "Postgres", EVE)
-    assert sync(laptop.desk).late == []
+    assert sync(laptop.desk).late == ()
     assert laptop.now(gate).state == "answered"
     with pytest.raises(Conflict):
         say(desktop, gate, "SQLite")

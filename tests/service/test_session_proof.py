@@ -13,7 +13,7 @@ from gitgate.errors import BrokenRecord
 from gitgate.exchange.publishing import publish
 from gitgate.exchange.syncing import sync
 from gitgate.model import lease
-from gitgate.model.conversation import HeldConversation
+from gitgate.model.conversation import Conversation
 from gitgate.model.gate import Answer, Gate, Remark
 from gitgate.model.session import SavedSession
 from gitgate.store.records.records import Signature
@@ -172,7 +172,7 @@ def test_what_was_talked_elsewhere_is_bound_by_the_answer(ann: Seat, bob: Seat, 
     sessions.keep(bob.desk, gate, LATER)
     publish(bob.desk, gate, work=True)
     assert server.git("rev-parse", REF + gate.id) == before
-    talked = HeldConversation("completed", 1, source="person", content=sessions.content_here(bob.desk, gate))
+    talked = Conversation("completed", 1, source="person", content=sessions.content_here(bob.desk, gate))
     desk = bob.desk
     answer = Answer(gate.id, {"answer": "yes"}, "answered", desk.now, gate.tip, "Bob <bob@example.org>")
     answered = desk.records.write_event(
@@ -196,7 +196,7 @@ def test_a_remark_binds_only_before_the_answer(ann: Seat, when: str) -> None:
     desk = ann.desk
     ann.clone.git("update-ref", REF + gate.id, planted(ann))
     content = sessions.content_here(desk, gate)
-    held = HeldConversation("proposed", 1, confirmed=False, content=content)
+    held = Conversation("proposed", 1, confirmed=False, content=content)
     remark = Remark(desk.now, "Bob <bob@example.org>", "x", session=held)
     told = desk.records.write_event(gate, "commented", remark, Signature(NOBODY, desk.at))
     if when == "after it":

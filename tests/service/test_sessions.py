@@ -338,7 +338,7 @@ def test_nothing_to_erase(ann: Seat, name: str) -> None:
 def test_erased_in_a_repository_of_ones_own(alone: Seat) -> None:
     """There is no other place to erase it in."""
     gate = alone.ask()
-    assert sessions.drop(alone.desk, gate.id) == sessions.ErasedSession(gate.id, here=True)
+    assert sessions.drop(alone.desk, gate.id) == sessions.Dropped(gate.id, here=True)
     assert REF + gate.id not in alone.clone.refs()
 
 
@@ -347,7 +347,7 @@ def test_erased_by_somebody_who_never_had_it(ann: Seat, bob: Seat, bare: Clone) 
     """It is enough that the shared repository has it."""
     gate = ann.ask()
     ann.clone.git("push", "-q", "origin", REF + gate.id)
-    assert sessions.drop(bob.desk, gate.id) == sessions.ErasedSession(
+    assert sessions.drop(bob.desk, gate.id) == sessions.Dropped(
         gate.id, here=False, remote="origin", there=True
     )
     assert REF + gate.id not in bare.refs()

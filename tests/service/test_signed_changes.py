@@ -170,7 +170,7 @@ def test_a_sync_puts_aside_what_is_never_taken(stuck: tuple[Seat, Gate], hooked:
     assert hooked.refs()[OPEN + gate.id] == after.tip
     assert [entry.name for entry in after.history] == ["opened", "answered"]
     assert (after.state, after.priority) == ("answered", "normal")
-    assert sync(seat.desk).aside == []
+    assert sync(seat.desk).aside == ()
 
 
 @pytest.mark.slow

@@ -220,7 +220,7 @@ def test_verdicts_are_kept_for_showing_only(
         kept.write_text(kept.read_text().replace('"good"', '"bad"') + "nonsense\n")
     assert load_verdicts(repo, [gate.tip], ada.line.encode())[gate.tip].word == BAD
     check_told(ann.desk, gate)
-    assert audit(ann.desk).problems == []
+    assert audit(ann.desk).problems == ()
 
 
 def test_one_process_verifies_all(ann: Seat, ada: Key) -> None:

@@ -134,7 +134,7 @@ def test_openpgp_is_verified(ann: Seat, bare: Clone, keyring: Keyring) -> None:
     assert word(ann, gate) == "verified"
     keyring.gpg("--import-ownertrust", input=f"{ada}:2:\n")
     assert word(ann, gate) == "verified"
-    assert (audit(ann.desk).problems, audit(ann.desk).signatures) == ([], {"good": 1})
+    assert (audit(ann.desk).problems, audit(ann.desk).signatures) == ((), {"good": 1})
 
 
 def test_x509_is_verified(ann: Seat, bare: Clone, keyring: Keyring) -> None:

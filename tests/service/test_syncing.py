@@ -95,7 +95,7 @@ def test_a_gate_travels_to_a_plain_clone(shared: Shared) -> None:
     gate = opened(ann)
     assert find_gate(ann.desk, gate.id).pushed
     done = sync(bob.desk)
-    assert done.new == [gate.id]
+    assert done.new == (gate.id,)
     assert find_gate(bob.desk, gate.id).gate.tip == gate.tip
 
 
@@ -180,7 +180,7 @@ def test_an_expiry_that_lost_to_an_answer_is_dropped(shared: Shared) -> None:
     assert find_gate(late, gate.id).gate.state == "expired"
     done = sync(late)
     late.close()
-    assert done.lost == [f"{gate.id} expired"]
+    assert done.lost == (f"{gate.id} expired",)
     assert view(ann, gate)[:2] == ("answered", "left")
 
 
@@ -194,7 +194,7 @@ def test_a_network_that_is_down_leaves_the_gate_here(shared: Shared) -> None:
     with pytest.raises(RemoteUnreachable, match="safe here"):
         publish(ann.desk, gate, push=True)
     away.rename(shared.server.path)
-    assert sync(ann.desk).pushed == [gate.id]
+    assert sync(ann.desk).pushed == (gate.id,)
     assert shared.server.refs("refs/hitl/open") == {f"refs/hitl/open/{gate.id}": gate.tip}
 
 
@@ -236,7 +236,7 @@ def test_a_forged_record_on_the_server_hinders_no_other(shared: Shared) -> None:
     forged = shared.server.git("rev-parse", "refs/heads/main")
     shared.server.git("update-ref", "refs/hitl/open/2222222222", forged)
     done = sync(bob.desk)
-    assert done.new == [gate.id]
+    assert done.new == (gate.id,)
     assert set(done.broken) == {"2222222222"}
     assert "refs/hitl/open/2222222222" not in bob.refs("refs/hitl")
 
@@ -250,7 +250,7 @@ def test_a_closed_gate_leaves_and_stays_readable(shared: Shared) -> None:
     gate = opened(ann)
     answered(ann, gate, "Left", Manner())
     done = fold_closed(ann.desk)
-    assert done.folded == [gate.id]
+    assert done.folded == (gate.id,)
     assert not shared.server.refs("refs/hitl/open")
     sync(bob.desk)
     for place in (ann, bob):
@@ -270,7 +270,7 @@ def test_a_stale_clone_does_not_bring_a_closed_gate_back(shared: Shared) -> None
     sync(bob.desk)
     answered(ann, gate, "Left", Manner())
     fold_closed(ann.desk)
-    assert sync(bob.desk).archived == [gate.id]
+    assert sync(bob.desk).archived == (gate.id,)
     assert not shared.server.refs("refs/hitl/open")
     assert not bob.refs("refs/hitl/open")
 
@@ -285,7 +285,7 @@ def test_an_answer_to_an_archived_gate_is_kept_beside_it(shared: Shared, *, sync
     fold_closed(ann.desk)
     if sync_first:
         answered(bob, gate, "Right")
-        assert sync(bob.desk).archived == [gate.id]
+        assert sync(bob.desk).archived == (gate.id,)
     else:
         with pytest.raises(Conflict, match="archived"):
             answered(bob, gate, "Right", Manner())
@@ -303,7 +303,7 @@ def test_a_waiting_gate_is_never_folded(shared: Shared) -> None:
     """Housekeeping touches only what is over."""
     ann = shared.open("ann")
     gate = opened(ann)
-    assert fold_closed(ann.desk).folded == []
+    assert fold_closed(ann.desk).folded == ()
     assert find_gate(ann.desk, gate.id).gate.state == "awaiting"
 
 
@@ -313,7 +313,7 @@ def test_a_gate_answered_elsewhere_is_not_folded_as_it_was_here(shared: Shared) 
     gate = opened(ann)
     sync(bob.desk)
     answered(bob, gate, "Right", Manner())
-    assert fold_closed(ann.desk).folded == [gate.id]
+    assert fold_closed(ann.desk).folded == (gate.id,)
     closed = load_archived(ann.desk, gate.id)
     assert closed is not None
     assert closed.answer is not None

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gitgate.store.git.repository import Repository
-from gitgate.store.work.restore import RestoredTree, open_worktree
+from gitgate.store.work.restore import Worktree, open_worktree
 from gitgate.store.work.snapshot import Snapshot, take
 from testbed.repositories import Clone, run_git
 
@@ -25,7 +25,7 @@ def snap(clone: Clone | Repository, *, untracked: bool = True, include: tuple[st
 
 def reopen(
     clone: Clone, snapshot: Snapshot, directory: Path, *, trusted: bool = True, detach: bool = False
-) -> RestoredTree:
+) -> Worktree:
     return open_worktree(
         clone.repository,
         base=snapshot.base,

@@ -16,7 +16,7 @@ from ..terminal.screen import Screen
 
 if TYPE_CHECKING:
     from ...context.desk import Desk
-    from ...resumption.run import Done
+    from ...resumption.run import Resumed
     from ...surfaces.forge.hosts.forge import Forge
 
 
@@ -133,7 +133,7 @@ def refuse_unprepared(desk: Desk) -> None:
         )
 
 
-def show_all(screen: Screen, desk: Desk, forge: Forge, done: Done) -> None:
+def show_all(screen: Screen, desk: Desk, forge: Forge, done: Resumed) -> None:
     """What came of it, on the gate's comment; and what the agent asks next, which had no login to push it."""
     from ...acts.reading import find_gate
     from ...context.find import summaries

@@ -76,7 +76,7 @@ def tell_rules(screen: Screen, desk: Desk, book: Book) -> None:
 
 def explain_one(screen: Screen, desk: Desk, book: Book, gate: Gate, given: str | None) -> int:
     """One gate and one person: the ruling, the rules that decide, and what the work touches."""
-    from ...gates.explained import explain_gate, plain
+    from ...gates.explained import explain_gate
     from ...text.display import neutral
 
     said = explain_gate(desk, book, gate, given)
@@ -84,9 +84,9 @@ def explain_one(screen: Screen, desk: Desk, book: Book, gate: Gate, given: str |
         "gate": gate.id,
         "who": said.who,
         "allowed": said.allowed,
-        "rule": said.rule if book.policies else None,
+        "rule": said.rule,
         "why": said.why,
-        "rules": [plain(term) for term in said.terms],
+        "rules": list(said.rules),
         "paths": None if said.paths is None else list(said.paths),
         "staged_only": None if said.staged_only is None else list(said.staged_only),
     }

@@ -15,7 +15,7 @@ from ..terminal.screen import Screen, gate_argument, verb
 if TYPE_CHECKING:
     from ...context.desk import Desk
     from ...model.gate import Gate
-    from ...resumption.run import Done
+    from ...resumption.run import Resumed
 
 
 NOTHING = "nothing is to be resumed; what waits: git gate list"
@@ -109,7 +109,7 @@ def every(screen: Screen, desk: Desk) -> int:
     return exits.FAILURE if bad else exits.DONE
 
 
-def tell(screen: Screen, done: list[Done]) -> None:
+def tell(screen: Screen, done: list[Resumed]) -> None:
     from dataclasses import asdict
 
     screen.emit("resume", {"gates": [asdict(item) for item in done]}, "")

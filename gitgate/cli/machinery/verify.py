@@ -10,7 +10,7 @@ from .. import exits
 from ..terminal.screen import Screen, complete_ids, verb
 
 if TYPE_CHECKING:
-    from ...audit.gate_checks import Audit, Problem
+    from ...audit.gate_checks import Problem, Verified
 
 
 @click.command("verify")
@@ -36,7 +36,7 @@ def verify_command(screen: Screen, gate_ids: tuple[str, ...], branch: str | None
         refuse_unsynced(desk)
     done = audit(desk, gate_ids, branch)
     fields = {
-        "ok": not done.problems,
+        "ok": done.ok,
         "gates": done.gates,
         "events": done.events,
         "signatures": done.signatures,
@@ -49,14 +49,14 @@ def verify_command(screen: Screen, gate_ids: tuple[str, ...], branch: str | None
     for note in done.notes:
         screen.say(f"note: {one_line(note.line)}")
     screen.say(summary(done))
-    return exits.FAILURE if done.problems else exits.DONE
+    return exits.DONE if done.ok else exits.FAILURE
 
 
 def shape(problem: Problem) -> dict[str, str]:
-    return {"gate": problem.gate, "commit": problem.commit, "kind": problem.kind, "problem": problem.words}
+    return {"gate": problem.gate, "commit": problem.commit, "kind": problem.kind, "problem": problem.problem}
 
 
-def summary(done: Audit) -> str:
+def summary(done: Verified) -> str:
     from ...text.display import counted
 
     words = [counted(done.gates, "gate"), counted(done.events, "event")]

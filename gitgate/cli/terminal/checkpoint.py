@@ -79,15 +79,13 @@ def record(
     screen: Screen, desk: Desk, gate: Gate, said: tuple[str, str, str, int], flags: dict[str, Any]
 ) -> int:
     from ...acts.answering import Manner, respond
-    from ...model.conversation import HeldConversation
+    from ...model.conversation import Conversation
     from ..verbs.respond import delivery, tell_answered
 
     status, reason, message, seconds = said
     question = gate.opened.questions[0]
     go_on = status == "CONTINUE"
-    held = HeldConversation(
-        "completed", max(0, seconds), status, reason=reason, message=message, source="prompt"
-    )
+    held = Conversation("completed", max(0, seconds), status, reason=reason, message=message, source="prompt")
     note = "\n".join(words for words in (flags["note"], reason, message) if words)
     manner = Manner(
         note=note,

@@ -21,7 +21,7 @@ from ..terminal.whereto import tell_trouble, where
 if TYPE_CHECKING:
     from ...agents.terminal import LeftProgram, Limit
     from ...context.desk import Desk
-    from ...model.conversation import HeldConversation
+    from ...model.conversation import Conversation
     from ...model.gate import Gate
     from ...questions.proposals import Understood
     from ...resumption.join.concluding import HeardProposal
@@ -213,7 +213,7 @@ def record(
     gate: Gate,
     given: Given,
     flags: dict[str, Any],
-    held: HeldConversation,
+    held: Conversation,
 ) -> int:
     from ...acts.answering import Manner, respond
     from ...exchange.publishing import publish
@@ -241,7 +241,7 @@ def end(
     desk: Desk,
     talk: JoinedConversation,
     gate: Gate,
-    held: HeldConversation,
+    held: Conversation,
     reason: str,
     flags: dict[str, Any],
 ) -> int:

@@ -14,7 +14,7 @@ from ...context.desk import Desk
 from ...document.field import field_of
 from ...errors import GateError
 from ...gates import agency
-from ...model.conversation import PROPOSED, HeldConversation, kept
+from ...model.conversation import PROPOSED, Conversation, kept
 from ...questions import proposals
 from ...questions.needs import read_need
 from ...text.secrets import redact, secret_values
@@ -101,10 +101,10 @@ def held(
     source: str = "",
     reason: str = "",
     confirmed: bool = True,
-) -> HeldConversation:
+) -> Conversation:
     """How the conversation went, for the record; its words only where the asker wanted them."""
     words = said.__dict__ if said is not None else {}
-    return HeldConversation(
+    return Conversation(
         outcome=outcome,
         seconds=max(0, seconds),
         status=str(words.get("status", "")),
@@ -118,7 +118,7 @@ def held(
     )
 
 
-def proposed(desk: Desk, talk: JoinedConversation, seconds: int, said: Understood) -> HeldConversation:
+def proposed(desk: Desk, talk: JoinedConversation, seconds: int, said: Understood) -> Conversation:
     """What is kept of an outcome that nobody has confirmed: all of it, and whose it is, but not what was said."""
     whole = held(desk, talk, PROPOSED, seconds, said, confirmed=False)
     value = field_of(said.value, "the outcome").plain()

@@ -93,13 +93,14 @@ RESUMES_ELSEWHERE = "a {} was in progress where this work was saved; it can be f
 
 
 @dataclass(frozen=True)
-class RestoredTree:
-    """A working tree that holds saved work. `notes` are for whoever goes on in it."""
+class Worktree:
+    """A working tree that holds saved work. `notes` are for whoever goes on in it; `gate`: whose work it is, where that is said."""
 
     directory: Path
     branch: str | None
     new_branch: bool
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    gate: str = ""
 
 
 def open_worktree(
@@ -113,7 +114,7 @@ def open_worktree(
     fallback_branch: str,
     detach: bool = False,
     trusted: bool = False,
-) -> RestoredTree:
+) -> Worktree:
     """Make a working tree at `directory` with the saved work in it, uncommitted.
 
     Work is `trusted` when it was saved on this machine: then the filters of the machine's own configuration run.
@@ -170,7 +171,7 @@ def _remove(repo: Repository, *args: str, check: bool = True) -> None:
 
 def _fill_or_remove(
     repo: Repository, saved: Saved, directory: Path, choice: Choice, *, trusted: bool
-) -> RestoredTree:
+) -> Worktree:
     made: str | None = None
     try:
         there = discover(directory, without_place(repo.git.env))
@@ -184,7 +185,7 @@ def _fill_or_remove(
         if made:
             repo.git.run("update-ref", "-d", made, saved.base or "", check=False)
         raise
-    return RestoredTree(directory, choice.branch, choice.create, tuple(notes))
+    return Worktree(directory, choice.branch, choice.create, tuple(notes))
 
 
 def _make_branch(git: Git, base: str | None, choice: Choice) -> str | None:

@@ -18,7 +18,7 @@ READABLE = 0o644
 
 
 @dataclass(frozen=True)
-class Worktree:
+class WorkingTree:
     path: Path
     branch: str | None
 
@@ -60,7 +60,7 @@ def _open_lock(place: Path) -> int:
     return lock
 
 
-def list_worktrees(repo: Repository) -> list[Worktree]:
+def list_worktrees(repo: Repository) -> list[WorkingTree]:
     """Every working tree, with the branch it stands on, or is about to return to when its rebase is through."""
     with in_turn(repo, change=False):
         out = repo.git.out("worktree", "list", "--porcelain", "-z")
@@ -70,18 +70,18 @@ def list_worktrees(repo: Repository) -> list[Worktree]:
         if b"worktree" in lines:
             branch = lines.get(b"branch")
             short = branch and os.fsdecode(branch.removeprefix(b"refs/heads/"))
-            found.append(Worktree(Path(os.fsdecode(lines[b"worktree"])), short or None))
+            found.append(WorkingTree(Path(os.fsdecode(lines[b"worktree"])), short or None))
     return [*found, *_rebasing(repo)]
 
 
-def _rebasing(repo: Repository) -> list[Worktree]:
+def _rebasing(repo: Repository) -> list[WorkingTree]:
     found = []
     for git_dir in (repo.common_dir, *sorted((repo.common_dir / "worktrees").glob("*"))):
         for room in ("rebase-merge", "rebase-apply"):
             name = git_dir / room / "head-name"
             if name.is_file():
                 branch = name.read_text("utf-8", "surrogateescape").strip().removeprefix("refs/heads/")
-                found.append(Worktree(_place_of(git_dir), branch))
+                found.append(WorkingTree(_place_of(git_dir), branch))
     return found
 
 

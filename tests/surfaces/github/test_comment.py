@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.model.conversation import HeldConversation, Talk
+from gitgate.model.conversation import Conversation, Talk
 from gitgate.model.gate import (
     Answer,
     Asker,
@@ -107,7 +107,7 @@ def test_nothing_that_somebody_wrote_acts(text: str) -> None:
 def afterwards(gate: Gate, text: str) -> list[Gate]:
     """Every end that it may come to, and whatever others wrote into its record on the way there."""
     at = "2026-01-02T00:00:00Z"
-    held = HeldConversation("completed", 5, "DONE", text, text, text, transcript=text)
+    held = Conversation("completed", 5, "DONE", text, text, text, transcript=text)
     said = Answer(ONE, {"db": text, text: text}, "answered", at, "e" * 40, text, text, text, session=held)
     said = replace(said, evidence={"url": text, "login": text, "commit": text})
     counted, late = Counted("f" * 40, said, "f" * 40), Counted("d" * 40, said, "d" * 40)
@@ -270,7 +270,7 @@ def test_a_cut_is_at_a_line() -> None:
 
 
 TALKED = Question("s", "Approve the schema?", "session", talk=Talk("approval", timeout=1800, system="Help."))
-HELD = HeldConversation("completed", 342, "DONE", "@everyone looks good", transcript="secret talk")
+HELD = Conversation("completed", 342, "DONE", "@everyone looks good", transcript="secret talk")
 
 
 def test_a_conversation_says_how_to_join_and_that_words_do_too() -> None:
@@ -322,7 +322,7 @@ def test_a_conversation_that_ran_out_is_told() -> None:
         "Ada <a@b>",
         "the time was up",
         "join",
-        HeldConversation("timeout", 1860, transcript="whispers"),
+        Conversation("timeout", 1860, transcript="whispers"),
     )
     body = render(View(replace(gate_of(questions=(TALKED,)), state="stopped", closing=ended)))
     assert "Stopped" in body

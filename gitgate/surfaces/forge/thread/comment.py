@@ -22,10 +22,10 @@ from .whose import Whose, in_words
 from .words import block, longest_run, size, span
 
 if TYPE_CHECKING:
-    from ....model.conversation import HeldConversation
+    from ....model.conversation import Conversation
 
 
-def talked(held: HeldConversation | None, most: int) -> list[str]:
+def talked(held: Conversation | None, most: int) -> list[str]:
     """How long it was talked about and what is to be remembered of that. A transcript never stands here."""
     if held is None:
         return []
