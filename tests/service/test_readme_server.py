@@ -58,10 +58,14 @@ def test_the_readme_leads_to_a_finished_work_on_a_server(tmp_path: Path) -> None
     said = "".join(typed(line, person, env) for line in block_after("In yours:"))
     assert "pushed to origin; its hook resumes it" in said, said
     until = time.monotonic() + 40
-    while "Use Postgres" not in typed("git log --format=%s --all", server, env):
+    while " main " not in typed("git gate list --all --state resumed", server, env):
         assert time.monotonic() < until, typed("git gate list --all -v", server, env)
         time.sleep(0.1)
     seconds = time.monotonic() - began
-    commit = typed("git log --all --format=%h --grep='^Use Postgres'", server, env).strip()
-    assert typed(f"git show {commit}:database.txt", server, env) == "Postgres\n"
+    for line in block_after("When it is done"):
+        typed(line, person, env)
+    assert typed("git log -1 --format=%s main", person, env) == "Use Postgres\n"
+    assert (person / "database.txt").read_text("utf-8") == "Postgres\n"
+    # The branch on which it worked there was for that time alone.
+    assert typed("git for-each-ref refs/heads --format='%(refname)'", server, env) == "refs/heads/main\n"
     tell("a server", seconds)

@@ -213,7 +213,12 @@ def from_an_index(tmp_path: Path) -> Path:
     [("", "", 0), ("  git-gate[all]==0.1.0 ", "git-gate[all]==0.1.0", 0), ("other==1", None, 2)],
 )
 def test_what_jobs_install_is_asked_for_where_pip_noted_nothing(
-    repo: Clone, pty_cli: Callable[..., Terminal], from_an_index: Path, typed: str, package: str, code: int
+    repo: Clone,
+    pty_cli: Callable[..., Terminal],
+    from_an_index: Path,
+    typed: str,
+    package: str | None,
+    code: int,
 ) -> None:
     """On a terminal: Enter takes the build's own commit, a requirement that one; written once, it is not asked again."""
     with_it = {"cwd": repo.path, "program": str(from_an_index)}
