@@ -11,7 +11,7 @@ from pathlib import Path
 from ..config import FILE
 from ..context.desk import Desk
 from ..document.field import may_have
-from ..document.values import dataclass
+from ..document.values import dataclass, replace
 from ..errors import BadDocument, BrokenPolicy, GateError
 from ..store.git.protected import USUAL, Protected, read_protected
 from .rules import Policy, RuleTerms, parse_policy
@@ -123,12 +123,16 @@ def machine_policies(desk: Desk) -> list[Policy | None]:
     if signed or not requester:
         found.append(
             Policy(
-                RuleTerms(MACHINE, require_signed=signed, requester_may_answer=requester, source="git config")
+                RuleTerms(
+                    MACHINE, require_signed=signed, requester_may_answer=requester, source="git config"
+                ),
+                own=True,
             )
         )
     file = desk.settings.text("policyFile")
     if file:
-        found.append(parsed(Protected(read_machine_file(desk, Path(file)), file)))
+        policy = parsed(Protected(read_machine_file(desk, Path(file)), file))
+        found.append(policy and replace(policy, own=True))
     return found
 
 

@@ -63,7 +63,7 @@ class PolicyRule:
 
 @dataclass(frozen=True)
 class Policy:
-    """All of it. None for a list of people or agents is: any."""
+    """All of it. None for a list of people or agents is: any. `own`: this machine's, not the repository's."""
 
     default: RuleTerms = RuleTerms()
     rules: tuple[PolicyRule, ...] = ()
@@ -77,6 +77,7 @@ class Policy:
     askers: tuple[Person, ...] | None = None
     runners: tuple[Person, ...] | None = None
     source: str = ""
+    own: bool = False
 
     @property
     def by_path(self) -> bool:

@@ -346,8 +346,11 @@ def named(policies: Sequence[Policy], word: str, who: Who) -> bool:
 
 
 def may_be_automatic(policies: Sequence[Policy], case: RulingCase) -> Ruling:
-    """Whether an answer counts that nobody has confirmed: where all the rules of a policy that decide say so in so many words."""
-    for policy in policies:
+    """Whether an answer counts that nobody has confirmed: where all the rules that decide say so in so many words.
+
+    The repository's rules, where it has any: an agent can write the configuration that names a machine's own.
+    """
+    for policy in [one for one in policies if not one.own] or policies:
         terms = deciding((policy,), case)
         if terms and all(term.automatic for term in terms):
             refused = next((t for t in deciding(policies, case) if t.automatic is False), None)

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from gitgate.document import codec
+from gitgate.policy.rules import parse_policy
 from testbed.command import COMMAND, Command
 from testbed.repositories import Clone
 
@@ -25,6 +27,7 @@ ELSEWHERE = {
     ("README.md", "git gate init --no-resume"): "tests/service/test_readme_server.py",
     ("README.md", "git gate sync"): "tests/service/test_readme_server.py",
     ("README.md", "git gate init --github"): "tests/surfaces/github/test_readme_github.py",
+    ("policy.md", "git add .gitgate.yml"): "tests/cli/test_typed.py",
     ("claude-code.md", "git gate init --claude"): "tests/asking/test_claude_page.py",
     ("claude-code.md", "git gate wrap"): "tests/asking/test_claude_page.py",
     ("claude-code.md", "claude -p"): "tests/asking/test_claude_page.py",
@@ -112,6 +115,66 @@ def test_a_command_of_a_page_runs(
         subprocess.run(["git", "worktree", "prune"], cwd=clone.path, check=False)
     expected = next((code for word, code in CODES.items() if word in line), 0)
     assert done.returncode == expected, done.stdout + done.stderr
+
+
+def test_the_policy_page_in_its_order(cli: Command, bare: Clone, clone_of: Callable[..., Clone]) -> None:
+    """Its policy, put where it says, and what three people are told then, word for word but for the ids."""
+    page = (TOP / "docs/policy.md").read_text("utf-8")
+    people = {name: clone_of(bare, name) for name in ("ada", "bob")}
+    for name, clone in people.items():
+        clone.git("config", "user.name", name.capitalize())
+        clone.git("config", "user.email", f"{name}@example.org")
+    ada = people["ada"]
+    (ada.path / ".gitgate.yml").write_text(fenced(page, "yaml"), "utf-8")
+    said = typed_in(ada.path, fenced(page, "sh"))
+    assert "  migrations: ada, bob · 2 who agree\n  quick: anyone\n  default: anyone\n" in said
+    ada.git("checkout", "-qb", "login")
+    (ada.path / "db").mkdir()
+    (ada.path / "db/1.sql").write_text("drop table old;", "utf-8")
+    gate = cli.quick("ask", "Drop the old table?", "--type", "approval", cwd=ada.path, code=0).line
+    typed_in(people["bob"].path, "git pull -q; git gate sync -q")
+    told = re.findall(r"^(\w*)\$ (.*)\n((?:(?!\w*\$ ).*\n)+)", fenced(page, "console"), re.MULTILINE)
+    assert len(told) == 3
+    for who, words, lines in told:
+        shown = typed_in(people[who or "ada"].path, words.replace("7k2f", gate), code=0 if who else 4)
+        for line in lines.splitlines():
+            assert line.replace("7k2fw9c3ab", gate).replace("7k2f", gate[:4]) in shown.splitlines(), shown
+
+
+def test_each_wish_of_the_policy_page_is_one(tmp_path: Path) -> None:
+    """What it says to write is read, in a rule; and what has no condition under `policy:` as well."""
+    page = (TOP / "docs/policy.md").read_text("utf-8")
+    wishes = [
+        re.findall("`([^`]+)`", row)
+        for row in re.findall(r"^\| [^|]+ \| (`.*`) \|$", page.partition("## Where it is")[0], re.MULTILINE)
+    ]
+    assert len(wishes) == 8
+    for number, fields in enumerate([one for wish in wishes for one in alternatives(wish)]):
+        text = f"policy:\n  rules:\n    - {{name: wish, {', '.join(fields)}}}\n"
+        policy = parse_policy(codec.parse(text.encode(), f"wish {number}"))
+        assert policy is not None
+        assert policy.rules[0].terms != policy.default, fields
+
+
+def alternatives(fields: list[str]) -> list[list[str]]:
+    """Fields of one rule; two of one name are two rules."""
+    names = [field.partition(":")[0] for field in fields]
+    return [fields] if len(set(names)) == len(names) else [[field] for field in fields]
+
+
+def fenced(page: str, language: str) -> str:
+    """The first block of that language."""
+    found = re.search(rf"^```{language}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def typed_in(place: Path, text: str, code: int = 0) -> str:
+    done = subprocess.run(
+        ["bash", "-c", text], cwd=place, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
 
 
 @pytest.mark.slow

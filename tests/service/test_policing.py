@@ -19,6 +19,7 @@ from gitgate.claims.claiming import claim
 from gitgate.claims.waiting import WaitLimit, wait
 from gitgate.context.recording import record
 from gitgate.errors import BrokenPolicy, NotAllowed
+from gitgate.exchange.syncing import sync
 from gitgate.gates import agency
 from gitgate.model.gate import Answer, Gate, Option, Question, Work
 from gitgate.policy.permit import check_told
@@ -394,6 +395,34 @@ def test_what_nobody_confirmed_is_no_answer(ann: Seat, ruled: Callable[[str], No
     other = gate_of(ann, GO)
     ruled("policy: {automatic: true}\n")
     assert respond(ann.desk, other, Given(approve=True), Manner(via=via)).gate.state == "answered"
+
+
+def test_a_machine_does_not_loosen_what_the_repository_says(
+    ann: Seat, bob: Seat, ruled: Callable[[str], None], tmp_path: Path
+) -> None:
+    """An agent may write its clone's configuration: where there is a policy, that makes no script's word an answer. Where there
+    is none, it does in that clone alone.
+    """
+    file = tmp_path / "policy.yml"
+    file.write_text("policy: {automatic: true, who: anyone}\n")
+    ann.clone.git("config", "gitgate.policyFile", str(file))
+    unruled = gate_of(ann, GO)
+    assert respond(ann.desk, unruled, Given(approve=True), Manner(via="join --yes")).gate.state == "answered"
+    sync(ann.desk)
+    sync(bob.desk)
+    with pytest.raises(NotAllowed, match="nobody has confirmed"):
+        check_told(bob.desk, bob.now(unruled))
+    gate = gate_of(ann, GO)
+    ruled("policy: {who: anyone}\n")
+    with pytest.raises(NotAllowed, match="automatic: true"):
+        respond(ann.desk, gate, Given(approve=True), Manner(via="join --yes"))
+    ruled(ONLY_BOB)
+    with pytest.raises(NotAllowed, match="'bobs'"):
+        approve(ann, gate)
+    file.write_text("policy: {automatic: false}\n")
+    ruled("policy: {automatic: true}\n")
+    with pytest.raises(NotAllowed, match="a script's answer"):
+        respond(ann.desk, gate, Given(approve=True), Manner(via="join --yes"))
 
 
 def answer_of(gate: Gate, via: str) -> Answer:
