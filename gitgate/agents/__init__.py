@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..errors import Usage
 from ..model.session import SessionRef
 from .agent import Agent, EndedCommand
 from .claude.adapter import Claude
@@ -33,16 +32,6 @@ LOGIN = "GITGATE_GITHUB_TOKEN"
 OF_THE_JOB = (LOGIN, "GITGATE_WEBHOOK_SECRET", "GITGATE_SESSION_KEY", "GITHUB_ENV", "GITHUB_PATH")
 # What configures several programs, or any of them.
 FOLDERS, FILES = (".agents",), ("agents.md", "agents.override.md")
-
-
-def find(name: str) -> Agent:
-    """The adapter of that name."""
-    if name not in AGENTS:
-        raise Usage(
-            f"no agent is called {name!r}",
-            hint=f"known are {', '.join(AGENTS)}; any other program is started by `command`",
-        )
-    return AGENTS[name]
 
 
 def adapter(name: str) -> Agent:

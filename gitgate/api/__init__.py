@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING
 
 from .. import errors
 from ..errors import GateError
-from .asker import ask, check, wait, withdraw
+from .acts import ask, check, comment, edit, respond, signal, stop, wait, withdraw
 from .door import Event, Status
 from .door import ShownAnswer as Answer
 from .door import ShownGate as Gate
 from .interactive import Checkpoint, Interactive, SessionResult, ask_interactive, pause
 from .keeper import archive, doctor, init, policy_check, resume, session_drop
-from .person import comment, edit, respond, signal, stop
 from .reader import diff, list, log, show, status, sync, tree, verify, watch, worktree  # noqa: A004 - the verb's name
 
 if TYPE_CHECKING:

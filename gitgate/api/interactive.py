@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar
 from ..errors import BadAnswer, Conflict, StillWaiting, Usage
 from ..model.gate import Gate as Folded
 from ..model.gate import Value
-from .asker import waited, withdraw
+from .acts import waited, withdraw
 from .door import Directory, open_desk, seen, standing
 from .door import ShownGate as Gate
 from .terms import Asking, InteractiveTerms, PauseTerms, interactive, pausing, refuse_unknown

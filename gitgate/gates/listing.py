@@ -8,7 +8,6 @@ from ..context.desk import Desk
 from ..context.find import summaries
 from ..document.values import dataclass
 from ..errors import GateError
-from ..model.people import split_person
 from ..record.summary import Summary, by_pressure, summary_of
 from ..store.git.refs import OPEN
 
@@ -111,18 +110,6 @@ def archived(desk: Desk, chosen: Filter) -> list[Summary]:
         if OPEN + gate not in still_open
     ]
     return by_pressure([summary for summary in found if chosen.keeps(summary)])
-
-
-def counts(desk: Desk) -> dict[str, int]:
-    """How many gates are in each state."""
-    found: dict[str, int] = {}
-    for summary in listed(desk, Filter(all=True)):
-        found[summary.state] = found.get(summary.state, 0) + 1
-    return found
-
-
-def asker(summary: Summary) -> str:
-    return summary.agent or split_person(summary.by)
 
 
 def by_branch(found: Sequence[Summary]) -> dict[str, list[Summary]]:

@@ -76,7 +76,6 @@ TABLE: tuple[StateRow, ...] = (
 WITHOUT_EFFECT = ("late", "repeated")
 
 _NEXT = {(row.state, row.event): row.to for row in TABLE}
-EVENTS = tuple(dict.fromkeys(row.event for row in TABLE))
 
 
 def allows(state: str | None, event: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ..document.values import dataclass
 from ..errors import BadAnswer
 from ..model.gate import Answer, Opened, Question, Value
-from .types import article, expected, listed, match_option, quoted_whole, read_other, read_value, typed
+from .types import article, expected, match_option, quoted_whole, read_other, read_value, typed
 
 APPROVING = ("approve", "approved", "yes", "accept", "continue", "ok", "proceed")
 REJECTING = ("reject", "rejected", "no", "deny", "decline", "stop", "cancel")
@@ -255,8 +255,3 @@ def shown(value: Value | None) -> str:
     import json
 
     return json.dumps(value, ensure_ascii=False)
-
-
-def summary(question: Question) -> str:
-    """The options in one line, for lists and hints."""
-    return listed(question) if question.options else question.type

@@ -26,7 +26,7 @@ MARK = "gitgate-hook"
 PROGRAM = "gitgate.program"
 
 
-def steps(desk: Desk) -> list[Step]:
+def claude_steps(desk: Desk) -> list[Step]:
     top = top_of(desk)
     here = load(top / SETTINGS)
     wanted = with_hooks(here, settings(f'sh "$CLAUDE_PROJECT_DIR"/{PLACED}'))
@@ -54,7 +54,7 @@ def steps(desk: Desk) -> list[Step]:
     ]
 
 
-def removal(desk: Desk) -> list[Step]:
+def claude_removal(desk: Desk) -> list[Step]:
     if desk.repo.top is None:
         return []
     top = desk.repo.top

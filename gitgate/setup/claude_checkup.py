@@ -62,7 +62,7 @@ def rehearse(desk: Desk) -> Iterator[Finding]:
 
 
 def set_up(desk: Desk) -> Iterator[Finding]:
-    for step in claude.steps(desk):
+    for step in claude.claude_steps(desk):
         if step.done:
             yield Finding(step.name, GOOD, step.means)
         else:
@@ -121,7 +121,7 @@ class RehearsalStage:
 
     def copy_project(self) -> None:
         """Our hooks as `init --claude` writes them, and the project's own rules on tools."""
-        for step in claude.steps(self.open())[1:]:
+        for step in claude.claude_steps(self.open())[1:]:
             step.take()
         own = claude.load(top_of(self.desk) / claude.SETTINGS)
         if isinstance(own.get("permissions"), dict):

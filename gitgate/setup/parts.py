@@ -1,18 +1,17 @@
 """Setup: what `git gate init` does besides the clone itself, and all of it together. A new part is one line here.
 
-Its module has `steps(desk)` and `removal(desk)`, each a list of `setup.Step`.
+For the part `x` its module has `x_steps(desk)` and `x_removal(desk)`, each a list of `setup.Step`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..document.values import replace
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from ..context.desk import Desk
     from .steps import Step
 
@@ -27,8 +26,8 @@ class Part(NamedTuple):
 
 PARTS: tuple[Part, ...] = (
     Part("claude", "Claude Code's hooks and skill, in this project.", "gitgate.setup.claude"),
-    Part("agents", "Guidance for other agents, in AGENTS.md.", "gitgate.setup.agents"),
-    Part("script", "scripts/ask-human.sh, by which any program asks.", "gitgate.setup.script"),
+    Part("agents", "Guidance for other agents, in AGENTS.md.", "gitgate.setup.guidance"),
+    Part("script", "scripts/ask-human.sh, by which any program asks.", "gitgate.setup.guidance"),
     Part("github", "GitHub's workflows: pull requests as the place to answer.", "gitgate.setup.github"),
 )
 
@@ -51,7 +50,7 @@ def wanted(desk: Desk, chosen: InitChoice) -> list[Step]:
         permitted(desk, "publishwork", chosen.publish_work),
         permitted(desk, "resumehere", chosen.resume),
     )
-    return [*steps(desk, wishes), *(step for part in chosen.parts for step in loaded(part).steps(desk))]
+    return [*steps(desk, wishes), *(step for part in chosen.parts for step in steps_of(part, desk))]
 
 
 def permitted(desk: Desk, setting: str, said: bool | None) -> bool:
@@ -64,16 +63,20 @@ def removal(desk: Desk, parts: Sequence[Part] = (), *, purge: bool = False) -> l
     from . import purging
     from . import steps as setup
 
-    found = [step for part in parts or PARTS for step in loaded(part).removal(desk)]
+    found = [step for part in parts or PARTS for step in removal_of(part, desk)]
     if parts:
         return found
     return [*found, *setup.removal(desk), *(purging.steps(desk) if purge else [])]
 
 
-def loaded(part: Part) -> ModuleType:
-    from importlib import import_module
+def steps_of(part: Part, desk: Desk) -> list[Step]:
+    steps: list[Step] = getattr(import_module(part.module), f"{part.flag}_steps")(desk)
+    return steps
 
-    return import_module(part.module)
+
+def removal_of(part: Part, desk: Desk) -> list[Step]:
+    steps: list[Step] = getattr(import_module(part.module), f"{part.flag}_removal")(desk)
+    return steps
 
 
 def take(found: Sequence[Step]) -> list[Step]:

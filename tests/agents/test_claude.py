@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gitgate.agents import AGENTS, detect, find, scrubbed
+from gitgate.agents import AGENTS, detect, scrubbed
 from gitgate.agents.agent import AgentOutcome, AgentResult, AgentSettings, Finished, ProcessEnding, Start
 from gitgate.agents.claude.transcript import SIDE_FILE, TRANSCRIPT, encode, project_folder
 from gitgate.errors import Failure, Usage
@@ -392,14 +392,6 @@ def test_a_diverged_session_is_put_aside(tmp_path: Path) -> None:
     CLAUDE.place(SavedSession("claude", ID, files={TRANSCRIPT: LINE}), tmp_path, env)
     assert b"hello" in target.read_bytes()
     assert target.with_suffix(".jsonl.before").read_text() == "another conversation\n"
-
-
-def test_an_agent_is_found_by_name() -> None:
-    """And an unknown one is an error that names the known ones."""
-    assert find("claude") is CLAUDE
-    with pytest.raises(Usage) as error:
-        find("nobody")
-    assert f"known are {', '.join(AGENTS)}" in error.value.hint
 
 
 def test_no_agent_is_found_outside_one() -> None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ...errors import Usage
+from ...errors import Failure, GateError, Usage
 from .. import exits
 from ..terminal.screen import Screen, gate_argument, read_file, verb
+from .jobs import job_event, need_protected, note, started_by
 
 if TYPE_CHECKING:
     from ...context.desk import Desk
+    from ...policy.project import InForce
     from ...surfaces.forge.hosts.events import Event
     from ...surfaces.forge.hosts.forge import Forge
     from ...surfaces.forge.sweeping import Swept
@@ -109,8 +114,6 @@ def prepare_command(screen: Screen) -> int:
     \b
     git gate github prepare
     """
-    from .preparing import prepare
-
     return prepare(screen)
 
 
@@ -128,8 +131,6 @@ def run_command(screen: Screen) -> int:
     \b
     git gate github run
     """
-    from .first_run import run_first
-
     return run_first(screen)
 
 
@@ -223,3 +224,230 @@ def credential_command(screen: Screen, action: str) -> int:
     from .jobs import credential
 
     return credential(screen, action)
+
+
+NAMED = 10  # so many files are named where many are left
+PACKAGE = (
+    'agent-package: "@anthropic-ai/claude-code@VERSION" in gitgate-agent.yml; in a job of your own, a step before this one: '
+    "npm install --global @anthropic-ai/claude-code@VERSION"
+)
+
+
+def run_first(screen: Screen) -> int:
+    from ...policy.project import in_force
+    from ...setup.equipping import in_job
+    from ..verbs.wrap import ASKED, SETTINGS, wrap_command
+    from .jobs import agent_command, need_protected, note, undisturbed
+
+    desk = screen.desk()
+    need_protected(screen, desk)
+    words, job = agent_command(screen), in_job(screen.env)
+    if job:
+        need_program(screen, words[0])
+    before, written = uncommitted(desk) if job else frozenset(), list[str]()
+    context = click.get_current_context()
+    held = in_force(desk, desk.repo, ours=job, say=screen.warn, written=written)
+    with undisturbed(screen, desk), held as project:
+        context.meta[SETTINGS] = project.settings
+        given = {"command": ready(screen, desk, words, project), "waiting_ok": True, "agent": None}
+        told = {"as_json": screen.as_json, "quiet": screen.quiet, "color": screen.color}
+        code = int(context.invoke(wrap_command, **given, **told) or exits.DONE)
+    if not job:
+        return code
+    asked = context.meta.get(ASKED)
+    if lost_nothing(screen, desk, written, None if asked else before):
+        return code
+    if not asked:
+        note(screen, state="failed")  # of an output that is written twice the last counts
+    return code or exits.FAILURE
+
+
+def need_program(screen: Screen, program: str) -> None:
+    """A job's machine is new: whoever wants a program there installs it."""
+    import shutil
+
+    if shutil.which(program, path=screen.env.get("PATH")) is None:
+        raise Failure(f"{program} cannot be started: there is no such program on PATH", hint=PACKAGE)
+
+
+def ready(screen: Screen, desk: Desk, words: Sequence[str], project: InForce) -> tuple[str, ...]:
+    """The command with what it is given by us. The task is one word, whatever it says: no shell ever reads it."""
+    from ...questions.prompts import Circumstances, first_prompt
+    from ...setup.equipping import equipped
+
+    unread = held_back(screen, desk, words, project.doubt)
+    now = Circumstances(unread=unread, replaced=project.replaced)
+    task = first_prompt(screen.env.get("GITGATE_TASK", ""), now)
+    return tuple(task if word == "{task}" else word for word in equipped(desk, words, project.doubt))
+
+
+def held_back(screen: Screen, desk: Desk, words: Sequence[str], doubt: str) -> tuple[str, ...]:
+    """Say what takes no part because of a doubt, and why; the instructions that Claude Code does not load by itself then."""
+    from ...agents.claude.command import is_claude
+    from ...setup.equipping import SOURCES, names
+
+    if not doubt:
+        return ()
+    screen.warn(f"what configures the agent is the branch's own: {doubt}")
+    if not is_claude(words):
+        return ()
+    if names(words, SOURCES):
+        screen.warn(f"its command names {SOURCES}, and may load that; the project's servers stay off")
+        return ()
+    screen.warn("so the project's own settings, hooks and servers take no part")
+    from ...agents.claude.adapter import Claude
+
+    return tuple(name for name in Claude.unread if (desk.repo.place / name).is_file())
+
+
+def uncommitted(desk: Desk) -> frozenset[str]:
+    """Files that are otherwise than the last commit has them, by name; not those that git ignores, nor signal files."""
+    from ...store.work.leftout import printable
+    from ...store.work.plan import is_signal
+    from ...store.work.snapshot import signals_below
+
+    said = desk.repo.git.out("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames")
+    signals = signals_below(desk.repo, desk.settings.text("signals"))
+    paths = (entry[3:] for entry in said.split(b"\0") if entry)
+    return frozenset(printable(path) for path in paths if not is_signal(path, signals))
+
+
+def lost_nothing(screen: Screen, desk: Desk, written: Sequence[str], before: frozenset[str] | None) -> bool:
+    """Whether git could commit all that the agent wrote. What it left uncommitted is said either way, unless it asked:
+    then `before` is None, and its work went along.
+    """
+    from ...store.work.aside import is_standing
+
+    left = uncommitted(desk)
+    lost = [path for path in written if path in left]
+    if lost:
+        screen.warn(
+            f"lost with this checkout: what the agent wrote to {named(lost)}. What configures agents stands there as the "
+            "protected branch has it, and git commits nothing of it; a person has to change it"
+        )
+    forgotten = sorted(left - before - set(lost)) if before is not None else []
+    if forgotten:
+        many = f"{len(forgotten)} files were" if len(forgotten) > 1 else "1 file was"
+        screen.warn(f"{many} left uncommitted by the agent, and will be gone: {named(forgotten)}")
+    return not lost and not is_standing(desk.repo)
+
+
+def named(paths: Sequence[str]) -> str:
+    more = f", and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
+    return f"{', '.join(paths[:NAMED])}{more}"
+
+
+ROBOT = ("github-actions[bot]", "41898282+github-actions[bot]@users.noreply.github.com")
+
+
+def prepare(screen: Screen) -> int:
+    """Settings of this checkout alone, none of them secret: the token stays in the environment of the steps that need it."""
+    from ...gates.agency import agent_settings
+    from ...sharing.branches import head_branch
+    from ...store.git.unaltered import digest
+
+    desk = screen.desk()
+    desk.refuse_agents("github prepare")
+    env, git = desk.settings.env, desk.repo.git
+    for key in ("initialised", "publishWork"):
+        git.run("config", "--local", "--replace-all", f"gitgate.{key}", "true")
+    git.run("config", "--local", "--replace-all", "gitgate.session", "push")
+    if not desk.settings.identity():
+        for key, value in zip(("user.name", "user.email"), ROBOT, strict=True):
+            git.run("config", "--local", "--replace-all", key, value)
+    log_in(screen, desk)
+    git.run("config", "--local", "--replace-all", "gitgate.jobBranch", head_branch(desk))
+    git.run("config", "--local", "--replace-all", "gitgate.requester", ", ".join(requesters(screen)))
+    branch = default_branch(screen, desk)
+    if branch:  # the policy's, whatever is checked out
+        git.run("config", "--local", "--replace-all", "gitgate.protectedBranch", branch)
+    name, resume = env.get("GITGATE_AGENT_NAME", ""), env.get("GITGATE_AGENT_RESUME", "")
+    if name and resume:
+        if any(character in name for character in "\n\0=") or name.startswith("-"):
+            raise Failure("GITGATE_AGENT_NAME is no plain name", hint="a word, such as: reviewer")
+        git.run("config", "--local", "--replace-all", f"gitgate.agent.{name}.resume", resume)
+    if env.get("GITGATE_AGENT_ARGUMENTS"):
+        given = env["GITGATE_AGENT_ARGUMENTS"]
+        git.run("config", "--local", "--replace-all", "gitgate.agent.claude.arguments", given)
+        agent_settings(screen.desk(), "claude")  # refused here, rather than when an answer is there
+    if env.get("RUNNER_TEMP"):
+        place = str(Path(env["RUNNER_TEMP"]).absolute() / "gitgate-worktrees")
+        git.run("config", "--local", "--replace-all", "gitgate.worktrees", place)
+    keep_session_key(screen, desk)
+    need_protected(screen, screen.desk())
+    note(screen, settings=digest(desk.repo))
+    screen.emit("github-prepare", {"ready": True}, "")
+    screen.say("this checkout is ready: questions and their work are pushed, sessions travel along")
+    return exits.DONE
+
+
+def requesters(screen: Screen) -> tuple[str, ...]:
+    """For whom this job asks; on a schedule for no person, whatever name its commits have."""
+    from ...setup.equipping import in_job
+
+    nobody = (f"{ROBOT[0]} <{ROBOT[1]}>",)
+    return (started_by(screen) or nobody) if in_job(screen.env) else ()
+
+
+def default_branch(screen: Screen, desk: Desk) -> str:
+    """As the job's own event names it; a schedule's event may not, but runs on it. Else as the clone, or its server, knows it."""
+    named = named_by_event(screen)
+    if not named and screen.env.get("GITHUB_EVENT_NAME") == "schedule":
+        before, heads, after = screen.env.get("GITHUB_REF", "").partition("refs/heads/")
+        named = after if heads and not before else ""
+    if named or desk.settings.text("protectedBranch"):
+        return plain(named)
+    from ...policy.book import policy_remote
+
+    remote = policy_remote(desk)
+    if remote is None or desk.refs.get(f"refs/remotes/{remote}/HEAD") is not None:
+        return ""
+    return plain(named_by_server(desk, remote))
+
+
+def named_by_event(screen: Screen) -> object:
+    repository = job_event(screen).get("repository")
+    return repository.get("default_branch", "") if isinstance(repository, dict) else ""
+
+
+def named_by_server(desk: Desk, remote: str) -> object:
+    from ...store.remote.fetch import default_branch_of
+
+    try:
+        return default_branch_of(desk.repo, remote, timeout=desk.settings.seconds("networkTimeout") or 60)
+    except GateError:
+        return ""
+
+
+def plain(name: object) -> str:
+    return name if isinstance(name, str) and name.isprintable() and not name.startswith("-") else ""
+
+
+def log_in(screen: Screen, desk: Desk) -> None:
+    """Let git ask us for the token: it is in no file, and no step has it that was not given it."""
+    server = screen.env.get("GITHUB_SERVER_URL", "").rstrip("/")
+    if not server:
+        return
+    helper = f"!'{quoted(sys.executable)}' -P -m gitgate github credential"
+    key = f"credential.{server}.helper"
+    git = desk.repo.git
+    git.run("config", "--local", "--unset-all", key, check=False)
+    git.run("config", "--local", "--add", key, "")
+    git.run("config", "--local", "--add", key, helper)
+
+
+def keep_session_key(screen: Screen, desk: Desk) -> None:
+    """The key that opens encrypted sessions, for this job alone: in the runner's own folder, readable by nobody else."""
+    key, folder = screen.env.get("GITGATE_SESSION_KEY", "").strip(), screen.env.get("RUNNER_TEMP", "")
+    if not key:
+        return
+    place = Path(folder or desk.repo.state_dir) / "gitgate-session-key"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.unlink(missing_ok=True)
+    place.touch(mode=0o600)
+    place.write_text(f"{key}\n", encoding="utf-8")
+    desk.repo.git.run("config", "--local", "--replace-all", "gitgate.sessionIdentity", str(place))
+
+
+def quoted(path: str) -> str:
+    return path.replace("'", "'\\''")

@@ -61,7 +61,6 @@ def runner(screen: Screen, args: tuple[str, ...]) -> int:
 
 
 MOST_BYTES = 64 << 20
-PREFIX = "claude-"
 
 
 def hook_of(name: str) -> Callable[[Screen, tuple[str, ...]], int]:
