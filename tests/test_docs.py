@@ -15,13 +15,14 @@ from generator import manual, markdown, tree
 
 from gitgate.agents.agent import Start
 from gitgate.agents.command import placeholders
+from gitgate.cli.exits import Meaning
 from gitgate.config import SETTINGS
 from gitgate.model.states import STATES, TABLE
 from gitgate.version import REPOSITORY
 
 DOCS = Path(__file__).parents[1] / "docs"
 AGENCY = DOCS.parent / "gitgate" / "gates" / "agency.py"
-EXITS = ((0, "done"), (8, "still waiting"))
+EXITS = (Meaning(0, "done"), Meaning(8, "still waiting"))
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

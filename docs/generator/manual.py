@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Iterable, Sequence
 
+from gitgate.cli.exits import Meaning
 from gitgate.config import Setting
 
 from .tree import Entry, Verb, anywhere, paragraphs, shared
@@ -37,7 +38,7 @@ def page(
     root: Verb,
     found: list[Verb],
     settings: Sequence[Setting],
-    exits: Sequence[tuple[int, str]],
+    exits: Sequence[Meaning],
     version: str,
 ) -> str:
     """The whole page; no date, so that the same code gives the same page."""
@@ -48,7 +49,7 @@ def page(
         f".SH DESCRIPTION\n{DESCRIPTION}",
         f".SH OPTIONS\n{options(root.entries)}\n.PP\n{plain(anywhere(root, found))}",
         *commands(found),
-        ".SH EXIT STATUS\n" + tagged((str(code), meaning) for code, meaning in exits),
+        ".SH EXIT STATUS\n" + tagged((str(row.code), row.words) for row in exits),
         ".SH CONFIGURATION\n" + tagged((f"gitgate.{one.name}", setting_text(one)) for one in settings),
         ".SH EXAMPLES\n" + "\n".join(example(title, lines) for title, lines in EXAMPLES),
         ".SH SEE ALSO\n.BR git (1),\n.BR git\\-worktree (1)",

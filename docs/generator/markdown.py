@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 
+from gitgate.cli.exits import Meaning
 from gitgate.config import Setting
 from gitgate.model.states import StateRow
 
@@ -65,8 +66,8 @@ def kind(setting: Setting) -> str:
     return ", ".join(f"`{word}`" for word in words.split(",")) if words else name
 
 
-def exits(every: Sequence[tuple[int, str]]) -> str:
-    return table(["code", "meaning"], ([str(code), meaning] for code, meaning in every))
+def exits(every: Sequence[Meaning]) -> str:
+    return table(["code", "meaning"], ([str(row.code), row.words] for row in every))
 
 
 def reference(root: Verb, found: list[Verb]) -> str:

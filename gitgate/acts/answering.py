@@ -16,7 +16,7 @@ from ..gates.deadlines import act
 from ..model import people
 from ..model.gate import Answer, Event, Gate, Remark
 from ..model.people import split_person
-from ..model.states import ANSWERED, AWAITING, refusal
+from ..model.states import ANSWERED, AWAITING, refusal, traits
 from ..policy.permit import Permit, permit, signing, written_at
 from ..policy.ruling import SaidHow, Who
 from ..questions.answers import Given, read_answer
@@ -27,10 +27,6 @@ from .remarks import needed
 
 if TYPE_CHECKING:
     from ..model.conversation import Conversation
-
-
-# What may happen to a gate between reading and answering without changing what was read.
-HARMLESS = frozenset(("voted", "commented", "reminded", "late", "repeated"))
 
 
 class Deliver(Protocol):
@@ -151,7 +147,7 @@ def check_seen(gate: Gate, seen: str) -> None:
     places = [place for place, entry in enumerate(gate.history) if seen in (entry.commit, *entry.parents[1:])]
     if not places:
         raise Stale(f"what you saw of gate {gate.id} is not part of it", hint=f"git gate show {gate.id}")
-    since = [entry.name for entry in gate.history[places[0] + 1 :] if entry.name not in HARMLESS]
+    since = [entry.name for entry in gate.history[places[0] + 1 :] if not traits(entry.name).harmless]
     if since and gate.state == AWAITING:
         raise Stale(
             f"gate {gate.id} was {', '.join(since)} after you read it", hint=f"git gate show {gate.id}"

@@ -19,32 +19,28 @@ INTERRUPTED = 130
 
 
 class Meaning(NamedTuple):
+    """A row of the table. `kind`: of the errors that end so (`gitgate.errors`)."""
+
     code: int
     words: str
+    kind: str = ""
 
 
 MEANINGS = (
     Meaning(DONE, "done; answered or approved, also while the agent is being resumed or after that failed"),
-    Meaning(FAILURE, "failure: unknown or ambiguous id, no repository, network"),
-    Meaning(USAGE, "usage, or an answer that does not fit"),
+    Meaning(FAILURE, "failure: unknown or ambiguous id, no repository, network", "failure"),
+    Meaning(USAGE, "usage, or an answer that does not fit", "usage"),
     Meaning(SAID_NO, "a person said no"),
-    Meaning(NOT_ALLOWED, "not allowed"),
-    Meaning(CONFLICT, "somebody was first: already answered, closed, or a race was lost"),
-    Meaning(STALE, "stale: the work or the gate changed since it was read"),
-    Meaning(WAITING, "still waiting, also when a bounded wait ran out"),
+    Meaning(NOT_ALLOWED, "not allowed", "not_allowed"),
+    Meaning(CONFLICT, "somebody was first: already answered, closed, or a race was lost", "conflict"),
+    Meaning(STALE, "stale: the work or the gate changed since it was read", "stale"),
+    Meaning(WAITING, "still waiting, also when a bounded wait ran out", "waiting"),
     Meaning(CLOSED, "closed without an answer: stopped or withdrawn"),
     Meaning(BUG, "a bug in gitgate; it says where the report is"),
     Meaning(DEADLINE, "the gate's deadline passed: expired, or a default applied"),
     Meaning(INTERRUPTED, "interrupted"),
 )
-BY_KIND = {
-    "failure": FAILURE,
-    "usage": USAGE,
-    "not_allowed": NOT_ALLOWED,
-    "conflict": CONFLICT,
-    "stale": STALE,
-    "waiting": WAITING,
-}
+BY_KIND = {row.kind: row.code for row in MEANINGS if row.kind}
 
 
 def of_gate(state: str, verdict: str | None, *, expired: bool = False) -> int:

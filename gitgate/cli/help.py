@@ -99,7 +99,7 @@ the work that goes with the question."""
 
 
 def exit_codes() -> str:
-    return "Exit codes\n\n" + "\n".join(f"  {code:>3}  {words}" for code, words in MEANINGS)
+    return "Exit codes\n\n" + "\n".join(f"  {row.code:>3}  {row.words}" for row in MEANINGS)
 
 
 TOPICS: dict[str, Callable[[], str]] = {

@@ -8,6 +8,7 @@ from itertools import islice
 from ..context.desk import Desk
 from ..errors import FINAL
 from ..model.gate import ATTACHMENTS, Entry, Gate, Opened
+from ..model.states import traits
 from ..questions.file import MOST_BYTES, MOST_TOTAL
 from ..record.fold import stages
 from ..record.headline import contradiction
@@ -15,7 +16,6 @@ from ..store.git.objects import FOLDER, REGULAR
 from ..text import times
 
 SLACK = 600  # seconds that clocks may differ by
-SILENT = ("expired", "reminded", "defaulted")
 
 
 def fresh(gate: Gate, old: str | None) -> Sequence[Entry]:
@@ -57,7 +57,7 @@ def against_repeats(entry: Entry) -> str:
 def against_clock(desk: Desk, entry: Entry) -> str:
     """Silence is not made up: a deadline passes by this clock too."""
     said = getattr(entry.event, "at", "")
-    if entry.name in SILENT and said > times.format_time(desk.clock() + SLACK):
+    if traits(entry.name).silent and said > times.format_time(desk.clock() + SLACK):
         return f"it is of {said}, and here it is {desk.now}"
     return ""
 

@@ -75,6 +75,49 @@ TABLE: tuple[StateRow, ...] = (
 # Kept in the record, and of no consequence.
 WITHOUT_EFFECT = ("late", "repeated")
 
+
+class EventTraits(NamedTuple):
+    """What is so of each event of a name, whatever it says. A new event has a row here and its rows in the table above."""
+
+    color: str = ""
+    said: bool = False
+    """Somebody's word, so that it is recorded again where another push was first. Claims and outcomes never are."""
+    silent: bool = False
+    """A passed deadline brought it about. It may not be made up."""
+    talk: bool = False
+    """It decides nothing, and leaves room in the record for an answer."""
+    harmless: bool = False
+    """Whoever read the gate before it came may still answer."""
+
+
+PLAIN = EventTraits()
+TRAITS = {
+    "opened": EventTraits("yellow"),
+    "answered": EventTraits("green", said=True),
+    "voted": EventTraits("green", said=True, harmless=True),
+    "defaulted": EventTraits("magenta", silent=True),
+    "expired": EventTraits("magenta", silent=True),
+    "reminded": EventTraits(silent=True, harmless=True),
+    "withdrawn": EventTraits(said=True),
+    "stopped": EventTraits("red", said=True),
+    "edited": EventTraits(said=True, talk=True),
+    "commented": EventTraits(said=True, talk=True, harmless=True),
+    "late": EventTraits(said=True, harmless=True),
+    "amended": EventTraits("green", said=True),
+    "claimed": PLAIN,
+    "released": PLAIN,
+    "returned": PLAIN,
+    "resumed": EventTraits("cyan"),
+    "failed": EventTraits("red"),
+    "repeated": EventTraits(harmless=True),
+}
+
+
+def traits(event: str) -> EventTraits:
+    """Of what no row names, such as an outcome before it is known which, nothing is so."""
+    return TRAITS.get(event, PLAIN)
+
+
 _NEXT = {(row.state, row.event): row.to for row in TABLE}
 
 

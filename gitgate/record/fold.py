@@ -15,8 +15,6 @@ from ..model.gate import Answer, Claim, Counted, Edit, Entry, Gate, Opened, Outc
 from ..questions.answers import misfit
 
 _RESULTS = {"resumed": "resumed", "released": "released", "failed": "failed"}
-# What a passed deadline brings about; nobody's word.
-_SILENCE = ("expired", "reminded", "defaulted")
 
 
 def fold(gate_id: str, entries: Sequence[Entry]) -> Gate:
@@ -71,7 +69,8 @@ def apply(gate: Gate, entry: Entry) -> Gate:
     if isinstance(event, Outcome):
         return with_outcome(gate, moved, event)
     if isinstance(event, Remark):
-        return moved if name == "commented" else replace(moved, closing=event, expired=name == "expired")
+        # Words that lead nowhere are only kept; those that end the gate say why.
+        return moved if after == gate.state else replace(moved, closing=event, expired=name == "expired")
     raise BrokenRecord(f"gate {gate.id}: {entry.name} cannot follow an opened gate")
 
 
@@ -87,14 +86,16 @@ def effective(gate: Gate, entry: Entry) -> str:
     if isinstance(event, Outcome):
         name = _RESULTS.get(event.result, "")
         return "returned" if name == "released" and gate.expired else name
-    if entry.name == "commented" and len(entry.parents) > 1 and not states.allows(gate.state, "commented"):
-        return "late"
+    if isinstance(event, Remark) and states.traits(entry.name).talk and len(entry.parents) > 1:
+        return entry.name if states.allows(gate.state, entry.name) else "late"
     return entry.name
 
 
 def check_silence(gate: Gate, entry: Entry, name: str) -> None:
     """A deadline passes only where there is one, and not before it: silence must not be made up."""
-    if name in _SILENCE and (gate.deadline is None or getattr(entry.event, "at", "") < gate.deadline):
+    if states.traits(name).silent and (
+        gate.deadline is None or getattr(entry.event, "at", "") < gate.deadline
+    ):
         raise BrokenRecord(
             f"gate {gate.id}: it is said to be {name}, but its deadline ({gate.deadline or 'none'}) had not passed"
         )

@@ -9,10 +9,7 @@ from ..errors import BrokenRecord
 from ..model import people
 from ..model.gate import Answer, Entry, Event, Gate
 from ..model.people import split_person
-from ..model.states import AWAITING
-
-# What people said; the rest is claims, outcomes, and what a deadline brought about.
-SAID = frozenset(("answered", "voted", "amended", "late", "commented", "edited", "withdrawn", "stopped"))
+from ..model.states import AWAITING, traits
 
 
 @dataclass(frozen=True)
@@ -91,7 +88,7 @@ def repeatable(entry: Entry) -> bool:
     """Only what a person said is recorded again; an automatic default is not anybody's word."""
     if isinstance(entry.event, Answer):
         return entry.event.verdict != "defaulted"
-    return entry.name in SAID
+    return traits(entry.name).said
 
 
 def said_elsewhere(gate: Gate, said: Answer) -> Answer | None:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from ..errors import Usage
 from ..text.display import clip, one_line, width
-from ..text.times import ago, are_our_own, format_time, least, parse_time
+from ..text.times import ago, are_our_own, parse_time
 from .paint import PRIORITY_COLORS, STATE_COLORS, paint
 
 MOST_ASKER = 24
@@ -77,8 +77,7 @@ def ages(moments: Sequence[str], now: float) -> list[str]:
     while len(known) < len(ordered):
         first = len(known)
         said = age(ordered[first], now)
-        seconds = least(said)
-        end = bisect_right(ordered, format_time(now - seconds), first) if seconds else len(ordered)
+        end = bisect_right(ordered, False, first, key=lambda at: age(at, now) != said)
         known.update(dict.fromkeys(ordered[first:end], said))
     return [known[at] for at in moments]
 

@@ -5,23 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
+from ..model.states import traits
 from ..text.display import clip, one_line, width
 from .paint import STATE_COLORS, paint
 from .shapes import words_of
 from .table import TableRow, is_beginning
 
 NARROW = 72
-EVENT_COLORS = {
-    "opened": "yellow",
-    "answered": "green",
-    "amended": "green",
-    "voted": "green",
-    "defaulted": "magenta",
-    "expired": "magenta",
-    "failed": "red",
-    "stopped": "red",
-    "resumed": "cyan",
-}
 
 
 def line(event: Mapping[str, object], cells: int = 10_000, *, color: bool = False) -> str:
@@ -36,7 +26,7 @@ def line(event: Mapping[str, object], cells: int = 10_000, *, color: bool = Fals
     if cells < NARROW:  # to the minute, and of the id what a person types
         at, gate = at[:16] + at[-1:], gate[:6]
     head = f"{at}  {gate[:10]}  "
-    painted = paint(f"{name:<10}", EVENT_COLORS.get(name, ""), on=color)
+    painted = paint(f"{name:<10}", traits(name).color, on=color)
     left = max(1, cells - width(head) - max(len(name), 10) - 1)
     return f"{head}{painted} {clip(f'{who}: {words}' if words else who, left)}"
 

@@ -69,11 +69,6 @@ def ago(seconds: float) -> str:
     return f"{days}d" if days < 730 else f"{days // 365}y"
 
 
-def least(said: str) -> int:
-    """The fewest seconds ago that `ago` calls so."""
-    return int(said[:-1]) * (365 * UNITS["d"] if said[-1] == "y" else UNITS[said[-1]])
-
-
 def format_time(epoch: float) -> str:
     """RFC 3339 in UTC with whole seconds, rounded down: `2030-01-31T14:05:00Z`."""
     if not -62_167_219_200 <= epoch < LAST:  # also not a number

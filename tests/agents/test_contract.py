@@ -1,18 +1,13 @@
-"""What holds of every agent's program, by its adapter alone; also of one that is added here, as one file and one line."""
+"""What holds of every agent's program, by its adapter alone; also of one that there is not (tests/made_up.py)."""
 
 from __future__ import annotations
 
-import os
 import shlex
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-import gitgate
 from gitgate import agents
 from gitgate.agents import AGENTS, scrubbed, seen_by_git
 from gitgate.agents.agent import Agent, AgentSettings, Start
@@ -20,9 +15,8 @@ from gitgate.model.session import SessionRef
 from gitgate.policy.project import configures, configuring_files
 from made_up import MadeUp
 from servers import SshServer
-from testbed.command import COMMAND, Command, Outcome
+from testbed.command import COMMAND, Command, run_seen, shell_called
 from testbed.repositories import Clone
-from testbed.seal import OUTSIDE
 
 SESSION = "5d14f5dd-8cd5-4721-9788-2e415584672d"
 PROGRAMS: list[Agent] = [*AGENTS.values(), MadeUp()]
@@ -160,19 +154,6 @@ def test_it_is_started_as_itself(agent: Agent, tmp_path: Path) -> None:
 # The processes above, in real trees.
 
 
-def shell_called(folder: Path, name: str) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    return Path(shutil.copy("/bin/sh", folder / name))
-
-
-def run_seen(script: str, cwd: Path, **env: str) -> Outcome:
-    """In a process tree that is looked at, as outside of tests."""
-    known = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    words = ["sh", "-c", f"{script}\n:"]
-    said = subprocess.run(words, cwd=cwd, env={**known, **env}, capture_output=True, text=True, timeout=60)
-    return Outcome(said.returncode, said.stdout, said.stderr)
-
-
 def ways_to_run(agent: Agent, folder: Path) -> Iterator[tuple[str, str]]:
     """How its process may look: its own program; a script of its package, or of its name, run by an interpreter."""
     for name in (agent.name, *agent.processes):
@@ -219,54 +200,6 @@ def test_a_person_behind_an_interpreter_is_nobodys_agent(
     words = f"{program} {editor} {shlex.quote(f'{COMMAND} respond {gate} Postgres')} notes/gemini codex"
     said = run_seen(words, repo.path)
     assert cli.quick("show", gate, "--json", code=0).json["state"] == "answered", said.err
-
-
-# One file and one line.
-
-
-@pytest.fixture
-def added(tmp_path: Path) -> dict[str, str]:
-    """A copy of the package, with one file more in it and one line more in its registry; what leads Python there."""
-    package = tmp_path / "site" / "gitgate"
-    shutil.copytree(Path(gitgate.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(Path(__file__).parents[1] / "made_up.py", package / "agents" / "made_up.py")
-    registry = package / "agents" / "__init__.py"
-    text = registry.read_text(encoding="utf-8")
-    text = text.replace("from .codex import", "from .made_up import MadeUp\nfrom .codex import", 1)
-    text = text.replace("        Command(),", "        MadeUp(),\n        Command(),", 1)
-    registry.write_text(text, encoding="utf-8")
-    return {"PYTHONPATH": str(tmp_path / "site")}
-
-
-def run_added(added: dict[str, str], cwd: Path, *words: str, **env: str) -> Outcome:
-    command = [sys.executable, "-m", "gitgate", *words]
-    surroundings = {**os.environ, **added, **env}
-    said = subprocess.run(command, cwd=cwd, env=surroundings, capture_output=True, text=True, timeout=60)
-    return Outcome(said.returncode, said.stdout, said.stderr)
-
-
-def test_an_adapter_that_is_added(added: dict[str, str], repo: Clone, tmp_path: Path) -> None:
-    """It asks as itself, does not answer (also where its shell cleared its marks), and is resumed with the answer."""
-    inside = {"MADE_UP": "1", "MADE_UP_SESSION": SESSION}
-    asked = run_added(added, repo.path, "ask", "Which?", "--json", **inside)
-    assert f'"agent": "repo/{SESSION[:4]}"' in asked.out
-    assert '"agent": "made-up"' in asked.out
-    (gate,) = (ref.rpartition("/")[2] for ref in repo.refs("refs/hitl/open"))
-    assert run_added(added, repo.path, "respond", gate, "Postgres", MADE_UP_PID="7").code == 4
-    assert run_added(added, repo.path, "respond", gate, "Postgres", SHARED="made-up").code == 4
-    shell = shell_called(tmp_path / "own", "madeup")
-    script = f"{sys.executable} -m gitgate respond {gate} Postgres; exit $?"
-    assert "is made-up)" in run_seen(f"{shell} -c {shlex.quote(script)}", repo.path, **added).err
-    person = {"PYTHONPATH": os.pathsep.join((added["PYTHONPATH"], str(OUTSIDE)))}
-    assert run_added(person, repo.path, "respond", gate, "Postgres", "--no-resume").code == 0
-    program = tmp_path / "bin" / "made-up"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\necho "$@" "${{MADE_UP:-clean}}" > {tmp_path}/said\n')
-    program.chmod(0o755)
-    path = os.pathsep.join((str(program.parent), os.environ["PATH"]))
-    resumed = run_added(person, repo.path, "resume", gate, PATH=path, MADE_UP="")
-    assert resumed.code == 0, resumed.err
-    assert (tmp_path / "said").read_text() == f"--go-on {SESSION} clean\n"
 
 
 # What a shell says to git.

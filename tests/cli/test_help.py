@@ -40,7 +40,7 @@ def test_topics(cli: Command, topic: str) -> None:
 def test_exit_codes_are_the_table(cli: Command) -> None:
     """Each with its meaning."""
     page = cli.quick("help", "exit-codes", code=0).out
-    assert all(f"{code:>3}  {words}" in page for code, words in MEANINGS)
+    assert all(f"{row.code:>3}  {row.words}" in page for row in MEANINGS)
 
 
 @pytest.mark.parametrize("verb", ["policy", "session", "github"])

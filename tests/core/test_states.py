@@ -135,3 +135,9 @@ def test_advice_has_a_command(state: str, command: str) -> None:
     """What to type next."""
     assert command in states.advice(state)
     assert states.advice(None) == ""
+
+
+def test_each_event_has_its_traits() -> None:
+    """One row an event of the table, and no row for an event that there is not."""
+    assert set(states.TRAITS) == set(states.EVENTS)
+    assert states.traits("outcome") == states.EventTraits()

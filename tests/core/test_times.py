@@ -14,7 +14,6 @@ from gitgate.text.times import (
     are_our_own,
     format_duration,
     format_time,
-    least,
     parse_duration,
     parse_time,
 )
@@ -132,15 +131,6 @@ def test_a_moment_outside_the_calendar_is_refused(epoch: float) -> None:
     """A date out of a commit may be anything."""
     with pytest.raises(Usage, match="expected a time in the years 0 to 9999"):
         format_time(epoch)
-
-
-@given(st.integers(0, 100 * 366 * 86_400))
-def test_an_age_says_the_least_that_it_can_be(seconds: int) -> None:
-    """A second less would be called otherwise."""
-    fewest = least(ago(seconds))
-    assert fewest <= seconds
-    assert ago(fewest) == ago(seconds)
-    assert fewest == 0 or ago(fewest - 1) != ago(seconds)
 
 
 @given(st.lists(st.integers(0, 253_402_300_799)))

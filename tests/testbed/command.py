@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -125,3 +126,17 @@ def checked(args: tuple[str, ...], outcome: Outcome, code: int | None) -> Outcom
 
 def decoded(raw: bytes) -> str:
     return raw.decode("utf-8", "surrogateescape")
+
+
+def shell_called(folder: Path, name: str) -> Path:
+    """A shell that the system takes for the program of this name."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return Path(shutil.copy("/bin/sh", folder / name))
+
+
+def run_seen(script: str, cwd: Path, **env: str) -> Outcome:
+    """In a process tree that is looked at, as outside of tests."""
+    known = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    words = ["sh", "-c", f"{script}\n:"]
+    said = subprocess.run(words, cwd=cwd, env={**known, **env}, capture_output=True, text=True, timeout=60)
+    return Outcome(said.returncode, said.stdout, said.stderr)

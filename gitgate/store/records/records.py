@@ -9,6 +9,7 @@ from ...document.values import dataclass, replace
 from ...errors import BrokenRecord, Failure, GitFailed, IllegalEvent
 from ...model.gate import ATTACHMENTS, QUESTION_FILE, Entry, Event, Gate, Opened
 from ...model.ids import file_name, gate_id
+from ...model.states import traits
 from ...record import events
 from ...record.fold import apply, begin
 from ...record.headline import message
@@ -20,7 +21,6 @@ from .chain import MOST_EVENTS, Beside, Chains, parsed
 
 # Kept free at a record's end: talk must not use up the room of an answer and of what comes of it.
 SPARE = 200
-TALK = ("commented", "edited")
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ class Records(Chains):
 
 
 def check_room(gate: Gate, name: str) -> None:
-    most = MOST_EVENTS - SPARE if name in TALK else MOST_EVENTS
+    most = MOST_EVENTS - SPARE if traits(name).talk else MOST_EVENTS
     if len(gate.history) >= most:
         raise Failure(
             f"gate {gate.id} has {len(gate.history)} events; no more can be {name}",

@@ -185,9 +185,10 @@ def unknown_forge(desk: Desk) -> Failure:
         return Failure(f"no forge is known for this repository: {why}", hint=mend)
     found = address_of(desk)
     where = f" ({one_line(found.host, 100)})" if found.host else ""
+    others = [kind for kind in KINDS if kind != "github"]
     alias = "   and, if ssh alone knows that name: git config gitgate.forgeApi https://HOST/api/v3"
     return Failure(
         f"the remote of this clone{where} is no forge that is known here",
-        hint="for GitHub Enterprise Server or Gitea: git config gitgate.forge github   (or gitea)"
+        hint=f"for GitHub Enterprise Server or another: git config gitgate.forge github   (or {', '.join(others)})"
         + (alias if found.ssh else ""),
     )
