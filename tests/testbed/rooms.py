@@ -285,3 +285,58 @@ def full_name(node: ast.Attribute | ast.Name, known: dict[str, str]) -> str:
         owner = full_name(node.value, known)
         return f"{owner}.{node.attr}" if owner else ""
     return ""
+
+
+# What calls what, for the page that tells the life of a command.
+
+
+def named_in(house: Iterable[Module]) -> dict[str, ast.AST]:
+    """Everything that has a name at the top of a module or of a class: `acts.asking.ask`, `resumption.crew.Crew.act`."""
+    found: dict[str, ast.AST] = {}
+    for module in house:
+        for above, node in tops(".".join(module.parts).removeprefix("__init__"), ast.parse(module.source)):
+            for name in names_of(node):
+                found[f"{above}.{name}".lstrip(".")] = node
+    return found
+
+
+def tops(name: str, tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+    for node in tree.body:
+        yield name, node
+        if isinstance(node, ast.ClassDef):
+            yield from ((f"{name}.{node.name}", inner) for inner in node.body)
+
+
+def names_of(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    targets = [node.target] if isinstance(node, ast.AnnAssign) else targets
+    return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
+def uses(module: Module, node: ast.AST) -> dict[str, list[int]]:
+    """What a function calls or hands on, with the lines where it does: `acts.asking.ask`; a method as `.drain`."""
+    origins = {**origins_in(module, ast.parse(module.source)), **origins_in(module, node)}
+    here = ".".join(module.parts)
+    found: dict[str, list[int]] = {}
+    for use in ast.walk(node):
+        name = ""
+        if isinstance(use, ast.Name):
+            name = origins.get(use.id, f"{here}.{use.id}")
+        elif isinstance(use, ast.Attribute):
+            name = origins.get(use.value.id, "") if isinstance(use.value, ast.Name) else ""
+            name = f"{name}.{use.attr}"
+        if name:
+            found.setdefault(name, []).append(getattr(use, "lineno", 0))
+    return found
+
+
+def origins_in(module: Module, tree: ast.AST) -> dict[str, str]:
+    """What each name that is imported from the package stands for, without `gitgate.`."""
+    return {
+        alias.asname or alias.name: name.removeprefix("gitgate.")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.level
+        for alias, name in zip(node.names, from_names(module, node), strict=True)
+    }
