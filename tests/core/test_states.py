@@ -139,5 +139,5 @@ def test_advice_has_a_command(state: str, command: str) -> None:
 
 def test_each_event_has_its_traits() -> None:
     """One row an event of the table, and no row for an event that there is not."""
-    assert set(states.TRAITS) == set(states.EVENTS)
+    assert set(states.TRAITS) == {row.event for row in TABLE}
     assert states.traits("outcome") == states.EventTraits()
