@@ -16,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ..context import presence, session_proof
+from ..context import presence
 from ..context.desk import Desk
 from ..context.recording import NOBODY
 from ..context.remotes import remote_of
@@ -70,6 +70,8 @@ def tree_of(desk: Desk, saved: SavedSession) -> str:
 def write(desk: Desk, gate: str, agent: str, tree: str) -> str:
     """The commit of a session's content, as it is saved with the question."""
     by = Signature(desk.settings.identity() or NOBODY, desk.at)
+    from ..context import session_proof
+
     return desk.records.write_commit(tree, (), by, session_proof.message_of(gate, agent))
 
 
@@ -93,6 +95,8 @@ def keep(desk: Desk, gate: Gate, saved: SavedSession) -> None:
         return
     if old is None and is_bound(gate) and presence.find(desk, gate.id) is not None:
         return  # It was erased, and the next key with it.
+    from ..context import session_proof
+
     message = session_proof.on_top(desk, gate, old, tree, saved.agent) if old is not None else None
     if message is not None and old is not None:
         by = Signature(desk.settings.identity() or NOBODY, desk.at)
@@ -112,6 +116,8 @@ def content_here(desk: Desk, gate: Gate) -> str:
     session, oid = gate.opened.session, desk.refs.get(SESSIONS + gate.id)
     if session is None or oid is None:
         return ""
+    from ..context import session_proof
+
     return session_proof.content_of(session.salt, desk.records.commit(oid).tree)
 
 
@@ -142,6 +148,8 @@ def bring(desk: Desk, gate: Gate) -> SavedSession:
         raise Failure(f"gate {gate.id} was asked without a session", hint=f"git gate check {gate.id}")
     here = presence.find(desk, gate.id)
     oid = find_oid(desk, gate.id)
+    from ..context import session_proof
+
     wrong = session_proof.against(desk, gate, oid) if oid is not None else ""
     if wrong:
         raise BrokenRecord(

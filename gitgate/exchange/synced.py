@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from ..document.values import dataclass, field
 
 MANY = 500
 
@@ -36,7 +37,7 @@ class PutAside:
         return f"{self.gate} {self.event}{who} ({self.commit[:10]}) was put aside: {self.reason}; see it: git log -p {self.ref}"
 
 
-@dataclass
+@dataclass(frozen=False)
 class Synced:
     """What a sync did, gate by gate. `lost`: what found no place any more; `late`: what is kept, and without effect.
     `aside`: what the remote never takes; `open`: how many gates are open here.

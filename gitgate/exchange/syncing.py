@@ -6,11 +6,11 @@ Light on purpose: usually nothing is new, and then no record is read. What diffe
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, fields
 
 from ..context.desk import Desk
 from ..context.find import find_tip
 from ..context.remotes import no_remote, remote_of
+from ..document.values import dataclass
 from ..errors import Failure, GateError
 from ..store.git.permissions import private_folder
 from ..store.git.refs import OPEN
@@ -57,6 +57,8 @@ def one_round(desk: Desk, name: str, aside: str | None = None) -> Synced:
 
 def joined(first: Synced, second: Synced) -> Synced:
     """What two rounds did. What was refused or broken is as the second one found it."""
+    from dataclasses import fields
+
     for one in fields(Synced):
         mine, then = getattr(first, one.name), getattr(second, one.name)
         if isinstance(mine, list):

@@ -60,7 +60,7 @@ def diff_of(desk: Desk, gate: Gate, *, stat: bool = False, cells: int = 80, colo
 
 def comes_back(desk: Desk, work: Work) -> dict[str, tuple[str, ...]] | None:
     """What restoring the work brings back beside its files; None where it is not here. Nothing is fetched for it."""
-    from ..store.work.compare import beneath, decoded
+    from ..store.work.saved import beneath, decoded
 
     if work.commit is None:
         return {"staged_only": (), "in_conflict": ()}

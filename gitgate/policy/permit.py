@@ -15,7 +15,7 @@ from ..model.states import ANSWERED
 from ..record.fold import knew
 from ..record.summary import Summary
 from ..store.git.signatures import BAD, GOOD, Verdict, verify
-from ..store.work.compare import touched
+from ..store.work.saved import touched
 from ..text import times
 from . import ruling
 from .book import Book, load_book, protected_refs, signers_of

@@ -19,8 +19,8 @@ from ..policy.book import SIGNERS, load_book, policy_remote, protected_refs
 from ..policy.project import configures
 from ..store.git import commits
 from ..store.remote.remote import RefMove
-from ..store.work.compare import between
 from ..store.work.leftout import printable
+from ..store.work.saved import between
 from ..text.display import counted
 
 HEADS = "refs/heads/"

@@ -10,7 +10,7 @@ import pytest
 from deciding import gate_of, say
 from gitgate.errors import NotAllowed
 from gitgate.store.git.signatures import GOOD, verify
-from gitgate.store.work.compare import touched
+from gitgate.store.work.saved import touched
 from resuming import Seat
 from signing import make_key, publish_policy
 from testbed.command import Command

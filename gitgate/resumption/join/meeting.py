@@ -33,8 +33,8 @@ from ...model.session import SavedSession, SessionRef
 from ...policy import project as bylaws
 from ...policy.project import InForce
 from ...questions import prompts, proposals
+from ...questions.endings import talk_question
 from ...questions.prompts import SERVER, TOOL
-from ...questions.proposals import talk_question
 from .. import place
 from ..order import surroundings
 from ..place import Situation
