@@ -20,7 +20,7 @@ from gitgate.context.recording import reload
 from gitgate.errors import Conflict
 from gitgate.exchange.syncing import sync
 from gitgate.model.gate import Gate, Question
-from gitgate.questions.answers import Given
+from gitgate.questions.base import Given
 from gitgate.questions.drafts import Draft
 
 from . import scenes

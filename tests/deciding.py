@@ -9,7 +9,7 @@ from gitgate.acts.answering import Manner, Responded, respond
 from gitgate.acts.asking import Asked, AskWishes, ask
 from gitgate.context.recording import reload
 from gitgate.model.gate import Gate, Option, Question
-from gitgate.questions.answers import Given
+from gitgate.questions.base import Given
 from gitgate.questions.drafts import Draft
 from resuming import Seat
 

@@ -16,7 +16,7 @@ from gitgate.context.desk import Desk, open_desk
 from gitgate.context.recording import reload
 from gitgate.gates import leases
 from gitgate.model.gate import Gate, Question
-from gitgate.questions.answers import Given
+from gitgate.questions.base import Given
 from gitgate.questions.drafts import Draft
 from testbed.repositories import Clone, run_git
 

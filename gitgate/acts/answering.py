@@ -19,7 +19,9 @@ from ..model.people import split_person
 from ..model.states import ANSWERED, AWAITING, refusal, traits
 from ..policy.permit import Permit, permit, signing, written_at
 from ..policy.ruling import SaidHow, Who
-from ..questions.answers import Given, read_answer
+from ..questions.answers import read_answer
+from ..questions.base import Given
+from ..questions.types import type_of
 from ..record.reconcile import said_elsewhere, why_late
 from ..record.summary import Summary
 from ..store.git.refs import OPEN
@@ -199,18 +201,18 @@ def held(gate: Gate, status: str, message: str) -> Conversation | None:
 def signal_given(gate: Gate, status: str, message: str = "") -> Given:
     """What a script's status means as an answer to this gate."""
     word = status.strip().upper()
-    types = {question.kind for question in gate.opened.questions}
     if not word:
         raise BadAnswer("a signal needs a status", hint="git gate signal ID --status CONTINUE")
-    if "approval" in types:
-        if word not in ("CONTINUE", "STOP"):
+    decisive = next((one.signals for q in gate.opened.questions if (one := type_of(q)).signals), None)
+    if decisive:
+        if word not in decisive:
             raise BadAnswer(
                 f"{status!r} decides nothing here: this gate asks for an approval",
                 hint="--status CONTINUE approves, --status STOP rejects",
             )
-        return Given(approve=word == "CONTINUE")
+        return Given(approve=decisive[word])
     only = gate.opened.questions[0]
-    if message.strip() and only.type == "session" and only.kind != "text":
+    if message.strip() and only.type == "session" and type_of(only).entry != "lines":
         return Given(text=message.strip())  # a status is no label and no object: the message is
     return Given(text=status.strip())
 

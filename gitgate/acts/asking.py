@@ -24,6 +24,7 @@ from ..model.ids import gate_id, is_id, no_word
 from ..model.session import SavedSession
 from ..policy.permit import approvals_may_default, tightened
 from ..questions.drafts import Draft, check_context
+from ..questions.types import type_of
 from ..record import events
 from ..store.git.refs import OPEN, SESSIONS, WORK
 from ..store.records.records import Signature
@@ -124,7 +125,7 @@ def check(desk: Desk, draft: Draft) -> None:
             + (f" for each question: {', '.join(without)}" if len(draft.questions) > 1 else ""),
             hint="add --default VALUE",
         )
-    if any(q.kind == "approval" for q in draft.questions) and not approvals_may_default(desk):
+    if any(type_of(q).approves for q in draft.questions) and not approvals_may_default(desk):
         raise NotAllowed(
             "an approval is not given by default: nobody would have said yes",
             hint="a person may allow it on this machine: git config gitgate.approvalDefaults true",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 from ..errors import Usage
 from ..model.gate import Gate as Folded
 from ..model.gate import Option, Value
-from ..questions.answers import Given
+from ..questions.base import Given
 from ..text.words import SESSION_FIELDS
 from .door import Directory
 from .door import ShownGate as Gate

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from ..context.desk import Desk
 from ..errors import BrokenRecord, GateError, MissingExtra
 from ..model.gate import Answer, Gate, Work
+from ..questions.types import type_of
 from ..store.git.refs import WORK
 from ..store.git.signatures import Verdict
 
@@ -89,7 +90,7 @@ def check_enclosed(desk: Desk, done: Verified, gate: Gate) -> None:
                 "attachment",
                 absent.message.removeprefix(f"gate {gate.id}: "),
             )
-    forms = [question for question in gate.opened.questions if question.kind == "form"]
+    forms = [question for question in gate.opened.questions if type_of(question).has_schema]
     for entry in gate.history:
         if forms and isinstance(entry.event, Answer):
             from ..questions.types import read_value

@@ -12,6 +12,7 @@ from ..errors import GateError, GitFailed, NotAllowed, Usage
 from ..model.gate import Answer, Counted, Gate, Opened, Work
 from ..model.people import address, has_address, same
 from ..model.states import ANSWERED
+from ..questions.types import type_of
 from ..record.fold import knew
 from ..record.summary import Summary
 from ..store.git.signatures import BAD, GOOD, Verdict, verify
@@ -181,7 +182,7 @@ def may_be_automatic(desk: Desk, gate: Gate) -> Ruling:
 
 
 def default_ruling(desk: Desk, book: Book, gate: Gate) -> Ruling:
-    plain = all(question.kind != "approval" for question in gate.opened.questions)
+    plain = all(not type_of(question).approves for question in gate.opened.questions)
     otherwise = plain or desk.settings.flag("approvalDefaults")
     if not book.policies:
         return Ruling(otherwise, "setting", "an approval needs the permission of gitgate.approvalDefaults")

@@ -12,6 +12,7 @@ from hashlib import sha256
 
 from ..document.field import Field, duration, near
 from ..document.values import dataclass, field, replace
+from ..questions.types import TYPES
 from ..text.words import PRIORITIES
 
 DEFAULT = "default"
@@ -112,7 +113,6 @@ def fingerprint(text: str) -> tuple[str, str]:
 
 SECTION = "policy"
 ANYONE = "anyone"
-TYPES = ("text", "approval", "choice", "choices", "form", "session")
 MOST_ENTRIES = 500
 NAME = re.compile(r"[A-Za-z0-9][\w .@/+-]{0,99}")
 
@@ -340,7 +340,7 @@ def parse_rule(item: Field, names: PolicyNames, default: RuleTerms) -> PolicyRul
     return PolicyRule(
         terms=replace(parse_terms(item, names, above), name=name),
         paths=conditions(item, "paths"),
-        types=chosen(item, "types", TYPES),
+        types=chosen(item, "types", tuple(TYPES)),
         priorities=chosen(item, "priorities", PRIORITIES),
         agents=conditions(item, "agents"),
         confidence_below=confidence.number(0, 1) if confidence else None,

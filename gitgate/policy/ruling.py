@@ -13,6 +13,7 @@ from ..document.values import dataclass
 from ..model import people
 from ..model.gate import Gate, Opened
 from ..model.people import address
+from ..questions.types import type_of
 from ..text import globs, times
 from .rules import Person, Policy, PolicyRule, RuleTerms
 
@@ -96,7 +97,7 @@ def case_of_question(
 
 def types_of(opened: Opened) -> tuple[str, ...]:
     """A conversation that ends in an approval is one: no rule for approvals is got round by talking."""
-    approving = ("approval",) if any(question.kind == "approval" for question in opened.questions) else ()
+    approving = ("approval",) if any(type_of(question).approves for question in opened.questions) else ()
     return tuple(dict.fromkeys((*(question.type for question in opened.questions), *approving)))
 
 

@@ -4,34 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..document.values import dataclass
 from ..errors import BadAnswer
 from ..model.gate import Answer, Opened, Question, Value
-from .types import article, expected, match_option, quoted_whole, read_other, read_value, typed
-
-APPROVING = ("approve", "approved", "yes", "accept", "continue", "ok", "proceed")
-REJECTING = ("reject", "rejected", "no", "deny", "decline", "stop", "cancel")
-
-
-@dataclass(frozen=True)
-class Given:
-    """What a person gave, on whichever surface. `approve` is None when neither word was said."""
-
-    text: str | None = None
-    approve: bool | None = None
-    pairs: tuple[tuple[str, str], ...] = ()
-    other: str | None = None
-    values: Mapping[str, object] | None = None
-
-    @property
-    def nothing(self) -> bool:
-        return (
-            self.text is None
-            and self.approve is None
-            and not self.pairs
-            and self.other is None
-            and self.values is None
-        )
+from .base import Given, each, lines_of, unique
+from .options import match_option, quoted_whole
+from .types import TYPES, expected, read_other, read_value, type_of, typed
 
 
 def read_answer(questions: Sequence[Question], given: Given) -> tuple[dict[str, Value], str]:
@@ -46,7 +23,7 @@ def read_answer(questions: Sequence[Question], given: Given) -> tuple[dict[str, 
 
 
 def verdict_of(questions: Sequence[Question], values: Mapping[str, Value]) -> str:
-    said = [values[q.key] for q in questions if q.kind == "approval" and q.key in values]
+    said = [values[q.key] for q in questions if type_of(q).approves and q.key in values]
     if not said:
         return "answered"
     return "approved" if all(word is True for word in said) else "rejected"
@@ -64,7 +41,7 @@ def misfit(opened: Opened, answer: Answer) -> str:
     if not answer.by.strip():
         return "it is nobody's; only a declared default has no name"
     for key, question in by_key.items():
-        if not is_possible(question, answer.values[key]):
+        if not type_of(question).is_possible(question, answer.values[key]):
             return f"{key}: {expected(question)}"
     verdict = verdict_of(opened.questions, answer.values)
     return (
@@ -82,25 +59,6 @@ def misfit_default(opened: Opened, answer: Answer) -> str:
     return f"{strange[0]}: it is not the default that was declared" if strange else ""
 
 
-def is_possible(question: Question, value: Value) -> bool:
-    """Whether a recorded value is one that this question can have."""
-    if question.kind == "approval":
-        return isinstance(value, bool)
-    if question.kind == "form":
-        return isinstance(value, Mapping)
-    if question.kind == "choices":
-        return isinstance(value, list) and bool(value) and all(is_option(question, part) for part in value)
-    return (
-        isinstance(value, str)
-        and bool(value.strip())
-        and (question.kind != "choice" or is_option(question, value))
-    )
-
-
-def is_option(question: Question, word: str) -> bool:
-    return word in question.labels or (question.other and bool(word.strip()))
-
-
 def read_single(question: Question, given: Given) -> Value:
     ways = [given.text is not None, given.approve is not None, bool(given.pairs), given.other is not None]
     if sum(ways) > 1:
@@ -109,44 +67,14 @@ def read_single(question: Question, given: Given) -> Value:
             hint=typed(question),
         )
     if given.approve is not None:
-        return read_yes_no(question, approve=given.approve)
+        return type_of(question).yes_no(question, approve=given.approve)
     if given.other is not None:
         return read_other(question, given.other)
     if given.pairs:
-        return read_pairs(question, given.pairs)
+        return type_of(question).from_pairs(question, given.pairs)
     if given.text is None:
         raise BadAnswer("no answer given", hint=typed(question))
     return read_value(question, given.text)
-
-
-def read_yes_no(question: Question, *, approve: bool) -> Value:
-    """--approve and --reject are for approvals; on a choice that has such an option they name it."""
-    if question.kind == "approval":
-        return approve
-    if question.kind == "choice":
-        words = APPROVING if approve else REJECTING
-        found = [label for label in question.labels if label.casefold() in words]
-        if len(found) == 1:
-            return found[0]
-    flag = "--approve" if approve else "--reject"
-    raise BadAnswer(
-        f"{question.key}: {flag} answers an approval; this is {article(question)} question",
-        hint=typed(question),
-    )
-
-
-def read_pairs(question: Question, pairs: Sequence[tuple[str, str]]) -> Value:
-    if question.kind == "form" and not (len(pairs) == 1 and pairs[0][0] == question.key):
-        from . import forms
-
-        return read_value(question, forms.coerce(question.schema or {}, unique(pairs)))
-    named = unique(pairs)
-    strange = [key for key in named if key != question.key]
-    if strange:
-        raise BadAnswer(
-            f"there is no question {strange[0]!r}; the question is {question.key}", hint=typed(question)
-        )
-    return read_value(question, named[question.key])
 
 
 def read_several(questions: Sequence[Question], given: Given) -> dict[str, Value]:
@@ -155,7 +83,7 @@ def read_several(questions: Sequence[Question], given: Given) -> dict[str, Value
             f"--other answers one question; this gate has {len(questions)}", hint="use -a KEY=VALUE for each"
         )
     named = unique(given.pairs)
-    approvals = [q for q in questions if q.kind == "approval"]
+    approvals = [q for q in questions if type_of(q).approves]
     if given.approve is not None:
         if len(approvals) != 1:
             raise BadAnswer(
@@ -183,9 +111,8 @@ def read_mapping(questions: Sequence[Question], named: Mapping[str, object]) -> 
 
 def read_free(question: Question, given: object) -> Value:
     """Among several questions `other:TEXT` is how free text is told from a mistyped label."""
-    choosing = question.type in ("choice", "choices")
     if (
-        choosing
+        TYPES[question.type].has_options
         and isinstance(given, str)
         and given.startswith("other:")
         and not match_option(question, given)
@@ -198,38 +125,6 @@ def read_free(question: Question, given: object) -> Value:
             raise
         own = quoted_whole(f"{question.key}=other:{given}")  # --other answers a gate with one question alone
         raise BadAnswer(wrong.message, hint=f"to answer it in your own words: -a {own}") from None
-
-
-def lines_of(questions: Sequence[Question], text: str) -> dict[str, str]:
-    """`key: value` lines, as they are written in a comment; a line without a key goes on with the one before."""
-    keys = {q.key for q in questions}
-    named: dict[str, str] = {}
-    current = ""
-    for line in text.strip().splitlines():
-        key, colon, rest = line.partition(":")
-        if colon and key.strip() in keys:
-            current = key.strip()
-            if current in named:
-                raise BadAnswer(f"{current} is answered twice")
-            named[current] = rest.strip()
-        elif current:
-            named[current] = f"{named[current]}\n{line}".strip()
-        else:
-            raise BadAnswer(f"this gate has {len(questions)} questions", hint=each(questions))
-    return named
-
-
-def unique(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
-    named: dict[str, str] = {}
-    for key, value in pairs:
-        if key in named:
-            raise BadAnswer(f"{key} is answered twice")
-        named[key] = value
-    return named
-
-
-def each(questions: Sequence[Question]) -> str:
-    return "git gate respond ID " + " ".join(f"-a {q.key}=…" for q in questions)
 
 
 def printed(questions: Sequence[Question], answer: Answer) -> str:

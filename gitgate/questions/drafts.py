@@ -14,8 +14,9 @@ from ..model.conversation import Talk, parse_talk
 from ..model.gate import Option, Question, Value
 from ..text.times import parse_duration
 from ..text.words import ON_TIMEOUT, PRIORITIES
+from .base import article
 from .file import KEY, parse_questions, unfit
-from .types import ALIASES, TYPES, read_value, type_name
+from .types import TYPES, aliases, read_value, type_name
 
 # Words that other systems use for our fields, in files that ask.
 FIELD_ALIASES = {
@@ -76,8 +77,8 @@ def question(
     kind = type_name(name)
     if kind is None:
         raise Usage(
-            f"{name!r} is not a type of question; expected one of {', '.join(TYPES)}{near(name, (*TYPES, *ALIASES))}",
-            hint=f"--type {nearest(name, TYPES) or 'choice'}   ({other_words()})",
+            f"{name!r} is not a type of question; expected one of {', '.join(TYPES)}{near(name, (*TYPES, *aliases()))}",
+            hint=f"--type {nearest(name, tuple(TYPES)) or 'choice'}   ({other_words()})",
         )
     if kind == "session":
         check_talk(prompt, options, schema, talk)
@@ -85,7 +86,7 @@ def question(
         raise Usage(f"a {kind} question is not a conversation", hint="use --type session")
     else:
         check_options(kind, options, schema)
-    if not other and kind not in ("choice", "choices"):
+    if not other and not TYPES[kind].has_options:
         raise Usage(
             f"--no-other is for questions with options; this one is of type {kind}",
             hint="add options: -o LABEL -o LABEL, or leave --no-other out",
@@ -98,25 +99,24 @@ def question(
         prompt=prompt.strip(),
         type=kind,
         options=tuple(replace(option, label=option.label.strip()) for option in options),
-        other=other and kind in ("choice", "choices"),
-        schema=schema if kind in ("form", "session") else None,
+        other=other and TYPES[kind].has_options,
+        schema=schema,
         talk=talk,
     )
     return plain if default is None else replace(plain, default=default_of(plain, default))
 
 
 def check_options(kind: str, options: Sequence[Option], schema: Mapping[str, object] | None) -> None:
-    choosing = kind in ("choice", "choices")
+    choosing, filling = TYPES[kind].has_options, TYPES[kind].has_schema
     if choosing and not options:
         raise Usage(f"a {kind} question needs options", hint="add them: -o LABEL -o 'LABEL=what it means'")
     if options and not choosing:
-        article = "an" if kind == "approval" else "a"
         raise Usage(
-            f"{article} {kind} question has no options", hint="use --type choice, or leave the options out"
+            f"{article(kind)} question has no options", hint="use --type choice, or leave the options out"
         )
-    if kind == "form" and schema is None:
-        raise Usage("a form question needs a schema", hint="add it: --schema FILE")
-    if schema is not None and kind != "form":
+    if filling and schema is None:
+        raise Usage(f"{article(kind)} question needs a schema", hint="add it: --schema FILE")
+    if schema is not None and not filling:
         raise Usage(f"a {kind} question has no schema", hint="use --type form")
 
 
@@ -148,7 +148,7 @@ def default_of(plain: Question, given: object) -> Value:
 
 
 def other_words() -> str:
-    return "also understood: " + ", ".join(f"{word} (= {ours})" for word, ours in ALIASES.items())
+    return "also understood: " + ", ".join(f"{word} (= {ours})" for word, ours in aliases().items())
 
 
 def option(text: str) -> Option:
@@ -195,7 +195,7 @@ def refuse_pointless(question: Question, item: Field) -> None:
     if question.type == "choice" and len(question.options) == 1:
         item.need("options").fail(SINGLE, hint="add another, or ask an approval or text")
     other = item.get("other")
-    if other is not None and other.value is False and question.type not in ("choice", "choices"):
+    if other is not None and other.value is False and not TYPES[question.type].has_options:
         other.fail(
             f"it is for questions with options; this one is of type {question.type}",
             hint="add options: [A, B], or leave it out",

@@ -12,7 +12,8 @@ from ..errors import BadAnswer, BadDocument
 from ..model.gate import Asker, Opened, Option, Question, Session, Work
 from ..text.display import one_line
 from ..text.words import DELIVERIES, ON_TIMEOUT, PRIORITIES
-from .types import ALIASES, TYPES, read_value, type_name
+from .base import article
+from .types import TYPES, aliases, read_value, type_name
 
 MOST_ATTACHMENTS = 20
 MOST_BYTES = 5 << 20
@@ -166,7 +167,8 @@ def plain_question(question: Question) -> dict[str, object]:
     # An empty form is a default, and an empty schema a schema: only what was not said is left out.
     if question.default is not None:
         said["default"] = question.default
-    if question.type in ("choice", "choices"):
+    known = TYPES.get(question.type)
+    if known is not None and known.has_options:
         said["other"] = question.other
     if question.schema is not None:
         said["schema"] = dict(question.schema)
@@ -258,29 +260,25 @@ def parse_question(item: Field) -> Question:
     if kind == "session":
         return parse_conversation(item)
     if item.get("talk"):
-        item.need("talk").fail(f"{an(kind)} question is not a conversation; its type would be session")
+        item.need("talk").fail(f"{article(kind)} question is not a conversation; its type would be session")
     options = parse_options(item)
-    choosing = kind in ("choice", "choices")
+    choosing, filling = TYPES[kind].has_options, TYPES[kind].has_schema
     if choosing and len(options) < 1:
-        item.fail(f"a {kind} question needs options")
+        item.fail(f"{article(kind)} question needs options")
     if options and not choosing:
-        item.need("options").fail(f"{an(kind)} question has no options")
+        item.need("options").fail(f"{article(kind)} question has no options")
     other, schema = item.get("other"), mapping(item, "schema") if item.get("schema") else None
-    if kind == "form" and schema is None:
-        item.fail("a form question needs a schema")
+    if filling and schema is None:
+        item.fail(f"{article(kind)} question needs a schema")
     question = Question(
         key=parse_key(item),
         prompt=item.need("prompt").text(most=MOST_READ, least=1),
         type=kind,
         options=options,
         other=choosing and (other.boolean() if other else True),
-        schema=schema if kind == "form" else None,
+        schema=schema if filling else None,
     )
     return with_default(item, question)
-
-
-def an(kind: str) -> str:
-    return f"{'an' if kind == 'approval' else 'a'} {kind}"
 
 
 def parse_conversation(item: Field) -> Question:
@@ -341,7 +339,7 @@ def parse_type(item: Field) -> str:
     if given is None:
         return "choice" if item.get("options") else "text"
     name = type_name(given.text(most=40))
-    return name if name is not None else given.one_of((*TYPES, *ALIASES))
+    return name if name is not None else given.one_of((*TYPES, *aliases()))
 
 
 def parse_options(item: Field) -> tuple[Option, ...]:

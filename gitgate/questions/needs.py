@@ -206,7 +206,7 @@ def misread(given: Mapping[str, object]) -> Iterator[str]:
     if version is not None and version != 1:
         yield f"hitl: this gitgate reads version 1; found {found(version)}"
     if kind is not None and (not isinstance(kind, str) or type_name(kind) is None):
-        yield f"type: expected one of {', '.join(TYPES)}; found {found(kind)}{near(kind, TYPES)}"
+        yield f"type: expected one of {', '.join(TYPES)}; found {found(kind)}{near(kind, tuple(TYPES))}"
     if options is not None and not isinstance(options, list):
         yield f"options: expected a list; found {found(options)}"
     for index, one in enumerate(options if isinstance(options, list) else ()):
@@ -230,12 +230,13 @@ def unused_words(unused: list[str]) -> str:
 
 def plain_draft(need: Need) -> Draft:
     """The question from its words alone. The summary is its title; the rest is its context."""
-    kind = need.type if need.type in ("approval", "text", "session") else ""
+    asked = TYPES.get(need.type)
+    kind = "" if asked is None or asked.has_options or asked.has_schema else asked.name
     choosing = bool(need.options) and not kind
     question = Question(
         "answer",
         need.question,
-        ("choices" if need.type == "choices" else "choice") if choosing else kind or "text",
+        (need.type if asked is not None and asked.has_options else "choice") if choosing else kind or "text",
         need.options if choosing else (),
         other=choosing,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from shlex import quote
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..model.gate import Answer, Counted, Gate, Opened, Outcome, Question, Remark
 from ..model.people import UNSIGNED, SignatureMark
 from ..questions.answers import shown
+from ..questions.types import plain_word, type_of
 from ..text.display import hang, indent, neutral, one_line, wrap
 from .paint import STATE_COLORS, paint
 from .shapes import event, proposal, resume, who_ended, words_of
@@ -18,9 +18,6 @@ from .table import age, due
 
 if TYPE_CHECKING:
     from ..model.conversation import Conversation
-
-
-MOST_FIELDS = 8
 
 
 def ways(gate: Gate) -> list[str]:
@@ -46,31 +43,16 @@ def after_failure(gate: Gate) -> list[str]:
     ]
 
 
-def fields_to_give(question: Question) -> list[str]:
-    """An option for each field that has to be there; without any, how one is given."""
-    needed = (question.schema or {}).get("required")
-    named = [name for name in needed if isinstance(name, str)] if isinstance(needed, list) else []
-    return [f"-a {quote(one_line(name))}=…" for name in named[:MOST_FIELDS]] or ["-a FIELD=VALUE …"]
-
-
 def typed(gate: Gate) -> list[str]:
     questions = gate.opened.questions
     start = f"git gate respond {gate.id[:6]}"
     if len(questions) > 1:
         return [start + " " + " ".join(f"-a {question.key}=…" for question in questions)]
     only = questions[0]
-    if only.kind == "approval":
-        return [f"{start} --approve", f"{start} --reject --note WHY"]
-    if only.kind in ("choice", "choices"):
-        example = quote(one_line(only.options[0].label))
-        return [f"{start} {example}    (or '#1')", *([f"{start} --other TEXT"] if only.other else [])]
-    if only.kind == "form":
-        return [" ".join([start, *fields_to_give(only)])]
-    return [f"{start} TEXT    (or --edit, to write it in your editor)"]
+    return type_of(only).ways(only, start)
 
 
 MOST_LISTED = 20
-UNCUT = 10_000
 SUM = re.compile(r" \d+ files? changed(, \d+ insertions?\(\+\))?(, \d+ deletions?\(-\))?")
 
 
@@ -159,53 +141,11 @@ def asked(question: Question, cells: int, *, several: bool, numbered: bool = Fal
     if question.other:
         lead = f"#{len(question.options) + 1}" if numbered else "or"
         lines.append(f"    {lead} something else, in your own words")
-    if question.kind == "approval":
-        lines.append("    yes or no")
-    if question.kind == "form":
-        lines.append(form_fields(question, cells))
+    legend = type_of(question).legend(question, cells)
+    lines += [legend] if legend else []
     if question.default is not None:
         lines.append(hang(f"default: {one_line(shown(question.default))}", cells, "    "))
     return "\n".join(lines)
-
-
-def form_fields(question: Question, cells: int = UNCUT) -> str:
-    schema = question.schema or {}
-    fields = schema.get("properties")
-    needed = schema.get("required")
-    if not isinstance(fields, Mapping) or not fields:
-        return "    a form, as JSON"
-    required = needed if isinstance(needed, list) else []
-    lines = []
-    for name, detail in fields.items():
-        described = detail.get("description") if isinstance(detail, Mapping) else None
-        words = f": {one_line(described)}" if isinstance(described, str) else ""
-        optional = "" if name in required else ", optional"
-        told = f"{one_line(str(name))} ({field_kind(detail)}{optional}){words}"
-        lines.append(hang(told, cells, "    "))
-    return "\n".join(lines)
-
-
-def field_kind(detail: object) -> str:
-    """What a form's field takes, in a few words: `integer, 1 to 5`, `one of eu, us`."""
-    if not isinstance(detail, Mapping):
-        return "anything"
-    choices = detail.get("enum")
-    if isinstance(choices, list) and choices:
-        return one_line("one of " + ", ".join(shown_plain(choice) for choice in choices), 120)
-    given = detail.get("type", "anything")
-    kind = " or ".join(str(name) for name in given) if isinstance(given, list) else str(given)
-    kind = {"string": "text", "boolean": "yes or no"}.get(kind, kind)
-    low, high = detail.get("minimum"), detail.get("maximum")
-    limits = (
-        f"{low} to {high}"
-        if low is not None and high is not None
-        else (f"at least {low}" if low is not None else f"at most {high}" if high is not None else "")
-    )
-    return one_line(", ".join(word for word in (kind, limits, str(detail.get("format", ""))) if word), 120)
-
-
-def shown_plain(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def conversation(gate: Gate, cells: int) -> str:
@@ -247,7 +187,7 @@ def proposed(gate: Gate, cells: int) -> str:
     found = proposal(gate)
     if found is None:
         return ""
-    value = "no answer yet" if found["value"] is None else shown_plain(found["value"])
+    value = "no answer yet" if found["value"] is None else plain_word(found["value"])
     lines = [indent(neutral(shown(value)), "  ")]
     names = ("status", "summary", "reason", "message")
     lines += [wrap(f"{name}: {neutral(str(found[name]))}", cells, "  ") for name in names if found[name]]

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from ..model.conversation import PROPOSED, Conversation, Talk
 from ..model.gate import Answer, Asker, Claim, Counted, Entry, Gate, Opened, Outcome, Question, Remark, Work
 from ..model.people import UNSIGNED, VERIFIED, SignatureMark
+from ..questions.types import TYPES
 from ..text.display import indent, neutral, one_line, wrap
 from ..text.times import format_duration
 
@@ -109,7 +110,7 @@ def question(given: Question) -> Json:
         "options": [{"label": option.label, "description": option.description} for option in given.options],
         "default": given.default,
     }
-    if given.type in ("choice", "choices"):
+    if TYPES[given.type].has_options:
         shape["other"] = given.other
     if given.schema is not None:
         shape["schema"] = dict(given.schema)

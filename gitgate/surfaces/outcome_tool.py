@@ -15,7 +15,7 @@ from ..errors import GateError
 from ..model.gate import Question
 from ..questions.answers import shown
 from ..questions.prompts import SERVER, TOOL
-from ..questions.types import expected
+from ..questions.types import expected, type_of
 from ..version import VERSION
 
 # What is spoken here is the same in all of them, the latest first; batches of requests belong to one alone, and are taken.
@@ -81,20 +81,12 @@ def hello(parameters: Mapping[str, object]) -> dict[str, object]:
 def described(question: Question) -> dict[str, object]:
     """The tool, its value as narrow as the question allows."""
     fields = {name: {"type": "string", "description": words} for name, words in SPOKEN.items()}
-    value = {**value_schema(question), "description": f"What they decided: {expected(question)}"}
+    value = {
+        **type_of(question).value_schema(question),
+        "description": f"What they decided: {expected(question)}",
+    }
     schema = {"type": "object", "properties": {"value": value, **fields}, "additionalProperties": False}
     return {"name": TOOL, "description": WHEN, "inputSchema": schema}
-
-
-def value_schema(question: Question) -> dict[str, object]:
-    if question.kind == "approval":
-        return {"type": "string", "enum": ["approve", "reject"]}
-    labels = {"type": "string", "enum": list(question.labels)} if not question.other else {"type": "string"}
-    if question.kind == "choice":
-        return dict(labels)
-    if question.kind == "choices":
-        return {"type": "array", "items": labels, "minItems": 1}
-    return {"type": "object"} if question.kind == "form" else {"type": "string"}
 
 
 def called(arguments: object, place: Path) -> dict[str, object]:

@@ -6,7 +6,6 @@ PRIORITIES = ("urgent", "high", "normal", "low")  # most pressing first
 DELIVERIES = ("resume", "wait", "none")
 ON_TIMEOUT = ("stuck", "default", "remind", "fail")
 VERDICTS = ("answered", "approved", "rejected", "defaulted")
-TYPES = ("text", "approval", "choice", "choices", "form", "session")
 SESSION_OUTCOMES = ("approval", "selection", "freeform", "structured")
 OUTCOMES = ("resumed", "released", "failed")
 # The field of a conversation, by the flag and the keyword that set it.

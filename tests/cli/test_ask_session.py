@@ -11,8 +11,6 @@ import pytest
 
 from gitgate.cli.main import cli as command_line
 from gitgate.model.conversation import OUTCOMES, Talk
-from gitgate.policy import rules
-from gitgate.questions import types
 from gitgate.text import words
 from gitgate.text.words import SESSION_FIELDS
 from testbed.command import Command
@@ -245,7 +243,6 @@ def test_every_part_of_a_conversation_has_its_flag() -> None:
     """None was forgotten, and the words that are offered are those that are known."""
     assert set(SESSION_FIELDS.values()) == set(Talk.__dataclass_fields__)
     assert OUTCOMES == words.SESSION_OUTCOMES
-    assert set(words.TYPES) == set(types.TYPES) == set(rules.TYPES)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from gitgate.acts.reading import open_gate
 from gitgate.acts.remarks import stop
 from gitgate.api.door import open_desk
 from gitgate.model.conversation import Conversation
-from gitgate.questions.answers import Given
+from gitgate.questions.base import Given
 from testbed.command import Command
 from testbed.repositories import Clone
 

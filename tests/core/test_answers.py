@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from gitgate.errors import BadAnswer
 from gitgate.model.gate import Answer, Option, Question
-from gitgate.questions.answers import Given, is_possible, misfit, printed, read_answer, shown, verdict_of
+from gitgate.questions.answers import misfit, printed, read_answer, shown, verdict_of
+from gitgate.questions.base import Given
+from gitgate.questions.types import type_of
 from histories import ADA, APPROVAL, CHOICE, EARLY, GATE, TEXT, oid, opened
 
 DB = Question("db", "Which database?", "choice", (Option("Postgres"), Option("SQLite")), other=True)
@@ -228,7 +230,7 @@ def test_several_answers_print_as_lines() -> None:
 )
 def test_what_a_record_may_hold(question: Question, value: object, possible: bool) -> None:
     """A recorded value is what the question's type has, as it is written down."""
-    assert is_possible(question, value) is possible  # type: ignore[arg-type]
+    assert type_of(question).is_possible(question, value) is possible  # type: ignore[arg-type]
     assert (
         misfit(opened(question), said(question, value)).startswith(f"{question.key}: expected")
     ) is not possible

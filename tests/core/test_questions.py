@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from gitgate.errors import BadAnswer
 from gitgate.model.gate import Option, Question
+from gitgate.questions.base import kind_of
+from gitgate.questions.options import match_option
 from gitgate.questions.types import (
-    ALIASES,
     TYPES,
+    aliases,
     expected,
-    kind_of,
-    match_option,
     read_other,
     read_value,
     type_name,
@@ -33,7 +33,7 @@ FORM = Question(
 SESSION = Question("s", "Talk", "session")
 
 
-@pytest.mark.parametrize("word", [*TYPES, *ALIASES, " Choice ", "YESNO"])
+@pytest.mark.parametrize("word", [*TYPES, *aliases(), " Choice ", "YESNO"])
 def test_types_and_aliases_have_a_name(word: str) -> None:
     """Ours and other systems', in any case."""
     assert type_name(word) in TYPES

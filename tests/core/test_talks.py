@@ -20,11 +20,10 @@ from gitgate.model.conversation import (
     parse_talk,
 )
 from gitgate.model.gate import KINDS, Answer, Opened, Option, Question, Remark
-from gitgate.policy.rules import TYPES as POLICY_TYPES
 from gitgate.policy.ruling import types_of
-from gitgate.questions.answers import is_possible, misfit, verdict_of
+from gitgate.questions.answers import misfit, verdict_of
 from gitgate.questions.drafts import question, read_draft
-from gitgate.questions.types import expected, read_value
+from gitgate.questions.types import TYPES, expected, read_value, type_of
 from gitgate.record.events import dump, parse
 from histories import ADA, EARLY, GATE, oid, opened
 
@@ -123,7 +122,7 @@ def test_an_answer_is_read_by_its_outcome(outcome: str, given: str, value: objec
     """And is then one that a record may hold."""
     read = read_value(ASKED[outcome], given)
     assert read == value
-    assert is_possible(ASKED[outcome], read)
+    assert type_of(ASKED[outcome]).is_possible(ASKED[outcome], read)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +152,7 @@ def test_an_approval_by_conversation_is_an_approval() -> None:
     assert "approved" in misfit(asked, answer(False, verdict="approved"))
     assert misfit(asked, answer("approved", verdict="approved"))
     assert types_of(asked) == ("session", "approval")
-    assert set(types_of(asked)) <= set(POLICY_TYPES)
+    assert set(types_of(asked)) <= set(TYPES)
     assert types_of(opened(questions=(ASKED["selection"],))) == ("session",)
 
 

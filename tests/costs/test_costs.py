@@ -10,6 +10,7 @@ from pathlib import Path
 
 import forges.tiny
 import made_up
+import made_up_type
 from testbed.command import run_seen, shell_called
 from testbed.copied import PackageCopy
 from testbed.repositories import Clone
@@ -43,6 +44,19 @@ def test_an_agent(copy: PackageCopy, repo: Clone, tmp_path: Path) -> None:
     path = os.pathsep.join((str(program.parent), os.environ["PATH"]))
     copy("resume", gate, cwd=repo.path, code=0, PATH=path)
     assert (tmp_path / "said").read_text() == f"--go-on {SESSION} clean\n"
+
+
+def test_a_question_type(copy: PackageCopy, repo: Clone) -> None:
+    """It is asked, listed, shown and answered; what does not fit is refused with what would."""
+    copy.add("questions/percent.py", Path(made_up_type.__file__).read_text(encoding="utf-8"))
+    copy.put("questions/types.py", "from .percent import Percent\n", before="from .options import as_number")
+    copy.put("questions/types.py", "        Percent(),\n", before="        SessionType(),")
+    gate = ask(copy, repo, "--type", "percentage")
+    assert copy("list", "--type", "percent", "--json", cwd=repo.path).json["gates"][0]["id"] == gate
+    assert "a part of a hundred" in copy("show", gate, cwd=repo.path, code=0).out
+    assert "such as 50%" in copy("respond", gate, "many", cwd=repo.path, code=2).err
+    copy("respond", gate, "40", cwd=repo.path, code=0)
+    assert copy("check", gate, cwd=repo.path, code=0).line == "40%"
 
 
 RUNNER = """

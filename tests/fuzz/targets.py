@@ -17,7 +17,7 @@ from gitgate.policy import ruling
 from gitgate.policy.rules import parse_policy
 from gitgate.questions import answers, calls, drafts, forms, needs
 from gitgate.questions import calls as rules
-from gitgate.questions.answers import Given
+from gitgate.questions.base import Given, unique
 from gitgate.record import events as documents
 from gitgate.sharing import pushed, pushers
 from gitgate.store.git import objects
@@ -110,7 +110,7 @@ def typed(data: bytes) -> None:
         (key, value) for line in text.splitlines() for key, mark, value in [line.partition("=")] if mark
     )
     with contextlib.suppress(GateError):
-        forms.coerce(SCHEMA, answers.unique(pairs))
+        forms.coerce(SCHEMA, unique(pairs))
     for gate in GATES:
         for given in (Given(text=text), Given(other=text), Given(pairs=pairs)):
             try:

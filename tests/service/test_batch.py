@@ -10,7 +10,7 @@ from gitgate.acts.answering import BatchFate, Manner, respond_all
 from gitgate.errors import Conflict, PushRefused
 from gitgate.exchange.syncing import sync
 from gitgate.gates.listing import Filter, listed
-from gitgate.questions.answers import Given
+from gitgate.questions.base import Given
 from resuming import Seat
 from testbed.repositories import Clone
 

@@ -23,7 +23,7 @@ from gitgate.exchange.syncing import sync
 from gitgate.gates import agency
 from gitgate.model.gate import Answer, Gate, Option, Question, Work
 from gitgate.policy.permit import check_told
-from gitgate.questions.answers import Given
+from gitgate.questions.base import Given
 from gitgate.store.git.refs import OPEN
 from gitgate.store.records.records import Signature
 from resuming import Clock, Seat, claimant

@@ -123,7 +123,7 @@ def test_many_who_speak_at_once_are_all_heard(alone: Seat) -> None:
 
 
 ANSWERS = """
-from gitgate.questions.answers import Given
+from gitgate.questions.base import Given
 from gitgate.acts.answering import Manner, respond
 from gitgate.context.recording import reload
 try:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ...questions.answers import Given
+from ...questions.base import Given
+from ...questions.types import type_of
 from .. import exits
 from .keyboard import read_word
 from .screen import Screen
@@ -96,6 +97,6 @@ def record(
         session=held,
         **delivery(desk, flags),
     )
-    value: object = go_on if question.kind == "approval" else status
+    value: object = go_on if type_of(question).approves else status
     done = respond(desk, gate, Given(values={question.key: value}), manner)
     return tell_answered(screen, desk, done, resume=not flags["no_resume"])

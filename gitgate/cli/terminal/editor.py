@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from ...errors import BadAnswer
 from ...model.gate import Gate, Question
-from ...questions.answers import Given, read_answer
-from ...questions.types import expected
+from ...questions.answers import read_answer
+from ...questions.base import Given
+from ...questions.types import expected, type_of
 from ...store.git.permissions import private_folder
 from .screen import Screen
 
@@ -86,8 +87,7 @@ def keys(questions: tuple[Question, ...]) -> list[str]:
     """The sections of an answer: one a question, or one a field of the only form."""
     if len(questions) > 1:
         return [question.key for question in questions]
-    fields = (questions[0].schema or {}).get("properties") if questions[0].kind == "form" else None
-    return list(fields) if isinstance(fields, dict) else []
+    return type_of(questions[0]).sections(questions[0])
 
 
 def document(gate: Gate, text: str, wrong: str) -> str:
@@ -138,28 +138,10 @@ def fitting(gate: Gate, text: str) -> Given:
         raise BadAnswer("an empty answer is not an answer", hint=expected(questions[0]))
     if any("\udc80" <= character <= "\udcff" for character in text):
         raise BadAnswer("the answer is not UTF-8 text", hint="save it as UTF-8")
-    given = given_of(questions, text)
+    only = questions[0]
+    given = Given(text=text) if len(questions) > 1 else type_of(only).written(only, text)
     read_answer(questions, given)
     return given
-
-
-def given_of(questions: tuple[Question, ...], text: str) -> Given:
-    only = questions[0]
-    if len(questions) > 1 or only.kind == "text":
-        return Given(text=text)
-    if only.kind == "form" and not text.lstrip().startswith("{"):
-        from ...questions.answers import lines_of
-
-        sections = lines_of([Question(key, "", "text") for key in keys(questions)], text)
-        return Given(pairs=tuple((key, value) for key, value in sections.items() if value))
-    word = text.strip()
-    if only.other and word.startswith("other:"):
-        return Given(other=word.removeprefix("other:").strip())
-    return Given(
-        text=", ".join(line.strip().lstrip("-*").strip() for line in word.splitlines() if line.strip())
-        if only.kind == "choices"
-        else word
-    )
 
 
 def has_editor(screen: Screen, desk: Desk) -> bool:

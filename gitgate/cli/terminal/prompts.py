@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from ...errors import BadAnswer
 from ...model.gate import Gate, Question, Value
-from ...questions.answers import Given, read_mapping
-from ...questions.types import NO, YES, expected, match_option
+from ...questions.answers import read_mapping
+from ...questions.base import Given
+from ...questions.types import expected, field_kind, type_of
 from .keyboard import read_lines, read_word
 from .screen import Screen
 
@@ -19,13 +20,6 @@ if TYPE_CHECKING:
 
 HELP, NEXT, LEAVE, CANCEL = "?", ":s", ":q", ":c"
 OFFER = f"answer it, or: Enter for the next one, {LEAVE} to leave, {HELP} for help"
-MEANS = {
-    "approval": "y or n; words after it are your note",
-    "choice": "a number, a label, or the beginning of one",
-    "choices": "several of them with commas between, as numbers or labels: 1,3",
-    "form": "a value for each field; an optional one may stay empty, Enter at another one is none to the form",
-}
-TEXT = "any words; \\ at the end of a line goes on, :e opens your editor"
 
 
 class NextGate(Exception):
@@ -44,8 +38,7 @@ def heed(screen: Screen, question: Question, word: str, *, empty: bool = True) -
     """Whether what was typed was no answer, and was done: then it is asked again. `empty`: Enter alone has a meaning."""
     word = word.strip()
     if word == HELP:
-        means = MEANS.get(question.kind, TEXT)
-        screen.tell(f"  {means}" if question.kind == "approval" else f"  {means}; {expected(question)}")
+        screen.tell(f"  {type_of(question).help(question)}")
         if screen.in_turn:
             screen.tell(
                 f"  Enter or {NEXT}: the next gate   {LEAVE} or Ctrl-D: leave; what was answered stays so"
@@ -107,7 +100,6 @@ def ask_field(
 ) -> tuple[object] | None:
     """The field's value, wrapped so that null is one too; None when it was left out."""
     schema, name, detail = field
-    from ...render.letter import field_kind
     from ...text.display import one_line
 
     words = field_kind(detail)
@@ -167,7 +159,7 @@ def ask_questions(
     for question in gate.opened.questions:
         if several or not presented:
             present(screen, question, several=several)
-        values[question.key] = ASK[question.kind](screen, desk, gate, question, notes)
+        values[question.key] = ASK[type_of(question).entry](screen, desk, gate, question, notes)
     return Given(values=values), "\n".join(notes)
 
 
@@ -194,14 +186,16 @@ def aside(screen: Screen, text: str) -> None:
     click.echo(text, err=True, color=screen.colored)
 
 
-def settle(screen: Screen, question: Question, prompt: str, meaning: Callable[[str], object]) -> object:
+def ask_line(screen: Screen, _desk: Desk, _gate: Gate, question: Question, notes: list[str]) -> object:
     """Ask until what was typed has a meaning that answers the question; say each time what was expected."""
+    kind = type_of(question)
     while True:
-        word = read_word(prompt)
+        word = read_word(kind.prompt(question))
         if heed(screen, question, word):
             continue
+        value, note = kind.understood(question, word, lambda: read_word("in your own words: "))
+        notes += [note] if note else []
         try:
-            value = meaning(word)
             read_mapping([question], {question.key: value})
         except BadAnswer as wrong:
             words = wrong.message.removeprefix(question.key + ": ")
@@ -211,60 +205,10 @@ def settle(screen: Screen, question: Question, prompt: str, meaning: Callable[[s
             return value
 
 
-def ask_approval(screen: Screen, _desk: Desk, _gate: Gate, question: Question, notes: list[str]) -> object:
-    """`y` or `n`; words after it are the note."""
-
-    def meaning(word: str) -> object:
-        first, _, rest = word.strip().partition(" ")
-        decision = first.rstrip(",.:;").lower()
-        if rest.strip() and decision in YES | NO:
-            notes.append(rest.strip())
-            return decision
-        return word
-
-    return settle(screen, question, "yes or no, and a word with it if you like [y/n]: ", meaning)
-
-
-def ask_choice(screen: Screen, _desk: Desk, _gate: Gate, question: Question, _notes: list[str]) -> object:
-    """A number, a label or its beginning; where own words are allowed, they are the last number."""
-    own = len(question.options) + 1 if question.other else 0
-
-    def meaning(word: str) -> object:
-        if own and word.strip().lstrip("#") == str(own) and match_option(question, word) is None:
-            return f"other:{read_word('in your own words: ')}"
-        return numbered(question, word)
-
-    return settle(screen, question, f"your choice [1-{own or len(question.options)}, or its name]: ", meaning)
-
-
-def ask_choices(screen: Screen, _desk: Desk, _gate: Gate, question: Question, _notes: list[str]) -> object:
-    own = len(question.options) + 1 if question.other else 0
-
-    def meaning(word: str) -> object:
-        if own and word.strip().lstrip("#") == str(own) and match_option(question, word) is None:
-            return f"other:{read_word('in your own words: ')}"
-        if match_option(question, word.strip()) is not None:
-            return [word]
-        parts = [part.strip() for part in word.split(",") if part.strip()]
-        if len(parts) == 1 and all(piece.lstrip("#").isdecimal() for piece in word.split()):
-            parts = word.split()
-        return [numbered(question, part) for part in parts]
-
-    return settle(
-        screen, question, f"your choices, such as 1,3 [1-{own or len(question.options)}, or names]: ", meaning
-    )
-
-
-def numbered(question: Question, word: str) -> str:
-    """`2` as `#2`, unless an option is called so."""
-    word = word.strip()
-    return f"#{word}" if word.isdecimal() and match_option(question, word) is None else word
-
-
 def ask_text(screen: Screen, desk: Desk, gate: Gate, question: Question, _notes: list[str]) -> object:
     """Enter sends a line; what is pasted comes whole; a backslash goes on; `:e` opens the editor."""
     while True:
-        text = read_lines(rf"your answer (\ at the end of a line goes on, {EDITOR} opens your editor): ")
+        text = read_lines(type_of(question).prompt(question))
         if text.strip() == EDITOR:
             return written(screen, desk, gate, question)
         if heed(screen, question, text):
@@ -286,10 +230,9 @@ def ask_fields(screen: Screen, _desk: Desk, _gate: Gate, question: Question, _no
     return ask_form(screen, question)
 
 
+# By how the answer of a type is entered.
 ASK: dict[str, Callable[[Screen, Desk, Gate, Question, list[str]], object]] = {
-    "text": ask_text,
-    "approval": ask_approval,
-    "choice": ask_choice,
-    "choices": ask_choices,
-    "form": ask_fields,
+    "line": ask_line,
+    "lines": ask_text,
+    "fields": ask_fields,
 }

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...errors import BadDocument, Usage
-from ...text.words import ON_TIMEOUT, PRIORITIES, SESSION_FIELDS, SESSION_OUTCOMES, TYPES
+from ...questions.types import TYPES, type_name
+from ...text.words import ON_TIMEOUT, PRIORITIES, SESSION_FIELDS, SESSION_OUTCOMES
 from ..terminal.screen import Screen, complete_ids, read_duration, read_file, read_text, refuse_dash, verb
 from ..terminal.whereto import SAVED, sharing, tell_trouble, where
 
@@ -115,7 +116,6 @@ def talk_of(flags: Mapping[str, Any]) -> Talk | None:
     if not used and flags["type_"] is None:
         return None
     from ...questions import drafts
-    from ...questions.types import type_name
 
     said = {SESSION_FIELDS[name]: value for name, value in used.items()}
     drafts.refuse_elsewhere(flags["type_"], said, called)

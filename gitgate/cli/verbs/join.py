@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...errors import AmbiguousGate, BadAnswer, Failure, GateError, UnknownGate, Usage
-from ...questions.answers import Given, shown
+from ...questions.answers import shown
+from ...questions.base import Given
 from ...text.display import one_line
 from .. import exits
 from ..terminal.keyboard import read_word

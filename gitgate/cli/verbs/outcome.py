@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
 
 from ...errors import BadAnswer, Usage
 from ...questions.answers import shown
+from ...questions.types import type_of
 from ..terminal.screen import Screen, verb
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from ...model.gate import Question
 
 
 @click.command("outcome")
@@ -48,36 +45,15 @@ def outcome_command(screen: Screen, value: str | None, mcp: bool, **said: str | 
     question = channel.question_of(place)
     try:
         if value is not None:
-            fields["value"] = read_value(question, value)
+            fields["value"] = type_of(question).outcome_value(question, value)
         understood = channel.say(place, fields, "command")
     except BadAnswer as unfit:
-        unfit.hint = f"git gate outcome {example(question)}"
+        unfit.hint = f"git gate outcome {type_of(question).example(question)}"
         raise
     known = "" if understood.value is None else shown(understood.value)
     screen.emit("outcome", {"value": understood.value, "status": understood.status}, known)
     screen.say("the person is shown this when they leave the session, and confirms it there")
     return None
-
-
-def example(question: Question) -> str:
-    """A value that would be taken, ready to type."""
-    if question.kind == "approval":
-        return "approve, or reject"
-    if question.kind == "choice":
-        return quote(question.labels[0])
-    if question.kind == "choices":
-        return quote(json.dumps(list(question.labels[:2]), ensure_ascii=False))
-    return "'{\"FIELD\": …}'" if question.kind == "form" else "'THE ANSWER'"
-
-
-def read_value(question: Question, text: str) -> object:
-    """A form and a list are given as JSON."""
-    if question.kind not in ("form", "choices") or not text.lstrip().startswith(("{", "[")):
-        return text
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as wrong:
-        raise BadAnswer(f"{question.key}: expected JSON: {wrong}") from wrong
 
 
 def serve(place: Path) -> None:

@@ -13,7 +13,7 @@ from ...errors import BadAnswer, GateError, UnknownGate, Usage
 from ...model.gate import Gate
 from ...model.ids import is_prefix
 from ...model.states import AWAITING
-from ...questions.answers import Given
+from ...questions.base import Given
 from .. import exits
 from ..terminal.screen import Screen, complete_ids, refuse_dash, verb
 from ..terminal.whereto import SAVED, sharing, tell_trouble, where
@@ -219,7 +219,7 @@ def from_template(desk: Desk, given: Given, name: str) -> Given:
 def ask_person(screen: Screen, desk: Desk, gate: Gate, note: str) -> tuple[Given, str]:
     """Nothing was given: show the question and ask, if somebody is there."""
     if not screen.interactive:
-        from ...questions.answers import each
+        from ...questions.base import each
         from ...questions.types import typed
 
         questions = gate.opened.questions

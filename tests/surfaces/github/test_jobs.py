@@ -146,7 +146,7 @@ def forged(team: Team, gate: str, **changed: object) -> None:
     from gitgate.acts.answering import Manner, respond
     from gitgate.context.desk import open_desk
     from gitgate.context.recording import reload
-    from gitgate.questions.answers import Given
+    from gitgate.questions.base import Given
 
     ada = team.forge.accounts["ada"]
     who = f"ada <{ada.number}+ada@users.noreply.127.0.0.1>"

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from gitgate.errors import BadAnswer
 from gitgate.model.gate import Asker, Entry, Gate, Opened, Option, Question, Work
-from gitgate.questions.answers import Given, read_answer
+from gitgate.questions.answers import read_answer
+from gitgate.questions.base import Given
 from gitgate.record.fold import begin
 from gitgate.surfaces.forge.replies.replies import ReplySaid, may_answer, parse, read
 

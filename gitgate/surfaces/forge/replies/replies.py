@@ -13,10 +13,11 @@ from functools import lru_cache
 from ....errors import BadAnswer
 from ....model.gate import Gate, Question
 from ....model.ids import ALPHABET, LENGTH, is_prefix
-from ....questions.answers import Given, lines_of, read_answer
+from ....questions.answers import read_answer
+from ....questions.base import Given, lines_of
+from ....questions.types import type_of
 from . import nearly
 from .nearly import VERBS
-from .picking import answered, labelled, picked, several_answered, several_picked
 from .shown import SeenLine, see
 
 # Letters that only look alike are no command and no name: without regard to case for these alone. Blanks may be any. What people
@@ -160,7 +161,11 @@ def read(said: ReplySaid, gate: Gate) -> tuple[Given, str]:
         if said.verb == "choose":
             raise BadAnswer(each_of(questions))
         return several(said.text, questions), ""
-    return choose(said.text, questions[0]) if said.verb == "choose" else (answer(said.text, questions[0]), "")
+    return (
+        choose(said.text, questions[0])
+        if said.verb == "choose"
+        else (type_of(questions[0]).replied(questions[0], said.text), "")
+    )
 
 
 def yes_or_no(said: ReplySaid, questions: Sequence[Question]) -> Given:
@@ -171,7 +176,7 @@ def yes_or_no(said: ReplySaid, questions: Sequence[Question]) -> Given:
     except BadAnswer as unfit:
         if len(questions) > 1:
             raise BadAnswer(each_of(questions)) from unfit
-        raise BadAnswer(f"/{said.verb} is for approvals; this is a {questions[0].kind} question") from unfit
+        raise BadAnswer(f"/{said.verb} is for approvals; this is {type_of(questions[0]).noun}") from unfit
     return given
 
 
@@ -184,63 +189,14 @@ def several(text: str, questions: Sequence[Question]) -> Given:
     named: dict[str, object] = {**lines_of(questions, text)}
     for question in questions:
         words = named.get(question.key)
-        if isinstance(words, str) and words.strip() and question.kind in ("choice", "choices"):
-            named[question.key] = option_words(question, words)
+        if isinstance(words, str):
+            named[question.key] = type_of(question).part_replied(question, words)
     return Given(values=named)
-
-
-def option_words(question: Question, words: str) -> object:
-    if words.startswith("other:") and not labelled(question, words):
-        return words
-    return answered(question, words) if question.kind == "choice" else several_answered(question, words)
 
 
 def choose(text: str, question: Question) -> tuple[Given, str]:
     """A number or a label; what stands on further lines is a note."""
     first, _, note = text.partition("\n")
-    if question.kind not in ("choice", "choices"):
-        raise BadAnswer(
-            f"/choose is for questions with options; this is {'an approval' if question.kind == 'approval' else f'a {question.kind} question'}"
-        )
     words = first.strip()
-    if not words:
-        return Given(text=""), note.strip()
-    value: object = picked(question, words) if question.kind == "choice" else several_picked(question, words)
-    return Given(values={question.key: value}), note.strip()
-
-
-def answer(text: str, question: Question) -> Given:
-    if question.kind in ("choice", "choices"):
-        return answer_options(text, question)
-    if question.kind == "form" and not text.lstrip().startswith("{"):
-        return Given(pairs=tuple(fields(text)))
-    return Given(text=without_key(text, question))
-
-
-def answer_options(text: str, question: Question) -> Given:
-    if labelled(question, text.strip()):
-        return Given(values={question.key: option_words(question, text.strip())})
-    key, colon, rest = text.partition(":")
-    if colon and key.strip().lower() == "other":
-        return Given(other=rest.strip())
-    words = without_key(text, question).strip()
-    return Given(values={question.key: option_words(question, words)}) if words else Given(text="")
-
-
-def without_key(text: str, question: Question) -> str:
-    key, colon, rest = text.partition(":")
-    return rest.strip() if colon and key.strip() == question.key else text
-
-
-def fields(text: str) -> list[tuple[str, str]]:
-    """`field: value` lines; a line without a colon goes on with the one before."""
-    found: list[tuple[str, str]] = []
-    for line in text.splitlines():
-        key, colon, value = line.partition(":")
-        if colon and re.fullmatch(r"[\w.-]+", key.strip()):
-            found.append((key.strip(), value.strip()))
-        elif found and line.strip():
-            found[-1] = (found[-1][0], f"{found[-1][1]}\n{line.strip()}")
-        elif line.strip():
-            raise BadAnswer("the form is answered by lines of `field: value`")
-    return found
+    chosen = type_of(question).chosen(question, words)
+    return Given(values={question.key: chosen}) if words else Given(text=""), note.strip()

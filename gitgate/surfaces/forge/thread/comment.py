@@ -14,6 +14,7 @@ from ....document.field import OID
 from ....model.gate import Answer, Gate, Outcome, Question
 from ....model.ids import is_id
 from ....questions.answers import shown
+from ....questions.types import type_of
 from ....render.shapes import who_ended
 from ....text.display import one_line
 from ....text.times import format_duration
@@ -274,10 +275,8 @@ def asked(question: Question, most: int, *, several: bool) -> str:
         lines.append(f"\nand {len(question.options) - room} more options")
     if question.other:
         lines.append("\nor something else, in your own words")
-    if question.kind == "form":
-        from ....render.letter import form_fields
-
-        lines.append("\n" + block(form_fields(question), min(most, 4000), fold=False))
+    if details := type_of(question).details(question):
+        lines.append("\n" + block(details, min(most, 4000), fold=False))
     if question.default is not None:
         lines.append(f"\ndefault: {span(shown(question.default), 120)}")
     return lines[0] + "\n\n" + "\n".join(lines[1:]) if len(lines) > 1 else lines[0]

@@ -1,16 +1,80 @@
-"""Surfaces: which option a word of a reply means: pure. A number is a place in the list, and may be another option's label."""
+"""Questions: which option a word means. A number is a place in the list, and may be another option's label."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from ....errors import BadAnswer
-from ....model.gate import Question
-from ....questions.types import match_option
-from ....text.display import one_line
+from ..errors import BadAnswer
+from ..model.gate import Question
+from ..text.display import one_line
 
 NUMBER = re.compile(r"#*([0-9]{1,6})")
+
+
+def listed(question: Question) -> str:
+    return ", ".join(question.labels)
+
+
+def quoted(given: object) -> str:
+    text = str(given)
+    return quoted_whole(text if len(text) <= 80 else text[:79] + "…")
+
+
+def quoted_whole(text: object) -> str:
+    import json  # where nothing is wrong nothing is quoted
+
+    return json.dumps(text, ensure_ascii=False)
+
+
+def match_option(question: Question, given: str) -> str | None:
+    """The one label that `given` means: the label in any case, `#2`, or a unique beginning of it. A bare number is a place where
+    no label begins with it.
+    """
+    folded = given.casefold()
+    exact = [label for label in question.labels if label == given] or [
+        label for label in question.labels if label.casefold() == folded
+    ]
+    if not exact and given.startswith("#") and given.isascii() and given[1:].isdecimal():
+        place = int(given[1:7])
+        return question.labels[place - 1] if 1 <= place <= len(question.labels) else None
+    near = exact or [label for label in question.labels if folded and label.casefold().startswith(folded)]
+    if not near and given.isascii() and given.isdecimal():
+        return match_option(question, f"#{given}")
+    return near[0] if len(near) == 1 else None
+
+
+def wrong_option(question: Question, word: str) -> str:
+    if word.startswith("#") or (word.isascii() and word.isdecimal()):
+        return f"{word} is not an option; they are numbered #1 to #{len(question.options)}"
+    several = [label for label in question.labels if label.casefold().startswith(word.casefold())]
+    if len(several) > 1:
+        return f"{quoted(word)} could be {' or '.join(several)}"
+    near = {label.casefold(): label for label in question.labels}
+    from difflib import get_close_matches  # only a near miss needs it
+
+    close = get_close_matches(word.casefold(), list(near), 1, 0.6)
+    meant = f"; did you mean {near[close[0]]}?" if close else ""
+    return f"{quoted(word)} is not one of the options: {listed(question)}{meant}"
+
+
+def option_hint(question: Question, word: str) -> str:
+    if question.other:
+        return f"to answer in your own words: git gate respond ID --other {quoted_whole(word)}"
+    return "git gate respond ID '#1'   (a label, a unique beginning of one, or its number)"
+
+
+def is_option(question: Question, word: str) -> bool:
+    return word in question.labels or (question.other and bool(word.strip()))
+
+
+def as_number(question: Question, word: str) -> str:
+    """`2` as `#2`, unless an option is called so."""
+    word = word.strip()
+    return f"#{word}" if word.isdecimal() and match_option(question, word) is None else word
+
+
+# In a reply, where a number and a label are both likely
 
 
 def labelled(question: Question, word: str) -> list[int]:

@@ -1,0 +1,251 @@
+"""Questions: what a question type says: how its answer is read, shown, prompted and given on every surface."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from ..document.values import dataclass
+from ..errors import BadAnswer
+from ..model.gate import Question, Value
+
+# The fields of what a session proposes: its value goes by any of the first.
+VALUES = ("value", "decision", "response", "answer", "verdict", "outcome")
+NOTES = ("note", "notes", "comment", "comments")
+WORDS = ("summary", "reason", "message")
+UNCUT = 10_000
+
+# A reply ready to copy: the first of these whose options it is sure to mean; None: it needs no check.
+ReplyWays = tuple[tuple[str, Sequence[str] | None], ...]
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a person gave, on whichever surface. `approve` is None when neither word was said."""
+
+    text: str | None = None
+    approve: bool | None = None
+    pairs: tuple[tuple[str, str], ...] = ()
+    other: str | None = None
+    values: Mapping[str, object] | None = None
+
+    @property
+    def nothing(self) -> bool:
+        return (
+            self.text is None
+            and self.approve is None
+            and not self.pairs
+            and self.other is None
+            and self.values is None
+        )
+
+
+class QuestionType:
+    """A type of question. What stands here is right for an answer of a few words; a type says what differs."""
+
+    name = ""
+    aliases: tuple[str, ...] = ()  # words that other systems use for it
+    has_options = False  # one or several of a list are chosen
+    has_schema = False  # the answer is an object that a JSON Schema describes
+    signals: Mapping[str, bool] = {}  # the statuses of a script that decide; such a type is an approval
+    entry = "line"  # at a terminal: one "line", "lines", or "fields", one after another
+    means = "any words"  # what is told there of how to type it
+    word = '"…"'  # an answer as it is typed after `git gate respond ID`
+
+    @property
+    def noun(self) -> str:
+        return f"{article(self.name)} question"
+
+    @property
+    def approves(self) -> bool:
+        """Whether a yes to it allows something: policies and defaults look at that."""
+        return bool(self.signals)
+
+    def expected(self, question: Question) -> str:
+        """What would be an answer, in a few words."""
+        return "expected some text"
+
+    def typed(self, question: Question) -> str:
+        """How an answer is typed, and what would be one."""
+        from shlex import quote
+
+        words = quote(question.labels[0]) if question.labels else self.word
+        return f"git gate respond ID {words}   ({self.expected(question)})"
+
+    def empty(self, question: Question) -> BadAnswer:
+        return BadAnswer(f"{question.key}: an empty answer is not an answer", hint=self.typed(question))
+
+    # The answer
+
+    def read(self, question: Question, given: object) -> Value:
+        """What `given` means as an answer; BadAnswer says what was expected."""
+        if not isinstance(given, str):
+            raise BadAnswer(f"{question.key}: expected text, found {kind_of(given)}")
+        text = given.strip("\n")
+        if not text.strip():
+            raise self.empty(question)
+        return text
+
+    def is_possible(self, question: Question, value: Value) -> bool:
+        """Whether a recorded value is one that this question can have."""
+        return isinstance(value, str) and bool(value.strip())
+
+    def yes_no(self, question: Question, *, approve: bool) -> Value:
+        """What --approve and --reject mean."""
+        flag = "--approve" if approve else "--reject"
+        raise BadAnswer(
+            f"{question.key}: {flag} answers an approval; this is {article(question.type)} question",
+            hint=self.typed(question),
+        )
+
+    def from_pairs(self, question: Question, pairs: Sequence[tuple[str, str]]) -> Value:
+        """What `-a KEY=VALUE` means."""
+        named = unique(pairs)
+        strange = [key for key in named if key != question.key]
+        if strange:
+            raise BadAnswer(
+                f"there is no question {strange[0]!r}; the question is {question.key}",
+                hint=self.typed(question),
+            )
+        return self.read(question, named[question.key])
+
+    def other(self, words: str) -> Value:
+        """An answer in free text, in place of an option."""
+        return words
+
+    def proposed(
+        self, question: Question, data: Mapping[str, object], said: Mapping[str, str]
+    ) -> Value | None:
+        """What a session proposes: the fields of its signal, and the words among them."""
+        value = given_value(data)
+        if value is None:
+            value = next((said[name] for name in WORDS if said[name]), None)
+        return None if value is None else self.read(question, value)
+
+    # How it is shown
+
+    def ways(self, question: Question, start: str) -> list[str]:
+        """The commands that answer it, in a letter."""
+        return [f"{start} TEXT    (or --edit, to write it in your editor)"]
+
+    def details(self, question: Question, cells: int = UNCUT) -> str:
+        """What is to be known of the answer wherever the question is shown, besides its options."""
+        return ""
+
+    def legend(self, question: Question, cells: int) -> str:
+        """The same in a letter, where no command stands beside it."""
+        return self.details(question, cells)
+
+    # The agent in a session
+
+    def value_schema(self, question: Question) -> dict[str, object]:
+        """The JSON Schema of the value that its tool takes."""
+        return {"type": "string"}
+
+    def example(self, question: Question) -> str:
+        """A value that `git gate outcome` would take, ready to type."""
+        return "'THE ANSWER'"
+
+    def outcome_value(self, question: Question, text: str) -> object:
+        """The value that it types."""
+        return text
+
+    # The terminal and the editor
+
+    def prompt(self, question: Question) -> str:
+        return "your answer: "
+
+    def help(self, question: Question) -> str:
+        return f"{self.means}; {self.expected(question)}"
+
+    def understood(self, question: Question, word: str, own_words: Callable[[], str]) -> tuple[object, str]:
+        """What a line at the prompt means, and the note in it; `own_words` asks for what is no option."""
+        return word, ""
+
+    def sections(self, question: Question) -> list[str]:
+        """The parts of an answer that is written in an editor."""
+        return []
+
+    def written(self, question: Question, text: str) -> Given:
+        """What was written there."""
+        return Given(text=text.strip())
+
+    # Comments on a forge
+
+    def replied(self, question: Question, text: str) -> Given:
+        """What stands after `/answer`."""
+        return Given(text=without_key(text, question))
+
+    def part_replied(self, question: Question, words: str) -> object:
+        """The same where it is one of several questions."""
+        return words
+
+    def chosen(self, question: Question, words: str) -> object:
+        """What stands after `/choose`."""
+        raise BadAnswer(f"/choose is for questions with options; this is {self.noun}")
+
+    def reply_ways(self, question: Question) -> Iterator[ReplyWays]:
+        """Replies ready to copy."""
+        yield (("/answer your words", None),)
+
+    def reply_part(self, question: Question) -> str:
+        """Its answer in a reply to several questions."""
+        return "…"
+
+
+def article(name: str) -> str:
+    """`an approval`, `a choice`."""
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
+def kind_of(given: object) -> str:
+    names = {
+        bool: "a yes/no value",
+        int: "a number",
+        float: "a number",
+        str: "text",
+        dict: "an object",
+        list: "a list",
+    }
+    return "nothing" if given is None else names.get(type(given), type(given).__name__)
+
+
+def given_value(data: Mapping[str, object]) -> object:
+    """The first of the names that a proposed value goes by, or nothing."""
+    return next((data[name] for name in VALUES if data.get(name) is not None), None)
+
+
+def unique(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
+    named: dict[str, str] = {}
+    for key, value in pairs:
+        if key in named:
+            raise BadAnswer(f"{key} is answered twice")
+        named[key] = value
+    return named
+
+
+def without_key(text: str, question: Question) -> str:
+    key, colon, rest = text.partition(":")
+    return rest.strip() if colon and key.strip() == question.key else text
+
+
+def lines_of(questions: Sequence[Question], text: str) -> dict[str, str]:
+    """`key: value` lines, as they are written in a comment; a line without a key goes on with the one before."""
+    keys = {q.key for q in questions}
+    named: dict[str, str] = {}
+    current = ""
+    for line in text.strip().splitlines():
+        key, colon, rest = line.partition(":")
+        if colon and key.strip() in keys:
+            current = key.strip()
+            if current in named:
+                raise BadAnswer(f"{current} is answered twice")
+            named[current] = rest.strip()
+        elif current:
+            named[current] = f"{named[current]}\n{line}".strip()
+        else:
+            raise BadAnswer(f"this gate has {len(questions)} questions", hint=each(questions))
+    return named
+
+
+def each(questions: Sequence[Question]) -> str:
+    return "git gate respond ID " + " ".join(f"-a {q.key}=…" for q in questions)
