@@ -261,6 +261,19 @@ class Counted:
 
 
 @dataclass(frozen=True)
+class Tally:
+    """What the fold looks up of a record, which may have two thousand events: searched for, each would cost all before it.
+
+    `votes`: by their authors' addresses. `alike`: who gave the same values, or refused. `places`: where in the record a
+    commit counts, be it an event's own or what that was recorded again from.
+    """
+
+    votes: Mapping[str, Counted] = field(default_factory=dict)
+    alike: Mapping[object, frozenset[str]] = field(default_factory=dict)
+    places: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Gate:
     """A record folded: all that can be said of a gate without a clock."""
 
@@ -275,6 +288,7 @@ class Gate:
     history: tuple[Entry, ...]
     answer: Counted | None = None
     votes: tuple[Counted, ...] = ()
+    tally: Tally = field(default_factory=Tally, compare=False, repr=False)
     late: tuple[Counted, ...] = ()
     claim: Entry | None = None
     outcome: Outcome | None = None

@@ -150,7 +150,7 @@ def last_words(desk: Desk, book: Book, gate: Gate) -> tuple[list[Who], Ruling | 
         who = who_said(vote.answer, verdict_on(desk, book, vote.signed_commit))
         kind = kind_of(book.policies, who)
         before = standing.get(kind)
-        if before is None or knew(gate, entries[vote.commit], before[0].commit, before[0].signed_commit):
+        if before is None or knew(gate, entries[vote.commit], before[0]):
             standing[kind] = (vote, who)
     return [who for vote, who in standing.values() if vote.commit in same], refused
 

@@ -6,12 +6,12 @@ No clock, no commit dates, never the tip's tree: the same tip gives the same gat
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..document.values import replace
 from ..errors import BrokenRecord, IllegalEvent
 from ..model import people, states
-from ..model.gate import Answer, Claim, Counted, Edit, Entry, Gate, Opened, Outcome, Remark
+from ..model.gate import Answer, Claim, Counted, Edit, Entry, Gate, Opened, Outcome, Remark, Tally
 from ..questions.answers import misfit
 
 _RESULTS = {"resumed": "resumed", "released": "released", "failed": "failed"}
@@ -48,6 +48,7 @@ def begin(gate_id: str, entry: Entry, opened: Opened) -> Gate:
         deadline=opened.deadline,
         timeout=opened.timeout,
         history=(entry,),
+        tally=Tally(places={entry.commit: 0}),
     )
 
 
@@ -56,7 +57,13 @@ def apply(gate: Gate, entry: Entry) -> Gate:
     name = effective(gate, entry)
     after = states.after(gate.state, name)
     check_silence(gate, entry, name)
-    moved = replace(gate, tip=entry.commit, state=after, history=(*gate.history, replace(entry, name=name)))
+    moved = replace(
+        gate,
+        tip=entry.commit,
+        state=after,
+        history=(*gate.history, replace(entry, name=name)),
+        tally=replace(gate.tally, places=with_places(gate, entry)),
+    )
     event = entry.event
     if name == "repeated" or (name == "late" and not isinstance(event, Answer)):
         return moved
@@ -104,8 +111,7 @@ def check_silence(gate: Gate, entry: Entry, name: str) -> None:
 def effective_answer(gate: Gate, entry: Entry, answer: Answer) -> str:
     if answer.gate != gate.id:
         raise BrokenRecord(f"gate {gate.id}: an answer in its record is for gate {answer.gate}")
-    seen = answer.seen in (entry.fork, gate.tip) or answer.seen in entry.saw or is_recorded(gate, answer.seen)
-    if not seen:
+    if answer.seen != entry.fork and answer.seen not in entry.saw and answer.seen not in gate.tally.places:
         raise BrokenRecord(f"gate {gate.id}: an answer names a commit as seen that is not in the record")
     wrong = misfit(gate.opened, answer)
     if wrong:
@@ -123,9 +129,10 @@ def effective_answer(gate: Gate, entry: Entry, answer: Answer) -> str:
     return "answered" if decisive(gate, answer) else "voted"
 
 
-def is_recorded(gate: Gate, commit: str) -> bool:
-    """Whether the record has a commit, as an event or as what one was recorded again from."""
-    return any(commit == known.commit or commit in known.parents[1:] for known in reversed(gate.history))
+def with_places(gate: Gate, entry: Entry) -> dict[str, int]:
+    """Where the commits of a record count, with one more event: its own, and what it was recorded again from."""
+    place = len(gate.history)
+    return {**dict.fromkeys(entry.parents[1:], place), **gate.tally.places, entry.commit: place}
 
 
 def said_meanwhile(gate: Gate, entry: Entry, by: str) -> Counted | None:
@@ -134,8 +141,13 @@ def said_meanwhile(gate: Gate, entry: Entry, by: str) -> Counted | None:
     Which of the two was said later only clocks could tell, and they are two clocks. So it takes the place of none: the one
     that was here first stands until its author, who now sees both, says otherwise.
     """
-    vote = next((vote for vote in gate.votes if people.same(vote.answer.by, by)), None)
-    return None if vote is None or knew(gate, entry, vote.commit, vote.signed_commit) else vote
+    vote = own_vote(gate, by)
+    return None if vote is None or knew(gate, entry, vote) else vote
+
+
+def own_vote(gate: Gate, by: str) -> Counted | None:
+    """What somebody voted last; nobody's votes are not one person's."""
+    return gate.tally.votes.get(people.address(by))
 
 
 def is_overtaken(gate: Gate, entry: Entry, edit: Edit) -> bool:
@@ -145,18 +157,19 @@ def is_overtaken(gate: Gate, entry: Entry, edit: Edit) -> bool:
     """
     if len(entry.parents) < 2 or not edit.by:
         return False
+    mine, changed = people.address(edit.by), terms(edit)
     for known in reversed(gate.history):
         if known.commit == entry.fork:
             break
         other = known.event
-        if (
-            isinstance(other, Edit)
-            and known.name == "edited"
-            and people.same(other.by, edit.by)
-            and terms(other) & terms(edit)
-            and not any(commit in entry.saw for commit in (known.commit, *known.parents[1:]))
-        ):
+        if known.name != "edited" or not isinstance(other, Edit) or people.address(other.by) != mine:
+            continue
+        if not terms(other) & changed:
+            continue
+        if not any(commit in entry.saw for commit in (known.commit, *known.parents[1:])):
             return True
+        if known.fork == entry.fork and changed <= terms(other):
+            break  # This one had all before it that it could be overtaken by, and it comes before ours.
     return False
 
 
@@ -164,27 +177,21 @@ def terms(edit: Edit) -> set[str]:
     return {name for name in ("to", "priority", "deadline", "timeout") if getattr(edit, name) is not None}
 
 
-def knew(gate: Gate, entry: Entry, *commits: str) -> bool:
-    """Whether an event was made with one of these commits before it. What is recorded where it was made always was; what
-    is recorded again has before it what its author's own chain has.
+def knew(gate: Gate, entry: Entry, vote: Counted) -> bool:
+    """Whether an event was made with a vote before it. What is recorded where it was made always was; what is recorded
+    again has before it what its author's own chain has.
     """
-    if len(entry.parents) < 2 or any(commit in entry.saw for commit in commits):
+    if len(entry.parents) < 2 or vote.commit in entry.saw or vote.signed_commit in entry.saw:
         return True
-    for known in reversed(gate.history):
-        if known.commit == entry.fork:
-            return True
-        if known.commit in commits:
-            return False
-    return False
+    places = gate.tally.places
+    return entry.fork in places and places[entry.fork] >= places.get(vote.commit, 0)
 
 
 def amendment(gate: Gate, entry: Entry, answer: Answer) -> str:
     """An answer in place of its author's own. While a quorum needs more it is a vote like any other."""
     again = len(entry.parents) > 1
-    own = any(
-        answer.amends in (vote.commit, vote.signed_commit) and people.same(vote.answer.by, answer.by)
-        for vote in gate.votes
-    )
+    vote = own_vote(gate, answer.by)
+    own = vote is not None and answer.amends in (vote.commit, vote.signed_commit)
     if gate.state == states.AWAITING and (own or again):
         return "answered" if decisive(gate, answer) else "voted"
     current = gate.answer
@@ -209,12 +216,18 @@ def decisive(gate: Gate, answer: Answer) -> bool:
     enough = gate.opened.refusals if refusing else gate.opened.quorum
     if enough <= 1:
         return True
-    alike = {
-        people.address(vote.answer.by)
-        for vote in gate.votes
-        if vote.answer.values == answer.values or (refusing and vote.answer.verdict == "rejected")
-    }
-    return len(alike | {people.address(answer.by)}) >= enough
+    alike = gate.tally.alike
+    who = alike.get(same_values(answer.values), frozenset())
+    if refusing:
+        who |= alike.get("rejected", frozenset())
+    return len(who | {people.address(answer.by)}) >= enough
+
+
+def same_values(value: object) -> object:
+    """A key that two values share exactly if they are equal."""
+    if isinstance(value, Mapping):
+        return frozenset((key, same_values(part)) for key, part in value.items())
+    return tuple(map(same_values, value)) if isinstance(value, (list, tuple)) else value
 
 
 def counted(entry: Entry, answer: Answer) -> Counted:
@@ -227,8 +240,21 @@ def with_answer(gate: Gate, entry: Entry, answer: Answer, name: str) -> Gate:
     if name == "late":
         return replace(gate, late=(*gate.late, vote))
     mine = people.address(answer.by)
-    others = tuple(one for one in gate.votes if not mine or people.address(one.answer.by) != mine)
-    return replace(gate, votes=(*others, vote), answer=vote if name != "voted" else None)
+    before = own_vote(gate, answer.by)
+    others = gate.votes if before is None else tuple(one for one in gate.votes if one is not before)
+    alike = dict(gate.tally.alike)
+    for key in (before and groups(before.answer)) or ():
+        alike[key] -= {mine}
+    for key in groups(answer):
+        alike[key] = alike.get(key, frozenset()) | {mine}
+    votes = {**gate.tally.votes, mine: vote} if mine else gate.tally.votes
+    tally = replace(gate.tally, votes=votes, alike=alike)
+    return replace(gate, votes=(*others, vote), tally=tally, answer=vote if name != "voted" else None)
+
+
+def groups(answer: Answer) -> list[object]:
+    """Those with whom somebody agrees, as keys of the tally."""
+    return [same_values(answer.values), *(["rejected"] if answer.verdict == "rejected" else [])]
 
 
 def with_edit(gate: Gate, edit: Edit) -> Gate:

@@ -53,7 +53,15 @@ def memory(_repo: Clone) -> Objects:
     return MemoryObjects()
 
 
-@pytest.fixture(params=[plumbing, library, memory])
+def plumbing_then_library(repo: Clone) -> Objects:
+    """Git at first, and libgit2 as soon as much is read."""
+    store = open_objects(repo.repository, bulk=False)
+    assert isinstance(store, PlumbingObjects)
+    store.asked = objects.MANY_READS - 2
+    return store
+
+
+@pytest.fixture(params=[plumbing, library, plumbing_then_library, memory])
 def store(request: pytest.FixtureRequest, repo: Clone) -> Iterator[Objects]:
     make: Callable[[Clone], Objects] = request.param
     opened = make(repo)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from functools import partial
+
 import pytest
 
 from forging import BY, Bench
 from gitgate.errors import BadDocument, BrokenRecord, Failure, IllegalEvent
-from gitgate.model.gate import Gate
+from gitgate.model.gate import Answer, Edit, Gate
+from gitgate.record.fold import fold
 from gitgate.store.git.objects import COMMIT, FOLDER, Objects, TreeEntry, dump_commit, open_objects
 from gitgate.store.records import chain, records
 from gitgate.store.records.chain import Beside
 from gitgate.store.records.records import Records
-from histories import TEXT, opened, remark
+from histories import ADA, EARLY, TEXT, opened, remark
 from testbed.memory import MemoryObjects, memory_records
 from testbed.repositories import Clone
 
@@ -176,6 +181,50 @@ def test_reading_is_linear() -> None:
         assert memory_records(store).load(gate.id, gate.tip) == gate
         taken.append((wrote, store.reads))
     assert all(more <= 2.2 * less for less, more in zip(*taken, strict=True))
+
+
+def calls_of(action: Callable[[], object]) -> int:
+    """How many functions of Python an action calls: what it costs, on however busy a machine."""
+    count = 0
+
+    def called(_frame: object, event: str, _what: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(called)
+    try:
+        action()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("kind", ["votes", "terms"])
+def test_what_many_people_said_is_read_in_time(kind: str) -> None:
+    """Who voted before, who agrees and who changed which terms is looked up: it is not searched for with each event."""
+    taken = []
+    for size in (100, 200):
+        written = memory_records()
+        gate = left = written.write_opened(opened(TEXT, quorum=100), {}, BY)
+        for number in range(size):
+            gate = written.write_event(gate, "commented", remark(text=f"main {number}"), BY)
+        for number in range(size):
+            by = f"P{number} <p{number}@example.org>"
+            said = (
+                Answer(gate.id, {"answer": f"free {number}"}, "answered", EARLY, left.tip, by)
+                if kind == "votes"
+                else Edit(EARLY, ADA, priority="high" if number % 2 else "low")
+            )
+            left = written.write_event(left, "answered" if kind == "votes" else "edited", said, BY)
+        beside = Beside(written, gate.id, gate.history)
+        for entry in left.history[1:]:
+            gate = written.repeat(gate, entry, BY, entry.commit, beside)
+        entries = written.entries(gate.id, gate.tip)
+        assert len(entries) == 2 * size + 1
+        folded = fold(gate.id, entries)
+        assert (len(folded.votes), folded.late) == (size if kind == "votes" else 0, ())
+        taken.append(calls_of(partial(fold, gate.id, entries)))
+    assert taken[1] <= 2.3 * taken[0]
 
 
 @pytest.mark.parametrize("forks", [1, 3])

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from hashlib import sha1, sha256
 from pathlib import Path
 from typing import IO, NamedTuple, Protocol
@@ -121,6 +122,8 @@ def unpacked(raw: bytes, oid: str, most: int) -> tuple[str, bytes]:
     return name, payload
 
 
+# A record of a few hundred events: to ask git for each of its objects takes longer than to import pygit2.
+MANY_READS = 1000
 BLOB, TREE, COMMIT = "blob", "tree", "commit"
 REGULAR, FOLDER, EXECUTABLE = "100644", "40000", "100755"
 MODES = {
@@ -168,11 +171,21 @@ class Objects(Protocol):
 class PlumbingObjects:
     """Objects through `git cat-file --batch`, `git hash-object` and `git unpack-objects`: nothing to import.
 
-    `reader` is a `cat-file` that was begun ahead; `width` is the length of a binary object id.
+    `reader` is a `cat-file` that was begun ahead; `width` is the length of a binary object id. Where much is read after
+    all, `library` is what reads the rest.
     """
 
-    def __init__(self, git: Git, reader: Piped | None = None, width: int = 20) -> None:
+    def __init__(
+        self,
+        git: Git,
+        reader: Piped | None = None,
+        width: int = 20,
+        library: Callable[[], Objects | None] = lambda: None,
+    ) -> None:
         self.git = git
+        self.asked = 0
+        self.library = library
+        self.second: Objects | None = None
         self.reader = reader
         self.said: Patient | None = None
         self.width = width
@@ -185,6 +198,11 @@ class PlumbingObjects:
             return self.waiting[oid]
         if oid in self.known:
             return self.known.pop(oid)
+        self.asked += 1
+        if self.asked == MANY_READS:
+            self.second = self.library()
+        if self.second is not None:
+            return self.second.read(oid)
         _, kind, payload = self.ask(oid)
         return kind, payload
 
@@ -347,15 +365,23 @@ class LibraryObjects:
 
 def open_objects(repo: Repository, *, bulk: bool, reader: Piped | None = None) -> Objects:
     """The cheaper way for what is to come. A format that libgit2 cannot read falls back to git itself."""
-    if bulk and len(repo.zero) == 40:
-        try:
-            return LibraryObjects(repo)
-        except (
-            Exception
-        ) as refused:  # pygit2 raises its own error for every repository extension that it lacks
-            if type(refused).__name__ != "GitError":
-                raise
-    return PlumbingObjects(repo.git, reader, len(repo.zero) // 2)
+    found = open_library(repo) if bulk else None
+    if found is not None:
+        return found
+    later = (lambda: None) if bulk else partial(open_library, repo)
+    return PlumbingObjects(repo.git, reader, len(repo.zero) // 2, later)
+
+
+def open_library(repo: Repository) -> LibraryObjects | None:
+    """None where libgit2 cannot read this repository."""
+    if len(repo.zero) != 40:
+        return None
+    try:
+        return LibraryObjects(repo)
+    except Exception as refused:  # pygit2 raises its own error for every repository extension that it lacks
+        if type(refused).__name__ != "GitError":
+            raise
+        return None
 
 
 def missing(oid: str) -> BrokenRecord:
