@@ -28,6 +28,9 @@ def bring_in(
     desk: Desk, done: Synced, sides: Sides, differing: Mapping[str, str], before: Mapping[str, str]
 ) -> None:
     """Each gate is judged alone, so that a bad one hinders no other; the refs then move many at a time."""
+    # So many loose refs would make every later command slow; packed, git reads them at once. Those that the fetch wrote
+    # are packed while the records are read: that waits for the disk, and reading does not.
+    packing = desk.repo.git.begin("pack-refs", "--all") if len(differing) > MANY else None
     moves: dict[str, RefMove] = {}
     for count, (gate, tip) in enumerate(differing.items(), 1):
         if count % 500 == 0:
@@ -39,9 +42,13 @@ def bring_in(
         else:
             if move is not None:
                 moves[gate] = move
+    if packing is not None:
+        packing.result()
     gates = list(moves)
     for start in range(0, len(gates), MANY):
         move_some(desk, done, {gate: moves[gate] for gate in gates[start : start + MANY]})
+    if len(done.new) > MANY:
+        desk.repo.git.run("pack-refs", "--all", check=False)
 
 
 def move_some(desk: Desk, done: Synced, moves: Mapping[str, RefMove]) -> None:

@@ -142,9 +142,6 @@ def listen(desk: Desk, remote: str, *, within: float | None = None) -> tuple[Syn
     from .merging import bring_in
 
     bring_in(desk, done, sides, differing, fetched.before)
-    if len(done.new) > MANY:
-        # So many loose refs would make every later command slow; packed, git reads them at once.
-        desk.repo.git.run("pack-refs", "--all", check=False)
     return done, both_sides(desk, remote)
 
 
