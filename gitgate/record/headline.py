@@ -79,7 +79,8 @@ def contradiction(payload: bytes, gate: Gate) -> str:
     if said is None or not all(NAME.fullmatch(key) for key in said):
         return "its message does not end with trailers as they have to be (each once, one short line)"
     name = gate.history[-1].name
-    meant = parse(message(name, gate.history[-1].event, gate)) or {}
+    honest = message(name, gate.history[-1].event, gate)
+    meant = parse(honest) or {}
     for key, value in meant.items():
         if said.get(key) != value:
             return f"its message says {key}: {said.get(key, 'nothing')!r}; the record means {value!r}"
@@ -88,4 +89,7 @@ def contradiction(payload: bytes, gate: Gate) -> str:
         return f"its message says {strange[0]}: {said[strange[0]]!r}; the record has none"
     first, _, rest = text.partition("\n\n")
     well_made = first.isprintable() and "\n\n" not in rest.rstrip("\n")
-    return "" if well_made else "its message is not one line for people and one paragraph of trailers"
+    if not well_made:
+        return "its message is not one line for people and one paragraph of trailers"
+    subject_meant = honest.partition("\n\n")[0]
+    return "" if first == subject_meant else f"its subject is {first!r}; the record means {subject_meant!r}"

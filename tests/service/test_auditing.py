@@ -157,6 +157,11 @@ def test_an_attack_is_named(alone: Seat, attack: str) -> None:
         (("Which database?", "Which \x1b[31mdatabase?"), "does not end with trailers"),
         (("Which database?", "\udcff"), "its message is not UTF-8"),
         (("Hitl-", "X-"), "does not end with trailers"),
+        (
+            (" asks: ", " was answered: "),
+            "its subject is 'coder was answered: Which database?'; the record means",
+        ),
+        (("?\n\n", "?!\n\n"), "its subject is "),
     ],
 )
 def test_a_message_that_says_something_else(alone: Seat, change: tuple[str, str], words: str) -> None:

@@ -30,6 +30,8 @@ LIES = {
     "others before them": (("\n\n", "\n\nHitl-State: resumed\nHitl-Closed: yes\n\n"), "one paragraph of trailers"),
     "others before a null byte": (("\n\n", "\n\nHitl-State: resumed\n\0\n\n"), "has a null byte"),
     "others in the subject": (("\n\n", "\nHitl-State: resumed\n\n"), "not one line for people"),
+    "another subject": (("\n\n", ", and approved\n\n"), "its subject is "),
+    "a subject with a blank at its end": (("\n\n", " \n\n"), "its subject is "),
     "a name with a blank": (("Hitl-State: ", "Hitl-State : resumed\nHitl-State: "), "does not end with trailers"),
 }  # fmt: skip
 
