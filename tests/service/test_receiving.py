@@ -305,16 +305,32 @@ def test_a_lease_on_a_gate_that_is_gone(alone: Seat) -> None:
 
 
 def test_what_is_only_added_to(alone: Seat) -> None:
-    """A workflow's journal and a month of the archive: what was there is among the first parents of what comes."""
+    """A month of the archive: what was there is among the first parents of what comes."""
     git = alone.clone.git
     empty = git("hash-object", "-t", "tree", "-w", "--stdin")
     one, unrelated = (git("commit-tree", empty, "-m", name) for name in ("one", "unrelated"))
     other = git("commit-tree", empty, "-p", one, "-m", "other")
     beside = git("commit-tree", empty, "-p", unrelated, "-p", one, "-m", "beside")
-    for ref in ("refs/hitl/runs/deploy", "refs/hitl/archive/2026-01"):
-        assert judged(alone, Update(None, one, ref), Update(one, other, ref)) == []
-        for new in (unrelated, beside):
-            assert "only grows, by first parents" in judged(alone, Update(one, new, ref))[0]
+    ref = "refs/hitl/archive/2026-01"
+    assert judged(alone, Update(None, one, ref), Update(one, other, ref)) == []
+    for new in (unrelated, beside):
+        assert "only grows, by first parents" in judged(alone, Update(one, new, ref))[0]
+
+
+def test_runs_are_not_known_yet(alone: Seat) -> None:
+    """What is pushed there would stand when a later version acts on it: as new, as grown, of whatever name or kind."""
+    git = alone.clone.git
+    empty = git("hash-object", "-t", "tree", "-w", "--stdin")
+    one = git("commit-tree", empty, "-m", "one")
+    grown = git("commit-tree", empty, "-p", one, "-m", "other")
+    gate = alone.ask()
+    for new in (one, gate.tip, empty):
+        for name in ("deploy", gate.id, "a/b", "Deploy"):
+            assert judged(alone, Update(None, new, f"refs/hitl/runs/{name}")) == [
+                "this server's git gate does not know runs: upgrade it there first"
+            ]
+    assert "does not know runs" in judged(alone, Update(one, grown, "refs/hitl/runs/deploy"))[0]
+    assert judged(alone, Update(None, one, "refs/hitl/Runs/deploy")) != []
     assert judged(alone, Update(one, None, "refs/hitl/runs/deploy")) == []
 
 
