@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ...errors import Failure, GateError, Usage
+from ...errors import Failure, GateError, NotAllowed, Usage
 from .. import exits
 from ..terminal.screen import Screen, gate_argument, read_file, verb
 from .jobs import job_event, need_protected, note, started_by
@@ -343,11 +343,17 @@ ROBOT = ("github-actions[bot]", "41898282+github-actions[bot]@users.noreply.gith
 def prepare(screen: Screen) -> int:
     """Settings of this checkout alone, none of them secret: the token stays in the environment of the steps that need it."""
     from ...gates.agency import agent_settings
+    from ...setup.equipping import in_job
     from ...sharing.branches import head_branch
     from ...store.git.unaltered import digest
 
     desk = screen.desk()
     desk.refuse_agents("github prepare")
+    if not (in_job(screen.env) or desk.settings.in_ci):
+        raise NotAllowed(
+            "`git gate github prepare` makes a CI job's checkout ready, which is thrown away after it; this is no CI job",
+            hint="git gate init --github writes the workflows that run it; to set up this clone: git gate init",
+        )
     env, git = desk.settings.env, desk.repo.git
     for key in ("initialised", "publishWork"):
         git.run("config", "--local", "--replace-all", f"gitgate.{key}", "true")

@@ -84,7 +84,7 @@ class Team:
         """A fresh clone, as a job's checkout after its first step."""
         self.jobs += 1
         clone = self.clone_of(self.bare, f"job{self.jobs}")
-        self.cli.quick("github", "prepare", cwd=clone.path, code=0)
+        self.cli.quick("github", "prepare", cwd=clone.path, env={"CI": "true"}, code=0)
         return clone
 
     def event_file(self, event: dict[str, Any]) -> Path:

@@ -235,7 +235,7 @@ def test_a_push_while_the_first_run_worked(
 ) -> None:
     """Merged, or kept beside the branch with a red step and a comment: before, all of it was lost with the checkout."""
     job = team.clone_of(team.bare, "first", "-b", "feature")
-    team.cli.quick("github", "prepare", cwd=job.path, code=0)
+    team.cli.quick("github", "prepare", cwd=job.path, env={"CI": "true"}, code=0)
     job.commit("Made", made="by the agent")
     team.cli.quick("ask", "Which?", "--no-push", "--agent", "scripted", cwd=job.path, code=0)
     tip = job.git("rev-parse", "HEAD")

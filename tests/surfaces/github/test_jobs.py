@@ -319,10 +319,25 @@ def test_without_a_token_it_says_what_to_do(team: Team, monkeypatch: pytest.Monk
     assert "set GITGATE_GITHUB_TOKEN" in said.err
 
 
+def test_a_clone_is_not_prepared_like_a_job(team: Team) -> None:
+    """Outside of CI it would set up somebody's own clone as one that is thrown away: nothing is changed, and it says so."""
+    clone = team.clone_of(team.bare, "own")
+    before = (clone.path / ".git/config").read_text()
+    for env in ({}, {"CI": ""}, {"CI": "false"}, {"GITHUB_ACTIONS": "false"}):
+        said = team.cli.quick("github", "prepare", cwd=clone.path, env=env, code=4)
+        assert "this is no CI job" in said.err
+        assert "git gate init" in said.err
+    assert (clone.path / ".git/config").read_text() == before
+
+
 def test_a_prepared_job_holds_no_secret(team: Team) -> None:
     """Git asks us for the login; nothing of it is in a file, and another host gets none."""
     job = team.job()
-    env = {"GITGATE_AGENT_NAME": "helper", "GITGATE_AGENT_RESUME": '["./helper.sh", "{answer_file}"]'}
+    env = {
+        "CI": "true",
+        "GITGATE_AGENT_NAME": "helper",
+        "GITGATE_AGENT_RESUME": '["./helper.sh", "{answer_file}"]',
+    }
     team.cli.quick("github", "prepare", cwd=job.path, env=env, code=0)
     config = (job.path / ".git/config").read_text()
     assert "job-token" not in config
@@ -413,7 +428,7 @@ def test_a_prepared_job_reads_the_policy_of_the_default_branch(team: Team, agent
         event["repository"]["default_branch"] = "trunk-of-ours"
         place = str(team.event_file(event))
         job = team.job().path
-        team.cli.quick("github", "prepare", cwd=job, env={"GITHUB_EVENT_PATH": place}, code=0)
+        team.cli.quick("github", "prepare", cwd=job, env={"CI": "true", "GITHUB_EVENT_PATH": place}, code=0)
         outcomes.append(team.cli.quick("github", "accept", place, "--json", cwd=job, code=0).json["outcome"])
     assert outcomes == ["refused", "answered"]
     assert "policy" in team.told()[0]

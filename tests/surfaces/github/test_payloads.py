@@ -293,7 +293,9 @@ def test_a_pull_request_names_the_default_branch(repo: Clone, cli: Command, tmp_
         assert isinstance(parse_event(json.dumps(event).encode()), Nothing)
         place = tmp_path / f"{action}.json"
         place.write_text(json.dumps(event), encoding="utf-8")
-        cli.quick("github", "prepare", env={"GITHUB_EVENT_PATH": str(place)}, cwd=repo.path, code=0)
+        cli.quick(
+            "github", "prepare", env={"CI": "true", "GITHUB_EVENT_PATH": str(place)}, cwd=repo.path, code=0
+        )
         assert repo.git("config", "gitgate.protectedBranch") == f"trunk-{action}"
 
 
