@@ -107,7 +107,7 @@ def test_each_function_calls_what_stands_under_it(title: str) -> None:
 def test_what_is_named_is_there() -> None:
     """Functions, tables, classes, modules and files."""
     top, paths = Path(__file__).parents[1], {".".join(one.parts) for one in HOUSE}
-    files = set(re.findall(r"`((?:agents|surfaces|runners|cli|tests|hooks)/[\w/.-]+)`", PAGE))
+    files = set(re.findall(r"`((?:agents|questions|surfaces|runners|cli|tests|hooks)/[\w/.-]+)`", PAGE))
     assert len(files) > 5
     assert not [path for path in files if not ((top / path).exists() or (top / "gitgate" / path).exists())]
     names = {name for name in re.findall(r"`((?:[a-z_]+\.)+[A-Za-z_]+)`", PAGE) if not name.endswith(".py")}
