@@ -256,9 +256,11 @@ def run_wrapped(
         child = subprocess.Popen(list(argv), cwd=cwd, env=dict(env), stdout=subprocess.PIPE)
     except (OSError, ValueError) as unstartable:
         reason = unstartable.strerror if isinstance(unstartable, OSError) else str(unstartable)
-        raise Failure(
-            f"{argv[0]} cannot be started: {reason}", hint="git gate wrap -- COMMAND ARGUMENTS…"
-        ) from unstartable
+        hint = "git gate wrap -- COMMAND ARGUMENTS…"
+        if isinstance(unstartable, FileNotFoundError) and "/" not in argv[0]:
+            reason = "there is no such program on PATH"
+            hint = f"install it, or name its file: git gate wrap -- /path/to/{argv[0]} ARGUMENTS…"
+        raise Failure(f"{argv[0]} cannot be started: {reason}", hint=hint) from unstartable
     kept = bytearray()
     before = pass_signals_on(child)
     try:

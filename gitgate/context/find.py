@@ -24,7 +24,8 @@ def find_tip(desk: Desk, given: str | None, *, waiting: str = "waits for an answ
         return one_of(desk, given, [OPEN + word])
     if not ids.is_prefix(word):
         raise UnknownGate(
-            f"{given!r} is not a gate's id: they have 10 letters and digits, 4 are enough", hint=LISTING
+            f"{given!r} is not a gate's id: they have 10 letters and digits, none of them 0, 1, l or o; 4 are enough",
+            hint=LISTING,
         )
     return one_of(desk, given, desk.refs.beginning(OPEN + word))
 

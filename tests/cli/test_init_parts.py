@@ -200,3 +200,13 @@ def test_a_purge_takes_no_work(
 def test_a_purge_is_all_or_nothing(repo: Clone, cli: Command, words: list[str]) -> None:
     """It says how to do it."""
     assert "git gate init --remove --purge" in cli("init", *words, code=2).err
+
+
+def test_init_says_what_waits(cli: Command, bare: Clone, clone_of: Callable[..., Clone]) -> None:
+    """What it brought, and where nothing is new, that."""
+    asking, other = clone_of(bare, "asking"), clone_of(bare, "other")
+    cli.quick("ask", "Which?", "-q", cwd=asking.path, code=0)
+    said = [cli.quick("init", cwd=other.path, code=0).err.splitlines()[-1] for _ in range(2)]
+    assert said == [
+        f"origin: {news}. next: git gate list" for news in ("1 gate not known here before", "nothing new")
+    ]

@@ -160,7 +160,8 @@ def first_sync(screen: Screen) -> None:
     except GateError as silent:
         screen.warn(f"{silent.message}; later: git gate sync")
         return
-    screen.say(f"{remote}: {counted(len(done.new), 'gate')} not known here before. next: git gate list")
+    news = f"{counted(len(done.new), 'gate')} not known here before" if done.new else "nothing new"
+    screen.say(f"{remote}: {news}. next: git gate list")
 
 
 SIGNS = {"good": "ok", "missing": "--", "wrong": "!!"}
