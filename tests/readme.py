@@ -26,6 +26,17 @@ def block_after(words: str) -> list[str]:
     return found[1].splitlines()
 
 
+def fenced(page: str, language: str, number: int = 0) -> str:
+    """The first block of that language, or a later one."""
+    return str(re.findall(rf"^```{language}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[number])
+
+
+def dialogue(page: str) -> list[tuple[str, str, list[str]]]:
+    """The page's console: who types, what, and the lines that they are told."""
+    told = re.findall(r"^(\w*)\$ (.*)\n((?:(?!\w*\$ ).*\n)+)", fenced(page, "console"), re.MULTILINE)
+    return [(who, words, lines.splitlines()) for who, words, lines in told]
+
+
 def bare_machine(folder: Path) -> dict[str, str]:
     """An empty home, and a PATH with git, Python, a shell and git gate alone: the environment, all of it."""
     home, programs = folder / "empty-home", folder / "programs-of-readme"

@@ -13,6 +13,7 @@ import pytest
 
 from gitgate.document import codec
 from gitgate.policy.rules import parse_policy
+from readme import dialogue, fenced
 from testbed.command import COMMAND, Command
 from testbed.repositories import Clone
 
@@ -28,6 +29,7 @@ ELSEWHERE = {
     ("README.md", "git gate sync"): "tests/service/test_readme_server.py",
     ("README.md", "git gate init --github"): "tests/surfaces/github/test_readme_github.py",
     ("policy.md", "git add .gitgate.yml"): "tests/cli/test_typed.py",
+    ("servers.md", "git init --bare project.git"): "tests/service/test_readme_server.py",
     ("claude-code.md", "git gate init --claude"): "tests/asking/test_claude_page.py",
     ("claude-code.md", "git gate wrap"): "tests/asking/test_claude_page.py",
     ("claude-code.md", "claude -p"): "tests/asking/test_claude_page.py",
@@ -133,11 +135,11 @@ def test_the_policy_page_in_its_order(cli: Command, bare: Clone, clone_of: Calla
     (ada.path / "db/1.sql").write_text("drop table old;", "utf-8")
     gate = cli.quick("ask", "Drop the old table?", "--type", "approval", cwd=ada.path, code=0).line
     typed_in(people["bob"].path, "git pull -q; git gate sync -q")
-    told = re.findall(r"^(\w*)\$ (.*)\n((?:(?!\w*\$ ).*\n)+)", fenced(page, "console"), re.MULTILINE)
+    told = dialogue(page)
     assert len(told) == 3
     for who, words, lines in told:
         shown = typed_in(people[who or "ada"].path, words.replace("7k2f", gate), code=0 if who else 4)
-        for line in lines.splitlines():
+        for line in lines:
             assert line.replace("7k2fw9c3ab", gate).replace("7k2f", gate[:4]) in shown.splitlines(), shown
 
 
@@ -160,13 +162,6 @@ def alternatives(fields: list[str]) -> list[list[str]]:
     """Fields of one rule; two of one name are two rules."""
     names = [field.partition(":")[0] for field in fields]
     return [fields] if len(set(names)) == len(names) else [[field] for field in fields]
-
-
-def fenced(page: str, language: str) -> str:
-    """The first block of that language."""
-    found = re.search(rf"^```{language}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    assert found is not None
-    return found[1]
 
 
 def typed_in(place: Path, text: str, code: int = 0) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import time
 from collections.abc import Mapping
@@ -9,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from readme import PERSON, bare_machine, block_after, program, tell
+from readme import PERSON, README, bare_machine, block_after, dialogue, fenced, program, tell
+from servers import ssh_command, ssh_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.readme]
 
@@ -69,3 +72,41 @@ def test_the_readme_leads_to_a_finished_work_on_a_server(tmp_path: Path) -> None
     # The branch on which it worked there was for that time alone.
     assert typed("git for-each-ref refs/heads --format='%(refname)'", server, env) == "refs/heads/main\n"
     tell("a server", seconds)
+
+
+def test_the_page_leads_a_team_to_its_server(tmp_path: Path) -> None:
+    """Its blocks in their order, over a real sshd with a key for each; what each is told, word for word but for ids."""
+    page = (README.parent / "docs/servers.md").read_text("utf-8")
+    folder, keys = tmp_path / "ssh", {"ada": "user", "bob": "other"}
+    with ssh_server(folder) as server:
+        allowed = "".join(re.findall("^command=.*\n", page, re.MULTILINE))
+        for name, key in keys.items():
+            public = (folder / f"{key}.pub").read_text("utf-8").strip()
+            allowed = allowed.replace(f"ssh-ed25519 AAAA… {name}@laptop", public)
+        (folder / "authorized").write_text(allowed, "utf-8")
+        env = {
+            name: {**os.environ, "GIT_SSH_COMMAND": ssh_command(folder, key)} for name, key in keys.items()
+        }
+        typed(fenced(page, "sh"), tmp_path, os.environ)
+        for name in keys:
+            typed(f"git clone -q {server.url(tmp_path / 'project.git')} {name}", tmp_path, env[name])
+            named = f"git config user.name {name.capitalize()}; git config user.email {name}@example.org"
+            typed(named, tmp_path / name, env[name])
+        (tmp_path / "ada/.gitgate.yml").write_text(fenced(page, "yaml"), "utf-8")
+        put = "git add .gitgate.yml && git commit -qm Policy && git push -q origin HEAD && git remote set-head origin -a"
+        typed(put, tmp_path / "ada", env["ada"])
+        typed("git pull -q && git remote set-head origin -a", tmp_path / "bob", env["bob"])
+        for name in keys:
+            typed(fenced(page, "sh", 1), tmp_path / name, env[name])
+        gate, told = "", dialogue(page)
+        assert [who for who, _, _ in told] == ["ada", "ada", "ada", "bob", "bob"]
+        for number, (who, words, lines) in enumerate(told):
+            said = typed(words, tmp_path / who, env[who], code=4 if number == 1 else 0)
+            gate = gate or said.split()[0]
+            for line in lines:
+                assert line.replace("7k2fw9c3ab", gate).replace("7k2f", gate[:4]) in said.splitlines(), said
+            if number == 2:
+                assert "it is in the name of Bob <bob@example.org>, and ada (GITGATE_ACTOR) pushes it" in said
+        again = typed("git gate sync; git gate log --json", tmp_path / "ada", env["ada"])
+        answers = re.findall(r'"event": "answered".*?"by": "(\w+) ', again)
+        assert (set(answers), len(answers)) == ({"Bob"}, 1), again
