@@ -175,13 +175,13 @@ def open_in_process(room: Path) -> list[Row]:
     code = (
         "import os, sys, time, pathlib, statistics\n"
         "from gitgate.context.desk import open_desk\n"
-        "from gitgate.acts.asking import ask, Wishes\n"
+        "from gitgate.acts.asking import ask, AskWishes\n"
         "from gitgate.questions.drafts import Draft, question\n"
         "desk = open_desk(pathlib.Path('.'), dict(os.environ), bulk=True)\n"
         "times = []\n"
         "for n in range(60):\n"
         "    start = time.perf_counter()\n"
-        "    ask(desk, Draft((question('Which way?'),)), Wishes(push=False))\n"
+        "    ask(desk, Draft((question('Which way?'),)), AskWishes(push=False))\n"
         "    times.append(time.perf_counter() - start)\n"
         "print(statistics.median(times[10:]) * 1000)\n"
     )

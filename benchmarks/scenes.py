@@ -71,7 +71,7 @@ def with_gates(place: Path, count: int, *, packed: bool = False) -> list[str]:
     def stream() -> Iterator[bytes]:
         for number in range(count):
             question = opened(number, base)
-            data = events.dump(question)
+            data = events.dump_event(question)
             gate = gate_id(data)
             ids.append(gate)
             folded = begin(gate, Entry("", "opened", question), question)

@@ -212,9 +212,9 @@ class Settings:
                 name, _, rest = key.removeprefix("gitgate.").partition(".")
                 variable = rest.rpartition(".")[2]
                 if name.lower() not in known or (name.lower() in SECTIONS) != bool(rest):
-                    wrong[key] = f"there is no setting {key}{meant(name, known.values())}"
+                    wrong[key] = f"there is no setting {key}{close_name(name, known.values())}"
                 elif name.lower() == "agent" and variable.lower() not in map(str.lower, OF_AGENT):
-                    wrong[key] = f"there is no setting {key}{meant(variable, OF_AGENT)}"
+                    wrong[key] = f"there is no setting {key}{close_name(variable, OF_AGENT)}"
         return wrong
 
     @property
@@ -373,7 +373,7 @@ def misfit(setting: Setting, value: str) -> str:
     return ""
 
 
-def meant(name: str, known: Iterable[str]) -> str:
+def close_name(name: str, known: Iterable[str]) -> str:
     """` (did you mean maxAgents?)`, where one of the names is close."""
     from .document.field import near
 
@@ -401,7 +401,7 @@ def may_hide_git(env: Mapping[str, str]) -> bool:
     return "GIT_CONFIG_COUNT" in env or env.get("GIT_CONFIG_GLOBAL") == os.devnull
 
 
-def load(
+def load_settings(
     env: Mapping[str, str], git: Mapping[str, str], top: Path | None, flags: Mapping[str, str] | None = None
 ) -> Settings:
     trouble: list[str] = []
@@ -452,11 +452,11 @@ def read_file(path: Path, unread: list[str] | None = None) -> Mapping[str, str]:
         return {}
     from .document import codec
 
-    root = codec.parse(data, str(path))
+    root = codec.parse_document(data, str(path))
     if unread is not None:
         strange = [(name, item) for name, item in root.mapping().items() if name not in IN_FILE]
         unread += [
-            f"{path}, line {f.line}: nobody reads {f.path}{meant(name, IN_FILE)}" for name, f in strange
+            f"{path}, line {f.line}: nobody reads {f.path}{close_name(name, IN_FILE)}" for name, f in strange
         ]
     section = root.get("settings")
     if section is None:
@@ -466,7 +466,7 @@ def read_file(path: Path, unread: list[str] | None = None) -> Mapping[str, str]:
         if name not in BY_NAME:
             may = ", ".join(one.name for one in SETTINGS if not one.power)
             item.fail(
-                f"there is no setting of that name{meant(name, BY_NAME)}; those that may stand here are {may}",
+                f"there is no setting of that name{close_name(name, BY_NAME)}; those that may stand here are {may}",
                 hint=f"mend line {item.line} of {path}",
             )
         value = item.value

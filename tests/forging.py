@@ -73,4 +73,4 @@ class Bench:
 
 
 def answer_file(bench: Bench, by: str = ADA, **changes: Any) -> bytes:
-    return events.dump(bench.said(by, **changes))
+    return events.dump_event(bench.said(by, **changes))

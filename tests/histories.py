@@ -78,7 +78,7 @@ class History:
         return History(self.gate, self.numbers)
 
     def add(self, name: str, event: Event) -> Gate:
-        path = f"{events.FOLDER_OF[name]}/{file_name(events.dump(event))}.yaml"
+        path = f"{events.FOLDER_OF[name]}/{file_name(events.dump_event(event))}.yaml"
         self.gate = apply(self.gate, Entry(oid(self.numbers()), name, event, (self.tip,), path))
         return self.gate
 

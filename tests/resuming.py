@@ -79,7 +79,7 @@ def stand_still(seat: Seat, gate: Gate, clock: Clock, seconds: float = TERM) -> 
     """So much time passes, and all the while somebody at this seat looks at the gate's lease, which does not move."""
     for _ in range(4):
         desk = seat.desk
-        leases.watch(
+        leases.watch_lease(
             desk, reload(desk, gate.id), leases.shared_at(desk, gate.id), leases.sightings(desk, clock)
         )
         clock.pass_by(seconds / 4)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gitgate.model.ids import gate_id
-from gitgate.store.records.archive import LATE, folder, shelves
+from gitgate.store.records.archive import LATE, gate_folder, shelves
 from gitgate.store.remote.remote import RefFate, RefMove
 from testbed.repositories import Clone
 
@@ -37,7 +37,7 @@ def opening(clone: Clone, number: int, *words: str) -> RefMove:
 
 def late_files(clone: Clone, gate: str) -> dict[str, str]:
     """What reached this gate after it was archived, by file name."""
-    folds = [f"{shelf.fold}:{folder(gate)}" for shelf in shelves(clone.repository)]
+    folds = [f"{shelf.fold}:{gate_folder(gate)}" for shelf in shelves(clone.repository)]
     holding = [fold for fold in folds if LATE in clone.git("ls-tree", "--name-only", fold).split()]
     return {
         name: clone.git("cat-file", "blob", f"{fold}/{LATE}/{name}")

@@ -114,7 +114,8 @@ def test_settings_with_a_name_in_them_are_documented() -> None:
     """Each that an agent's adapter is given, and each placeholder of its commands."""
     page = (DOCS / "settings.md").read_text(encoding="utf-8")
     read = re.findall(
-        r'listed\(name, "(\w+)"|said\.get\("(\w+)"\)|switched_on\(said, "(\w+)"\)', AGENCY.read_text("utf-8")
+        r'setting_parts\(name, "(\w+)"|said\.get\("(\w+)"\)|switched_on\(said, "(\w+)"\)',
+        AGENCY.read_text("utf-8"),
     )
     names = {name for found in read for name in found if name}
     assert {"resume", "join", "stdin", "projectsettings"} <= names

@@ -37,7 +37,7 @@ def document(repo: Clone, gate: str, folder: str = "") -> Field:
     ref = f"refs/hitl/open/{gate}"
     names = repo.git("ls-tree", "-r", "--name-only", ref).splitlines()
     (name,) = [name for name in names if (name.startswith(folder) if folder else name == "question.yaml")]
-    return codec.parse(repo.git("show", f"{ref}:{name}").encode(), name)
+    return codec.parse_document(repo.git("show", f"{ref}:{name}").encode(), name)
 
 
 def config(repo: Clone, gate: str) -> Field:

@@ -141,7 +141,9 @@ def elsewhere(desk: Desk, pid: int) -> str:
         place = (ancestry.PROC / str(pid) / "cwd").readlink()
     except OSError:
         return ""
-    return "" if place.is_relative_to(desk.repo.place) else f"-{plain(readable(desk.repo.place.name))}"
+    return (
+        "" if place.is_relative_to(desk.repo.place) else f"-{plain_program(readable(desk.repo.place.name))}"
+    )
 
 
 def named_by(desk: Desk, session_id: str) -> str:
@@ -174,9 +176,9 @@ def asking_program(desk: Desk) -> tuple[str, int]:
 
 def asks_itself(process: Process) -> str:
     """What a process goes by as an asker; empty for one that only passes on what another asks."""
-    called = plain(process.called)
+    called = plain_program(process.called)
     if called in SHELLS:
-        return plain(script_of(process.words))[:MOST_SCRIPT] if process.words else ""
+        return plain_program(script_of(process.words))[:MOST_SCRIPT] if process.words else ""
     return "" if called in MESSENGERS else called or "process"
 
 
@@ -195,7 +197,7 @@ def script_of(words: Sequence[str]) -> str:
     return Path(shell).name.lstrip("-")
 
 
-def plain(program: str) -> str:
+def plain_program(program: str) -> str:
     """A program's name as a part of an agent's. The system's own may be anything: `memfd:x` is a program without a file."""
     kept = "".join(c if c.isalnum() or c in "._+-" else " " for c in program.rpartition(":")[2])
     return "-".join(kept.split())

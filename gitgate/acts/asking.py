@@ -73,9 +73,9 @@ def ask(
     desk: Desk, draft: Draft, wishes: AskWishes = AskWishes(), attachments: Mapping[str, bytes] | None = None
 ) -> Asked:
     """Open a gate. Nothing is written unless all of it can be."""
-    check(desk, draft)
+    check_draft(desk, draft)
     if any(question.talk is not None for question in draft.questions):
-        draft = settled(desk, draft)
+        draft = settle_draft(desk, draft)
     check_enclosed(draft, attachments or {})
     for _ in range(TRIES):
         existing = held_by_key(desk, draft.key, draft.key_for)
@@ -94,7 +94,7 @@ def ask(
     raise LostRace(f"the key {draft.key!r} is being used by several processes at once", hint="ask again")
 
 
-def check(desk: Desk, draft: Draft) -> None:
+def check_draft(desk: Desk, draft: Draft) -> None:
     """What the question asks for has to be possible before anything is written."""
     if draft.timeout is not None and draft.timeout <= 0:
         raise Usage("a deadline has to be in the future", hint="--timeout 2h")
@@ -172,7 +172,7 @@ def compose(desk: Desk, draft: Draft, wishes: AskWishes, attachments: Mapping[st
 
         tree = tree_of(desk, saved)
     wanted = opened_by(desk, draft, work, saved, tree, wishes, tuple(attachments))
-    opened = named(desk, tightened(desk, wanted))
+    opened = with_nonce(desk, tightened(desk, wanted))
     # A job's commit is its robot's, whoever it asks for.
     who = desk.settings.identity() or opened.asked.by or NOBODY
     gate = desk.records.write_opened(opened, attachments, Signature(who, desk.at))
@@ -240,10 +240,10 @@ def configured(desk: Desk, draft: Draft) -> dict[str, object]:
     return {**own, **({"pull_request": pull_request} if pull_request else {})}
 
 
-def named(desk: Desk, opened: Opened) -> Opened:
+def with_nonce(desk: Desk, opened: Opened) -> Opened:
     """With a nonce that gives the gate a name which is no word where people reply: one in three is, at first."""
     for _ in range(NAMES):
-        if no_word(gate_id(events.dump(opened))):
+        if no_word(gate_id(events.dump_event(opened))):
             break
         opened = replace(opened, nonce=desk.entropy(12))
     return opened
@@ -276,7 +276,7 @@ def held_by_key(desk: Desk, key: str | None, key_for: int | None = None) -> Gate
     opened = desk.refs.get(key_ref(key))
     if opened is None:
         return None
-    said = trailers.parse(desk.records.commit(opened).message) or {}
+    said = trailers.parse_trailers(desk.records.commit(opened).message) or {}
     name = said.get("Gate", "")
     tip = desk.refs.get(OPEN + name) if name else None
     loaded = act(desk, desk.records.load(name, tip)) if tip else archived_gate(desk, name)
@@ -362,7 +362,7 @@ def title_of(prompt: str) -> str:
     return line if len(line) <= 72 else line[:71].rstrip() + "…"
 
 
-def settled(desk: Desk, draft: Draft) -> Draft:
+def settle_draft(desk: Desk, draft: Draft) -> Draft:
     """The same draft; an earlier gate whose conversation is to go on is named by its whole id."""
     return replace(draft, questions=tuple(settled_question(desk, question) for question in draft.questions))
 

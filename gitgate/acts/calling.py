@@ -43,7 +43,7 @@ def load_rules(desk: Desk) -> tuple[CallRule, ...]:
         return ()
     from ..document import codec
 
-    return parse_rules(codec.parse(found.data, found.source))
+    return parse_rules(codec.parse_document(found.data, found.source))
 
 
 def key_of_call(call_id: str) -> str:
@@ -69,7 +69,7 @@ def gate_of_key(desk: Desk, key: str) -> Gate | None:
     opened = desk.refs.get(key_ref(key))
     if opened is None:
         return None
-    said = trailers.parse(desk.records.commit(opened).message) or {}
+    said = trailers.parse_trailers(desk.records.commit(opened).message) or {}
     return any_gate(desk, said.get("Gate", ""))
 
 
@@ -136,9 +136,9 @@ def turn(
     """One asker of a conversation at a time."""
     folder = desk.repo.state_dir / "turns"
     private_folder(folder)
-    place = folder / name_of(session)
+    place = folder / session_name(session)
     until = monotonic() + TURN_WITHIN
-    while not taken(place):
+    while not take_turn(place):
         if monotonic() > until:
             raise Conflict(
                 "another question of this conversation is still being asked", hint="ask again in a minute"
@@ -155,12 +155,12 @@ def end_run(desk: Desk, session: str) -> None:
     """Note that a second question of this conversation was denied, so that it makes no more calls while the first one waits."""
     folder = desk.repo.state_dir / "turns"
     private_folder(folder)
-    (folder / f"{name_of(session)}.over").touch()
+    (folder / f"{session_name(session)}.over").touch()
 
 
 def is_over(desk: Desk, session: str) -> Gate | None:
     """The question that still waits, where a run went past it and was to end."""
-    place = desk.repo.state_dir / "turns" / f"{name_of(session)}.over"
+    place = desk.repo.state_dir / "turns" / f"{session_name(session)}.over"
     if not session or not place.exists():
         return None
     found = waiting(desk, session)
@@ -169,11 +169,11 @@ def is_over(desk: Desk, session: str) -> Gate | None:
     return found[0] if found else None
 
 
-def name_of(session: str) -> str:
+def session_name(session: str) -> str:
     return sha256(session.encode("utf-8", "replace")).hexdigest()[:20]
 
 
-def taken(place: Path) -> bool:
+def take_turn(place: Path) -> bool:
     """Whether the turn is ours now. Whoever died with it left a file that grows old."""
     try:
         os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))

@@ -54,7 +54,7 @@ def question_of(place: Path) -> Question:
     """What is being decided in the session."""
     asked = place.with_name(ASKED)
     try:
-        return parse_question(codec.parse(asked.read_bytes(), str(asked)))
+        return parse_question(codec.parse_document(asked.read_bytes(), str(asked)))
     except OSError as gone:
         raise NotAllowed(
             f"the session that {VARIABLE} names is over: {asked} cannot be read",

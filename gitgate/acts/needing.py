@@ -17,7 +17,7 @@ from ..model.states import AWAITING
 from ..questions.calls import Call, config_of, digest_of_call, questions_of
 from ..questions.drafts import Draft
 from ..questions.needs import Need, draft_of, plain_draft, read_need
-from ..store.records.attach import read as read_attachment
+from ..store.records.attach import read_attachment
 from ..text import times
 from .asking import AskWishes, ask
 from .calling import context_of, gate_of_key, key_of_call, turn, waiting

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 def comment(desk: Desk, gate: Gate, text: str, *, push: bool | None = None) -> Published:
     words = needed(text, "a comment needs words", 'git gate comment ID "which region?"')
     event = Remark(at=desk.now, by=speaker(desk, gate), text=words)
-    return publish(desk, said(desk, gate, "commented", event, permit_words(desk, gate, event.by)), push=push)
+    return publish(
+        desk, record_remark(desk, gate, "commented", event, permit_words(desk, gate, event.by)), push=push
+    )
 
 
 def propose(
@@ -31,7 +33,9 @@ def propose(
 ) -> Published:
     """Keep what a conversation proposed, for whoever decides: a remark, and nobody's answer."""
     event = Remark(at=desk.now, by=desk.person(), text=text, via="join --yes", session=session)
-    return publish(desk, said(desk, gate, "commented", event, permit_words(desk, gate, event.by)), push=push)
+    return publish(
+        desk, record_remark(desk, gate, "commented", event, permit_words(desk, gate, event.by)), push=push
+    )
 
 
 def stop(
@@ -43,10 +47,12 @@ def stop(
     via = "join" if session is not None else "cli"
     event = Remark(at=desk.now, by=desk.person(), text=words, via=via, session=session)
     gate = act(desk, gate)
-    return publish(desk, said(desk, gate, "stopped", event, permit_change(desk, gate, event.by)), push=push)
+    return publish(
+        desk, record_remark(desk, gate, "stopped", event, permit_change(desk, gate, event.by)), push=push
+    )
 
 
-def said(desk: Desk, gate: Gate, name: str, event: Event, leave: Permit) -> Gate:
+def record_remark(desk: Desk, gate: Gate, name: str, event: Event, leave: Permit) -> Gate:
     """One of these, recorded; signed where that is wanted."""
     with signing(gate, leave):
         return record(
@@ -61,7 +67,9 @@ def withdraw(desk: Desk, gate: Gate, reason: str, *, push: bool | None = None) -
         refuse_others(desk, gate, "withdraws")
     event = Remark(at=desk.now, by=speaker(desk, gate), text=words)
     gate = act(desk, gate)
-    return publish(desk, said(desk, gate, "withdrawn", event, permit_change(desk, gate, event.by)), push=push)
+    return publish(
+        desk, record_remark(desk, gate, "withdrawn", event, permit_change(desk, gate, event.by)), push=push
+    )
 
 
 def speaker(desk: Desk, gate: Gate) -> str:
@@ -118,7 +126,9 @@ def edit(
         at=desk.now, by=speaker(desk, gate), to=to, priority=priority, deadline=deadline, timeout=seconds
     )
     gate = act(desk, gate)
-    return publish(desk, said(desk, gate, "edited", event, permit_change(desk, gate, event.by)), push=push)
+    return publish(
+        desk, record_remark(desk, gate, "edited", event, permit_change(desk, gate, event.by)), push=push
+    )
 
 
 def refuse_loosening(

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..claims.waiting import listen
+from ..claims.waiting import hear_remote
 from ..context import presence
 from ..context.desk import Desk
 from ..context.find import summaries
 from ..context.remotes import remote_of
 from ..errors import GateError
 from ..gates.deadlines import act
-from ..gates.listing import Filter, listed
+from ..gates.listing import Filter, list_gates
 from ..model.gate import Answer, Claim, Gate, Opened
 from ..model.people import UNSIGNED
 from ..record.summary import Summary
@@ -84,7 +84,7 @@ def session_here(desk: Desk, gate: Gate) -> Json:
     from ..context import presence
     from . import sessions
 
-    here, said = presence.find(desk, gate.id), gate.opened.session
+    here, said = presence.find_presence(desk, gate.id), gate.opened.session
     return {
         "agent": said.agent if said is not None else None,
         "id": (here.session if here is not None else "") or None,
@@ -133,7 +133,7 @@ def overall_status(desk: Desk) -> tuple[Json, str]:
     """All gates counted, and each agent with how it is doing."""
     from dataclasses import asdict
 
-    found = listed(desk, Filter(all=True))
+    found = list_gates(desk, Filter(all=True))
     counts: dict[str, int] = {}
     for summary in found:
         counts[summary.state] = counts.get(summary.state, 0) + 1
@@ -296,7 +296,7 @@ POLL = 0.5
 FETCH_EVERY = 10.0
 
 
-def watch(
+def watch_events(
     desk: Desk,
     given: str | None,
     seconds: float | None = None,
@@ -307,12 +307,12 @@ def watch(
     """Each event that is new since the watch began; with one gate, its past too, until it closes."""
     only = find_open(desk, given)[0] if given else None
     known = {} if only else tips(desk, None)
-    counted = {gate: len(load(desk, gate, tip).history) for gate, tip in known.items()}
+    counted = {gate: len(load_gate(desk, gate, tip).history) for gate, tip in known.items()}
     start = last_fetch = monotonic()
     remote = remote_of(desk)
     while True:
         for gate, tip in tips(desk, only).items():
-            loaded = settled(desk, gate, tip)
+            loaded = settled_gate(desk, gate, tip)
             if known.get(gate) != loaded.tip:
                 yield from events_of(loaded)[counted.get(gate, 0) :]
                 known[gate], counted[gate] = loaded.tip, len(loaded.history)
@@ -321,7 +321,7 @@ def watch(
         if seconds is not None and monotonic() - start >= seconds:
             return
         if remote is not None and monotonic() - last_fetch >= FETCH_EVERY:
-            listen(desk, remote)
+            hear_remote(desk, remote)
             last_fetch = monotonic()
         sleep(POLL)
 
@@ -331,12 +331,12 @@ def tips(desk: Desk, only: str | None) -> dict[str, str]:
     return {ref.removeprefix(OPEN): oid for ref, oid in found.items()}
 
 
-def load(desk: Desk, gate: str, tip: str) -> Gate:
+def load_gate(desk: Desk, gate: str, tip: str) -> Gate:
     return desk.records.load(gate, tip)
 
 
-def settled(desk: Desk, gate: str, tip: str) -> Gate:
-    loaded = load(desk, gate, tip)
+def settled_gate(desk: Desk, gate: str, tip: str) -> Gate:
+    loaded = load_gate(desk, gate, tip)
     try:
         return act(desk, loaded)
     except GateError:

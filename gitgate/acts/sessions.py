@@ -57,12 +57,15 @@ def tree_of(desk: Desk, saved: SavedSession) -> str:
     recipients = recipients_in(desk.settings.text("sessionRecipients"))
     about = {"hitl": 1, "agent": saved.agent}
     if recipients:
-        files = {DOCUMENT: codec.dump({**about, "encrypted": "age"}), SEALED: seal(saved, recipients)}
+        files = {
+            DOCUMENT: codec.dump_document({**about, "encrypted": "age"}),
+            SEALED: seal(saved, recipients),
+        }
     else:
-        left_out = [{"path": shown(path), "reason": shown(why)} for path, why in saved.left_out]
-        places = {"directory": shown(saved.directory), "place": shown(saved.place)}
+        left_out = [{"path": quoted_place(path), "reason": quoted_place(why)} for path, why in saved.left_out]
+        places = {"directory": quoted_place(saved.directory), "place": quoted_place(saved.place)}
         about |= {"id": saved.id, **places, "left_out": left_out}
-        files = {DOCUMENT: codec.dump({name: value for name, value in about.items() if value})}
+        files = {DOCUMENT: codec.dump_document({name: value for name, value in about.items() if value})}
         files |= {f"{FILES}/{name}": content for name, content in saved.files.items()}
     return desk.records.write_files(files)
 
@@ -75,7 +78,7 @@ def write(desk: Desk, gate: str, agent: str, tree: str) -> str:
     return desk.records.write_commit(tree, (), by, session_proof.message_of(gate, agent))
 
 
-def shown(place: str) -> str:
+def quoted_place(place: str) -> str:
     """A place as a document can hold it: as git quotes it where it is not UTF-8."""
     return printable(os.fsencode(place)) if place else ""
 
@@ -83,17 +86,17 @@ def shown(place: str) -> str:
 def save(desk: Desk, gate: Gate, ref: SessionRef) -> SavedSession:
     """Save the conversation of a gate anew: it may have gone on after the question was asked."""
     saved = collect(desk, ref)
-    keep(desk, gate, saved)
+    keep_session(desk, gate, saved)
     return saved
 
 
-def keep(desk: Desk, gate: Gate, saved: SavedSession) -> None:
+def keep_session(desk: Desk, gate: Gate, saved: SavedSession) -> None:
     """From now on this is the gate's session: signed where this clone asked, and on top of what it saved before."""
     ref, tree = SESSIONS + gate.id, tree_of(desk, saved)
     old = desk.refs.get(ref)
     if old is not None and desk.records.commit(old).tree == tree:
         return
-    if old is None and is_bound(gate) and presence.find(desk, gate.id) is not None:
+    if old is None and is_bound(gate) and presence.find_presence(desk, gate.id) is not None:
         return  # It was erased, and the next key with it.
     from ..context import session_proof
 
@@ -134,7 +137,7 @@ def saved(desk: Desk, gates: Iterable[Gate]) -> frozenset[str]:
 
 def is_gone(desk: Desk, gate: str) -> bool:
     """Whether a session that is not here is known to be nowhere: it was erased from here, or asked here and not kept."""
-    return dropped_mark(desk, gate).exists() or presence.find(desk, gate) is not None
+    return dropped_mark(desk, gate).exists() or presence.find_presence(desk, gate) is not None
 
 
 def dropped_mark(desk: Desk, gate: str) -> Path:
@@ -146,17 +149,17 @@ def bring(desk: Desk, gate: Gate) -> SavedSession:
     session = gate.opened.session
     if session is None:
         raise Failure(f"gate {gate.id} was asked without a session", hint=f"git gate check {gate.id}")
-    here = presence.find(desk, gate.id)
+    here = presence.find_presence(desk, gate.id)
     oid = find_oid(desk, gate.id)
     from ..context import session_proof
 
-    wrong = session_proof.against(desk, gate, oid) if oid is not None else ""
+    wrong = session_proof.against_session(desk, gate, oid) if oid is not None else ""
     if wrong:
         raise BrokenRecord(
             f"gate {gate.id}: the saved session was changed by somebody else: {wrong}",
             hint=f"erase it: git gate session drop {gate.id[:6]}   the answer is still there: git gate check {gate.id[:6]}",
         )
-    saved = read(desk, oid) if oid is not None else None
+    saved = read_session(desk, oid) if oid is not None else None
     if saved is None and here is not None and here.session:
         saved = SavedSession(session.agent, here.session, here.directory)
     if saved is None:
@@ -168,10 +171,10 @@ def bring(desk: Desk, gate: Gate) -> SavedSession:
     return replace(saved, agent=session.agent)
 
 
-def load(desk: Desk, gate: str) -> SavedSession | None:
+def load_session(desk: Desk, gate: str) -> SavedSession | None:
     """The saved session here, or fetched; None when there is none anywhere that can be asked."""
     oid = find_oid(desk, gate)
-    return read(desk, oid) if oid is not None else None
+    return read_session(desk, oid) if oid is not None else None
 
 
 def find_oid(desk: Desk, gate: str) -> str | None:
@@ -185,12 +188,12 @@ def find_oid(desk: Desk, gate: str) -> str | None:
     return oid
 
 
-def read(desk: Desk, oid: str) -> SavedSession:
+def read_session(desk: Desk, oid: str) -> SavedSession:
     records = desk.records
     top = records.tree(records.commit(oid).tree)
     if DOCUMENT.encode() not in top:
         raise BrokenRecord(f"session {oid[:12]} has no {DOCUMENT}")
-    about = codec.parse(records.blob(top[DOCUMENT.encode()].oid), f"{oid[:12]}:{DOCUMENT}")
+    about = codec.parse_document(records.blob(top[DOCUMENT.encode()].oid), f"{oid[:12]}:{DOCUMENT}")
     if about.get("encrypted") is not None:
         if SEALED.encode() not in top:
             raise BrokenRecord(f"session {oid[:12]} has no {SEALED}")
@@ -249,7 +252,7 @@ def seal(saved: SavedSession, recipients: Sequence[str]) -> bytes:
     """The whole session, its id and its paths too, readable only by those named."""
     files = {name: base64.b64encode(content).decode() for name, content in saved.files.items()}
     plain = {name: getattr(saved, name) for name in (*PLAIN, "left_out")}
-    pyrage = age()
+    pyrage = age_library()
     try:
         keys = [
             (pyrage.ssh if word.startswith("ssh-") else pyrage.x25519).Recipient.from_str(word)
@@ -264,7 +267,7 @@ def seal(saved: SavedSession, recipients: Sequence[str]) -> bytes:
 
 
 def unseal(desk: Desk, sealed: bytes) -> SavedSession:
-    pyrage = age()
+    pyrage = age_library()
     place = desk.settings.text("sessionIdentity")
     if not place:
         raise Failure(
@@ -298,7 +301,7 @@ def keys_in(pyrage: Any, text: bytes) -> list[Any]:
     return [pyrage.x25519.Identity.from_str(line) for line in lines if line and not line.startswith("#")]
 
 
-def age() -> Any:
+def age_library() -> Any:
     """The extra, which has no types of its own."""
     try:
         import pyrage

@@ -125,7 +125,7 @@ def asked_by_itself(desk: Desk, before: BeforeRun, session: str) -> list[Gate]:
     asked = []
     for ref, tip in desk.refs.under(OPEN).items():
         gate = ref.removeprefix(OPEN)
-        present = presence.find(desk, gate) if ref not in before.gates else None
+        present = presence.find_presence(desk, gate) if ref not in before.gates else None
         if present is None or Path(present.directory) != desk.repo.place:
             continue
         loaded = desk.records.load(gate, tip)

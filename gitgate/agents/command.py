@@ -66,7 +66,7 @@ class Command(Agent):
         files = {ANSWER_FILE: request.answer, PROMPT_FILE: request.prompt.encode("utf-8", "replace")}
         stdin = {"answer": request.answer, "prompt": files[PROMPT_FILE], "none": b""}[settings.stdin]
         argv = (*substitute(template, placeholders(request)), *settings.arguments)
-        env = {**request.env, **told(request), **request.extra_env}
+        env = {**request.env, **answer_env(request), **request.extra_env}
         return Launch(argv, request.cwd, env, request.folder, stdin, files, settings.timeout)
 
     def join(self, request: Start) -> Launch:
@@ -77,7 +77,7 @@ class Command(Agent):
         if template:
             files = {PROMPT_FILE: request.prompt.encode("utf-8", "replace")}
             argv = (*substitute(template, placeholders(request)), *request.settings.arguments)
-            env = {**request.env, **told(request), **request.extra_env}
+            env = {**request.env, **answer_env(request), **request.extra_env}
             return Launch(argv, request.cwd, env, request.folder, files=files)
         raise Usage(
             f"how to open a session of this program is not known ({request.gate})",
@@ -143,7 +143,7 @@ def _whole(value: str, name: str) -> str:
     return value
 
 
-def told(request: Start) -> dict[str, str]:
+def answer_env(request: Start) -> dict[str, str]:
     """The environment's share: short texts, without what no environment can hold."""
     texts = {
         "ID": request.gate,

@@ -44,7 +44,7 @@ def tie_to_keeper() -> None:
     control(DIE_WITH_PARENT, signal.SIGKILL)
 
 
-def start(order: dict[str, Any], folder: Path) -> subprocess.Popen[bytes]:
+def start_child(order: dict[str, Any], folder: Path) -> subprocess.Popen[bytes]:
     stdin = folder / STDIN
     with (
         (stdin if stdin.exists() else Path(os.devnull)).open("rb") as source,
@@ -77,7 +77,7 @@ def wake_on_child() -> int:
     return wake
 
 
-def watch(child: subprocess.Popen[bytes], lifeline: int, wake: int, seconds: float) -> str:
+def watch_child(child: subprocess.Popen[bytes], lifeline: int, wake: int, seconds: float) -> str:
     """Wait until the child has ended or must; say which."""
     until = time.monotonic() + seconds
     while child.poll() is None:
@@ -136,13 +136,13 @@ def main() -> None:
     wake = wake_on_child()
     control(ADOPT_ORPHANS, 1)
     try:
-        child = start(order, folder)
+        child = start_child(order, folder)
     except OSError as error:
         (folder / STDERR).write_text(f"{order['argv'][0]}: {error.strerror or error}\n", encoding="utf-8")
         write_json(folder / ENDED, {"ending": "not started", "code": 127})
         return
     write_json(folder / STARTED, {"pid": child.pid, "keeper": os.getpid()})
-    ending = watch(child, order["lifeline"], wake, order["timeout"])
+    ending = watch_child(child, order["lifeline"], wake, order["timeout"])
     write_json(folder / ENDED, {"ending": ending, "code": end(child, order["grace"])})
 
 

@@ -107,7 +107,7 @@ def begin(launch: Launch, grace: float = GRACE) -> Running:
     return Running(launch.folder, started, ours, grace)
 
 
-def run(launch: Launch, grace: float = GRACE) -> Finished:
+def run_launch(launch: Launch, grace: float = GRACE) -> Finished:
     """Start it and wait for its end, which the launch's timeout bounds; an interruption ends it too."""
     running = begin(launch, grace)
     try:

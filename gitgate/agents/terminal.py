@@ -71,8 +71,8 @@ def foreground(
 
         def end(number: int) -> None:
             ended.append(number)
-            tell(child.pid, number)
-            timer.arm([(grace, partial(tell, child.pid, signal.SIGKILL))])
+            send_signal(child.pid, number)
+            timer.arm([(grace, partial(send_signal, child.pid, signal.SIGKILL))])
 
         with handled(("SIGALRM",), timer.ring), handled(ENDS_US, end):
             if limit is not None:
@@ -114,7 +114,7 @@ def begin(launch: Launch) -> subprocess.Popen[bytes]:
         ) from unstartable
 
 
-def tell(pid: int, number: int) -> None:
+def send_signal(pid: int, number: int) -> None:
     """A signal to a child that nobody has waited for yet. `Popen` would wait for it, and take its ending from us."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
@@ -138,7 +138,7 @@ class Timer:
 
     def expire(self, pid: int) -> None:
         self.over = True
-        tell(pid, signal.SIGTERM)
+        send_signal(pid, signal.SIGTERM)
 
     def ring(self, _number: int) -> None:
         if self.steps:
@@ -154,16 +154,16 @@ def closing(limit: Limit, timer: Timer, pid: int, grace: int) -> list[tuple[floa
     before = limit.grace
     for number, left in enumerate(moments):
         pause = limit.seconds if number == 0 else before - left
-        steps.append((pause, partial(show, limit, left, first=number == 0)))
+        steps.append((pause, partial(show_time_left, limit, left, first=number == 0)))
         before = left
     return [
         *steps,
         (moments[-1], partial(timer.expire, pid)),
-        (grace, partial(tell, pid, signal.SIGKILL)),
+        (grace, partial(send_signal, pid, signal.SIGKILL)),
     ]
 
 
-def show(limit: Limit, left: int, *, first: bool) -> None:
+def show_time_left(limit: Limit, left: int, *, first: bool) -> None:
     """In the first line of whatever the program shows, and in the window's title; the cursor stays where the program has it."""
     if os.isatty(2):
         words = limit.words(left, columns())
@@ -191,7 +191,7 @@ def attend(child: subprocess.Popen[bytes]) -> int:
         if os.getpgrp() != os.getsid(0):  # a shell is above us that can bring us back
             os.kill(0, signal.SIGTSTP)  # git, if it started us, waits for us in the same group
             signal.raise_signal(signal.SIGSTOP)
-        tell(child.pid, signal.SIGCONT)
+        send_signal(child.pid, signal.SIGCONT)
     child.returncode = os.waitstatus_to_exitcode(status)
     return child.returncode if child.returncode >= 0 else 128 - child.returncode
 

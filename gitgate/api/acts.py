@@ -10,10 +10,10 @@ from ..errors import Usage
 from ..model.gate import Gate as Folded
 from ..model.gate import Value
 from ..text.words import SESSION_FIELDS
-from .door import Directory, open_desk, seen, told
+from .door import Directory, open_desk, published_gate, seen
 from .door import ShownAnswer as Answer
 from .door import ShownGate as Gate
-from .terms import Asking, AskTerms, Choices, SessionTerms, Words, given_of, refuse_unknown
+from .terms import Asking, AskTerms, Choices, SessionTerms, Words, given_in_python, refuse_unknown
 
 if TYPE_CHECKING:
     from ..acts.answering import Deliver
@@ -106,7 +106,9 @@ def withdraw(id: str | Gate, *, reason: str, push: bool | None = None, directory
     from ..acts import reading, remarks
 
     with open_desk(directory) as desk:
-        return told(desk, remarks.withdraw(desk, reading.open_gate(desk, str(id)), reason, push=push))
+        return published_gate(
+            desk, remarks.withdraw(desk, reading.open_gate(desk, str(id)), reason, push=push)
+        )
 
 
 def waited(desk: Desk, gate: Folded, most: str | int | None) -> Folded:
@@ -146,7 +148,9 @@ def respond(
         raise Usage("approve or reject, not both")
     with open_desk(directory) as desk:
         gate = reading.open_gate(desk, None if id is None else str(id))
-        given = given_of(gate, answer, answers, other, approve=True if approve else False if reject else None)
+        given = given_in_python(
+            gate, answer, answers, other, approve=True if approve else False if reject else None
+        )
         manner = answering.Manner(
             note=note,
             via="python",
@@ -156,7 +160,7 @@ def respond(
             push=push,
             deliver=delivery(desk, resume=resume),
         )
-        return told(desk, answering.respond(desk, gate, given, manner).published)
+        return published_gate(desk, answering.respond(desk, gate, given, manner).published)
 
 
 def delivery(desk: Desk, *, resume: bool) -> Deliver:
@@ -179,7 +183,7 @@ def signal(
     with open_desk(directory) as desk:
         desk.refuse_agents("signal")
         gate = reading.open_gate(desk, str(id))
-        return told(desk, answering.signal(desk, gate, status, message, push=push).published)
+        return published_gate(desk, answering.signal(desk, gate, status, message, push=push).published)
 
 
 def stop(id: str | Gate, *, reason: str, push: bool | None = None, directory: Directory = None) -> Gate:
@@ -187,7 +191,7 @@ def stop(id: str | Gate, *, reason: str, push: bool | None = None, directory: Di
     from ..acts import reading, remarks
 
     with open_desk(directory) as desk:
-        return told(desk, remarks.stop(desk, reading.open_gate(desk, str(id)), reason, push=push))
+        return published_gate(desk, remarks.stop(desk, reading.open_gate(desk, str(id)), reason, push=push))
 
 
 def comment(id: str | Gate, text: str, *, push: bool | None = None, directory: Directory = None) -> Gate:
@@ -195,7 +199,7 @@ def comment(id: str | Gate, text: str, *, push: bool | None = None, directory: D
     from ..acts import reading, remarks
 
     with open_desk(directory) as desk:
-        return told(desk, remarks.comment(desk, reading.open_gate(desk, str(id)), text, push=push))
+        return published_gate(desk, remarks.comment(desk, reading.open_gate(desk, str(id)), text, push=push))
 
 
 def edit(
@@ -215,4 +219,6 @@ def edit(
     until = None if timeout is None else str(timeout)
     with open_desk(directory) as desk:
         gate = reading.open_gate(desk, str(id))
-        return told(desk, remarks.edit(desk, gate, to=people, priority=priority, timeout=until, push=push))
+        return published_gate(
+            desk, remarks.edit(desk, gate, to=people, priority=priority, timeout=until, push=push)
+        )

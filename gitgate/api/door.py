@@ -124,7 +124,7 @@ def standing(directory: Directory) -> Path:
     return Path.cwd() if directory is None else Path(directory).absolute()
 
 
-def told(desk: Desk, published: Published) -> ShownGate:
+def published_gate(desk: Desk, published: Published) -> ShownGate:
     return seen(desk, published.gate, pushed=published.pushed)
 
 

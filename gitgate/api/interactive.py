@@ -201,7 +201,7 @@ class Interactive(Generic[T]):
                     hint=f"wait() for it, or take it back: git gate withdraw {self._id} --reason R",
                 )
             self._directory = standing(terms.get("directory", self._directory))
-            self._id = opened(asking, self._directory)
+            self._id = open_asking(asking, self._directory)
             self._model, self._result = model_of(schema), None
         return cast("Interactive[Any]", self)
 
@@ -285,7 +285,7 @@ def ask_interactive(
     """
     refuse_unknown("ask_interactive", terms, InteractiveTerms.__optional_keys__)
     blocks, directory = wait or wait_for is not None, terms.get("directory")
-    gate = opened(interactive(prompt, schema_of(schema), terms, blocks=blocks), directory)
+    gate = open_asking(interactive(prompt, schema_of(schema), terms, blocks=blocks), directory)
     handle: Interactive[Any] = Interactive(gate, schema=model_of(schema), directory=directory)
     return heard(handle, wait_for) if blocks else handle
 
@@ -301,14 +301,14 @@ def pause(prompt: str, *, wait_for: Wait = None, **terms: Unpack[PauseTerms]) ->
     """
     refuse_unknown("pause", terms, PauseTerms.__optional_keys__)
     directory = terms.get("directory")
-    handle = Interactive(opened(pausing(prompt, terms), directory), directory=directory)
+    handle = Interactive(open_asking(pausing(prompt, terms), directory), directory=directory)
     result = heard(handle, wait_for)
     # nobody else's word is a yes
     proceed = result.outcome == "completed" and result.response is True and result.confirmed
     return Checkpoint(proceed, result.reason, result.message, result.gate)
 
 
-def opened(asking: Asking, directory: Directory) -> str:
+def open_asking(asking: Asking, directory: Directory) -> str:
     with open_desk(directory) as desk:
         return asking.open(desk).gate.id
 

@@ -46,7 +46,7 @@ def worktree(id: str | Gate, place: str | Path | None = None, *, directory: Dire
 
 def tree(*, all: bool = False, directory: Directory = None) -> Mapping[str, tuple[Gate, ...]]:
     """Gates under the branch that their work is on; with `all` closed ones too. The branch is empty where there is none."""
-    from ..gates.listing import Filter, by_branch, listed
+    from ..gates.listing import Filter, by_branch, list_gates
 
     states = () if all else ("awaiting", "answered", "resuming", "failed")
     with open_desk(directory) as desk:
@@ -54,7 +54,7 @@ def tree(*, all: bool = False, directory: Directory = None) -> Mapping[str, tupl
             branch: tuple(
                 seen(desk, desk.records.load(one.id, one.tip)) for one in found if one.state != "broken"
             )
-            for branch, found in by_branch(listed(desk, Filter(all=all, states=states))).items()
+            for branch, found in by_branch(list_gates(desk, Filter(all=all, states=states))).items()
         }
 
 
@@ -72,7 +72,7 @@ def watch(
 
 
 def watched(given: str | None, seconds: int | None, start: Path) -> Iterator[Event]:
-    from ..acts.reporting import watch as follow
+    from ..acts.reporting import watch_events as follow
 
     with open_desk(start) as desk:
         for event in follow(desk, given, seconds):
@@ -141,7 +141,7 @@ def found(desk: Desk, chosen: Filter) -> tuple[Gate, ...]:
     """The gates whose records are whole; those of the archive last."""
     from ..gates import listing
 
-    here = [one for one in listing.listed(desk, chosen) if one.state != "broken"]
+    here = [one for one in listing.list_gates(desk, chosen) if one.state != "broken"]
     if chosen.mine is not None:
         from ..policy.permit import mine
 

@@ -54,7 +54,7 @@ def from_file(file: str | Path, prompt: str | None, beside: Sequence[object]) ->
         body = Path(file).read_bytes()
     except OSError as unreadable:
         raise Usage(f"file: {file} cannot be read: {unreadable.strerror}") from unreadable
-    return drafts.read_draft(codec.parse(body, str(file)))
+    return drafts.read_draft(codec.parse_document(body, str(file)))
 
 
 def with_terms(draft: Draft, terms: Mapping[str, object]) -> Draft:
@@ -65,11 +65,11 @@ def with_terms(draft: Draft, terms: Mapping[str, object]) -> Draft:
 
 
 def read_attachments(desk: Desk, paths: Sequence[str]) -> dict[str, bytes]:
-    from ..store.records.attach import read
+    from ..store.records.attach import read_attachment
 
     found: dict[str, bytes] = {}
     for path in paths:
-        name, body = read(Path(path), desk.repo.place)
+        name, body = read_attachment(Path(path), desk.repo.place)
         if name in found:
             raise Usage(f"attach: {name} is there twice")
         found[name] = body
@@ -88,7 +88,7 @@ def seconds(given: str | int | None) -> int | None:
     return length
 
 
-def given_of(
+def given_in_python(
     gate: Folded,
     answer: Value | None,
     answers: Mapping[str, object] | None,
@@ -215,15 +215,15 @@ class Words:
         from ..questions.drafts import refuse_elsewhere, talk_of
         from ..questions.types import type_name
 
-        said = {SESSION_FIELDS[name]: plain(name, value) for name, value in used.items()}
-        refuse_elsewhere(self.type, said, called)
+        said = {SESSION_FIELDS[name]: as_in_file(name, value) for name, value in used.items()}
+        refuse_elsewhere(self.type, said, keyword_of)
         rest = bool(options) or self.schema is not None
         if type_name(self.type or "") != "session" or not (used or rest):
             return None
-        return talk_of(said, called, options=bool(options), schema=self.schema is not None)
+        return talk_of(said, keyword_of, options=bool(options), schema=self.schema is not None)
 
 
-def called(name: str) -> str:
+def keyword_of(name: str) -> str:
     """A field of the conversation as its keyword is written."""
     word = next((word for word, field in SESSION_FIELDS.items() if field == name), name)
     return 'type="session"' if name == "type" else word
@@ -236,7 +236,7 @@ def refuse_unknown(function: str, given: Mapping[str, object], known: Container[
         raise TypeError(f"{function}() got an unexpected keyword argument {strange!r}")
 
 
-def plain(name: str, value: object) -> object:
+def as_in_file(name: str, value: object) -> object:
     """One value as a question file would have it."""
     from ..questions.drafts import as_json, parse_json
 

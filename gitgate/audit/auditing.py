@@ -124,7 +124,7 @@ def broken_at(gate: str, tip: str, broken: GateError) -> Problem:
 def branch_said(desk: Desk, tip: str) -> str | None:
     """The branch in the tip's trailers, for a record that says it nowhere else; None when not even they are there."""
     try:
-        said = trailers.parse(desk.records.commit(tip).message)
+        said = trailers.parse_trailers(desk.records.commit(tip).message)
     except GateError:
         return None
     return None if said is None else said.get("Branch", "")

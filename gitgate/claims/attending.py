@@ -16,7 +16,7 @@ from ..context.recording import NOBODY
 from ..context.remotes import remote_of
 from ..errors import Conflict, GateError, LostRace
 from ..exchange.publishing import stands_on
-from ..gates.leases import load_lease, shared_at, sightings, watch
+from ..gates.leases import load_lease, shared_at, sightings, watch_lease
 from ..model.gate import Claim, Gate, Outcome
 from ..model.lease import Lease, end_of
 from ..model.states import AWAITING
@@ -142,7 +142,7 @@ def attended(desk: Desk, gate: Gate) -> bool | None:
 def attend(desk: Desk, gate: Gate, monotonic: Callable[[], float]) -> HeldClaim | None:
     """The waiter's lease, or None when another waiter has one."""
     remote = shared_at(desk, gate.id)
-    found, left = watch(desk, gate, remote, sightings(desk, monotonic))
+    found, left = watch_lease(desk, gate, remote, sightings(desk, monotonic))
     if found is not None and left:
         return None
     asked, seed = gate.opened.asked, desk.entropy(32)

@@ -16,7 +16,7 @@ from ..context.recording import NOBODY, reload
 from ..context.remotes import may_publish_work, remote_of
 from ..errors import Conflict, IllegalEvent, LostRace, PushRefused, RemoteUnreachable
 from ..exchange.publishing import publish, push_moves, stands_on
-from ..gates.leases import Sightings, boottime, load_lease, shared_at, sightings, watch
+from ..gates.leases import Sightings, boottime, load_lease, shared_at, sightings, watch_lease
 from ..model import lease as leases
 from ..model.gate import Claim, Gate, Outcome
 from ..model.lease import Lease
@@ -119,7 +119,7 @@ def check_free(
     """The lease to replace, if any; Conflict when the gate is held, or there is nothing to act on."""
     refuse_archived(desk, gate)
     if gate.state == RESUMING or (gate.actionable and gate.opened.delivery == "wait"):
-        found, left = watch(desk, gate, remote, watched)
+        found, left = watch_lease(desk, gate, remote, watched)
         if (gate.state == RESUMING or found is not None) and left:
             raise held_by_another(gate, found[1] if found else None, left)
         return found[0] if found else None
@@ -224,7 +224,9 @@ def write_lease(desk: Desk, said: Lease, on: str, chain: str = "") -> tuple[Leas
     said = replace(said, at=desk.now, expires=times.format_time(desk.clock() + said.term))
     by = Signature(said.by or NOBODY, desk.at)
     tree = desk.records.commit(on).tree
-    return said, desk.records.write_commit(tree, (on, chain) if chain else (on,), by, leases.dump(said))
+    return said, desk.records.write_commit(
+        tree, (on, chain) if chain else (on,), by, leases.lease_message(said)
+    )
 
 
 def next_lease(desk: Desk, held: HeldClaim, *, over: bool = False) -> HeldClaim:
@@ -275,10 +277,10 @@ def move(desk: Desk, remote: str | None, moves: Sequence[RefMove]) -> bool:
         except LostRace:
             return False
         return True
-    return settled(remote, push_moves(desk, remote, moves))
+    return all_accepted(remote, push_moves(desk, remote, moves))
 
 
-def settled(remote: str, fates: Sequence[RefFate]) -> bool:
+def all_accepted(remote: str, fates: Sequence[RefFate]) -> bool:
     refused = next((fate for fate in fates if fate.reason.startswith("refused")), None)
     if refused is not None:
         raise PushRefused(f"{remote} {refused.reason}", hint=f"git gate sync {remote}")

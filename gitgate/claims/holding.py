@@ -114,7 +114,7 @@ class BranchMoved(LostRace):
     code = "branch_moved"
 
 
-def outcome(
+def claim_outcome(
     desk: Desk,
     held: HeldClaim,
     result: str,
@@ -130,7 +130,7 @@ def outcome(
 
 def release(desk: Desk, held: HeldClaim, reason: str, log: str = "") -> Gate:
     """Give the claim back; the gate is answered again, and somebody else may act on it."""
-    return finish(desk, held, outcome(desk, held, "released", reason=reason, log=log))
+    return finish(desk, held, claim_outcome(desk, held, "released", reason=reason, log=log))
 
 
 def try_release(desk: Desk, held: HeldClaim, reason: str) -> None:

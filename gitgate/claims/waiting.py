@@ -69,7 +69,7 @@ def until_decided(desk: Desk, gate: Gate, patience: WaitLimit, attendance: Atten
             return gate
         attendance.keep(gate)
         if remote is not None and now >= next_fetch:
-            listen(desk, remote)
+            hear_remote(desk, remote)
             next_fetch, every = now + every, min(every * 1.5, SLOWEST_FETCH)
         elif now >= next_word:
             desk.progress(f"still waiting for an answer to {gate.id} ({int((now - start) / 60)} min)")
@@ -80,7 +80,7 @@ def until_decided(desk: Desk, gate: Gate, patience: WaitLimit, attendance: Atten
         gate = refreshed(desk, gate)
 
 
-def listen(desk: Desk, remote: str) -> None:
+def hear_remote(desk: Desk, remote: str) -> None:
     """Hear what the remote has; a network that is down is no reason to stop waiting."""
     from ..exchange.syncing import bring_home
 

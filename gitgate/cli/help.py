@@ -144,7 +144,7 @@ def explained(words: tuple[str, ...]) -> str:
         found = command.get_command(context, word) if isinstance(command, click.Group) else None
         if found is None:
             raise Usage(
-                f"there is no help on {' '.join(words)!r}{meant(word) if len(words) == 1 else ''}",
+                f"there is no help on {' '.join(words)!r}{did_you_mean(word) if len(words) == 1 else ''}",
                 hint=f"git gate -h lists the verbs; topics: {', '.join(TOPICS)}",
             )
         context = click.Context(found, info_name=word, parent=context)
@@ -153,7 +153,7 @@ def explained(words: tuple[str, ...]) -> str:
     return text if words else f"{text}\n\nTopics: git gate help {' | '.join(TOPICS)}"
 
 
-def meant(word: str) -> str:
+def did_you_mean(word: str) -> str:
     from difflib import get_close_matches
 
     from .main import VERBS

@@ -136,10 +136,10 @@ def usage_message(wrong: click.UsageError) -> str:
         return wrong.format_message()
     typed = wrong.option_name
     close = [one for one in wrong.possibilities or () if SequenceMatcher(None, typed, one).ratio() >= CLOSE]
-    return f"No such option '{typed}'.{f' Did you mean {quoted(close)}?' if close else ''}"
+    return f"No such option '{typed}'.{f' Did you mean {quoted_words(close)}?' if close else ''}"
 
 
-def quoted(words: Sequence[str]) -> str:
+def quoted_words(words: Sequence[str]) -> str:
     return " or ".join(f"'{word}'" for word in words)
 
 

@@ -42,7 +42,7 @@ def pre_receive(env: Mapping[str, str], data: bytes) -> int:
     reader = None if many else git.pipe("cat-file", "--batch")  # They start while we load what reads them.
     from functools import partial
 
-    from ..config import load
+    from ..config import load_settings
     from ..context.desk import read_git_config
     from ..exchange import entering
     from ..sharing.pushed import decode, parse_updates, receiving_desk
@@ -50,9 +50,9 @@ def pre_receive(env: Mapping[str, str], data: bytes) -> int:
 
     text = decode(data)
     desk = receiving_desk(git, "0" * len(text.partition(" ")[0]), reader)
-    desk.settings = load(env, read_git_config(desk.repo, config), None)
+    desk.settings = load_settings(env, read_git_config(desk.repo, config), None)
     keeper = doorkeeper(desk, env) if has_policy(desk) else None
-    beyond = keeper.against if keeper is not None else partial(entering.against, desk)
+    beyond = keeper.against if keeper is not None else partial(entering.against_events, desk)
     answered: list[Gate] = []
     updates = parse_updates(text)
     # What is only archived, words that came late among it, resumes nobody.

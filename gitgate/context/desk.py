@@ -128,7 +128,9 @@ def open_desk(
 
         env = seen_by_git(env)
     repo = discover(start, env)
-    desk = Desk(repo, config.load(env, read_git_config(repo), repo.top, flags), Refs(repo), clock, bulk)
+    desk = Desk(
+        repo, config.load_settings(env, read_git_config(repo), repo.top, flags), Refs(repo), clock, bulk
+    )
     if progress is not None:
         desk.progress = progress
     return desk

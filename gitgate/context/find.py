@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from ..errors import AmbiguousGate, UnknownGate
 from ..model import ids
-from ..record.summary import Summary, read
+from ..record.summary import Summary, read_summaries
 from ..store.git.refs import OPEN
 from .desk import Desk
 from .remotes import never_synced, remote_of
@@ -70,4 +70,4 @@ def summaries(desk: Desk) -> Iterator[Summary]:
     """Every open gate. One whose trailers break the rules still appears, as `broken`."""
     tips = desk.refs.tips()
     for run in tips.runs():
-        yield from read(run, tips.mark, OPEN)
+        yield from read_summaries(run, tips.mark, OPEN)

@@ -52,7 +52,7 @@ class Presence:
         )
 
 
-def folder(desk: Desk) -> Path:
+def presence_folder(desk: Desk) -> Path:
     return desk.repo.state_dir / "asked"
 
 
@@ -60,18 +60,18 @@ def note(desk: Desk, present: Presence) -> None:
     """Write down who asked; a disk that is full is no reason to fail a question that was asked already."""
     present = replace(present, started=started(present.pid), boot=boot_id())
     with suppress(OSError):
-        private_folder(folder(desk))
-        place = folder(desk) / present.gate
+        private_folder(presence_folder(desk))
+        place = presence_folder(desk) / present.gate
         with os.fdopen(
             os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
         ) as out:
             json.dump(asdict(present), out)
 
 
-def find(desk: Desk, gate: str) -> Presence | None:
+def find_presence(desk: Desk, gate: str) -> Presence | None:
     """Who asked this gate from here; None when it was asked elsewhere."""
     try:
-        said = json.loads((folder(desk) / gate).read_text(encoding="utf-8"))
+        said = json.loads((presence_folder(desk) / gate).read_text(encoding="utf-8"))
         return Presence(**{**said, "flags": tuple(map(str, said.get("flags", ())))})
     except (OSError, ValueError, TypeError):
         return None
@@ -79,8 +79,8 @@ def find(desk: Desk, gate: str) -> Presence | None:
 
 def everyone(desk: Desk) -> Iterator[Presence]:
     with suppress(OSError):
-        for place in sorted(folder(desk).iterdir()):
-            found = find(desk, place.name) if is_id(place.name) else None
+        for place in sorted(presence_folder(desk).iterdir()):
+            found = find_presence(desk, place.name) if is_id(place.name) else None
             if found is not None:
                 yield found
 

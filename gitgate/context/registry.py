@@ -22,7 +22,7 @@ def slot(env: Mapping[str, str], most: int) -> Iterator[bool]:
     if home is None or most <= 0:
         yield most > 0
         return
-    number = taken(home / "slots", most)
+    number = take_slot(home / "slots", most)
     try:
         yield number is not None
     finally:
@@ -30,7 +30,7 @@ def slot(env: Mapping[str, str], most: int) -> Iterator[bool]:
             os.close(number)
 
 
-def taken(folder: Path, most: int) -> int | None:
+def take_slot(folder: Path, most: int) -> int | None:
     """The open file of the first free slot."""
     try:
         import fcntl
@@ -53,10 +53,10 @@ MOST = 10_000
 
 def places(env: Mapping[str, str]) -> list[Path]:
     """Where they are; those that are gone are left out."""
-    return [place for place in listed(env) if place.is_dir()]
+    return [place for place in read_registry(env) if place.is_dir()]
 
 
-def listed(env: Mapping[str, str]) -> list[Path]:
+def read_registry(env: Mapping[str, str]) -> list[Path]:
     home = state_home(env)
     if home is None:
         return []
@@ -89,7 +89,7 @@ def change(env: Mapping[str, str], to: Callable[[list[Path]], list[Path]]) -> No
             pass
         else:
             fcntl.flock(lock, fcntl.LOCK_EX)
-        lines = "".join(f"{place}\n" for place in to(listed(env)) if "\n" not in str(place))
+        lines = "".join(f"{place}\n" for place in to(read_registry(env)) if "\n" not in str(place))
         new = home / "repositories.new"
         new.write_text(lines, "utf-8", "surrogateescape")
         new.replace(home / "repositories")

@@ -63,10 +63,10 @@ def work_moves(desk: Desk, gate: str, remote: str, known: Mapping[str, str] | No
 
 def may_send(desk: Desk, gate: str, session: str) -> bool:
     """Whether others would take the session up. What is talked elsewhere than where it was asked waits for its event."""
-    from .session_proof import against
+    from .session_proof import against_session
 
     tip = desk.refs.get(OPEN + gate)
-    return tip is None or not against(desk, desk.records.load(gate, tip), session)
+    return tip is None or not against_session(desk, desk.records.load(gate, tip), session)
 
 
 def beside(desk: Desk, remote: str) -> Mapping[str, str]:

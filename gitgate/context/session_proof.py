@@ -86,7 +86,9 @@ def signed_text(gate: str, parent: str, tree: str, following: str) -> bytes:
 
 def message_of(gate: str, agent: str, proof: str = "", following: str = "") -> str:
     """The message of a session's commit; its signature stands between the subject and what lists read."""
-    said = trailers.dump(f"session of gate {gate}", [("Gate", gate), ("Agent", agent), ("Next", following)])
+    said = trailers.trailer_message(
+        f"session of gate {gate}", [("Gate", gate), ("Agent", agent), ("Next", following)]
+    )
     subject, _, rest = said.partition("\n\n")
     return f"{subject}\n\n{proof}\n\n{rest}" if proof else said
 
@@ -123,7 +125,7 @@ def chain(desk: Desk, oid: str) -> list[tuple[str, Commit]]:
     return found
 
 
-def against(desk: Desk, gate: Gate, oid: str) -> str:
+def against_session(desk: Desk, gate: Gate, oid: str) -> str:
     """What speaks against this commit as the session of a gate; empty where nothing does, or nobody can tell.
 
     A gate that an older version asked binds no content, and nothing is said of its session.
@@ -154,7 +156,7 @@ def against_chain(gate: Gate, session: Session, saved: list[tuple[str, Commit]])
 def proof_in(message: str) -> tuple[bytes, str]:
     """The signature and the next key; empty where a message has none."""
     parts = message.rstrip("\n").split("\n\n")
-    following = (trailers.parse(message) or {}).get("Next", "")
+    following = (trailers.parse_trailers(message) or {}).get("Next", "")
     if len(parts) != 3 or not KEY.fullmatch(following):
         return b"", ""
     try:
@@ -182,7 +184,7 @@ def contents(gate: Gate) -> Iterator[str]:
 def is_older(desk: Desk, gate: Gate, new: str, old: str) -> bool:
     """Whether the session that is there goes on from this one, so that nobody may put it back."""
     session = gate.opened.session
-    if session is None or not session.content or against(desk, gate, old):
+    if session is None or not session.content or against_session(desk, gate, old):
         return False
     saved = chain(desk, new)
     if content_of(session.salt, saved[0][1].tree) in bound(gate):

@@ -18,7 +18,7 @@ from . import yamlread
 from .field import LIMITS, Field, Limits, Plain, field_of, found, step
 from .yamlread import resolve
 
-__all__ = ["LIMITS", "Field", "Limits", "Plain", "dump", "field_of", "parse"]
+__all__ = ["LIMITS", "Field", "Limits", "Plain", "dump_document", "field_of", "parse_document"]
 
 
 # What YAML calls printable, without the line breaks on which YAML 1.1 and 1.2 disagree (NEL, LS, PS), without a byte
@@ -35,17 +35,17 @@ SAID = {
 QUOTE = "put text that holds `: ` or ` #`, or starts with one of []{}&*!|>'\"%@`?-#, in double quotes"
 
 
-def dump(value: Mapping[str, object], *, source: str = "document") -> bytes:
+def dump_document(value: Mapping[str, object], *, source: str = "document") -> bytes:
     """The document for `value`, by `yamlwrite`; a hook that judges what others wrote does without."""
-    from .yamlwrite import dump as written
+    from .yamlwrite import write_yaml as written
 
     return written(value, source=source)
 
 
-def parse(data: bytes, source: str, *, limits: Limits = LIMITS) -> Field:
+def parse_document(data: bytes, source: str, *, limits: Limits = LIMITS) -> Field:
     """The document in `data`, whose top must be a mapping; `source` is what errors call it."""
     text = _text(data, source, limits)
-    ours = yamlread.read(text, source, limits)
+    ours = yamlread.read_yaml(text, source, limits)
     if ours is not None:
         return ours
     import yaml  # 15 ms to import: whoever only lists gates does without

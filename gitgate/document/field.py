@@ -233,7 +233,7 @@ DIGEST = re.compile(r"[0-9a-f]{64}")
 OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
-def words(item: Field, name: str, most: int = 1000) -> str:
+def text_or_empty(item: Field, name: str, most: int = 1000) -> str:
     found = item.get(name)
     return "" if found is None else found.text(most=most)
 

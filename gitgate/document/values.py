@@ -152,16 +152,16 @@ def hashed(self: object) -> int:
     return hash(compared(self))
 
 
-def shown(self: Any) -> str:
+def value_repr(self: Any) -> str:
     said = (f"{name}={getattr(self, name)!r}" for name, kept in self.__kept_fields__.items() if kept.shown)
     return f"{type(self).__qualname__}({', '.join(said)})"
 
 
-OPEN: dict[str, object] = {"__eq__": equal, "__hash__": None, "__repr__": shown}
+OPEN: dict[str, object] = {"__eq__": equal, "__hash__": None, "__repr__": value_repr}
 FROZEN: dict[str, object] = {
     "__setattr__": refuse_set,
     "__delattr__": refuse_delete,
     "__eq__": equal,
     "__hash__": hashed,
-    "__repr__": shown,
+    "__repr__": value_repr,
 }

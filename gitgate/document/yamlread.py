@@ -68,7 +68,7 @@ class _Other(Exception):
     """Not the style that we write."""
 
 
-def read(text: str, source: str, limits: Limits) -> Field | None:
+def read_yaml(text: str, source: str, limits: Limits) -> Field | None:
     """The document, or None where the library has to look."""
     if "\t" in text or "\r" in text or not text.endswith("\n"):
         return None
@@ -167,7 +167,7 @@ class _Reader:
         elif rest[:1] == '"':
             field.value = unquoted(rest)
         else:
-            field.value = plain(rest, field)
+            field.value = read_bare(rest, field)
 
     def block(self, indent: int, kept: int) -> str:
         """The lines of a literal block, and of its last newlines none, one or all (0, 1, 2)."""
@@ -208,17 +208,17 @@ def unquoted(rest: str) -> str:
     left = ESCAPE.sub("", body)
     if "\\" in left or '"' in left:
         raise _Other
-    text = ESCAPE.sub(meant, body)
+    text = ESCAPE.sub(unescaped, body)
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
         raise _Other
     return text
 
 
-def meant(found: re.Match[str]) -> str:
+def unescaped(found: re.Match[str]) -> str:
     return SIMPLE[found[1]] if found[1] else chr(int(found[2] or found[3], 16))
 
 
-def plain(rest: str, field: Field) -> object:
+def read_bare(rest: str, field: Field) -> object:
     """A word without quotes: a text that starts with a letter, or a number."""
     if ": " in rest or " #" in rest or rest[-1:] in (":", " ", ""):
         raise _Other

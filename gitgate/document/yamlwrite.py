@@ -26,7 +26,7 @@ NEVER = re.compile("[\\x00\\ud800-\\udfff]")
 LONGEST_KEY = 120  # readers look at most 1024 characters ahead for the colon
 
 
-def dump(value: Mapping[str, object], *, source: str = "document") -> bytes:
+def write_yaml(value: Mapping[str, object], *, source: str = "document") -> bytes:
     """The document for `value`: block style, keys in the order given, ending with a newline."""
     lines: list[str] = []
     top = _Place(source, "", 1, [1])

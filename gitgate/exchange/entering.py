@@ -24,7 +24,7 @@ def fresh(gate: Gate, old: str | None) -> Sequence[Entry]:
     return gate.history[commits.index(old) + 1 if old in commits else 0 :]
 
 
-def against(desk: Desk, gate: Gate, old: str | None) -> str:
+def against_events(desk: Desk, gate: Gate, old: str | None) -> str:
     """What speaks against the events after `old`; empty when nothing does."""
     for entry in fresh(gate, old):
         why = against_repeats(entry) or against_clock(desk, entry) or against_files(desk, gate, entry)

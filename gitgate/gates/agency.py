@@ -74,11 +74,11 @@ def agent_settings(desk: Desk, name: str) -> AgentSettings:
             hint=f"git config {SECTION}{name}.stdin answer",
         )
     return AgentSettings(
-        program=listed(name, "program", said),
-        arguments=listed(name, "arguments", said),
-        start_template=listed(name, "start", said),
-        resume_template=listed(name, "resume", said),
-        join_template=listed(name, "join", said),
+        program=setting_parts(name, "program", said),
+        arguments=setting_parts(name, "arguments", said),
+        start_template=setting_parts(name, "start", said),
+        resume_template=setting_parts(name, "resume", said),
+        join_template=setting_parts(name, "join", said),
         stdin=stdin,
         project_settings=switched_on(said, "projectsettings"),
         project_servers=switched_on(said, "projectservers"),
@@ -106,7 +106,7 @@ def settings_for_start(desk: Desk, name: str) -> AgentSettings:
     )
 
 
-def listed(name: str, variable: str, said: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+def setting_parts(name: str, variable: str, said: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     values = said.get(variable, ())
     if len(values) != 1:
         return tuple(values)

@@ -39,10 +39,10 @@ def settle_archived(desk: Desk, remote: str, absent: Mapping[str, str]) -> closi
 
 def load_archived(desk: Desk, prefix: str) -> Gate | None:
     """The archived gate that `prefix` names, from any month's archive, ours or a remote's."""
-    found = archive.named(desk.repo, prefix)
+    found = archive.archived_ids(desk.repo, prefix)
     if len(found) > 1:
         raise AmbiguousGate(f"{prefix} could be {', '.join(found[:8])}", hint="type more of the id")
-    there = archive.find(desk.repo, archive.shelves(desk.repo), found)
+    there = archive.find_archived(desk.repo, archive.shelves(desk.repo), found)
     one = there[found[0]] if there else None
     return with_late(desk, desk.records.load(one.id, one.tip), one.late) if one and one.tip else None
 

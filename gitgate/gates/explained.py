@@ -33,7 +33,7 @@ class Explained:
     @property
     def rules(self) -> tuple[Mapping[str, object], ...]:
         """The terms that hold for this gate, for programs."""
-        return tuple(map(plain, self.terms))
+        return tuple(map(plain_terms, self.terms))
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class PolicyInForce:
 
 def explain_gate(desk: Desk, book: Book, gate: Gate, given: str | None) -> Explained:
     """One gate and one person, by default the one at this machine."""
-    who = named(desk, given)
+    who = who_meant(desk, given)
     facts = case(desk, book, gate)
     said = explain(desk, book, gate, who)
     terms = deciding(book.policies, facts)
@@ -64,7 +64,7 @@ def explain_gate(desk: Desk, book: Book, gate: Gate, given: str | None) -> Expla
     )
 
 
-def named(desk: Desk, given: str | None) -> Who:
+def who_meant(desk: Desk, given: str | None) -> Who:
     """An e-mail, `Name <e-mail>`, or `@login`."""
     if given and given.startswith("@"):
         return Who("", login=given[1:])
@@ -72,7 +72,9 @@ def named(desk: Desk, given: str | None) -> Who:
 
 
 def in_force(book: Book) -> PolicyInForce:
-    return PolicyInForce({source: tuple(map(plain, terms)) for source, terms in rules_of(book)}, book.ref)
+    return PolicyInForce(
+        {source: tuple(map(plain_terms, terms)) for source, terms in rules_of(book)}, book.ref
+    )
 
 
 def rules_of(book: Book) -> list[tuple[str, tuple[RuleTerms, ...]]]:
@@ -83,7 +85,7 @@ def rules_of(book: Book) -> list[tuple[str, tuple[RuleTerms, ...]]]:
     ]
 
 
-def plain(term: RuleTerms) -> Mapping[str, object]:
+def plain_terms(term: RuleTerms) -> Mapping[str, object]:
     """A rule's terms, for programs."""
     return {
         "name": term.name,

@@ -58,7 +58,7 @@ def load_lease(desk: Desk, gate: str, remote: str | None) -> tuple[str, Lease | 
 def read_lease(desk: Desk, gate: str, oid: str) -> Lease | None:
     """What the lease says; None where it is none of this gate."""
     try:
-        found = leases.parse(desk.records.commit(oid).message)
+        found = leases.parse_lease(desk.records.commit(oid).message)
     except BrokenRecord:
         return None
     return found if found is not None and found.gate == gate else None
@@ -98,7 +98,7 @@ def proven(desk: Desk, gate: str, oid: str, claim: Link | None) -> Link | None:
 def continued(lease: Lease, known: Link | None) -> Link | None:
     if known is None or not leases.leads_to(lease.reveal, lease.beat, known):
         return None
-    return leases.told(lease, known.value)
+    return leases.told_link(lease, known.value)
 
 
 def chain_of(gate: Gate) -> Link | None:
@@ -247,7 +247,7 @@ def sightings(desk: Desk, monotonic: Callable[[], float] = boottime) -> Sighting
     return Sightings(desk.repo.state_dir / "sightings", monotonic)
 
 
-def watch(
+def watch_lease(
     desk: Desk, gate: Gate, remote: str | None, watched: Sightings
 ) -> tuple[tuple[str, Lease | None] | None, float]:
     """The lease as it is now, and for how long it has still to stand still before its holder is gone: 0, it is gone.

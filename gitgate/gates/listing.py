@@ -47,13 +47,13 @@ def may_answer(summary: Summary, person: str) -> bool:
     return any(word.strip().lstrip("@").lower() in known for word in summary.to.split(","))
 
 
-def listed(desk: Desk, chosen: Filter) -> list[Summary]:
+def list_gates(desk: Desk, chosen: Filter) -> list[Summary]:
     """The gates that a list shows, most pressing first; a deadline that has passed is acted on first."""
     now = desk.now
     found, every = (
         [],
         [
-            settled(desk, summary) if summary.deadline and overdue(summary, now) else summary
+            settled_summary(desk, summary) if summary.deadline and overdue(summary, now) else summary
             for summary in summaries(desk)
         ],
     )
@@ -88,7 +88,7 @@ def overdue(summary: Summary, now: str) -> bool:
     return summary.state == "awaiting" and bool(summary.deadline) and summary.deadline <= now
 
 
-def settled(desk: Desk, summary: Summary) -> Summary:
+def settled_summary(desk: Desk, summary: Summary) -> Summary:
     """The summary of a gate whose deadline passed, after acting on it. One that cannot be acted on stays as it is."""
     from .deadlines import act
 

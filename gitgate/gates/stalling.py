@@ -85,7 +85,7 @@ def marked_at(desk: Desk, name: str) -> float:
 def silent(desk: Desk, gate: Gate) -> bool:
     """Whether the lease has run out as far as is known here: by what this repository saw of it, or else by the clocks.
 
-    Who acts on it is another matter: that takes watching, because clocks differ (`leases.watch`).
+    Who acts on it is another matter: that takes watching, because clocks differ (`leases.watch_lease`).
     """
     if gate.claim is None:
         return False

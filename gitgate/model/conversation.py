@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from ..document.field import MOST_READ, Field, Plain, words
+from ..document.field import MOST_READ, Field, Plain, text_or_empty
 from ..document.values import dataclass, field
 from ..errors import Usage
 from ..text.times import parse_duration
@@ -92,13 +92,13 @@ def plain_talk(talk: Talk) -> dict[str, object]:
 def parse_talk(item: Field) -> Talk:
     """The field `talk` of a question. `outcomeSchema` may say the outcome too, as `outcome_of` reads it."""
     timeout, grace, save, context, mcp = (
-        named(item, n) for n in ("timeout", "grace", "save_every", "context", "mcp")
+        aliased_field(item, n) for n in ("timeout", "grace", "save_every", "context", "mcp")
     )
-    checkpoint, resume = flag(item, "checkpoint"), named(item, "resume")
+    checkpoint, resume = flag(item, "checkpoint"), aliased_field(item, "resume")
     outcome = outcome_of(item) or ("approval" if checkpoint else "freeform")
     if checkpoint and outcome != "approval":
         item.need("checkpoint").fail(f"a checkpoint is an approval; the outcome here is {outcome}")
-    system = named(item, "system")
+    system = aliased_field(item, "system")
     return Talk(
         outcome=outcome,
         system=system.text(most=MOST_READ) if system else "",
@@ -128,12 +128,12 @@ def aliased_schema(item: Field) -> Field | None:
     return next((f for name in SCHEMA_ALIASES if (f := item.get(name)) is not None), None)
 
 
-def named(item: Field, name: str) -> Field | None:
+def aliased_field(item: Field, name: str) -> Field | None:
     return next((f for n in (name, *ALIASES.get(name, ())) if (f := item.get(n)) is not None), None)
 
 
 def flag(item: Field, name: str) -> bool:
-    found = named(item, name)
+    found = aliased_field(item, name)
     return found.boolean() if found is not None else False
 
 
@@ -204,15 +204,15 @@ def parse_held(item: Field, endings: Sequence[str]) -> Conversation:
         outcome=outcome,
         seconds=item.need("seconds").integer(0, 10**9),
         status=parse_status(status) if status else "",
-        summary=words(item, "summary", MOST_WORDS),
-        reason=words(item, "reason", MOST_WORDS),
-        message=words(item, "message", MOST_WORDS),
+        summary=text_or_empty(item, "summary", MOST_WORDS),
+        reason=text_or_empty(item, "reason", MOST_WORDS),
+        message=text_or_empty(item, "message", MOST_WORDS),
         source=source.one_of(SOURCES) if source else "",
         confirmed=confirmed.boolean() if confirmed else outcome != PROPOSED,
-        transcript=words(item, "transcript", MOST_TRANSCRIPT),
-        agent=words(item, "agent"),
+        transcript=text_or_empty(item, "transcript", MOST_TRANSCRIPT),
+        agent=text_or_empty(item, "agent"),
         value=value.plain() if value else None,
-        content=words(item, "content", 128),
+        content=text_or_empty(item, "content", 128),
     )
 
 

@@ -55,9 +55,9 @@ class Link:
     beat: int
 
 
-def dump(lease: Lease) -> str:
+def lease_message(lease: Lease) -> str:
     """The message of the lease's commit."""
-    return trailers.dump(
+    return trailers.trailer_message(
         f"{lease.runner} on {lease.host or 'an unnamed host'} acts on gate {lease.gate}",
         [
             ("Gate", lease.gate),
@@ -75,9 +75,9 @@ def dump(lease: Lease) -> str:
     )
 
 
-def parse(message: str) -> Lease | None:
+def parse_lease(message: str) -> Lease | None:
     """The lease that a commit's message holds, or None when it is not one of ours."""
-    said = trailers.parse(message) or {}
+    said = trailers.parse_trailers(message) or {}
     term, beat = said.get("Term", ""), said.get("Beat", "")
     numbered = all(re.fullmatch("[0-9]{1,9}", number) for number in (term, beat))
     told = [said[name] for name in ("Reveal", "Anchor") if said.get(name)]
@@ -132,7 +132,7 @@ def next_seed(seed: str) -> str:
     return repeated(b"next" + bytes.fromhex(seed), 1).hex()
 
 
-def told(lease: Lease, anchor: str) -> Link:
+def told_link(lease: Lease, anchor: str) -> Link:
     """How far the chain was told with this lease; `anchor` is the end that it began with."""
     if lease.anchor:
         return Link(lease.anchor, lease.beat)

@@ -20,12 +20,12 @@ def one_line(text: str, most: int = MOST_BYTES) -> str:
     return raw[: most - 3].decode("utf-8", "ignore").rstrip() + "…"
 
 
-def dump(subject: str, trailers: Iterable[tuple[str, str]]) -> str:
+def trailer_message(subject: str, trailers: Iterable[tuple[str, str]]) -> str:
     lines = [f"{PREFIX}{name}: {one_line(value)}" for name, value in trailers if value]
     return f"{one_line(subject, 120) or 'gate'}\n\n" + "\n".join(lines) + "\n"
 
 
-def parse(message: str) -> dict[str, str] | None:
+def parse_trailers(message: str) -> dict[str, str] | None:
     """The trailers of the last paragraph, or None when they break the rules: duplicate, overlong, unprintable, not ours.
 
     Git's own trailer formats mix values and obey the user's settings, so we read the paragraph ourselves.

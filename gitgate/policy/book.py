@@ -104,7 +104,7 @@ def parsed(found: Protected) -> Policy | None:
     from ..document import codec
 
     try:
-        return parse_policy(codec.parse(found.data, found.source))
+        return parse_policy(codec.parse_document(found.data, found.source))
     except BadDocument as wrong:
         raise broken(wrong) from wrong
 

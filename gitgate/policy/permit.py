@@ -21,7 +21,7 @@ from ..text import times
 from . import ruling
 from .book import Book, load_book, protected_refs, signers_of
 from .rules import Policy
-from .ruling import Kind, Ruling, RulingCase, SaidHow, Who, kind_of, people_behind
+from .ruling import Kind, Ruling, RulingCase, SaidHow, Who, people_behind, who_kind
 
 POLICY = "policy"
 
@@ -148,7 +148,7 @@ def last_words(desk: Desk, book: Book, gate: Gate) -> tuple[list[Who], Ruling | 
             refused = refused or (said if vote.commit in same else None)
             continue
         who = who_said(vote.answer, verdict_on(desk, book, vote.signed_commit))
-        kind = kind_of(book.policies, who)
+        kind = who_kind(book.policies, who)
         before = standing.get(kind)
         if before is None or knew(gate, entries[vote.commit], before[0]):
             standing[kind] = (vote, who)

@@ -127,7 +127,7 @@ def in_force(
         standing.put_on(there, found.stand)
         if paths:
             say(f"as on the protected branch meanwhile: {', '.join(paths)}")
-        yield InForce(paths, doubt_of(found), hiding.settings(there))
+        yield InForce(paths, doubt_of(found), hiding.git_settings(there))
     finally:
         try:
             for path in lift(there):

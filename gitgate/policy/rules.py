@@ -147,7 +147,7 @@ def parse_policy(root: Field) -> Policy | None:
     names = PolicyNames(people, parse_groups(section, names))
     default = parse_terms(section, names, RuleTerms(source=place(section)))
     rules, known = [], {DEFAULT}
-    for item in listed(section, "rules"):
+    for item in entries_of(section, "rules"):
         rule = parse_rule(item, names, default)
         if rule.terms.name in known:
             item.need("name").fail(f"expected each rule's name once; {rule.terms.name!r} is taken")
@@ -180,7 +180,7 @@ def place(field: Field) -> str:
     return f"{field.source}, line {field.line}"
 
 
-def listed(section: Field, name: str) -> list[Field]:
+def entries_of(section: Field, name: str) -> list[Field]:
     found = section.get(name)
     items = [] if found is None else found.items()
     if found is not None and len(items) > MOST_ENTRIES:

@@ -161,21 +161,23 @@ def rule_on(policies: Sequence[Policy], case: RulingCase, who: Who, said: SaidHo
     """Whether this person may answer this gate (or end it) like this; the first that speaks against it is the reason."""
     terms = deciding(policies, case)
     for term in terms:
-        why = against(policies, term, case, who, said)
+        why = against_rule(policies, term, case, who, said)
         if why:
             return Ruling(False, term.name, why, term.source)
     if said.via in NOBODYS:
         leave = may_be_automatic(policies, case)
         if not leave.allowed:
             return leave
-    if case.to and not any(named(policies, word, who) for word in case.to):
+    if case.to and not any(is_meant(policies, word, who) for word in case.to):
         return Ruling(False, "to", f"the question is for {', '.join(case.to)}")
     names = ", ".join(term.name for term in terms)
     last = terms[-1] if terms else RuleTerms()
     return Ruling(True, names, allowed_words(last, who), last.source)
 
 
-def against(policies: Sequence[Policy], term: RuleTerms, case: RulingCase, who: Who, said: SaidHow) -> str:
+def against_rule(
+    policies: Sequence[Policy], term: RuleTerms, case: RulingCase, who: Who, said: SaidHow
+) -> str:
     """What in one rule speaks against it; empty when nothing does."""
     if term.require_signed and not who.key:
         return "the answer has to be signed, by a key that the policy or its allowed signers name"
@@ -188,7 +190,7 @@ def against(policies: Sequence[Policy], term: RuleTerms, case: RulingCase, who: 
         return f"a script's answer ({said.via}) is not taken"
     if term.who is not None and not among(policies, term.who, who):
         listed = ", ".join(person.name for person in term.who[:8])
-        return f"it is for {listed} to answer; {shown(who)} is not among them"
+        return f"it is for {listed} to answer; {who_words(who)} is not among them"
     return against_terms(term, case, said)
 
 
@@ -200,12 +202,12 @@ def against_terms(term: RuleTerms, case: RulingCase, said: SaidHow) -> str:
         return (
             f"{term.refusals} may refuse it, and the question wants {case.refusals}: it has to be asked again"
         )
-    if term.within is not None and age(case.asked_at, said.at) > term.within:
+    if term.within is not None and seconds_between(case.asked_at, said.at) > term.within:
         return f"its time is over: {times.format_duration(term.within)} after it was asked"
     return ""
 
 
-def age(start: str, end: str) -> float:
+def seconds_between(start: str, end: str) -> float:
     return times.parse_time(end) - times.parse_time(start)
 
 
@@ -224,7 +226,7 @@ def needs_names(terms: Sequence[RuleTerms]) -> bool:
     )
 
 
-def shown(who: Who) -> str:
+def who_words(who: Who) -> str:
     if who.key:
         return f"{who.signer or who.key} (signed)"
     return f"{who.by}, logged in as {who.login}" if who.login else f"{who.by or 'nobody'} (unverified)"
@@ -233,7 +235,7 @@ def shown(who: Who) -> str:
 def allowed_words(term: RuleTerms, who: Who) -> str:
     if term.who is None:
         return "anyone may answer"
-    return f"{', '.join(person.name for person in term.who[:8])} may answer; {shown(who)} is among them"
+    return f"{', '.join(person.name for person in term.who[:8])} may answer; {who_words(who)} is among them"
 
 
 def matches(person: Person, who: Who) -> bool:
@@ -329,7 +331,7 @@ def names_of(
     return KnownNames(frozenset(addresses), frozenset(found))
 
 
-def named(policies: Sequence[Policy], word: str, who: Who) -> bool:
+def is_meant(policies: Sequence[Policy], word: str, who: Who) -> bool:
     """Whether the one that a question is for is this person: by name, address, `@login`, or a group of the policy."""
     plain = word.strip().lstrip("@").casefold()
     address = people.address(who.by)
@@ -381,7 +383,7 @@ Kind = tuple[str, bool, str]
 
 def people_behind(policies: Sequence[Policy], answers: Sequence[Who]) -> int:
     """The fewest people that these can be."""
-    kinds = {kind_of(policies, who) for who in answers}
+    kinds = {who_kind(policies, who) for who in answers}
     by_address = [known for kind, known, _ in kinds if kind == BY_ADDRESS]
     by_login = [known for kind, known, _ in kinds if kind == BY_LOGIN]
     # The policy tells apart whom it lists; anybody else may be one of those on the other side.
@@ -389,9 +391,9 @@ def people_behind(policies: Sequence[Policy], answers: Sequence[Who]) -> int:
     return len(kinds) - min(len(by_address), len(by_login), strangers)
 
 
-def kind_of(policies: Sequence[Policy], who: Who) -> Kind:
+def who_kind(policies: Sequence[Policy], who: Who) -> Kind:
     """By what somebody is known, whether the policy lists them, and the one name that they have."""
-    person = listed(policies, who)
+    person = listed_person(policies, who)
     if person is not None:
         whole = (person.emails or person.keys) and person.logins
         return (WHOLE if whole else BY_LOGIN if person.logins else BY_ADDRESS, True, person.name)
@@ -400,7 +402,7 @@ def kind_of(policies: Sequence[Policy], who: Who) -> Kind:
     return (BY_ADDRESS, False, address(who.signer if who.key and who.signer else who.by))
 
 
-def listed(policies: Sequence[Policy], who: Who) -> Person | None:
+def listed_person(policies: Sequence[Policy], who: Who) -> Person | None:
     """The first of the people listed that this is; a login that they are not listed with is somebody else's."""
     return next((person for policy in policies for person in policy.people if matches(person, who)), None)
 

@@ -130,15 +130,15 @@ def read_free(question: Question, given: object) -> Value:
 def printed(questions: Sequence[Question], answer: Answer) -> str:
     """What an answer prints as: the contract with scripts and agents that read it."""
     if len(questions) > 1:
-        lines = [f"{q.key}: {shown(answer.values.get(q.key))}" for q in questions]
+        lines = [f"{q.key}: {value_words(answer.values.get(q.key))}" for q in questions]
     else:
-        lines = [shown(answer.values.get(questions[0].key))]
+        lines = [value_words(answer.values.get(questions[0].key))]
     if answer.note:
         lines.append(answer.note)
     return "\n".join(lines)
 
 
-def shown(value: Value | None) -> str:
+def value_words(value: Value | None) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -13,14 +13,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..document.field import Field, duration, near, texts, words
+from ..document.field import Field, duration, near, text_or_empty, texts
 from ..errors import Usage
 from ..model.gate import Gate, Option, Question, Value
 from ..text import globs
 from ..text.display import one_line
 from ..text.shell import commands
 from ..text.words import ON_TIMEOUT, PRIORITIES
-from .answers import shown
+from .answers import value_words
 
 SECTION = "approvals"
 FIELDS = ("call", "why", "to", "quorum", "priority", "timeout", "on_timeout")
@@ -74,7 +74,7 @@ def parse_rule(item: Field) -> CallRule:
         rule.text,
         rule.tool,
         rule.about,
-        words(item, "why"),
+        text_or_empty(item, "why"),
         texts(item, "to"),
         quorum.integer(1, 100) if quorum else 1,
         priority.one_of(PRIORITIES) if priority else None,
@@ -320,7 +320,7 @@ def questions_of(given: Mapping[str, object]) -> tuple[Question, ...]:
 
 
 def question_of(item: Mapping[str, object], number: int, key: str) -> Question:
-    prompt = said(item.get("question"), MOST_PROMPT)
+    prompt = clipped_text(item.get("question"), MOST_PROMPT)
     if not prompt:
         raise Usage(f"question {number} has no text", hint=SHAPE)
     options = options_of(item.get("options"), number)
@@ -339,12 +339,12 @@ def options_of(listed: object, number: int) -> tuple[Option, ...]:
     taken: set[str] = set()
     for item in listed:
         option = item if isinstance(item, Mapping) else {"label": item}
-        label = said(option.get("label"), MOST_LABEL)
+        label = clipped_text(option.get("label"), MOST_LABEL)
         if not label:
             raise Usage(f"question {number} has an option without a label", hint=SHAPE)
         label = unique(label, taken)
         taken.add(label.casefold())
-        found.append(Option(label, said(option.get("description"), MOST_PROMPT)))
+        found.append(Option(label, clipped_text(option.get("description"), MOST_PROMPT)))
     return tuple(found)
 
 
@@ -356,11 +356,11 @@ def unique(label: str, taken: set[str]) -> str:
 
 def key_of(header: object, number: int, taken: Sequence[str]) -> str:
     """A short name to answer by: from the header, where it has letters."""
-    key = NOT_IN_A_KEY.sub("-", said(header, 40).lower()).strip("-")
+    key = NOT_IN_A_KEY.sub("-", clipped_text(header, 40).lower()).strip("-")
     return key if key and key not in taken and not re.fullmatch(r"q\d+", key) else f"q{number}"
 
 
-def said(value: object, most: int) -> str:
+def clipped_text(value: object, most: int) -> str:
     """Text as a record can hold it; what is no text is nothing."""
     if not isinstance(value, str):
         return ""
@@ -378,11 +378,11 @@ def previews(given: Mapping[str, object]) -> str:
     """What the options would look like, where the agent drew it: it goes into the context."""
     listed = given.get("questions")
     parts = [
-        f"{said(option.get('label'), MOST_LABEL)}:\n\n{indented(said(option.get('preview'), 4000))}"
+        f"{clipped_text(option.get('label'), MOST_LABEL)}:\n\n{indented(clipped_text(option.get('preview'), 4000))}"
         for item in (listed if isinstance(listed, list) else [])
         if isinstance(item, Mapping)
         for option in (item.get("options") if isinstance(item.get("options"), list) else [])  # type: ignore[union-attr]
-        if isinstance(option, Mapping) and said(option.get("preview"), 1)
+        if isinstance(option, Mapping) and clipped_text(option.get("preview"), 1)
     ]
     return "\n\n".join(parts)
 
@@ -410,7 +410,7 @@ def answer_text(value: Value | None) -> str:
     """Several labels are told apart by commas, so that one which holds a comma stands in quotes."""
     if isinstance(value, list) and any("," in label for label in value):
         return ", ".join(json.dumps(label, ensure_ascii=False) if "," in label else label for label in value)
-    return shown(value)
+    return value_words(value)
 
 
 # Approvals
@@ -429,10 +429,10 @@ def title(tool: str, given: Mapping[str, object]) -> str:
 def summary(tool: str, given: Mapping[str, object]) -> str:
     """The call in the words that matter most: the command, the file, the address."""
     for name in ("command", "file_path", "notebook_path", "url", "path"):
-        text = said(given.get(name), MOST_SHOWN)
+        text = clipped_text(given.get(name), MOST_SHOWN)
         if text:
-            return f"{said(tool, 200)}: {text}"
-    return said(tool, 200) or "a tool"
+            return f"{clipped_text(tool, 200)}: {text}"
+    return clipped_text(tool, 200) or "a tool"
 
 
 def exact(tool: str, given: Mapping[str, object]) -> str:
@@ -442,7 +442,7 @@ def exact(tool: str, given: Mapping[str, object]) -> str:
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
         text = text.encode("utf-8", "replace").decode()
         lines.append(f"{name}:\n{indented(text)}" if "\n" in text else f"{name}: {text}")
-    head = f"{said(tool, 200)}{' (it writes a file)' if tool in WRITERS else ''}"
+    head = f"{clipped_text(tool, 200)}{' (it writes a file)' if tool in WRITERS else ''}"
     return "\n".join([head, *lines])
 
 

@@ -173,18 +173,18 @@ def read_draft(root: Field) -> Draft:
     config = root.get("config")
     return Draft(
         questions=questions,
-        title=said(root, "title"),
-        context=said(root, "context"),
+        title=text_field(root, "title"),
+        context=text_field(root, "context"),
         priority=f.one_of(PRIORITIES) if (f := root.get("priority")) else None,
         confidence=confidence.number(0, 1) if confidence else None,
         timeout=read_timeout(timeout) if timeout else None,
         on_timeout=f.one_of(ON_TIMEOUT) if (f := root.get("on_timeout")) else None,
         to=texts(root, "to"),
         quorum=quorum.integer(1, 100) if quorum else 1,
-        key=said(root, "gate_key") or None,
+        key=text_field(root, "gate_key") or None,
         key_for=read_timeout(key_for) if (key_for := root.get("key_for")) else None,
-        agent=said(root, "agent") or said(root, "agent_name") or None,
-        session=said(root, "session") or None,
+        agent=text_field(root, "agent") or text_field(root, "agent_name") or None,
+        session=text_field(root, "session") or None,
         attach=attached(root),
         config={str(k): f.plain() for k, f in config.mapping().items()} if config else None,
     )
@@ -246,7 +246,7 @@ def expect_names(root: Field, names: Sequence[str]) -> None:
 
 
 def read_flat(root: Field) -> Question:
-    prompt = named(root, "prompt")
+    prompt = find_field(root, "prompt")
     if prompt is None:
         root.fail("expected a prompt, or a list of questions")
     key = root.get("key")
@@ -279,7 +279,7 @@ def read_timeout(field: Field) -> int:
         field.fail(wrong.message)
 
 
-def named(root: Field, name: str) -> Field | None:
+def find_field(root: Field, name: str) -> Field | None:
     found = [f for word in (name, *FIELD_ALIASES.get(name, ())) if (f := root.get(word)) is not None]
     for other in found[1:]:
         if other.plain() != found[0].plain():
@@ -290,8 +290,8 @@ def named(root: Field, name: str) -> Field | None:
     return found[0] if found else None
 
 
-def said(root: Field, name: str) -> str:
-    found = named(root, name)
+def text_field(root: Field, name: str) -> str:
+    found = find_field(root, name)
     return "" if found is None or found.value is None else found.text(most=256 * 1024)
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NoReturn
 
-from ..document.field import MOST_READ, Field, mapping, moment, oid, one_of, texts, words
+from ..document.field import MOST_READ, Field, mapping, moment, oid, one_of, text_or_empty, texts
 from ..document.values import replace
 from ..errors import BadAnswer, BadDocument
 from ..model.gate import Asker, Opened, Option, Question, Session, Work
@@ -213,13 +213,13 @@ def parse_opened(root: Field) -> Opened:
         questions=questions,
         asked=Asker(
             at=moment(asked.need("at")),
-            directory=words(asked, "directory", 4096),
+            directory=text_or_empty(asked, "directory", 4096),
             logins=texts(asked, "logins"),
-            **{name: words(asked, name) for name in ("agent", "by", "host")},
+            **{name: text_or_empty(asked, name) for name in ("agent", "by", "host")},
         ),
         work=parse_work(work) if work else Work(None, None, None),
         nonce=root.need("nonce").text(most=100),
-        context=words(root, "context", MOST_READ),
+        context=text_or_empty(root, "context", MOST_READ),
         session=parse_session(session) if session else None,
         delivery=one_of(root, "delivery", DELIVERIES, "none"),
         priority=one_of(root, "priority", PRIORITIES, "normal"),
@@ -230,9 +230,9 @@ def parse_opened(root: Field) -> Opened:
         to=texts(root, "to"),
         quorum=quorum.integer(1, 100) if quorum else 1,
         refusals=refusals.integer(1, 100) if refusals else 1,
-        key=words(root, "key") or None,
+        key=text_or_empty(root, "key") or None,
         key_for=key_for.integer(1, 10**10) if key_for else None,
-        follows=words(root, "follows") or None,
+        follows=text_or_empty(root, "follows") or None,
         attachments=parse_attachments(attachments) if attachments else (),
         config=mapping(root, "config"),
     )
@@ -363,7 +363,7 @@ def parse_option(entry: Field) -> Option:
     if not isinstance(entry.value, (dict, list)):
         return Option(entry.text(most=1000, least=1).strip())
     label = entry.need("label").text(most=1000, least=1)
-    return Option(label.strip(), words(entry, "description", MOST_READ))
+    return Option(label.strip(), text_or_empty(entry, "description", MOST_READ))
 
 
 def with_default(item: Field, question: Question) -> Question:
@@ -387,14 +387,14 @@ def parse_work(item: Field) -> Work:
         base=oid(item, "base"),
         staged=oid(item, "staged"),
         commit=oid(item, "commit"),
-        branch=words(item, "branch") or None,
+        branch=text_or_empty(item, "branch") or None,
         dirty=dirty.boolean() if dirty else False,
         shared=shared.boolean() if shared else False,
-        left_out=tuple((words(e, "path", 4096), words(e, "reason")) for e in left_out.items())
+        left_out=tuple((text_or_empty(e, "path", 4096), text_or_empty(e, "reason")) for e in left_out.items())
         if left_out
         else (),
         intent_to_add=texts(item, "intent_to_add", 4096),
-        operation=words(item, "operation") or None,
+        operation=text_or_empty(item, "operation") or None,
         **numbers,
     )
 

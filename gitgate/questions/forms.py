@@ -145,7 +145,7 @@ FORMATS = ("date", "email", "ipv4", "ipv6", "uuid")
 
 def check_schema(schema: Mapping[str, object], source: str, *, field: Field | None = None) -> None:
     """Raise BadDocument unless `schema` is one that a form may have. `field` is where it was read, for its lines."""
-    schemas.check(schema, source, field)
+    schemas.check_schema(schema, source, field)
     top = field or field_of(schema, source, "schema")
     validator = _validator(schemas.dialect(schema, top))
     library = _library()

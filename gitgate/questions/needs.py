@@ -101,7 +101,7 @@ def read_need(value: Mapping[str, object], before: str = "") -> Need | None:
         context=context,
         details=details,
         reason=reason,
-        issues=listed(value.get("issues")),
+        issues=texts_in(value.get("issues")),
         options=options_of(value.get("options")),
         type=type_name(kind) or "" if isinstance(kind, str) else "",
         given=value,
@@ -111,7 +111,7 @@ def read_need(value: Mapping[str, object], before: str = "") -> Need | None:
 CONTEXT = ("questionContext", "question_context", "context")
 
 
-def listed(value: object) -> tuple[str, ...]:
+def texts_in(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         return (clean(value),) if clean(value) else ()
     items = value if isinstance(value, list) else []

@@ -47,27 +47,27 @@ class Circumstances:
 
 def resume_prompt(gate: Gate, now: Circumstances = Circumstances()) -> str:
     """The first words of a resumed agent: its question, what came of it, what changed, how to commit."""
-    parts = [opening(gate), *outcome(gate, now), circumstances(now), closing(gate)]
+    parts = [opening(gate), *outcome_prompt(gate, now), circumstances_prompt(now), closing(gate)]
     return "\n\n".join(part for part in (FENCES, *parts) if part) + "\n"
 
 
 def first_prompt(task: str, now: Circumstances) -> str:
     """The task of an agent that starts, and after it what it has to know of where it works."""
-    known = circumstances(now)
+    known = circumstances_prompt(now)
     return "\n\n".join(part for part in (task, QUOTED, known) if part) if known else task
 
 
 def opening(gate: Gate) -> str:
-    questions = "\n".join(asked(question) for question in gate.opened.questions)
+    questions = "\n".join(question_line(question) for question in gate.opened.questions)
     return f"You stopped to ask a question (gate {gate.id}).\n" + fenced("question", questions)
 
 
-def asked(question: Question) -> str:
+def question_line(question: Question) -> str:
     options = "".join(f"\n- {option.label}" for option in question.options)
     return f"{question.key} ({question.type}): {question.prompt}{options}"
 
 
-def outcome(gate: Gate, now: Circumstances) -> Iterator[str]:
+def outcome_prompt(gate: Gate, now: Circumstances) -> Iterator[str]:
     """What came of the question, and whose word it is."""
     counted = gate.answer
     if counted is None:
@@ -94,11 +94,11 @@ def outcome(gate: Gate, now: Circumstances) -> Iterator[str]:
         yield f"{author(answer, now)} {VERDICTS[answer.verdict]}\n" + fenced("answer", told)
     if answer.note:
         yield "With this note:\n" + fenced("note", answer.note)
-    if talked := conversation(answer):
+    if talked := conversation_prompt(answer):
         yield "It was decided in a conversation, of which was kept:\n" + fenced("conversation", talked)
 
 
-def conversation(answer: Answer) -> str:
+def conversation_prompt(answer: Answer) -> str:
     """What is to be remembered of the conversation that came to the answer; never what was said in it."""
     held = answer.session
     if held is None:
@@ -120,14 +120,15 @@ def author(answer: Answer, now: Circumstances) -> str:
     return f"{one_line(answer.by, 200) or 'Somebody'} (through {one_line(answer.via, 60)}; {sure})"
 
 
-def circumstances(now: Circumstances) -> str:
+def circumstances_prompt(now: Circumstances) -> str:
     """What changed while the agent waited; empty when nothing did."""
     parts = []
     if now.moved:
         parts.append(one_line(now.moved, 500))
     if now.conflicts:
         parts.append(
-            "Merging the branch as it is now would conflict in:\n" + fenced("paths", listed(now.conflicts))
+            "Merging the branch as it is now would conflict in:\n"
+            + fenced("paths", name_lines(now.conflicts))
         )
     if now.edits:
         parts.append(
@@ -136,11 +137,11 @@ def circumstances(now: Circumstances) -> str:
         )
     if now.missing:
         lines = [f"{path}: {why}" for path, why in now.missing]
-        parts.append("Not brought along from where you left off:\n" + fenced("paths", listed(lines)))
+        parts.append("Not brought along from where you left off:\n" + fenced("paths", name_lines(lines)))
     if now.unread:
         parts.append(
             "Instructions of this project that were not loaded by themselves; read them:\n"
-            + fenced("paths", listed(now.unread))
+            + fenced("paths", name_lines(now.unread))
         )
     if now.replaced:
         parts.append(stand_in(now.replaced))
@@ -148,7 +149,7 @@ def circumstances(now: Circumstances) -> str:
         parts.append(
             "An attempt before this one was done after its runner had been cut off. What it committed is not in your branch; "
             "look at it (git fetch; git log) before you do the same again:\n"
-            + fenced("branches", listed(now.late))
+            + fenced("branches", name_lines(now.late))
         )
     if now.branch:
         parts.append(f"Commit on the branch {one_line(now.branch, 250)}, which is checked out here.")
@@ -161,7 +162,7 @@ def stand_in(replaced: Iterable[str]) -> str:
         "These files are as the project's protected branch has them while you work, and not as your branch does; leave "
         "them alone: git goes by your branch's own (git show :PATH) and commits nothing that you write there, and yours come "
         "back when you end. A conflict of a merge in one is resolved by: git add --sparse PATH. Where your task is to change one of them, say in your result that it could not be done here:\n"
-        + fenced("paths", listed(replaced))
+        + fenced("paths", name_lines(replaced))
     )
 
 
@@ -201,7 +202,7 @@ def trailers(gate: Gate) -> tuple[tuple[str, str], ...]:
     return (("Gate", gate.id), ("Decided-by", decided))
 
 
-def listed(names: Iterable[str]) -> str:
+def name_lines(names: Iterable[str]) -> str:
     names = [one_line(name, 300) for name in names]
     more = [f"and {len(names) - NAMES_MOST} more"] if len(names) > NAMES_MOST else []
     return "\n".join([*names[:NAMES_MOST], *more])
@@ -251,12 +252,12 @@ def briefing(gate: Gate, longest: int | None = None) -> str:
     questions = gate.opened.questions
     parts = [FIRST, fenced("question", "\n\n".join(map(question_whole, questions)), most)]
     schemas = [question.schema for question in questions if question.schema is not None]
-    parts += [fenced("schema (JSON)", written(schema), most) for schema in schemas]
+    parts += [fenced("schema (JSON)", indented_json(schema), most) for schema in schemas]
     if gate.opened.context:
         parts.append("What the asker says about it:\n" + fenced("context", gate.opened.context, most))
     talk = next((question.talk for question in questions if question.talk is not None), None)
     if talk is not None and talk.context is not None:
-        given = fenced("context (JSON)", written(talk.context), most)
+        given = fenced("context (JSON)", indented_json(talk.context), most)
         parts.append("What the asker gave for this conversation:\n" + given)
     return "\n".join(parts) + "\n"
 
@@ -281,10 +282,10 @@ def instructions(gate: Gate) -> str:
     wanted = "\n\nWhoever asked gave these instructions for the conversation:\n" + fenced(
         "instructions", said
     )
-    return f"{TOGETHER}\n\n{ending(questions)}{wanted if said else ''}"
+    return f"{TOGETHER}\n\n{ending_prompt(questions)}{wanted if said else ''}"
 
 
-def ending(questions: Sequence[Question]) -> str:
+def ending_prompt(questions: Sequence[Question]) -> str:
     """How the outcome is said: one way is enough, and none of them counts before the person has confirmed it."""
     if len(questions) > 1:
         return (
@@ -310,6 +311,6 @@ def question_whole(question: Question) -> str:
     return question.prompt + options
 
 
-def written(value: object) -> str:
+def indented_json(value: object) -> str:
     plain = dict(value) if isinstance(value, Mapping) else value
     return json.dumps(plain, indent=2, ensure_ascii=False, default=str)

@@ -63,7 +63,7 @@ def spoken(transcript: bytes, before: Collection[str] = ()) -> list[Utterance]:
         message, kind = found.get("message"), found.get("type")
         if kind not in ("user", "assistant") or not isinstance(message, dict):
             continue
-        text = words(message.get("content")).strip()
+        text = message_text(message.get("content")).strip()
         machinery = kind == "user" and (text.startswith(MARK) or MACHINERY.match(text) is not None)
         summary = found.get("isCompactSummary") is True or found.get("isApiErrorMessage") is True
         if text and not machinery and not summary:
@@ -78,7 +78,7 @@ def moment(found: Mapping[str, object]) -> float:
         return 0.0
 
 
-def words(content: object) -> str:
+def message_text(content: object) -> str:
     """The text of a message; results of tools are nobody's words."""
     if isinstance(content, str):
         return content
@@ -87,7 +87,7 @@ def words(content: object) -> str:
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
-def told(said: Collection[Utterance]) -> str:
+def transcript_text(said: Collection[Utterance]) -> str:
     """The conversation as a text that people read."""
     return "\n\n".join(f"{each.role}: {each.text}" for each in said)
 
@@ -114,8 +114,8 @@ def signalled(data: Mapping[str, object], question: Question, source: str = "com
     status = data.get("status") or ""
     if not isinstance(status, str) or (status and not STATUS.fullmatch(status)):
         raise BadAnswer(f"{question.key}: expected a status such as DONE or NEEDS_REVIEW")
-    said = {name: words_of(question, data, name) for name in WORDS}
-    said["message"] = said["message"] or next((w for n in NOTES if (w := words_of(question, data, n))), "")
+    said = {name: words_under(question, data, name) for name in WORDS}
+    said["message"] = said["message"] or next((w for n in NOTES if (w := words_under(question, data, n))), "")
     value = type_of(question).proposed(question, data, said)
     if value == data:
         said = {}  # the fields of a form are not words about it
@@ -123,7 +123,7 @@ def signalled(data: Mapping[str, object], question: Question, source: str = "com
     return Understood(value, status, summary, reason, message, source)
 
 
-def words_of(question: Question, data: Mapping[str, object], name: str) -> str:
+def words_under(question: Question, data: Mapping[str, object], name: str) -> str:
     found = data.get(name)
     if found is None:
         return ""
@@ -142,7 +142,7 @@ def ended(spoken: Sequence[Utterance], question: Question) -> Understood | None:
     if said is None or body is None:
         return None
     try:
-        found = signalled(parse(body), question, "json")
+        found = signalled(parse_block(body), question, "json")
     except (GateError, ValueError, RecursionError):
         return None
     return replace(found, at=said.at) if found.value is not None or found.status else None
@@ -167,7 +167,7 @@ def last_object(text: str) -> str | None:
     return None if mark else last
 
 
-def parse(body: str) -> Mapping[str, object]:
+def parse_block(body: str) -> Mapping[str, object]:
     """The object in a block; a key that is there twice could be read as either."""
     if len(body) > MOST_JSON:
         raise ValueError("too long")

@@ -57,7 +57,7 @@ class SchemaPlace(NamedTuple):
     same_value: bool
 
 
-def check(schema: Mapping[str, object], source: str, field: Field | None = None) -> None:
+def check_schema(schema: Mapping[str, object], source: str, field: Field | None = None) -> None:
     """Raise BadDocument unless `schema` can be asked safely; `field`, if given, is where it was read."""
     top = field or field_of(schema, source, "schema")
     measure(schema, top)
@@ -116,7 +116,7 @@ def dialect(schema: Mapping[str, object], top: Field) -> str:
         return NEWEST
     found = DIALECTS.get(str(named).removesuffix("#").removeprefix("https://").removeprefix("http://"))
     if not found:
-        refuse(top, ("$schema",), f"expected one of {', '.join(DIALECTS)}; found {shown(named)}")
+        refuse(top, ("$schema",), f"expected one of {', '.join(DIALECTS)}; found {short_quote(named)}")
     return found
 
 
@@ -155,7 +155,7 @@ def check_keywords(place: SchemaPlace, top: Field) -> None:
             Pattern(pattern)
         except UnfitPattern as unfit:
             words = f"expected a pattern that is matched in one pass: {one_line(str(unfit), 160)}"
-            refuse(top, (*place.steps, "pattern"), f"{words}; found {shown(pattern)}")
+            refuse(top, (*place.steps, "pattern"), f"{words}; found {short_quote(pattern)}")
 
 
 def references(
@@ -173,11 +173,11 @@ def references(
             refuse(
                 top,
                 where,
-                f'expected a reference within this schema such as "#/$defs/name"; found {shown(named)}',
+                f'expected a reference within this schema such as "#/$defs/name"; found {short_quote(named)}',
             )
         target = pointed(named)
         if target not in places:
-            refuse(top, where, f"expected a reference to a schema that is there; found {shown(named)}")
+            refuse(top, where, f"expected a reference to a schema that is there; found {short_quote(named)}")
         edges[place.steps].append(target)
     return edges
 
@@ -220,5 +220,5 @@ def refuse(top: Field, steps: tuple[str, ...], words: str) -> NoReturn:
     field.fail(words)
 
 
-def shown(value: object) -> str:
+def short_quote(value: object) -> str:
     return f'"{one_line(str(value)[:160], 40)}"'

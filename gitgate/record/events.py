@@ -6,7 +6,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..document import codec
-from ..document.field import MOST_READ, Field, digest, mapping, moment, oid, oids, one_of, texts, words
+from ..document.field import (
+    MOST_READ,
+    Field,
+    digest,
+    mapping,
+    moment,
+    oid,
+    oids,
+    one_of,
+    text_or_empty,
+    texts,
+)
 from ..document.values import replace
 from ..errors import BadDocument
 from ..model.gate import Answer, Claim, Edit, Event, Opened, Outcome, Remark, Value
@@ -28,14 +39,14 @@ class EventKind(NamedTuple):
     parse: Callable[[Field], Event]
 
 
-def dump(event: Event) -> bytes:
+def dump_event(event: Event) -> bytes:
     """The file of an event."""
-    return codec.dump(
-        {"hitl": VERSION, **{k: v for k, v in plain(event).items() if v not in (None, "", [], {})}}
+    return codec.dump_document(
+        {"hitl": VERSION, **{k: v for k, v in plain_event(event).items() if v not in (None, "", [], {})}}
     )
 
 
-def plain(event: Event) -> dict[str, object]:
+def plain_event(event: Event) -> dict[str, object]:
     if isinstance(event, Opened):
         return plain_opened(event)
     if isinstance(event, Answer):
@@ -93,9 +104,9 @@ def parse_answer(root: Field) -> Answer:
         verdict=root.need("verdict").one_of(VERDICTS),
         at=moment(root.need("at")),
         seen=oid(root, "seen") or root.fail("expected the commit that was seen"),
-        by=words(root, "by"),
-        via=words(root, "via") or "cli",
-        note=words(root, "note", MOST_READ),
+        by=text_or_empty(root, "by"),
+        via=text_or_empty(root, "via") or "cli",
+        note=text_or_empty(root, "note", MOST_READ),
         amends=oid(root, "amends"),
         evidence=mapping(root, "evidence"),
         session=parse_session(root, "completed"),
@@ -105,9 +116,9 @@ def parse_answer(root: Field) -> Answer:
 def parse_remark(root: Field) -> Remark:
     return Remark(
         at=moment(root.need("at")),
-        by=words(root, "by"),
-        text=words(root, "text", MOST_READ),
-        via=words(root, "via") or "cli",
+        by=text_or_empty(root, "by"),
+        text=text_or_empty(root, "text", MOST_READ),
+        via=text_or_empty(root, "via") or "cli",
     )
 
 
@@ -126,7 +137,7 @@ def parse_edit(root: Field) -> Edit:
     listed = None if to is None else (() if to.value == "anyone" else texts(root, "to"))
     return Edit(
         at=moment(root.need("at")),
-        by=words(root, "by"),
+        by=text_or_empty(root, "by"),
         to=listed,
         priority=one_of(root, "priority", PRIORITIES, "") or None,
         deadline=None if deadline is None else "" if deadline.value == "never" else moment(deadline),
@@ -145,10 +156,10 @@ def parse_claim(root: Field) -> Claim:
         answer=oid(root, "answer") or root.fail("expected the commit of the answer"),
         nonce=root.need("nonce").text(most=100),
         runner=root.need("runner").text(most=100),
-        host=words(root, "host"),
+        host=text_or_empty(root, "host"),
         attempt=root.need("attempt").integer(1, 10**6),
         term=root.need("term").integer(1, 10**7),
-        by=words(root, "by"),
+        by=text_or_empty(root, "by"),
         anchor=digest(root, "anchor"),
     )
 
@@ -158,17 +169,17 @@ def parse_outcome(root: Field) -> Outcome:
         at=moment(root.need("at")),
         claim=oid(root, "claim") or root.fail("expected the commit of the claim"),
         result=root.need("result").one_of(OUTCOMES),
-        by=words(root, "by"),
-        reason=words(root, "reason", MOST_READ),
-        log=words(root, "log", 4096),
-        branch=words(root, "branch", 1000),
+        by=text_or_empty(root, "by"),
+        reason=text_or_empty(root, "reason", MOST_READ),
+        log=text_or_empty(root, "log", 4096),
+        branch=text_or_empty(root, "branch", 1000),
         commits=oids(root, "commits"),
         reveal=digest(root, "reveal"),
-        said=words(root, "said", MOST_READ),
+        said=text_or_empty(root, "said", MOST_READ),
         denied=texts(root, "denied"),
         left=texts(root, "left"),
-        place=words(root, "place", 4096),
-        meant=words(root, "meant", 1000),
+        place=text_or_empty(root, "place", 4096),
+        meant=text_or_empty(root, "meant", 1000),
     )
 
 
@@ -187,9 +198,9 @@ BY_FOLDER = {kind.folder: kind for kind in KINDS}
 FOLDER_OF = {kind.name: kind.folder for kind in KINDS}
 
 
-def parse(folder: str | None, data: bytes, source: str) -> Event:
+def parse_event(folder: str | None, data: bytes, source: str) -> Event:
     """The event that this file is: `question.yaml` when there is no folder."""
-    root = codec.parse(data, source)
+    root = codec.parse_document(data, source)
     version = root.need("hitl")
     if type(version.value) is not int or version.value != VERSION:
         version.fail(f"this gitgate reads version {VERSION} of the format; upgrade it to read this gate")

@@ -157,23 +157,23 @@ def is_overtaken(gate: Gate, entry: Entry, edit: Edit) -> bool:
     """
     if len(entry.parents) < 2 or not edit.by:
         return False
-    mine, changed = people.address(edit.by), terms(edit)
+    mine, changed = people.address(edit.by), changed_terms(edit)
     for known in reversed(gate.history):
         if known.commit == entry.fork:
             break
         other = known.event
         if known.name != "edited" or not isinstance(other, Edit) or people.address(other.by) != mine:
             continue
-        if not terms(other) & changed:
+        if not changed_terms(other) & changed:
             continue
         if not any(commit in entry.saw for commit in (known.commit, *known.parents[1:])):
             return True
-        if known.fork == entry.fork and changed <= terms(other):
+        if known.fork == entry.fork and changed <= changed_terms(other):
             break  # This one had all before it that it could be overtaken by, and it comes before ours.
     return False
 
 
-def terms(edit: Edit) -> set[str]:
+def changed_terms(edit: Edit) -> set[str]:
     return {name for name in ("to", "priority", "deadline", "timeout") if getattr(edit, name) is not None}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ..model.gate import Event, Gate, Opened, Outcome, Remark
-from ..model.trailers import dump, misread, parse
+from ..model.trailers import misread, parse_trailers, trailer_message
 from ..text.display import counted
 
 # Git takes a name with blanks or in other letters for the same; a list does not.
@@ -14,7 +14,7 @@ NAME = re.compile(r"[A-Z][A-Za-z-]*")
 
 def message(name: str, event: Event, gate: Gate) -> str:
     """The message of the commit that records `event`, after which the gate is `gate`."""
-    return dump(subject(name, event, gate.opened), trailers(name, gate))
+    return trailer_message(subject(name, event, gate.opened), trailers(name, gate))
 
 
 def subject(name: str, event: Event, opened: Opened) -> str:
@@ -75,12 +75,12 @@ def contradiction(payload: bytes, gate: Gate) -> str:
     if why:
         return f"its message {why}"
     text = payload.partition(b"\n\n")[2].decode("utf-8")
-    said = parse(text)
+    said = parse_trailers(text)
     if said is None or not all(NAME.fullmatch(key) for key in said):
         return "its message does not end with trailers as they have to be (each once, one short line)"
     name = gate.history[-1].name
     honest = message(name, gate.history[-1].event, gate)
-    meant = parse(honest) or {}
+    meant = parse_trailers(honest) or {}
     for key, value in meant.items():
         if said.get(key) != value:
             return f"its message says {key}: {said.get(key, 'nothing')!r}; the record means {value!r}"

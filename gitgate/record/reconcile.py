@@ -75,13 +75,13 @@ def original(entry: Entry) -> str:
     return entry.parents[1] if len(entry.parents) > 1 else entry.commit
 
 
-def folder(entry: Entry) -> str:
+def event_folder(entry: Entry) -> str:
     return entry.path.partition("/")[0]
 
 
 def label(entry: Entry) -> tuple[str, str, str]:
     """By what the same event is looked for among many."""
-    return folder(entry), getattr(entry.event, "at", ""), getattr(entry.event, "by", "")
+    return event_folder(entry), getattr(entry.event, "at", ""), getattr(entry.event, "by", "")
 
 
 def repeatable(entry: Entry) -> bool:

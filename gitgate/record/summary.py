@@ -76,7 +76,7 @@ FIELDS = (*ALWAYS, *SOMETIMES, "Priority", *AT_THE_END)
 
 def summary_of(gate: str, tip: str, message: str) -> Summary:
     """One gate. Where the trailers break the rules it still appears, as `broken`."""
-    said = trailers.parse(message)
+    said = trailers.parse_trailers(message)
     if said is None or said.get("Gate") != gate or said.get("State") not in STATES:
         return broken(gate, tip)
     given = {
@@ -89,7 +89,7 @@ def broken(gate: str, tip: str) -> Summary:
     return Summary(gate, tip, state="broken", title=BROKEN)
 
 
-def read(tips: bytes, mark: bytes, folder: str) -> Iterator[Summary]:
+def read_summaries(tips: bytes, mark: bytes, folder: str) -> Iterator[Summary]:
     """The gates of a run of tips, whose refs stand in `folder`. Where one is unusual, each is read by itself."""
     text = tips.decode("utf-8", "replace")
     count = text.count(mark.decode())
@@ -101,7 +101,7 @@ def read(tips: bytes, mark: bytes, folder: str) -> Iterator[Summary]:
 
 
 def usual(mark: str, folder: str) -> re.Pattern[str]:
-    """A tip as we write it, in ASCII: whatever it matches, `trailers.parse` reads alike."""
+    """A tip as we write it, in ASCII: whatever it matches, `trailers.parse_trailers` reads alike."""
     value = "[ -~]{1,200}"
 
     def line(name: str) -> str:

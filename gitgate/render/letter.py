@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from ..model.gate import Answer, Counted, Gate, Opened, Outcome, Question, Remark
 from ..model.people import UNSIGNED, SignatureMark
-from ..questions.answers import shown
+from ..questions.answers import value_words
 from ..questions.types import plain_word, type_of
 from ..text.display import hang, indent, neutral, one_line, wrap
 from .paint import STATE_COLORS, paint
-from .shapes import event, proposal, resume, who_ended, words_of
+from .shapes import event, event_words, proposal, resume, who_ended
 from .table import age, due
 
 if TYPE_CHECKING:
@@ -70,17 +70,17 @@ def letter(
     parts = [
         head(gate, now, cells, archived=archived, color=color),
         "\n\n".join(
-            asked(question, cells, several=len(gate.opened.questions) > 1)
+            question_part(question, cells, several=len(gate.opened.questions) > 1)
             for question in gate.opened.questions
         ),
         section("Context", wrap(neutral(gate.opened.context), cells, "  "), color=color),
-        section("The conversation", conversation(gate, cells), color=color),
-        section("The work so far", work(gate, stat, cells), color=color),
+        section("The conversation", conversation_part(gate, cells), color=color),
+        section("The work so far", work_part(gate, stat, cells), color=color),
         section("Attached", attached(gate, cells), color=color),
         section("Remarks", remarks(gate, cells), color=color),
         section("Proposed, and confirmed by nobody", proposed(gate, cells), color=color),
         answers(gate, signed or {}, cells, color=color),
-        section("What came of it", outcome(gate, cells), color=color),
+        section("What came of it", outcome_part(gate, cells), color=color),
         how(gate, cells, color=color),
         section("History", history(gate, cells), color=color),
     ]
@@ -92,8 +92,8 @@ def opening(gate: Gate, now: float, cells: int, *, stat: str = "", color: bool =
     parts = [
         head(gate, now, cells, archived=False, color=color),
         section("Context", wrap(neutral(gate.opened.context), cells, "  "), color=color),
-        section("The conversation", conversation(gate, cells), color=color),
-        section("The work so far", work(gate, stat, cells), color=color),
+        section("The conversation", conversation_part(gate, cells), color=color),
+        section("The work so far", work_part(gate, stat, cells), color=color),
         section("Attached", attached(gate, cells), color=color),
         section("Proposed, and confirmed by nobody", proposed(gate, cells), color=color),
     ]
@@ -130,7 +130,7 @@ def requester(opened: Opened) -> str:
     return f" (of {whose})" if whose else ""
 
 
-def asked(question: Question, cells: int, *, several: bool, numbered: bool = False) -> str:
+def question_part(question: Question, cells: int, *, several: bool, numbered: bool = False) -> str:
     """One question with what may be answered. `numbered`: somebody may type the number of `something else` too."""
     lead = f"[{question.key}] " if several else ""
     lines = [wrap(lead + neutral(question.prompt), cells, "  ")]
@@ -144,19 +144,19 @@ def asked(question: Question, cells: int, *, several: bool, numbered: bool = Fal
     legend = type_of(question).legend(question, cells)
     lines += [legend] if legend else []
     if question.default is not None:
-        lines.append(hang(f"default: {one_line(shown(question.default))}", cells, "    "))
+        lines.append(hang(f"default: {one_line(value_words(question.default))}", cells, "    "))
     return "\n".join(lines)
 
 
-def conversation(gate: Gate, cells: int) -> str:
+def conversation_part(gate: Gate, cells: int) -> str:
     """How the questions that are decided in a conversation are to be talked about."""
     questions = gate.opened.questions
     if all(question.talk is None for question in questions):
         return ""
-    from .shapes import terms
+    from .shapes import talk_terms
 
     several = len(questions) > 1
-    return "\n".join(terms(q, cells, several=several) for q in questions if q.talk is not None)
+    return "\n".join(talk_terms(q, cells, several=several) for q in questions if q.talk is not None)
 
 
 def talked(held: Conversation | None, cells: int) -> str:
@@ -188,13 +188,13 @@ def proposed(gate: Gate, cells: int) -> str:
     if found is None:
         return ""
     value = "no answer yet" if found["value"] is None else plain_word(found["value"])
-    lines = [indent(neutral(shown(value)), "  ")]
+    lines = [indent(neutral(value_words(value)), "  ")]
     names = ("status", "summary", "reason", "message")
     lines += [wrap(f"{name}: {neutral(str(found[name]))}", cells, "  ") for name in names if found[name]]
     return "\n".join([*lines, f"  — {one_line(str(found['agent']))}, {found['at']}"])
 
 
-def outcome(gate: Gate, cells: int) -> str:
+def outcome_part(gate: Gate, cells: int) -> str:
     """What the agent made of the answer, for whoever asks later, and what it left for them to look at."""
     came = resume(gate)
     if came is None or not came["outcome"]:
@@ -235,7 +235,7 @@ def section(title: str, body: str, *, color: bool) -> str:
     return f"{paint(title, 'bold', on=color)}\n{body}" if body.strip() else ""
 
 
-def work(gate: Gate, stat: str, cells: int) -> str:
+def work_part(gate: Gate, stat: str, cells: int) -> str:
     done = gate.opened.work
     where = f"on {one_line(done.branch)}" if done.branch else "on no branch"
     base = f" at {done.base[:10]}" if done.base else ", which has no commit yet"
@@ -266,16 +266,16 @@ def without_sum(stat: str) -> str:
 def answers(gate: Gate, signed: Mapping[str, SignatureMark], cells: int, *, color: bool) -> str:
     parts = []
     if gate.answer is not None:
-        parts.append(section("Answer", said(gate, gate.answer, signed, cells), color=color))
+        parts.append(section("Answer", answer_part(gate, gate.answer, signed, cells), color=color))
     elif gate.votes:
-        votes = "\n".join(said(gate, vote, signed, cells) for vote in gate.votes)
+        votes = "\n".join(answer_part(gate, vote, signed, cells) for vote in gate.votes)
         parts.append(
             section(f"Answers so far ({len(gate.votes)} of {gate.opened.quorum})", votes, color=color)
         )
     if gate.closing is not None:
         parts.append(section("How it ended", ended(gate, gate.closing, cells), color=color))
     if gate.late:
-        late = "\n".join(said(gate, vote, signed, cells) for vote in gate.late)
+        late = "\n".join(answer_part(gate, vote, signed, cells) for vote in gate.late)
         parts.append(section("Late, with no effect", late, color=color))
     return "\n\n".join(part for part in parts if part)
 
@@ -290,13 +290,13 @@ def ended(gate: Gate, closing: Remark, cells: int) -> str:
     return "\n".join(lines)
 
 
-def said(gate: Gate, counted: Counted, signed: Mapping[str, SignatureMark], cells: int) -> str:
+def answer_part(gate: Gate, counted: Counted, signed: Mapping[str, SignatureMark], cells: int) -> str:
     answer: Answer = counted.answer
     several = len(gate.opened.questions) > 1
     lines = []
     for question in gate.opened.questions:
         lead = f"[{question.key}] " if several else ""
-        lines.append(wrap(lead + neutral(shown(answer.values.get(question.key))), cells, "  "))
+        lines.append(wrap(lead + neutral(value_words(answer.values.get(question.key))), cells, "  "))
     if answer.note:
         lines.append(wrap(neutral(answer.note), cells, "  "))
     if answer.session is not None:
@@ -327,7 +327,7 @@ def history(gate: Gate, cells: int) -> str:
     for entry in gate.history:
         shape = event(entry)
         by = one_line(str(shape["by"] or "nobody").partition(" <")[0])
-        said = words_of(shape)
+        said = event_words(shape)
         words = f": {one_line(said, 60)}" if said else ""
         told = f"{shape['at']}  {entry.name:<10} {by}{words}  ({entry.commit[:10]})"
         lines.append(hang(told, cells, "  "))

@@ -39,12 +39,12 @@ def gate(
         "title": opened.title,
         "questions": [question(item) for item in opened.questions],
         "context": opened.context,
-        "asked": asked(opened.asked),
-        "work": work(opened.work, comes_back),
+        "asked": asker_shape(opened.asked),
+        "work": work_shape(opened.work, comes_back),
         "session": {
             "agent": session.agent if session else None,
             "id": session_id,
-            "saved": named(given) if saved is None else saved,
+            "saved": says_saved(given) if saved is None else saved,
         },
         "delivery": opened.delivery,
         "priority": given.priority,
@@ -52,9 +52,9 @@ def gate(
         "to": list(given.to),
         "deadline": given.deadline,
         "on_timeout": opened.on_timeout,
-        "answer": answer(given.answer, marks, transcript=transcript) if given.answer else None,
-        "answers": [answer(vote, marks, transcript=transcript) for vote in given.votes],
-        "late": [answer(vote, marks, transcript=transcript) for vote in given.late],
+        "answer": answer_shape(given.answer, marks, transcript=transcript) if given.answer else None,
+        "answers": [answer_shape(vote, marks, transcript=transcript) for vote in given.votes],
+        "late": [answer_shape(vote, marks, transcript=transcript) for vote in given.late],
         "needed": opened.quorum,
         "claim": claim(given),
         "resume": resume(given),
@@ -70,7 +70,7 @@ def gate(
     }
 
 
-def asked(given: Asker) -> Json:
+def asker_shape(given: Asker) -> Json:
     return {
         "by": given.by,
         "logins": list(given.logins),
@@ -81,7 +81,7 @@ def asked(given: Asker) -> Json:
     }
 
 
-def work(given: Work, comes_back: Mapping[str, Sequence[str]] | None = None) -> Json:
+def work_shape(given: Work, comes_back: Mapping[str, Sequence[str]] | None = None) -> Json:
     hidden = {name: list(comes_back[name]) if comes_back else None for name in ("staged_only", "in_conflict")}
     return {
         "branch": given.branch,
@@ -97,7 +97,7 @@ def work(given: Work, comes_back: Mapping[str, Sequence[str]] | None = None) -> 
     }
 
 
-def named(given: Gate) -> bool:
+def says_saved(given: Gate) -> bool:
     """Whether its record says that the conversation was saved, when it was asked."""
     return given.opened.session is not None and given.opened.session.saved
 
@@ -164,7 +164,7 @@ def who_ended(given: Remark) -> str | None:
     return None if over else given.by
 
 
-def answer(counted: Counted, signed: Mapping[str, SignatureMark], *, transcript: bool = True) -> Json:
+def answer_shape(counted: Counted, signed: Mapping[str, SignatureMark], *, transcript: bool = True) -> Json:
     said: Answer = counted.answer
     mark = signed.get(counted.signed_commit, UNSIGNED)
     return {
@@ -249,7 +249,7 @@ def event(entry: Entry) -> Json:
     return shape
 
 
-def words_of(event: Mapping[str, object]) -> str:
+def event_words(event: Mapping[str, object]) -> str:
     """What an event of the history says, in words, with how long people talked to get there."""
     text, talked = str(event.get("text") or ""), event.get("session")
     if not isinstance(talked, Mapping):
@@ -307,7 +307,7 @@ def held_shape(held: Conversation | None, *, transcript: bool = True) -> Json | 
     return {**shape, "source": held.source or None}
 
 
-def terms(question: Question, cells: int, *, several: bool = False) -> str:
+def talk_terms(question: Question, cells: int, *, several: bool = False) -> str:
     """How the conversation about this question is to be held."""
     talk = question.talk or Talk()
     lines = [f"[{question.key}]"] if several else []

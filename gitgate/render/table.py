@@ -123,7 +123,7 @@ def lined(texts: list[str]) -> list[str]:
     return [one_line(text) for text in texts]
 
 
-def ending(row: TableRow, now: float) -> str:
+def row_end(row: TableRow, now: float) -> str:
     """What stands behind the question however much of that is cut: that there are more, how it is answered, until when."""
     count = int(row.questions) if row.questions.isdecimal() and len(row.questions) < 4 else 1
     more = f" (+{count - 1} more)" if count > 1 else ""
@@ -158,7 +158,7 @@ def table(rows: Sequence[TableRow], now: float, cells_wide: int, *, color: bool 
     most = limits(room)
     laid = [padded(columns[c], most.get(c, cells_wide), right=c == AGE) for c in shown[:-1]]
     left = max(LEAST_QUESTION, cells_wide - sum(width(column[0]) + 2 for column in laid))
-    endings = ["", *(ending(row, now) if is_more(row) else "" for row in rows)]
+    endings = ["", *(row_end(row, now) if is_more(row) else "" for row in rows)]
     if any(endings):
         question = [
             clip(text, max(LEAST_QUESTION, left - width(end))) + end

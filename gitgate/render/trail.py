@@ -8,7 +8,7 @@ from typing import Protocol
 from ..model.states import traits
 from ..text.display import clip, one_line, width
 from .paint import STATE_COLORS, paint
-from .shapes import words_of
+from .shapes import event_words
 from .table import TableRow, is_beginning
 
 NARROW = 72
@@ -18,7 +18,7 @@ def line(event: Mapping[str, object], cells: int = 10_000, *, color: bool = Fals
     """One event, its words cut to what the line has left."""
     name = str(event["event"])
     who = one_line(str(event.get("by") or "nobody").partition(" <")[0])
-    words = one_line(" · ".join(words_of(event).split("\n")))
+    words = one_line(" · ".join(event_words(event).split("\n")))
     mark = event.get("signature")
     if isinstance(mark, Mapping):
         who = f"{who} ({one_line(str(mark['verdict']))})"

@@ -22,14 +22,14 @@ OUTCOME = {"answered": "completed"}
 
 def document(shape: Mapping[str, object]) -> str:
     """`shape` is what `show --json` prints. One element a question, in the order they were asked."""
-    questions = listed(shape.get("questions"))
+    questions = mappings_in(shape.get("questions"))
     lines = ['<?xml version="1.0" encoding="UTF-8"?>']
     head = attributes(
         id=shape.get("id"), state=shape.get("state"), status=status(shape), title=shape.get("title")
     )
     lines.append(f"<gate{head}>")
     lines += ["  " + line for question in questions for line in interaction(question, shape)]
-    lines += ["  " + line for line in circumstances(shape)]
+    lines += ["  " + line for line in circumstance_elements(shape)]
     lines.append("</gate>")
     return "\n".join(lines)
 
@@ -40,10 +40,10 @@ def interaction(question: Mapping[str, object], shape: Mapping[str, object]) -> 
     kind = "interactive_session" if question.get("type") == "session" else question.get("type")
     yield f"<human-interaction{attributes(key=question.get('key'), type=kind, status=status(shape))}>"
     yield "  " + element("prompt", question.get("prompt"))
-    for option in listed(question.get("options")):
+    for option in mappings_in(question.get("options")):
         yield "  " + element("option", option.get("description") or "", label=option.get("label"))
     yield from ("  " + line for line in config(question, shape))
-    held = conversation(shape) if question.get("type") == "session" else {}
+    held = conversation_element(shape) if question.get("type") == "session" else {}
     if said:
         yield "  " + element("outcome", OUTCOME.get(str(said.get("verdict")), said.get("verdict")))
     elif held:
@@ -58,7 +58,7 @@ def interaction(question: Mapping[str, object], shape: Mapping[str, object]) -> 
     yield "</human-interaction>"
 
 
-def conversation(shape: Mapping[str, object]) -> Mapping[str, object]:
+def conversation_element(shape: Mapping[str, object]) -> Mapping[str, object]:
     """How the conversation was held that ended the gate, with an answer or without."""
     return mapping(mapping(shape.get("answer") or shape.get("closing")).get("session"))
 
@@ -105,7 +105,7 @@ def in_milliseconds(seconds: object) -> int | None:
     return seconds * 1000 if isinstance(seconds, int) else None
 
 
-def circumstances(shape: Mapping[str, object]) -> Iterator[str]:
+def circumstance_elements(shape: Mapping[str, object]) -> Iterator[str]:
     asked, work, said = mapping(shape.get("asked")), mapping(shape.get("work")), mapping(shape.get("answer"))
     if shape.get("context"):
         yield element("context", shape["context"])
@@ -117,7 +117,7 @@ def circumstances(shape: Mapping[str, object]) -> Iterator[str]:
         yield element("proposal", proposed.get("value"), **{name: proposed.get(name) for name in PROPOSAL})
     if closing := mapping(shape.get("closing")):
         yield element("closing", closing.get("reason"), by=closing.get("by"), at=closing.get("at"))
-    for event in listed(shape.get("history")):
+    for event in mappings_in(shape.get("history")):
         names = {
             "name": event.get("event"),
             "at": event.get("at"),
@@ -152,19 +152,19 @@ def duration(shape: Mapping[str, object]) -> int | None:
 
 
 def element(name: str, value: object, /, **given: object) -> str:
-    body = escaped(written(value))
+    body = escaped(text_or_json(value))
     return f"<{name}{attributes(**given)}>{body}</{name}>" if body else f"<{name}{attributes(**given)}/>"
 
 
 def attributes(**given: object) -> str:
     return "".join(
-        f' {name.replace("_", "-")}="{escaped(written(value), attribute=True)}"'
+        f' {name.replace("_", "-")}="{escaped(text_or_json(value), attribute=True)}"'
         for name, value in given.items()
         if value is not None
     )
 
 
-def written(value: object) -> str:
+def text_or_json(value: object) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -191,5 +191,5 @@ def mapping(value: object) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
 
 
-def listed(value: object) -> list[Mapping[str, object]]:
+def mappings_in(value: object) -> list[Mapping[str, object]]:
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, (list, tuple)) else []

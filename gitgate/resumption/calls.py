@@ -26,7 +26,7 @@ from ..exchange.syncing import bring_home
 from ..gates import agency
 from ..gates.leases import boottime, shared_at
 from ..model.gate import Claim, Gate
-from ..runners import Order, find
+from ..runners import Order, find_runner
 from ..store.git.permissions import private_folder
 from ..store.git.refs import WAKE
 from ..store.remote.push import MOST_OWN, most_refs
@@ -48,7 +48,7 @@ def call(desk: Desk, gate: str = "", runner: str = "local") -> str:
     private_folder(place.parent)
     place.touch()
     order = Order(desk.repo.place, log_of(desk), desk.settings.env, (gate,) if gate else ())
-    log = find(runner).start(order)
+    log = find_runner(runner).start(order)
     return str(log_of(desk, gate)) if runner == "local" and gate else log
 
 
@@ -140,7 +140,7 @@ class LeftToRunner:
 
 def leave_all(desk: Desk, runner: str) -> LeftToRunner:
     """Every gate whose agent is to be started, and whose answer is where the runner finds it."""
-    find(runner)
+    find_runner(runner)
     remote, left = remote_of(desk), LeftToRunner()
     if remote is None:
         why, mend = no_remote(desk)
@@ -194,7 +194,7 @@ def was_ours(desk: Desk, gate: Gate) -> bool:
     if not desk.settings.flag("resumeHere") or desk.settings.text("runner") != "local":
         return False
     session = gate.opened.session
-    asked_here = presence.find(desk, gate.id) is not None
+    asked_here = presence.find_presence(desk, gate.id) is not None
     return asked_here and session is not None and not agency.cannot_start(desk, session.agent)
 
 

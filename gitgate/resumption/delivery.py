@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from ..acts.calling import publish_sessions, save_sessions
 from ..claims.claiming import HeldClaim
-from ..claims.holding import BranchMoved, finish, outcome
+from ..claims.holding import BranchMoved, claim_outcome, finish
 from ..context.desk import Desk
 from ..context.recording import NOBODY, record, reload
 from ..context.remotes import may_publish_work
@@ -113,7 +113,7 @@ def deliver(
     own_only = False
     for _ in range(TRIES):
         target = aim(desk, held, made, own_only=own_only)
-        said = outcome(
+        said = claim_outcome(
             desk,
             held,
             "resumed",
@@ -122,7 +122,7 @@ def deliver(
             branch=target.branch if made.commits else "",
             commits=target.commits or made.commits,
         )
-        said = replace(said, **vars(told), meant=meant(held, made, target) if made.commits else "")
+        said = replace(said, **vars(told), meant=meant_branch(held, made, target) if made.commits else "")
         try:
             after = finish(desk, held, said, target.moves)
             return Delivered(after, target, target.commits or made.commits)
@@ -135,13 +135,13 @@ def deliver(
             if own_only:
                 made = replace(made, commits=())
             own_only = True
-    said = outcome(
+    said = claim_outcome(
         desk, held, "resumed", reason=f"{remark}; its branch kept moving", log=log, commits=made.commits
     )
     return Delivered(finish(desk, held, replace(said, **vars(told))), Target(""), made.commits)
 
 
-def meant(held: HeldClaim, made: Made, target: Target) -> str:
+def meant_branch(held: HeldClaim, made: Made, target: Target) -> str:
     """The branch that the commits were to go to, where they are on another one."""
     wanted = made.course.branch or held.gate.opened.work.branch or ""
     return wanted if wanted != target.branch else ""

@@ -18,13 +18,13 @@ from ..model.ids import is_id
 from ..store.git.permissions import private_folder
 
 
-def folder(desk: Desk) -> Path:
+def held_folder(desk: Desk) -> Path:
     return desk.repo.state_dir / "held"
 
 
 def hand_over(desk: Desk, held: HeldClaim) -> None:
     """Write the claim down for the runner that is about to start."""
-    private_folder(folder(desk))
+    private_folder(held_folder(desk))
     said = {
         "claim": held.claim,
         "lease": held.lease,
@@ -32,28 +32,28 @@ def hand_over(desk: Desk, held: HeldClaim) -> None:
         "taken": held.taken,
         "seed": held.seed,
     }
-    new = folder(desk) / f".{held.gate.id}.new"
+    new = held_folder(desk) / f".{held.gate.id}.new"
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:
         json.dump(said, out)
-    new.replace(folder(desk) / held.gate.id)
+    new.replace(held_folder(desk) / held.gate.id)
 
 
 def pending(desk: Desk) -> list[str]:
     """The gates whose claim waits to be taken over."""
     with contextlib.suppress(OSError):
-        return sorted(place.name for place in folder(desk).iterdir() if is_id(place.name))
+        return sorted(place.name for place in held_folder(desk).iterdir() if is_id(place.name))
     return []
 
 
 def take_over(desk: Desk, gate: str) -> HeldClaim | None:
     """The claim that was left for us, once; None when there is none, or it is over."""
-    place = folder(desk) / gate
+    place = held_folder(desk) / gate
     mine = place.with_name(f".{gate}.{os.getpid()}")
     try:
         place.replace(mine)  # Of several runners, one gets the file.
         said = json.loads(mine.read_text(encoding="utf-8"))
         mine.unlink()
-        found = leases.parse(desk.records.commit(said["lease"]).message)
+        found = leases.parse_lease(desk.records.commit(said["lease"]).message)
     except (OSError, ValueError, KeyError):
         return None
     now = reload(desk, gate)

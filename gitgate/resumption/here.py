@@ -27,7 +27,7 @@ def may_resume_here(desk: Desk, gate: Gate, push: bool | None) -> bool:
     """Whether this clone may start the agent: it asked from here, `init` allowed it, and its program is known."""
     if not desk.settings.flag("resumeHere") or desk.repo.bare or desk.settings.text("runner") != "local":
         return False
-    here, session = presence.find(desk, gate.id), gate.opened.session
+    here, session = presence.find_presence(desk, gate.id), gate.opened.session
     if here is None or session is None or not gate.actionable or gate.opened.delivery != "resume":
         return False
     if not may_claim(desk, gate, push) or here.work != (gate.opened.work.commit or ""):

@@ -50,7 +50,7 @@ def order(desk: Desk, held: HeldClaim, found: Situation, saved: SavedSession, pr
         hooks=agency.adapter(saved.agent).hooks(),
         permissions=equipping.permissions(desk, saved.agent),
         answer=document(gate),
-        told=told(gate),
+        told=answer_texts(gate),
         settings=settings,
         env=scrubbed(desk.settings.env),
         extra_env=surroundings(desk, gate, found, saved.agent, project.settings),
@@ -68,7 +68,7 @@ def flags_before(
     from ..agents.claude.command import beside
     from ..context import presence
 
-    asked = presence.find(desk, gate.id)
+    asked = presence.find_presence(desk, gate.id)
     own = asked is not None and asked.trusted and found.trusted
     if asked is None or not own or (asked.program, asked.session) != (saved.agent, saved.id):
         return ()
@@ -91,7 +91,7 @@ def circumstances(gate: Gate, found: Situation, settings: AgentSettings, project
     )
 
 
-def told(gate: Gate) -> dict[str, str]:
+def answer_texts(gate: Gate) -> dict[str, str]:
     """The answer as plain texts. Nobody's answer is nobody's."""
     if gate.answer is None:
         return {"verdict": "expired", "answer": "", "note": "", "by": ""}
@@ -104,11 +104,11 @@ def document(gate: Gate) -> bytes:
     """The answer as a JSON document, for a program that reads it."""
     from ..render import shapes
 
-    answer = shapes.answer(gate.answer, {}) if gate.answer else None
+    answer = shapes.answer_shape(gate.answer, {}) if gate.answer else None
     questions = [shapes.question(question) for question in gate.opened.questions]
     said = {"gate": gate.id, "state": gate.state, "questions": questions, "answer": answer}
     return json.dumps(
-        shapes.thing("resume", {**said, **told(gate), "answer": answer}), ensure_ascii=False
+        shapes.thing("resume", {**said, **answer_texts(gate), "answer": answer}), ensure_ascii=False
     ).encode()
 
 

@@ -112,7 +112,7 @@ class Situation:
 
 def asked_here(desk: Desk, gate: Gate) -> presence.Presence | None:
     """The asker as this machine remembers it; what the record says of hosts and directories, anybody could have written."""
-    found = presence.find(desk, gate.id)
+    found = presence.find_presence(desk, gate.id)
     return found if found is not None and found.work == (gate.opened.work.commit or "") else None
 
 
@@ -129,7 +129,7 @@ def left_on(desk: Desk, gate: Gate) -> str | None:
 
 
 @contextlib.contextmanager
-def taken(desk: Desk, gate: Gate, course: Course = Course()) -> Iterator[Situation]:
+def take_place(desk: Desk, gate: Gate, course: Course = Course()) -> Iterator[Situation]:
     """The place, ready for the agent, and nobody else's while this lasts."""
     with contextlib.ExitStack() as held:
         found = (

@@ -135,7 +135,7 @@ def with_claim(errand: Errand, desk: Desk, heart: Heart, saved: SavedSession) ->
     later, course = asked_before(desk, heart.held), errand.course(gate)
     if later:
         return only_record(errand, desk, heart, later, course)
-    with place.taken(desk, gate, course) as found:
+    with place.take_place(desk, gate, course) as found:
         errand.say(f"in {found.directory}")
         there = place.apart(desk, found)
         place.free(desk, there)
@@ -380,7 +380,7 @@ def give_back(
     """A failed attempt: the gate is answered again, or failed when this was the last attempt or another would not help."""
     final = not retry or held.attempt >= desk.settings.number("maxAttempts")
     result = "failed" if final else "released"
-    said = holding.outcome(desk, held, result, reason=reason, log=log)
+    said = holding.claim_outcome(desk, held, result, reason=reason, log=log)
     holding.finish(desk, held, replace(said, **vars(told)))
     errand.say(f"gate {held.gate.id}, attempt {held.attempt}: {reason}")
     return Resumed(held.gate.id, result, reason, log, attempt=held.attempt)

@@ -91,7 +91,7 @@ def station(plan: WorkerPlan, place: Path, say: Callable[[str], None], stopping:
     return Station(desk, Crew(opener, who, say, stopping, log=lambda gate: log_of(desk, gate)), say)
 
 
-def work(
+def work_shift(
     plan: WorkerPlan, say: Callable[[str], None], stopping: threading.Event, *, once: bool = False
 ) -> Shift:
     """Act until told to stop, then hand back what is held; with `once`, until nothing is left."""

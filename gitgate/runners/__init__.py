@@ -12,7 +12,7 @@ __all__ = ["RUNNERS", "Order", "Runner", "find"]
 RUNNERS: dict[str, Runner] = {runner.name: runner for runner in (Local(), GitHubRunner())}
 
 
-def find(name: str) -> Runner:
+def find_runner(name: str) -> Runner:
     """The runner of that name."""
     if name not in RUNNERS:
         raise Usage(

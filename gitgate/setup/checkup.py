@@ -91,7 +91,7 @@ def documents(desk: Desk) -> Iterator[Field]:
     for data, source in found.items():
         with contextlib.suppress(BadDocument):
             if not is_blank(data):
-                yield codec.parse(data, source)
+                yield codec.parse_document(data, source)
 
 
 def policy(desk: Desk) -> Iterator[Finding]:
@@ -187,7 +187,7 @@ def modes(desk: Desk) -> Iterator[Finding]:
             yield Finding("modes", WRONG, words, mend)
 
 
-def settings(desk: Desk) -> Iterator[Finding]:
+def settings_findings(desk: Desk) -> Iterator[Finding]:
     for one in SETTINGS:
         try:
             desk.settings.text(one.name)
@@ -406,7 +406,7 @@ LOOKS: tuple[Callable[[Desk], Iterator[Finding]], ...] = (
     writable,
     modes,
     identity,
-    settings,
+    settings_findings,
     unread,
     policy,
     approvals,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..agents.claude.hooks import SHIM, plugin_folder, settings
+from ..agents.claude.hooks import SHIM, hook_settings, plugin_folder
 from ..context.desk import Desk
 from ..errors import Failure
 from .guidance import put, take_away, text_of, top_of
@@ -28,8 +28,8 @@ PROGRAM = "gitgate.program"
 
 def claude_steps(desk: Desk) -> list[Step]:
     top = top_of(desk)
-    here = load(top / SETTINGS)
-    wanted = with_hooks(here, settings(f'sh "$CLAUDE_PROJECT_DIR"/{PLACED}'))
+    here = load_json(top / SETTINGS)
+    wanted = with_hooks(here, hook_settings(f'sh "$CLAUDE_PROJECT_DIR"/{PLACED}'))
     plugin = plugin_folder()
     return [
         program(desk),
@@ -58,7 +58,7 @@ def claude_removal(desk: Desk) -> list[Step]:
     if desk.repo.top is None:
         return []
     top = desk.repo.top
-    here = load(top / SETTINGS)
+    here = load_json(top / SETTINGS)
     without = with_hooks(here, {})
 
     def take() -> None:
@@ -109,7 +109,7 @@ def copied(top: Path, name: str, source: Path, words: str) -> Step:
     return Step(name, words, current, lambda: put(top / name, text, executable=name == PLACED))
 
 
-def load(place: Path) -> dict[str, Any]:
+def load_json(place: Path) -> dict[str, Any]:
     text = text_of(place)
     try:
         found = json.loads(text) if text.strip() else {}

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from ..agents.agent import Launch, last_words
 from ..agents.claude.rehearsed import Message, ModelLine, RehearsedModel, rehearsed
-from ..agents.process import run
+from ..agents.process import run_launch
 from ..context.desk import Desk, open_desk
 from ..errors import Failure, GateError
 from ..store.git.process import Git
@@ -123,10 +123,10 @@ class RehearsalStage:
         """Our hooks as `init --claude` writes them, and the project's own rules on tools."""
         for step in claude.claude_steps(self.open())[1:]:
             step.take()
-        own = claude.load(top_of(self.desk) / claude.SETTINGS)
+        own = claude.load_json(top_of(self.desk) / claude.SETTINGS)
         if isinstance(own.get("permissions"), dict):
             place = self.place / claude.SETTINGS
-            claude.save(place, {**claude.load(place), "permissions": own["permissions"]})
+            claude.save(place, {**claude.load_json(place), "permissions": own["permissions"]})
 
     def open(self) -> Desk:
         return open_desk(self.place, self.env)
@@ -138,7 +138,7 @@ class RehearsalStage:
         self.starts += 1
         folder = self.room / f"start-{self.starts}"
         place = self.place if self.place.is_dir() else self.room
-        return run(Launch(tuple(words), place, self.env, folder, timeout=WITHIN))
+        return run_launch(Launch(tuple(words), place, self.env, folder, timeout=WITHIN))
 
     def gate(self, *words: str) -> Finished:
         return self.run((sys.executable, "-P", "-m", "gitgate", *words))
@@ -186,7 +186,7 @@ class RehearsalStage:
 def denied(desk: Desk) -> str:
     """Rules of the project that forbid what we need; empty when there are none."""
     try:
-        own = claude.load(top_of(desk) / claude.SETTINGS).get("permissions")
+        own = claude.load_json(top_of(desk) / claude.SETTINGS).get("permissions")
     except GateError:
         return ""
     rules = own.get("deny", []) if isinstance(own, Mapping) else []

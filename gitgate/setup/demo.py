@@ -123,7 +123,7 @@ def play(
     yield from actor.ask(stage)
     refs = stage.git(AGENT, "for-each-ref", "--format=%(refname:lstrip=3)", "refs/hitl/open")
     stage.gate = refs.splitlines()[0]
-    yield from answer(stage)
+    yield from answer_step(stage)
     yield from resumed(stage, sleep)
 
 
@@ -170,7 +170,7 @@ def ask_as_script(stage: DemoStage) -> Iterator[DemoStep]:
         "-o", "SQLite=one file, no server", "--context", "Users come in the hundreds.", "--agent", "demo")  # fmt: skip
 
 
-def answer(stage: DemoStage) -> Iterator[DemoStep]:
+def answer_step(stage: DemoStage) -> Iterator[DemoStep]:
     stage.git(PERSON, "gate", "sync", "-q")
     yield stage.step(PERSON, "In another clone, you look what waits for you.", "gate")
     yield stage.step(

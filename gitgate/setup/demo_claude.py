@@ -19,7 +19,7 @@ from ..agents.agent import Launch
 from ..agents.claude.adapter import last_result
 from ..agents.claude.hooks import plugin_folder
 from ..agents.claude.rehearsed import Message, ModelLine, RehearsedModel, rehearsed
-from ..agents.process import run
+from ..agents.process import run_launch
 from ..errors import Failure
 from ..text.display import one_line
 from .demo import AGENT, HALF_DONE, SERVER, DemoActor, DemoStage, DemoStep, play
@@ -55,9 +55,9 @@ def play_claude(room: Path, env: Mapping[str, str]) -> Iterator[DemoStep]:
     """The steps, each as it is done, and at last what the model was shown."""
     program = find_claude(env)
     with rehearsed(learnt) as model:
-        actor = DemoActor(partial(prepare, program), partial(ask, program), surroundings(room, model))
+        actor = DemoActor(partial(prepare, program), partial(ask_step, program), surroundings(room, model))
         yield from play(room, {name: env[name] for name in PASSED_ON & set(env)}, actor)
-        yield conversation(model)
+        yield conversation_step(model)
 
 
 def surroundings(room: Path, model: RehearsedModel) -> dict[str, str]:
@@ -77,9 +77,11 @@ def prepare(program: str, stage: DemoStage) -> None:
     stage.git(SERVER, "config", "gitgate.agentTimeout", f"{WITHIN:g}s")
 
 
-def ask(program: str, stage: DemoStage) -> Iterator[DemoStep]:
-    told = start(stage, program, "--version")
-    yield DemoStep(AGENT, "The agent is the real Claude Code.", ("claude", "--version"), words(told.out))
+def ask_step(program: str, stage: DemoStage) -> Iterator[DemoStep]:
+    told = start_claude(stage, program, "--version")
+    yield DemoStep(
+        AGENT, "The agent is the real Claude Code.", ("claude", "--version"), output_text(told.out)
+    )
     claude = ("claude", "-p", TASK, "--output-format", "json", "--permission-prompt-tool", "stdio",
         "--allowedTools", "Bash", "--plugin-dir", str(plugin_folder()))  # fmt: skip
     command = ("gate", "wrap", "--waiting-ok", "--", *claude)
@@ -96,13 +98,13 @@ def ask(program: str, stage: DemoStage) -> Iterator[DemoStep]:
     )
 
 
-def start(stage: DemoStage, program: str, *arguments: str) -> Finished:
+def start_claude(stage: DemoStage, program: str, *arguments: str) -> Finished:
     """Run Claude Code in the agent's clone, to its end."""
     folder = stage.room / "claude" / arguments[0].strip("-")
-    return run(Launch((program, *arguments), stage.room / AGENT, stage.env, folder, timeout=WITHIN))
+    return run_launch(Launch((program, *arguments), stage.room / AGENT, stage.env, folder, timeout=WITHIN))
 
 
-def words(said: bytes) -> str:
+def output_text(said: bytes) -> str:
     return said.decode("utf-8", "replace").strip()
 
 
@@ -155,15 +157,15 @@ def answer_in(messages: Sequence[Message]) -> str | None:
     return (found[1] or found[2]) if found else None
 
 
-def conversation(model: RehearsedModel) -> DemoStep:
+def conversation_step(model: RehearsedModel) -> DemoStep:
     """The last request, for a person to see that it goes back to the beginning and holds the answer."""
     if answer_in(model.shown) is None:
         raise Failure("the answer did not reach the model", hint="git gate demo --claude --keep shows more")
-    lines = [f"{block['role']}: {one_line(shown(block), SHOWN_CELLS)}" for block in blocks(model.shown)]
+    lines = [f"{block['role']}: {one_line(block_text(block), SHOWN_CELLS)}" for block in blocks(model.shown)]
     why = "What the model was shown when it went on, on the server: all of it, and your answer."
     return DemoStep(MODEL, why, ("POST", "/v1/messages"), "\n".join(lines))
 
 
-def shown(block: Message) -> str:
+def block_text(block: Message) -> str:
     used = block.get("type") == "tool_use"
     return f"{block['name']} {json.dumps(block['input'])}" if used else text_of(block)

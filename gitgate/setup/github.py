@@ -129,11 +129,11 @@ def github_steps(desk: Desk) -> list[Step]:
         if here and OURS not in here:
             raise Usage(f"{FOLDER}/{name} is there, and is not ours", hint="rename it, and run this again")
         wanted = packaged(desk, pinned(here or text_of(TEXTS / "workflows" / name), source))
-        found.append(written(place, name, here, wanted))
+        found.append(workflow_step(place, name, here, wanted))
     return found
 
 
-def written(place: Path, name: str, here: str, wanted: str) -> Step:
+def workflow_step(place: Path, name: str, here: str, wanted: str) -> Step:
     return Step(f"{FOLDER}/{name}", MEANS[name], here == wanted, lambda: put(place, wanted))
 
 
@@ -174,10 +174,10 @@ def github_removal(desk: Desk) -> list[Step]:
     if desk.repo.top is None:
         return []
     top = desk.repo.top
-    return [taken(top, name) for name in NAMES]
+    return [removal_step(top, name) for name in NAMES]
 
 
-def taken(top: Path, name: str) -> Step:
+def removal_step(top: Path, name: str) -> Step:
     place = top / FOLDER / name
     ours = OURS in text_of(place)
     return Step(f"{FOLDER}/{name}", "taken away", not ours, lambda: take_away(place, top))

@@ -38,7 +38,7 @@ def steps(desk: Desk) -> list[Step]:
             "files that configure agents stand here as the protected branch has them, and the branch's own are not back yet",
             hint="git gate doctor",
         )
-    found = (trees(desk), settings(desk), refs(desk), folder(desk), home(desk))
+    found = (trees(desk), settings_step(desk), refs(desk), state_step(desk), home(desk))
     return [step for step in found if step is not None]
 
 
@@ -69,7 +69,7 @@ def changed(desk: Desk, place: Path) -> bool:
     return bool(said.code or said.out.strip())
 
 
-def settings(desk: Desk) -> Step | None:
+def settings_step(desk: Desk) -> Step | None:
     """Every `gitgate.*` of this repository, a person's own included; the machine's own settings stay."""
     said = desk.repo.git.run(
         "config", "--local", "--name-only", "-z", "--get-regexp", r"^gitgate\.", check=False
@@ -95,7 +95,7 @@ def refs(desk: Desk) -> Step | None:
     return Step(f"{TRACKING}* ({counted(len(found), 'ref')})", "taken away", False, take) if found else None
 
 
-def folder(desk: Desk) -> Step | None:
+def state_step(desk: Desk) -> Step | None:
     """Logs, notes, drafts and locks; another account's folder beside them is that account's."""
     place = desk.repo.state_dir
     locks = [file for file in desk.repo.common_dir.glob("gitgate-*.lock") if file.is_file()]

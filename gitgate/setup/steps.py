@@ -161,7 +161,7 @@ def wrong_modes(desk: Desk) -> Iterator[Misfit]:
     from ..store.git import permissions
 
     shared = permissions.sharing(desk.settings.git)
-    yield from permissions.opened(desk.repo.state_dir)
+    yield from permissions.folder_misfits(desk.repo.state_dir)
     if desk.repo.bare or shared.bits:
         yield from permissions.narrowed(desk.repo.common_dir, shared)
 
@@ -187,7 +187,7 @@ def known(desk: Desk) -> Step:
     return Step(
         "known repository",
         "git gate list --everywhere and git gate worker --everywhere include it",
-        place in registry.listed(env),
+        place in registry.read_registry(env),
         lambda: registry.add(env, place),
     )
 
@@ -215,7 +215,7 @@ def removal(desk: Desk) -> list[Step]:
     if folder is not None:
         found.extend(taken_away(folder, name) for name in hookshims.NAMES)
     place, env = desk.repo.place, desk.settings.env
-    gone = place not in registry.listed(env)
+    gone = place not in registry.read_registry(env)
     found.append(Step("known repository", "forgotten", gone, lambda: registry.remove(env, place)))
     return found
 

@@ -11,7 +11,7 @@ from ..context.recording import NOBODY
 from ..context.remotes import may_publish_work, remote_of
 from ..errors import GateError
 from ..gates.archived import tidy
-from ..gates.listing import settled
+from ..gates.listing import settled_summary
 from ..model.gate import Gate
 from ..store.records import closing
 from ..store.records.records import Signature
@@ -38,7 +38,9 @@ def fold_closed(desk: Desk, *, older_than: int = 0, remote: str | None = None) -
         synced = sync(desk, name)
         done.kept.update(synced.refused)
     ready = [
-        gate for gate in closed_gates(desk) if gate.id not in done.kept and age(desk, gate) >= older_than
+        gate
+        for gate in closed_gates(desk)
+        if gate.id not in done.kept and seconds_since_end(desk, gate) >= older_than
     ]
     if ready:
         desk.progress(f"folding {len(ready)} closed gates")
@@ -59,7 +61,7 @@ def closed_gates(desk: Desk) -> Iterator[Gate]:
     """The gates to which nothing more will happen. The trailers are a hint; the record decides."""
     now = desk.now
     for summary in list(summaries(desk)):
-        current = settled(desk, summary) if summary.deadline and summary.deadline <= now else summary
+        current = settled_summary(desk, summary) if summary.deadline and summary.deadline <= now else summary
         if not current.closed:
             continue
         try:
@@ -76,7 +78,7 @@ def last_at(gate: Gate) -> str:
     return str(getattr(event, "at", "") or gate.opened.asked.at)
 
 
-def age(desk: Desk, gate: Gate) -> float:
+def seconds_since_end(desk: Desk, gate: Gate) -> float:
     return desk.clock() - times.parse_time(last_at(gate))
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from time import time
 from typing import TYPE_CHECKING
 
-from ..config import load
+from ..config import load_settings
 from ..context.desk import Desk
 from ..document.values import dataclass, field
 from ..errors import BrokenRecord, GateError
@@ -52,12 +52,12 @@ class Push:
     def archived(self) -> Mapping[str, ArchivedGate]:
         """Which of the gates of this push the archive here holds already."""
         if self._archived is None:
-            from ..store.records.archive import find, shelves
+            from ..store.records.archive import find_archived, shelves
 
             named = [name for update in self.updates if is_id(name := update.ref.rpartition("/")[2])]
             named += self.folded_by()
             named += [gate for folds in self._folds.values() for fold in folds for gate, _ in fold.late]
-            self._archived = find(self.desk.repo, shelves(self.desk.repo, ARCHIVE), named)
+            self._archived = find_archived(self.desk.repo, shelves(self.desk.repo, ARCHIVE), named)
         return self._archived
 
     def folds(self, update: Update) -> list[Fold]:
@@ -125,7 +125,7 @@ def receiving_desk(git: Git, zero: str, reader: Piped | None) -> Desk:
     Settings have no part in what a record may be. Without a `reader` there is much to read.
     """
     repo = Repository(git, git.directory, git.directory, None, zero, False)
-    return Desk(repo, load({}, {}, None), Refs(repo), time, bulk=reader is None, reader=reader)
+    return Desk(repo, load_settings({}, {}, None), Refs(repo), time, bulk=reader is None, reader=reader)
 
 
 def decode(data: bytes) -> str:

@@ -71,7 +71,7 @@ class Doorkeeper:
 
     def against(self, gate: Gate, old: str | None) -> str:
         """What speaks against the events after `old`; empty when nothing does."""
-        why = entering.against(self.desk, gate, old)
+        why = entering.against_events(self.desk, gate, old)
         for entry in () if why else entering.fresh(gate, old):
             said = self.against_event(gate, entry)
             if said:
@@ -92,7 +92,7 @@ class Doorkeeper:
         decided = any(entry.name in ("answered", "amended") for entry in entering.fresh(gate, old))
         if not decided or not self.book.policies or gate.answer is None or not gate.answer.answer.by:
             return ""
-        return words_of(enough_people(self.desk, self.book, gate)) if len(alike(gate)) > 1 else ""
+        return ruling_words(enough_people(self.desk, self.book, gate)) if len(alike(gate)) > 1 else ""
 
     def against_event(self, gate: Gate, entry: Entry) -> str:
         """By the policy, as it is here now."""
@@ -111,12 +111,12 @@ class Doorkeeper:
 
     def against_answer(self, gate: Gate, entry: Entry, answer: Answer) -> str:
         if not answer.by:
-            return words_of(default_ruling(self.desk, self.book, gate))
+            return ruling_words(default_ruling(self.desk, self.book, gate))
         who, why = self.speaker(gate, entry, answer.by)
         if why:
             return why
         facts = self.case(gate)
-        return words_of(ruling.rule_on_recorded(self.book.policies, facts, who, said_by(answer)))
+        return ruling_words(ruling.rule_on_recorded(self.book.policies, facts, who, said_by(answer)))
 
     def speaker(self, gate: Gate, entry: Entry, by: str) -> tuple[Who, str]:
         """Who stands behind a name: a good signature of theirs, or whoever pushes; else the reason why nobody does."""
@@ -152,7 +152,7 @@ class Doorkeeper:
             return self.not_theirs(by)
         who = Who(by, verdict.key, verdict.signer)
         named = ruling.is_named(self.book.policies, who)
-        return "" if named else f"it is signed by {ruling.shown(who)}, but in the name of {by}"
+        return "" if named else f"it is signed by {ruling.who_words(who)}, but in the name of {by}"
 
     def against_question(self, gate: Gate, opened: Opened) -> str:
         """It asks for as many as the policy wants, and is in the name of whoever pushes it where that decides something."""
@@ -161,7 +161,7 @@ class Doorkeeper:
         for term in terms:
             why = ruling.against_terms(term, facts, SaidHow(opened.asked.at))
             if why:
-                return words_of(Ruling(False, term.name, why, term.source))
+                return ruling_words(Ruling(False, term.name, why, term.source))
         why = self.unless_among([policy.askers for policy in self.book.policies], "one who may ask")
         if why or all(term.requester_may_answer for term in terms):
             return why
@@ -186,7 +186,7 @@ class Doorkeeper:
         who, why = self.speaker(gate, entry, name)
         if asker and not why and who.key and ruling.is_named(self.book.policies, who):
             return ""
-        return why or words_of(ruling.rule_on(self.book.policies, facts, who, SaidHow(self.desk.now)))
+        return why or ruling_words(ruling.rule_on(self.book.policies, facts, who, SaidHow(self.desk.now)))
 
     def against_runner(self) -> str:
         """Claims, their leases and what came of them: from whom the policy lets act."""
@@ -204,7 +204,7 @@ class Doorkeeper:
         return f"{self.actor.words} is not {what}, by the policy"
 
 
-def words_of(said: Ruling) -> str:
+def ruling_words(said: Ruling) -> str:
     """Why it is not allowed, with the rule; empty when it is."""
     where = f" ({said.source})" if said.source else ""
     return "" if said.allowed else f"the policy's rule {said.rule!r} does not allow it: {said.why}{where}"

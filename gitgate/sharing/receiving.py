@@ -119,7 +119,7 @@ def judge_session(push: Push, update: Update, gate: str) -> str:
     from ..context import session_proof
 
     known = push.gate(gate, tip)
-    wrong = session_proof.against(push.desk, known, update.new)
+    wrong = session_proof.against_session(push.desk, known, update.new)
     if wrong:
         return f"this is not the session of gate {gate}: {wrong}"
     if update.old is not None and session_proof.is_older(push.desk, known, update.new, update.old):

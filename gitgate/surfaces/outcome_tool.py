@@ -13,7 +13,7 @@ from pathlib import Path
 from ..acts import channel
 from ..errors import GateError
 from ..model.gate import Question
-from ..questions.answers import shown
+from ..questions.answers import value_words
 from ..questions.prompts import SERVER, TOOL
 from ..questions.types import expected, type_of
 from ..version import VERSION
@@ -64,7 +64,7 @@ def reply_to(message: object, place: Path) -> str | None:
     if method == "tools/call":
         if parameters.get("name") != TOOL:
             return failed(number, NO_PARAMETERS, f"there is one tool here: {TOOL}")
-        return done(number, called(parameters.get("arguments"), place))
+        return done(number, call_result(parameters.get("arguments"), place))
     return failed(number, NO_METHOD, f"{method} is nothing that is done here")
 
 
@@ -89,7 +89,7 @@ def described(question: Question) -> dict[str, object]:
     return {"name": TOOL, "description": WHEN, "inputSchema": schema}
 
 
-def called(arguments: object, place: Path) -> dict[str, object]:
+def call_result(arguments: object, place: Path) -> dict[str, object]:
     """The result of a call. It names no gate: a hook would take that for a question that was just asked."""
     given = arguments if isinstance(arguments, dict) else {}
     try:
@@ -97,7 +97,7 @@ def called(arguments: object, place: Path) -> dict[str, object]:
     except GateError as refused:
         said = f"Not written: {refused.message}; {expected(channel.question_of(place))}"
         return result(said, wrong=True)
-    what = "no value yet" if understood.value is None else shown(understood.value)
+    what = "no value yet" if understood.value is None else value_words(understood.value)
     status = f" ({understood.status})" if understood.status else ""
     return result(
         f"Written: {what}{status}. It counts when the person has left the session (/exit) and confirmed it."

@@ -144,7 +144,7 @@ _PLACEHOLDER = re.compile(
 _CODE = re.compile(r"[(){}\[\]]|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$|::|->|^\.{0,2}/|^https?://[^@]*$")
 
 
-def find(text: str) -> Iterator[Span]:
+def find_secrets(text: str) -> Iterator[Span]:
     """The secrets in a text, in no particular order; they may overlap."""
     lowered = text.lower()
     for shape in SHAPES:
@@ -181,7 +181,7 @@ def _entropy(value: str) -> float:
 
 def redact(text: str, values: Collection[str] = ()) -> str:
     """`text` with every secret, and every one of `values` however it is quoted, replaced by a mark that names its kind."""
-    spans = sorted([*find(text), *_find_values(text, values)])
+    spans = sorted([*find_secrets(text), *_find_values(text, values)])
     out: list[str] = []
     done = 0
     for span in spans:
@@ -224,7 +224,7 @@ _HARMLESS_VARIABLE = re.compile(
 
 def secret_values(environment: Mapping[str, str]) -> frozenset[str]:
     """The values worth hiding: of variables whose name says secret, and secrets of a known shape inside any other."""
-    found = {value[span.start : span.end] for value in environment.values() for span in find(value)}
+    found = {value[span.start : span.end] for value in environment.values() for span in find_secrets(value)}
     for name, value in environment.items():
         if (
             _SECRET_VARIABLE.search(name)
@@ -384,7 +384,7 @@ def is_secret(match: re.Match[str], path: str, rules: WordRules) -> bool:
         return False
     if TRIED_OUT.search(path):  # A made-up one belongs to a test as much as the rest of it.
         return len(value) >= 20 and is_mixed(value)
-    kind = ending(path)
+    kind = name_ending(path)
     if match["bare"] is not None:
         return kind in rules.unquoted or (kind in PROSE and (match["how"] == "=" or is_mixed(value)))
     return is_mixed(value) or not value.istitle()
@@ -408,7 +408,7 @@ def is_mixed(value: str) -> bool:
     return len(value) >= 6 and any(c.isalpha() for c in value) and not value.replace("-", "").isalpha()
 
 
-def ending(path: str) -> str:
+def name_ending(path: str) -> str:
     name = path.rsplit("/", 1)[-1].lower()
     stem, dot, last = name.rpartition(".")
     if not stem:

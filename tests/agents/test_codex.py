@@ -10,7 +10,7 @@ import pytest
 
 from gitgate.agents import AGENTS, detect
 from gitgate.agents.agent import AgentOutcome, AgentResult, AgentSettings, Finished, ProcessEnding, Start
-from gitgate.agents.process import run
+from gitgate.agents.process import run_launch
 from gitgate.errors import Failure
 from gitgate.model.session import SavedSession, SessionRef
 
@@ -86,7 +86,9 @@ def test_it_is_resumed_with_the_prompt_on_stdin(tmp_path: Path) -> None:
         settings=settings,
         env={"PATH": "/usr/bin:/bin"},
     )
-    assert CODEX.read_outcome(run(CODEX.start(start))) == AgentOutcome(AgentResult.DONE, ID, "--the answer")
+    assert CODEX.read_outcome(run_launch(CODEX.start(start))) == AgentOutcome(
+        AgentResult.DONE, ID, "--the answer"
+    )
 
 
 def test_a_failed_turn_says_why(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gitgate.agents import AGENTS, detect, scrubbed
 from gitgate.agents.agent import AgentOutcome, AgentResult, AgentSettings, Finished, ProcessEnding, Start
 from gitgate.agents.command import substitute
-from gitgate.agents.process import run
+from gitgate.agents.process import run_launch
 from gitgate.errors import Usage
 from gitgate.model.session import SessionRef
 
@@ -46,7 +46,7 @@ def outcome(
         settings=AgentSettings(resume_template=template, **settings),
         env=scrubbed({"PATH": "/usr/bin:/bin", "GIT_DIR": "x"}),
     )
-    return COMMAND.read_outcome(run(COMMAND.start(start)))
+    return COMMAND.read_outcome(run_launch(COMMAND.start(start)))
 
 
 def test_the_answer_comes_as_a_file_on_stdin_and_in_the_environment(tmp_path: Path) -> None:

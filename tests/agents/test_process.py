@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.agents.agent import Launch, ProcessEnding
-from gitgate.agents.process import begin, recall, run
+from gitgate.agents.process import begin, recall, run_launch
 from gitgate.errors import Conflict
 
 ENV = {"PATH": os.environ["PATH"], "WORD": "hello"}
@@ -50,7 +50,7 @@ def gone(pid: int) -> bool:
 
 def test_output_and_exit_code_come_back(tmp_path: Path) -> None:
     """Input from bytes, both outputs apart, the environment that was given and nothing else."""
-    ended = run(
+    ended = run_launch(
         launch(tmp_path, 'cat; echo "$WORD"; echo talk >&2; env | wc -l >&2; exit 3', stdin=b"given\n")
     )
     assert (ended.ending, ended.code, ended.out) == (ProcessEnding.EXITED, 3, b"given\nhello\n")
@@ -61,7 +61,7 @@ def test_output_and_exit_code_come_back(tmp_path: Path) -> None:
 
 def test_nothing_of_our_stdio_is_inherited(tmp_path: Path) -> None:
     """Without input it reads an end at once, and it holds no descriptor of ours."""
-    ended = run(launch(tmp_path, "cat; ls /dev/fd"))
+    ended = run_launch(launch(tmp_path, "cat; ls /dev/fd"))
     assert set(ended.out.split()) <= {b"0", b"1", b"2", b"3"}
     assert (tmp_path / "folder").stat().st_mode & 0o777 == 0o700
 
@@ -71,7 +71,7 @@ def test_a_run_that_takes_too_long_is_ended_with_all_that_it_started(tmp_path: P
     """Also what ignores the polite signal, and what left its process group."""
     script = f"trap '' TERM; setsid sleep 60 & echo $! > {tmp_path}/stray; sleep 60 & echo $! > {tmp_path}/child; wait; wait; sleep 60"
     started = time.monotonic()
-    ended = run(launch(tmp_path, script, timeout=1), grace=0.5)
+    ended = run_launch(launch(tmp_path, script, timeout=1), grace=0.5)
     assert (ended.ending, ended.code) == (ProcessEnding.TIMED_OUT, 137)
     assert time.monotonic() - started < 10
     assert gone(int(soon(tmp_path / "child")))
@@ -80,7 +80,7 @@ def test_a_run_that_takes_too_long_is_ended_with_all_that_it_started(tmp_path: P
 
 def test_what_it_leaves_running_ends_with_it(tmp_path: Path) -> None:
     """An agent that exits leaves no server behind."""
-    ended = run(launch(tmp_path, f"sleep 60 & echo $! > {tmp_path}/child; exit 0"))
+    ended = run_launch(launch(tmp_path, f"sleep 60 & echo $! > {tmp_path}/child; exit 0"))
     assert (ended.ending, ended.code) == (ProcessEnding.EXITED, 0)
     assert gone(int(soon(tmp_path / "child")))
 
@@ -136,16 +136,16 @@ def test_a_keeper_killed_outright_leaves_no_agent(tmp_path: Path) -> None:
 
 
 def test_a_program_that_is_not_there_is_told(tmp_path: Path) -> None:
-    ended = run(Launch(("no-such-program-here",), tmp_path, ENV, tmp_path / "folder"))
+    ended = run_launch(Launch(("no-such-program-here",), tmp_path, ENV, tmp_path / "folder"))
     assert (ended.ending, ended.code) == (ProcessEnding.UNSTARTABLE, 127)
     assert ended.err == b"no-such-program-here: No such file or directory\n"
 
 
 def test_a_folder_is_used_once(tmp_path: Path) -> None:
     """An earlier start's ending is never read as this one's."""
-    run(launch(tmp_path, "true"))
+    run_launch(launch(tmp_path, "true"))
     with pytest.raises(Conflict, match="already started"):
-        run(launch(tmp_path, "true"))
+        run_launch(launch(tmp_path, "true"))
 
 
 def test_a_detached_program_outlives_its_starter(tmp_path: Path) -> None:
@@ -169,6 +169,6 @@ def test_a_detached_program_outlives_its_starter(tmp_path: Path) -> None:
 
 def test_the_order_holds_no_environment(tmp_path: Path) -> None:
     """Secrets of the environment are not written into the folder."""
-    run(launch(tmp_path, "true"))
+    run_launch(launch(tmp_path, "true"))
     order = (tmp_path / "folder" / "order.json").read_text()
     assert set(json.loads(order)) == {"argv", "cwd", "timeout", "grace", "lifeline"}

@@ -36,7 +36,7 @@ def block(words: str) -> str:
 def test_the_rules_on_the_page_are_rules() -> None:
     """Every field that it shows is read."""
     (text,) = blocks("yaml")
-    rules = parse_rules(codec.parse(text.encode(), "the page"))
+    rules = parse_rules(codec.parse_document(text.encode(), "the page"))
     assert [rule.tool for rule in rules] == ["Bash", "Write", "mcp__*", "Bash"]
     assert (rules[3].quorum, rules[3].timeout, rules[3].to) == (2, 14400, ("ann", "@release-team"))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.agents.claude.hooks import hooks, plugin_folder, settings
+from gitgate.agents.claude.hooks import hook_settings, hooks, plugin_folder
 from lab.fixtures import MakeMachine
 from lab.model import Reply
 from lab.office import Office, rules
@@ -320,7 +320,7 @@ def test_without_its_shim_no_call_is_made(office: MakeOffice, tmp_path: Path) ->
     """A plugin that lost its script would pass everything; every call is refused instead."""
     touch = Reply("", [("Bash", {"command": "touch made"})], when="GO")
     here = office(touch, OVER)
-    here.hooks = settings(f"sh {tmp_path}/nowhere")
+    here.hooks = hook_settings(f"sh {tmp_path}/nowhere")
     here.run("GO", "--allowedTools", "Bash")
     assert not (here.clone.path / "made").exists()
 

@@ -26,7 +26,7 @@ def recorded(repo: Clone, gate: str) -> Mapping[str, object]:
     text = repo.git("show", f"refs/hitl/open/{gate}:question.yaml")
     from gitgate.document import codec
 
-    question = codec.parse(text.encode(), "question.yaml").need("questions").items()[0].plain()
+    question = codec.parse_document(text.encode(), "question.yaml").need("questions").items()[0].plain()
     assert isinstance(question, dict)
     return question
 

@@ -153,7 +153,7 @@ def test_each_wish_of_the_policy_page_is_one(tmp_path: Path) -> None:
     assert len(wishes) == 8
     for number, fields in enumerate([one for wish in wishes for one in alternatives(wish)]):
         text = f"policy:\n  rules:\n    - {{name: wish, {', '.join(fields)}}}\n"
-        policy = parse_policy(codec.parse(text.encode(), f"wish {number}"))
+        policy = parse_policy(codec.parse_document(text.encode(), f"wish {number}"))
         assert policy is not None
         assert policy.rules[0].terms != policy.default, fields
 

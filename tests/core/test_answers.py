@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gitgate.errors import BadAnswer
 from gitgate.model.gate import Answer, Option, Question
-from gitgate.questions.answers import misfit, printed, read_answer, shown, verdict_of
+from gitgate.questions.answers import misfit, printed, read_answer, value_words, verdict_of
 from gitgate.questions.base import Given
 from gitgate.questions.types import type_of
 from histories import ADA, APPROVAL, CHOICE, EARLY, GATE, TEXT, oid, opened
@@ -205,7 +205,7 @@ def test_several_answers_print_as_lines() -> None:
     """`key: value` each."""
     answer = Answer(GATE, {"db": "Postgres", "go": True}, "approved", EARLY, oid(1), ADA)
     assert printed([DB, GO, WHY], answer) == "db: Postgres\ngo: approved\nwhy: "
-    assert shown(None) == ""
+    assert value_words(None) == ""
 
 
 @pytest.mark.parametrize(

@@ -134,8 +134,8 @@ def test_any_call_is_asked_or_refused(value: dict[str, object]) -> None:
         questions = calls.questions_of(value)
     except Usage:
         return
-    written = codec.dump({"questions": [plain_question(question) for question in questions]})
-    assert tuple(parse_questions(codec.parse(written, "x").need("questions"))) == questions
+    written = codec.dump_document({"questions": [plain_question(question) for question in questions]})
+    assert tuple(parse_questions(codec.parse_document(written, "x").need("questions"))) == questions
     updated = calls.updated_input(value, questions, {question.key: "yes" for question in questions})
     json.dumps(updated)
 

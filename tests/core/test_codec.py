@@ -152,7 +152,7 @@ confidence: 0.5
 
 
 def read(data: bytes | str) -> Field:
-    return codec.parse(data.encode() if isinstance(data, str) else data, "question.yaml")
+    return codec.parse_document(data.encode() if isinstance(data, str) else data, "question.yaml")
 
 
 def same(left: object, right: object) -> bool:
@@ -165,7 +165,7 @@ def test_a_hostile_document_is_refused_with_its_place(name: str) -> None:
     """Every file of the corpus is refused with the file's name, the line, the field and what was expected."""
     line, field, words = REFUSED[name]
     with pytest.raises(BadDocument) as caught:
-        codec.parse((CORPUS / "refused" / name).read_bytes(), name)
+        codec.parse_document((CORPUS / "refused" / name).read_bytes(), name)
     wrong = caught.value
     assert (wrong.source, wrong.line, wrong.field) == (name, line, field)
     assert wrong.expected.startswith(words)
@@ -175,10 +175,10 @@ def test_a_hostile_document_is_refused_with_its_place(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(ACCEPTED))
 def test_a_plain_document_is_read_as_yaml_1_2(name: str) -> None:
     """Plain words mean what YAML 1.2's core schema says; JSON is read as it is."""
-    value = codec.parse((CORPUS / "accepted" / name).read_bytes(), name).plain()
+    value = codec.parse_document((CORPUS / "accepted" / name).read_bytes(), name).plain()
     assert same(value, ACCEPTED[name])
     assert isinstance(value, dict)
-    assert same(read(codec.dump(value)).plain(), value)
+    assert same(read(codec.dump_document(value)).plain(), value)
 
 
 def test_the_corpus_has_no_file_without_an_expectation() -> None:
@@ -208,34 +208,34 @@ def test_the_limits_are_met_exactly() -> None:
     nest: object = "x"
     for _ in range(31):
         nest = [nest]
-    assert read(codec.dump({"a": nest})).plain() == {"a": nest}
+    assert read(codec.dump_document({"a": nest})).plain() == {"a": nest}
     wide = {"a": [1] * (20_000 - 3)}
-    assert read(codec.dump(wide)).plain() == wide
+    assert read(codec.dump_document(wide)).plain() == wide
     deeper, wider = {"a": [nest]}, {"a": [1] * (20_000 - 2)}
     for value, words in ((deeper, "at most 32 levels"), (wider, "at most 20,000 values")):
         with pytest.raises(BadDocument, match=words):
-            codec.dump(value)
+            codec.dump_document(value)
         with pytest.raises(BadDocument, match=words):
             read(json.dumps(value))
     hollow: object = []
     for _ in range(31):
         hollow = [hollow]
     with pytest.raises(BadDocument, match="at most 32 levels"):
-        codec.dump({"a": hollow})
+        codec.dump_document({"a": hollow})
     with pytest.raises(BadDocument, match="bytes"):
-        codec.dump({"a": "x" * (1 << 20)})
+        codec.dump_document({"a": "x" * (1 << 20)})
 
 
 @given(DOCUMENTS)
 def test_what_is_written_is_read_back(value: dict[str, Any]) -> None:
     """`parse(dump(x))` is x, for every value that a document can hold."""
-    assert same(read(codec.dump(value)).plain(), value)
+    assert same(read(codec.dump_document(value)).plain(), value)
 
 
 @given(DOCUMENTS)
 def test_other_readers_agree(value: dict[str, Any]) -> None:
     """A reader of YAML 1.1 reads the same values from what we write."""
-    written = codec.dump(value)
+    written = codec.dump_document(value)
     assert same(yaml.safe_load(written), value)
 
 
@@ -291,17 +291,19 @@ def outcome(data: bytes) -> None:
         assert one_line(wrong.message) == wrong.message
         return
     assert isinstance(value, dict)
-    assert same(read(codec.dump(value)).plain(), value)
+    assert same(read(codec.dump_document(value)).plain(), value)
 
 
 def test_the_parser_in_python_reads_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where PyYAML has no C extension its own parser is used, with the same values and the same refusals."""
     monkeypatch.delattr(yaml, "CSafeLoader")
     for name, value in ACCEPTED.items():
-        assert same(codec.parse((CORPUS / "accepted" / name).read_bytes(), name).plain(), value), name
+        assert same(codec.parse_document((CORPUS / "accepted" / name).read_bytes(), name).plain(), value), (
+            name
+        )
     for name, (line, _, _) in REFUSED.items():
         with pytest.raises(BadDocument) as caught:
-            codec.parse((CORPUS / "refused" / name).read_bytes(), name)
+            codec.parse_document((CORPUS / "refused" / name).read_bytes(), name)
         assert abs(caught.value.line - line) <= 1, name
 
 
@@ -309,7 +311,7 @@ def test_a_document_is_written_for_people() -> None:
     """Block style, keys as given, lines of text as lines; quotes only where a reader would misread."""
     value = read(QUESTION).plain()
     assert isinstance(value, dict)
-    assert codec.dump(value) == QUESTION
+    assert codec.dump_document(value) == QUESTION
     odd = {
         "on": "no",
         "when": "2030-01-31",
@@ -317,11 +319,11 @@ def test_a_document_is_written_for_people() -> None:
         "text": " a\n\n",
         "long " * 40: {"a": None},
     }
-    assert codec.dump(odd).decode() == (
+    assert codec.dump_document(odd).decode() == (
         '"on": "no"\nwhen: "2030-01-31"\nrows:\n  - - 1\n    - 2\n  - []\n'
         f'text: |2+\n   a\n\n? "{"long " * 40}"\n:\n  a: null\n'
     )
-    assert codec.dump({}) == b"{}\n"
+    assert codec.dump_document({}) == b"{}\n"
 
 
 @pytest.mark.parametrize(
@@ -337,14 +339,14 @@ def test_a_document_is_written_for_people() -> None:
 def test_what_no_document_can_hold_is_not_written(value: dict[str, Any], words: str) -> None:
     """The error names the field, and nothing is written."""
     with pytest.raises(BadDocument, match=words):
-        codec.dump(value)
+        codec.dump_document(value)
 
 
 @pytest.mark.parametrize("value", [{"a": {1, 2}}, {"a": b"x"}, {1: "a"}])
 def test_a_wrong_type_is_the_programs_fault(value: Any) -> None:
     """What is no plain value at all is no user's error."""
     with pytest.raises(TypeError, match="a document"):
-        codec.dump(value)
+        codec.dump_document(value)
 
 
 def test_a_near_miss_is_named() -> None:
@@ -485,6 +487,6 @@ def test_an_answer_in_an_error_is_cut_and_harmless() -> None:
 
 def test_writing_needs_no_yaml_library() -> None:
     """Opening a gate does not pay for importing one."""
-    code = "import sys; from gitgate.document import codec; codec.dump({'a': ['b\\nc']}); print('yaml' in sys.modules)"
+    code = "import sys; from gitgate.document import codec; codec.dump_document({'a': ['b\\nc']}); print('yaml' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -32,7 +32,7 @@ EVERYBODY = (ADA, ADA_HOME, ADA_GH, BOB, BOB_GH, CY, DEE, EVE, EVE_GH, FAY_GH)
 
 
 def policies(text: str = PEOPLE) -> list[Policy]:
-    found = parse_policy(codec.parse(text.encode(), "policy.yml"))
+    found = parse_policy(codec.parse_document(text.encode(), "policy.yml"))
     assert found is not None
     return [found]
 

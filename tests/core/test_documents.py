@@ -25,7 +25,7 @@ from gitgate.model.gate import (
     Session,
     Work,
 )
-from gitgate.record.events import BY_FOLDER, FOLDER_OF, KINDS, dump, parse
+from gitgate.record.events import BY_FOLDER, FOLDER_OF, KINDS, dump_event, parse_event
 from gitgate.text.words import DELIVERIES, ON_TIMEOUT, OUTCOMES, PRIORITIES, VERDICTS
 from histories import ADA, APPROVAL, CHOICE, DUE, EARLY, GATE, LATER, TEXT, oid, opened
 
@@ -169,10 +169,10 @@ EVENTS = st.one_of(
 def test_what_is_written_is_read(event: tuple[str | None, Event]) -> None:
     """Every event, whatever people put into it; and writing it again gives the same bytes."""
     folder, said = event
-    data = dump(said)
-    again = parse(folder, data, "x")
+    data = dump_event(said)
+    again = parse_event(folder, data, "x")
     assert again == said
-    assert dump(again) == data
+    assert dump_event(again) == data
 
 
 def test_every_event_has_its_folder() -> None:
@@ -183,27 +183,27 @@ def test_every_event_has_its_folder() -> None:
 
 def test_the_version_comes_first() -> None:
     """Whoever reads a file knows by its first line whether they can."""
-    assert dump(opened()).startswith(b"hitl: 1\n")
+    assert dump_event(opened()).startswith(b"hitl: 1\n")
 
 
 @pytest.mark.parametrize("version", ["2", "0", "true", "1.0", '"1"', "one", "[1]"])
 def test_another_version_is_refused_with_a_clear_word(version: str) -> None:
     """Not misread."""
     with pytest.raises(BadDocument, match="this gitgate reads version 1 of the format; upgrade it"):
-        parse("comments", f"hitl: {version}\nat: {EARLY}\n".encode(), "x")
+        parse_event("comments", f"hitl: {version}\nat: {EARLY}\n".encode(), "x")
 
 
 def test_without_a_version_it_is_no_document_of_ours() -> None:
     """The field is named."""
     with pytest.raises(BadDocument, match="hitl"):
-        parse("comments", f"at: {EARLY}\n".encode(), "x")
+        parse_event("comments", f"at: {EARLY}\n".encode(), "x")
 
 
 def test_an_unknown_folder_and_an_unknown_field() -> None:
     """The one is refused; the other is ignored: a later version may say more."""
     with pytest.raises(BadDocument, match="secrets/ is not a folder of events"):
-        parse("secrets", b"hitl: 1\n", "x")
-    assert parse("comments", f"hitl: 1\nat: {EARLY}\nmood: fine\n".encode(), "x") == Remark(EARLY)
+        parse_event("secrets", b"hitl: 1\n", "x")
+    assert parse_event("comments", f"hitl: 1\nat: {EARLY}\nmood: fine\n".encode(), "x") == Remark(EARLY)
 
 
 QUESTION = "questions:\n  - key: a\n    prompt: Which?\n"
@@ -259,10 +259,10 @@ def test_an_event_that_does_not_say_what_it_should(folder: str, text: str, field
         "claim": oid(1),
         "result": "resumed",
     }
-    said = codec.parse(text.encode(), "x").plain()
+    said = codec.parse_document(text.encode(), "x").plain()
     assert isinstance(said, dict)
     with pytest.raises(BadDocument) as refused:
-        parse(folder, codec.dump({**whole, **said}), "gate:file.yaml")
+        parse_event(folder, codec.dump_document({**whole, **said}), "gate:file.yaml")
     assert (refused.value.source, refused.value.field) == ("gate:file.yaml", field)
     assert words in refused.value.message
     assert refused.value.line > 0 or "missing" in words
@@ -277,9 +277,11 @@ def test_a_needed_commit_is_needed(name: str) -> None:
         "seen": ("answers", Answer(GATE, {"a": "b"}, "answered", EARLY, oid(1), ADA)),
     }
     folder, event = events[name]
-    data = b"".join(line for line in dump(event).splitlines(True) if not line.startswith(f"{name}:".encode()))
+    data = b"".join(
+        line for line in dump_event(event).splitlines(True) if not line.startswith(f"{name}:".encode())
+    )
     with pytest.raises(BadDocument, match="expected the commit"):
-        parse(folder, data, "x")
+        parse_event(folder, data, "x")
 
 
 @pytest.mark.parametrize(
@@ -338,7 +340,7 @@ def test_a_needed_commit_is_needed(name: str) -> None:
 def test_a_question_that_cannot_be_asked(change: dict[str, object], field: str, words: str) -> None:
     """Each limit and each contradiction names its field."""
     with pytest.raises(BadDocument) as refused:
-        parse(None, dump(replace(opened(), **change)), "question.yaml")  # type: ignore[arg-type]
+        parse_event(None, dump_event(replace(opened(), **change)), "question.yaml")  # type: ignore[arg-type]
     assert refused.value.field == field
     assert words in refused.value.message
 
@@ -346,7 +348,7 @@ def test_a_question_that_cannot_be_asked(change: dict[str, object], field: str, 
 def test_a_question_in_few_words() -> None:
     """What is not said has its plain meaning: options make a choice, a label may stand alone, free text is allowed."""
     text = f"hitl: 1\ntitle: T\nnonce: n\nasked: {{at: {EARLY}}}\n{QUESTION}    options: [A, {{label: B}}]\n"
-    found = parse(None, text.encode(), "x")
+    found = parse_event(None, text.encode(), "x")
     assert isinstance(found, Opened)
     assert found.questions == (Question("a", "Which?", "choice", (Option("A"), Option("B")), other=True),)
     assert found.work == Work(None, None, None)
@@ -358,7 +360,7 @@ def test_other_systems_words_are_understood(word: str, kind: str) -> None:
     """On input; what is written is ours."""
     options = "    options: [A]\n" if kind == "choice" else ""
     text = f"hitl: 1\ntitle: T\nnonce: n\nasked: {{at: {EARLY}}}\n{QUESTION}    type: {word}\n{options}"
-    found = parse(None, text.encode(), "x")
+    found = parse_event(None, text.encode(), "x")
     assert isinstance(found, Opened)
     assert found.questions[0].type == kind
 
@@ -366,24 +368,26 @@ def test_other_systems_words_are_understood(word: str, kind: str) -> None:
 def test_an_empty_form_and_an_empty_default_are_kept() -> None:
     """They say something: any object will do, and nothing is filled in."""
     form = Question("a", "Fill in", "form", default={}, schema={})
-    assert parse(None, dump(opened(form)), "x") == opened(form)
+    assert parse_event(None, dump_event(opened(form)), "x") == opened(form)
 
 
 def test_what_a_deadline_is_to_bring_is_kept_without_one() -> None:
     """A deadline that is set later has the end that was asked for."""
     asked = opened(on_timeout="fail", deadline=None)
-    assert parse(None, dump(asked), "x") == asked
+    assert parse_event(None, dump_event(asked), "x") == asked
 
 
 def test_an_edit_tells_nobody_from_not_said() -> None:
     """No `to` leaves it, an empty one is `anyone`, and a person may be called that."""
     for to in (None, (), ("anyone",), ("ada",)):
-        assert parse("edits", dump(Edit(EARLY, to=to)), "x") == Edit(EARLY, to=to)
+        assert parse_event("edits", dump_event(Edit(EARLY, to=to)), "x") == Edit(EARLY, to=to)
     for deadline in (None, "", DUE):
-        assert parse("edits", dump(Edit(EARLY, deadline=deadline)), "x") == Edit(EARLY, deadline=deadline)
+        assert parse_event("edits", dump_event(Edit(EARLY, deadline=deadline)), "x") == Edit(
+            EARLY, deadline=deadline
+        )
 
 
 def test_a_reminder_wishes_nothing() -> None:
     """Whatever else its file says, it moves the deadline alone."""
-    data = dump(Edit(EARLY, ADA, ("eve",), "urgent", DUE, 5))
-    assert parse("reminders", data, "x") == Edit(EARLY, deadline=DUE)
+    data = dump_event(Edit(EARLY, ADA, ("eve",), "urgent", DUE, 5))
+    assert parse_event("reminders", data, "x") == Edit(EARLY, deadline=DUE)

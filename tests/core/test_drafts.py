@@ -10,7 +10,7 @@ from gitgate.document import codec
 from gitgate.errors import BadDocument, GateError, Usage
 from gitgate.model.gate import Option, Question
 from gitgate.questions.drafts import Draft, option, option_list, question, read_draft
-from gitgate.record.events import dump, parse
+from gitgate.record.events import dump_event, parse_event
 from histories import opened
 
 
@@ -103,7 +103,7 @@ def test_options_in_one_list() -> None:
 
 
 def draft(text: str) -> Draft:
-    return read_draft(codec.parse(text.encode(), "q.yaml"))
+    return read_draft(codec.parse_document(text.encode(), "q.yaml"))
 
 
 def test_a_file_in_our_own_form() -> None:
@@ -199,7 +199,7 @@ def test_what_can_be_asked_can_be_read(
     """A question from flags is refused, or the same after it was written and read."""
     try:
         asked = question(prompt, type=kind, options=options, default=default, other=other)
-        data = dump(opened(asked))
+        data = dump_event(opened(asked))
     except GateError:
         return
-    assert parse(None, data, "x") == opened(asked)
+    assert parse_event(None, data, "x") == opened(asked)

@@ -132,7 +132,7 @@ def test_a_hostile_schema_is_refused(schema: dict[str, Any], words: str) -> None
 
 def test_a_refused_schema_names_file_and_line() -> None:
     """With the field it was read from, the error has the line too."""
-    field = codec.parse(
+    field = codec.parse_document(
         b"hitl: 1\nschema:\n  properties:\n    a:\n      type: strin\n", "question.yaml"
     ).need("schema")
     plain = field.plain()
@@ -185,7 +185,7 @@ def test_nothing_is_ever_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even past our own check: the library has nothing to fetch with."""
     asked: list[object] = []
     monkeypatch.setattr(urllib.request, "urlopen", lambda *args, **_: asked.append(args))
-    monkeypatch.setattr("gitgate.questions.schemas.check", lambda *_: None)
+    monkeypatch.setattr("gitgate.questions.schemas.check_schema", lambda *_: None)
     with pytest.raises(Exception, match="Unresolvable"):
         validate({"$ref": "http://127.0.0.1:1/schema"}, {})
     assert asked == []

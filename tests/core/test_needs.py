@@ -144,7 +144,7 @@ def test_any_object_that_asks_can_be_asked(value: dict[str, object]) -> None:
     found = read_need(value)
     assert found is not None
     draft = draft_of(found)
-    codec.dump(
+    codec.dump_document(
         {
             "title": draft.title,
             "context": draft.context,

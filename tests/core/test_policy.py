@@ -27,7 +27,7 @@ policy:
 
 
 def policy_of(text: str) -> Policy:
-    found = parse_policy(codec.parse(text.encode(), "policy.yml"))
+    found = parse_policy(codec.parse_document(text.encode(), "policy.yml"))
     assert found is not None
     return found
 
@@ -89,7 +89,7 @@ def test_what_a_rule_about_confidence_does_not_say_it_does_not_ask_for() -> None
 
 def test_without_a_policy_there_is_none() -> None:
     """A document of settings grants nothing and forbids nothing."""
-    assert parse_policy(codec.parse(b"settings: {push: true}", "x")) is None
+    assert parse_policy(codec.parse_document(b"settings: {push: true}", "x")) is None
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def test_any_text_is_a_policy_or_an_error(text: str) -> None:
     """Nothing else ever comes of it."""
     for body in (text, "policy:\n  " + text):
         with contextlib.suppress(BadDocument):
-            parse_policy(codec.parse(body.encode("utf-8", "replace"), "x"))
+            parse_policy(codec.parse_document(body.encode("utf-8", "replace"), "x"))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gitgate.model.conversation import Conversation
 from gitgate.model.gate import Answer, Asker, Counted, Gate, Opened, Option, Question, Work
-from gitgate.questions.prompts import Circumstances, circumstances, fenced, resume_prompt, trailers
+from gitgate.questions.prompts import Circumstances, circumstances_prompt, fenced, resume_prompt, trailers
 
 QUESTION = Question("db", "Which database?", "choice", (Option("Postgres"), Option("SQLite")))
 OPENED = Opened(
@@ -98,7 +98,7 @@ def test_what_changed_meanwhile_is_told() -> None:
         ".claude/settings.json",
     ):
         assert part in text
-    assert circumstances(Circumstances()) == ""
+    assert circumstances_prompt(Circumstances()) == ""
 
 
 HOSTILE = (

@@ -20,9 +20,9 @@ from gitgate.questions.file import parse_questions, plain_question
 from gitgate.questions.proposals import signalled
 from gitgate.questions.types import TYPES, read_value, type_name
 from gitgate.record.fold import begin
-from gitgate.render.letter import asked, typed
+from gitgate.render.letter import question_part, typed
 from gitgate.surfaces.forge.replies.examples import examples
-from gitgate.surfaces.forge.replies.replies import parse, read
+from gitgate.surfaces.forge.replies.replies import parse_reply, read_reply
 from gitgate.surfaces.forge.thread.comment import View, render
 from gitgate.surfaces.outcome_tool import described
 from made_up_type import Percent
@@ -84,9 +84,9 @@ def test_a_reply_ready_to_copy_answers_it(one: QuestionType) -> None:
         suggested = [line for line in examples(gate) if line and not line.startswith("/stop")]
         assert suggested
         for line in suggested:
-            said = parse(line, [ID])
+            said = parse_reply(line, [ID])
             assert said is not None
-            values, _ = read_answer(gate.opened.questions, read(said, gate)[0])
+            values, _ = read_answer(gate.opened.questions, read_reply(said, gate)[0])
             value = values["answer"]
             assert one.is_possible(question, value)
             assert "other:" in line or read_value(question, value) == value
@@ -120,7 +120,7 @@ def test_a_person_is_told_how(one: QuestionType) -> None:
     question = question_of(one)
     gate = gate_of(question)
     assert all(ID[:6] in way for way in typed(gate))
-    assert one.legend(question, 70) in asked(question, 70, several=False)
+    assert one.legend(question, 70) in question_part(question, 70, several=False)
     assert all(line in render(View(gate)) for line in examples(gate))
     assert one.prompt(question).endswith(" ")
     assert one.help(question).startswith(one.means)

@@ -12,7 +12,7 @@ PLACE = CallPlace("/r", "/r/sub", {"/r": "/real", "/link/x.sql": "/real/migratio
 
 
 def matches(rule: str, tool: str, **arguments: object) -> bool:
-    rules = parse_rules(codec.parse(f'approvals:\n  - "{rule}"\n'.encode(), "rules"))
+    rules = parse_rules(codec.parse_document(f'approvals:\n  - "{rule}"\n'.encode(), "rules"))
     return find_rule(rules, tool, arguments, PLACE) is not None
 
 
@@ -84,7 +84,7 @@ def test_what_cannot_be_read_needs_approval() -> None:
 def test_a_rule_says_more() -> None:
     """Whom to ask, why, and until when."""
     text = "approvals:\n  - call: Bash(x*)\n    why: it costs\n    to: [ann]\n    quorum: 2\n    timeout: 2h\n    on_timeout: fail\n"
-    (rule,) = parse_rules(codec.parse(text.encode(), "rules"))
+    (rule,) = parse_rules(codec.parse_document(text.encode(), "rules"))
     assert (rule.why, rule.to, rule.quorum, rule.timeout, rule.on_timeout) == (
         "it costs",
         ("ann",),
@@ -108,7 +108,7 @@ def test_a_rule_says_more() -> None:
 def test_a_rule_that_is_misspelt_is_an_error(text: str) -> None:
     """Nobody is to think that a rule holds that does not."""
     with pytest.raises(BadDocument):
-        parse_rules(codec.parse(text.encode(), "rules"))
+        parse_rules(codec.parse_document(text.encode(), "rules"))
 
 
 def test_many_stars_are_read_quickly() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.text.secrets import find, redact, secret_name, secret_values
+from gitgate.text.secrets import find_secrets, redact, secret_name, secret_values
 
 RANDOM = random.Random(7)  # noqa: S311  made-up tokens, assembled here so that no file holds the shape of one
 
@@ -185,7 +185,7 @@ def test_redaction_leaves_no_value_and_changes_nothing_twice(text: str, values: 
 
 @given(st.text(max_size=500))
 def test_every_span_lies_within_the_text(text: str) -> None:
-    assert all(0 <= span.start < span.end <= len(text) for span in find(text))
+    assert all(0 <= span.start < span.end <= len(text) for span in find_secrets(text))
 
 
 @pytest.mark.parametrize(

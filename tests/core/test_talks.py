@@ -24,7 +24,7 @@ from gitgate.policy.ruling import types_of
 from gitgate.questions.answers import misfit, verdict_of
 from gitgate.questions.drafts import question, read_draft
 from gitgate.questions.types import TYPES, expected, read_value, type_of
-from gitgate.record.events import dump, parse
+from gitgate.record.events import dump_event, parse_event
 from histories import ADA, EARLY, GATE, oid, opened
 
 SCHEMA = {"type": "object", "properties": {"notes": {"type": "string"}}, "required": ["notes"]}
@@ -71,7 +71,7 @@ def with_talk(talk: str) -> Question:
     """The question that a document with these lines below `talk:` asks."""
     lines = "\n".join(f"  {line}" for line in talk.splitlines())
     data = f"prompt: Talk\ntype: session\ntalk:\n{lines}\n"
-    (only,) = read_draft(codec.parse(data.encode(), "ask.yaml")).questions
+    (only,) = read_draft(codec.parse_document(data.encode(), "ask.yaml")).questions
     return only
 
 
@@ -79,29 +79,29 @@ def with_talk(talk: str) -> Question:
 def test_how_a_conversation_is_to_be_held_survives_its_document(talk: Talk) -> None:
     """Whatever was set comes back; what was not stands nowhere."""
     asked = opened(questions=(Question("s", "Talk", "session", talk=talk),))
-    data = dump(asked)
-    assert parse(None, data, "question.yaml") == asked
+    data = dump_event(asked)
+    assert parse_event(None, data, "question.yaml") == asked
 
 
 @given(HELD)
 def test_how_a_conversation_was_held_survives_its_document(held: Conversation) -> None:
     """In an answer; and in a stop, where it ended otherwise."""
     said = answer("words", held)
-    assert parse("answers", dump(said), "a.yaml") == said
+    assert parse_event("answers", dump_event(said), "a.yaml") == said
     stopped = Remark(EARLY, ADA, "nobody decided", session=replace(held, outcome="timeout"))
-    assert parse("stops", dump(stopped), "s.yaml") == stopped
+    assert parse_event("stops", dump_event(stopped), "s.yaml") == stopped
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES)
 def test_the_question_of_each_outcome_survives_its_document(outcome: str) -> None:
     """Its options and its schema with it."""
     asked = opened(questions=(ASKED[outcome],))
-    assert parse(None, dump(asked), "question.yaml") == asked
+    assert parse_event(None, dump_event(asked), "question.yaml") == asked
 
 
 def test_only_what_was_set_is_written() -> None:
     """A plain conversation takes two words in its file."""
-    text = dump(opened(questions=(ASKED["approval"],))).decode()
+    text = dump_event(opened(questions=(ASKED["approval"],))).decode()
     assert "    talk:\n      outcome: approval\n" in text
     assert "grace" not in text
     assert "mcp" not in text
@@ -219,7 +219,7 @@ def test_other_systems_words_are_understood() -> None:
 def test_a_strange_term_is_ignored_in_a_record() -> None:
     """As every field is that a reader does not know; whoever asks is told."""
     terms = "mood: gentle\noutcome: approval"
-    assert parse_talk(codec.parse(terms.encode(), "q.yaml")) == Talk("approval")
+    assert parse_talk(codec.parse_document(terms.encode(), "q.yaml")) == Talk("approval")
     with pytest.raises(BadDocument, match="mood: there is no such field"):
         with_talk(terms)
 
@@ -257,7 +257,7 @@ def test_only_a_conversation_has_such_terms() -> None:
     """Another question with them is a mistake, and says so."""
     data = b"prompt: Which?\ntype: text\ntalk: {outcome: approval}\n"
     with pytest.raises(BadDocument, match="not a conversation"):
-        read_draft(codec.parse(data, "ask.yaml"))
+        read_draft(codec.parse_document(data, "ask.yaml"))
 
 
 @pytest.mark.parametrize(
@@ -266,9 +266,9 @@ def test_only_a_conversation_has_such_terms() -> None:
 def test_an_ending_stands_where_it_belongs(folder: str, ending: str) -> None:
     """An answer completes a conversation, a stop does not: neither may say otherwise."""
     event = answer("words") if folder == "answers" else Remark(EARLY, ADA, "words")
-    data = dump(event) + f"session:\n  outcome: {ending}\n  seconds: 3\n".encode()
+    data = dump_event(event) + f"session:\n  outcome: {ending}\n  seconds: 3\n".encode()
     with pytest.raises(BadDocument, match=r"session\.outcome"):
-        parse(folder, data, "e.yaml")
+        parse_event(folder, data, "e.yaml")
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_a_wrong_word_about_a_conversation_is_refused(line: str) -> None:
     name, _, value = line.partition(": ")
     lines = "".join(f"  {n}: {v}\n" for n, v in {**said, name: value}.items())
     with pytest.raises(BadDocument, match=f"session.{name}"):
-        parse("answers", dump(answer("words")) + f"session:\n{lines}".encode(), "a.yaml")
+        parse_event("answers", dump_event(answer("words")) + f"session:\n{lines}".encode(), "a.yaml")
 
 
 @given(st.text(max_size=200), st.integers(0, 3))
@@ -290,13 +290,13 @@ def test_a_transcript_is_kept_within_its_bounds(text: str, times: int) -> None:
     short = kept(whole)
     assert len(short.encode()) <= MOST_TRANSCRIPT
     said = answer("words", Conversation("completed", 1, transcript=short))
-    assert parse("answers", dump(said), "a.yaml") == said
+    assert parse_event("answers", dump_event(said), "a.yaml") == said
 
 
 def test_words_longer_than_a_record_takes_are_cut() -> None:
     """A record that is written can be read."""
-    said = parse(
-        "answers", dump(answer("words", Conversation("completed", 1, summary="x" * 40_000))), "a.yaml"
+    said = parse_event(
+        "answers", dump_event(answer("words", Conversation("completed", 1, summary="x" * 40_000))), "a.yaml"
     )
     assert isinstance(said, Answer)
     assert said.session is not None
@@ -314,8 +314,10 @@ def test_the_end_of_a_long_transcript_is_kept() -> None:
 
 def test_the_terms_may_be_written_otherwise() -> None:
     """Another program's order and style of the fields is read as well."""
-    data = dump(opened(questions=(ASKED["approval"],)))
-    again = parse(None, data.replace(b"      outcome: approval\n", b"      {outcome: approval}\n"), "q.yaml")
+    data = dump_event(opened(questions=(ASKED["approval"],)))
+    again = parse_event(
+        None, data.replace(b"      outcome: approval\n", b"      {outcome: approval}\n"), "q.yaml"
+    )
     assert isinstance(again, Opened)
     assert again.questions == (ASKED["approval"],)
 
@@ -323,5 +325,5 @@ def test_the_terms_may_be_written_otherwise() -> None:
 def test_a_request_of_another_system_is_understood() -> None:
     """Flat, with its terms under `session_config`."""
     data = b"type: interactive_session\nprompt: Review\nsession_config: {model: opus, timeout: 1800}\n"
-    (only,) = read_draft(codec.parse(data, "ask.yaml")).questions
+    (only,) = read_draft(codec.parse_document(data, "ask.yaml")).questions
     assert only.talk == Talk(model="opus", timeout=1800)

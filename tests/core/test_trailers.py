@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gitgate.model import trailers
 from gitgate.model.gate import Remark
-from gitgate.model.trailers import MOST_BYTES, dump, one_line, parse
+from gitgate.model.trailers import MOST_BYTES, one_line, parse_trailers, trailer_message
 from gitgate.record import headline
 from histories import ADA, DUE, LATER, History, opened
 
@@ -47,14 +47,14 @@ def test_a_line_is_cut_between_characters(text: str, line: str) -> None:
 @given(st.text(), st.dictionaries(NAMES, st.text(min_size=1), min_size=1, max_size=8))
 def test_what_is_written_is_read(subject: str, said: dict[str, str]) -> None:
     """Whatever the values hold: forged trailers and blank lines too."""
-    found = parse(dump(subject, said.items()))
+    found = parse_trailers(trailer_message(subject, said.items()))
     assert found == {name: one_line(value) for name, value in said.items()}
 
 
 @given(st.text())
 def test_no_message_is_too_strange(message: str) -> None:
     """Any message is either trailers that keep the rules, or none."""
-    found = parse(message)
+    found = parse_trailers(message)
     assert found is None or all(
         value.isprintable() and len(value.encode("utf-8", "replace")) <= MOST_BYTES
         for value in found.values()
@@ -84,21 +84,21 @@ def test_no_message_is_too_strange(message: str) -> None:
 )
 def test_what_breaks_the_rules_is_no_trailers(paragraph: str) -> None:
     """Twice, strange, folded, with controls, too long in bytes."""
-    assert parse(f"{HEAD}{paragraph}\n") is None
-    assert parse(f"{HEAD}Hitl-State: x\n\n{paragraph}\n") is None or not paragraph
+    assert parse_trailers(f"{HEAD}{paragraph}\n") is None
+    assert parse_trailers(f"{HEAD}Hitl-State: x\n\n{paragraph}\n") is None or not paragraph
 
 
 def test_only_the_last_paragraph_counts() -> None:
     """What stands before it is words."""
-    assert parse(f"{HEAD}Hitl-Gate: forged\n\nHitl-Gate: real\n\n\n") == {"Gate": "real"}
-    assert parse(f"{HEAD}Hitl-Gate: {'é' * 100}\n") == {"Gate": "é" * 100}
+    assert parse_trailers(f"{HEAD}Hitl-Gate: forged\n\nHitl-Gate: real\n\n\n") == {"Gate": "real"}
+    assert parse_trailers(f"{HEAD}Hitl-Gate: {'é' * 100}\n") == {"Gate": "é" * 100}
 
 
 def test_a_message_says_what_a_list_shows() -> None:
     """All of it from the gate, so that the tip alone is enough."""
     gate = History.begin(opened(deadline=DUE, to=("ada", "@bob"), key="k", config={"pull_request": 12}))
     message = headline.message("opened", gate.gate.opened, gate.gate)
-    said = parse(message)
+    said = parse_trailers(message)
     assert said is not None
     assert message.startswith("coder asks: Which?\n\n")
     assert (said["State"], said["Deadline"], said["To"], said["Pull-Request"]) == (
@@ -109,7 +109,7 @@ def test_a_message_says_what_a_list_shows() -> None:
     )
     assert "Closed" not in said
     gate.answer("Postgres")
-    after = parse(headline.message("answered", gate.entries[-1].event, gate.gate)) or {}
+    after = parse_trailers(headline.message("answered", gate.entries[-1].event, gate.gate)) or {}
     assert (after["Verdict"], after["State"]) == ("answered", "answered")
     assert "Deadline" not in after
 
@@ -132,4 +132,4 @@ def test_who_said_something_is_in_the_subject() -> None:
         == "stopped by Ada: no more"
     )
     assert headline.subject("claimed", Remark(LATER), gate.gate.opened) == "claimed by coder"
-    assert trailers.dump("", []).startswith("gate\n\n")
+    assert trailers.trailer_message("", []).startswith("gate\n\n")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from gitgate.document import codec, yamlread
 from gitgate.document.field import LIMITS, Field
-from gitgate.document.yamlread import read
+from gitgate.document.yamlread import read_yaml
 from gitgate.errors import BadDocument
 
 CORPUS = sorted((Path(__file__).parents[1] / "corpus").rglob("*.*"))
@@ -46,9 +46,9 @@ PIECES = st.sampled_from(
 
 def by_library(data: bytes) -> Field | str:
     """What the library makes of it: the document, or its complaint."""
-    with mock.patch.object(yamlread, "read", return_value=None):
+    with mock.patch.object(yamlread, "read_yaml", return_value=None):
         try:
-            return codec.parse(data, "q.yaml")
+            return codec.parse_document(data, "q.yaml")
         except BadDocument as wrong:
             return str(wrong)
 
@@ -67,7 +67,7 @@ def shape(field: Field) -> object:
 
 def check(text: str) -> bool:
     """Whether it was read here; if it was, the library agrees."""
-    ours = read(text, "q.yaml", LIMITS)
+    ours = read_yaml(text, "q.yaml", LIMITS)
     if ours is None:
         return False
     theirs = by_library(text.encode())
@@ -80,7 +80,7 @@ def check(text: str) -> bool:
 def test_what_is_written_is_read_alike(value: dict[str, object]) -> None:
     """Whatever a document holds."""
     try:
-        text = codec.dump(value).decode()
+        text = codec.dump_document(value).decode()
     except BadDocument:
         return  # not everything can be written
     check(text)
@@ -95,7 +95,7 @@ def test_a_damaged_document_is_read_alike_or_left(
 ) -> None:
     """Any character put in, taken out or replaced: no mistake is read as something else."""
     try:
-        text = codec.dump(value).decode()
+        text = codec.dump_document(value).decode()
     except BadDocument:
         return
     for where, cut, piece in damages:
@@ -149,7 +149,7 @@ def test_our_own_documents_are_read_here(text: str) -> None:
 )  # fmt: skip
 def test_anything_else_is_left_to_the_library(text: str) -> None:
     """Also where it would be easy: one reader of the whole language is enough."""
-    assert read(text, "q.yaml", LIMITS) is None
+    assert read_yaml(text, "q.yaml", LIMITS) is None
 
 
 def test_limits_are_the_librarys_business() -> None:
@@ -160,12 +160,12 @@ def test_limits_are_the_librarys_business() -> None:
         + "  " * (LIMITS.depth + 2)
         + "k: 1\n"
     )
-    assert (read(wide, "q", LIMITS), read(deep, "q", LIMITS)) == (None, None)
+    assert (read_yaml(wide, "q", LIMITS), read_yaml(deep, "q", LIMITS)) == (None, None)
 
 
 def test_reading_a_gate_loads_no_library() -> None:
     """That is what it is for."""
-    program = "import sys; from gitgate.document import codec; codec.parse(b'hitl: 1\\na:\\n  - b: c\\n', 'q'); print('yaml' in sys.modules)"
+    program = "import sys; from gitgate.document import codec; codec.parse_document(b'hitl: 1\\na:\\n  - b: c\\n', 'q'); print('yaml' in sys.modules)"
     assert (
         subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
         == "False\n"

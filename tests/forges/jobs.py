@@ -121,7 +121,7 @@ def pairs(text: str) -> list[tuple[str, str]]:
 
 
 def load(path: Path) -> dict[str, Any]:
-    value = codec.parse(path.read_bytes(), path.name).plain()
+    value = codec.parse_document(path.read_bytes(), path.name).plain()
     assert isinstance(value, dict)
     return value
 

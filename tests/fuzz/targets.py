@@ -69,22 +69,22 @@ GATES = (*(gate_with(question) for question in QUESTIONS[:4]), gate_with(*SEVERA
 
 def same_again(folder: str | None, data: bytes, what: object) -> None:
     """What was understood is written so that it is understood the same."""
-    again = documents.parse(folder, documents.dump(what), "again")  # type: ignore[arg-type]
+    again = documents.parse_event(folder, documents.dump_event(what), "again")  # type: ignore[arg-type]
     if again != what:
         raise AssertionError(f"written again it says something else: {what!r} became {again!r}")
 
 
 def question(data: bytes) -> None:
     """A question as an agent's file asks it, and as a record holds it."""
-    root = codec.parse(data, "question.yaml")
+    root = codec.parse_document(data, "question.yaml")
     with contextlib.suppress(GateError):  # the other form of it may still be right
         drafts.read_draft(root)
-    same_again(None, data, documents.parse(None, data, "question.yaml"))
+    same_again(None, data, documents.parse_event(None, data, "question.yaml"))
 
 
 def answer(data: bytes) -> None:
     """An answer as a record holds it."""
-    found = documents.parse("answers", data, "answer.yaml")
+    found = documents.parse_event("answers", data, "answer.yaml")
     same_again("answers", data, found)
     if isinstance(found, Answer):
         for gate in GATES:
@@ -97,7 +97,7 @@ def event(data: bytes) -> None:
     for folder in documents.BY_FOLDER:
         if folder != "answers":
             try:
-                found = documents.parse(folder, data, "event.yaml")
+                found = documents.parse_event(folder, data, "event.yaml")
             except GateError:
                 continue
             same_again(folder, data, found)
@@ -129,7 +129,7 @@ WHO = (ruling.Who(ADA), ruling.Who(ADA, "SHA256:x", "ada@example.org"), ruling.W
 
 def policy(data: bytes) -> None:
     """`.gitgate.yml` of the protected branch: the policy, rules for calls; and that what it grants can be decided."""
-    root = codec.parse(data, ".gitgate.yml")
+    root = codec.parse_document(data, ".gitgate.yml")
     try:
         found = rules.parse_rules(root)
     except GateError:
@@ -169,11 +169,11 @@ def push(data: bytes) -> None:
 def record(data: bytes) -> None:
     """What a push brings: a commit, a tree, and what is told in messages."""
     text = data.decode("utf-8", "replace")
-    lease.parse(text)
+    lease.parse_lease(text)
     saved.parse_aside(text)
-    said = {key: value for key, value in (trailers.parse(text) or {}).items() if value.split()}
+    said = {key: value for key, value in (trailers.parse_trailers(text) or {}).items() if value.split()}
     if said:
-        again = trailers.parse(trailers.dump("x", list(said.items())))
+        again = trailers.parse_trailers(trailers.trailer_message("x", list(said.items())))
         if again is None or any(said[key].split() != value.split() for key, value in again.items()):
             raise AssertionError(f"{said!r} became {again!r}")
     for width in (20, 32):
@@ -181,7 +181,7 @@ def record(data: bytes) -> None:
             objects.parse_tree(data, width)
         except GateError:
             continue
-    lease.parse(objects.parse_commit(data).message)
+    lease.parse_lease(objects.parse_commit(data).message)
 
 
 def hook(data: bytes) -> None:
@@ -202,7 +202,7 @@ def hook(data: bytes) -> None:
 
 
 HELD = rules.parse_rules(
-    codec.parse(
+    codec.parse_document(
         b'approvals: ["Bash(terraform apply*)", "Bash(*rm*-rf*)", "Write(db/**)", "mcp__*(*drop*)"]', "rules"
     )
 )
@@ -214,12 +214,12 @@ def reply(data: bytes) -> None:
     replies.split.cache_clear()  # what it was asked before must not show in the steps that it takes
     comment.read_mark(body)
     replies.may_answer(body)
-    said = replies.parse(body, [NAME, "zzzzzzzz99"])
+    said = replies.parse_reply(body, [NAME, "zzzzzzzz99"])
     if said is None:
         return
     for gate in GATES:
         try:
-            given, _note = replies.read(said, gate)
+            given, _note = replies.read_reply(said, gate)
             answers.read_answer(gate.opened.questions, given)
         except GateError:
             continue
@@ -250,7 +250,7 @@ def words(data: bytes) -> None:
 
 def schema(data: bytes) -> None:
     """A form's schema, which a question brings along, and a value held against it."""
-    root = codec.parse(data, "schema.yaml")
+    root = codec.parse_document(data, "schema.yaml")
     plain = root.plain()
     if isinstance(plain, dict):
         forms.check_schema(plain, "schema.yaml")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from gitgate.agents import AGENTS, scrubbed
 from gitgate.agents.agent import AgentOutcome, AgentSettings, Start
-from gitgate.agents.process import run
+from gitgate.agents.process import run_launch
 from gitgate.model.session import SavedSession, SessionRef
 
 from .model import Model
@@ -101,7 +101,7 @@ class Machine:
             settings=replace(self.settings, **changes),  # type: ignore[arg-type]
             env=scrubbed({**self.env, **(env or {})}),
         )
-        return CLAUDE.read_outcome(run(CLAUDE.start(request)))
+        return CLAUDE.read_outcome(run_launch(CLAUDE.start(request)))
 
     def collect(self, session: str, env: Mapping[str, str] | None = None) -> SavedSession:
         return CLAUDE.collect(SessionRef("claude", session), {**self.env, **(env or {})})

@@ -49,10 +49,10 @@ def test_a_note_of_an_earlier_version_has_no_flags(repo: Clone) -> None:
     """It is read all the same."""
     desk = open_desk(repo.path, {"HOME": str(repo.path.parent)})
     presence.note(desk, HERE)
-    place = presence.folder(desk) / GATE
+    place = presence.presence_folder(desk) / GATE
     place.write_text(
         place.read_text(encoding="utf-8").replace('"flags": ["--model", "opus"]', '"pid": 0'), "utf-8"
     )
-    found = presence.find(desk, GATE)
+    found = presence.find_presence(desk, GATE)
     assert found is not None
     assert found.flags == ()

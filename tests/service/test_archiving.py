@@ -10,7 +10,7 @@ from gitgate.acts.reading import find_gate
 from gitgate.acts.remarks import stop
 from gitgate.audit.auditing import audit
 from gitgate.claims.claiming import claim
-from gitgate.claims.holding import finish, outcome
+from gitgate.claims.holding import claim_outcome, finish
 from gitgate.exchange.syncing import sync
 from gitgate.model.gate import Gate
 from gitgate.sharing.archiving import fold_closed
@@ -27,7 +27,7 @@ def closed(seat: Seat, *, dirty: bool) -> Gate:
     answered = seat.answer(gate)
     desk = seat.desk
     held = claim(desk, answered, claimant())
-    finish(desk, held, outcome(desk, held, "resumed"))
+    finish(desk, held, claim_outcome(desk, held, "resumed"))
     return gate
 
 
@@ -88,7 +88,7 @@ def test_an_answer_that_came_when_it_was_archived_is_shown(ann: Seat, bob: Seat)
     sync(bob.desk)
     ann.answer(gate)
     held = claim(ann.desk, ann.now(gate), claimant())
-    finish(ann.desk, held, outcome(ann.desk, held, "resumed"))
+    finish(ann.desk, held, claim_outcome(ann.desk, held, "resumed"))
     fold_closed(ann.desk)
     bob.answer(gate, "Later", push=False)
     (told,) = sync(bob.desk).lost

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deciding import TEXT
-from gitgate.acts.askers import agent_name, asks_itself, plain
+from gitgate.acts.askers import agent_name, asks_itself, plain_program
 from gitgate.context import ancestry
 from gitgate.context.ancestry import Process
 from gitgate.questions.drafts import Draft
@@ -30,7 +30,7 @@ from resuming import Seat
 )
 def test_a_programs_name_as_a_part_of_an_agents(named: str, shown: str) -> None:
     """Whatever it calls itself: no escapes, blanks or marks of the system's get into the name."""
-    assert plain(named) == shown
+    assert plain_program(named) == shown
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,14 @@ import pytest
 
 from deciding import DB, GO, TEXT, asked, gate_of, say
 from gitgate.acts import remarks, sessions
-from gitgate.acts.asking import AskWishes, ask, named, title_of
+from gitgate.acts.asking import AskWishes, ask, title_of, with_nonce
 from gitgate.context.desk import open_desk
 from gitgate.context.recording import reload
 from gitgate.errors import BadDocument, GateError, LostRace, NotAllowed, Usage
 from gitgate.model.gate import Question, Work
 from gitgate.model.ids import gate_id
 from gitgate.questions.drafts import Draft, question
-from gitgate.record.events import dump
+from gitgate.record.events import dump_event
 from gitgate.store.git.refs import OPEN, Refs
 from gitgate.store.remote.remote import RefMove
 from racing import race
@@ -70,13 +70,13 @@ def test_a_name_is_no_word(alone: Seat) -> None:
         return spent[-1]
 
     chances = [replace(opened, nonce=f"{number}") for number in range(20)]
-    wordy = [not any(letter.isdigit() for letter in gate_id(dump(chance))[:4]) for chance in chances]
+    wordy = [not any(letter.isdigit() for letter in gate_id(dump_event(chance))[:4]) for chance in chances]
     desk = replace(alone.desk, entropy=entropy)
     begun = next(chance for chance, word in zip(chances, wordy, strict=True) if word)
-    assert named(desk, begun) == chances[wordy.index(False)]
+    assert with_nonce(desk, begun) == chances[wordy.index(False)]
     assert spent == [f"{number}" for number in range(wordy.index(False) + 1)]
-    assert named(desk, chances[wordy.index(False)]) == chances[wordy.index(False)]
-    assert named(replace(desk, entropy=lambda _size: begun.nonce), begun) == begun
+    assert with_nonce(desk, chances[wordy.index(False)]) == chances[wordy.index(False)]
+    assert with_nonce(replace(desk, entropy=lambda _size: begun.nonce), begun) == begun
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,9 @@ ATTACKS: dict[str, tuple[Callable[[Seat, Gate], str], str]] = {
     ),
     "a rewritten question": (
         lambda s, g: s.desk.records.write_commit(
-            s.desk.records.write_files({"question.yaml": events.dump(replace(g.opened, title="Other"))}),
+            s.desk.records.write_files(
+                {"question.yaml": events.dump_event(replace(g.opened, title="Other"))}
+            ),
             (),
             BY,
             "x",
@@ -106,11 +108,11 @@ ATTACKS: dict[str, tuple[Callable[[Seat, Gate], str], str]] = {
         "changes 'comments', 'stops' in the record",
     ),
     "an answer for another gate": (
-        lambda s, g: planted(s, g, "answers/x.yaml", events.dump(forged(g, gate="kkkkkkkkkk"))),
+        lambda s, g: planted(s, g, "answers/x.yaml", events.dump_event(forged(g, gate="kkkkkkkkkk"))),
         "is for gate kkkkkkkkkk",
     ),
     "an answer that saw something else": (
-        lambda s, g: planted(s, g, "answers/x.yaml", events.dump(forged(g, seen="1" * 40))),
+        lambda s, g: planted(s, g, "answers/x.yaml", events.dump_event(forged(g, seen="1" * 40))),
         "names a commit as seen that is not in the record",
     ),
     "bad YAML": (lambda s, g: planted(s, g, "answers/x.yaml", b"a: [\n"), "expected YAML or JSON"),
@@ -187,7 +189,7 @@ def test_attachments_are_there_and_are_files(alone: Seat) -> None:
     """Each that the question names."""
     gate = asked(alone, attachments={"a.txt": b"x"}).gate
     records = alone.desk.records
-    data = events.dump(gate.opened)
+    data = events.dump_event(gate.opened)
     tip = records.write_commit(
         records.write_files({"question.yaml": data}), (), BY, records.commit(gate.tip).message
     )

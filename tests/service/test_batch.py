@@ -9,7 +9,7 @@ import pytest
 from gitgate.acts.answering import BatchFate, Manner, respond_all
 from gitgate.errors import Conflict, PushRefused
 from gitgate.exchange.syncing import sync
-from gitgate.gates.listing import Filter, listed
+from gitgate.gates.listing import Filter, list_gates
 from gitgate.questions.base import Given
 from resuming import Seat
 from testbed.repositories import Clone
@@ -20,7 +20,8 @@ YES = Given(text="yes, all of them")
 def answered(seat: Seat, manner: Manner) -> dict[str, BatchFate]:
     desk = seat.desk
     return {
-        fate.id: fate for fate in respond_all(desk, listed(desk, Filter(states=("awaiting",))), YES, manner)
+        fate.id: fate
+        for fate in respond_all(desk, list_gates(desk, Filter(states=("awaiting",))), YES, manner)
     }
 
 

@@ -10,7 +10,7 @@ import pytest
 from gitgate.acts.remarks import comment
 from gitgate.claims import claiming
 from gitgate.claims.claiming import ClaimLost, claim
-from gitgate.claims.holding import BranchMoved, finish, outcome, release, renew
+from gitgate.claims.holding import BranchMoved, claim_outcome, finish, release, renew
 from gitgate.errors import Conflict, IllegalEvent, RemoteUnreachable
 from gitgate.exchange.syncing import sync
 from gitgate.gates import leases
@@ -81,7 +81,7 @@ def test_an_outcome_ends_the_lease_and_moves_the_branch(seat: Seat, place: Clone
     held = claim(seat.desk, answered(seat), claimant())
     new = seat.clone.commit("the agent's work")
     branch = [RefMove("refs/heads/agent", new, None)]
-    gate = finish(seat.desk, held, outcome(seat.desk, held, "resumed", commits=(new,)), branch)
+    gate = finish(seat.desk, held, claim_outcome(seat.desk, held, "resumed", commits=(new,)), branch)
     assert (gate.state, gate.outcome and gate.outcome.commits) == ("resumed", (new,))
     refs = place.refs()
     assert refs["refs/heads/agent"] == new
@@ -107,7 +107,7 @@ def test_a_remark_meanwhile_does_not_stop_the_outcome(seat: Seat) -> None:
     """The outcome is said on top of what a person added while the agent worked."""
     held = claim(seat.desk, answered(seat), claimant())
     comment(seat.desk, seat.now(held.gate), "looks good")
-    gate = finish(seat.desk, held, outcome(seat.desk, held, "resumed"))
+    gate = finish(seat.desk, held, claim_outcome(seat.desk, held, "resumed"))
     assert [entry.name for entry in gate.history][-3:] == ["claimed", "commented", "resumed"]
 
 
@@ -122,13 +122,18 @@ def test_a_holder_who_lost_the_claim_moves_nothing(seat: Seat, place: Clone, clo
     before = place.refs()
     new = seat.clone.commit("too late")
     with pytest.raises(ClaimLost):
-        finish(seat.desk, late, outcome(seat.desk, late, "resumed"), [RefMove("refs/heads/agent", new, None)])
+        finish(
+            seat.desk,
+            late,
+            claim_outcome(seat.desk, late, "resumed"),
+            [RefMove("refs/heads/agent", new, None)],
+        )
     with pytest.raises(ClaimLost):
         renew(seat.desk, late)
     assert {ref: oid for ref, oid in place.refs().items() if ref != "refs/heads/main"} == {
         ref: oid for ref, oid in before.items() if ref != "refs/heads/main"
     }
-    assert finish(seat.desk, taken, outcome(seat.desk, taken, "resumed")).state == "resumed"
+    assert finish(seat.desk, taken, claim_outcome(seat.desk, taken, "resumed")).state == "resumed"
 
 
 def test_a_live_holder_is_never_taken_over(seat: Seat, clock: Clock) -> None:
@@ -257,9 +262,9 @@ def test_a_branch_that_moved_stops_the_outcome_only_until_it_goes_elsewhere(ann:
     new = ann.clone.commit("the agent's work")
     wrong = [RefMove("refs/heads/main", new, new)]
     with pytest.raises(BranchMoved):
-        finish(ann.desk, held, outcome(ann.desk, held, "resumed"), wrong)
+        finish(ann.desk, held, claim_outcome(ann.desk, held, "resumed"), wrong)
     assert f"{LEASES}{held.gate.id}" in bare.refs()
-    assert finish(ann.desk, held, outcome(ann.desk, held, "resumed")).state == "resumed"
+    assert finish(ann.desk, held, claim_outcome(ann.desk, held, "resumed")).state == "resumed"
 
 
 def test_a_renewal_whose_report_was_lost_is_recognised(seat: Seat) -> None:
@@ -283,7 +288,7 @@ def test_a_chain_that_ends_is_followed_by_another(
         assert leases.position(seat.desk, held.gate, (oid, said)) == (held.claim, held.said.beat)
         if number % 4 == 0:
             held = renew(seat.desk, lost, clock)
-    assert finish(seat.desk, held, outcome(seat.desk, held, "resumed")).state == "resumed"
+    assert finish(seat.desk, held, claim_outcome(seat.desk, held, "resumed")).state == "resumed"
 
 
 def test_what_others_put_in_a_leases_place_is_no_sign_of_life(seat: Seat, place: Clone, clock: Clock) -> None:
@@ -311,7 +316,7 @@ def test_a_lease_that_somebody_moved_is_taken_back(seat: Seat, place: Clone) -> 
     place.git("update-ref", "-d", LEASES + held.gate.id)
     held = renew(seat.desk, held)
     place.git("update-ref", "-d", LEASES + held.gate.id)
-    assert finish(seat.desk, held, outcome(seat.desk, held, "resumed")).state == "resumed"
+    assert finish(seat.desk, held, claim_outcome(seat.desk, held, "resumed")).state == "resumed"
 
 
 def test_sync_carries_no_claim_over(ann: Seat, bob: Seat, clone_of: Callable[..., Clone]) -> None:

@@ -12,7 +12,7 @@ from gitgate.acts.remarks import comment
 from gitgate.claims import holding
 from gitgate.claims.attending import RENEW_EVERY, TERM, Attendance, hear
 from gitgate.claims.claiming import ClaimLost, claim
-from gitgate.claims.holding import finish, outcome, renew
+from gitgate.claims.holding import claim_outcome, finish, renew
 from gitgate.context.recording import reload
 from gitgate.errors import Conflict, IllegalEvent, LostRace, PushRefused
 from gitgate.exchange.syncing import sync
@@ -68,7 +68,7 @@ def test_a_remark_that_only_this_clone_has(ann: Seat, clock: Clock) -> None:
     held = claim(ann.desk, gate, claimant(monotonic=busy))
     assert names(ann.now(gate))[-2:] == ["claimed", "commented"]
     sync(ann.desk)
-    assert finish(ann.desk, held, outcome(ann.desk, held, "resumed")).state == "resumed"
+    assert finish(ann.desk, held, claim_outcome(ann.desk, held, "resumed")).state == "resumed"
 
 
 def test_a_gate_that_goes_while_it_is_claimed(ann: Seat, bare: Clone, clock: Clock) -> None:
@@ -83,7 +83,7 @@ def test_a_gate_that_is_over(alone: Seat) -> None:
     """A copy that was away for long still has as open what the archive holds."""
     gate = answered(alone)
     held = claim(alone.desk, gate, claimant())
-    finish(alone.desk, held, outcome(alone.desk, held, "resumed"))
+    finish(alone.desk, held, claim_outcome(alone.desk, held, "resumed"))
     fold_closed(alone.desk)
     alone.clone.git("update-ref", OPEN + gate.id, gate.tip)
     with pytest.raises(ClaimLost, match="it is in the archive"):
@@ -101,7 +101,7 @@ def test_an_answer_that_its_asker_reads(alone: Seat) -> None:
 def test_after_a_failure_a_person_decides(alone: Seat) -> None:
     """No runner tries again by itself; one whom a person asks does."""
     held = claim(alone.desk, answered(alone), claimant())
-    gate = finish(alone.desk, held, outcome(alone.desk, held, "failed", reason="exit 3"))
+    gate = finish(alone.desk, held, claim_outcome(alone.desk, held, "failed", reason="exit 3"))
     with pytest.raises(IllegalEvent, match="a person may try again"):
         claim(alone.desk, gate, claimant())
     assert claim(alone.desk, gate, claimant(), insist=True).attempt == 1
@@ -150,7 +150,7 @@ def test_a_renewal_that_arrived_unheard_does_not_stop_the_outcome(alone: Seat) -
     """The lease moved, and it is ours by its nonce."""
     held = claim(alone.desk, answered(alone), claimant())
     renew(alone.desk, held)
-    assert finish(alone.desk, held, outcome(alone.desk, held, "resumed")).state == "resumed"
+    assert finish(alone.desk, held, claim_outcome(alone.desk, held, "resumed")).state == "resumed"
     assert not alone.clone.refs(LEASES)
 
 
@@ -162,7 +162,7 @@ def test_an_outcome_on_a_gate_that_never_stands_still(
     held = claim(ann.desk, answered(ann), claimant())
     sync(bob.desk)
     pester: list[Callable[[], object]] = [lambda: remark(bob, held.gate, push=True)]
-    said = outcome(ann.desk, held, "resumed")
+    said = claim_outcome(ann.desk, held, "resumed")
     with (
         Seat(ann.clone, Meanwhile(clock, *pester, *pester, int, *pester, int)) as busy,
         pytest.raises(LostRace, match="keeps changing"),

@@ -13,7 +13,7 @@ from gitgate.context.recording import append
 from gitgate.errors import GateError
 from gitgate.gates import deadlines
 from gitgate.gates.deadlines import act, past_due
-from gitgate.gates.listing import Filter, listed
+from gitgate.gates.listing import Filter, list_gates
 from gitgate.model.gate import Edit, Gate
 from gitgate.store.git.refs import OPEN
 from gitgate.text.times import format_time, parse_time
@@ -177,8 +177,8 @@ def test_a_list_acts_on_it_too(alone: Seat, clock: Clock) -> None:
     gate_of(alone, timeout=60)
     waiting = gate_of(alone)
     clock.pass_by(60)
-    assert [summary.id for summary in listed(alone.desk, Filter())] == [waiting.id]
-    states = Counter(summary.state for summary in listed(alone.desk, Filter(all=True)))
+    assert [summary.id for summary in list_gates(alone.desk, Filter())] == [waiting.id]
+    states = Counter(summary.state for summary in list_gates(alone.desk, Filter(all=True)))
     assert states == {"expired": 1, "awaiting": 1}
 
 
@@ -198,7 +198,7 @@ def test_one_that_cannot_be_acted_on_is_still_shown(
     desk.progress = said.append
     assert find_gate(desk, gate.id).gate == gate
     assert any("read-only" in words for words in said)
-    assert [summary.state for summary in listed(alone.desk, Filter())] == ["awaiting"]
+    assert [summary.state for summary in list_gates(alone.desk, Filter())] == ["awaiting"]
 
 
 def test_an_answer_that_came_first_stands(alone: Seat, clock: Clock) -> None:

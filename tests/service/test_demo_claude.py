@@ -13,7 +13,7 @@ from gitgate.agents.claude.rehearsed import ModelLine, RehearsedModel, rehearsed
 from gitgate.errors import Failure
 from gitgate.setup import demo_claude
 from gitgate.setup.demo import DemoStep
-from gitgate.setup.demo_claude import QUESTION, answer_in, conversation, learnt, play_claude
+from gitgate.setup.demo_claude import QUESTION, answer_in, conversation_step, learnt, play_claude
 from testbed.command import Command
 
 BEGIN: dict[str, Any] = {"role": "user", "content": "Finish the login."}
@@ -86,9 +86,9 @@ def test_the_model_speaks_as_the_api_does() -> None:
         assert [post(model, "/v1/other", body)[0], post(model, "/")[0]] == [404, 404]
         assert model.shown == [BEGIN]
         with pytest.raises(Failure, match="did not reach"):
-            conversation(model)
+            conversation_step(model)
         model.shown = [*asked(), ANSWERS["as the call's result"]]
-        told = conversation(model).said.splitlines()
+        told = conversation_step(model).said.splitlines()
     assert (whole["stop_reason"], whole["content"][1]["name"]) == ("tool_use", "Bash")
     assert title["stop_reason"] == "end_turn"
     deltas = [json.loads(line[6:]) for line in events.splitlines() if line.startswith("data: ")]

@@ -12,7 +12,7 @@ import pytest
 from gitgate.claims import claiming
 from gitgate.claims.attending import Attendance, hear
 from gitgate.claims.claiming import HeldClaim, claim
-from gitgate.claims.holding import finish, outcome, renew
+from gitgate.claims.holding import claim_outcome, finish, renew
 from gitgate.context.presence import boot_id
 from gitgate.context.recording import NOBODY
 from gitgate.errors import Conflict, PushRefused
@@ -86,7 +86,7 @@ def test_its_holder_moves_it(ann: Seat, server: Clone, monkeypatch: pytest.Monke
     for _ in range(5):
         held = renew(ann.desk, held)
     assert server.refs()[LEASES + held.gate.id] == held.lease
-    assert finish(ann.desk, held, outcome(ann.desk, held, "resumed")).state == "resumed"
+    assert finish(ann.desk, held, claim_outcome(ann.desk, held, "resumed")).state == "resumed"
     assert LEASES + held.gate.id not in server.refs()
 
 

@@ -11,7 +11,7 @@ from gitgate.acts import remarks
 from gitgate.context.find import summaries
 from gitgate.context.remotes import never_synced
 from gitgate.exchange.syncing import sync
-from gitgate.gates.listing import Filter, archived, by_branch, listed, may_answer, settled
+from gitgate.gates.listing import Filter, archived, by_branch, list_gates, may_answer, settled_summary
 from gitgate.model.gate import Question
 from gitgate.record.summary import Summary
 from gitgate.sharing.archiving import fold_closed
@@ -23,7 +23,7 @@ ADA = "Ada Lovelace <ada@example.org>"
 
 
 def ids(seat: Seat, **chosen: object) -> list[str]:
-    return [summary.id for summary in listed(seat.desk, Filter(**chosen))]  # type: ignore[arg-type]
+    return [summary.id for summary in list_gates(seat.desk, Filter(**chosen))]  # type: ignore[arg-type]
 
 
 def test_a_summary_says_what_the_record_says(alone: Seat) -> None:
@@ -31,7 +31,7 @@ def test_a_summary_says_what_the_record_says(alone: Seat) -> None:
     terms: dict[str, Any] = {"title": "T", "to": ("bob", "@carl"), "priority": "high", "key": "k"}
     why = Question("why", "Why?", "text")
     gate = gate_of(alone, GO, why, timeout=60, on_timeout="remind", **terms)
-    (found,) = listed(alone.desk, Filter())
+    (found,) = list_gates(alone.desk, Filter())
     assert (found.id, found.tip, found.state, found.title, found.question) == (
         gate.id,
         gate.tip,
@@ -57,7 +57,7 @@ def test_a_summary_says_what_the_record_says(alone: Seat) -> None:
     assert found.agent == "coder"
     other = gate_of(alone)
     say(alone, other)
-    done = next(s for s in listed(alone.desk, Filter(all=True)) if s.id == other.id)
+    done = next(s for s in list_gates(alone.desk, Filter(all=True)) if s.id == other.id)
     assert (done.verdict, bool(done.closed), done.deadline) == ("answered", True, "")
 
 
@@ -99,7 +99,7 @@ def test_filters(alone: Seat, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ids(alone, asked_by="REVIEW") == [choice.id]
     assert set(ids(alone, asked_by="ada@example")) == {text.id, choice.id}
     assert ids(alone, branch="feature", type="text") == []
-    tree = by_branch(listed(alone.desk, Filter()))
+    tree = by_branch(list_gates(alone.desk, Filter()))
     assert {branch: [s.id for s in found] for branch, found in tree.items()} == {
         "main": [text.id],
         "feature": [choice.id],
@@ -139,11 +139,11 @@ def test_a_broken_gate_is_shown_as_broken(alone: Seat, message: str) -> None:
     gate, broken = gate_of(alone), gate_of(alone)
     tip = alone.clone.git("commit-tree", f"{broken.tip}^{{tree}}", "-m", "subject", "-m", message)
     alone.clone.git("update-ref", OPEN + broken.id, tip)
-    found = {summary.id: summary for summary in listed(alone.desk, Filter())}
+    found = {summary.id: summary for summary in list_gates(alone.desk, Filter())}
     assert found[gate.id].state == "awaiting"
     assert found[broken.id].state == "broken"
     assert "git gate verify" in found[broken.id].title
-    assert settled(alone.desk, found[broken.id]._replace(tip="1" * 40)).state == "broken"
+    assert settled_summary(alone.desk, found[broken.id]._replace(tip="1" * 40)).state == "broken"
 
 
 @pytest.mark.parametrize("odd", ["", " é", " \\x1b[31m"])

@@ -12,7 +12,7 @@ import pytest
 
 from gitgate.acts.remarks import stop
 from gitgate.claims.claiming import claim
-from gitgate.claims.holding import finish, outcome
+from gitgate.claims.holding import claim_outcome, finish
 from gitgate.model.gate import Gate
 from gitgate.sharing.pushed import Beyond
 from gitgate.sharing.receiving import refusals
@@ -103,7 +103,7 @@ def test_an_answered_gate_is_archived_once_it_is_resumed(vault: Vault) -> None:
     desk = vault.seat.desk
     held = claim(desk, gate, claimant())
     assert "resuming, not closed" in vault.push((MONTH, vault.fold(None, (gate.id, held.claim))))
-    finish(desk, held, outcome(desk, held, "resumed"))
+    finish(desk, held, claim_outcome(desk, held, "resumed"))
     vault.archive(vault.seat.now(gate))
 
 

@@ -47,7 +47,7 @@ def hook_says(seat: Seat, gate: Gate, tip: str) -> str:
     """What the receiving hook has against this, where the gate is as it is here."""
     desk = seat.desk
     ref = OPEN + gate.id
-    return refusals(desk, [Update(gate.tip, tip, ref)], partial(entering.against, desk)).get(ref, "")
+    return refusals(desk, [Update(gate.tip, tip, ref)], partial(entering.against_events, desk)).get(ref, "")
 
 
 def voted(seat: Seat) -> Gate:

@@ -50,7 +50,7 @@ def bob(server: Clone, clone_of: Callable[..., Clone]) -> Iterator[Seat]:
 
 
 def saved_again(seat: Seat, gate: Gate, saved: SavedSession = LATER) -> str:
-    sessions.keep(seat.desk, gate, saved)
+    sessions.keep_session(seat.desk, gate, saved)
     publish(seat.desk, seat.now(gate), work=True)
     return seat.clone.git("rev-parse", REF + gate.id)
 
@@ -144,7 +144,7 @@ def test_an_older_gate_binds_no_content(ann: Seat) -> None:
     """Gates that were asked before there was a digest are read as they were."""
     gate = ann.ask()
     old = older(ann, gate)
-    sessions.keep(ann.desk, old, LATER)
+    sessions.keep_session(ann.desk, old, LATER)
     ann.clone.git("update-ref", REF + old.id, planted(ann))
     assert sessions.bring(ann.desk, old).files == PLANTED.files
 
@@ -169,7 +169,7 @@ def test_what_was_talked_elsewhere_is_bound_by_the_answer(ann: Seat, bob: Seat, 
     gate = bob.now(gate)
     assert sessions.bring(bob.desk, gate).files == {}
     before = server.git("rev-parse", REF + gate.id)
-    sessions.keep(bob.desk, gate, LATER)
+    sessions.keep_session(bob.desk, gate, LATER)
     publish(bob.desk, gate, work=True)
     assert server.git("rev-parse", REF + gate.id) == before
     talked = Conversation("completed", 1, source="person", content=sessions.content_here(bob.desk, gate))
@@ -210,7 +210,7 @@ def test_what_was_erased_is_not_saved_again(ann: Seat, server: Clone, cli: Comma
     """An agent that ends its turn later leaves it erased."""
     gate = ann.ask()
     cli.quick("session", "drop", gate.id, cwd=ann.clone.path, code=0)
-    sessions.keep(ann.desk, gate, LATER)
+    sessions.keep_session(ann.desk, gate, LATER)
     assert REF + gate.id not in {**ann.clone.refs(), **server.refs()}
 
 

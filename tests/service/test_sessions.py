@@ -14,7 +14,7 @@ import pytest
 
 from gitgate.acts import sessions
 from gitgate.acts.asking import ask
-from gitgate.context.presence import folder
+from gitgate.context.presence import presence_folder
 from gitgate.context.recording import reload
 from gitgate.errors import BrokenRecord, Failure, MissingExtra, UnknownGate
 from gitgate.exchange.syncing import sync
@@ -46,7 +46,7 @@ def test_a_session_comes_back_as_it_was(alone: Seat) -> None:
     """Its id, its places, every file byte for byte, and what was left out."""
     gate = alone.ask()
     keep(alone, gate.id)
-    assert sessions.load(alone.desk, gate.id) == SAVED
+    assert sessions.load_session(alone.desk, gate.id) == SAVED
 
 
 def test_names_that_are_not_utf8(alone: Seat) -> None:
@@ -58,7 +58,7 @@ def test_names_that_are_not_utf8(alone: Seat) -> None:
     )
     gate = alone.ask()
     keep(alone, gate.id, saved)
-    assert sessions.load(alone.desk, gate.id) == saved
+    assert sessions.load_session(alone.desk, gate.id) == saved
 
 
 def test_a_session_is_saved_in_a_folder_that_is_not_utf8(repo: Clone, cli: Command, tmp_path: Path) -> None:
@@ -122,10 +122,10 @@ def test_encrypted_only_a_recipient_reads_it(alone: Seat, home: object) -> None:
         alone.clone.write("key", str(identity))
         alone.clone.git("config", "gitgate.sessionIdentity", str(alone.clone.path / "key"))
         if good:
-            assert sessions.load(alone.desk, gate.id) == SAVED
+            assert sessions.load_session(alone.desk, gate.id) == SAVED
         else:
             with pytest.raises(Failure, match="cannot be opened"):
-                sessions.load(alone.desk, gate.id)
+                sessions.load_session(alone.desk, gate.id)
 
 
 @pytest.fixture
@@ -166,7 +166,7 @@ def test_whether_it_is_saved_is_told_as_it_is_now(ann: Seat, cli: Command) -> No
     assert saved_by(cli, ann, gate.id) == (True, True, "session: claude session-1, saved")
     cli.quick("session", "drop", gate.id, cwd=ann.clone.path, code=0)
     assert saved_by(cli, ann, gate.id) == (False, False, "session: claude session-1, not saved")
-    sessions.keep(ann.desk, gate, SAVED)
+    sessions.keep_session(ann.desk, gate, SAVED)
     assert saved_by(cli, ann, gate.id)[:2] == (False, False)
 
 
@@ -186,7 +186,7 @@ def test_off_keeps_no_conversation(alone: Seat) -> None:
     """Only that there is one is known, and which: enough to go on on this machine."""
     alone.clone.git("config", "gitgate.session", "off")
     gate = alone.ask()
-    found = sessions.load(alone.desk, gate.id)
+    found = sessions.load_session(alone.desk, gate.id)
     assert found is not None
     assert (found.id, found.files) == ("session-1", {})
 
@@ -213,7 +213,7 @@ def test_what_this_machine_remembers_is_enough_to_go_on(alone: Seat) -> None:
     alone.clone.git("update-ref", "-d", REF + gate.id)
     found = sessions.bring(alone.desk, gate)
     assert (found.id, found.files, found.directory) == ("session-1", {}, str(alone.clone.path))
-    (folder(alone.desk) / gate.id).unlink()
+    (presence_folder(alone.desk) / gate.id).unlink()
     with pytest.raises(Failure, match="is not here"):
         sessions.bring(alone.desk, gate)
 
@@ -235,7 +235,7 @@ def test_a_commit_that_is_no_session(alone: Seat, document: str | None, words: s
         )
     clone.git("update-ref", REF + gate.id, clone.git("commit-tree", tree_of(clone, *entries), "-m", "x"))
     with pytest.raises(BrokenRecord, match=words):
-        sessions.load(alone.desk, gate.id)
+        sessions.load_session(alone.desk, gate.id)
 
 
 def nested(clone: Clone, folders: int) -> str:
@@ -259,7 +259,7 @@ def test_links_and_endless_folders_stay_out(alone: Seat, folders: int, *, seen: 
         clone, f"100644 blob {document}\tsession.yaml", f"040000 tree {nested(clone, folders)}\tfiles"
     )
     clone.git("update-ref", REF + gate.id, clone.git("commit-tree", tree, "-m", "x"))
-    found = sessions.load(alone.desk, gate.id)
+    found = sessions.load_session(alone.desk, gate.id)
     assert found is not None
     assert sorted(found.files) == (["deep/d/last", "file"] if seen else ["file"])
 
@@ -270,7 +270,7 @@ def test_one_that_would_fill_the_memory(alone: Seat, monkeypatch: pytest.MonkeyP
     keep(alone, gate.id, replace(SAVED, files={"transcript.jsonl": b"x" * 2001}))
     monkeypatch.setattr(sessions, "MOST_BYTES", 2000)
     with pytest.raises(BrokenRecord, match="is larger than"):
-        sessions.load(alone.desk, gate.id)
+        sessions.load_session(alone.desk, gate.id)
 
 
 def write_sealed(seat: Seat, recipients: str) -> str:
@@ -289,14 +289,14 @@ def test_an_ssh_key_opens_what_was_encrypted_to_it(alone: Seat, home: Path) -> N
     other = pyrage.x25519.Identity.generate().to_public()
     oid = write_sealed(alone, f"{other}, {public} {other}")
     alone.clone.git("config", "gitgate.sessionIdentity", "~/.ssh/id_ed25519")
-    assert sessions.read(alone.desk, oid) == SAVED
+    assert sessions.read_session(alone.desk, oid) == SAVED
 
 
 def test_an_encrypted_session_and_no_key(alone: Seat) -> None:
     """What to set is said."""
     oid = write_sealed(alone, str(pyrage.x25519.Identity.generate().to_public()))
     with pytest.raises(Failure, match="no key is set") as refused:
-        sessions.read(alone.desk, oid)
+        sessions.read_session(alone.desk, oid)
     assert refused.value.hint.startswith("git config gitgate.sessionIdentity")
 
 

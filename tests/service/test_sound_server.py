@@ -25,7 +25,7 @@ from gitgate.record.headline import message
 from gitgate.record.reconcile import repeatable
 from gitgate.sharing.archiving import fold_closed
 from gitgate.store.git.refs import ARCHIVE, OPEN
-from gitgate.store.records.archive import find, shelves
+from gitgate.store.records.archive import find_archived, shelves
 from gitgate.store.records.records import Signature
 from honest import Word, check
 from resuming import Clock, Seat
@@ -199,7 +199,7 @@ class World:
         tip = self.server.refs().get(self.ref)
         with Seat(self.server) as there:
             desk = there.desk
-            kept = find(desk.repo, shelves(desk.repo), [self.gate.id]).get(self.gate.id)
+            kept = find_archived(desk.repo, shelves(desk.repo), [self.gate.id]).get(self.gate.id)
             if kept is not None:
                 assert desk.records.load(self.gate.id, kept.tip).closed, "a gate that waits is in the archive"
             tip = tip or (kept.tip if kept is not None else None)

@@ -8,7 +8,7 @@ from gitgate.claims.claiming import claim
 from gitgate.claims.holding import renew
 from gitgate.context.recording import reload
 from gitgate.exchange.syncing import sync
-from gitgate.gates.listing import Filter, listed
+from gitgate.gates.listing import Filter, list_gates
 from gitgate.gates.starting import note_inability
 from gitgate.model.gate import Gate, Question
 from gitgate.questions.drafts import Draft
@@ -17,7 +17,7 @@ from testbed.repositories import Clone
 
 
 def states(seat: Seat, chosen: Filter = Filter()) -> list[str]:
-    return [summary.state for summary in listed(seat.desk, chosen)]
+    return [summary.state for summary in list_gates(seat.desk, chosen)]
 
 
 def claimed(seat: Seat) -> Gate:
@@ -65,7 +65,7 @@ def heard_states(seat: Seat) -> list[str]:
     """As `git gate list --sync` sees it."""
     desk = seat.desk
     sync(desk)
-    return [summary.state for summary in listed(desk, Filter(all=True))]
+    return [summary.state for summary in list_gates(desk, Filter(all=True))]
 
 
 def test_a_runner_elsewhere_that_is_gone(ann: Seat, bob: Seat, clock: Clock) -> None:
@@ -92,7 +92,7 @@ def test_a_remote_that_is_away_tells_nothing(ann: Seat, bob: Seat, bare: Clone, 
     desk = bob.desk
     desk.heard = 1.0  # it answered, and is away a moment later
     bare.path.rename(bare.path.with_name("away"))
-    assert [summary.state for summary in listed(desk, Filter(all=True))] == ["resuming"]
+    assert [summary.state for summary in list_gates(desk, Filter(all=True))] == ["resuming"]
 
 
 def test_an_answer_that_nobody_acts_on(alone: Seat, clock: Clock) -> None:
@@ -133,8 +133,8 @@ def test_a_clone_knows_only_what_it_was_told(ann: Seat, bob: Seat, clock: Clock)
     assert states(ann) == []
     sync(ann.desk)
     assert states(ann) == ["stalled"]
-    note_inability(ann.desk, listed(ann.desk, Filter())[0].id, "one of many clones")
-    assert "commented" not in [e.name for e in reload(ann.desk, listed(ann.desk, Filter())[0].id).history]
+    note_inability(ann.desk, list_gates(ann.desk, Filter())[0].id, "one of many clones")
+    assert "commented" not in [e.name for e in reload(ann.desk, list_gates(ann.desk, Filter())[0].id).history]
 
 
 def test_an_answer_that_is_only_read_is_not_acted_on(alone: Seat, clock: Clock) -> None:

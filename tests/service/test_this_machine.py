@@ -35,7 +35,7 @@ def test_repositories_are_listed_while_they_are_there(tmp_path: Path) -> None:
         place.mkdir()
         registry.add(env, place)
     registry.add(env, places[0])
-    assert registry.listed(env) == [places[1], places[0]]
+    assert registry.read_registry(env) == [places[1], places[0]]
     places[1].rmdir()
     assert registry.places(env) == [places[0]]
     registry.remove(env, places[0])
@@ -46,7 +46,7 @@ def test_repositories_are_listed_while_they_are_there(tmp_path: Path) -> None:
 def test_who_has_no_home_has_no_list(env: dict[str, str], tmp_path: Path) -> None:
     """A service account without one is no error: nothing is kept, and as many agents run as are wanted."""
     registry.add(env, tmp_path)
-    assert registry.listed(env) == []
+    assert registry.read_registry(env) == []
     with slot(env, 1) as first, slot(env, 1) as second, slot(env, 0) as none:
         assert (first, second, none) == (True, True, False)
 
@@ -277,7 +277,7 @@ def test_who_asked_through_many_shells(alone: Seat) -> None:
 def test_what_is_remembered_of_askers(alone: Seat) -> None:
     """Files that are none of ours, or were cut short, are passed over."""
     gate = alone.ask()
-    folder = presence.folder(alone.desk)
+    folder = presence.presence_folder(alone.desk)
     (folder / "notes").write_text("x")
     (folder / "2222222222").write_text('{"gate": "2222222222"')
     assert [known.gate for known in presence.everyone(alone.desk)] == [gate.id]

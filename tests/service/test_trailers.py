@@ -49,7 +49,7 @@ def retold(seat: Seat, gate: Gate, old: str, new: str) -> str:
 def hook_says(seat: Seat, gate: Gate, tip: str, old: str | None) -> str:
     """What the receiving hook has against this, where the gate is as it was."""
     desk, ref = seat.desk, OPEN + gate.id
-    return refusals(desk, [Update(old, tip, ref)], partial(entering.against, desk)).get(ref, "")
+    return refusals(desk, [Update(old, tip, ref)], partial(entering.against_events, desk)).get(ref, "")
 
 
 @pytest.mark.parametrize("lie", LIES)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gitgate.acts.remarks import withdraw
-from gitgate.acts.reporting import FETCH_EVERY, watch
+from gitgate.acts.reporting import FETCH_EVERY, watch_events
 from resuming import Seat
 
 
@@ -31,7 +31,7 @@ def test_what_happens_elsewhere_is_seen(ann: Seat, bob: Seat) -> None:
 
     sync(bob.desk, "origin")
     turns = Turns(lambda: ann.answer(gate, push=True), step=FETCH_EVERY)
-    seen = list(watch(bob.desk, None, 3 * FETCH_EVERY, monotonic=turns.monotonic, sleep=turns.sleep))
+    seen = list(watch_events(bob.desk, None, 3 * FETCH_EVERY, monotonic=turns.monotonic, sleep=turns.sleep))
     assert [event["event"] for event in seen] == ["answered"]
 
 
@@ -39,7 +39,7 @@ def test_one_gate_with_its_past_until_it_closes(alone: Seat) -> None:
     """It ends by itself, before its time is over."""
     gate = alone.ask()
     turns = Turns(None, lambda: withdraw(alone.desk, alone.now(gate), "found it in the docs"))
-    seen = list(watch(alone.desk, gate.id[:6], 60, monotonic=turns.monotonic, sleep=turns.sleep))
+    seen = list(watch_events(alone.desk, gate.id[:6], 60, monotonic=turns.monotonic, sleep=turns.sleep))
     assert turns.at == 2
     assert seen[0]["event"] == "opened"
     assert seen[-1]["event"] == "withdrawn"

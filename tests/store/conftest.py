@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from gitgate.store.work.restore import as_environment
-from gitgate.store.work.standing import settings
+from gitgate.store.work.standing import git_settings
 from servers import HttpServer, SshServer
 from sharing import Place, make_place
 from testbed.repositories import Clone
@@ -64,7 +64,7 @@ def git_of_agents(branch: Clone, monkeypatch: pytest.MonkeyPatch) -> Callable[[]
     """From now on git is set up as it is for an agent that works there meanwhile."""
 
     def set_up() -> None:
-        for name, value in as_environment(settings(branch.repository), os.environ).items():
+        for name, value in as_environment(git_settings(branch.repository), os.environ).items():
             monkeypatch.setenv(name, value)
 
     return set_up

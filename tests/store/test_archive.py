@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gitgate.errors import Usage
-from gitgate.store.records.archive import archived, contents, listing, named, shelves
+from gitgate.store.records.archive import archived, archived_ids, contents, listing, shelves
 from gitgate.store.records.closing import Closed, fold, prune
 from gitgate.store.records.records import Signature
 from sharing import OPEN, answered, late_files, name, open_gates, start_closers
@@ -47,8 +47,8 @@ def test_months_are_apart_and_the_newest_is_asked_first(repo: Clone) -> None:
     assert {one.id: (one.month, one.tip) for one in listing(repo.repository)} == {
         gate: ("2025-12" if gate in gates[:2] else MONTH, tips[gate]) for gate in gates
     }
-    assert named(repo.repository, gates[0][:4]) == [gates[0]]
-    assert named(repo.repository, "2222") == []
+    assert archived_ids(repo.repository, gates[0][:4]) == [gates[0]]
+    assert archived_ids(repo.repository, "2222") == []
 
 
 def test_folds_take_at_most_a_hundred(repo: Clone) -> None:

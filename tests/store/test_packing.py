@@ -19,7 +19,7 @@ from gitgate.store.git.objects import (
     dump_commit,
     dump_tree,
     head_of,
-    name_of,
+    object_id,
 )
 from testbed.repositories import Clone, run_git
 
@@ -54,7 +54,7 @@ def test_all_kinds_arrive(clone: Clone, objects: PlumbingObjects) -> None:
 
 def test_what_was_not_finished_is_not_written(clone: Clone, objects: PlumbingObjects) -> None:
     """An error half way leaves nothing to be found, and the next write goes its own way."""
-    oid = name_of(BLOB, b"half", objects.width)
+    oid = object_id(BLOB, b"half", objects.width)
 
     def fail_half_way() -> None:
         with objects.together():
@@ -100,7 +100,7 @@ def test_a_tip_is_the_ref_and_its_commit_is_known(repo: Clone) -> None:
 @given(payload=st.binary(max_size=300))
 def test_names_are_gits(repo: Clone, payload: bytes) -> None:
     """Ours and git's agree on what an object is called."""
-    assert name_of(BLOB, payload, 20) == repo.git("hash-object", "--stdin", input=payload)
+    assert object_id(BLOB, payload, 20) == repo.git("hash-object", "--stdin", input=payload)
 
 
 @given(st.integers(1, 4), st.integers(0, 1 << 40))

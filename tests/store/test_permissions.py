@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.store.git.objects import BLOB, LibraryObjects
-from gitgate.store.git.permissions import Sharing, foreign, narrowed, opened, private_folder, sharing
+from gitgate.store.git.permissions import Sharing, folder_misfits, foreign, narrowed, private_folder, sharing
 from gitgate.store.git.repository import own_folder
 from testbed.repositories import Clone, make_bare, run_git
 
@@ -84,9 +84,9 @@ def test_what_an_account_keeps_is_shut(tmp_path: Path, umask: int) -> None:
         os.umask(before)
     for name in ("a", "a/b", "a/b/c"):
         assert bits(tmp_path / name) == "0o700"
-    assert not list(opened(tmp_path / "a"))
+    assert not list(folder_misfits(tmp_path / "a"))
     (tmp_path / "a").chmod(0o755)
-    (found,) = opened(tmp_path / "a")
+    (found,) = folder_misfits(tmp_path / "a")
     found.mend()
     assert bits(tmp_path / "a") == "0o700"
 

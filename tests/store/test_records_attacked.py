@@ -50,7 +50,7 @@ def test_a_planted_file_is_no_answer(bench: Bench) -> None:
 
 def test_a_question_that_was_rewritten_belongs_to_another_gate(bench: Bench) -> None:
     """In the first commit its id gives it away; later it is a change of what was asked."""
-    data = events.dump(replace(bench.gate.opened, title="Give Eve the keys?"))
+    data = events.dump_event(replace(bench.gate.opened, title="Give Eve the keys?"))
     top = bench.top(bench.gate.tip)
     top[b"question.yaml"] = TreeEntry(REGULAR, b"question.yaml", bench.blob(data))
     bench.refused(bench.commit(top), f"its question was rewritten; it belongs to gate {gate_id(data)}")
@@ -103,7 +103,7 @@ def test_two_files_in_one_commit(bench: Bench) -> None:
     one = bench.with_file(bench.gate.tip, "answers/x.yaml", answer_file(bench))
     same = bench.with_file(one, "answers/y.yaml", answer_file(bench, BOB), bench.gate.tip)
     bench.refused(same, "changes 'x.yaml', 'y.yaml' in answers/; each event adds exactly one file")
-    two = bench.with_file(one, "comments/y.yaml", events.dump(remark()), bench.gate.tip)
+    two = bench.with_file(one, "comments/y.yaml", events.dump_event(remark()), bench.gate.tip)
     bench.refused(two, "changes 'answers', 'comments' in the record")
 
 
@@ -119,7 +119,9 @@ def test_an_answer_does_not_go_away(bench: Bench, how: str) -> None:
     top = bench.top(answered)
     if how == "dropped":
         del top[b"answers"]
-        top[b"comments"] = TreeEntry(FOLDER, b"comments", bench.folder(("y.yaml", events.dump(remark()))))
+        top[b"comments"] = TreeEntry(
+            FOLDER, b"comments", bench.folder(("y.yaml", events.dump_event(remark())))
+        )
         bench.refused(bench.commit(top, answered), "removes 'answers' from the record")
         return
     files = {
@@ -136,7 +138,7 @@ def test_a_merge_that_drops_an_answer(bench: Bench) -> None:
     """Its second parent has the answer; its first, and its tree, have not."""
     answered = bench.with_file(bench.gate.tip, "answers/x.yaml", answer_file(bench))
     merged = bench.with_file(
-        bench.gate.tip, "comments/y.yaml", events.dump(remark()), bench.gate.tip, answered
+        bench.gate.tip, "comments/y.yaml", events.dump_event(remark()), bench.gate.tip, answered
     )
     bench.refused(merged, f"says something else than {answered[:12]}, which it records again")
 
@@ -148,7 +150,7 @@ def test_an_answer_slipped_in_as_first_parent(bench: Bench) -> None:
     planted = bench.with_file(root, "answers/e.yaml", answer_file(bench, EVE))
     slipped = bench.with_file(planted, "answers/x.yaml", answer_file(bench, ADA), planted, theirs)
     assert theirs not in [oid for oid, _ in bench.records.chain(bench.gate.id, slipped)]
-    other = bench.with_file(planted, "comments/x.yaml", events.dump(remark()), planted, theirs)
+    other = bench.with_file(planted, "comments/x.yaml", events.dump_event(remark()), planted, theirs)
     bench.refused(other, "says something else than")
 
 
@@ -201,7 +203,7 @@ def test_an_answer_replayed(bench: Bench) -> None:
 def forged(bench: Bench) -> dict[str, Callable[[str], str]]:
     """Ways to have somebody's signed commit stand for words that are not theirs."""
     root = bench.gate.tip
-    signed = bench.with_file(root, "comments/x.yaml", events.dump(remark(by=ADA)))
+    signed = bench.with_file(root, "comments/x.yaml", events.dump_event(remark(by=ADA)))
     data = answer_file(bench, ADA)
 
     def merge(*parents: str) -> Callable[[str], str]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gitgate.errors import BrokenRecord, GitFailed
 from gitgate.record import headline, summary
-from gitgate.record.summary import FEW, FIELDS, Summary, by_pressure, read, summary_of
+from gitgate.record.summary import FEW, FIELDS, Summary, by_pressure, read_summaries, summary_of
 from gitgate.store.git import tips as tips_module
 from gitgate.store.git.refs import OPEN, Refs
 from histories import DUE, GATE, History, opened
@@ -21,7 +21,7 @@ HEADER = "tree 1\nauthor A <a@b> 1 +0000\ncommitter A <a@b> 1 +0000\n\n"
 
 def listed(refs: Refs) -> list[Summary]:
     tips = refs.tips()
-    return [found for run in tips.runs() for found in read(run, tips.mark, OPEN)]
+    return [found for run in tips.runs() for found in read_summaries(run, tips.mark, OPEN)]
 
 
 def printed(message: str, gate: str = GATE, header: str = HEADER) -> bytes:
@@ -52,7 +52,7 @@ def message_of(**terms: object) -> str:
 def test_many_are_read_as_each_one(messages: list[str]) -> None:
     """The expression for thousands gives what reading the trailers one by one gives."""
     many = [messages[number % len(messages)] for number in range(FEW + 1)]
-    assert list(read(b"".join(map(printed, many)), MARK, OPEN)) == [
+    assert list(read_summaries(b"".join(map(printed, many)), MARK, OPEN)) == [
         summary_of(GATE, OID, message) for message in many
     ]
 
@@ -88,7 +88,7 @@ def test_what_we_write_is_usual() -> None:
 def test_a_forged_tip_stays_its_own_and_broken(message: str, gate: str) -> None:
     """Nothing in a message passes for another gate's, and its neighbours are read all the same."""
     many = [printed(message_of())] * FEW + [printed(message, gate)] + [printed(message_of())]
-    found = list(read(b"".join(many), MARK, OPEN))
+    found = list(read_summaries(b"".join(many), MARK, OPEN))
     assert [each.id for each in found] == [GATE] * FEW + [gate, GATE]
     assert found[FEW] == summary_of(gate, OID, message)
     assert {each.state for each in [*found[:FEW], found[-1]]} == {"awaiting"}
@@ -101,7 +101,7 @@ def test_a_forged_tip_stays_its_own_and_broken(message: str, gate: str) -> None:
 def test_a_state_that_no_gate_has_is_broken(state: str, others: int) -> None:
     """Whoever pushes writes it: it stands in lists, and on a job's page, outside of any code."""
     forged = message_of().replace("State: awaiting", f"State: {state}")
-    found = list(read(b"".join([*[printed(message_of())] * others, printed(forged)]), MARK, OPEN))
+    found = list(read_summaries(b"".join([*[printed(message_of())] * others, printed(forged)]), MARK, OPEN))
     assert found[-1] == summary.broken(GATE, OID)
     assert {each.state for each in found[:-1]} <= {"awaiting"}
 
@@ -135,7 +135,7 @@ def test_an_enormous_object_takes_no_memory(repo: Clone, monkeypatch: pytest.Mon
     tips = Refs(repo.repository).tips()
     runs = list(tips.runs())
     assert sum(map(len, runs)) < 30_000
-    found = [each for run in runs for each in read(run, tips.mark, OPEN)]
+    found = [each for run in runs for each in read_summaries(run, tips.mark, OPEN)]
     assert [(each.id, each.state) for each in found] == [
         ("2222222222", "broken"),
         ("3333333333", "broken"),

@@ -18,7 +18,7 @@ def test_files_are_put_back(repo: Clone, tmp_path: Path) -> None:
     here = discover(repo.path, os.environ)
     made, gone = tmp_path / "made", tmp_path / "gone"
     gone.write_text("as it was")
-    kept = unaltered.keep(here, [made, gone])
+    kept = unaltered.keep_config(here, [made, gone])
     assert unaltered.put_back(here, kept) == []
     repo.git("config", "http.proxy", "http://127.0.0.1:9")
     made.write_text("x")
@@ -33,7 +33,7 @@ def test_files_are_put_back(repo: Clone, tmp_path: Path) -> None:
 def test_configuration_from_elsewhere_is_refused(repo: Clone, tmp_path: Path) -> None:
     """The folder of the repository was changed for another one: no file that was seen says so."""
     here = discover(repo.path, os.environ)
-    kept = unaltered.keep(here)
+    kept = unaltered.keep_config(here)
     (repo.path / ".git").rename(tmp_path / "elsewhere")
     (repo.path / ".git").write_text(f"gitdir: {tmp_path / 'elsewhere'}\n")
     with pytest.raises(Failure, match="cannot be put back"):
@@ -43,7 +43,7 @@ def test_configuration_from_elsewhere_is_refused(repo: Clone, tmp_path: Path) ->
 def test_a_folder_in_place_of_a_file_is_refused(repo: Clone) -> None:
     """It cannot be read, and not be replaced."""
     here = discover(repo.path, os.environ)
-    kept = unaltered.keep(here)
+    kept = unaltered.keep_config(here)
     (here.common_dir / "config").unlink()
     (here.common_dir / "config").mkdir()
     with pytest.raises(Failure, match="cannot be put back"):
@@ -56,7 +56,7 @@ def test_a_conversation_looks_first(repo: Clone, bare: Clone, monkeypatch: pytes
     here = discover(repo.path, os.environ)
     repo.git("config", "first.key", "stays")
     assert unaltered.look_after(here) == []
-    unaltered.watch(here)
+    unaltered.watch_config(here)
     repo.git("config", "second.key", "goes")
     assert unaltered.look_after(here) == [here.common_dir / "config"]
     assert repo.git("config", "first.key") == "stays"

@@ -14,7 +14,7 @@ import pytest
 
 from gitgate.context.desk import open_desk
 from gitgate.context.find import summaries
-from gitgate.surfaces.agent_hooks import run
+from gitgate.surfaces.agent_hooks import run_hook
 from testbed.repositories import Clone
 
 SESSION = "5d14f5dd-8cd5-4721-9788-2e415584672d"
@@ -48,7 +48,7 @@ class Agent:
 
     def hook(self, name: str, event: Mapping[str, object] | bytes) -> dict[str, Any]:
         raw = event if isinstance(event, bytes) else json.dumps(event).encode()
-        return dict(run(f"claude-{name}", raw, {**os.environ, **self.env}, Path.cwd()).value)
+        return dict(run_hook(f"claude-{name}", raw, {**os.environ, **self.env}, Path.cwd()).value)
 
     def before(self, tool: str, call: str = "", **more: Any) -> dict[str, Any]:
         """The decision on a call, made in `cwd` if that is given; empty when there is nothing to say."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.agents.claude.hooks import EVENTS, SHIM, hooks, plugin_folder, settings
+from gitgate.agents.claude.hooks import EVENTS, SHIM, hook_settings, hooks, plugin_folder
 from testbed.repositories import Clone
 
 from .conftest import Agent, question
@@ -145,7 +145,7 @@ def test_a_large_call_is_handed_on_whole(agent: Agent) -> None:
 def test_the_plugin_s_hooks_are_the_ones_of_the_code() -> None:
     """One table; each is called for its event, and the one that decides fails closed without its shim, too."""
     written = json.loads((plugin_folder() / "hooks/hooks.json").read_text("utf-8"))
-    assert written["hooks"] == settings('sh "${CLAUDE_PLUGIN_ROOT}"/hooks/gitgate-hook')
+    assert written["hooks"] == hook_settings('sh "${CLAUDE_PLUGIN_ROOT}"/hooks/gitgate-hook')
     assert set(hooks()) == set(EVENTS)
     said = json.dumps(hooks(["/no where/python"])["PreToolUse"])
     assert "gitgate-hook pre-tool-use '/no where/python' || exit 2" in said

@@ -27,7 +27,7 @@ def plugin_folder() -> Path:
     return inside if inside.is_dir() else package.parent / "plugin"
 
 
-def settings(command: str, program: Sequence[str] = ()) -> dict[str, object]:
+def hook_settings(command: str, program: Sequence[str] = ()) -> dict[str, object]:
     """The hooks in the form of Claude Code's settings: each runs `command`, the event's name and `program` in a shell."""
     found: dict[str, object] = {}
     for event, (name, matcher, seconds) in EVENTS.items():
@@ -45,4 +45,4 @@ def hooks(program: Sequence[str] = ()) -> dict[str, object]:
     -P: no directory takes part in finding our own code; the agent's may hold anything.
     """
     shim = shlex.quote(str(plugin_folder() / SHIM))
-    return settings(f"sh {shim}", program or (sys.executable, "-P", "-m", "gitgate"))
+    return hook_settings(f"sh {shim}", program or (sys.executable, "-P", "-m", "gitgate"))

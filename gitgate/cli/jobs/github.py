@@ -12,14 +12,14 @@ from ..terminal.screen import Screen, explain_alone, gate_argument, verb
 from .steps import (
     act_on,
     credential_command,
-    listen,
+    desk_and_forge,
+    fetch_gates,
     prepare_command,
     publish_command,
     read_event_file,
     refresh_comment,
     resume_command,
     run_command,
-    start,
     sweep_now,
     warn_of_token,
 )
@@ -63,11 +63,11 @@ def comment_command(screen: Screen, gate_id: str) -> int:
     """
     from ...acts.reading import find_gate
     from ...errors import Failure
-    from ...surfaces.forge.thread.posting import left_to_jobs, load_board, show
+    from ...surfaces.forge.thread.posting import left_to_jobs, load_board, post_gate
     from ...surfaces.forge.thread.threads import thread_of
 
-    desk, forge = start(screen)
-    listen(desk)
+    desk, forge = desk_and_forge(screen)
+    fetch_gates(desk)
     gate = find_gate(desk, gate_id).gate
     thread = thread_of(desk, forge, gate)
     if thread is None:
@@ -79,7 +79,7 @@ def comment_command(screen: Screen, gate_id: str) -> int:
     board = load_board(forge, thread)
     if left_to_jobs(forge, board, gate.id):
         return ask_job(screen, desk, forge, gate, thread)
-    board = show(desk, forge, gate, board)
+    board = post_gate(desk, forge, gate, board)
     warn_of_token(screen, desk, forge)
     return tell_comment(screen, gate.id, board)
 
@@ -155,10 +155,10 @@ def accept_command(screen: Screen, event_file: str, resume: bool) -> int:
     refuse_agents(screen, "github accept")
     if not isinstance(event, Commented | Dispatched):
         return tell_accepted(screen, None, "ignored", event.why)
-    desk, forge = start(screen)
+    desk, forge = desk_and_forge(screen)
     if event.repository and not forge.is_ours(event.repository):
         return tell_accepted(screen, None, "ignored", "it is another repository's event")
-    listen(desk)
+    fetch_gates(desk)
     if isinstance(event, Dispatched):
         return dispatched(screen, desk, forge, event, resume=resume)
     from ...surfaces.forge.hearing import hear
@@ -234,7 +234,7 @@ def sweep_command(screen: Screen, resume: bool) -> int:
     git gate github sweep --json
     """
     refuse_agents(screen, "github sweep")
-    desk, forge = start(screen)
+    desk, forge = desk_and_forge(screen)
     return sweep_now(screen, desk, forge, resume=resume)
 
 
@@ -254,8 +254,8 @@ def status_command(screen: Screen, number: int | None) -> int:
     from ...surfaces.forge.thread.posting import load_board, mark_head
     from .jobs import summarise
 
-    desk, forge = start(screen)
-    listen(desk)
+    desk, forge = desk_and_forge(screen)
+    fetch_gates(desk)
     chosen = number or desk.settings.pull_request
     if chosen is None:
         raise Usage("which pull request?", hint="git gate github status NUMBER")
@@ -282,7 +282,7 @@ def dispatch_command(screen: Screen, gate_id: str | None) -> int:
     from ...gates.starting import kept_back, stayed
     from ...surfaces.forge.dispatching import dispatch
 
-    desk, forge = start(screen)
+    desk, forge = desk_and_forge(screen)
     desk.refuse_agents("github dispatch")  # whoever asks for it vouches for the answer
     gate = open_gate(desk, gate_id) if gate_id is not None else None
     if gate is not None and kept_back(desk, [gate]):

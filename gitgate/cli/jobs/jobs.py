@@ -46,12 +46,12 @@ def summarise(screen: Screen, desk: Desk, forge: Forge) -> None:
     """A line a gate, on the job's own page. What somebody wrote stands in code spans, where it does nothing."""
     if not screen.env.get(SUMMARY):
         return
-    from ...gates.listing import Filter, listed
+    from ...gates.listing import Filter, list_gates
     from ...surfaces.forge.thread.words import span
 
     lines = [
         f"- **{one.state}** {one.id} {span(one.title, 100)} by {span(one.agent, 60)}"
-        for one in listed(desk, Filter(all=True))
+        for one in list_gates(desk, Filter(all=True))
     ]
     text = "\n".join(lines[:200]) if lines else "no gate is open"
     append(screen, SUMMARY, f"### Gates\n\n{text}\n\n[pull requests]({forge.site}/pulls)\n\n")
@@ -80,9 +80,9 @@ def resume_gates(screen: Screen, desk: Desk, forge: Forge, gates: list[str], vou
 
     refuse_unprepared(desk)
     if in_job(screen.env):
-        from ...store.git.unaltered import watch
+        from ...store.git.unaltered import watch_config
 
-        watch(desk.repo, runner_files(screen))
+        watch_config(desk.repo, runner_files(screen))
     with stop_on_signal() as stopping:
         return act_on_gates(screen, desk, forge, gates, stopping, vouched)
 
@@ -223,9 +223,9 @@ def undisturbed(screen: Screen, desk: Desk) -> Iterator[None]:
     if not in_job(screen.env):
         yield
         return
-    from ...store.git.unaltered import keep, put_back
+    from ...store.git.unaltered import keep_config, put_back
 
-    kept = keep(desk.repo, runner_files(screen))
+    kept = keep_config(desk.repo, runner_files(screen))
     try:
         yield
     finally:

@@ -62,7 +62,7 @@ def serve_command(screen: Screen, host: str, port: int, every: str, page: bool) 
     git gate serve --port 8080 --page
     """
     from ...surfaces.forge.hosts.connect import connect
-    from ...surfaces.forge.webhook import Receiver, Seen, is_loopback, listen, serve
+    from ...surfaces.forge.webhook import Receiver, Seen, is_loopback, open_server, serve
     from ..machinery.resume import stop_on_signal
 
     desk = screen.desk()
@@ -78,7 +78,7 @@ def serve_command(screen: Screen, host: str, port: int, every: str, page: bool) 
     connect(desk)  # what is missing is said now
     pause = read_duration(every, "--every", "5m")
     receiver = Receiver(secret, Seen(desk.repo.state_dir / "webhooks"))
-    server = listen(receiver, host, port, (lambda: what_waits(screen)) if page else None, screen.warn)
+    server = open_server(receiver, host, port, (lambda: what_waits(screen)) if page else None, screen.warn)
     address = f"http://{host}:{server.server_port}/"
     screen.emit("serve", {"address": address}, address)
     with stop_on_signal() as stopping, ThreadPoolExecutor(desk.settings.number("maxAgents")) as hands:
@@ -148,12 +148,12 @@ class Office:
         from ...surfaces.forge.hearing import hear
         from ...surfaces.forge.hosts.connect import connect
         from ...surfaces.forge.hosts.events import Commented
-        from .steps import listen
+        from .steps import fetch_gates
 
         forge = connect(desk)
         if not isinstance(event, Commented) or not forge.is_ours(event.repository):
             return
-        listen(desk)
+        fetch_gates(desk)
         done = hear(desk, forge, event.comment, on_commit=event.on_commit)
         for one in done:
             self.screen.say(f"{one.outcome}: {one.words}")

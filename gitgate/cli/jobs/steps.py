@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ...surfaces.forge.sweeping import Swept
 
 
-def start(screen: Screen) -> tuple[Desk, Forge]:
+def desk_and_forge(screen: Screen) -> tuple[Desk, Forge]:
     from ...gates.deadlines import NEVER
     from ...surfaces.forge.hosts.connect import connect
 
@@ -31,7 +31,7 @@ def start(screen: Screen) -> tuple[Desk, Forge]:
     return desk, connect(desk)
 
 
-def listen(desk: Desk) -> None:
+def fetch_gates(desk: Desk) -> None:
     """The gates as the remote has them."""
     from ...context.remotes import remote_of
     from ...exchange.syncing import bring_home
@@ -149,7 +149,7 @@ def publish_command(screen: Screen) -> int:
     from .jobs import need_protected, refuse_altered, refuse_other_requesters, started_by
 
     refuse_altered(screen, screen.desk())
-    desk, forge = start(screen)
+    desk, forge = desk_and_forge(screen)
     need_protected(screen, desk)
     refuse_other_requesters(desk, logins_of(started_by(screen)))
     pushed = publish_branch(desk)
@@ -186,9 +186,9 @@ def resume_command(screen: Screen, gate_id: str, event_file: str | None) -> int:
     from ...acts.reading import open_gate
     from .jobs import need_protected, summarise
 
-    desk, forge = start(screen)
+    desk, forge = desk_and_forge(screen)
     need_protected(screen, desk)
-    listen(desk)
+    fetch_gates(desk)
     gate = open_gate(desk, gate_id).id
     refresh_comment(screen, desk, forge, gate)
     code = act_on(screen, desk, forge, [gate], vouched_for(desk, forge, gate, event_file))
@@ -322,17 +322,17 @@ def lost_nothing(screen: Screen, desk: Desk, written: Sequence[str], before: fro
     lost = [path for path in written if path in left]
     if lost:
         screen.warn(
-            f"lost with this checkout: what the agent wrote to {named(lost)}. What configures agents stands there as the "
+            f"lost with this checkout: what the agent wrote to {some_paths(lost)}. What configures agents stands there as the "
             "protected branch has it, and git commits nothing of it; a person has to change it"
         )
     forgotten = sorted(left - before - set(lost)) if before is not None else []
     if forgotten:
         many = f"{len(forgotten)} files were" if len(forgotten) > 1 else "1 file was"
-        screen.warn(f"{many} left uncommitted by the agent, and will be gone: {named(forgotten)}")
+        screen.warn(f"{many} left uncommitted by the agent, and will be gone: {some_paths(forgotten)}")
     return not lost and not is_standing(desk.repo)
 
 
-def named(paths: Sequence[str]) -> str:
+def some_paths(paths: Sequence[str]) -> str:
     more = f", and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
     return f"{', '.join(paths[:NAMED])}{more}"
 
@@ -402,13 +402,13 @@ def default_branch(screen: Screen, desk: Desk) -> str:
         before, heads, after = screen.env.get("GITHUB_REF", "").partition("refs/heads/")
         named = after if heads and not before else ""
     if named or desk.settings.text("protectedBranch"):
-        return plain(named)
+        return printable_name(named)
     from ...policy.book import policy_remote
 
     remote = policy_remote(desk)
     if remote is None or desk.refs.get(f"refs/remotes/{remote}/HEAD") is not None:
         return ""
-    return plain(named_by_server(desk, remote))
+    return printable_name(named_by_server(desk, remote))
 
 
 def named_by_event(screen: Screen) -> object:
@@ -425,7 +425,7 @@ def named_by_server(desk: Desk, remote: str) -> object:
         return ""
 
 
-def plain(name: object) -> str:
+def printable_name(name: object) -> str:
     return name if isinstance(name, str) and name.isprintable() and not name.startswith("-") else ""
 
 
@@ -434,7 +434,7 @@ def log_in(screen: Screen, desk: Desk) -> None:
     server = screen.env.get("GITHUB_SERVER_URL", "").rstrip("/")
     if not server:
         return
-    helper = f"!'{quoted(sys.executable)}' -P -m gitgate github credential"
+    helper = f"!'{shell_quoted(sys.executable)}' -P -m gitgate github credential"
     key = f"credential.{server}.helper"
     git = desk.repo.git
     git.run("config", "--local", "--unset-all", key, check=False)
@@ -455,5 +455,5 @@ def keep_session_key(screen: Screen, desk: Desk) -> None:
     desk.repo.git.run("config", "--local", "--replace-all", "gitgate.sessionIdentity", str(place))
 
 
-def quoted(path: str) -> str:
+def shell_quoted(path: str) -> str:
     return path.replace("'", "'\\''")

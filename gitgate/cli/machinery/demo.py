@@ -61,7 +61,7 @@ def demo_command(screen: Screen, keep: bool, claude: bool) -> None:
         for step in play(room, screen.env):
             steps.append({"who": WHO[step.who], "why": step.why, "command": step.typed, "output": step.said})
             if not screen.as_json:
-                show(screen, WHO[step.who], step.why, step.typed, step.said)
+                show_step(screen, WHO[step.who], step.why, step.typed, step.said)
     except BaseException:
         keep = True  # whatever went wrong, the folder tells more than we could
         raise
@@ -89,7 +89,7 @@ def player(screen: Screen, claude: bool) -> Callable[[Path, Mapping[str, str]], 
     return play_claude
 
 
-def show(screen: Screen, who: str, why: str, typed: str, said: str) -> None:
+def show_step(screen: Screen, who: str, why: str, typed: str, said: str) -> None:
     click.echo(paint(f"# {why}", "dim", on=screen.colored))
     click.echo(paint(f"{who}$ ", "bold", on=screen.colored) + typed)
     if said:

@@ -67,9 +67,9 @@ def hook_of(name: str) -> Callable[[Screen, tuple[str, ...]], int]:
     """A hook by its name; the answer goes to standard output, and nothing else does."""
 
     def hook(screen: Screen, _args: tuple[str, ...]) -> int:
-        from ...surfaces.agent_hooks import run
+        from ...surfaces.agent_hooks import run_hook
 
-        reply = run(name, sys.stdin.buffer.read(MOST_BYTES), screen.env, Path.cwd())
+        reply = run_hook(name, sys.stdin.buffer.read(MOST_BYTES), screen.env, Path.cwd())
         if reply.out:
             print(reply.out)
         return exits.DONE

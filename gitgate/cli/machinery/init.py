@@ -62,7 +62,7 @@ def init_command(screen: Screen, **flags: Any) -> int:
     )
     if not flags["dry_run"]:
         parts.take(found)
-    tell(screen, found, dry_run=flags["dry_run"], remove=flags["remove"], purge=flags["purge"])
+    tell_steps(screen, found, dry_run=flags["dry_run"], remove=flags["remove"], purge=flags["purge"])
     if flags["purge"]:
         tell_of_gates(screen, desk)
         return exits.DONE
@@ -95,7 +95,7 @@ def for_jobs(screen: Screen, flags: dict[str, Any]) -> dict[str, str]:
     return said
 
 
-def tell(screen: Screen, found: Sequence[Step], *, dry_run: bool, remove: bool, purge: bool) -> None:
+def tell_steps(screen: Screen, found: Sequence[Step], *, dry_run: bool, remove: bool, purge: bool) -> None:
     listed = [{"step": step.name, "means": step.means, "done": step.done or not dry_run} for step in found]
     screen.emit("init", {"dry_run": dry_run, "steps": listed}, "")
     if remove:

@@ -50,16 +50,16 @@ def check_command(screen: Screen, gate_id: str | None, who: str | None) -> int:
 
 def tell_rules(screen: Screen, desk: Desk, book: Book) -> None:
     """Every rule in its order, as it was read."""
-    from ...gates.explained import plain, rules_of
+    from ...gates.explained import plain_terms, rules_of
     from ...policy.ruling import cautions
     from ...text.display import neutral
 
     found = rules_of(book)
-    shape = [{"source": source, "rules": [plain(term) for term in terms]} for source, terms in found]
+    shape = [{"source": source, "rules": [plain_terms(term) for term in terms]} for source, terms in found]
     lines = []
     for source, terms in found:
         lines.append(source)
-        lines += [f"  {term.name}: {words(term)}" for term in terms]
+        lines += [f"  {term.name}: {terms_line(term)}" for term in terms]
     warned = cautions(book.policies)
     fields = {"policies": shape, "branch": book.ref, "notes": warned}
     screen.emit("policy", fields, neutral("\n".join(lines)))
@@ -93,7 +93,7 @@ def explain_one(screen: Screen, desk: Desk, book: Book, gate: Gate, given: str |
     lines = [f"{said.who}: {'may answer' if said.allowed else 'may not answer'} gate {gate.id}"]
     if book.policies:
         lines.append(f"rule {said.rule}: {said.why}{f' ({said.source})' if said.source else ''}")
-        lines += [f"  {term.name}: {words(term)}" for term in said.terms]
+        lines += [f"  {term.name}: {terms_line(term)}" for term in said.terms]
         lines.append(f"the work touches {touches(said.paths)}")
         lines += (
             [f"of it staged only, or in conflict: {touches(said.staged_only)}"] if said.staged_only else []
@@ -111,7 +111,7 @@ def touches(paths: tuple[str, ...] | None) -> str:
     return f"{', '.join(paths[:8])}{more}" if paths else "no path that a rule is about"
 
 
-def words(term: RuleTerms) -> str:
+def terms_line(term: RuleTerms) -> str:
     """A rule's terms in a line."""
     from ...text.times import format_duration
 

@@ -89,7 +89,7 @@ def one(screen: Screen, desk: Desk, gate: Gate) -> int:
 
     with stop_on_signal() as stopping:
         done = crew_of(desk, screen.say, stopping, insist=True).act(gate.id)
-    tell(screen, [done])
+    tell_resumed(screen, [done])
     refuse_failed(done)
     return exits.DONE
 
@@ -101,7 +101,7 @@ def every(screen: Screen, desk: Desk) -> int:
     with stop_on_signal() as stopping:
         shift = Shift([crew_of(desk, screen.say, stopping)], desk.settings.number("maxAgents"), stopping)
         shift.drain()
-    tell(screen, shift.done)
+    tell_resumed(screen, shift.done)
     for gate, error in shift.failed.items():
         screen.warn(f"{gate}: {error.message}")
     if not shift.done and not shift.failed:
@@ -110,7 +110,7 @@ def every(screen: Screen, desk: Desk) -> int:
     return exits.FAILURE if bad else exits.DONE
 
 
-def tell(screen: Screen, done: list[Resumed]) -> None:
+def tell_resumed(screen: Screen, done: list[Resumed]) -> None:
     from dataclasses import asdict
 
     screen.emit("resume", {"gates": [asdict(item) for item in done]}, "")
@@ -151,12 +151,12 @@ def worker_command(
     git gate worker
     git gate worker ../api ../web
     """
-    from ...resumption.worker import WorkerPlan, work
+    from ...resumption.worker import WorkerPlan, work_shift
 
     places = known(screen, directories, everywhere=everywhere)
     plan = WorkerPlan(places, screen.env, most)
     with stop_on_signal() as stopping:
-        shift = work(plan, screen.say, stopping, once=once)
+        shift = work_shift(plan, screen.say, stopping, once=once)
     from dataclasses import asdict
 
     screen.emit("worker", {"gates": [asdict(done) for done in shift.done]}, "")

@@ -70,11 +70,11 @@ def hand_on(screen: Screen, desk: Desk, found: Iterable[Summary]) -> None:
 
 def hand_on_all(screen: Screen, desk: Desk, known: int) -> None:
     """The same after a sync. To look through thousands of gates takes longer than the sync: once a minute will do."""
-    from ...gates.listing import Filter, listed
+    from ...gates.listing import Filter, list_gates
     from ...gates.stalling import LOOKED_THROUGH, is_time
 
     if known <= FEW or is_time(desk, LOOKED_THROUGH, LOOK_THROUGH_EVERY):
-        hand_on(screen, desk, listed(desk, Filter()))
+        hand_on(screen, desk, list_gates(desk, Filter()))
 
 
 def age_shape(known: Freshness | None) -> dict[str, object] | None:

@@ -28,7 +28,7 @@ def decide_here(screen: Screen, desk: Desk, gate: Gate, flags: dict[str, Any]) -
     """CONTINUE or STOP, as the person says; nothing else is one of them."""
     begun = desk.clock()
     try:
-        status, reason, message = ask(screen, desk, gate)
+        status, reason, message = ask_checkpoint(screen, desk, gate)
     except EOFError:
         screen.warn("")
         screen.say(f"the gate still waits: git gate join {gate.id[:6]}   or: git gate respond {gate.id[:6]}")
@@ -36,7 +36,7 @@ def decide_here(screen: Screen, desk: Desk, gate: Gate, flags: dict[str, Any]) -
     return record(screen, desk, gate, (status, reason, message, int(desk.clock() - begun)), flags)
 
 
-def ask(screen: Screen, desk: Desk, gate: Gate) -> tuple[str, str, str]:
+def ask_checkpoint(screen: Screen, desk: Desk, gate: Gate) -> tuple[str, str, str]:
     """The status, the reason of a stop, and the message."""
     message = ""
     sys.stderr.write(KEYS)

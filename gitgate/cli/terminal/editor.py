@@ -96,13 +96,13 @@ def document(gate: Gate, text: str, wrong: str) -> str:
 
 def comments(gate: Gate, wrong: str) -> str:
     """The question above the line."""
-    from ...render.letter import asked
+    from ...render.letter import question_part
     from ...text.display import neutral, one_line, wrap
 
     questions = gate.opened.questions
     parts = [f"NOT RECORDED: {neutral(wrong)}"] if wrong else []
     parts.append(f"{gate.id}: {one_line(gate.opened.title)}")
-    parts += [asked(question, CELLS, several=len(questions) > 1) for question in questions]
+    parts += [question_part(question, CELLS, several=len(questions) > 1) for question in questions]
     if gate.opened.context:
         parts.append(wrap(neutral(gate.opened.context), CELLS, "  "))
     parts.append(advice(questions))

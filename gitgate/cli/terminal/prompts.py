@@ -115,7 +115,7 @@ def ask_field(
         if not problem:
             return (value,)
         if text.strip() and is_told(detail):
-            problem = f"{quoted(text)} does not fit; expected {words}"
+            problem = f"{quoted_line(text)} does not fit; expected {words}"
         screen.tell(f"  {problem.removeprefix(f'{name}: ')}")
 
 
@@ -124,7 +124,7 @@ def is_told(detail: object) -> bool:
     return isinstance(detail, Mapping) and set(detail) <= TOLD
 
 
-def quoted(text: str) -> str:
+def quoted_line(text: str) -> str:
     from ...text.display import one_line
 
     return f'"{one_line(text, 40)}"'
@@ -145,7 +145,7 @@ EDITOR = ":e"
 
 def ask_in_terminal(screen: Screen, desk: Desk, gate: Gate, note: str) -> tuple[Given, str]:
     """Show the gate, ask each question until its answer fits. Ctrl-C and Ctrl-D leave with nothing written."""
-    show(screen, desk, gate)
+    show_letter(screen, desk, gate)
     return ask_questions(screen, desk, gate, note)
 
 
@@ -163,7 +163,7 @@ def ask_questions(
     return Given(values=values), "\n".join(notes)
 
 
-def show(screen: Screen, desk: Desk, gate: Gate) -> None:
+def show_letter(screen: Screen, desk: Desk, gate: Gate) -> None:
     from ...gates.work import diff_of
     from ...render.letter import opening
 
@@ -173,9 +173,9 @@ def show(screen: Screen, desk: Desk, gate: Gate) -> None:
 
 
 def present(screen: Screen, question: Question, *, several: bool) -> None:
-    from ...render.letter import asked
+    from ...render.letter import question_part
 
-    aside(screen, "\n" + asked(question, screen.letter_width, several=several, numbered=True))
+    aside(screen, "\n" + question_part(question, screen.letter_width, several=several, numbered=True))
 
 
 def aside(screen: Screen, text: str) -> None:
@@ -210,7 +210,7 @@ def ask_text(screen: Screen, desk: Desk, gate: Gate, question: Question, _notes:
     while True:
         text = read_lines(type_of(question).prompt(question))
         if text.strip() == EDITOR:
-            return written(screen, desk, gate, question)
+            return read_in_editor(screen, desk, gate, question)
         if heed(screen, question, text):
             continue
         if text.strip():
@@ -218,7 +218,7 @@ def ask_text(screen: Screen, desk: Desk, gate: Gate, question: Question, _notes:
         screen.tell(f"  an empty answer is not an answer; {expected(question)}")
 
 
-def written(screen: Screen, desk: Desk, gate: Gate, question: Question) -> Value:
+def read_in_editor(screen: Screen, desk: Desk, gate: Gate, question: Question) -> Value:
     from .editor import write_answer
 
     alone = replace(gate, opened=replace(gate.opened, questions=(question,)))

@@ -260,7 +260,7 @@ def verb(command: Callable[..., object]) -> Callable[..., object]:
             refuse_blanks(ctx)
             return command(screen, *args, **kwargs)
         except GateError as failed:
-            named(failed, kwargs.get("gate_id"))
+            fill_hint(failed, kwargs.get("gate_id"))
             raise
         finally:
             screen.close()
@@ -325,7 +325,7 @@ def explain_alone(screen: Screen) -> None:
         screen.emit("help", {"topic": ctx.info_name, "text": text}, text)
 
 
-def named(failed: GateError, given: str | None) -> None:
+def fill_hint(failed: GateError, given: str | None) -> None:
     """Make the hint ready to type: the gate that was named stands where it says ID."""
     if given and "ID" in failed.hint.split():
         from shlex import quote

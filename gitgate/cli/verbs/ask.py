@@ -104,7 +104,7 @@ def given(flags: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def called(name: str) -> str:
+def flag_of(name: str) -> str:
     """A field of the conversation as its flag is typed."""
     flag = next((flag for flag, field in SESSION_FIELDS.items() if field == name), name)
     return "--type session" if name == "type" else f"--{flag.replace('_', '-')}"
@@ -118,7 +118,7 @@ def talk_of(flags: Mapping[str, Any]) -> Talk | None:
     from ...questions import drafts
 
     said = {SESSION_FIELDS[name]: value for name, value in used.items()}
-    drafts.refuse_elsewhere(flags["type_"], said, called)
+    drafts.refuse_elsewhere(flags["type_"], said, flag_of)
     options, schema = bool(flags["option"] or flags["options"]), bool(flags["schema"])
     if type_name(flags["type_"] or "") != "session" or not (used or options or schema):
         return None
@@ -129,7 +129,7 @@ def talk_of(flags: Mapping[str, Any]) -> Talk | None:
     if "mcp" in said:
         name = said["mcp"]
         said["mcp"] = drafts.parse_json(read_file(name, "--mcp-config"), name)
-    return drafts.talk_of(said, called, options=options, schema=schema)
+    return drafts.talk_of(said, flag_of, options=options, schema=schema)
 
 
 def context_of(argument: str) -> object:
@@ -234,7 +234,7 @@ def ask_command(screen: Screen, **flags: Any) -> int:
     listed = [(path, f"{flags['file']}: attach") for path in draft.attach]
     listed += [(path, "--attach") for path in from_here(flags["attach"], desk, screen.start)]
     asked = ask(desk, draft, wishes, attachments_of(listed, desk))
-    tell(screen, desk, asked, waits=waits)
+    tell_asked(screen, desk, asked, waits=waits)
     if asked.new:
         tell_taken(screen, desk, draft)
     if waits:
@@ -293,7 +293,7 @@ def draft_from_file(flags: Mapping[str, Any]) -> Draft:
     own = ("option", "options", "default", "schema", "no_other")
     beside = [f"--{name.replace('_', '-')}" for name in own if flags[name]]
     beside += ["--type"] if flags["type_"] else []
-    beside += [called(SESSION_FIELDS[name]) for name in given(flags)]
+    beside += [flag_of(SESSION_FIELDS[name]) for name in given(flags)]
     beside += ["the prompt"] if flags["prompt"] else []
     if beside:
         raise Usage(
@@ -303,7 +303,7 @@ def draft_from_file(flags: Mapping[str, Any]) -> Draft:
     name = flags["file"]
     data = read_file(name, "--file")
     try:
-        return drafts.read_draft(codec.parse(data, "standard input" if name == "-" else name))
+        return drafts.read_draft(codec.parse_document(data, "standard input" if name == "-" else name))
     except BadDocument as wrong:
         example = f"an example: {drafts.EXAMPLE}"
         wrong.hint = (
@@ -344,7 +344,7 @@ def read_schema(name: str) -> Mapping[str, object]:
     from ...document import codec
     from ...questions import forms
 
-    plain = codec.parse(read_file(name, "--schema"), name).plain()
+    plain = codec.parse_document(read_file(name, "--schema"), name).plain()
     schema = plain if isinstance(plain, dict) else {}
     forms.check_schema(schema, name)
     return schema
@@ -367,13 +367,13 @@ def as_typed(path: str, desk: Desk, start: Path) -> str:
 
 def attachments_of(listed: Sequence[tuple[str, str]], desk: Desk) -> dict[str, bytes]:
     """Each file by its name, from a path and the place that named it."""
-    from ...store.records.attach import read
+    from ...store.records.attach import read_attachment
 
     root = desk.repo.place
     found: dict[str, bytes] = {}
     for path, named_by in listed:
         try:
-            name, body = read(Path(path), root)
+            name, body = read_attachment(Path(path), root)
         except Usage as wrong:
             wrong.message = f"{named_by}: {wrong.message}"
             wrong.hint = wrong.hint or "name a file of the working tree: --attach PATH"
@@ -384,7 +384,7 @@ def attachments_of(listed: Sequence[tuple[str, str]], desk: Desk) -> dict[str, b
     return found
 
 
-def tell(screen: Screen, desk: Desk, asked: Asked, *, waits: bool) -> None:
+def tell_asked(screen: Screen, desk: Desk, asked: Asked, *, waits: bool) -> None:
     """Where the question went, what was published with it, and what happens next."""
     gate, published = asked.gate, asked.published
     if not asked.new:

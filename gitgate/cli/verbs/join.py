@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...errors import AmbiguousGate, BadAnswer, Failure, GateError, UnknownGate, Usage
-from ...questions.answers import shown
+from ...questions.answers import value_words
 from ...questions.base import Given
 from ...text.display import one_line
 from .. import exits
@@ -116,11 +116,11 @@ def unasked(
     if said is None:
         screen.say("the session proposed no outcome")
         return leave(screen, desk, talk)
-    show(screen, talk, heard)
+    show_proposal(screen, talk, heard)
     ruling = permit.may_be_automatic(desk, gate)
     if heard.plain and said.value is not None and ruling.allowed:
         held = concluding.held(desk, talk, "completed", ended.seconds, said, confirmed=False)
-        return record(screen, desk, talk, gate, given_of(gate, said), flags, held)
+        return record(screen, desk, talk, gate, given_in_session(gate, said), flags, held)
     proposal = concluding.proposed(desk, talk, ended.seconds, said)
     words = f"{talk.saved.agent} proposed: {in_words(said)}; nobody has confirmed it"
     tell_trouble(screen, remarks.propose(desk, gate, words, proposal, push=flags["push"]))
@@ -138,10 +138,10 @@ def decision(
     screen.warn("\nthe session is over")
     said = heard.said
     if said is not None:
-        show(screen, talk, heard)
+        show_proposal(screen, talk, heard)
     if said is not None and said.value is not None:
         if confirmed(differs=heard.differs):
-            return given_of(gate, said), note, said
+            return given_in_session(gate, said), note, said
         said = None  # What was said with it was said of another answer.
     screen.say(
         f"what is your answer? (an empty line or Ctrl-D: not yet; {CANCEL} ends the gate without an answer)\n"
@@ -150,15 +150,15 @@ def decision(
     return given, note, said
 
 
-def given_of(gate: Gate, said: Understood) -> Given:
+def given_in_session(gate: Gate, said: Understood) -> Given:
     return Given(values={gate.opened.questions[0].key: said.value})
 
 
 def in_words(said: Understood) -> str:
-    return "no answer yet" if said.value is None else shown(said.value)
+    return "no answer yet" if said.value is None else value_words(said.value)
 
 
-def show(screen: Screen, talk: JoinedConversation, heard: HeardProposal) -> None:
+def show_proposal(screen: Screen, talk: JoinedConversation, heard: HeardProposal) -> None:
     """What is proposed, by whom and how; and the person's own last words, for whoever confirms it is to know them."""
     said = heard.said
     if said is None:
@@ -315,7 +315,7 @@ def join_command(screen: Screen, gate_id: str | None, next_: bool, **flags: Any)
             return decide_here(screen, desk, gate, flags)
         choice = which(screen, desk, gate, flags)
         servers = agreed(screen, desk, gate, choice, flags)
-        with meeting.opened(desk, gate, choice, servers) as opened:
+        with meeting.open_meeting(desk, gate, choice, servers) as opened:
             tell_where(screen, opened)
             if flags["editor"]:
                 open_editor(screen, desk, opened)
@@ -369,9 +369,9 @@ def need_forms(gate: Gate) -> None:
 
 
 def most_pressing(desk: Desk) -> str:
-    from ...gates.listing import Filter, listed
+    from ...gates.listing import Filter, list_gates
 
-    found = listed(desk, Filter(states=("awaiting",)))
+    found = list_gates(desk, Filter(states=("awaiting",)))
     if not found:
         raise UnknownGate("no gate waits for an answer", hint="git gate list --all")
     return found[0].id
@@ -379,9 +379,9 @@ def most_pressing(desk: Desk) -> str:
 
 def introduce(screen: Screen, desk: Desk, gate: Gate) -> None:
     """What is being asked."""
-    from ..terminal.prompts import present, show
+    from ..terminal.prompts import present, show_letter
 
-    show(screen, desk, gate)
+    show_letter(screen, desk, gate)
     questions = gate.opened.questions
     for question in questions:
         present(screen, question, several=len(questions) > 1)
@@ -519,7 +519,7 @@ def converse(screen: Screen, desk: Desk, talk: JoinedConversation, limit: Limit 
     finally:
         spent += int(desk.clock() - since)
         meeting.remember(desk, talk, 0, spent)
-        keep(screen, talk)
+        save_conversation(screen, talk)
     if left.timed_out:
         screen.say(f"the session's time was over, and {talk.saved.agent} was ended")
     elif left.code:
@@ -527,12 +527,12 @@ def converse(screen: Screen, desk: Desk, talk: JoinedConversation, limit: Limit 
     return EndedSession(left, spent, since)
 
 
-def keep(screen: Screen, talk: JoinedConversation) -> None:
+def save_conversation(screen: Screen, talk: JoinedConversation) -> None:
     from ...resumption.join import joining
 
     desk = screen.desk()
     try:
-        if not joining.keep(desk, talk) and talk.own:
+        if not joining.keep_conversation(desk, talk) and talk.own:
             screen.say(
                 "the conversation was not saved with the gate: an agent that is resumed elsewhere does not know it"
             )

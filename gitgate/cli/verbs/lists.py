@@ -80,7 +80,7 @@ def gather(screen: Screen, desk: Desk, flags: dict[str, Any]) -> list[Summary]:
         screen.progress("syncing first …")
         sync(desk)
     chosen = filter_of(desk, flags)
-    found = listing.listed(desk, chosen)
+    found = listing.list_gates(desk, chosen)
     if flags["mine"]:
         from ...policy.permit import mine
 
@@ -214,13 +214,13 @@ def nothing(desk: Desk, *, filtered: bool) -> str:
 
 def overview(screen: Screen) -> None:
     """The state in a line, the waiting list, and the next command to type."""
-    from ...gates.listing import Filter, listed
+    from ...gates.listing import Filter, list_gates
 
     desk = screen.desk()
     from ..machinery.sync import age_shape, hand_on, looked, tell_age
 
     known = looked(screen, desk)
-    every = listed(desk, Filter(all=True))
+    every = list_gates(desk, Filter(all=True))
     counts: dict[str, int] = {}
     for summary in every:
         counts[summary.state] = counts.get(summary.state, 0) + 1
@@ -286,7 +286,7 @@ def list_everywhere(screen: Screen, flags: dict[str, Any]) -> None:
                 gates += [{**gate, "repository": str(place)} for gate in gates_of(screen, desk, found)]
             elif found:
                 parts.append(
-                    "\n".join([name_of(place), *lines_of(screen, desk, found, verbose=flags["verbose"])])
+                    "\n".join([place_name(place), *lines_of(screen, desk, found, verbose=flags["verbose"])])
                 )
         except GateError as unreadable:
             screen.warn(f"{place}: {unreadable.message}")
@@ -301,7 +301,7 @@ def list_everywhere(screen: Screen, flags: dict[str, Any]) -> None:
         )
 
 
-def name_of(place: Path) -> str:
+def place_name(place: Path) -> str:
     from ...text.display import one_line
 
     return one_line(str(place))

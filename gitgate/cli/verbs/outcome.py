@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...errors import BadAnswer, Usage
-from ...questions.answers import shown
+from ...questions.answers import value_words
 from ...questions.types import type_of
 from ..terminal.screen import Screen, verb
 
@@ -50,7 +50,7 @@ def outcome_command(screen: Screen, value: str | None, mcp: bool, **said: str | 
     except BadAnswer as unfit:
         unfit.hint = f"git gate outcome {type_of(question).example(question)}"
         raise
-    known = "" if understood.value is None else shown(understood.value)
+    known = "" if understood.value is None else value_words(understood.value)
     screen.emit("outcome", {"value": understood.value, "status": understood.status}, known)
     screen.say("the person is shown this when they leave the session, and confirms it there")
     return None

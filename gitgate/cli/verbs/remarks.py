@@ -34,7 +34,7 @@ def comment_command(screen: Screen, gate_id: str, text: str, push: bool | None) 
 
     refuse_dash(text, "git gate comment ID")
     desk = screen.desk()
-    tell(
+    tell_remark(
         screen, desk, remarks.comment(desk, reading.open_gate(desk, gate_id), text, push=push), "commented on"
     )
 
@@ -53,7 +53,7 @@ def withdraw_command(screen: Screen, gate_id: str, reason: str, push: bool | Non
     from ...acts import reading, remarks
 
     desk = screen.desk()
-    tell(
+    tell_remark(
         screen, desk, remarks.withdraw(desk, reading.open_gate(desk, gate_id), reason, push=push), "withdrew"
     )
 
@@ -72,7 +72,9 @@ def stop_command(screen: Screen, gate_id: str, reason: str, push: bool | None) -
     from ...acts import reading, remarks
 
     desk = screen.desk()
-    tell(screen, desk, remarks.stop(desk, reading.open_gate(desk, gate_id), reason, push=push), "stopped")
+    tell_remark(
+        screen, desk, remarks.stop(desk, reading.open_gate(desk, gate_id), reason, push=push), "stopped"
+    )
 
 
 @click.command("edit")
@@ -108,7 +110,7 @@ def edit_command(
     named = None if not to else () if "anyone" in to else to
     desk = screen.desk()
     gate = reading.open_gate(desk, gate_id)
-    tell(
+    tell_remark(
         screen,
         desk,
         remarks.edit(desk, gate, to=named, priority=priority, timeout=timeout, push=push),
@@ -144,7 +146,7 @@ def signal_command(screen: Screen, gate_id: str, status: str, message: str, push
     return tell_answered(screen, desk, done)
 
 
-def tell(screen: Screen, desk: Desk, published: Published, did: str) -> None:
+def tell_remark(screen: Screen, desk: Desk, published: Published, did: str) -> None:
     """The gate as it is now, and where the word went."""
     from ...render import shapes
 

@@ -80,7 +80,7 @@ def respond_command(screen: Screen, gate_id: str | None, answer: str | None, **f
     git gate respond 7k2f -a db=Postgres -a region=eu
     """
     refuse_dash(answer, "git gate respond ID")
-    given = given_of(answer, flags)
+    given = given_in_flags(answer, flags)
     desk = screen.desk()
     desk.refuse_agents("respond")
     if flags["template"]:
@@ -127,7 +127,7 @@ def taken_for_id(desk: Desk, unknown: UnknownGate, gate_id: str | None, answer: 
     return UnknownGate(unknown.message, hint=hint)
 
 
-def given_of(answer: str | None, flags: dict[str, Any]) -> Given:
+def given_in_flags(answer: str | None, flags: dict[str, Any]) -> Given:
     """What was typed, before it is known which question it answers."""
     if flags["approve"] and flags["reject"]:
         raise Usage("--approve or --reject, not both", hint="git gate respond ID --approve")
@@ -301,9 +301,9 @@ def acts_there(desk: Desk, done: Responded, *, resume: bool) -> str:
 
 def no_job(desk: Desk, gate: Gate) -> str:
     """Its session stayed where it was asked: what starts it there, and here, what would let a job do so the next time."""
-    from ...context.presence import find
+    from ...context.presence import find_presence
 
-    how = f" ({sharing(desk)})" if find(desk, gate.id) is not None else ""
+    how = f" ({sharing(desk)})" if find_presence(desk, gate.id) is not None else ""
     return f"no job has its session{how}; {resumed_by_hand(desk, gate)}"
 
 
@@ -324,12 +324,12 @@ def hook_acts(desk: Desk, done: Responded) -> str:
 
 def resumed_by_hand(desk: Desk, gate: Gate) -> str:
     """Where the agent's session is, as far as anybody knows: where it asked."""
-    from ...context.presence import find
+    from ...context.presence import find_presence
     from ...text.display import one_line
 
     command = f"git gate resume {gate.id[:4]}"
     asked = gate.opened.asked
-    if find(desk, gate.id) is not None:
+    if find_presence(desk, gate.id) is not None:
         return f"nothing will resume this by itself: {command}"
     directory = f" in {one_line(asked.directory)}" if asked.directory else ""
     place = f"on {one_line(asked.host)}{directory}" if asked.host else "elsewhere"
@@ -348,7 +348,7 @@ HINT = "git gate respond --each --match deploy --approve"
 
 def respond_each(screen: Screen, desk: Desk, gate_id: str | None, given: Given, flags: dict[str, Any]) -> int:
     """The exit code is the worst of all."""
-    check(screen, gate_id, given, flags)
+    check_given(screen, gate_id, given, flags)
     chosen = waiting(desk, flags["match"])
     fates = (
         all_alike(desk, chosen, given, flags) if not given.nothing else in_turn(screen, desk, chosen, flags)
@@ -357,7 +357,7 @@ def respond_each(screen: Screen, desk: Desk, gate_id: str | None, given: Given, 
     return max((code_of(fate) for fate in fates), default=exits.DONE)
 
 
-def check(screen: Screen, gate_id: str | None, given: Given, flags: dict[str, Any]) -> None:
+def check_given(screen: Screen, gate_id: str | None, given: Given, flags: dict[str, Any]) -> None:
     if gate_id is not None:
         raise Usage(
             "--each goes through every waiting gate; an id or a word cannot stand beside it",
@@ -374,9 +374,9 @@ def check(screen: Screen, gate_id: str | None, given: Given, flags: dict[str, An
 
 def waiting(desk: Desk, match: str | None) -> list[Summary]:
     from ...acts.answering import matching
-    from ...gates.listing import Filter, listed
+    from ...gates.listing import Filter, list_gates
 
-    found = listed(desk, Filter(states=("awaiting",)))
+    found = list_gates(desk, Filter(states=("awaiting",)))
     chosen = found if match is None else matching(found, match)
     if not chosen:
         words = (
@@ -435,9 +435,9 @@ def in_turn(screen: Screen, desk: Desk, chosen: Sequence[Summary], flags: dict[s
 
 def one(screen: Screen, desk: Desk, gate: Gate, flags: dict[str, Any]) -> BatchFate:
     from ...acts.answering import BatchFate, respond
-    from ..terminal.prompts import OFFER, ask_questions, present, show
+    from ..terminal.prompts import OFFER, ask_questions, present, show_letter
 
-    show(screen, desk, gate)
+    show_letter(screen, desk, gate)
     alone = len(gate.opened.questions) == 1
     if alone:
         present(screen, gate.opened.questions[0], several=False)

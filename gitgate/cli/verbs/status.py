@@ -44,12 +44,12 @@ def tree_command(screen: Screen, all_: bool) -> None:
     git gate tree --all
     """
     from ...gates.lineage import families
-    from ...gates.listing import Filter, by_branch, listed
+    from ...gates.listing import Filter, by_branch, list_gates
     from ...render.trail import tree
 
     desk = screen.desk()
     states = () if all_ else ("awaiting", "answered", "resuming", "failed")
-    branches = families(desk, by_branch(listed(desk, Filter(all=all_, states=states))))
+    branches = families(desk, by_branch(list_gates(desk, Filter(all=all_, states=states))))
     shape = {
         name: [
             {
@@ -110,12 +110,12 @@ def watch_command(screen: Screen, gate_id: str | None, for_: str | None) -> None
     git gate watch --for 30m
     git gate watch 7k2f
     """
-    from ...acts.reporting import watch
+    from ...acts.reporting import watch_events
     from ...render.trail import line
 
     desk = screen.desk()
     seconds = read_duration(for_, "--for", "30m") if for_ is not None else None
-    for event in watch(desk, gate_id, seconds):
+    for event in watch_events(desk, gate_id, seconds):
         if screen.as_json:
             click.echo(json_line("event", event))
         else:

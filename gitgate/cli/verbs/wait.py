@@ -100,11 +100,11 @@ def tell_answer(screen: Screen, gate: Gate, *, pushed: bool, archived: bool = Fa
 
         fields["result"] = plain(gate)
     screen.emit("answer", fields, text)
-    screen.say(circumstances(gate))
+    screen.say(circumstances_line(gate))
     return exits.of_gate(gate.state, verdict, expired=gate.expired)
 
 
-def circumstances(gate: Gate) -> str:
+def circumstances_line(gate: Gate) -> str:
     """What a reader of the bare answer must not miss."""
     if gate.state == "awaiting":
         return f"gate {gate.id} still waits for an answer; look again with: git gate check {gate.id}"

@@ -74,10 +74,10 @@ def wrap_command(screen: Screen, command: tuple[str, ...], waiting_ok: bool, age
         out.flush()
     click.get_current_context().meta[ASKED] = bool(gates)
     tell_ci(screen, gates, heard.code)
-    return tell(screen, gates, heard.code, waiting_ok=waiting_ok)
+    return tell_waiting(screen, gates, heard.code, waiting_ok=waiting_ok)
 
 
-def tell(screen: Screen, gates: Sequence[Gate], code: int, *, waiting_ok: bool) -> int:
+def tell_waiting(screen: Screen, gates: Sequence[Gate], code: int, *, waiting_ok: bool) -> int:
     """What waits now, and how to answer it."""
     from ...render.letter import ways
 

@@ -51,7 +51,7 @@ def understand(desk: Desk, talk: JoinedConversation, since: float) -> HeardPropo
     """
     from ...questions.proposals import ended, last_word, may_differ
 
-    spoken = conversation(desk, talk)
+    spoken = utterances_of(desk, talk)
     word = last_word(spoken)
     last = word.text if word is not None else ""
     if talk.question is None:
@@ -61,7 +61,7 @@ def understand(desk: Desk, talk: JoinedConversation, since: float) -> HeardPropo
     return HeardProposal(said, last, said is not None and may_differ(said, spoken))
 
 
-def conversation(desk: Desk, talk: JoinedConversation) -> list[Utterance]:
+def utterances_of(desk: Desk, talk: JoinedConversation) -> list[Utterance]:
     """What was said while the person was there."""
     with contextlib.suppress(GateError, OSError):
         saved = agency.adapter(talk.saved.agent).collect(talk.ref, desk.settings.env)
@@ -127,5 +127,5 @@ def proposed(desk: Desk, talk: JoinedConversation, seconds: int, said: Understoo
 
 def transcript(desk: Desk, talk: JoinedConversation) -> str:
     """Without secrets, and no longer than a record may hold; the end of it is what counts."""
-    text = proposals.told(conversation(desk, talk))
+    text = proposals.transcript_text(utterances_of(desk, talk))
     return kept(redact(text, secret_values(desk.settings.env)))

@@ -114,7 +114,7 @@ def find_session(desk: Desk, gate: Gate) -> SavedSession:
         raise Failure(
             f"the session of gate {gate.id} cannot be opened on this machine: {reason}", hint=otherwise(gate)
         )
-    here = presence.find(desk, gate.id)
+    here = presence.find_presence(desk, gate.id)
     if here is not None and here.alive and is_agent(here.pid):
         raise Conflict(
             f"the agent of gate {gate.id} still runs (process {here.pid}); a second copy would undo what the first does",
@@ -153,7 +153,7 @@ def place_apart(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situation
 
 
 def joined_before(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situation | None:
-    directory = worktrees(desk) / name_of(gate)
+    directory = worktrees(desk) / join_name(gate)
     if place.repository_of(desk, directory) is None or not place.lock(desk, directory, held):
         return None
     return situation(desk, gate, directory)
@@ -162,7 +162,7 @@ def joined_before(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situati
 def new_worktree(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situation:
     """On no branch, so that nobody's is held while the person thinks."""
     commit, work = bring_work(desk, gate), gate.opened.work
-    directory = place.free_directory(desk, name_of(gate))
+    directory = place.free_directory(desk, join_name(gate))
     private_folder(desk.repo.state_dir)
     directory.parent.mkdir(parents=True, exist_ok=True)
     found = situation(desk, gate, directory)
@@ -181,7 +181,7 @@ def new_worktree(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situatio
     return found
 
 
-def name_of(gate: Gate) -> str:
+def join_name(gate: Gate) -> str:
     return f"{gate.id}-join"
 
 
@@ -190,7 +190,7 @@ def situation(desk: Desk, gate: Gate, directory: Path) -> Situation:
     return Situation(directory, True, None, gate.opened.work.base or "", place.tips(desk), trusted)
 
 
-def keep(desk: Desk, talk: JoinedConversation) -> bool:
+def keep_conversation(desk: Desk, talk: JoinedConversation) -> bool:
     """Save the conversation as it is now with the gate, while that waits; False where nothing of it could be read.
 
     Another conversation never takes the place of the one in which the agent asked: that is what it is resumed with.
@@ -199,7 +199,7 @@ def keep(desk: Desk, talk: JoinedConversation) -> bool:
     if not saved.files or (gate := reload(desk, talk.gate.id)).state != AWAITING:
         return False
     if talk.own or gate.opened.session is None:
-        sessions.keep(desk, gate, saved)
+        sessions.keep_session(desk, gate, saved)
     return True
 
 
@@ -276,6 +276,6 @@ def save_until(
         with contextlib.suppress(GateError, OSError):
             desk = open_desk()
             try:
-                keep(desk, talk)
+                keep_conversation(desk, talk)
             finally:
                 desk.close()

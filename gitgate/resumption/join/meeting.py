@@ -94,7 +94,11 @@ def conversation_of(desk: Desk, earlier: str) -> SavedSession:
     held = joined_earlier(desk, gate)
     if held is not None and held.saved.files:
         return held.saved
-    found = sessions.bring(desk, gate) if gate.opened.session is not None else sessions.load(desk, gate.id)
+    found = (
+        sessions.bring(desk, gate)
+        if gate.opened.session is not None
+        else sessions.load_session(desk, gate.id)
+    )
     if found is None or not found.files:
         raise Failure(
             f"the conversation of gate {gate.id}, which was to be gone on with, is not here",
@@ -144,7 +148,7 @@ def joined_earlier(desk: Desk, gate: Gate) -> ChosenConversation | None:
     if gate.opened.session is not None:
         return None
     try:
-        kept = sessions.load(desk, gate.id)
+        kept = sessions.load_session(desk, gate.id)
     except RemoteUnreachable as silent:  # off line one can begin a conversation all the same
         desk.progress(
             f"whether somebody talked about gate {gate.id} elsewhere is not known: {silent.message}"
@@ -178,7 +182,7 @@ def refuse_open(desk: Desk, gate: Gate) -> None:
 
 
 @contextlib.contextmanager
-def opened(
+def open_meeting(
     desk: Desk, gate: Gate, chosen: ChosenConversation, servers: Mapping[str, object] = {}
 ) -> Iterator[JoinedConversation]:
     """Everything in its place for the agent's program, and the place nobody else's while this lasts."""
@@ -262,7 +266,7 @@ def request(
     folder = folder_of(desk, gate)
     around = surroundings(desk, gate, found, agent, project.settings)
     del around["GITGATE_GATE"]  # It says that the agent was resumed, and nobody sits before it.
-    meeting = terms(gate, chosen, servers)
+    meeting = meeting_terms(gate, chosen, servers)
     if question is not None:
         place = channel.open_channel(folder, question)
         around[channel.VARIABLE] = str(place)
@@ -283,7 +287,7 @@ def request(
     )
 
 
-def terms(gate: Gate, chosen: ChosenConversation, servers: Mapping[str, object]) -> Meeting:
+def meeting_terms(gate: Gate, chosen: ChosenConversation, servers: Mapping[str, object]) -> Meeting:
     """How it is held. The agent's own conversation keeps its model and its instructions."""
     if chosen.own:
         return Meeting(servers=servers)

@@ -23,7 +23,7 @@ from .repository import Repository
 NUMBERS = {"commit": 1, "tree": 2, "blob": 3}
 
 
-def name_of(kind: str, payload: bytes, width: int) -> str:
+def object_id(kind: str, payload: bytes, width: int) -> str:
     """The object's id, as git will call it; `width` is the length of a binary one."""
     return digest_of(f"{kind} {len(payload)}\0".encode() + payload, width).hex()
 
@@ -117,7 +117,7 @@ def unpacked(raw: bytes, oid: str, most: int) -> tuple[str, bytes]:
     if int(size) > most:
         raise TooLarge(int(size))
     name = kind.decode("ascii", "replace")
-    if not stream.eof or len(payload) != int(size) or name_of(name, payload, len(oid) // 2) != oid:
+    if not stream.eof or len(payload) != int(size) or object_id(name, payload, len(oid) // 2) != oid:
         raise Damaged
     return name, payload
 
@@ -239,7 +239,7 @@ class PlumbingObjects:
     def write(self, kind: str, payload: bytes) -> str:
         if self.waiting is None:
             return self.git.text("hash-object", "-t", kind, "-w", "--stdin", input=payload)
-        oid = name_of(kind, payload, self.width)
+        oid = object_id(kind, payload, self.width)
         self.waiting[oid] = (kind, payload)
         return oid
 
@@ -407,7 +407,7 @@ def check_oid(oid: str) -> None:
         raise BrokenRecord(f"{oid[:80]!r} is no full object id")
 
 
-def kind_of(mode: str) -> str:
+def mode_kind(mode: str) -> str:
     return MODES.get(mode, f"mode {mode}")
 
 

@@ -119,7 +119,7 @@ def narrowed(common: Path, shared: Sharing) -> Iterator[Misfit]:
                 yield Misfit(place, found.st_uid, stat.S_IMODE(wanted))
 
 
-def opened(state: Path) -> Iterator[Misfit]:
+def folder_misfits(state: Path) -> Iterator[Misfit]:
     """The folder of this account; what is in it is as private as the folder."""
     try:
         found = os.lstat(state)

@@ -50,8 +50,8 @@ def verify(git: Git, commits: Sequence[str], signers: bytes | None = None) -> di
         "--stdin",
         form,
     )
-    with written(signers) as place:
-        said = git.text(*named(place), *log, input=asked)
+    with signers_file(signers) as place:
+        said = git.text(*signers_flags(place), *log, input=asked)
     found = dict.fromkeys(commits, Verdict(UNKNOWN))
     listed = None if signers is None else dict(LISTED.findall(signers.decode("utf-8", "replace")))
     for line in said.split("\n"):
@@ -75,7 +75,7 @@ def judged(letter: str, signer: str, key: str, listed: Mapping[str, str] | None 
 
 
 @contextlib.contextmanager
-def written(signers: bytes | None) -> Iterator[Path | None]:
+def signers_file(signers: bytes | None) -> Iterator[Path | None]:
     """The allowed signers as a file of ours: one that others could write to would vouch for anybody."""
     if signers is None:
         yield None
@@ -91,7 +91,7 @@ def written(signers: bytes | None) -> Iterator[Path | None]:
         Path(name).unlink(missing_ok=True)
 
 
-def named(place: Path | None) -> tuple[str, ...]:
+def signers_flags(place: Path | None) -> tuple[str, ...]:
     return () if place is None else ("-c", f"gpg.ssh.allowedSignersFile={place}")
 
 

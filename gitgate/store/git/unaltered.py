@@ -30,9 +30,9 @@ class KeptFiles:
 WATCHED: dict[Path, KeptFiles] = {}
 
 
-def keep(repo: Repository, besides: Iterable[Path] = ()) -> KeptFiles:
+def keep_config(repo: Repository, besides: Iterable[Path] = ()) -> KeptFiles:
     files = {*sources(repo), *besides}
-    return KeptFiles({place: content(place) for place in sorted(files)}, listed(repo))
+    return KeptFiles({place: content(place) for place in sorted(files)}, whole_config(repo))
 
 
 def put_back(repo: Repository, kept: KeptFiles) -> list[Path]:
@@ -40,7 +40,7 @@ def put_back(repo: Repository, kept: KeptFiles) -> list[Path]:
     changed = [place for place, before in kept.files.items() if content(place) != before]
     for place in changed:
         restore(place, kept.files[place])
-    if listed(repo) != kept.settings:
+    if whole_config(repo) != kept.settings:
         raise altered()
     return changed
 
@@ -52,9 +52,9 @@ def altered() -> Failure:
     )
 
 
-def watch(repo: Repository, besides: Iterable[Path] = ()) -> None:
+def watch_config(repo: Repository, besides: Iterable[Path] = ()) -> None:
     """From now on no conversation of this process begins with another configuration."""
-    WATCHED[repo.common_dir] = keep(repo, besides)
+    WATCHED[repo.common_dir] = keep_config(repo, besides)
 
 
 def look_after(repo: Repository) -> list[Path]:
@@ -80,7 +80,7 @@ def sources(repo: Repository) -> set[Path]:
         usual.add(Path(env["GIT_CONFIG_GLOBAL"]))
     # Where the repository is, other configuration would be.
     usual |= {repo.git_dir / "commondir", *link(repo)}
-    origins = (part.decode("utf-8", "surrogateescape") for part in listed(repo).split(b"\0"))
+    origins = (part.decode("utf-8", "surrogateescape") for part in whole_config(repo).split(b"\0"))
     named = {origin.removeprefix("file:") for origin in origins if origin.startswith("file:")}
     return {Path(os.path.normpath(repo.git.directory / name)) for name in named} | usual
 
@@ -91,13 +91,13 @@ def link(repo: Repository) -> list[Path]:
     return [place] if place is not None and place.is_file() else []
 
 
-def listed(repo: Repository) -> bytes:
+def whole_config(repo: Repository) -> bytes:
     return repo.git.run("config", "--list", "--show-origin", "--includes", "-z", check=False).out
 
 
 def digest(repo: Repository) -> str:
     """A word for all of git's configuration here."""
-    return sha256(listed(repo)).hexdigest()
+    return sha256(whole_config(repo)).hexdigest()
 
 
 def content(place: Path) -> bytes | None:

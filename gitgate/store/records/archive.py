@@ -67,7 +67,7 @@ def is_month(text: str) -> bool:
     return re.fullmatch(_MONTH, text) is not None
 
 
-def folder(gate: str) -> str:
+def gate_folder(gate: str) -> str:
     return f"{gate[:2]}/{gate}"
 
 
@@ -86,11 +86,11 @@ def shelves(repo: Repository, *prefixes: str) -> list[Shelf]:
 
 def archived(repo: Repository, gate: str) -> str | None:
     """The record's tip of an archived gate, or None; all months are asked, newest first."""
-    found = find(repo, shelves(repo), [gate]).get(gate)
+    found = find_archived(repo, shelves(repo), [gate]).get(gate)
     return found.tip if found else None
 
 
-def named(repo: Repository, prefix: str) -> list[str]:
+def archived_ids(repo: Repository, prefix: str) -> list[str]:
     """The ids of archived gates that begin with `prefix` (two characters or more)."""
     found: set[str] = set()
     for shelf in shelves(repo):
@@ -213,13 +213,13 @@ def check_late(
             )
 
 
-def find(repo: Repository, months: Sequence[Shelf], gates: Iterable[str]) -> dict[str, ArchivedGate]:
+def find_archived(repo: Repository, months: Sequence[Shelf], gates: Iterable[str]) -> dict[str, ArchivedGate]:
     """Which of these gates are on these shelves. A tree path each: the size of the archive does not matter."""
     ids = [gate for gate in dict.fromkeys(gates) if is_id(gate)]  # a ref may be called anything
     wanted = [(shelf, gate) for shelf in months for gate in ids]
     if not wanted:
         return {}
-    asked = "".join(f"{shelf.fold}:{folder(gate)}\n" for shelf, gate in wanted)
+    asked = "".join(f"{shelf.fold}:{gate_folder(gate)}\n" for shelf, gate in wanted)
     said = repo.git.text("cat-file", "--batch-check=%(objecttype)", input=asked.encode()).splitlines()
     there: dict[Shelf, list[str]] = {}
     for (shelf, gate), kind in zip(wanted, said, strict=True):
@@ -363,7 +363,7 @@ class Binder:
     def drawer(
         self, touched: dict[bytes, dict[bytes, TreeEntry]], top: Mapping[bytes, TreeEntry], gate: str
     ) -> dict[bytes, TreeEntry]:
-        name = folder(gate).partition("/")[0].encode()
+        name = gate_folder(gate).partition("/")[0].encode()
         if name not in touched:
             touched[name] = self.entries(top[name].oid) if name in top else {}
         return touched[name]

@@ -12,7 +12,7 @@ from ...questions.file import MOST_BYTES, check_name
 from ...text.display import one_line
 
 
-def read(path: Path, root: Path) -> tuple[str, bytes]:
+def read_attachment(path: Path, root: Path) -> tuple[str, bytes]:
     """The file's path below `root`, with slashes, and its bytes. A relative `path` begins at `root`."""
     shown = f'"{one_line(os.fspath(path), 120)}"'
     outside = Usage(
@@ -42,14 +42,14 @@ def _bytes(path: Path, shown: str) -> bytes:
     try:
         kind = os.lstat(path).st_mode
         if not stat.S_ISREG(kind):  # opening a device can have effects of its own
-            raise Usage(f"{shown}: expected a regular file; found {named(kind)}")
+            raise Usage(f"{shown}: expected a regular file; found {mode_words(kind)}")
         descriptor = os.open(path, flags | getattr(os, "O_CLOEXEC", 0))
     except OSError as wrong:
         raise Usage(f"{shown}: expected a file that can be read; {reason(wrong)}") from wrong
     with os.fdopen(descriptor, "rb") as file:
         opened = os.fstat(descriptor)
         if not stat.S_ISREG(opened.st_mode):
-            raise Usage(f"{shown}: expected a regular file; found {named(opened.st_mode)}")
+            raise Usage(f"{shown}: expected a regular file; found {mode_words(opened.st_mode)}")
         try:
             content = file.read(MOST_BYTES + 1)
         except OSError as wrong:
@@ -63,7 +63,7 @@ def _bytes(path: Path, shown: str) -> bytes:
     return content
 
 
-def named(mode: int) -> str:
+def mode_words(mode: int) -> str:
     """What a file's mode says that it is."""
     kinds = (
         (stat.S_ISDIR, "a folder"),

@@ -118,7 +118,7 @@ class Chains:
         if entry.mode != REGULAR:
             shown = entry.name.decode("utf-8", "replace")
             raise BrokenRecord(
-                f"{at} adds {folder}/{shown} as {raw.kind_of(entry.mode)}, not as a regular file"
+                f"{at} adds {folder}/{shown} as {raw.mode_kind(entry.mode)}, not as a regular file"
             )
         if not FILE_NAME.fullmatch(entry.name):
             raise BrokenRecord(
@@ -297,6 +297,6 @@ def difference(at: str, what: str, before: Tree, after: Tree) -> bytes:
 
 def parsed(gate: str, folder: str | None, data: bytes, path: str) -> Event:
     try:
-        return events.parse(folder, data, f"{gate}:{path}")
+        return events.parse_event(folder, data, f"{gate}:{path}")
     except BadDocument as wrong:
         raise BrokenRecord(f"gate {wrong.message}") from wrong

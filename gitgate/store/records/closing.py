@@ -21,7 +21,7 @@ from ..remote.fetch import fetch, fetch_folder, fetch_refs
 from ..remote.push import ALL_REFUSED, push, push_gates
 from ..remote.remote import REFUSED, STALE, RefMove, tracking
 from ..remote.wire import Progress
-from .archive import ArchivedGate, Binder, Late, Shelf, contents, find, is_month, late_words, shelves
+from .archive import ArchivedGate, Binder, Late, Shelf, contents, find_archived, is_month, late_words, shelves
 from .records import Signature
 
 
@@ -259,7 +259,7 @@ def settle(
     """
     place = RemoteShelves(repo, remote, timeout=timeout, prompts=prompts)
     place.refresh()
-    held = find(repo, place.months(), absent)
+    held = find_archived(repo, place.months(), absent)
     with Closing(repo, place, by) as closing:
         for batch in in_batches(Closed(gate, absent[gate], known.month) for gate, known in held.items()):
             try:
@@ -357,7 +357,7 @@ class Closing:
         return evidence
 
     def plan(self, batch: Sequence[Closed]) -> FoldPlan:
-        held = find(self.repo, self.place.months(), [gate.id for gate in batch])
+        held = find_archived(self.repo, self.place.months(), [gate.id for gate in batch])
         fresh: dict[str, list[Closed]] = {}
         late: dict[str, list[Late]] = {}
         for gate in batch:
@@ -392,7 +392,7 @@ class Closing:
             ref = EVIDENCE + month
             base = self.place.tips([ref]).get(ref)
             mine = {gate.id: gate.work for gate in batch if gate.work and gate.month == month}
-            held = find(self.repo, [Shelf(month, ref, base)], mine) if base else {}
+            held = find_archived(self.repo, [Shelf(month, ref, base)], mine) if base else {}
             there |= {gate for gate, known in held.items() if mine[gate] in known.tips}
             new = sorted((gate, work) for gate, work in mine.items() if gate in there and gate not in held)
             if new:
@@ -402,7 +402,7 @@ class Closing:
     # then the open refs
 
     def take_away(self, batch: Sequence[Closed], evidence: frozenset[str]) -> None:
-        held = find(self.repo, self.place.months(), [gate.id for gate in batch])
+        held = find_archived(self.repo, self.place.months(), [gate.id for gate in batch])
         safe = [gate for gate in batch if gate.id in held and self.holds(held[gate.id], gate.tip)]
         if not isinstance(self.place, LocalShelves):
             failed = self.place.take_away(self.deletions(self.place, safe, evidence))
@@ -433,7 +433,7 @@ class Closing:
         """What our own archive has and the remote's has not: folded here while there was no remote."""
         theirs = {shelf.fold for shelf in self.place.months()}
         mine = contents(self.repo, [one for one in shelves(self.repo, ARCHIVE) if one.fold not in theirs])
-        held = find(self.repo, self.place.months(), mine) if mine else {}
+        held = find_archived(self.repo, self.place.months(), mine) if mine else {}
         lacking = [
             [Closed(one.id, tip, one.month) for tip in one.tips if tip]
             for one in mine.values()
@@ -454,8 +454,8 @@ def prune(repo: Repository, spare: Callable[[str, str], bool] = lambda _gate, _t
     open_here = {ref.removeprefix(OPEN) for ref in refs.under(OPEN)}
     beside = refs.under(WORK, *kept_with(""))
     ids = {ref.rpartition("/")[2] for ref in beside} - open_here
-    closed = find(repo, shelves(repo), ids)
-    kept = find(repo, shelves(repo, EVIDENCE, "refs/gitgate/*/evidence/*"), closed)
+    closed = find_archived(repo, shelves(repo), ids)
+    kept = find_archived(repo, shelves(repo, EVIDENCE, "refs/gitgate/*/evidence/*"), closed)
     moves = [
         RefMove(ref, None, oid)
         for ref, oid in beside.items()

@@ -15,7 +15,7 @@ from ...record.fold import apply, begin
 from ...record.headline import message
 from ...text import times
 from ..git import objects as raw
-from ..git.objects import BLOB, COMMIT, FOLDER, REGULAR, TREE, Objects, TreeEntry, name_of
+from ..git.objects import BLOB, COMMIT, FOLDER, REGULAR, TREE, Objects, TreeEntry, object_id
 from ..git.repository import Repository
 from .chain import MOST_EVENTS, Beside, Chains, parsed
 
@@ -40,9 +40,9 @@ class Records(Chains):
     # writing: objects only; moving the ref is the caller's last step
 
     def write_opened(self, opened: Opened, attachments: Mapping[str, bytes], by: Signature) -> Gate:
-        data = events.dump(opened)
+        data = events.dump_event(opened)
         gate = gate_id(data)
-        events.parse(None, data, QUESTION_FILE)  # what is written must be readable
+        events.parse_event(None, data, QUESTION_FILE)  # what is written must be readable
         files = {QUESTION_FILE: data, **{f"{ATTACHMENTS}/{name}": body for name, body in attachments.items()}}
         folded = begin(gate, Entry("", "opened", opened, (), QUESTION_FILE), opened)
         with self.objects.together():
@@ -57,7 +57,7 @@ class Records(Chains):
         tree = self.commit(gate.tip).tree
         there = self.files_in(tree, folder)
         data = self.unsaid(there, event)
-        event = events.parse(folder, data, name)  # what is written must be readable
+        event = events.parse_event(folder, data, name)  # what is written must be readable
         path = f"{folder}/{self.free_name(there, data)}"
         after = apply(gate, Entry("", name, event, (gate.tip,), path))
         with self.objects.together():
@@ -112,14 +112,14 @@ class Records(Chains):
 
     def has(self, there: bytes, data: bytes) -> bool:
         """Whether one of these files has these bytes: they would be the same event once more."""
-        return bytes.fromhex(name_of(BLOB, data, self.width)) in there
+        return bytes.fromhex(object_id(BLOB, data, self.width)) in there
 
     def unsaid(self, there: bytes, event: Event) -> bytes:
         """An event's file, unlike any that is there. The same words in the same second are dated a second later."""
-        data = events.dump(event)
+        data = events.dump_event(event)
         while not isinstance(event, Opened) and self.has(there, data):
             event = replace(event, at=times.format_time(times.parse_time(event.at) + 1))
-            data = events.dump(event)
+            data = events.dump_event(event)
         return data
 
     def free_name(self, there: bytes, data: bytes) -> str:

@@ -271,7 +271,7 @@ class FoundAside:
 
 def compare(there: Repository, commit: str, files: Files) -> Difference:
     """The wanted files, byte for byte: what attributes of the tree would make of them counts as a difference."""
-    theirs = listed(there.git, commit, files.wanted)
+    theirs = files_of_commit(there.git, commit, files.wanted)
     found = FoundAside(_names(there, files), _indexed(there, files), theirs)
     private_folder(there.state_dir)
     with tempfile.TemporaryDirectory(prefix="compare-", dir=there.state_dir) as room:
@@ -283,7 +283,7 @@ def compare(there: Repository, commit: str, files: Files) -> Difference:
     return Difference(stand, tuple(f"{printable(path)} {why}" for path, why in sorted(odd.items())))
 
 
-def listed(git: Git, commit: str, wanted: Callable[[bytes], bool]) -> Entries:
+def files_of_commit(git: Git, commit: str, wanted: Callable[[bytes], bool]) -> Entries:
     """The wanted files of a commit."""
     found: Entries = {}
     for entry in git.out("ls-tree", "-r", "-z", "--full-tree", commit).split(b"\0"):

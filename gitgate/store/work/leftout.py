@@ -146,10 +146,10 @@ def _secret_content_reason(top: Path, path: bytes) -> str | None:
 
 def secret_text_reason(head: bytes, path: bytes) -> str | None:
     """Why what a file begins with may be a secret. Nothing of the content is repeated: the reason names the kind."""
-    from ...text.secrets import find, named_secret
+    from ...text.secrets import find_secrets, named_secret
 
     for decoded in _texts(head):
-        if found := next(iter(find(decoded)), None):
+        if found := next(iter(find_secrets(decoded)), None):
             return f"it seems to hold a secret ({found.kind})"
         if kind := named_secret(decoded, path.decode("utf-8", "replace"), word_rules()):
             return f"it seems to hold a secret ({printable(kind.encode('utf-8', 'replace'))})"

@@ -24,10 +24,10 @@ from .aside import (
     Stood,
     clear,
     entries_of,
+    files_of_commit,
     is_folder,
     is_standing,
     lines_of,
-    listed,
     load_note,
     look_of,
     looks_of,
@@ -45,7 +45,7 @@ SPECIAL = b"\\*?["
 UNWRITABLE = b"\r\n"  # no pattern can say them
 
 
-def settings(there: Repository) -> list[tuple[str, str]]:
+def git_settings(there: Repository) -> list[tuple[str, str]]:
     """Git configuration for whoever works there meanwhile. It counts in this working tree alone, and while files stand.
 
     Without it (a tool that starts git with an empty environment) git refuses more: to merge, to switch. And it finds the files
@@ -85,7 +85,7 @@ def hide(there: Repository, stood: Sequence[Stood]) -> None:
     )
 
 
-def show(there: Repository, note: AsideNote) -> None:
+def let_git_look_again(there: Repository, note: AsideNote) -> None:
     """Git looks at all of it again, and at the rest as somebody may have told it to meanwhile."""
     (there.standing_dir / CONFIG).unlink(missing_ok=True)
     place, said = _place(there), patterns(there)
@@ -243,7 +243,7 @@ def _take_off(there: Repository) -> tuple[bytes, ...]:
     note = load_note(there)
     if note is None:
         return ()
-    show(there, note)
+    let_git_look_again(there, note)
     now, own = entries_of(there.git, {one.path for one in note.stood}), there.standing_dir / "own"
     paths = {one.path for one in note.stood}
     written: set[bytes] = set()
@@ -347,7 +347,7 @@ def _as_stored(there: Repository, paths: Iterable[bytes], index: Entries) -> Ent
 def _at_head(git: Git, paths: Iterable[bytes]) -> Entries:
     wanted = set(paths)
     return (
-        listed(git, "HEAD", lambda path: path in wanted)
+        files_of_commit(git, "HEAD", lambda path: path in wanted)
         if git.ok("rev-parse", "-q", "--verify", "HEAD")
         else {}
     )

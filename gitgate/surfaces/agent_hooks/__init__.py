@@ -19,13 +19,13 @@ from .event import HookEvent, HookReply, read_event
 HOOKS: dict[str, Callable[[HookEvent], HookReply]] = {
     "claude-pre-tool-use": before.pre_tool_use,
     "claude-post-tool-use": after.post_tool_use,
-    "claude-stop": endings.stop,
+    "claude-stop": endings.run_stopped,
     "claude-session-end": endings.session_end,
 }
 BEFORE = "claude-pre-tool-use"
 
 
-def run(name: str, raw: bytes, env: Mapping[str, str], cwd: Path) -> HookReply:
+def run_hook(name: str, raw: bytes, env: Mapping[str, str], cwd: Path) -> HookReply:
     """What the hook of that name answers. It never raises: an exception would let the call pass."""
     try:
         event = read_event(raw, env, cwd)

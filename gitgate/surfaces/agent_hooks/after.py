@@ -74,7 +74,7 @@ def made(event: HookEvent) -> HookReply:
     return HookReply(json.dumps({"hookSpecificOutput": said}))
 
 
-def stop(event: HookEvent) -> HookReply:
+def run_stopped(event: HookEvent) -> HookReply:
     """A run that ends with `needs_input` or `NEEDS_HUMAN`, said or signalled, has asked."""
     if event.attended or event.subagent or not event.session:
         return NOTHING

@@ -64,7 +64,7 @@ def pre_tool_use(event: HookEvent) -> HookReply:
         if refused_here is not None:
             return refused_here
     reply = approval(event)
-    return said("allow", ASKING) if reply == NOTHING and may_ask(event) else reply
+    return decision_reply("allow", ASKING) if reply == NOTHING and may_ask(event) else reply
 
 
 def may_ask(event: HookEvent) -> bool:
@@ -153,7 +153,9 @@ def approval(event: HookEvent) -> HookReply:
     if rule is None:
         return NOTHING
     if event.attended:
-        return said("ask", f"a person decides on this ({rule.text}{f': {rule.why}' if rule.why else ''})")
+        return decision_reply(
+            "ask", f"a person decides on this ({rule.text}{f': {rule.why}' if rule.why else ''})"
+        )
     if event.subagent:
         return deny(f"This call needs a person's approval ({rule.text}). {SUBAGENT}")
     placed = placed_here(event, desk)
@@ -225,7 +227,7 @@ def waits(
             config=calls.config_of(call, rule, placed),
         )
         ask(desk, draft, AskWishes())
-    return said("defer")
+    return decision_reply("defer")
 
 
 def silence(desk: Desk, draft: Draft) -> str | None:
@@ -246,7 +248,7 @@ def decided(event: HookEvent, gate: Gate) -> HookReply:
             f"This is not the call that gate {gate.id} is about: it was changed since. Make it again, as a new call."
         )
     if gate.state == "awaiting":
-        return said("defer")
+        return decision_reply("defer")
     if gate.state in ("stopped", "withdrawn"):
         why = f": {gate.closing.text}" if gate.closing and gate.closing.text else ""
         return deny(f"Gate {gate.id} was {gate.state}{why}. Do not go on with this.")
@@ -263,7 +265,7 @@ def decided(event: HookEvent, gate: Gate) -> HookReply:
                 f"Nobody answered gate {gate.id} before its deadline; a declared default applies.", told
             )
         updated = calls.updated_input(event.given, gate.opened.questions, answer.values)
-        return said("allow", "", told, updatedInput=updated)
+        return decision_reply("allow", "", told, updatedInput=updated)
     if answer.verdict == "rejected" or answer.values.get("answer") is not True:
         note = f": {neutral(answer.note)}" if answer.note else ""
         return deny(f"A person said no (gate {gate.id}){note}. Do not make this call in another way.", told)
@@ -282,12 +284,12 @@ def made_here(event: HookEvent, desk: Desk, gate: Gate, told: str) -> HookReply:
     if not let_through(desk, gate):
         return deny(TWICE.format(gate=gate.id), told)
     if call == event.given:
-        return said("allow", f"approved (gate {gate.id})", told)
+        return decision_reply("allow", f"approved (gate {gate.id})", told)
     changed = [(event.given[name], call[name]) for name in call if call[name] != event.given[name]]
     words = "; ".join(f"{old} → {new}" for old, new in changed)
     note_made(desk, gate, f"its approved call was made here for its own place: {words}")
     told = "\n\n".join(part for part in (told, MADE_HERE.format(moved=words, new=changed[0][1])) if part)
-    return said("allow", f"approved (gate {gate.id}): {words}", told, updatedInput=call)
+    return decision_reply("allow", f"approved (gate {gate.id}): {words}", told, updatedInput=call)
 
 
 def news(event: HookEvent, gate: Gate) -> str:
@@ -312,10 +314,12 @@ def last(reason: str, first: Gate) -> HookReply:
 
 
 def deny(reason: str, told: str = "") -> HookReply:
-    return said("deny", reason, told)
+    return decision_reply("deny", reason, told)
 
 
-def said(decision: str, reason: str = "", told: str = "", **more: Mapping[str, object]) -> HookReply:
+def decision_reply(
+    decision: str, reason: str = "", told: str = "", **more: Mapping[str, object]
+) -> HookReply:
     """A decision in the program's own form."""
     output: dict[str, object] = {"hookEventName": "PreToolUse", "permissionDecision": decision}
     output |= {"permissionDecisionReason": reason} if reason else {}

@@ -87,7 +87,7 @@ def in_this_place(event: HookEvent, desk: Desk, gate: Gate) -> tuple[Mapping[str
     placed, here = calls.placed_of(gate), here_of(desk)
     if placed is None:
         return event.given, against_unplaced(event, gate, here)
-    stayed = here == placed.root and presence.find(desk, gate.id) is not None
+    stayed = here == placed.root and presence.find_presence(desk, gate.id) is not None
     name = calls.FILES.get(event.tool, "")
     given = event.given.get(name)
     if not isinstance(given, str):

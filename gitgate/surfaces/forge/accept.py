@@ -23,7 +23,7 @@ from .hosts.events import nobodys
 from .hosts.forge import Author, Comment, Forge
 from .hosts.web import ForgeFailed
 from .replies.nearly import Near
-from .replies.replies import ReplySaid, parse, read
+from .replies.replies import ReplySaid, parse_reply, read_reply
 from .thread import telling
 from .thread.posting import Board, bring_up_to_date, is_known, is_waiting, load_board, post_once
 from .thread.telling import ReplyNote
@@ -117,7 +117,7 @@ def accept_comment(
 def weigh(case: CommentCase) -> Accepted:
     """Whether it is meant for us, and whose it is, before anything that it says."""
     try:
-        said = parse(case.comment.body, case.asked_before)
+        said = parse_reply(case.comment.body, case.asked_before)
     except BadAnswer as confusing:
         return confused(case, confusing)
     if said is None or not is_meant(case.desk, said, case.asked_before):
@@ -139,7 +139,7 @@ def confused(case: CommentCase, said: BadAnswer) -> Accepted:
     eye(case)
     if near.command:
         return unclear(case, said.message, meant)
-    return tell(
+    return tell_thread(
         case, "unclear", telling.hint(case.comment, find_gate(case.desk, meant[0]).gate, waiting), meant[0]
     )
 
@@ -160,7 +160,7 @@ def see(case: CommentCase, said: ReplySaid | None) -> Accepted | None:
     told = [gate for gate in meant if case.board.says(telling.unpermitted(case.comment, gate).mark)]
     gate = [*told, *meant][0]
     note = telling.unpermitted(case.comment, gate)
-    return replace(tell(case, "refused", note, "" if gate == NONE else gate), stranger=True)
+    return replace(tell_thread(case, "refused", note, "" if gate == NONE else gate), stranger=True)
 
 
 def eye(case: CommentCase) -> None:
@@ -177,7 +177,7 @@ def spoken_of(case: CommentCase, said: ReplySaid | None) -> list[str]:
 
 def unclear(case: CommentCase, why: str, meant: Sequence[str]) -> Accepted:
     gates = [find_gate(case.desk, gate).gate for gate in meant[:20]]
-    return tell(case, "unclear", telling.unclear(case.comment, why, gates, case.waiting))
+    return tell_thread(case, "unclear", telling.unclear(case.comment, why, gates, case.waiting))
 
 
 def take(case: CommentCase, said: ReplySaid) -> Accepted:
@@ -186,13 +186,13 @@ def take(case: CommentCase, said: ReplySaid) -> Accepted:
     if isinstance(chosen, Accepted):
         return chosen
     if case.comment.edited:
-        return tell(case, "refused", telling.edited(case.comment), chosen)
+        return tell_thread(case, "refused", telling.edited(case.comment), chosen)
     try:
         gate = open_gate(case.desk, chosen)
     except UnknownGate as unknown:
         return unclear(case, unknown.message, case.waiting)
     except Conflict as over:
-        return tell(case, "late", telling.too_late(case.comment, over.message), chosen)
+        return tell_thread(case, "late", telling.too_late(case.comment, over.message), chosen)
     return give(case, said, gate)
 
 
@@ -211,7 +211,7 @@ def choose(case: CommentCase, said: ReplySaid) -> str | Accepted:
     if waiting:
         return unclear(case, f"{len(waiting)} gates wait here, and it names none", waiting)
     last = case.asked_before[-1]
-    return tell(case, "late", telling.too_late(case.comment, ending_of(case.desk, last)), last)
+    return tell_thread(case, "late", telling.too_late(case.comment, ending_of(case.desk, last)), last)
 
 
 def catch_up(case: CommentCase, gate: str) -> Accepted:
@@ -228,15 +228,17 @@ def give(case: CommentCase, said: ReplySaid, gate: Gate) -> Accepted:
     home = home_of(case, gate)
     try:
         after, outcome, words = (
-            stop(case, said, gate) if said.verb == "stop" else answer(case, said, gate, home)
+            stop_by_reply(case, said, gate)
+            if said.verb == "stop"
+            else answer_by_reply(case, said, gate, home)
         )
     except Usage as unfit:  # what no answer, or no document, can be
         why = unfit.message.removeprefix("answer: ")
-        return tell(case, "unclear", telling.unclear(comment, why, [gate], case.waiting), gate.id)
+        return tell_thread(case, "unclear", telling.unclear(comment, why, [gate], case.waiting), gate.id)
     except Stale as stale:
-        return tell(case, "stale", telling.changed(comment, stale.message), gate.id)
+        return tell_thread(case, "stale", telling.changed(comment, stale.message), gate.id)
     except NotAllowed as forbidden:
-        return tell(case, "refused", telling.refused(comment, forbidden.message), gate.id)
+        return tell_thread(case, "refused", telling.refused(comment, forbidden.message), gate.id)
     except Conflict as late:
         return lost(case, gate, late)
     trouble = bring_up_to_date(case.desk, case.forge, after, home) if home is not None else ""
@@ -272,11 +274,13 @@ def lost(case: CommentCase, gate: Gate, late: Conflict) -> Accepted:
     now = find_gate(case.desk, gate.id).gate
     if now.answer is not None and is_from(now.answer.answer, case.comment):
         return Accepted("again", f"gate {gate.id} has this answer already", gate.id)
-    return tell(case, "late", telling.too_late(case.comment, late.message), gate.id)
+    return tell_thread(case, "late", telling.too_late(case.comment, late.message), gate.id)
 
 
-def answer(case: CommentCase, said: ReplySaid, gate: Gate, home: Board | None) -> tuple[Gate, str, str]:
-    given, note = read(said, gate)
+def answer_by_reply(
+    case: CommentCase, said: ReplySaid, gate: Gate, home: Board | None
+) -> tuple[Gate, str, str]:
+    given, note = read_reply(said, gate)
     manner = Manner(
         note=note,
         via=case.forge.name,
@@ -292,7 +296,7 @@ def answer(case: CommentCase, said: ReplySaid, gate: Gate, home: Board | None) -
     return done.gate, "answered", f"gate {gate.id} {done.answer.verdict} by {by}"
 
 
-def stop(case: CommentCase, said: ReplySaid, gate: Gate) -> tuple[Gate, str, str]:
+def stop_by_reply(case: CommentCase, said: ReplySaid, gate: Gate) -> tuple[Gate, str, str]:
     from ...acts.answering import Vouched, stop_for
 
     author = case.comment.author
@@ -332,11 +336,11 @@ def person_of(forge: Forge, author: Author) -> str:
 
 def ending_of(desk: Desk, gate: str) -> str:
     with contextlib.suppress(Failure):
-        return telling.ending(find_gate(desk, gate).gate)
+        return telling.ending_words(find_gate(desk, gate).gate)
     return f"gate {gate} is over"
 
 
-def tell(case: CommentCase, outcome: str, note: ReplyNote, gate: str = "") -> Accepted:
+def tell_thread(case: CommentCase, outcome: str, note: ReplyNote, gate: str = "") -> Accepted:
     """Say it on the thread, unless it was said before; and mark the comment, so that its author sees it is not overlooked."""
     plain = note.text.partition(": ")[2].split("\n", 1)[0]
     if case.board.says(note.mark):

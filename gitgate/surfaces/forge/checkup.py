@@ -65,7 +65,7 @@ def given_to(job: Mapping[str, Any], what: str = "with") -> Mapping[str, Any]:
 def examine_agent(desk: Desk, name: str, job: Mapping[str, Any]) -> Iterator[Finding]:
     """One job's."""
     given = given_to(job)
-    words = words_of(given.get("command"))
+    words = command_words(given.get("command"))
     about = f"agent of the job {name}"
     if words is None:
         yield Finding(about, WRONG, "command is no JSON list of words", '["claude", "-p", …, "--", "{task}"]')
@@ -86,7 +86,7 @@ def examine_agent(desk: Desk, name: str, job: Mapping[str, Any]) -> Iterator[Fin
         yield Finding(about, GOOD, f"{words[0]}, started again as {given['agent-name']}")
 
 
-def words_of(command: object) -> list[str] | None:
+def command_words(command: object) -> list[str] | None:
     try:
         words = json.loads(str(command))
     except (ValueError, RecursionError):
@@ -160,9 +160,11 @@ def workflows(desk: Desk) -> Iterator[Finding]:
 
 
 def one_workflow(desk: Desk, name: str, text: str) -> Iterator[Finding]:
-    said = codec.parse(text.encode(), f"{github.FOLDER}/{name}").plain()
+    said = codec.parse_document(text.encode(), f"{github.FOLDER}/{name}").plain()
     troubles = [
-        words for words in (against(name, text, said), *(against_job(*job) for job in jobs_of(said))) if words
+        words
+        for words in (against_workflow(name, text, said), *(against_job(*job) for job in jobs_of(said)))
+        if words
     ]
     for words, mend in troubles:
         yield Finding(f"workflow {name}", WRONG, words, mend)
@@ -185,7 +187,7 @@ def jobs_of(said: Any) -> list[tuple[str, dict[str, Any]]]:
     return [(name, job) for name, job in jobs.items() if isinstance(job, dict)]
 
 
-def against(name: str, text: str, said: Any) -> tuple[str, str] | None:
+def against_workflow(name: str, text: str, said: Any) -> tuple[str, str] | None:
     loose = [used for used in CALLED.findall(text) if not PINNED.search(used)]
     if loose:
         return (
@@ -263,7 +265,7 @@ def agents(desk: Desk) -> Iterator[Finding]:
         text = file_of(desk, name)
         if github.OURS not in text:
             continue
-        for job, inside in jobs_of(codec.parse(text.encode(), f"{github.FOLDER}/{name}").plain()):
+        for job, inside in jobs_of(codec.parse_document(text.encode(), f"{github.FOLDER}/{name}").plain()):
             if runs_agent(inside):
                 yield from examine_agent(desk, job, inside)
 

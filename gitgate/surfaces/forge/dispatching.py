@@ -30,10 +30,10 @@ def dispatch(desk: Desk, forge: Forge, gate: Gate | None) -> str:
     refuse_idle(gate)
     gate = shared(desk, gate)
     refuse_idle(gate)
-    return forge.dispatch(gate.id, meant(gate))
+    return forge.dispatch(gate.id, commit_meant(gate))
 
 
-def meant(gate: Gate) -> str:
+def commit_meant(gate: Gate) -> str:
     return gate.answer.commit if gate.answer is not None else gate.tip
 
 

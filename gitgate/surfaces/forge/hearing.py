@@ -15,7 +15,7 @@ from .hosts.events import final, nobodys
 from .hosts.forge import Comment, Forge
 from .hosts.web import ForgeFailed
 from .replies.nearly import Near
-from .replies.replies import may_answer, parse
+from .replies.replies import may_answer, parse_reply
 from .thread import telling
 from .thread.posting import Board, is_waiting, load_board
 from .thread.threads import thread_of
@@ -34,7 +34,7 @@ def is_missed(desk: Desk, board: Board, comment: Comment) -> bool:
         return False
     asked = shown_before(board, comment)
     try:
-        said = parse(comment.body, asked)
+        said = parse_reply(comment.body, asked)
     except Near as talk:
         about = talk.meant([gate for gate in asked if is_waiting(desk, gate)])
         return bool(about) and (talk.command or not telling.was_hinted(comment, about[0], board.own))
@@ -48,7 +48,7 @@ def is_missed(desk: Desk, board: Board, comment: Comment) -> bool:
 def is_near(comment: Comment, board: Board) -> bool:
     """Whether it may be a reply, and mere talk: then a stranger hears nothing of it."""
     try:
-        parse(comment.body, shown_before(board, comment))
+        parse_reply(comment.body, shown_before(board, comment))
     except BadAnswer as unclear:
         return isinstance(unclear, Near)
     return False
@@ -56,12 +56,12 @@ def is_near(comment: Comment, board: Board) -> bool:
 
 def missed_elsewhere(desk: Desk, board: Board, waiting: Collection[str]) -> list[Comment]:
     """Those of a thread without a question that name one which waits; whatever else looks like a name there is left alone."""
-    return [one for one in missed(desk, board) if named(one, board) in waiting]
+    return [one for one in missed(desk, board) if gate_in_comment(one, board) in waiting]
 
 
-def named(comment: Comment, board: Board) -> str:
+def gate_in_comment(comment: Comment, board: Board) -> str:
     try:
-        said = parse(comment.body, shown_before(board, comment))
+        said = parse_reply(comment.body, shown_before(board, comment))
     except BadAnswer:
         return ""
     return (said.gate if said is not None else None) or ""
@@ -97,11 +97,16 @@ def hear_earlier(desk: Desk, forge: Forge, comment: Comment, done: list[Accepted
     which it makes a difference: where that is over, their own events and sweeps say so, and of twenty at once no job hears all.
     """
     board = load_board(forge, comment.thread)
-    home = home_of(desk, forge, named(comment, board), board)
+    home = home_of(desk, forge, gate_in_comment(comment, board), board)
     boards, stakes = {one.thread: one for one in (board, home)}, at_stake(desk, board, comment)
-    found = [one for each in boards.values() for one in missed(desk, each) if written(one) < written(comment)]
+    found = [
+        one
+        for each in boards.values()
+        for one in missed(desk, each)
+        if comment_order(one) < comment_order(comment)
+    ]
     strangers: set[int] = set()  # told once, however much they wrote
-    for one in sorted(found, key=written):
+    for one in sorted(found, key=comment_order):
         if not any(is_waiting(desk, gate) for gate in stakes):
             break
         if one.author.number in strangers:
@@ -113,7 +118,7 @@ def hear_earlier(desk: Desk, forge: Forge, comment: Comment, done: list[Accepted
     return boards[comment.thread]
 
 
-def written(comment: Comment) -> tuple[str, int]:
+def comment_order(comment: Comment) -> tuple[str, int]:
     """In this order."""
     return comment.created, comment.number
 
@@ -122,7 +127,7 @@ def at_stake(desk: Desk, board: Board, comment: Comment) -> set[str]:
     """The gate that a comment names, else all that it may mean; and those here whose deadline has passed: whoever hears a later
     comment first would find them over.
     """
-    gate = named(comment, board)
+    gate = gate_in_comment(comment, board)
     return {*([gate] if gate else shown_before(board, comment)), *(overdue(desk) & set(board.marks))}
 
 

@@ -18,7 +18,7 @@ from ...text.times import parse_time
 from .accept import answered_by, evidence_of, person_of, shown_before
 from .hosts.events import Dispatched
 from .hosts.forge import Comment, Forge
-from .replies.replies import parse, read
+from .replies.replies import parse_reply, read_reply
 from .thread import telling
 from .thread.posting import Board, load_board
 
@@ -33,7 +33,7 @@ def doubt(desk: Desk, forge: Forge, gate: Gate, vouched: str = "") -> str:
     if gate.defaulted:
         return ""
     for counted in deciding(gate):
-        why = against(desk, forge, gate, counted, vouched)
+        why = against_proof(desk, forge, gate, counted, vouched)
         if why:
             return f"gate {gate.id}: {why}"
     return ""
@@ -47,7 +47,7 @@ def deciding(gate: Gate) -> list[Counted]:
     return [gate.answer, *(vote for vote in others if vote.commit != gate.answer.commit)]
 
 
-def against(desk: Desk, forge: Forge, gate: Gate, counted: Counted, vouched: str) -> str:
+def against_proof(desk: Desk, forge: Forge, gate: Gate, counted: Counted, vouched: str) -> str:
     if vouched and vouched in (counted.commit, counted.signed_commit):
         return ""
     if is_signed(desk, counted.signed_commit):
@@ -114,12 +114,12 @@ def against_words(desk: Desk, forge: Forge, gate: Gate, said: Answer, comment: C
     if board.says(telling.about(comment)):
         return "the comment was refused, and its author told so"
     try:
-        reply = parse(comment.body, shown_before(board, comment))
+        reply = parse_reply(comment.body, shown_before(board, comment))
         if reply is None or reply.verb == "stop":
             return "the comment is no answer"
         if reply.gate not in (None, gate.id):
             return "the comment is about another gate"
-        given, note = read(reply, gate)
+        given, note = read_reply(reply, gate)
         values, verdict = read_answer(gate.opened.questions, given)
     except BadAnswer:
         return "the comment says something else"

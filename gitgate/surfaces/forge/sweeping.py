@@ -32,9 +32,9 @@ from .thread.posting import (
     left_to_jobs,
     load_board,
     mark_head,
+    post_gate,
     post_once,
     post_status,
-    show,
     tell_left,
 )
 from .thread.threads import Pulls, thread_of
@@ -220,7 +220,7 @@ def sweep_thread(now: Round, gates: Sequence[Gate], thread: Thread) -> None:
             if left_to_jobs(now.forge, board, gate.id):
                 now.leave_to_jobs(gate.id)
                 continue
-            after = show(now.desk, now.forge, current, board)
+            after = post_gate(now.desk, now.forge, current, board)
             if not long_over(current, now.desk.clock()):
                 after = tell_left(now.desk, now.forge, current, after)
         except ForgeFailed as refused:

@@ -272,7 +272,7 @@ class Server(ThreadingHTTPServer):
             self.note(f"a request could not be answered: {trouble!r}")
 
 
-def listen(
+def open_server(
     receiver: Receiver,
     host: str,
     port: int,

@@ -14,7 +14,7 @@ from gitgate.model.ids import ALPHABET
 from gitgate.questions.answers import read_answer
 from gitgate.record.fold import begin
 from gitgate.surfaces.forge.replies.examples import examples
-from gitgate.surfaces.forge.replies.replies import ReplySaid, parse, read
+from gitgate.surfaces.forge.replies.replies import ReplySaid, parse_reply, read_reply
 from gitgate.surfaces.forge.thread.comment import View, render
 
 ONE, TWO = "7k2fw9c3ab", "beef23cdez"
@@ -33,10 +33,10 @@ def gate_of(*questions: Question) -> Gate:
 
 
 def read_back(line: str, gate: Gate, gates: list[str]) -> object:
-    said = parse(line, gates)
+    said = parse_reply(line, gates)
     assert said is not None
     assert said.gate in (None, gate.id)
-    values, _ = read_answer(gate.opened.questions, read(said, gate)[0])
+    values, _ = read_answer(gate.opened.questions, read_reply(said, gate)[0])
     return values
 
 
@@ -77,7 +77,7 @@ def test_a_suggested_option_is_that_option(
         assert (tuple(got) if isinstance(got, list) else got) in wanted
     for line in (line for line in found if line.startswith("/answer")):
         assert read_back(line, gate, gates) in ({"db": "something else"}, {"db": ["something else"]})
-    assert parse(found[-1], gates) == ReplySaid("stop", "why the agent should not go on", named or None)
+    assert parse_reply(found[-1], gates) == ReplySaid("stop", "why the agent should not go on", named or None)
 
 
 @given(labels, st.sampled_from(["choice", "choices"]))
@@ -117,13 +117,13 @@ def test_an_ambiguous_number_is_told_what_would_not_be() -> None:
     """Both options, each by a number that nothing else is called."""
     gate = gate_of(Question("n", "How many?", "choice", tuple(Option(label) for label in ("3", "5", "1"))))
     with pytest.raises(BadAnswer, match=re.escape("write /choose #1 for 3, or /choose #3 for 1")) as refused:
-        read(ReplySaid("choose", "1"), gate)
+        read_reply(ReplySaid("choose", "1"), gate)
     assert "more than one" in refused.value.message
     assert examples(gate)[0] == "/choose #1"
     assert read_back("/choose #1", gate, [ONE]) == {"n": "3"}
     assert read_back("/choose 5", gate, [ONE]) == {"n": "5"}
     with pytest.raises(BadAnswer, match="more than one"):
-        read(ReplySaid("answer", "1"), gate)
+        read_reply(ReplySaid("answer", "1"), gate)
 
 
 @pytest.mark.parametrize("label", ODD)
@@ -142,4 +142,4 @@ def test_digits_of_other_scripts_are_no_place_in_a_list() -> None:
     for word in ("２", "#２", "٢"):
         question = Question("db", "Which?", "choice", options)
         with pytest.raises(BadAnswer):
-            read_answer((question,), read(ReplySaid("choose", word), gate_of(question))[0])
+            read_answer((question,), read_reply(ReplySaid("choose", word), gate_of(question))[0])

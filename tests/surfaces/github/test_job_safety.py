@@ -211,7 +211,7 @@ def documented() -> list[dict[str, Any]]:
     (block,) = re.findall(
         r"```yaml\n( +permissions: \{contents.*?)```", (TOP / "docs/github.md").read_text(), re.DOTALL
     )
-    said = codec.parse(textwrap.dedent(block).encode(), "docs/github.md").plain()
+    said = codec.parse_document(textwrap.dedent(block).encode(), "docs/github.md").plain()
     assert isinstance(said, dict)
     needed = {"contents": "write", "pull-requests": "write", "issues": "write", "statuses": "write"}
     assert said["permissions"] == needed

@@ -11,7 +11,7 @@ from gitgate.model.gate import Asker, Entry, Gate, Opened, Option, Question, Wor
 from gitgate.questions.answers import read_answer
 from gitgate.questions.base import Given
 from gitgate.record.fold import begin
-from gitgate.surfaces.forge.replies.replies import ReplySaid, may_answer, parse, read
+from gitgate.surfaces.forge.replies.replies import ReplySaid, may_answer, parse_reply, read_reply
 
 ONE, TWO = "7k2fw9c3ab", "beef23cdez"
 NOWHERE = Work(None, None, None)
@@ -50,19 +50,21 @@ def gate_of(*questions: Question) -> Gate:
 )  # fmt: skip
 def test_what_is_said(body: str, said: ReplySaid) -> None:
     """One command at the start of a line, with its words; or a gate that is quoted or named."""
-    assert parse(body, [ONE]) == said
+    assert parse_reply(body, [ONE]) == said
     assert may_answer(body)
 
 
 def test_a_whole_name_and_a_colon_is_a_name_where_no_gate_is_shown() -> None:
     """If it can be no word; a quote counts only where its gate is shown, and goes before what may be a number."""
-    said = parse(f"gate {ONE}: eu", [])
+    said = parse_reply(f"gate {ONE}: eu", [])
     assert said == ReplySaid("answer", "eu", ONE)
     assert said is not None
     assert said.plain
-    assert parse("abcdefghjk: eu", []) is None
-    assert parse(f"> {ONE}\n\neu", []) is None
-    assert parse(f"> gate **{ONE}**\n\n2026102012: eu", [ONE]) == ReplySaid("answer", "2026102012: eu", ONE)
+    assert parse_reply("abcdefghjk: eu", []) is None
+    assert parse_reply(f"> {ONE}\n\neu", []) is None
+    assert parse_reply(f"> gate **{ONE}**\n\n2026102012: eu", [ONE]) == ReplySaid(
+        "answer", "2026102012: eu", ONE
+    )
 
 
 @pytest.mark.parametrize(
@@ -76,23 +78,23 @@ def test_a_whole_name_and_a_colon_is_a_name_where_no_gate_is_shown() -> None:
 )  # fmt: skip
 def test_what_is_only_talk(body: str) -> None:
     """Quoted, fenced, indented, hidden, or something else that looks like it."""
-    assert parse(body, [ONE, TWO]) is None
+    assert parse_reply(body, [ONE, TWO]) is None
 
 
 @pytest.mark.parametrize("body", ["/approve\n/reject", "/answer a\n\n/answer b", "/approve\n/stop no"])
 def test_two_replies_in_one_comment_are_none(body: str) -> None:
     """Nobody could tell which counts."""
     with pytest.raises(BadAnswer, match="one reply"):
-        parse(body, [ONE])
+        parse_reply(body, [ONE])
 
 
 def test_a_short_name_counts_where_several_wait() -> None:
     """Four letters then, a digit among them; and where one waits, a short word is an answer."""
-    assert parse("/answer 7k2f stew", [ONE, TWO]) == ReplySaid("answer", "stew", ONE)
-    assert parse("/answer beef2, stew", [ONE, TWO]) == ReplySaid("answer", "stew", TWO)
-    assert parse("/answer beef stew", [TWO]) == ReplySaid("answer", "beef stew")
-    assert parse("/answer beef stew", [ONE]) == ReplySaid("answer", "beef stew")
-    assert parse("/answer 7k2 stew", [ONE, TWO]) == ReplySaid("answer", "7k2 stew")
+    assert parse_reply("/answer 7k2f stew", [ONE, TWO]) == ReplySaid("answer", "stew", ONE)
+    assert parse_reply("/answer beef2, stew", [ONE, TWO]) == ReplySaid("answer", "stew", TWO)
+    assert parse_reply("/answer beef stew", [TWO]) == ReplySaid("answer", "beef stew")
+    assert parse_reply("/answer beef stew", [ONE]) == ReplySaid("answer", "beef stew")
+    assert parse_reply("/answer 7k2 stew", [ONE, TWO]) == ReplySaid("answer", "7k2 stew")
 
 
 @pytest.mark.parametrize(
@@ -107,10 +109,12 @@ def test_a_short_name_counts_where_several_wait() -> None:
 def test_a_word_that_could_be_a_name_is_neither(words: str, gates: list[str]) -> None:
     """It is refused, and the whole name is told: nothing that is said ever comes to mean another gate."""
     with pytest.raises(BadAnswer, match="a whole name is sure"):
-        parse(f"/approve {words}", gates)
-    assert parse(f"/approve {gates[-1]} {words}", gates) == ReplySaid("approve", words, gates[-1])
-    assert parse("/approve thanks23 a lot", ["thanks23ab"]) == ReplySaid("approve", "a lot", "thanks23ab")
-    assert parse("/approve thanksab", ["thanksabcd"]) == ReplySaid("approve", "", "thanksabcd")
+        parse_reply(f"/approve {words}", gates)
+    assert parse_reply(f"/approve {gates[-1]} {words}", gates) == ReplySaid("approve", words, gates[-1])
+    assert parse_reply("/approve thanks23 a lot", ["thanks23ab"]) == ReplySaid(
+        "approve", "a lot", "thanks23ab"
+    )
+    assert parse_reply("/approve thanksab", ["thanksabcd"]) == ReplySaid("approve", "", "thanksabcd")
 
 
 @pytest.mark.parametrize(
@@ -128,7 +132,7 @@ def test_a_word_that_could_be_a_name_is_neither(words: str, gates: list[str]) ->
 def test_a_name_is_typed_in_any_case(body: str) -> None:
     """As people do, on a telephone."""
     for name in (ONE, ONE.upper(), ONE.title()):
-        assert parse(body.format(name), [ONE, TWO]) == ReplySaid("answer", "eu", ONE)
+        assert parse_reply(body.format(name), [ONE, TWO]) == ReplySaid("answer", "eu", ONE)
         assert may_answer(body.format(name))
 
 
@@ -137,23 +141,23 @@ def test_a_name_is_typed_in_any_case(body: str) -> None:
 )
 def test_a_letter_that_only_looks_alike_is_no_command(body: str) -> None:
     """Nor is it one in another case: what is neither of our verbs is talk."""
-    assert parse(body, [ONE]) is None
+    assert parse_reply(body, [ONE]) is None
     assert not may_answer(body)
 
 
 def test_a_letter_that_only_looks_alike_is_in_no_name() -> None:
     """The Kelvin sign becomes a k in small letters, and is none; a name with it is a word like any other."""
     alike = ONE.replace("k", "\u212a")
-    assert parse(f"/answer {alike} eu", [ONE]) == ReplySaid("answer", f"{alike} eu")
-    assert parse(f"{alike}: eu", [ONE]) is None
-    assert parse(f"> gate **{alike}**\n\neu", [ONE]) is None
-    assert parse("/answer be\u017f423 eu", ["bes423cdez"]) == ReplySaid("answer", "be\u017f423 eu")
+    assert parse_reply(f"/answer {alike} eu", [ONE]) == ReplySaid("answer", f"{alike} eu")
+    assert parse_reply(f"{alike}: eu", [ONE]) is None
+    assert parse_reply(f"> gate **{alike}**\n\neu", [ONE]) is None
+    assert parse_reply("/answer be\u017f423 eu", ["bes423cdez"]) == ReplySaid("answer", "be\u017f423 eu")
 
 
 def test_any_blank_ends_a_command() -> None:
     """Telephones and word processors type blanks of their own."""
-    assert parse("/approve\u00a0ship it", [ONE]) == ReplySaid("approve", "ship it")
-    assert parse("/answer\u2003eu", [ONE]) == ReplySaid("answer", "eu")
+    assert parse_reply("/approve\u00a0ship it", [ONE]) == ReplySaid("approve", "ship it")
+    assert parse_reply("/answer\u2003eu", [ONE]) == ReplySaid("answer", "eu")
 
 
 @pytest.mark.parametrize(
@@ -166,7 +170,7 @@ def test_talk_is_not_worth_a_request(body: str) -> None:
 
 def test_a_whole_name_of_another_thread_counts() -> None:
     """Whoever types all of it means that gate."""
-    assert parse(f"/approve {ONE}", []) == ReplySaid("approve", "", ONE)
+    assert parse_reply(f"/approve {ONE}", []) == ReplySaid("approve", "", ONE)
 
 
 CHOICE = Question("db", "Which?", "choice", (Option("Postgres"), Option("SQLite"), Option("7")), other=True)
@@ -202,7 +206,7 @@ def test_what_it_means(
     said: ReplySaid, questions: tuple[Question, ...], values: dict[str, object], note: str
 ) -> None:
     """As an answer to the gate's questions."""
-    meant, words = read(said, gate_of(*questions))
+    meant, words = read_reply(said, gate_of(*questions))
     assert read_answer(questions, meant)[0] == values
     assert words == note
 
@@ -224,14 +228,14 @@ def test_what_it_means(
 def test_what_does_not_fit(said: ReplySaid, questions: tuple[Question, ...]) -> None:
     """Silence, near misses and the wrong command are no answers."""
     with pytest.raises(BadAnswer):
-        read_answer(questions, read(said, gate_of(*questions))[0])
+        read_answer(questions, read_reply(said, gate_of(*questions))[0])
 
 
 @given(st.text(max_size=400))
 def test_any_text_is_read_without_harm(body: str) -> None:
     """Whatever somebody writes is a reply, talk, or a plain refusal."""
     try:
-        said = parse(body, [ONE, TWO])
+        said = parse_reply(body, [ONE, TWO])
     except BadAnswer:
         return
     if said is not None:
@@ -243,7 +247,7 @@ def test_any_text_is_read_without_harm(body: str) -> None:
 def test_an_approval_can_be_seen(body: str) -> None:
     """What is taken for one stands at the start of a line that is not quoted."""
     try:
-        said = parse(body, [ONE])
+        said = parse_reply(body, [ONE])
     except BadAnswer:
         return
     if said is not None and said.verb == "approve":

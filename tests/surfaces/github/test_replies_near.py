@@ -13,7 +13,7 @@ from gitgate.errors import BadAnswer
 from gitgate.model.gate import Asker, Entry, Gate, Opened, Option, Question, Work
 from gitgate.record.fold import begin
 from gitgate.surfaces.forge.replies.nearly import Near
-from gitgate.surfaces.forge.replies.replies import ReplySaid, may_answer, parse, read, split
+from gitgate.surfaces.forge.replies.replies import ReplySaid, may_answer, parse_reply, read_reply, split
 
 ONE, TWO = "7k2fw9c3ab", "beef23cdez"
 LETTERS = "thanksabcd"  # a name without a digit
@@ -49,7 +49,7 @@ def gate_of(*questions: Question) -> Gate:
 )
 def test_punctuation_behind_a_command_is_no_part_of_it(body: str, said: ReplySaid) -> None:
     """Where no word of an answer could begin so; before a word that is one, a colon alone."""
-    assert parse(body, [ONE]) == said
+    assert parse_reply(body, [ONE]) == said
     assert may_answer(body)
 
 
@@ -67,7 +67,7 @@ def test_what_is_near_a_command_is_told_and_is_none(body: str) -> None:
     assert may_answer(body)
     for gates in ([ONE], [ONE, TWO]):
         with pytest.raises(Near) as told:
-            parse(body, gates)
+            parse_reply(body, gates)
         assert told.value.command
         assert told.value.meant(gates) == gates
         assert told.value.meant([]) == []
@@ -85,22 +85,22 @@ def test_what_is_near_a_command_is_told_and_is_none(body: str) -> None:
 )  # fmt: skip
 def test_paths_and_others_commands_stay_talk(body: str) -> None:
     """As do code and what somebody else said."""
-    assert parse(body, [ONE]) is None
+    assert parse_reply(body, [ONE]) is None
     assert not may_answer(body)
 
 
 def test_a_real_reply_counts_beside_what_is_near_one() -> None:
     """Whoever says it rightly is heard."""
-    assert parse("/approve\n\nI tried /approved before", [ONE]) == ReplySaid(
+    assert parse_reply("/approve\n\nI tried /approved before", [ONE]) == ReplySaid(
         "approve", "I tried /approved before"
     )
-    assert parse(f"{ONE}: as with /approved", [ONE]) == ReplySaid("answer", "as with /approved", ONE)
+    assert parse_reply(f"{ONE}: as with /approved", [ONE]) == ReplySaid("answer", "as with /approved", ONE)
 
 
 def test_our_own_words_are_near_nothing() -> None:
     """They name gates, and may stand there in the name of a person whose token we have."""
     body = f"<!-- gitgate told=c1 -->\nthis counts for gate **{ONE}**: /approved"
-    assert parse(body, [ONE]) is None
+    assert parse_reply(body, [ONE]) is None
     assert not may_answer(body)
 
 
@@ -117,10 +117,10 @@ def test_a_command_that_does_not_fit_is_told_in_the_words_of_replies(
 ) -> None:
     """A terminal's flags are nothing to whoever writes a comment."""
     with pytest.raises(BadAnswer, match=words) as told:
-        read(said, gate_of(question))
+        read_reply(said, gate_of(question))
     assert "--" not in told.value.message
     with pytest.raises(BadAnswer, match="2 questions, and each needs its answer"):
-        read(said, gate_of(question, Question("more", "More?", "text")))
+        read_reply(said, gate_of(question, Question("more", "More?", "text")))
 
 
 # names
@@ -139,17 +139,17 @@ def test_a_name_without_a_colon_may_be_talk(body: str, name: str) -> None:
     words = body.format(name)
     assert may_answer(words)
     with pytest.raises(Near, match=ONE) as told:
-        parse(words, [TWO, ONE])
+        parse_reply(words, [TWO, ONE])
     assert not told.value.command
     assert told.value.meant([TWO, ONE]) == [ONE]
     assert told.value.meant([TWO]) == []
-    assert parse(words, [TWO]) is None
+    assert parse_reply(words, [TWO]) is None
 
 
 def test_a_name_and_a_colon_is_the_answer_with_the_word_gate_or_without() -> None:
     """What counted goes on counting."""
     for body in (f"gate {ONE}: Postgres", f"{ONE}: Postgres"):
-        assert parse(body, [ONE]) == ReplySaid("answer", "Postgres", ONE)
+        assert parse_reply(body, [ONE]) == ReplySaid("answer", "Postgres", ONE)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_a_name_and_a_colon_is_the_answer_with_the_word_gate_or_without() -> Non
 )  # fmt: skip
 def test_a_name_in_a_quote_code_or_link_is_talk(body: str) -> None:
     """As is one that is part of something else."""
-    assert parse(body.format(ONE), [ONE]) is None
+    assert parse_reply(body.format(ONE), [ONE]) is None
 
 
 @pytest.mark.parametrize(
@@ -171,14 +171,14 @@ def test_a_name_that_could_be_a_word_is_looked_at_where_names_stand(body: str) -
     """And nowhere else: the forge is not asked about every word of ten letters."""
     assert may_answer(body.format(LETTERS))
     with pytest.raises(Near):
-        parse(body.format(LETTERS), [LETTERS])
+        parse_reply(body.format(LETTERS), [LETTERS])
     assert not may_answer(f"I say {LETTERS} to that")
 
 
 def test_a_command_within_a_line_is_about_the_gate_that_it_names() -> None:
     """Of several that wait."""
     with pytest.raises(Near) as told:
-        parse(f"LGTM /approve {TWO}", [ONE, TWO])
+        parse_reply(f"LGTM /approve {TWO}", [ONE, TWO])
     assert told.value.command
     assert told.value.meant([ONE, TWO]) == [TWO]
 
@@ -188,7 +188,7 @@ def test_only_a_command_or_a_name_with_its_colon_is_an_answer(parts: list[str]) 
     """Whatever else may be meant as one is unclear at the most; and whatever is told was worth asking about."""
     body = "".join(parts)
     try:
-        said = parse(body, [ONE, TWO])
+        said = parse_reply(body, [ONE, TWO])
     except BadAnswer:
         assert may_answer(body)
         return
@@ -214,7 +214,7 @@ def test_the_longest_line_costs_little(part: str) -> None:
             start = time.thread_time()
             may_answer(body)
             with contextlib.suppress(BadAnswer):
-                parse(body, [TWO])
+                parse_reply(body, [TWO])
             return time.thread_time() - start
 
         seconds(1000)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gitgate.errors import BadAnswer
 from gitgate.surfaces.forge.replies.blocks import divide
-from gitgate.surfaces.forge.replies.replies import ReplySaid, may_answer, parse
+from gitgate.surfaces.forge.replies.replies import ReplySaid, may_answer, parse_reply
 from gitgate.surfaces.forge.replies.shown import see
 
 ONE = "7k2fw9c3ab"
@@ -41,7 +41,7 @@ FENCE = "```"
 )
 def test_code_and_hidden_words_are_no_command(body: str) -> None:
     """In an item of a list, in a span over several lines, or in a tag; only a whole fence ends one."""
-    assert parse(body, [ONE]) is None
+    assert parse_reply(body, [ONE]) is None
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_code_and_hidden_words_are_no_command(body: str) -> None:
 def test_a_command_below_code_is_heard(body: str) -> None:
     """It stands there as a line of its own, whatever stands above."""
     assert may_answer(body)
-    assert parse(body, [ONE]) == ReplySaid("approve", "")
+    assert parse_reply(body, [ONE]) == ReplySaid("approve", "")
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_command_below_code_is_heard(body: str) -> None:
 def test_an_answer_is_what_is_seen_of_it(words: str, seen: str | None) -> None:
     """Code holds its comments; outside of it they are gone, and nothing else is."""
     expected = (words if seen is None else seen).strip()
-    assert parse(f"/answer {words}", [ONE]) == ReplySaid("answer", expected)
+    assert parse_reply(f"/answer {words}", [ONE]) == ReplySaid("answer", expected)
 
 
 @pytest.mark.parametrize(
@@ -131,22 +131,22 @@ def test_in_doubt_it_is_none_and_told(body: str) -> None:
     """Where programs differ, or it takes a page's whole HTML to know: its author hears how to write it."""
     assert may_answer(body)
     with pytest.raises(BadAnswer, match="below an empty line"):
-        parse(body, [ONE])
+        parse_reply(body, [ONE])
 
 
 def test_plain_words_are_what_is_seen_of_them() -> None:
     """Of a reply without a command, too."""
     words = "never write `<!--`. Keep <!-- not --> the tests"
     said = ReplySaid("answer", "never write `<!--`. Keep  the tests", ONE)
-    assert parse(f"> gate **{ONE}**\n\n{words}", [ONE]) == said
-    assert parse(f"{ONE}: {words}", [ONE]) == said
+    assert parse_reply(f"> gate **{ONE}**\n\n{words}", [ONE]) == said
+    assert parse_reply(f"{ONE}: {words}", [ONE]) == said
 
 
 def test_what_quotes_hide_names_no_gate() -> None:
     """A name has to be seen, too."""
-    assert parse(f"> x <!-- gate {ONE} --> y\n\nwords", [ONE]) is None
-    assert parse(f"> `<!--` gate {ONE} `-->`\n\nwords", [ONE]) == ReplySaid("answer", "words", ONE)
-    assert parse(f"    {ONE}: words", [ONE]) is None
+    assert parse_reply(f"> x <!-- gate {ONE} --> y\n\nwords", [ONE]) is None
+    assert parse_reply(f"> `<!--` gate {ONE} `-->`\n\nwords", [ONE]) == ReplySaid("answer", "words", ONE)
+    assert parse_reply(f"    {ONE}: words", [ONE]) is None
 
 
 HOSTILE = [
@@ -209,7 +209,7 @@ def test_nothing_is_made_up(parts: list[str]) -> None:
     """Every word that is recorded stands in the comment, in its order, and none of a command before it."""
     body = "".join(parts)
     try:
-        said = parse(f"/answer {body}", [ONE])
+        said = parse_reply(f"/answer {body}", [ONE])
     except BadAnswer:
         return
     assert said is not None

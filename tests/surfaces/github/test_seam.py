@@ -19,7 +19,7 @@ from gitgate.surfaces.forge.hosts.connect import KINDS, ForgeKind, connect, find
 from gitgate.surfaces.forge.hosts.forge import Author, Forge, PullRequest
 from gitgate.surfaces.forge.proof import doubt
 from gitgate.surfaces.forge.sweeping import sweep
-from gitgate.surfaces.forge.thread.posting import load_board, show
+from gitgate.surfaces.forge.thread.posting import load_board, post_gate
 from testbed.command import Command
 from testbed.repositories import Clone
 
@@ -62,7 +62,7 @@ def test_another_forge_is_served_by_the_same_code(clone: Clone, cli: Command, de
     assert now.answer is not None
     assert (now.state, now.answer.answer.via) == ("answered", "tiny")
     assert doubt(desk, forge, now) == ""
-    show(desk, forge, now, load_board(forge, 3))
+    post_gate(desk, forge, now, load_board(forge, 3))
     assert "Answered" in tiny.comments[1].body
     assert dispatch(desk, forge, now) == f"{tiny.site}/jobs/1"
     assert tiny.started == [(gate, now.answer.commit)]

@@ -26,7 +26,16 @@ from gitgate.cli.terminal.screen import Screen
 from gitgate.errors import Failure, Usage
 from gitgate.record.summary import Summary
 from gitgate.surfaces.forge.hosts.events import Commented
-from gitgate.surfaces.forge.webhook import MOST_BODY, Receiver, Seen, is_local, listen, page, serve, signed
+from gitgate.surfaces.forge.webhook import (
+    MOST_BODY,
+    Receiver,
+    Seen,
+    is_local,
+    open_server,
+    page,
+    serve,
+    signed,
+)
 from gitgate.text.times import format_time
 from resuming import Agent, until
 from testbed.command import COMMAND
@@ -297,7 +306,7 @@ def test_what_nobody_foresaw_is_answered_and_said(tmp_path: Path) -> None:
         raise RuntimeError("no page")
 
     said: list[str] = []
-    server = listen(Broken(SECRET, Seen(tmp_path / "seen")), "127.0.0.1", 0, no_page, said.append)
+    server = open_server(Broken(SECRET, Seen(tmp_path / "seen")), "127.0.0.1", 0, no_page, said.append)
     place = ("127.0.0.1", server.server_port)
     stopping = Event()
     thread = Thread(target=lambda: serve(server, stopping, lambda: time.sleep(0.02)))
@@ -397,10 +406,10 @@ def test_a_port_that_is_taken_and_a_host_that_is_none(receiver: Receiver) -> Non
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         with pytest.raises(Failure) as refused:
-            listen(receiver, "127.0.0.1", taken.getsockname()[1])
+            open_server(receiver, "127.0.0.1", taken.getsockname()[1])
     assert "--port 0" in refused.value.hint
     with pytest.raises(Failure) as refused:
-        listen(receiver, "no-such-host.invalid", 0)
+        open_server(receiver, "no-such-host.invalid", 0)
     assert "--port" not in refused.value.hint
     assert "--host" in refused.value.hint
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from gitgate.document.codec import parse
+from gitgate.document.codec import parse_document
 from gitgate.model.gate import Asker, Entry, Gate, Opened, Question, Work
 from gitgate.policy.rules import parse_policy
 from gitgate.policy.ruling import case_of, deciding
@@ -37,7 +37,7 @@ def gate_of(to: tuple[str, ...] = ()) -> Gate:
 
 def said(policy: str, *to: str) -> Whose:
     """What is said of a gate under the policy that these lines are."""
-    read = parse_policy(parse(f"policy:\n{policy}".encode(), ".gitgate.yml"))
+    read = parse_policy(parse_document(f"policy:\n{policy}".encode(), ".gitgate.yml"))
     assert read is not None
     gate = gate_of(to)
     return in_words(gate, deciding([read], case_of(gate, ())), read.groups or {})
@@ -78,7 +78,7 @@ def test_rules_of_two_policies_have_to_agree() -> None:
     """Whoever fits only one of them would be refused."""
     gate = gate_of()
     read = [
-        parse_policy(parse(f"policy:\n  {words}".encode(), "x"))
+        parse_policy(parse_document(f"policy:\n  {words}".encode(), "x"))
         for words in ("who: ['@grace']", "requester_may_answer: false")
     ]
     terms = deciding([policy for policy in read if policy is not None], case_of(gate, ()))

@@ -305,18 +305,18 @@ def status_in(item: Mapping[str, Any]) -> tuple[str, str]:
 def pull_request_of(item: Mapping[str, Any]) -> PullRequest:
     """Foreign where its branch's repository is gone, or another one than that which it is to be merged into."""
     head, base = item["head"], item["base"]
-    theirs = name_of(head.get("repo"))
+    theirs = repository_name(head.get("repo"))
     return PullRequest(
         int(item["number"]),
         str(head["ref"]),
         str(head["sha"]),
         str(item["html_url"]),
         open=item.get("state") == "open",
-        foreign=not theirs or theirs != name_of(base.get("repo")),
+        foreign=not theirs or theirs != repository_name(base.get("repo")),
         updated=str(item.get("updated_at") or ""),
         merged=bool(item.get("merged") or item.get("merged_at")),
     )
 
 
-def name_of(repository: object) -> str:
+def repository_name(repository: object) -> str:
     return str(repository.get("full_name", "")).lower() if isinstance(repository, Mapping) else ""

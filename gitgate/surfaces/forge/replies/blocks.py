@@ -81,7 +81,7 @@ class Ends:
         return self.comment + 3 if self.comment >= 0 else None
 
 
-def words(text: str) -> FoundBlocks:
+def read_paragraph(text: str) -> FoundBlocks:
     """A paragraph: what begins first counts, and a backslash takes the meaning from a mark."""
     if MARK.search(text) is None:
         return FoundBlocks()
@@ -251,7 +251,7 @@ class BlockReader:
         """Any other line: it may open quotes and items, and stands in the last of them."""
         goes_on = self.leaf == "words"
         whole = kept == len(self.open)
-        inner, place, deep = opened(line, place, DEEPEST - kept, after_words=goes_on and whole)
+        inner, place, deep = open_blocks(line, place, DEEPEST - kept, after_words=goes_on and whole)
         indent = blanks(line, place)
         rest = line[place + indent :]
         code = indent > 3
@@ -305,7 +305,7 @@ def behind_mark(line: str, place: int) -> int:
     return place + (2 if line.startswith(" ", place + 1) else 1)
 
 
-def opened(line: str, place: int, most: int, *, after_words: bool) -> tuple[list[int], int, bool]:
+def open_blocks(line: str, place: int, most: int, *, after_words: bool) -> tuple[list[int], int, bool]:
     """The quotes, notes and items that begin on this line, where the rest of it is, and whether there are more than are counted."""
     found: list[int] = []
     while True:

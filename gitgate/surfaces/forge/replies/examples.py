@@ -10,7 +10,7 @@ from ....model.gate import Gate
 from ....questions.answers import read_answer
 from ....questions.types import type_of
 from ....text.display import one_line
-from .replies import ReplySaid, parse, read
+from .replies import ReplySaid, parse_reply, read_reply
 
 
 def examples(gate: Gate, named: str = "", gates: Collection[str] = ()) -> list[str]:
@@ -33,7 +33,7 @@ def sure(way: str, gate: Gate, named: str, gates: Collection[str]) -> str:
 
 def said_by(line: str, gates: Collection[str]) -> ReplySaid | None:
     try:
-        return parse(line, list(gates))
+        return parse_reply(line, list(gates))
     except BadAnswer:
         return None
 
@@ -42,7 +42,7 @@ def means(way: str, gate: Gate, gates: Collection[str], labels: Collection[str])
     """Whether this reply is an answer of these very options."""
     said = said_by(sure(way, gate, "", gates), gates)
     try:
-        values, _ = read_answer(gate.opened.questions, read(said, gate)[0]) if said else ({}, "")
+        values, _ = read_answer(gate.opened.questions, read_reply(said, gate)[0]) if said else ({}, "")
     except BadAnswer:
         return False
     value = values.get(gate.opened.questions[0].key)

@@ -54,7 +54,7 @@ class Near(BadAnswer):
         return found or (list(waiting) if self.command else [])
 
 
-def check(lines: Iterable[str], gates: Collection[str]) -> None:
+def refuse_near_replies(lines: Iterable[str], gates: Collection[str]) -> None:
     """Refuse what is near a reply to one of these gates; `lines` are those that somebody wrote, as everybody sees them."""
     words = list(own_words(lines))
     found = (name for line in words for name in map(str.lower, MENTION.findall(line)) if name in gates)

@@ -75,7 +75,7 @@ def may_answer(body: str) -> bool:
     return not body.startswith(nearly.OURS) and nearly.may_be_near(lines.sure)
 
 
-def parse(body: str, gates: Sequence[str]) -> ReplySaid | None:
+def parse_reply(body: str, gates: Sequence[str]) -> ReplySaid | None:
     """What the comment says to one of `gates` (those of its thread), or None when it is only talk; what is neither is refused."""
     lines = split(body)
     found = [(place, command) for place, row in enumerate(lines.own) if (command := command_of(row))]
@@ -84,7 +84,7 @@ def parse(body: str, gates: Sequence[str]) -> ReplySaid | None:
     if not found:
         said = plain_reply(lines, gates)
         if said is None and not body.startswith(nearly.OURS):
-            nearly.check(lines.sure, gates)
+            nearly.refuse_near_replies(lines.sure, gates)
         return said
     place, command = found[0]
     row, *below = lines.own[place:]
@@ -152,7 +152,7 @@ def quoted_gate(lines: Lines, gates: Sequence[str]) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-def read(said: ReplySaid, gate: Gate) -> tuple[Given, str]:
+def read_reply(said: ReplySaid, gate: Gate) -> tuple[Given, str]:
     """The reply as an answer to this gate, and the note beside it; whether it fits is checked when it is given."""
     if said.verb in ("approve", "reject"):
         return yes_or_no(said, gate.opened.questions), said.text

@@ -18,7 +18,7 @@ FRAME = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 
-READ: dict[str, Callable[[str], FoundBlocks]] = {"words": blocks.words, "html": blocks.html}
+READ: dict[str, Callable[[str], FoundBlocks]] = {"words": blocks.read_paragraph, "html": blocks.html}
 
 
 def as_it_stands(_text: str) -> FoundBlocks:

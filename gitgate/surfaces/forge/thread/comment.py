@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ....document.field import OID
 from ....model.gate import Answer, Gate, Outcome, Question
 from ....model.ids import is_id
-from ....questions.answers import shown
+from ....questions.answers import value_words
 from ....questions.types import type_of
 from ....render.shapes import who_ended
 from ....text.display import one_line
@@ -117,14 +117,14 @@ def compose(view: View, most: int) -> str:
     gate = view.gate
     parts = [
         f"<!-- gitgate gate={gate.id} seen={seen_commit(gate)} -->\n" + heading(gate),
-        terms(view),
-        *outcome(view, most),
+        terms_words(view),
+        *outcome_block(view, most),
         *(
-            asked(question, most, several=len(gate.opened.questions) > 1)
+            question_block(question, most, several=len(gate.opened.questions) > 1)
             for question in gate.opened.questions
         ),
         folded("Context", gate.opened.context, most, opened=gate.state == "awaiting"),
-        work(view, most),
+        work_block(view, most),
         how(view) if gate.state == "awaiting" else "",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -145,7 +145,7 @@ def heading(gate: Gate) -> str:
     return f"### {words}: {span(gate.opened.title, 100)}"
 
 
-def terms(view: View) -> str:
+def terms_words(view: View) -> str:
     gate, asked = view.gate, view.gate.opened.asked
     people = [account(view, login) for login in asked.logins] or [span(asked.by.partition(" <")[0], 60)]
     whose = f" (of {', '.join(people)})" if asked.logins or asked.by else ""
@@ -170,7 +170,7 @@ def account(view: View, login: str) -> str:
     return f"[{name}]({server}/{login})" if server and PLAIN.fullmatch(login) else name
 
 
-def outcome(view: View, most: int) -> list[str]:
+def outcome_block(view: View, most: int) -> list[str]:
     """What was answered, by whom, and what came of it."""
     gate = view.gate
     said = [answer_words(view, gate.answer.answer, most)] if gate.answer is not None else []
@@ -203,7 +203,7 @@ def votes(view: View) -> list[str]:
 
 
 def vote_words(view: View, answer: Answer) -> str:
-    words = "; ".join(shown(answer.values.get(question.key)) for question in view.gate.opened.questions)
+    words = "; ".join(value_words(answer.values.get(question.key)) for question in view.gate.opened.questions)
     who = span(answer.by.partition(" <")[0], 60)
     return f"{who} said {span(words, 120)}{where_said(view, answer)}, at {one_line(answer.at, 30)}"
 
@@ -238,7 +238,7 @@ def loose_ends(gate: Gate, came: Outcome, most: int) -> list[str]:
 def answer_words(view: View, answer: Answer, most: int) -> str:
     questions = view.gate.opened.questions
     lead = "{}: " if len(questions) > 1 else ""
-    words = "\n".join(lead.format(q.key) + shown(answer.values.get(q.key)) for q in questions)
+    words = "\n".join(lead.format(q.key) + value_words(answer.values.get(q.key)) for q in questions)
     text = block(words + (f"\n\n{answer.note}" if answer.note else ""), min(most, 8000))
     after = "".join(f"\n\n{part}" for part in talked(answer.session, most))
     if not answer.by:
@@ -264,7 +264,7 @@ def commit_link(view: View, oid: str) -> str:
     return f"[`{oid[:10]}`]({view.site}/commit/{oid})" if view.site else f"`{oid[:10]}`"
 
 
-def asked(question: Question, most: int, *, several: bool) -> str:
+def question_block(question: Question, most: int, *, several: bool) -> str:
     lead = f"**{span(question.key, 40)}** ({question.type})\n\n" if several else ""
     lines = [lead + block(question.prompt, most)]
     room = max(3, most // 150)
@@ -278,7 +278,7 @@ def asked(question: Question, most: int, *, several: bool) -> str:
     if details := type_of(question).details(question):
         lines.append("\n" + block(details, min(most, 4000), fold=False))
     if question.default is not None:
-        lines.append(f"\ndefault: {span(shown(question.default), 120)}")
+        lines.append(f"\ndefault: {span(value_words(question.default), 120)}")
     return lines[0] + "\n\n" + "\n".join(lines[1:]) if len(lines) > 1 else lines[0]
 
 
@@ -292,7 +292,7 @@ def details(title: str, body: str, *, opened: bool = False) -> str:
     return f"<details{' open' if opened else ''}><summary>{title}</summary>\n\n{body}\n\n</details>"
 
 
-def work(view: View, most: int) -> str:
+def work_block(view: View, most: int) -> str:
     """What the agent did so far. The title holds numbers of ours alone."""
     done = view.gate.opened.work
     if not done.changed:

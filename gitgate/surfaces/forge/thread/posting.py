@@ -86,7 +86,7 @@ def load_board(forge: Forge, thread: Thread) -> Board:
     return Board(thread, logins(forge, comments), comments)
 
 
-def show(desk: Desk, forge: Forge, gate: Gate, board: Board) -> Board:
+def post_gate(desk: Desk, forge: Forge, gate: Gate, board: Board) -> Board:
     """The gate's comment, posted or brought up to date; untouched when it says so already.
 
     One that somebody removed is posted again; of two, which a race leaves, the later one goes.
@@ -295,7 +295,7 @@ def mark_head(desk: Desk, forge: Forge, pull: PullRequest, shown: Collection[str
 def bring_up_to_date(desk: Desk, forge: Forge, gate: Gate, board: Board) -> str:
     """Comment and status after something happened; what could not be told, in words. A later sweep tells it."""
     try:
-        board = tell_left(desk, forge, gate, show(desk, forge, gate, board))
+        board = tell_left(desk, forge, gate, post_gate(desk, forge, gate, board))
         post_status(desk, forge, board)
     except ForgeFailed as silent:
         return f"the comment is not up to date: {silent.message}"

@@ -99,7 +99,7 @@ def too_late(comment: Comment, why: str) -> ReplyNote:
     )
 
 
-def ending(gate: Gate) -> str:
+def ending_words(gate: Gate) -> str:
     """Why it waits no more."""
     if gate.answer is not None:
         by = gate.answer.answer.by.partition(" <")[0] or "a default"

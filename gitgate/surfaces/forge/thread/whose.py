@@ -83,7 +83,7 @@ def signed_words(gate: Gate, terms: Sequence[RuleTerms], groups: Groups) -> str:
 def rule_words(gate: Gate, term: RuleTerms, groups: Groups) -> str:
     """What one rule asks of people; empty when it leaves it to all."""
     said = [
-        listed(term.who, groups) if term.who is not None else "",
+        people_line(term.who, groups) if term.who is not None else "",
         f"{term.quorum} of them have to agree" if term.quorum > 1 else "",
         "" if term.requester_may_answer else f"not {asker(gate)}, whose agent asked",
         f"no later than {format_duration(term.within)} after it was asked" if term.within is not None else "",
@@ -100,7 +100,7 @@ def asker(gate: Gate) -> str:
     return span(gate.opened.asked.by.partition(" <")[0] or "the person", 60)
 
 
-def listed(who: Sequence[Person], groups: Groups) -> str:
+def people_line(who: Sequence[Person], groups: Groups) -> str:
     """Groups by their name with who is in them, everybody else by name."""
     left = list(who)
     said: list[str] = []
@@ -112,12 +112,12 @@ def listed(who: Sequence[Person], groups: Groups) -> str:
 
 
 def several(people: Sequence[Person]) -> str:
-    names = [called(person) for person in people]
+    names = [person_words(person) for person in people]
     more = f", and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     return ", ".join(dict.fromkeys(names[:MOST_NAMES])) + more
 
 
-def called(person: Person) -> str:
+def person_words(person: Person) -> str:
     """By name, and by login where that is another word: a reply is known by it alone."""
     logins = sorted(person.logins)
     if person.name.removeprefix("@").casefold() in logins:
