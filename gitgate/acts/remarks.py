@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..context.desk import Desk, check_choice
 from ..context.recording import record
+from ..context.remotes import may_publish_work
 from ..errors import NotAllowed, Usage
 from ..exchange.publishing import Published, publish
 from ..gates.deadlines import act
@@ -25,6 +26,19 @@ def comment(desk: Desk, gate: Gate, text: str, *, push: bool | None = None) -> P
     event = Remark(at=desk.now, by=speaker(desk, gate), text=words)
     return publish(
         desk, record_remark(desk, gate, "commented", event, permit_words(desk, gate, event.by)), push=push
+    )
+
+
+def tell_of_talk(
+    desk: Desk, gate: Gate, text: str, session: Conversation, *, push: bool | None = None
+) -> Published:
+    """That a person talked with the agent and decided nothing. It binds what was said: others take the session up by it."""
+    event = Remark(at=desk.now, by=desk.person(), text=text, via="join", session=session)
+    return publish(
+        desk,
+        said(desk, gate, "commented", event, permit_words(desk, gate, event.by)),
+        push=push,
+        work=may_publish_work(desk),
     )
 
 

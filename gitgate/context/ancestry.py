@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ..agents import mark_in, program_of_process
 
-PROC = Path("/proc")
+ALL = PROC = Path("/proc")  # of the second only what is above this process is asked
 MOST = 64
 LONGEST = 65_536
 
@@ -63,7 +63,7 @@ def agent_above(pid: int | None = None, proc: Path | None = None) -> str:
 
 def is_agent(pid: int) -> bool:
     """Whether the process of that number is an agent's program."""
-    found = next(above(pid), None)
+    found = next(above(pid, ALL), None)
     return found is not None and bool(found.agent)
 
 

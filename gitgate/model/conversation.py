@@ -16,6 +16,7 @@ OUTCOMES = SESSION_OUTCOMES
 # `words` stands in older records alone: nothing that is said in prose is read as an outcome.
 SOURCES = ("command", "mcp", "file", "json", "words", "prompt", "person")
 PROPOSED = "proposed"
+LEFT = "left"  # somebody talked with the agent, and the gate waits as before
 GRACE, SAVE_EVERY = 60, 300
 MOST_TRANSCRIPT = 200_000  # bytes
 MOST_STATUS, MOST_WORDS = 64, 32 * 1024

@@ -124,7 +124,7 @@ def parse_remark(root: Field) -> Remark:
 
 def parse_comment(root: Field) -> Remark:
     """A remark may be what a conversation proposed, and nobody has confirmed."""
-    return replace(parse_remark(root), session=parse_session(root, "proposed"))
+    return replace(parse_remark(root), session=parse_session(root, "proposed", "left"))
 
 
 def parse_stop(root: Field) -> Remark:

@@ -13,10 +13,10 @@ from gitgate.claims import holding
 from gitgate.claims.attending import RENEW_EVERY, TERM, Attendance, hear
 from gitgate.claims.claiming import ClaimLost, claim
 from gitgate.claims.holding import claim_outcome, finish, renew
+from gitgate.context import presence
 from gitgate.context.recording import reload
 from gitgate.errors import Conflict, IllegalEvent, LostRace, PushRefused
 from gitgate.exchange.syncing import sync
-from gitgate.gates import leases
 from gitgate.model.gate import Gate, Question
 from gitgate.questions.drafts import Draft
 from gitgate.sharing.archiving import fold_closed
@@ -132,7 +132,7 @@ def test_a_system_that_does_not_name_its_starts(
     alone: Seat, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What one process saw of a lease still counts for it; another one could not compare its clock."""
-    monkeypatch.setattr(leases, "BOOT", alone.clone.path / "none")
+    monkeypatch.setattr(presence, "BOOT", alone.clone.path / "none")
     gate = answered(alone)
     claim(alone.desk, gate, claimant(monotonic=clock))
     with pytest.raises(Conflict):

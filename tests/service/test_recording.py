@@ -149,9 +149,9 @@ def test_of_many_answers_one_counts_and_the_others_are_told(alone: Seat) -> None
 
 ASKS = """
 from gitgate.questions.drafts import Draft, question
-from gitgate.acts.asking import Wishes, ask
+from gitgate.acts.asking import AskWishes, ask
 for number in range(int(sys.argv[3])):
-    print(ask(desk, Draft((question(f"{who} {number}"),), agent=f"agent-{who}"), Wishes(work=who % 2 == 0)).gate.id)
+    print(ask(desk, Draft((question(f"{who} {number}"),), agent=f"agent-{who}"), AskWishes(work=who % 2 == 0)).gate.id)
 """
 
 

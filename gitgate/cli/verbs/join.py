@@ -52,6 +52,7 @@ class EndedSession:
 
 def conclude(screen: Screen, talk: JoinedConversation, ended: EndedSession, flags: dict[str, Any]) -> int:
     """The gate still waits, unless somebody else decided meanwhile: the answer, an end without one, or not yet."""
+    from ...acts import remarks
     from ...acts.answering import check_open
     from ...acts.calling import publish_sessions
     from ...acts.reading import open_gate
@@ -78,6 +79,9 @@ def conclude(screen: Screen, talk: JoinedConversation, ended: EndedSession, flag
     try:
         given, note, kept = decision(screen, desk, talk, gate, heard, flags["note"])
     except EOFError:
+        if kept_talk := concluding.left(desk, talk, ended.seconds):
+            words = f"talked with {talk.saved.agent}, and decided nothing"
+            tell_trouble(screen, remarks.tell_of_talk(desk, gate, words, kept_talk, push=flags["push"]))
         return leave(screen, desk, talk)
     except Cancelled:
         reason = why()

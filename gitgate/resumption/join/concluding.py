@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING
 
 from ...acts import channel, sessions
 from ...agents.claude.transcript import TRANSCRIPT
+from ...context import session_proof
 from ...context.desk import Desk
+from ...context.recording import reload
 from ...document.field import field_of
 from ...errors import GateError
 from ...gates import agency
-from ...model.conversation import PROPOSED, Conversation, kept
+from ...model.conversation import LEFT, PROPOSED, Conversation, kept
 from ...questions import proposals
 from ...questions.needs import read_need
+from ...store.git.refs import SESSIONS
 from ...text.secrets import redact, secret_values
 from .joining import JoinedConversation
 from .meeting import digest, folder_of, signal_files, talk_of
@@ -123,6 +126,14 @@ def proposed(desk: Desk, talk: JoinedConversation, seconds: int, said: Understoo
     whole = held(desk, talk, PROPOSED, seconds, said, confirmed=False)
     value = field_of(said.value, "the outcome").plain()
     return replace(whole, transcript="", agent=talk.saved.agent, value=value)
+
+
+def left(desk: Desk, talk: JoinedConversation, seconds: int) -> Conversation | None:
+    """A conversation that nobody ended in an answer, where others would not take it up without a word of whoever held it."""
+    oid = desk.refs.get(SESSIONS + talk.gate.id) if talk.own else None
+    if oid is None or not session_proof.against(desk, reload(desk, talk.gate.id), oid):
+        return None
+    return replace(held(desk, talk, LEFT, seconds), transcript="")
 
 
 def transcript(desk: Desk, talk: JoinedConversation) -> str:

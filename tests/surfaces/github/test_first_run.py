@@ -140,7 +140,9 @@ def test_doubted_settings_take_no_part(team: Team, path: str) -> None:
     assert ".claude/rules.md leads elsewhere" in said.err
     assert "servers take no part" in said.err
     words = (job.path / "words.txt").read_text()
-    assert words.startswith("--setting-sources\nuser\n--strict-mcp-config\n--settings\n")
+    flags = words.partition("\n--\n")[0]
+    assert "\n--setting-sources\nuser\n--strict-mcp-config\n" in flags
+    assert flags.count("--settings\n") == 1  # of two the program would take the last
     assert "not loaded by themselves; read them" in words
     assert "CLAUDE.md\n>>> paths" in words
 
@@ -160,7 +162,9 @@ def test_a_task_names_no_settings(team: Team, path: str) -> None:
     """What stands after `--` is no flag. Where nothing is in doubt none is added."""
     job = behind(team)
     started(team, job, "claude", "-p", "--", "--setting-sources", PATH=path)
-    assert (job.path / "words.txt").read_text().startswith("--setting-sources\nuser\n")
+    flags, _, task = (job.path / "words.txt").read_text().partition("\n--\n")
+    assert "\n--setting-sources\nuser\n" in flags
+    assert task == "--setting-sources\n"
 
 
 def test_settings_of_today_take_part(team: Team, path: str) -> None:
