@@ -1,19 +1,18 @@
 """Questions: answers to `form` questions, held against their JSON Schema.
 
-The `jsonschema` library does the work and is imported here alone, late: it is an extra, and it costs start-up time.
-Around it stand three bounds. Nothing is fetched: references stay within the schema and the library's registry is
-empty. No pattern runs away: `patterns` matches them. And every keyword that is asked costs some of a budget, so that a
-schema whose references multiply ends with an error rather than never.
+The library `jsonschema-rs` does the work and is imported here alone, late: it is an extra, and it costs start-up time.
+Around it stand three bounds. Nothing is fetched: references stay within the schema, and the library is given nothing to
+fetch with. No pattern runs away: its engine never tries a second way, and a pattern that needs that is refused. And the
+library cannot be stopped, so that its work is counted before: a schema whose references multiply is an error.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache, lru_cache
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from math import isfinite
-from typing import Any
+from typing import Any, NoReturn
 
 from ..document.field import Field, field_of, scalar, step
 from ..document.yamlread import HIGHEST, LOWEST
@@ -21,7 +20,6 @@ from ..errors import BadDocument, MissingExtra, Usage
 from ..text.display import one_line
 from ..text.times import parse_time
 from . import schemas
-from .patterns import Pattern
 from .schemas import MOST_TEXT, pointed
 
 NUMBER = re.compile(r"[-+]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][-+]?\d{1,3})?", re.ASCII)
@@ -60,11 +58,19 @@ def _resolved(schema: Mapping[str, object], field: object) -> Mapping[str, Any]:
             return {}
         if not isinstance(field.get("$ref"), str):
             return field
-        target: object = schema
-        for part in pointed(field["$ref"]):
-            target = target.get(part) if isinstance(target, Mapping) else None
-        field = target
+        field = _pointed(schema, field["$ref"])
     return {}
+
+
+def _pointed(schema: Mapping[str, object], reference: str) -> object:
+    """What a reference within `schema` leads to."""
+    target: object = schema
+    for part in pointed(reference):
+        if isinstance(target, list):
+            target = target[int(part)] if part.isdecimal() and int(part) < len(target) else None
+        else:
+            target = target.get(part) if isinstance(target, Mapping) else None
+    return target
 
 
 NOTHING = object()
@@ -137,137 +143,283 @@ def _json(text: str) -> object:
         return NOTHING
 
 
-BUDGET = 50_000
+BUDGET = 600_000
 MOST_NODES = 2000
+MOST_LEVELS = 150
 MOST_PROBLEMS = 20
-FORMATS = ("date", "email", "ipv4", "ipv6", "uuid")
+MOST_PATTERN = 500
+MOST_WEIGHT = 1000
+SIZES = (1 << 16, 1 << 18, 1 << 20, 1 << 22)
+FORMATS = ("date", "date-time", "email", "ipv4", "ipv6", "uuid")
+UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+UNASKED = ("$id", "$schema", "contentMediaType", "contentEncoding")
 
 
 def check_schema(schema: Mapping[str, object], source: str, *, field: Field | None = None) -> None:
     """Raise BadDocument unless `schema` is one that a form may have. `field` is where it was read, for its lines."""
-    schemas.check_schema(schema, source, field)
     top = field or field_of(schema, source, "schema")
-    validator = _validator(schemas.dialect(schema, top))
-    library = _library()
-    try:
-        # No format checker: among the library's is one that compiles patterns.
-        validator.check_schema(schema, format_checker=library.FormatChecker(formats=()))
-    except library.SchemaError as wrong:
-        steps = tuple(str(part) for part in wrong.absolute_path)
-        schemas.refuse(top, steps, f"expected a JSON Schema; {one_line(wrong.message, 200)}")
+    schemas.check_schema(schema, source, field)
+    weight = 0
+    for place in schemas.walk(schema):
+        pattern = place.schema.get("pattern") if isinstance(place.schema, Mapping) else None
+        if isinstance(pattern, str):
+            where = (*place.steps, "pattern")
+            try:
+                weight += _weight(pattern)
+            except _Unfit as unfit:
+                words = f"expected a pattern that is matched in one pass: {one_line(str(unfit), 160)}"
+                schemas.refuse(top, where, f"{words}; found {schemas.short_quote(pattern)}")
+            if weight > MOST_WEIGHT:
+                schemas.refuse(top, where, "expected fewer or smaller patterns in a schema")
+    _compiled(schema, top)
 
 
 def validate(schema: Mapping[str, object], value: object) -> list[str]:
     """What is wrong with `value`, each problem with its path; empty if it fits. The schema is checked as well."""
     check_schema(schema, "question")
     try:
-        budget = _Budget(_sizes(value))
+        sizes = _sizes(value)
     except _Unfit as unfit:
         return [str(unfit)]
-    asked = {key: inner for key, inner in schema.items() if key != "$id"}
-    name = schemas.dialect(schema, field_of(schema, "schema"))
-    try:
-        errors = list(islice(_bounded(name, budget, asked).iter_errors(value), MOST_PROBLEMS))
-    except (_Exhausted, RecursionError) as endless:
+    if not _affordable(schema, value, sizes):
         words = "expected a schema that is checked in a moment; this one multiplies its own references"
-        raise BadDocument("question", 0, "schema", words) from endless
-    return [_problem(error) for error in sorted(errors, key=lambda error: [str(part) for part in error.path])]
+        raise BadDocument("question", 0, "schema", words)
+    errors = list(_compiled(schema, field_of(schema, "schema")).iter_errors(value))
+    errors.sort(key=lambda error: [str(part) for part in error.instance_path])
+    return [_problem(schema, error) for error in errors[:MOST_PROBLEMS]]
 
 
-# The library, and the bounds around it
+# The library, and what is asked of it
 
 
 def _library() -> Any:
     try:
-        import jsonschema
+        import jsonschema_rs
     except ImportError as missing:
         raise MissingExtra(
-            "a question of type form needs the jsonschema package", hint="pip install 'git-gate[forms]'"
+            "a question of type form needs the jsonschema-rs package", hint="pip install 'git-gate[forms]'"
         ) from missing
-    return jsonschema
+    return jsonschema_rs
 
 
-@cache
-def _validator(name: str) -> Any:
-    return getattr(_library(), name)
+def _compiled(schema: Mapping[str, object], top: Field) -> Any:
+    """The library's validator: with nothing to fetch from, and the engine whose patterns never try again."""
+    library = _library()
+    try:
+        return getattr(library, schemas.dialect(schema, top))(
+            _asked(schema),
+            validate_formats=True,
+            formats=OWN_FORMATS,
+            retriever=_fetch_nothing,
+            pattern_options=library.RegexOptions(size_limit=SIZES[-1]),
+        )
+    except library.ValidationError as wrong:
+        steps = tuple(str(part) for part in wrong.instance_path)
+        schemas.refuse(top, steps, f"expected a JSON Schema; {one_line(wrong.message, 200)}")
+    except (ValueError, TypeError) as wrong:
+        schemas.refuse(top, (), f"expected a JSON Schema; {one_line(str(wrong), 200)}")
 
 
-class _Exhausted(Exception):
-    """The budget is spent."""
+def _fetch_nothing(address: str) -> NoReturn:
+    """Without this the library reads `file://` and asks `http://`."""
+    raise ValueError(f"a form's schema fetches nothing, and not {address}")
 
 
-class _Budget:
-    """Counts what evaluating costs; `sizes` are those of the answer's parts, by identity."""
+def _is_time(text: str) -> bool:
+    try:
+        return parse_time(text) is not None
+    except Usage:
+        return False
 
-    def __init__(self, sizes: Mapping[int, int]) -> None:
-        self.left = BUDGET
-        self.sizes = sizes
 
-    def spend(self, keyword: str, argument: Any, instance: object) -> None:
-        size = self.sizes.get(id(instance), 1)
-        cost = 1 + size // 50
-        if isinstance(argument, (list, Mapping)):
-            cost += len(argument) * (cost if keyword == "enum" else 1)
-        if keyword == "uniqueItems" and isinstance(instance, list):
-            cost += len(instance) ** 2 // 10
-        if keyword == "pattern" and isinstance(instance, str):
-            cost += _pattern(argument).weight * len(instance) // 50
-        self.left -= cost
-        if self.left < 0:
-            raise _Exhausted
+# What the library reads more narrowly than records that are there, or in some versions of JSON Schema only.
+OWN_FORMATS: Mapping[str, Callable[[str], bool]] = {
+    "date-time": _is_time,
+    "email": lambda text: "@" in text,
+    "uuid": lambda text: UUID.fullmatch(text) is not None,
+}
+
+
+def _asked(schema: Mapping[str, object]) -> object:
+    """A copy without what is not asked of an answer, its patterns spelt for the library."""
+    copy = _copied(schema)
+    for place in schemas.walk(copy):
+        if isinstance(place.schema, dict):
+            for keyword in [word for word in UNASKED if isinstance(place.schema.get(word), str)]:
+                del place.schema[keyword]
+            if isinstance(place.schema.get("pattern"), str):
+                place.schema["pattern"] = _spelt(place.schema["pattern"])
+            if isinstance(place.schema.get("format"), str) and place.schema["format"] not in FORMATS:
+                del place.schema["format"]
+    return copy
+
+
+def _copied(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {key: _copied(inner) for key, inner in value.items()}
+    return [_copied(inner) for inner in value] if isinstance(value, (list, tuple)) else value
+
+
+def _problem(schema: Mapping[str, object], error: Any) -> str:
+    path = "".join(f"[{part}]" if isinstance(part, int) else step(part) for part in error.instance_path)
+    said = error.message
+    for place in schemas.walk(schema):
+        pattern = place.schema.get("pattern") if isinstance(place.schema, Mapping) else None
+        if isinstance(pattern, str) and _spelt(pattern) != pattern:
+            said = said.replace(f'"{_spelt(pattern)}"', f'"{pattern}"')
+            said = said.replace(_quoted(_spelt(pattern)), _quoted(pattern))
+    said = one_line(said[:1000], 200)
+    return f"{path.removeprefix('.')}: {said}" if path else said
+
+
+def _quoted(text: str) -> str:
+    import json
+
+    return json.dumps(text, ensure_ascii=False)
+
+
+# Patterns: ECMA-262's, which the library's engine spells a little otherwise
+
+PIECE = re.compile(
+    r"\[(?P<not>\^?)(?P<members>(?:\\.|[^\]\\])*)\]|(?P<open>\[)|\\(?P<escaped>.)|(?P<any>\.)"
+    r"|\(\?(?!:|<[A-Za-z_])(?P<odd>.?.?)",
+    re.DOTALL,
+)
+MEMBER = re.compile(r"\\(?P<escaped>.)(?P<dash>-?)|[\[&~]", re.DOTALL)
+ESCAPES = frozenset("dDwWsStnrfvxupPc")
+SIGNS = frozenset(r"\^$.|?*+()[]{}-&~")
 
 
 @lru_cache(maxsize=256)
-def _pattern(pattern: str) -> Pattern:
-    return Pattern(pattern)
+def _weight(pattern: str) -> int:
+    """How large the pattern is once compiled, as a multiple of the least limit; matching costs that for each character."""
+    library = _library()
+    if len(pattern) > MOST_PATTERN:
+        raise _Unfit(f"at most {MOST_PATTERN} characters, not {len(pattern)}")
+    spelt = _spelt(pattern)
+    for size in SIZES:
+        try:
+            library.Draft202012Validator(
+                {"pattern": spelt}, pattern_options=library.RegexOptions(size_limit=size)
+            )
+        except ValueError:
+            continue
+        return size // SIZES[0]
+    raise _Unfit("one that is well formed, and small once its counts are written out")
 
 
-def _bounded(name: str, budget: _Budget, schema: Mapping[str, object]) -> Any:
-    """The library's validator for `schema`, with each keyword counted, our patterns, and nothing to fetch from."""
-    from jsonschema import validators
-    from referencing import Registry
+@lru_cache(maxsize=256)
+def _spelt(pattern: str) -> str:
+    r"""The pattern for the library's engine.
 
-    base = _validator(name)
-    keywords = {k: _counted(k, ask, budget) for k, ask in base.VALIDATORS.items() if k not in schemas.REFUSED}
-    keywords["pattern"] = _counted("pattern", _ask_pattern, budget)
-    counted = validators.create(
-        meta_schema=base.META_SCHEMA,
-        validators=keywords,
-        type_checker=base.TYPE_CHECKER,
-        format_checker=base.FORMAT_CHECKER,
-        id_of=base.ID_OF,
-    )
-    registry: Any = Registry()
-    return counted(schema, registry=registry, format_checker=_formats())
+    There `.` takes more ends of lines, `\b` knows other letters, `\<` is an edge, `[]a]` is a class, and `[\w-.]` is
+    refused. What JSON Schema's patterns do not have is refused here.
+    """
+    return PIECE.sub(_respelt, pattern)
 
 
-def _counted(keyword: str, ask: Callable[..., Any], budget: _Budget) -> Callable[..., Any]:
-    def counted(validator: Any, argument: Any, instance: object, schema: Any) -> Any:
-        budget.spend(keyword, argument, instance)
-        return ask(validator, argument, instance, schema)
+def _respelt(piece: re.Match[str]) -> str:
+    if piece["members"] is not None:
+        return _respelt_class(piece["not"], piece["members"])
+    if piece["open"]:
+        raise _Unfit("a `[` without its `]`")
+    if piece["any"]:
+        return r"[^\n\r\u2028\u2029]"
+    if piece["odd"] is not None:
+        raise _Unfit(f"no lookaround or flag `(?{piece['odd']}`; a group is `(…)`, `(?:…)` or `(?<name>…)`")
+    if piece["escaped"] in "bB":
+        return rf"(?-u:\{piece['escaped']})"
+    return _escape(piece["escaped"])
 
-    return counted
+
+def _respelt_class(negated: str, members: str) -> str:
+    if not members:
+        if negated:
+            return r"[\s\S]"
+        raise _Unfit("a `[…]` that some character fits")
+    return f"[{negated}{MEMBER.sub(_respelt_member, members)}]"
 
 
-def _ask_pattern(validator: Any, pattern: str, instance: object, schema: object) -> Iterator[Any]:
-    del validator, schema
-    if isinstance(instance, str) and not _pattern(pattern).found_in(instance):
-        yield _library().ValidationError(f"{instance!r} does not match {pattern!r}")
+def _respelt_member(member: re.Match[str]) -> str:
+    letter = member["escaped"]
+    if letter is None:
+        return f"\\{member[0]}"
+    if letter in "dDwWsS":
+        return f"\\{letter}\\-" if member["dash"] else f"\\{letter}"
+    return (r"\x08" if letter == "b" else _escape(letter)) + member["dash"]
 
 
-@cache
-def _formats() -> Any:
-    checker = _library().FormatChecker(formats=FORMATS)
+def _escape(letter: str) -> str:
+    if letter == "0":
+        return r"\x00"
+    if letter.isascii() and letter.isalnum():
+        if letter not in ESCAPES:
+            raise _Unfit(f"no `\\{letter}`")
+        return f"\\{letter}"
+    return f"\\{letter}" if letter in SIGNS else letter
 
-    @checker.checks("date-time", raises=Usage)  # type: ignore[untyped-decorator]
-    def is_time(text: object) -> bool:
-        return not isinstance(text, str) or parse_time(text) is not None
 
-    return checker
+# The bounds
 
 
 class _Unfit(Exception):
-    """The value is none that a document could hold, or too large; says why."""
+    """A pattern that is not asked, or a value that no document could hold or that is too large; says why."""
+
+
+def _affordable(schema: Mapping[str, object], value: object, sizes: Mapping[int, int]) -> bool:
+    """Whether asking ends in a moment. The library cannot be stopped, so that its work is counted before.
+
+    A level counts as often as there are levels above it: there the library asks again, to tell what is wrong.
+    """
+    left = BUDGET
+    waiting: list[tuple[object, object, int]] = [(schema, value, 1)]
+    while waiting:
+        part, asked, level = waiting.pop()
+        if isinstance(part, Mapping):
+            inner = list(_asked_within(schema, part, asked))
+            left -= level * _cost(part, asked, sizes) + len(inner)
+            if left < 0 or level > MOST_LEVELS:
+                return False
+            waiting += [(schema, value, level + 1) for schema, value in inner]
+    return True
+
+
+def _asked_within(
+    schema: Mapping[str, object], part: Mapping[str, object], value: object
+) -> Iterator[tuple[object, object]]:
+    """The schemas that asking `part` of `value` asks next, each with what it is asked of."""
+    if isinstance(part.get("$ref"), str):
+        yield _pointed(schema, str(part["$ref"])), value
+    for inner in schemas.within(schemas.SchemaPlace((), part, same_value=True)):
+        for asked in [value] if inner.same_value else _parts(inner.steps, value):
+            yield inner.schema, asked
+
+
+def _parts(steps: tuple[str, ...], value: object) -> Iterable[object]:
+    """What of `value` the schema at `steps` is asked of."""
+    if isinstance(value, Mapping):
+        if steps[0] == "properties":
+            return [value[steps[1]]] if steps[1] in value else []
+        if steps[0] == "propertyNames":
+            return value
+        return value.values() if steps[0] == "additionalProperties" else []
+    if isinstance(value, list) and steps[0] in ("items", "prefixItems", "additionalItems", "contains"):
+        return value[int(steps[1]) :][:1] if len(steps) > 1 else value
+    return []
+
+
+def _cost(part: Mapping[str, object], value: object, sizes: Mapping[int, int]) -> int:
+    """What the keywords of `part` cost, asked of `value`, but for the schemas within them."""
+    each = 1 + sizes.get(id(value), 1) // 50
+    cost = 1 + each * len(part)
+    for keyword, argument in part.items():
+        if isinstance(argument, (list, Mapping)):
+            cost += len(argument) * (each if keyword == "enum" else 1)
+    if isinstance(value, list) and part.get("uniqueItems"):
+        cost += len(value) ** 2 // 10
+    if isinstance(value, str) and isinstance(part.get("pattern"), str):
+        cost += 3 * _weight(str(part["pattern"])) * len(value)
+    return cost
 
 
 def _sizes(value: object) -> dict[int, int]:
@@ -281,11 +433,11 @@ def _sizes(value: object) -> dict[int, int]:
         if counted > MOST_NODES or depth > schemas.MOST_DEPTH:
             raise _Unfit(f"expected at most {MOST_NODES} values and {schemas.MOST_DEPTH} levels; found more")
         if isinstance(part, str):
-            size = len(part)
+            size = _text_size(part)
         elif isinstance(part, dict):
             if not all(isinstance(key, str) for key in part):
                 raise _Unfit("expected keys that are text; found another")
-            size = sum(len(key) + measure(inner, depth + 1) for key, inner in part.items())
+            size = sum(_text_size(key) + measure(inner, depth + 1) for key, inner in part.items())
         elif isinstance(part, list):
             size = sum(measure(inner, depth + 1) for inner in part)
         else:
@@ -299,18 +451,20 @@ def _sizes(value: object) -> dict[int, int]:
     return sizes
 
 
+def _text_size(text: str) -> int:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise _Unfit("expected text of whole characters; found half of one") from None
+    return len(text)
+
+
 def _scalar_size(part: object) -> int:
     if part is None or isinstance(part, bool) or (isinstance(part, int) and LOWEST <= part <= HIGHEST):
         return 0
     if isinstance(part, float) and isfinite(part):
         return 0
     raise _Unfit(f"expected values that JSON has, numbers of at most 64 bits; found {type(part).__name__}")
-
-
-def _problem(error: Any) -> str:
-    path = "".join(f"[{part}]" if isinstance(part, int) else step(str(part)) for part in error.absolute_path)
-    said = one_line(error.message[:1000], 200)
-    return f"{path.removeprefix('.')}: {said}" if path else said
 
 
 __all__ = ["check_schema", "coerce", "validate"]

@@ -13,7 +13,6 @@ from urllib.parse import unquote
 
 from ..document.field import Field, field_of, nearest
 from ..text.display import one_line
-from .patterns import Pattern, UnfitPattern
 
 DIALECTS = {
     "json-schema.org/draft-07/schema": "Draft7Validator",
@@ -149,13 +148,6 @@ def check_keywords(place: SchemaPlace, top: Field) -> None:
     for keyword in schema:
         if keyword in REFUSED or (keyword in ("$id", "$schema") and place.steps):
             refuse(top, (*place.steps, keyword), f"expected a form's schema without {keyword}")
-    pattern = schema.get("pattern")
-    if isinstance(pattern, str):
-        try:
-            Pattern(pattern)
-        except UnfitPattern as unfit:
-            words = f"expected a pattern that is matched in one pass: {one_line(str(unfit), 160)}"
-            refuse(top, (*place.steps, "pattern"), f"{words}; found {short_quote(pattern)}")
 
 
 def references(

@@ -345,7 +345,7 @@ def extras(desk: Desk) -> Iterator[Finding]:
     if desk.settings.text("sessionRecipients") and find_spec("pyrage") is None:
         words = "sessions are to be encrypted, and the extra for it is missing"
         yield Finding("extra age", WRONG, words, "pip install 'git-gate[age]'")
-    if find_spec("jsonschema") is None:
+    if find_spec("jsonschema_rs") is None:
         words = "forms cannot be checked by their schemas"
         yield Finding("extra forms", MISSING, words, "pip install 'git-gate[forms]'")
 

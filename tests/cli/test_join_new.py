@@ -432,7 +432,7 @@ def test_a_schema_that_nobody_here_can_check_is_told_before_the_talk(
     schema.write_text('{"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}')
     gate = desk.talk("Audit?", "--schema", str(schema))
     (tmp_path / "without").mkdir()
-    (tmp_path / "without" / "jsonschema.py").write_text("raise ImportError\n")
+    (tmp_path / "without" / "jsonschema_rs.py").write_text("raise ImportError\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "without"))
     said = pty_cli("join", gate).finish(code=1)
     assert "pip install 'git-gate[forms]'" in said

@@ -29,7 +29,7 @@ OWNERS = {
     "git": frozenset({"store"}),
     "gitdb": frozenset({"store"}),
     "yaml": frozenset({"document"}),
-    "jsonschema": frozenset({"questions"}),
+    "jsonschema_rs": frozenset({"questions"}),
     "click": frozenset({"cli"}),
     "subprocess": STARTS,
     "multiprocessing": STARTS,
