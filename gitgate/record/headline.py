@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ..model.gate import Event, Gate, Opened, Outcome, Remark
+from ..model.states import traits
 from ..model.trailers import misread, parse_trailers, trailer_message
 from ..text.display import counted
 
@@ -22,7 +23,7 @@ def subject(name: str, event: Event, opened: Opened) -> str:
     person = by.partition(" <")[0]
     if isinstance(event, Opened):
         return f"{person or 'an agent'} asks: {opened.title}"
-    if name in ("expired", "defaulted", "reminded"):
+    if traits(name).silent:
         return f"{name}: nobody answered in time"
     if isinstance(event, Remark) and event.session is not None and event.session.outcome == "timeout":
         return f"{name}: {event.text}"

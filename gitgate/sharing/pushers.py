@@ -14,6 +14,7 @@ from ..errors import FINAL
 from ..exchange import entering
 from ..model.gate import Answer, Claim, Edit, Entry, Gate, Opened, Outcome, Remark
 from ..model.people import has_address, same
+from ..model.states import traits
 from ..policy import ruling
 from ..policy.book import Book
 from ..policy.permit import alike, case, default_ruling, enough_people, said_by, verdict_on
@@ -103,10 +104,11 @@ class Doorkeeper:
             return self.against_question(gate, event)
         if isinstance(event, Claim | Outcome):
             return self.against_runner()
-        if isinstance(event, Edit) and entry.name == "reminded":
+        kind = traits(entry.name)
+        if kind.silent:
             return ""
-        if isinstance(event, Remark) and entry.name in ("commented", "late", "expired"):
-            return self.against_name(entry, event.by) if entry.name != "expired" else ""
+        if isinstance(event, Remark) and kind.said and kind.harmless:
+            return self.against_name(entry, event.by)
         return self.against_change(gate, entry, getattr(event, "by", ""))
 
     def against_answer(self, gate: Gate, entry: Entry, answer: Answer) -> str:
