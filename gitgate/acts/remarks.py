@@ -36,7 +36,7 @@ def tell_of_talk(
     event = Remark(at=desk.now, by=desk.person(), text=text, via="join", session=session)
     return publish(
         desk,
-        said(desk, gate, "commented", event, permit_words(desk, gate, event.by)),
+        record_remark(desk, gate, "commented", event, permit_words(desk, gate, event.by)),
         push=push,
         work=may_publish_work(desk),
     )

@@ -339,7 +339,7 @@ def test_a_key_is_no_name_of_a_ref(alone: Seat) -> None:
 
 
 SAME_KEY = """
-from gitgate.record.events import dump
+from gitgate.record.events import dump_event
 from gitgate.questions.drafts import Draft, question
 from gitgate.model.ids import gate_id
 from gitgate.acts.asking import ask

@@ -131,7 +131,7 @@ def proposed(desk: Desk, talk: JoinedConversation, seconds: int, said: Understoo
 def left(desk: Desk, talk: JoinedConversation, seconds: int) -> Conversation | None:
     """A conversation that nobody ended in an answer, where others would not take it up without a word of whoever held it."""
     oid = desk.refs.get(SESSIONS + talk.gate.id) if talk.own else None
-    if oid is None or not session_proof.against(desk, reload(desk, talk.gate.id), oid):
+    if oid is None or not session_proof.against_session(desk, reload(desk, talk.gate.id), oid):
         return None
     return replace(held(desk, talk, LEFT, seconds), transcript="")
 
