@@ -170,7 +170,6 @@ def read_draft(root: Field) -> Draft:
     for question, item in zip(questions, listed.items() if listed else (root,), strict=True):
         refuse_pointless(question, item)
     confidence, quorum, timeout = root.get("confidence"), root.get("quorum"), root.get("timeout")
-    config = root.get("config")
     return Draft(
         questions=questions,
         title=text_field(root, "title"),
@@ -186,8 +185,24 @@ def read_draft(root: Field) -> Draft:
         agent=text_field(root, "agent") or text_field(root, "agent_name") or None,
         session=text_field(root, "session") or None,
         attach=attached(root),
-        config={str(k): f.plain() for k, f in config.mapping().items()} if config else None,
+        config=read_config(root),
     )
+
+
+# What a hook or a job of ours notes of a question: which call waits for its answer, which request it is, where it is shown.
+NOTED = ("deferred", "need", "pull_request")
+
+
+def read_config(root: Field) -> dict[str, object] | None:
+    """What a file's author keeps with the question for themselves. What our own hooks are trusted to say it may not."""
+    config = root.get("config")
+    for name, field in config.mapping().items() if config else ():
+        if str(name).strip().casefold() in NOTED:
+            field.fail(
+                "expected a name of your own; this one is noted by git gate itself, and decides how an answer is acted on",
+                hint="leave it out, or call it something else",
+            )
+    return {str(k): f.plain() for k, f in config.mapping().items()} if config else None
 
 
 def refuse_pointless(question: Question, item: Field) -> None:

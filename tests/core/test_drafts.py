@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -122,7 +124,7 @@ def test_a_file_in_our_own_form() -> None:
         agent: coder
         session: abc
         attach: [a.png]
-        config: {pull_request: 3}
+        config: {ticket: 3}
         questions:
           - {key: db, prompt: "Which?", options: [Postgres, {label: SQLite, description: one file}], default: SQLite}
           - {key: why, prompt: "Why?"}
@@ -134,7 +136,7 @@ def test_a_file_in_our_own_form() -> None:
             Question("why", "Why?", "text"),
         ),
         "Storage", "We need one", "high", 0.4, 7200, "fail", ("ada", "bob"), 2, "storage", "coder", "abc", ("a.png",),
-        {"pull_request": 3},
+        {"ticket": 3},
     )  # fmt: skip
 
 
@@ -184,6 +186,24 @@ def test_a_file_that_cannot_be_asked(text: str, field: str, words: str) -> None:
         draft(text)
     assert (refused.value.source, refused.value.field) == ("q.yaml", field)
     assert words in refused.value.message
+
+
+@pytest.mark.parametrize("name", ["deferred", "need", "pull_request", '"deferred"', "Deferred", '" need "'])
+@pytest.mark.parametrize("value", ["{tool: Bash, id: x, digest: y}", "true", "null", "12"])
+def test_a_file_says_nothing_in_our_hooks_name(name: str, value: str) -> None:
+    """It would steer how an answered call is let through, or where the question is shown: whatever stands beside it."""
+    plain = name.strip('"')
+    for text in (
+        f"prompt: Which?\nconfig:\n  {name}: {value}\n",
+        f"questions: [{{key: a, prompt: Which?}}]\nconfig:\n  {name}: {value}\n  ticket: 3\n",
+    ):
+        with pytest.raises(BadDocument, match="a name of your own") as wrong:
+            draft(text)
+        assert (wrong.value.source, wrong.value.line) == ("q.yaml", 3)
+        assert wrong.value.field in (f"config.{plain}", 'config["need"]')
+    said = json.dumps({"prompt": "Which?", "config": {plain: value}})
+    with pytest.raises(BadDocument, match="a name of your own"):
+        draft(said)
 
 
 @given(

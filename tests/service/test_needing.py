@@ -67,6 +67,20 @@ def test_a_signal_that_was_not_taken_away(alone: Seat) -> None:
     assert anew.id != gate.id
 
 
+def test_a_request_says_nothing_in_our_hooks_name(alone: Seat) -> None:
+    """An agent's last words or signal may hold any field; which call an answer lets through is not theirs to say."""
+    call = {"tool": "Bash", "id": "call-1", "digest": "0" * 64}
+    for terms in ({"config": {"deferred": call, "pull_request": 7}}, {"deferred": call}, {"config": call}):
+        said = {"status": "needs_input", "question": f"Which of {terms}?", **terms}
+        need = read_need(said)
+        assert need is not None
+        gates = ask_for(
+            alone.desk, None, SESSION, [Signal("builder", "signals/builder.json", need, str(said))]
+        )
+        assert gates
+        assert all(set(gate.opened.config) == {"need"} for gate in gates)
+
+
 def test_only_files_that_say_so_are_signals(alone: Seat) -> None:
     """Whatever else lies there: other statuses, lists, half a file, one that is too large, one from before."""
     folder = Path(alone.desk.settings.text("signals"))

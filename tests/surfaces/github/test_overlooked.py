@@ -137,9 +137,11 @@ def test_a_name_and_a_colon_is_a_reply_anywhere(team: Team) -> None:
 
 def test_a_draft_names_no_pull_request(team: Team) -> None:
     """Whoever writes the question does not choose where it is shown: it is the branch's, and its deadline passes."""
-    team.agents.write(
-        "q.yaml", "prompt: Which?\nagent: scripted\nconfig: {pull_request: 4711, x: 1}\ntimeout: 1h\n"
-    )
+    file = "prompt: Which?\nagent: scripted\nconfig: {pull_request: 4711, x: 1}\ntimeout: 1h\n"
+    team.agents.write("q.yaml", file)
+    said = team.cli.quick("ask", "--file", "q.yaml", cwd=team.agents.path, code=2)
+    assert "q.yaml:3: config.pull_request" in said.err
+    team.agents.write("q.yaml", file.replace("pull_request: 4711, ", ""))
     gate = team.cli.quick("ask", "--file", "q.yaml", cwd=team.agents.path, code=0).line
     sweep(team)
     assert "An agent asks" in team.shown(gate)
