@@ -28,6 +28,13 @@ CALL = re.compile(r"([A-Za-z_*?][\w*?-]*)(?:\((.*)\))?", re.DOTALL)
 # A rule for one of these is a rule for all of them: each writes a file.
 WRITERS = ("Write", "Edit", "MultiEdit", "NotebookEdit")
 SHELLS = ("Bash", "PowerShell")
+# Of Claude Code, under today's and earlier names. `mcp__…` are whatever servers offer.
+TOOLS = (
+    *WRITERS, *SHELLS, "Read", "Glob", "Grep", "LS", "NotebookRead", "WebFetch", "WebSearch", "Task", "Agent", "Skill",
+    "SlashCommand", "BashOutput", "KillShell", "KillBash", "TodoRead", "TodoWrite", "TaskCreate", "TaskGet", "TaskList", "TaskOutput",
+    "TaskStop", "TaskUpdate", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "EnterWorktree", "ExitWorktree", "LSP", "Monitor",
+    "CronCreate", "CronDelete", "CronList", "SendMessage", "ToolSearch", "ListMcpResourcesTool", "ReadMcpResourceTool",
+)  # fmt: skip
 PATHS = ("file_path", "notebook_path", "path")
 
 
@@ -44,6 +51,7 @@ class CallRule:
     priority: str | None = None
     timeout: int | None = None
     on_timeout: str | None = None
+    line: int = 0
 
 
 @dataclass(frozen=True)
@@ -80,6 +88,7 @@ def parse_rule(item: Field) -> CallRule:
         priority.one_of(PRIORITIES) if priority else None,
         duration(timeout) if timeout else None,
         on_timeout.one_of(ON_TIMEOUT) if on_timeout else None,
+        rule.line,
     )
 
 
@@ -89,7 +98,23 @@ def with_call(field: Field) -> CallRule:
     if found is None:
         field.fail("expected a tool, such as `Bash(terraform apply*)`, `Write(migrations/**)` or `mcp__*`")
     about = found[2].strip() if found[2] is not None else None
-    return CallRule(text, found[1], None if about in (None, "", "*", "**") else about)
+    return CallRule(text, found[1], None if about in (None, "", "*", "**") else about, line=field.line)
+
+
+def strange_tools(rules: Iterable[CallRule]) -> list[tuple[str, bool]]:
+    """In words, each rule about a tool that nobody is known to have; and whether a known one was probably meant.
+
+    A misspelt rule holds nothing back. It is read all the same: another program's tool may have any name.
+    """
+    found = []
+    for rule in rules:
+        named = globs.of_text(rule.tool)
+        if rule.tool.startswith("mcp__") or any(named.fullmatch(tool) for tool in (*TOOLS, "mcp__x__y")):
+            continue
+        meant = near(rule.tool, TOOLS)
+        words = f"line {rule.line}: {rule.text}: no tool is known that is called {rule.tool}{meant}"
+        found.append((words, bool(meant)))
+    return found
 
 
 def find_rule(

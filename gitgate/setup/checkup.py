@@ -28,6 +28,7 @@ from ..gates.work import worktrees
 from ..policy.book import load_book, protected_refs
 from ..policy.rules import SECTION as POLICY
 from ..questions.calls import SECTION as APPROVALS
+from ..questions.calls import strange_tools
 from ..store.git.protected import read_protected
 from ..store.work.leftout import printable
 from ..text.display import counted
@@ -108,8 +109,13 @@ def approvals(desk: Desk) -> Iterator[Finding]:
         words = f"the rules cannot be read, so that no call of an agent goes through: {wrong.message}"
         yield Finding("approvals", WRONG, words, "mend them on the protected branch")
         return
-    if rules:
-        calls = "one rule says" if len(rules) == 1 else f"{len(rules)} rules say"
+    strange = strange_tools(rules)
+    for words, misspelt in strange:
+        mend = "name the tool as its program does, on the protected branch"
+        yield Finding("approvals", WRONG if misspelt else GOOD, f"{words}; it holds nothing back", mend)
+    sound = len(rules) - len(strange)
+    if sound:
+        calls = "one rule says" if sound == 1 else f"{sound} rules say"
         yield Finding("approvals", GOOD, f"{calls} which calls of an agent wait for a person")
 
 

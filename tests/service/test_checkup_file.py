@@ -34,6 +34,38 @@ def test_what_refuses_everything_is_wrong(ann: Seat, bare: Clone, text: str, nam
     assert "mend" in one.mend
 
 
+@pytest.mark.parametrize(
+    ("rule", "meant"),
+    [("Bsh(x*)", "Bash"), ("bash(x*)", "Bash"), ("Wirte(migrations/**)", "Write"), ("WebFetsh", "WebFetch")],
+)
+def test_a_rule_about_a_misspelt_tool(ann: Seat, bare: Clone, cli: Command, rule: str, meant: str) -> None:
+    """It holds nothing back, and who wrote it thinks that it does. The rules beside it hold."""
+    publish_policy(bare, f"approvals:\n  - Bash(y)\n  - {rule}\n  - {{call: {rule}, quorum: 2}}\n")
+    ann.clone.git("fetch", "-q", "origin")
+    wrong, again, good = (one for one in examine(ann.desk) if one.name == "approvals")
+    assert (wrong.state, again.state, good.state) == ("wrong", "wrong", "good")
+    assert f"line 3: {rule}: no tool is known" in wrong.words
+    assert f"did you mean {meant}?" in wrong.words
+    assert "line 4" in again.words
+    assert good.words.startswith("one rule says")
+    said = cli.quick("policy", "check", "--json", cwd=ann.clone.path, code=0).json
+    assert f"did you mean {meant}?" in said["notes"][0]
+
+
+def test_rules_about_tools_that_may_be_anybodys(ann: Seat, bare: Clone, cli: Command) -> None:
+    """Those of servers have any name; a pattern that fits a known tool is none that is misspelt. Others are only told."""
+    known = "['mcp__db__drop', 'mcp__*', 'm*', '*', 'Notebook*', 'Web?etch', 'Skill(deploy)']"
+    publish_policy(bare, f"approvals: {known}\n")
+    ann.clone.git("fetch", "-q", "origin")
+    (one,) = (one for one in examine(ann.desk) if one.name == "approvals")
+    assert one.state == "good"
+    assert cli.quick("policy", "check", "--json", cwd=ann.clone.path, code=0).json["notes"] == []
+    publish_policy(bare, "approvals: [apply_patch_of_another_program]\n")
+    ann.clone.git("fetch", "-q", "origin")
+    (one,) = (one for one in examine(ann.desk) if one.name == "approvals")
+    assert (one.state, "no tool is known" in one.words) == ("good", True)
+
+
 def test_a_broken_policy_fails_the_command(repo: Clone, cli: Command) -> None:
     """A script hears of it too, before an agent asks and is refused."""
     repo.write(".gitgate.yml", "policy: {rulez: []}\n")

@@ -50,8 +50,10 @@ def check_command(screen: Screen, gate_id: str | None, who: str | None) -> int:
 
 def tell_rules(screen: Screen, desk: Desk, book: Book) -> None:
     """Every rule in its order, as it was read."""
+    from ...acts.calling import load_rules
     from ...gates.explained import plain_terms, rules_of
     from ...policy.ruling import cautions
+    from ...questions.calls import strange_tools
     from ...text.display import neutral
 
     found = rules_of(book)
@@ -60,7 +62,8 @@ def tell_rules(screen: Screen, desk: Desk, book: Book) -> None:
     for source, terms in found:
         lines.append(source)
         lines += [f"  {term.name}: {terms_line(term)}" for term in terms]
-    warned = cautions(book.policies)
+    warned = [*cautions(book.policies)]
+    warned += [f"approvals, {said}; it holds nothing back" for said, _ in strange_tools(load_rules(desk))]
     fields = {"policies": shape, "branch": book.ref, "notes": warned}
     screen.emit("policy", fields, neutral("\n".join(lines)))
     for caution in warned:
