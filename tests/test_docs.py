@@ -209,6 +209,17 @@ def test_the_manual_page_has_its_sections() -> None:
     assert [section for section in sections if section in known] == known
 
 
+def test_each_symptom_is_something_that_is_said() -> None:
+    """What the page of troubles names is a state, or stands in a message of ours, but for what git itself says."""
+    rows = re.findall(r"^\| ([^|]+) \|", (DOCS / "troubleshooting.md").read_text("utf-8"), re.MULTILINE)
+    named = [word for row in rows for word in re.findall("`([^`]+)`", row)]
+    assert len(named) > 14
+    said = "".join(path.read_text("utf-8") for path in (DOCS.parent / "gitgate").rglob("*.py"))
+    pieces = [piece.strip() for word in named for piece in re.split("7k2f…?", word) if piece.strip()]
+    by_git = ["No manual entry for git-gate"]
+    assert [piece for piece in pieces if piece not in said and piece not in by_git] == []
+
+
 PAGES = [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))]
 LINK = re.compile(r"\]\(([^)#\s]+)|(?:src|srcset)=\"([^\"]+)\"")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from gitgate.store.git.refs import OPEN
 from testbed.command import COMMAND, Command
 from testbed.repositories import Clone
+from testbed.terminal import Terminal
 
 Ask = Callable[..., str]
 
@@ -27,10 +29,18 @@ def test_a_list_loads_no_more_than_it_needs(repo: Clone, ask: Ask) -> None:
     said = subprocess.run([sys.executable, "-c", code, "list"], cwd=repo.path, capture_output=True, text=True)
     loaded = set(said.stdout.splitlines())
     assert "gitgate.gates.listing" in loaded, said.stderr
-    core = {f"gitgate.core.{room}" for room in ("codec", "documents", "fold", "model", "policy", "talks")}
-    assert loaded.isdisjoint(
-        core | {"gitgate.store.records.records", "json", "pygit2", "git", "yaml", "asyncio"}
-    )
+    rooms = {f"gitgate.{room}" for room in ("questions", "policy", "agents", "store.records", "acts")}
+    modules = {f"gitgate.{name}" for name in ("document.codec", "record.fold", "model.conversation")}
+    assert [name for name in rooms | modules if find_spec(name) is None] == []
+    assert loaded.isdisjoint(rooms | modules | {"json", "pygit2", "git", "yaml", "asyncio"})
+
+
+def test_who_watches_is_told_how_to_end_it(repo: Clone, pty_cli: Callable[..., Terminal]) -> None:
+    """On a terminal, before anything happens; a script reads events alone."""
+    terminal = pty_cli("watch", cwd=repo.path)
+    terminal.expect("each event is a line, as it comes; Ctrl-C ends this")
+    terminal.keys("\x03")
+    assert "still at it" not in terminal.finish(code=130)
 
 
 def test_an_error_is_said_as_ever(cli: Command, tmp_path: Path) -> None:

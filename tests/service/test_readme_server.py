@@ -14,7 +14,7 @@ import pytest
 from readme import PERSON, README, bare_machine, block_after, dialogue, fenced, program, tell
 from servers import ssh_command, ssh_server
 
-pytestmark = [pytest.mark.slow, pytest.mark.readme]
+pytestmark = pytest.mark.slow
 
 # An agent of somebody's own: it reads what it asked and what the person said, and goes on.
 MINE = """#!/bin/sh
@@ -41,6 +41,7 @@ def typed(line: str, cwd: Path, env: Mapping[str, str], code: int = 0) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.readme
 def test_the_readme_leads_to_a_finished_work_on_a_server(tmp_path: Path) -> None:
     """In an empty home, with git, Python and a shell alone."""
     env = bare_machine(tmp_path)

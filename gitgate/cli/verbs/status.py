@@ -115,6 +115,8 @@ def watch_command(screen: Screen, gate_id: str | None, for_: str | None) -> None
 
     desk = screen.desk()
     seconds = read_duration(for_, "--for", "30m") if for_ is not None else None
+    if screen.interactive:
+        screen.say("each event is a line, as it comes; Ctrl-C ends this")
     for event in watch_events(desk, gate_id, seconds):
         if screen.as_json:
             click.echo(json_line("event", event))
