@@ -1,6 +1,7 @@
 """Command line: an answer written in the person's editor, with the question above the line.
 
 What was typed is kept beside the repository until the answer is recorded: no mistake and no crash loses it.
+`click.edit` writes to a file that it deletes, and does not ask git for the editor.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import select
 import sys
 
+# Not `click.prompt`: at our lower bound (8.1.7) it writes to stdout even with `err=True`, and it knows no pasted lines.
 PASTED_WITHIN = 0.05
 
 

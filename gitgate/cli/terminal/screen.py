@@ -434,7 +434,7 @@ def wants_color(
 
 
 def pager_of(env: Mapping[str, str], settings: Settings | None) -> str:
-    """The command that long text goes through; empty for none. In git's order."""
+    """The command that long text goes through; empty for none. In git's order: `click.echo_via_pager` knows PAGER alone."""
     git = settings.git if settings else {}
     own = git.get("pager.gate")
     if (own is not None and own.lower() in FALSE) or env.get("TERM") == "dumb":
