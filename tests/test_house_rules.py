@@ -124,6 +124,18 @@ def test_a_class_is_found_by_its_name() -> None:
     assert {one: where for one, where in homes.items() if len(where) > 1} == {}
 
 
+def test_a_function_is_found_by_its_name() -> None:
+    """At most three modules of the package have a function of one name: with more, nobody finds the one that is meant."""
+    homes: dict[str, set[str]] = {}
+    for name in PYTHON:
+        if name.startswith("gitgate/"):
+            for node in tree_of(text_of(name)).body:
+                if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+                    homes.setdefault(node.name, set()).add(name)
+    assert {"ask", "main"} <= set(homes)
+    assert {one: sorted(where) for one, where in homes.items() if len(where) > 3} == {}
+
+
 def test_functions_are_short() -> None:
     """About 60 lines at most; a longer one is on the list with its reason."""
     found = {
