@@ -230,6 +230,8 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     found = [word for pair in LINK.findall(page.read_text(encoding="utf-8")) for word in pair if word]
     inside = [word for word in found if "://" not in word and not word.startswith("mailto:")]
     assert [word for word in inside if not (page.parent / word).exists()] == []
+    # The site is made of docs/ alone.
+    assert page.parent != DOCS or not any(word.startswith("..") for word in inside)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
