@@ -7,7 +7,7 @@ import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..context.desk import Desk
 from ..context.recording import NOBODY
@@ -24,6 +24,7 @@ from ..model.ids import gate_id, is_id, no_word
 from ..model.session import SavedSession
 from ..policy.permit import approvals_may_default, tightened
 from ..questions.drafts import Draft, check_context
+from ..questions.file import ASKED
 from ..questions.types import type_of
 from ..record import events
 from ..store.git.refs import OPEN, SESSIONS, WORK
@@ -199,7 +200,6 @@ def opened_by(
     return Opened(
         title=draft.title or title_of(draft.questions[0].prompt),
         questions=draft.questions,
-        context=draft.context,
         asked=Asker(
             agent=agent_name(desk, draft, session_id),
             at=desk.now,
@@ -213,18 +213,23 @@ def opened_by(
         session=session_named(desk, saved, tree, salt) if saved else None,
         delivery="wait" if wishes.wait else "resume" if session_id else "none",
         priority=draft.priority or desk.settings.text("priority"),
-        confidence=draft.confidence,
         deadline=times.format_time(desk.clock() + timeout) if timeout else None,
         timeout=timeout,
         on_timeout=draft.on_timeout or desk.settings.text("onTimeout"),
-        to=draft.to,
-        quorum=draft.quorum,
-        key=draft.key,
-        key_for=draft.key_for,
         follows=desk.settings.env.get(FOLLOWED) or None,
         attachments=attachments,
         config=configured(desk, draft),
+        **as_said(draft),
     )
+
+
+# What a draft leaves open is decided above.
+DECIDED = ("title", "priority", "timeout", "on_timeout")
+
+
+def as_said(draft: Draft) -> dict[str, Any]:
+    """The fields of the gate that are taken over as they were said."""
+    return {row.name: getattr(draft, row.name) for row in ASKED if row.recorded and row.name not in DECIDED}
 
 
 def is_shared(desk: Desk, branch: str | None) -> bool:

@@ -13,7 +13,7 @@ from ..text.words import SESSION_FIELDS
 from .door import Directory, open_desk, published_gate, seen
 from .door import ShownAnswer as Answer
 from .door import ShownGate as Gate
-from .terms import Asking, AskTerms, Choices, SessionTerms, Words, given_in_python, refuse_unknown
+from .terms import Asking, Choices, SessionTerms, Words, given_in_python, refuse_unknown, with_terms
 
 if TYPE_CHECKING:
     from ..acts.answering import Deliver
@@ -60,16 +60,31 @@ def ask(
     >>> gate = gitgate.ask("Which?", options={"JWT": "stateless", "Sessions": ""}, key="auth")
     """
     from ..acts.asking import AskWishes
+    from ..questions.file import ASKED
 
-    refuse_unknown("ask", conversation, SESSION_FIELDS)
-    words = Words(prompt, type, options, no_other, default, schema, file, conversation)
-    terms = AskTerms(
-        title, context, priority, confidence, timeout, on_timeout, to, quorum, agent, session, key, key_for
-    )
+    said: dict[str, object] = {
+        "title": title,
+        "context": context,
+        "priority": priority,
+        "confidence": confidence,
+        "timeout": timeout,
+        "on_timeout": on_timeout,
+        "to": to,
+        "quorum": quorum,
+        "agent": agent,
+        "session": session,
+        "key": key,
+        "key_for": key_for,
+    }
+    more = {row.name for row in ASKED} - set(said)
+    refuse_unknown("ask", conversation, {*SESSION_FIELDS, *more})
+    said |= {name: value for name, value in conversation.items() if name in more}
+    talk = {name: value for name, value in conversation.items() if name not in more}
+    words = Words(prompt, type, options, no_other, default, schema, file, talk)
     blocks = wait or wait_for is not None
     apart = () if file is None else (str(Path(file).absolute()),)
     wishes = AskWishes(not no_work, not no_untracked, tuple(include), push, blocks, apart)
-    asking = Asking(terms.onto(words.draft()), wishes, attach)
+    asking = Asking(with_terms(words.draft(), said), wishes, attach)
     with open_desk(directory) as desk:
         asked = asking.open(desk)
         gate = waited(desk, asked.gate, wait_for) if blocks else asked.gate

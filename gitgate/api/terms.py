@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from ..errors import Usage
 from ..model.gate import Gate as Folded
@@ -57,11 +57,22 @@ def from_file(file: str | Path, prompt: str | None, beside: Sequence[object]) ->
     return drafts.read_draft(codec.parse_document(body, str(file)))
 
 
-def with_terms(draft: Draft, terms: Mapping[str, object]) -> Draft:
+def with_terms(draft: Draft, said: Mapping[str, object]) -> Draft:
+    """With the fields of the gate that were said; None was not, so that settings may decide."""
     from dataclasses import replace
 
-    given: dict[str, object] = {name: value for name, value in terms.items() if value is not None}
-    return replace(draft, **given)  # type: ignore[arg-type]
+    from ..questions.file import ASKED
+
+    given: dict[str, Any] = {}
+    for row in ASKED:
+        value: Any = said.get(row.name)
+        if row.entry == "length":
+            value = seconds(value)
+        elif row.entry == "people":
+            value = (value,) if isinstance(value, str) else tuple(value or ()) or None
+        if value is not None:
+            given[row.name] = value
+    return replace(draft, **given)
 
 
 def read_attachments(desk: Desk, paths: Sequence[str]) -> dict[str, bytes]:
@@ -251,34 +262,6 @@ def as_in_file(name: str, value: object) -> object:
 
 
 @dataclass(frozen=True)
-class AskTerms:
-    """How it is asked: what is None was not said, so that settings may decide."""
-
-    title: str | None = None
-    context: str | None = None
-    priority: str | None = None
-    confidence: float | None = None
-    timeout: str | int | None = None
-    on_timeout: str | None = None
-    to: str | Sequence[str] = ()
-    quorum: int | None = None
-    agent: str | None = None
-    session: str | None = None
-    key: str | None = None
-    key_for: str | int | None = None
-
-    def onto(self, draft: Draft) -> Draft:
-        people = (self.to,) if isinstance(self.to, str) else tuple(self.to)
-        said = {
-            **vars(self),
-            "timeout": seconds(self.timeout),
-            "key_for": seconds(self.key_for),
-            "to": people or None,
-        }
-        return with_terms(draft, said)
-
-
-@dataclass(frozen=True)
 class Asking:
     """A question with everything that belongs to it, before there is a desk."""
 
@@ -337,19 +320,8 @@ def asked_as(
         schema=schema,
         conversation=conversation,
     )
-    own = AskTerms(
-        title=terms.get("title"),
-        priority=terms.get("priority"),
-        confidence=terms.get("confidence"),
-        timeout=terms.get("gate_timeout"),
-        on_timeout=terms.get("on_timeout"),
-        to=terms.get("to", ()),
-        quorum=terms.get("quorum"),
-        agent=terms.get("agent"),
-        session=terms.get("session"),
-        key=terms.get("key"),
-        key_for=terms.get("key_for"),
-    )
+    # What these two say is of the conversation; the gate's own deadline has a name of its own.
+    own = {**terms, "timeout": terms.get("gate_timeout"), "context": None}
     wishes = AskWishes(
         work=not terms.get("no_work", False),
         untracked=not terms.get("no_untracked", False),
@@ -357,4 +329,4 @@ def asked_as(
         push=terms.get("push"),
         wait=blocks,
     )
-    return Asking(own.onto(words.draft()), wishes, terms.get("attach", ()))
+    return Asking(with_terms(words.draft(), own), wishes, terms.get("attach", ()))

@@ -6,16 +6,15 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ..document.field import Field, field_of, near, nearest, texts
 from ..document.values import dataclass
 from ..errors import BadAnswer, BadDocument, Usage
 from ..model.conversation import Talk, parse_talk
 from ..model.gate import Option, Question, Value
-from ..text.times import parse_duration
-from ..text.words import ON_TIMEOUT, PRIORITIES
 from .base import article
-from .file import KEY, parse_questions, unfit
+from .file import ASKED, KEY, GateField, parse_questions, unfit
 from .types import TYPES, aliases, read_value, type_name
 
 # Words that other systems use for our fields, in files that ask.
@@ -28,10 +27,7 @@ FIELD_ALIASES = {
 OF_OPTION = ("label", "description")
 OF_CONVERSATION = ("talk", "session_config", "sessionConfig")
 OF_QUESTION = ("key", "prompt", "type", "options", "other", "schema", "default", *OF_CONVERSATION)
-OF_GATE = (
-    "title", "context", "priority", "confidence", "timeout", "on_timeout", "to", "quorum", "gate_key", "key_for",
-    "agent", "agent_name", "session", "attach", "config",
-)  # fmt: skip
+OF_GATE = (*(name for row in ASKED for name in (row.word, *row.also)), "attach", "config")
 EXAMPLE = "git gate help question-file"
 SINGLE = "a choice of one option is none"
 # What other systems' files say of themselves, and we find out on our own.
@@ -169,23 +165,11 @@ def read_draft(root: Field) -> Draft:
     questions = tuple(parse_questions(listed)) if listed else (read_flat(root),)
     for question, item in zip(questions, listed.items() if listed else (root,), strict=True):
         refuse_pointless(question, item)
-    confidence, quorum, timeout = root.get("confidence"), root.get("quorum"), root.get("timeout")
     return Draft(
         questions=questions,
-        title=text_field(root, "title"),
-        context=text_field(root, "context"),
-        priority=f.one_of(PRIORITIES) if (f := root.get("priority")) else None,
-        confidence=confidence.number(0, 1) if confidence else None,
-        timeout=read_timeout(timeout) if timeout else None,
-        on_timeout=f.one_of(ON_TIMEOUT) if (f := root.get("on_timeout")) else None,
-        to=texts(root, "to"),
-        quorum=quorum.integer(1, 100) if quorum else 1,
-        key=text_field(root, "gate_key") or None,
-        key_for=read_timeout(key_for) if (key_for := root.get("key_for")) else None,
-        agent=text_field(root, "agent") or text_field(root, "agent_name") or None,
-        session=text_field(root, "session") or None,
         attach=attached(root),
         config=read_config(root),
+        **{row.name: value for row in ASKED if (value := said_of(root, row)) is not None},
     )
 
 
@@ -203,6 +187,16 @@ def read_config(root: Field) -> dict[str, object] | None:
                 hint="leave it out, or call it something else",
             )
     return {str(k): f.plain() for k, f in config.mapping().items()} if config else None
+
+
+def said_of(root: Field, row: GateField) -> Any:
+    """What the file says of a field of the gate; an empty text says nothing."""
+    for name in (row.word, *row.also):
+        found = find_field(root, name)
+        value = None if found is None or found.value is None else row.read(found)
+        if value != "" and value is not None:
+            return value
+    return None
 
 
 def refuse_pointless(question: Question, item: Field) -> None:
@@ -285,15 +279,6 @@ def attached(root: Field) -> tuple[str, ...]:
     return texts(root, "attach", 4096)
 
 
-def read_timeout(field: Field) -> int:
-    if isinstance(field.value, int) and not isinstance(field.value, bool):
-        return field.integer(1, 10**9)
-    try:
-        return parse_duration(field.text(most=40))
-    except Usage as wrong:
-        field.fail(wrong.message)
-
-
 def find_field(root: Field, name: str) -> Field | None:
     found = [f for word in (name, *FIELD_ALIASES.get(name, ())) if (f := root.get(word)) is not None]
     for other in found[1:]:
@@ -303,11 +288,6 @@ def find_field(root: Field, name: str) -> Field | None:
                 f"{first} is another word for it, and says otherwise", hint=f"leave out {first} or {second}"
             )
     return found[0] if found else None
-
-
-def text_field(root: Field, name: str) -> str:
-    found = find_field(root, name)
-    return "" if found is None or found.value is None else found.text(most=256 * 1024)
 
 
 MOST_CONTEXT = 256 * 1024  # bytes of JSON: a record is read by everybody who looks at the gate

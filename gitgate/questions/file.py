@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import NoReturn
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NoReturn
 
 from ..document.field import MOST_READ, Field, mapping, moment, oid, one_of, text_or_empty, texts
-from ..document.values import replace
-from ..errors import BadAnswer, BadDocument
+from ..document.values import dataclass, replace
+from ..errors import BadAnswer, BadDocument, Usage
 from ..model.gate import Asker, Opened, Option, Question, Session, Work
 from ..text.display import one_line
+from ..text.times import parse_duration
 from ..text.words import DELIVERIES, ON_TIMEOUT, PRIORITIES
 from .base import article
 from .types import TYPES, aliases, read_value, type_name
@@ -125,6 +126,117 @@ MOST_OPTIONS = 100
 KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
+@dataclass(frozen=True)
+class GateField:
+    """A field of a gate: its flag, its keyword, its name in a question file and in the record. `usual`: what is not said.
+
+    `entry` is how it is given: words, a document, one of `choices`, a share, a count, a length of time, people, a moment.
+    """
+
+    name: str
+    help: str = ""  # of its flag; without one nobody gives it
+    entry: str = "words"
+    usual: object = None
+    metavar: str | None = None
+    choices: tuple[str, ...] = ()
+    offered: tuple[str, ...] = ()  # the same in the order of the flag's help
+    in_file: str = ""
+    also: tuple[str, ...] = ()
+    recorded: bool = True
+    always: bool = False  # written where it is usual, too
+    shown: bool = True
+
+    @property
+    def word(self) -> str:
+        return self.in_file or self.name
+
+    @property
+    def flag(self) -> str:
+        return f"--{self.name.replace('_', '-')}"
+
+    def read(self, field: Field) -> object:
+        """What a question file says."""
+        if self.entry == "length":
+            return read_length(field)
+        return field.text(most=MOST_READ) if self.entry == "words" else self.parse(field)
+
+    def parse(self, field: Field) -> object:
+        """What a record says."""
+        if self.entry == "choice":
+            return field.one_of(self.choices)
+        value = PARSERS[self.entry](field)
+        return self.usual if value in ("", ()) else value
+
+
+def read_length(field: Field) -> int:
+    """`2h`, or a number of seconds."""
+    if isinstance(field.value, int) and not isinstance(field.value, bool):
+        return field.integer(1, 10**9)
+    try:
+        return parse_duration(field.text(most=40))
+    except Usage as wrong:
+        field.fail(wrong.message)
+
+
+PARSERS: Mapping[str, Callable[[Field], object]] = {
+    "words": lambda field: field.text(most=1000),
+    "document": lambda field: field.text(most=MOST_READ),
+    "share": lambda field: field.number(0, 1),
+    "count": lambda field: field.integer(1, 100),
+    "length": lambda field: field.integer(1, 10**10),
+    "people": lambda field: tuple(entry.text(most=1000) for entry in field.items()),
+    "moment": moment,
+}
+# In the order of the record. A new one stands here, and as an attribute of `Draft` and `Opened`.
+FIELDS = (
+    GateField("title", "A short title; otherwise the question's beginning.", usual="", always=True),
+    GateField("context", "What the person needs to know.", "document", "", "TEXT|@FILE|-", always=True),
+    GateField(
+        "priority",
+        "How pressing it is.",
+        "choice",
+        "normal",
+        choices=PRIORITIES,
+        offered=tuple(reversed(PRIORITIES)),
+        always=True,
+    ),
+    GateField("confidence", "How sure you are of your own view, 0 to 1.", "share"),
+    GateField("deadline", entry="moment"),
+    GateField("timeout", "The deadline; none unless set.", "length", metavar="2h", shown=False),
+    GateField("on_timeout", "What happens at the deadline.", "choice", "stuck", choices=ON_TIMEOUT),
+    GateField("to", "Whom it is for; repeatable.", "people", (), "WHO"),
+    GateField("quorum", "How many people must agree.", "count", 1, shown=False),
+    GateField("refusals", entry="count", usual=1, shown=False),
+    GateField(
+        "key", "The same key while its gate is open returns the same gate.", metavar="K", in_file="gate_key"
+    ),
+    GateField(
+        "key_for", "With --key: also once it is closed, for so long from its asking.", "length", metavar="7d"
+    ),
+    GateField("follows"),
+    GateField("agent", "The asking agent's name.", metavar="NAME", also=("agent_name",), recorded=False),
+    GateField("session", "The agent's session, to be resumed with the answer.", metavar="ID", recorded=False),
+)
+ASKED = tuple(row for row in FIELDS if row.help)
+RECORDED = tuple(row for row in FIELDS if row.recorded)
+
+
+def plain_fields(opened: Opened) -> dict[str, object]:
+    said: dict[str, object] = {}
+    for row in RECORDED:
+        value = getattr(opened, row.name)
+        kept = list(value) if isinstance(value, tuple) else value
+        said[row.name] = kept if row.always or value != row.usual else None
+    if opened.deadline:
+        said["on_timeout"] = opened.on_timeout
+    return said
+
+
+def parse_fields(root: Field) -> dict[str, Any]:
+    found = {row.name: (row, root.get(row.name)) for row in RECORDED if row.name != "title"}
+    return {name: row.usual if field is None else row.parse(field) for name, (row, field) in found.items()}
+
+
 def plain_opened(opened: Opened) -> dict[str, object]:
     session = opened.session
     return {
@@ -133,17 +245,7 @@ def plain_opened(opened: Opened) -> dict[str, object]:
         "context": opened.context,
         "asked": plain_asker(opened.asked),
         "delivery": opened.delivery,
-        "priority": opened.priority,
-        "confidence": opened.confidence,
-        "deadline": opened.deadline,
-        "timeout": opened.timeout,
-        "on_timeout": opened.on_timeout if opened.deadline or opened.on_timeout != "stuck" else None,
-        "to": list(opened.to),
-        "quorum": opened.quorum if opened.quorum > 1 else None,
-        "refusals": opened.refusals if opened.refusals > 1 else None,
-        "key": opened.key,
-        "key_for": opened.key_for,
-        "follows": opened.follows,
+        **plain_fields(opened),
         "attachments": list(opened.attachments),
         "work": plain_work(opened.work),
         "session": None
@@ -205,9 +307,7 @@ def filled(fields: Mapping[str, object]) -> dict[str, object]:
 def parse_opened(root: Field) -> Opened:
     questions = tuple(parse_questions(root.need("questions")))
     work, asked, session = root.get("work"), root.need("asked"), root.get("session")
-    confidence, timeout, quorum = root.get("confidence"), root.get("timeout"), root.get("quorum")
-    deadline, attachments, refusals = (root.get(n) for n in ("deadline", "attachments", "refusals"))
-    key_for = root.get("key_for")
+    attachments = root.get("attachments")
     return Opened(
         title=root.need("title").text(most=1000, least=1),
         questions=questions,
@@ -219,22 +319,11 @@ def parse_opened(root: Field) -> Opened:
         ),
         work=parse_work(work) if work else Work(None, None, None),
         nonce=root.need("nonce").text(most=100),
-        context=text_or_empty(root, "context", MOST_READ),
         session=parse_session(session) if session else None,
         delivery=one_of(root, "delivery", DELIVERIES, "none"),
-        priority=one_of(root, "priority", PRIORITIES, "normal"),
-        confidence=confidence.number(0, 1) if confidence else None,
-        deadline=moment(deadline) if deadline else None,
-        timeout=timeout.integer(1, 10**10) if timeout else None,
-        on_timeout=one_of(root, "on_timeout", ON_TIMEOUT, "stuck"),
-        to=texts(root, "to"),
-        quorum=quorum.integer(1, 100) if quorum else 1,
-        refusals=refusals.integer(1, 100) if refusals else 1,
-        key=text_or_empty(root, "key") or None,
-        key_for=key_for.integer(1, 10**10) if key_for else None,
-        follows=text_or_empty(root, "follows") or None,
         attachments=parse_attachments(attachments) if attachments else (),
         config=mapping(root, "config"),
+        **parse_fields(root),
     )
 
 

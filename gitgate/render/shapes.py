@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from ..model.conversation import PROPOSED, Conversation, Talk
 from ..model.gate import Answer, Asker, Claim, Counted, Entry, Gate, Opened, Outcome, Question, Remark, Work
 from ..model.people import UNSIGNED, VERIFIED, SignatureMark
+from ..questions.file import RECORDED
 from ..questions.types import TYPES
 from ..text.display import indent, neutral, one_line, wrap
 from ..text.times import format_duration
@@ -33,7 +34,7 @@ def gate(
     """
     opened, session = given.opened, given.opened.session
     marks = signed or {}
-    return {
+    shape: Json = {
         "id": given.id,
         "state": given.state,
         "title": opened.title,
@@ -68,6 +69,8 @@ def gate(
         "follows": opened.follows,
         "tip": given.tip,
     }
+    more = {row.name: getattr(opened, row.name) for row in RECORDED if row.shown and row.name not in shape}
+    return {**shape, **more}
 
 
 def asker_shape(given: Asker) -> Json:

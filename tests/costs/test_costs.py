@@ -59,6 +59,38 @@ def test_a_question_type(copy: PackageCopy, repo: Clone) -> None:
     assert copy("check", gate, cwd=repo.path, code=0).line == "40%"
 
 
+FROM_PYTHON = 'import gitgate; print(gitgate.ask("Which?", ticket="T-3").id)'
+NEEDED = """
+from gitgate.questions.needs import draft_of, read_need
+print(draft_of(read_need({"status": "needs_input", "question": "Which?", "ticket": "T-4"})).ticket)
+"""
+
+
+def test_a_field_of_a_gate(copy: PackageCopy, repo: Clone, tmp_path: Path) -> None:
+    """One row, and an attribute of the two values that hold it: a flag, a file's field, a keyword, the record, and JSON follow."""
+    row = '    GateField("ticket", "Where the work is planned.", metavar="NUMBER", also=("issue",), usual=""),\n'
+    copy.put("questions/file.py", row, before='    GateField("follows"),')
+    copy.put("model/gate.py", '    ticket: str = ""\n', before="    follows: str | None = None")
+    copy.put("questions/drafts.py", '    ticket: str = ""\n', before="    attach: tuple[str, ...] = ()")
+    assert "--ticket NUMBER" in copy("ask", "--help", cwd=repo.path).out
+    (tmp_path / "q.yaml").write_text("prompt: Which?\nissue: T-2\n", encoding="utf-8")
+    said = {
+        "T-1": ask(copy, repo, "--ticket", "T-1"),
+        "T-2": copy("ask", "--file", str(tmp_path / "q.yaml"), "-q", cwd=repo.path, code=0).line,
+        "T-3": copy.script(FROM_PYTHON, repo.path).strip(),
+        "": ask(copy, repo),
+    }
+    for ticket, gate in said.items():
+        assert copy("show", gate, "--json", cwd=repo.path).json["ticket"] == ticket
+        record = repo.git("show", f"refs/hitl/open/{gate}:question.yaml")
+        assert (f"ticket: {ticket}" in record) is bool(ticket)
+    assert copy.script(NEEDED, repo.path) == "T-4\n"
+    (tmp_path / "q.yaml").write_text("prompt: Which?\ntickt: T-2\n", encoding="utf-8")
+    assert (
+        "did you mean ticket?" in copy("ask", "--file", str(tmp_path / "q.yaml"), cwd=repo.path, code=2).err
+    )
+
+
 RUNNER = """
 import json
 from .runner import Order

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...errors import BadDocument, Usage
+from ...questions.file import ASKED, GateField
 from ...questions.types import TYPES, type_name
-from ...text.words import ON_TIMEOUT, PRIORITIES, SESSION_FIELDS, SESSION_OUTCOMES
+from ...text.words import SESSION_FIELDS, SESSION_OUTCOMES
 from ..terminal.screen import Screen, complete_ids, read_duration, read_file, read_text, refuse_dash, verb
 from ..terminal.whereto import SAVED, sharing, tell_trouble, where
 
@@ -97,6 +98,28 @@ def session_options(command: Callable[..., object]) -> Callable[..., object]:
     return command
 
 
+def gate_options(command: Callable[..., object]) -> Callable[..., object]:
+    """A flag for each field that whoever asks may give."""
+    kinds: dict[str, dict[str, Any]] = {
+        "share": {"type": click.FloatRange(0, 1)},
+        "count": {"type": click.IntRange(1, 100)},
+        "people": {"multiple": True},
+    }
+    for row in reversed(ASKED):
+        kind = {"type": click.Choice(row.offered or row.choices)} if row.choices else kinds.get(row.entry, {})
+        command = click.option(row.flag, metavar=row.metavar, help=row.help, **kind)(command)
+    return command
+
+
+def typed_after(row: GateField, value: Any) -> object:
+    """What was typed after a field's flag."""
+    if row.entry == "document":
+        return read_text(value, row.flag, needed=True) if value else None
+    if row.entry == "length":
+        return read_duration(value, row.flag, row.metavar or "2h") if value else None
+    return value if row.entry != "people" else value or None
+
+
 def given(flags: Mapping[str, Any]) -> dict[str, Any]:
     """The flags that were used, by their own names."""
     return {
@@ -164,26 +187,13 @@ MOST_LEFT_OUT = 10
     type=click.Path(dir_okay=False),
     help="JSON Schema of a form, or of a structured outcome.",
 )
-@click.option("--title", help="A short title; otherwise the question's beginning.")
-@click.option("--context", metavar="TEXT|@FILE|-", help="What the person needs to know.")
+@gate_options
 @click.option(
     "--attach",
     multiple=True,
     metavar="PATH",
     type=click.Path(dir_okay=False),
     help="A file to show with the question, from where you are; repeatable.",
-)
-@click.option("--priority", type=click.Choice(list(reversed(PRIORITIES))), help="How pressing it is.")
-@click.option("--confidence", type=click.FloatRange(0, 1), help="How sure you are of your own view, 0 to 1.")
-@click.option("--timeout", metavar="2h", help="The deadline; none unless set.")
-@click.option("--on-timeout", type=click.Choice(ON_TIMEOUT), help="What happens at the deadline.")
-@click.option("--to", multiple=True, metavar="WHO", help="Whom it is for; repeatable.")
-@click.option("--quorum", type=click.IntRange(1, 100), help="How many people must agree.")
-@click.option("--agent", metavar="NAME", help="The asking agent's name.")
-@click.option("--session", metavar="ID", help="The agent's session, to be resumed with the answer.")
-@click.option("--key", metavar="K", help="The same key while its gate is open returns the same gate.")
-@click.option(
-    "--key-for", metavar="7d", help="With --key: also once it is closed, for so long from its asking."
 )
 @click.option(
     "--file",
@@ -266,21 +276,7 @@ def draft_of(flags: Mapping[str, Any]) -> Draft:
     from ...questions import drafts
 
     draft = draft_from_file(flags) if flags["file"] else drafts.Draft((question_of(flags),))
-    timeout = flags["timeout"]
-    changes: dict[str, Any] = {
-        "title": flags["title"],
-        "context": read_text(flags["context"], "--context", needed=True) if flags["context"] else None,
-        "priority": flags["priority"],
-        "confidence": flags["confidence"],
-        "timeout": read_duration(timeout, "--timeout", "2h") if timeout else None,
-        "on_timeout": flags["on_timeout"],
-        "to": flags["to"] or None,
-        "quorum": flags["quorum"],
-        "agent": flags["agent"],
-        "session": flags["session"],
-        "key": flags["key"],
-        "key_for": read_duration(flags["key_for"], "--key-for", "7d") if flags["key_for"] else None,
-    }
+    changes: dict[str, Any] = {row.name: typed_after(row, flags[row.name]) for row in ASKED}
     if changes["timeout"] == 0:
         raise Usage("a deadline has to be in the future", hint="--timeout 2h")
     return replace(draft, **{name: value for name, value in changes.items() if value is not None})
