@@ -32,6 +32,7 @@ from ..store.git.refs import WAKE
 from ..store.remote.push import MOST_OWN, most_refs
 from ..store.remote.remote import RefMove
 from .crew import Crew, Shift, is_candidate
+from .handover import lift_note
 from .run import Resumed, log_of
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def call(desk: Desk, gate: str = "", runner: str = "local") -> str:
     place = mark(desk)
     private_folder(place.parent)
     place.touch()
+    lift_note(desk, gate)
     order = Order(desk.repo.place, log_of(desk), desk.settings.env, (gate,) if gate else ())
     log = find_runner(runner).start(order)
     return str(log_of(desk, gate)) if runner == "local" and gate else log
@@ -77,6 +79,7 @@ def answer_calls(desk: Desk, say: Callable[[str], None], stopping: threading.Eve
     """Act on everything that can be acted on in this repository; None when another runner does so already."""
     called = mark(desk)
     crew = crew_of(desk, say, stopping)
+    crew.asked = False
     shift = None
 
     def again() -> bool:

@@ -28,7 +28,7 @@ from ..model.gate import Gate, Outcome
 from ..record.summary import Summary
 from ..store.git.permissions import private_folder
 from ..text import times
-from .handover import pending, take_over
+from .handover import is_left_to_others, pending, take_over
 from .place import Course
 from .run import Errand, Resumed, resume_gate
 
@@ -47,6 +47,8 @@ class Crew:
     say: Callable[[str], None] = lambda _words: None
     stopping: threading.Event = field(default_factory=threading.Event)
     insist: bool = False
+    asked: bool = True
+    """Somebody asked for these agents: else those stay whose answer was given with `--no-resume`."""
     log: Callable[[str], Path] | None = None
     stamp: Callable[[], str] = lambda: times.format_time(time.time())
     later: dict[str, tuple[str, float]] = field(default_factory=dict)
@@ -120,6 +122,8 @@ class Crew:
         for summary in summaries(desk):
             seen, at = self.later.get(summary.id, ("", 0.0))
             wanted = is_candidate(summary) and (not chosen or summary.id in chosen)
+            if not self.asked and wanted and summary.state == "answered":
+                wanted = not is_left_to_others(desk, summary.id)
             if wanted and summary.id not in handed and not (seen == summary.tip and now < at):
                 yield summary.id
 

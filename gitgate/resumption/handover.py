@@ -14,6 +14,7 @@ from ..claims.claiming import HeldClaim
 from ..context.desk import Desk
 from ..context.recording import reload
 from ..model import lease as leases
+from ..model.gate import Gate
 from ..model.ids import is_id
 from ..store.git.permissions import private_folder
 
@@ -63,3 +64,33 @@ def take_over(desk: Desk, gate: str) -> HeldClaim | None:
         *(now, said["claim"], said["lease"], found, said["remote"], float(said["taken"])),
         seed=str(said.get("seed", "")),
     )
+
+
+# What a person left to others: `--no-resume`
+
+
+def notes_of_left(desk: Desk) -> Path:
+    return desk.repo.state_dir / "left"
+
+
+def leave_to_others(desk: Desk, gate: Gate) -> None:
+    """Note that this answer is to start nothing here by itself, whatever else does: only who asks for it in so many words."""
+    if gate.answer is not None:
+        (private_folder(notes_of_left(desk)) / gate.id).write_text(gate.answer.signed_commit, "ascii")
+
+
+def is_left_to_others(desk: Desk, gate: str) -> bool:
+    """Whether that was said of the answer that counts; of another one it says nothing."""
+    try:
+        noted = (notes_of_left(desk) / gate).read_text("ascii")
+    except (OSError, ValueError):
+        return False
+    answer = reload(desk, gate).answer
+    return answer is not None and noted in (answer.commit, answer.signed_commit)
+
+
+def lift_note(desk: Desk, gate: str = "") -> None:
+    """Somebody wants this gate's agent here after all, or all of them."""
+    with contextlib.suppress(OSError):
+        for place in [notes_of_left(desk) / gate] if gate else notes_of_left(desk).iterdir():
+            place.unlink(missing_ok=True)

@@ -19,7 +19,7 @@ from ..gates import agency
 from ..gates.leases import boottime, shared_at
 from ..model.gate import Gate
 from .calls import call
-from .handover import hand_over
+from .handover import hand_over, leave_to_others
 from .run import log_of
 
 
@@ -41,6 +41,12 @@ def may_claim(desk: Desk, gate: Gate, push: bool | None) -> bool:
         return push is not True
     wanted = push is True or (push is None and desk.settings.flag("push"))
     return wanted or (push is None and shared_at(desk, gate.id) is None)
+
+
+def leave_here(desk: Desk, gate: Gate, *, push: bool | None = None) -> Published:
+    """Publish the answer, and start nothing here by itself: neither now nor when another answer starts its agent."""
+    leave_to_others(desk, gate)
+    return publish(desk, gate, push=push)
 
 
 def deliver_here(desk: Desk, gate: Gate, *, push: bool | None = None) -> Published:

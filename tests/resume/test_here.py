@@ -99,6 +99,26 @@ def test_not_when_it_was_asked_not_to(allowed: Clone, agent: Agent, cli: Command
     assert f"nothing will resume this by itself: git gate resume {gate[:4]}" in said.err
 
 
+def test_another_answer_does_not_start_it_either(allowed: Clone, agent: Agent, cli: Command) -> None:
+    """What was answered with `--no-resume`, alone or among many, waits for somebody to ask for its agent."""
+    left, other = (ask(cli, allowed) for _ in range(2))
+    among = cli.quick("ask", "Which among?", "--agent", "scripted", cwd=allowed.path, code=0).line
+    cli("respond", left, "Postgres", "--no-resume", cwd=allowed.path, code=0)
+    assert "resuming here" in cli("respond", other, "Postgres", cwd=allowed.path, code=0).err
+    until(lambda: state(cli, allowed, other) == "resumed")
+    many = ("respond", "--each", "--match", "among", "-m", "Postgres", "--no-resume")
+    cli(*many, cwd=allowed.path, code=0)
+    last = ask(cli, allowed)
+    cli("respond", last, "Postgres", cwd=allowed.path, code=0)
+    until(lambda: state(cli, allowed, last) == "resumed")
+    assert sorted(agent.starts) == sorted([other, last])
+    cli("resume", left, "--detach", cwd=allowed.path, code=0)
+    until(lambda: state(cli, allowed, left) == "resumed")
+    assert among not in agent.starts
+    cli("resume", "--all", cwd=allowed.path, code=0)
+    assert state(cli, allowed, among) == "resumed"
+
+
 def test_out_of_reach_it_is_saved_and_not_resumed(allowed: Clone, agent: Agent, cli: Command) -> None:
     """Nobody may act on a shared gate that nobody can see."""
     gate = ask(cli, allowed)

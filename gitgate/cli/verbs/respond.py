@@ -181,11 +181,11 @@ def answer_one(screen: Screen, desk: Desk, gate: Gate, given: Given, flags: dict
 
 def delivery(desk: Desk, flags: dict[str, Any]) -> dict[str, Any]:
     """An answer given where the agent ran starts it there; what that takes is loaded only where it is allowed."""
-    if flags["no_resume"] or not desk.settings.flag("resumeHere"):
+    if not desk.settings.flag("resumeHere"):
         return {}
-    from ...resumption.here import deliver_here
+    from ...resumption.here import deliver_here, leave_here
 
-    return {"deliver": deliver_here}
+    return {"deliver": leave_here if flags["no_resume"] else deliver_here}
 
 
 def edited(screen: Screen, desk: Desk, gate: Gate, given: Given) -> Given:
@@ -405,9 +405,13 @@ def begun(desk: Desk, fate: BatchFate, flags: dict[str, Any]) -> BatchFate:
     if fate.done is None or not delivery(desk, flags):
         return fate
     from ...resumption.calls import call
+    from ...resumption.handover import leave_to_others
     from ...resumption.here import may_resume_here
 
     done = fate.done
+    if flags["no_resume"]:
+        leave_to_others(desk, done.gate)
+        return fate
     if not may_resume_here(desk, done.gate, flags["push"]):
         return fate
     return replace(fate, done=replace(done, published=replace(done.published, log=call(desk, fate.id))))
