@@ -24,7 +24,19 @@ ALLOWED: dict[tuple[str, str], str] = {}
 
 # Loaded when they are used, never to list gates or to print help: each costs as much as all of the start-up.
 HEAVY = (
-    *("yaml", "pygit2", "git", "gitdb", "jsonschema_rs", "asyncio", "http", "urllib.request", "ssl", "email"),
+    *(
+        "yaml",
+        "pygit2",
+        "git",
+        "gitdb",
+        "jsonschema_rs",
+        "markdown_it",
+        "asyncio",
+        "http",
+        "urllib.request",
+        "ssl",
+        "email",
+    ),
     *("rich", "textual", "importlib.metadata", "multiprocessing", "tempfile", "unittest", "logging"),
 )
 

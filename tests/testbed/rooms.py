@@ -30,6 +30,7 @@ OWNERS = {
     "gitdb": frozenset({"store"}),
     "yaml": frozenset({"document"}),
     "jsonschema_rs": frozenset({"questions"}),
+    "markdown_it": frozenset({"surfaces"}),
     "click": frozenset({"cli"}),
     "subprocess": STARTS,
     "multiprocessing": STARTS,

@@ -62,6 +62,7 @@ def serve_command(screen: Screen, host: str, port: int, every: str, page: bool) 
     git gate serve --port 8080 --page
     """
     from ...surfaces.forge.hosts.connect import connect
+    from ...surfaces.forge.replies.shown import markdown
     from ...surfaces.forge.webhook import Receiver, Seen, is_loopback, open_server, serve
     from ..machinery.resume import stop_on_signal
 
@@ -76,6 +77,7 @@ def serve_command(screen: Screen, host: str, port: int, every: str, page: bool) 
     if page and not is_loopback(host):
         raise Usage("--page is for this machine only", hint="--host 127.0.0.1, or no --page")
     connect(desk)  # what is missing is said now
+    markdown()
     pause = read_duration(every, "--every", "5m")
     receiver = Receiver(secret, Seen(desk.repo.state_dir / "webhooks"))
     server = open_server(receiver, host, port, (lambda: what_waits(screen)) if page else None, screen.warn)

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.errors import BadAnswer
-from gitgate.surfaces.forge.replies.blocks import divide
+from gitgate.errors import BadAnswer, MissingExtra
 from gitgate.surfaces.forge.replies.replies import ReplySaid, may_answer, parse_reply
-from gitgate.surfaces.forge.replies.shown import see
+from gitgate.surfaces.forge.replies.shown import markdown, see
 
 ONE = "7k2fw9c3ab"
 LONGEST = 65_536  # characters of a comment
@@ -67,6 +66,13 @@ def test_code_and_hidden_words_are_no_command(body: str) -> None:
         "- a\n- b\n/approve",
         "<details>\n<summary>x</summary>\n</details>\n\n/approve",
         "see [this](https://example.org/x)\n/approve",
+        "see [this](https://example.org/x_(y) 'z')\n/approve",
+        "- so:\n  <img width='200' src='x'>\n\n/approve",
+        "- see\n  <https://example.org/x>\n\n/approve",
+        "call `f[0](x, y)`\n/approve",
+        "[x]: y\n\n/approve",
+        "---\n/approve",
+        "a\u00a0?\n\u00a0\n/approve",
     ],
 )
 def test_a_command_below_code_is_heard(body: str) -> None:
@@ -153,6 +159,7 @@ HOSTILE = [
     "`", "` ", "`\n", "``x`", "```\n", "- ```\n", "~~~\n", "<!--", "<!-- ", "<!--\n", "<!-- x --->", "--> ", "- ", "-\n", "1. ", "> ",
     ">\n", "> - ", "> a\nb\n", "\n", " ", "\t", "\t\n", "<", "<a ", "<a b='", '<a b="<c d=\'', "<?", "<![CDATA[", "<div>\n<!--", "\\`",
     "](", '](x "', "[^1]:\n", "|-|\n", "- - -", "* a\n", "/approve\n", "- " * 19 + "x\n", "7k2fw9c3ab ", "\r", "/aprove ", "**/", "“", '"', "[a](", "[a][", "@a ", "gate ", "/yes",
+    "[", "![", "*a ", "a*_", "**", "[a]: b\n", "[a][b", "[[](a)", "](<", "<a/", "&", "a\n- ", "<!-- a -- ", "a <!-- x ---> ", "x <!--x--", "a\n[^1]: \n", "<div>\n\n", "\v",
 ]  # fmt: skip
 
 
@@ -170,29 +177,6 @@ def test_the_longest_comment_costs_little(part: str) -> None:
     short = min(seconds(LONGEST // 4) for _ in range(2))
     # What else the machine does only adds to it: one of five looks suffices, and no square fits into any.
     assert any(seconds(LONGEST) < max(10 * short, 0.1) for _ in range(5))
-
-
-def calls(body: str) -> int:
-    """How many functions are called to read it: the same on every machine."""
-    done = 0
-
-    def count(_frame: object, event: str, _what: object) -> None:
-        nonlocal done
-        done += event == "call"
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        see(body)
-    finally:
-        sys.setprofile(before)
-    return done
-
-
-@pytest.mark.parametrize(("short", "long"), [("\n", "(\n"), ("a\n", "(\n"), ("a\n\n", "(\n\n")])
-def test_the_lines_that_are_many_cost_less(short: str, long: str) -> None:
-    """Most lines are empty or begin with a letter; comments of nothing else were the slowest."""
-    assert calls(short * 3000) < calls(long * 3000) * 0.8
 
 
 def test_nesting_and_blanks_cost_little() -> None:
@@ -217,8 +201,37 @@ def test_nothing_is_made_up(parts: list[str]) -> None:
     assert all(letter in left for letter in said.text)
 
 
-@given(st.lists(st.sampled_from(["", "words", "w", "- item", "1. item", "  within", "> quoted", "```", "<div>", "<!-- x", "-->", "[x]: y", "===", "---", "    far", "[^1]: note"]), max_size=14))  # fmt: skip
-def test_a_line_that_begins_with_a_letter_is_read_as_any_other(lines: list[str]) -> None:
-    """There is a shorter way for it, by which nothing changes: a blank before it means nothing, and goes the long way."""
-    further = [f" {line}" if line[:1].isalpha() else line for line in lines]
-    assert [line[1:] for line in divide(lines)] == [line[1:] for line in divide(further)]
+@pytest.mark.parametrize(
+    "body",
+    [
+        "> [x]:\n/approve",  # GitHub finds links after it has found paragraphs
+        "- a\n</pre>\n```\n/approve",
+        "[x]: y](y<!--1.\n/approve `\n)<!-->",
+        "<p\n\n/approve",
+        "<div>\n<?x <!--\n\n/approve",
+        "<a\vtitle='\n/approve\n'>",
+        "[a](`\n/approve\n`)",
+        "a `\n/approve\n[^1]: ` b",
+        "a <!-- b -- c -->\n/approve",
+        "> a\n>\n> [^1]: b\n/approve",
+    ],
+)
+def test_where_two_engines_differ_it_is_told(body: str) -> None:
+    """Each was found by comparing them."""
+    with pytest.raises(BadAnswer, match="below an empty line"):
+        parse_reply(body, [ONE])
+
+
+def test_a_link_that_holds_a_backtick_begins_no_code() -> None:
+    """What follows it is what it seems."""
+    assert parse_reply("[a](b`c) `\n/approve\n` d", [ONE]) is None
+    assert parse_reply("[a](b`c)\n/approve", [ONE]) == ReplySaid("approve", "")
+
+
+def test_without_the_engine_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error says what to install."""
+    markdown.cache_clear()
+    monkeypatch.setitem(sys.modules, "markdown_it", None)
+    with pytest.raises(MissingExtra, match="markdown-it-py") as caught:
+        see("/approve")
+    assert caught.value.hint == "pip install 'git-gate[forge]'"

@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +27,7 @@ from gitgate.cli.terminal.screen import Screen
 from gitgate.errors import Failure, Usage
 from gitgate.record.summary import Summary
 from gitgate.surfaces.forge.hosts.events import Commented
+from gitgate.surfaces.forge.replies.shown import markdown
 from gitgate.surfaces.forge.webhook import (
     MOST_BODY,
     Receiver,
@@ -418,6 +420,16 @@ def test_it_needs_a_secret(team: Team) -> None:
     """And says how to make one; what was made reaches the next command."""
     said = team.cli.quick("serve", "--port", "0", cwd=team.job().path, code=2)
     assert "export GITGATE_WEBHOOK_SECRET=$(openssl rand -hex 32)" in said.err
+
+
+def test_without_what_reads_comments_it_does_not_begin(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every delivery would fail."""
+    markdown.cache_clear()
+    monkeypatch.setitem(sys.modules, "markdown_it", None)
+    said = team.cli.quick(
+        "serve", "--port", "0", cwd=team.job().path, env={"GITGATE_WEBHOOK_SECRET": SECRET}, code=1
+    )
+    assert "pip install 'git-gate[forge]'" in said.err
 
 
 # the page
