@@ -23,11 +23,12 @@ import pytest
 from pygit2.enums import ConfigLevel
 
 from gitgate.context import ancestry
-from servers import HttpServer, SshServer, http_server, ssh_server
-from testbed.command import Command
-from testbed.repositories import PATTERNS, Clone, clone_repository, make_clone, make_server, run_git
-from testbed.seal import LoopbackSocket, environment, write_global_config
-from testbed.terminal import Terminal
+from support.resuming import Clock, Seat
+from support.servers import HttpServer, SshServer, http_server, ssh_server
+from support.testbed.command import Command
+from support.testbed.repositories import PATTERNS, Clone, clone_repository, make_clone, make_server, run_git
+from support.testbed.seal import LoopbackSocket, environment, write_global_config
+from support.testbed.terminal import Terminal
 
 # The same examples in every run, so that a failure is repeated by running the test again, on whichever machine.
 hypothesis.settings.register_profile(
@@ -242,3 +243,27 @@ def web(tmp_path: Path) -> Iterator[HttpServer]:
     """A real `git http-backend` that serves what is below the test's folder."""
     with http_server(tmp_path) as server:
         yield server
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def ann(bare: Clone, clone_of: Callable[..., Clone], clock: Clock) -> Iterator[Seat]:
+    with Seat(clone_of(bare, "ann"), clock) as seat:
+        yield seat
+
+
+@pytest.fixture
+def bob(bare: Clone, clone_of: Callable[..., Clone], clock: Clock) -> Iterator[Seat]:
+    with Seat(clone_of(bare, "bob"), clock) as seat:
+        yield seat
+
+
+@pytest.fixture
+def alone(repo: Clone, clock: Clock) -> Iterator[Seat]:
+    """A repository without any remote."""
+    with Seat(repo, clock) as seat:
+        yield seat

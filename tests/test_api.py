@@ -20,7 +20,7 @@ from gitgate import errors
 from gitgate.api.terms import SessionTerms
 from gitgate.cli.main import cli as command_line
 from gitgate.model import gate as model
-from testbed.repositories import Clone
+from support.testbed.repositories import Clone
 
 VERBS = (
     *("ask", "wait", "check", "respond", "withdraw", "stop", "comment"),

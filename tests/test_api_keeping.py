@@ -10,8 +10,8 @@ import pytest
 
 import gitgate
 from gitgate import errors
-from resuming import Agent, until
-from testbed.repositories import Clone
+from support.resuming import Agent, until
+from support.testbed.repositories import Clone
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from testbed.rooms import PURE, ROOMS, Module, modules, named_in, uses
+from support.testbed.rooms import PURE, ROOMS, Module, modules, named_in, uses
 
 PAGE = (Path(__file__).parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
 LIVES = dict(re.findall(r"^## The life of (.+?)\n(.*?)(?=^## )", PAGE, re.MULTILINE | re.DOTALL))

@@ -15,9 +15,9 @@ import pytest
 from pydantic import BaseModel, Field, field_validator
 
 import gitgate
-from conversing import held, open_gate, stop_talk, talk_to_answer
 from gitgate import errors
-from testbed.repositories import Clone
+from support.conversing import held, open_gate, stop_talk, talk_to_answer
+from support.testbed.repositories import Clone
 
 SCHEMA = {"type": "object", "required": ["approved"], "properties": {"approved": {"type": "boolean"}}}
 

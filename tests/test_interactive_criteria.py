@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 
 import gitgate
-from conversing import held, open_gate, stop_talk, talk_to_answer
 from gitgate import errors
 from gitgate.document import codec
 from gitgate.document.field import Field
 from gitgate.model.gate import Value
-from talking import Meeting, meet
-from testbed.command import Command
-from testbed.repositories import Clone
-from testbed.terminal import Terminal
+from support.conversing import held, open_gate, stop_talk, talk_to_answer
+from support.talking import Meeting, meet
+from support.testbed.command import Command
+from support.testbed.repositories import Clone
+from support.testbed.terminal import Terminal
 
 Pty = Callable[..., Terminal]
 

@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 
-from testbed.rooms import ROOMS, Finding, Module, circles, findings, modules
+from support.testbed.rooms import ROOMS, Finding, Module, circles, findings, modules
 
 MODULES = modules()
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from conftest import Person
 from gitgate.version import VERSION
-from testbed.command import Command, Outcome
-from testbed.repositories import Clone, GitError, make_clone, run_git
-from testbed.terminal import Terminal
+from support.testbed.command import Command, Outcome
+from support.testbed.repositories import Clone, GitError, make_clone, run_git
+from support.testbed.terminal import Terminal
 
 MARKERS = ("CLAUDE", "ANTHROPIC", "GITGATE", "GITHUB_", "GH_", "CI", "GIT_DIR", "GIT_WORK_TREE", "SSH_")
 

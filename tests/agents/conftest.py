@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from lab.fixtures import claude_binary, machine, scripted
+from support.lab.fixtures import claude_binary, machine, scripted
 
 __all__ = ["claude_binary", "machine", "scripted"]

@@ -1,4 +1,4 @@
-"""What holds of every agent's program, by its adapter alone; also of one that there is not (tests/made_up.py)."""
+"""What holds of every agent's program, by its adapter alone; also of one that there is not (tests/support/made_up.py)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from gitgate.agents import AGENTS, scrubbed, seen_by_git
 from gitgate.agents.agent import Agent, AgentSettings, Start
 from gitgate.model.session import SessionRef
 from gitgate.policy.project import configures, configuring_files
-from made_up import MadeUp
-from servers import SshServer
-from testbed.command import COMMAND, Command, run_seen, shell_called
-from testbed.repositories import Clone
+from support.made_up import MadeUp
+from support.servers import SshServer
+from support.testbed.command import COMMAND, Command, run_seen, shell_called
+from support.testbed.repositories import Clone
 
 SESSION = "5d14f5dd-8cd5-4721-9788-2e415584672d"
 PROGRAMS: list[Agent] = [*AGENTS.values(), MadeUp()]

@@ -12,8 +12,8 @@ import pytest
 from gitgate.agents import detect, scrubbed
 from gitgate.agents.agent import AgentResult
 from gitgate.agents.claude.transcript import project_folder
-from lab.fixtures import MakeMachine, MakeModel
-from lab.model import Reply
+from support.lab.fixtures import MakeMachine, MakeModel
+from support.lab.model import Reply
 
 pytestmark = [pytest.mark.claude, pytest.mark.slow]
 

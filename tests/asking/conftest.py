@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from lab.fixtures import MakeMachine, MakeModel, claude_binary, machine, scripted
-from lab.model import Reply
-from lab.office import Office
-from testbed.repositories import Clone
+from support.lab.fixtures import MakeMachine, MakeModel, claude_binary, machine, scripted
+from support.lab.model import Reply
+from support.lab.office import Office
+from support.testbed.repositories import Clone
 
 __all__ = ["claude_binary", "machine", "office", "scripted"]
 

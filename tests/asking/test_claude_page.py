@@ -14,9 +14,9 @@ import pytest
 
 from gitgate.document import codec
 from gitgate.questions.calls import parse_rules
-from lab.model import Reply
-from lab.office import Office
-from testbed.repositories import Clone
+from support.lab.model import Reply
+from support.lab.office import Office
+from support.testbed.repositories import Clone
 
 from .conftest import MakeOffice
 from .test_real_claude import DATABASE, OVER

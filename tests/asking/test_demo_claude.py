@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from lab.model import can_isolate
-from testbed.command import COMMAND
+from support.lab.model import can_isolate
+from support.testbed.command import COMMAND
 
 pytestmark = [pytest.mark.claude, pytest.mark.slow]
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from gitgate.agents.claude.transcript import waits_at_call
-from lab.fixtures import MakeMachine, MakeModel
-from lab.model import Reply
-from lab.office import Office
-from resuming import until
-from testbed.repositories import Clone
+from support.lab.fixtures import MakeMachine, MakeModel
+from support.lab.model import Reply
+from support.lab.office import Office
+from support.resuming import until
+from support.testbed.repositories import Clone
 
 pytestmark = [pytest.mark.claude, pytest.mark.slow]
 

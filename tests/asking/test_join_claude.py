@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from lab.model import Reply
-from lab.office import Office
-from testbed.terminal import Terminal
+from support.lab.model import Reply
+from support.lab.office import Office
+from support.testbed.terminal import Terminal
 
 from .conftest import MakeOffice
 

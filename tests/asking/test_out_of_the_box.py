@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lab.model import Reply
+from support.lab.model import Reply
 
 from .conftest import MakeOffice
 from .test_claude_page import seen, tmux, typed

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from gitgate.agents.claude.transcript import waits_at_call
-from lab.fixtures import MakeMachine, MakeModel
-from lab.model import Reply
-from lab.office import Office
-from resuming import until
-from servers import ssh_server
-from testbed.repositories import Clone
+from support.lab.fixtures import MakeMachine, MakeModel
+from support.lab.model import Reply
+from support.lab.office import Office
+from support.resuming import until
+from support.servers import ssh_server
+from support.testbed.repositories import Clone
 
 pytestmark = [pytest.mark.claude, pytest.mark.slow, pytest.mark.server, pytest.mark.timeout(120)]
 

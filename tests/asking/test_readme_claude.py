@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from lab.fixtures import MakeMachine, MakeModel
-from lab.model import Reply
-from readme import PERSON, bare_machine, block_after, program, tell
-from testbed.terminal import Terminal
+from support.lab.fixtures import MakeMachine, MakeModel
+from support.lab.model import Reply
+from support.readme import PERSON, bare_machine, block_after, program, tell
+from support.testbed.terminal import Terminal
 
 pytestmark = [pytest.mark.claude, pytest.mark.slow, pytest.mark.readme]
 

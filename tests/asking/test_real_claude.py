@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from gitgate.agents.claude.hooks import hook_settings, hooks, plugin_folder
-from lab.fixtures import MakeMachine
-from lab.model import Reply
-from lab.office import Office, rules
-from testbed.repositories import Clone
+from support.lab.fixtures import MakeMachine
+from support.lab.model import Reply
+from support.lab.office import Office, rules
+from support.testbed.repositories import Clone
 
 from .conftest import MakeOffice
 

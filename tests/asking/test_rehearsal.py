@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from lab.model import can_isolate
-from testbed.command import COMMAND
-from testbed.repositories import Clone
+from support.lab.model import can_isolate
+from support.testbed.command import COMMAND
+from support.testbed.repositories import Clone
 
 from .test_demo_claude import ALONE, NOT_OURS, a_person, files_of
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from lab.model import Reply
-from lab.office import Office
-from resuming import until
-from testbed.command import COMMAND
-from testbed.tmux import Tmux
+from support.lab.model import Reply
+from support.lab.office import Office
+from support.resuming import until
+from support.testbed.command import COMMAND
+from support.testbed.tmux import Tmux
 
 from .conftest import MakeOffice
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed.command import Command
-from testbed.repositories import Clone
+from support.testbed.command import Command
+from support.testbed.repositories import Clone
 
 Ask = Callable[..., str]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from testbed.command import Command
-from testbed.repositories import Clone
-from testbed.terminal import Terminal
+from support.testbed.command import Command
+from support.testbed.repositories import Clone
+from support.testbed.terminal import Terminal
 
 Ask = Callable[..., str]
 

@@ -13,8 +13,8 @@ from gitgate.cli.main import cli as command_line
 from gitgate.model.conversation import OUTCOMES, Talk
 from gitgate.text import words
 from gitgate.text.words import SESSION_FIELDS
-from testbed.command import Command
-from testbed.repositories import Clone
+from support.testbed.command import Command
+from support.testbed.repositories import Clone
 
 Ask = Callable[..., str]
 SERVERS = {"mcpServers": {"tickets": {"command": "tickets-mcp", "args": ["--read-only"]}}}

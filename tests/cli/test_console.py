@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from gitgate.store.git.refs import OPEN
-from testbed.command import COMMAND, Command
-from testbed.repositories import Clone
-from testbed.terminal import Terminal
+from support.testbed.command import COMMAND, Command
+from support.testbed.repositories import Clone
+from support.testbed.terminal import Terminal
 
 Ask = Callable[..., str]
 

@@ -17,14 +17,14 @@ from pathlib import Path
 
 import pytest
 
-from everywhere import CELLS, NONE, PLACES, Place, homeless
 from gitgate.audit.auditing import check_orphans
 from gitgate.audit.gate_checks import Verified
 from gitgate.cli import exits
 from gitgate.cli.main import VERBS
 from gitgate.context.desk import open_desk
-from testbed.command import COMMAND, Command, Outcome
-from testbed.repositories import Clone
+from support.everywhere import CELLS, NONE, PLACES, Place, homeless
+from support.testbed.command import COMMAND, Command, Outcome
+from support.testbed.repositories import Clone
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough, pytest.mark.timeout(300)]
 

@@ -14,10 +14,10 @@ import pytest
 
 from gitgate.cli.main import VERBS
 from gitgate.cli.main import cli as group
-from talking import meet
-from testbed.command import Command
-from testbed.repositories import Clone
-from testbed.terminal import Terminal
+from support.talking import meet
+from support.testbed.command import Command
+from support.testbed.repositories import Clone
+from support.testbed.terminal import Terminal
 
 Ask = Callable[..., str]
 # Tried where what they need is: a terminal and an agent's session, a forge, a server, an agent's program, a minute.

@@ -14,8 +14,8 @@ from gitgate.cli.exits import MEANINGS
 from gitgate.cli.help import TOPICS
 from gitgate.cli.main import VERBS
 from gitgate.questions.drafts import OF_GATE, OF_QUESTION
-from testbed.command import COMMAND, Command
-from testbed.repositories import Clone
+from support.testbed.command import COMMAND, Command
+from support.testbed.repositories import Clone
 
 Ask = Callable[..., str]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from resuming import Agent
-from testbed.command import Command
-from testbed.repositories import Clone
+from support.resuming import Agent
+from support.testbed.command import Command
+from support.testbed.repositories import Clone
 
 PARTS = ("--claude", "--agents", "--script")
 SETTINGS = ".claude/settings.json"

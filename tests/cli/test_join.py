@@ -17,10 +17,10 @@ import pytest
 
 from gitgate.agents.claude.transcript import project_folder
 from gitgate.context.presence import started
-from resuming import until
-from testbed.command import Command
-from testbed.repositories import Clone
-from testbed.terminal import Terminal
+from support.resuming import until
+from support.testbed.command import Command
+from support.testbed.repositories import Clone
+from support.testbed.terminal import Terminal
 
 pytestmark = pytest.mark.slow  # each takes a second or more
 

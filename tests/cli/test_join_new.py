@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from gitgate.agents.terminal import Limit
-from resuming import until
-from talking import Meeting, meet
-from testbed.command import Command
-from testbed.repositories import Clone
-from testbed.terminal import Terminal
+from support.resuming import until
+from support.talking import Meeting, meet
+from support.testbed.command import Command
+from support.testbed.repositories import Clone
+from support.testbed.terminal import Terminal
 
 pytestmark = pytest.mark.slow  # each takes a second or more
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from gitgate.agents.claude.transcript import project_folder
-from talking import Meeting, meet
-from testbed.command import Command
-from testbed.repositories import Clone
-from testbed.terminal import Terminal
+from support.talking import Meeting, meet
+from support.testbed.command import Command
+from support.testbed.repositories import Clone
+from support.testbed.terminal import Terminal
 
 pytestmark = pytest.mark.slow  # each takes a second or more
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import pytest
 
-from testbed.command import Command
-from testbed.repositories import Clone
+from support.testbed.command import Command
+from support.testbed.repositories import Clone
 
 HERE = Path(__file__).parent
 # A row: what was typed, the exit code with the message, and below them what to do next.

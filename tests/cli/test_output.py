@@ -15,10 +15,10 @@ import pytest
 import gitgate
 from gitgate.cli import exits, process
 from gitgate.errors import UnsupportedSystem
-from testbed.command import COMMAND, Command
-from testbed.repositories import Clone
-from testbed.seal import write_global_config
-from testbed.terminal import Terminal
+from support.testbed.command import COMMAND, Command
+from support.testbed.repositories import Clone
+from support.testbed.seal import write_global_config
+from support.testbed.terminal import Terminal
 
 Ask = Callable[..., str]
 Start = Callable[..., Terminal]

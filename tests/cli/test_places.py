@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from gitgate.store.git.repository import not_a_repository
-from servers import HttpServer, SshServer, free_port
-from testbed.command import Command
-from testbed.repositories import Clone, run_git
+from support.servers import HttpServer, SshServer, free_port
+from support.testbed.command import Command
+from support.testbed.repositories import Clone, run_git
 
 SSH = [pytest.mark.server, pytest.mark.slow]
 

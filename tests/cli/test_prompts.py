@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed.command import Command
-from testbed.terminal import Terminal
+from support.testbed.command import Command
+from support.testbed.terminal import Terminal
 
 Start = Callable[..., Terminal]
 Ask = Callable[..., str]

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from testbed.command import Command
-from testbed.repositories import Clone
+from support.testbed.command import Command
+from support.testbed.repositories import Clone
 
 Ask = Callable[..., str]
 DATABASES = ("Which?", "-o", "JWT=stateless", "-o", "Sessions", "-o", "Session tokens")

@@ -6,9 +6,9 @@ import os
 
 import pytest
 
-from testbed.command import COMMAND, Command
-from testbed.repositories import Clone
-from testbed.tmux import ENDED, Tmux
+from support.testbed.command import COMMAND, Command
+from support.testbed.repositories import Clone
+from support.testbed.tmux import ENDED, Tmux
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 

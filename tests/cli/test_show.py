@@ -10,9 +10,9 @@ from xml.dom import minidom
 import pytest
 
 from gitgate.text.display import width
-from testbed.command import Command
-from testbed.repositories import Clone
-from testbed.terminal import Terminal
+from support.testbed.command import Command
+from support.testbed.repositories import Clone
+from support.testbed.terminal import Terminal
 
 Ask = Callable[..., str]
 

@@ -16,8 +16,8 @@ from gitgate.acts.remarks import stop
 from gitgate.api.door import open_desk
 from gitgate.model.conversation import Conversation
 from gitgate.questions.base import Given
-from testbed.command import Command
-from testbed.repositories import Clone
+from support.testbed.command import Command
+from support.testbed.repositories import Clone
 
 Ask = Callable[..., str]
 HELD = Conversation(

@@ -13,9 +13,9 @@ import pytest
 
 from gitgate.document import codec
 from gitgate.policy.rules import parse_policy
-from readme import dialogue, fenced
-from testbed.command import COMMAND, Command
-from testbed.repositories import Clone
+from support.readme import dialogue, fenced
+from support.testbed.command import COMMAND, Command
+from support.testbed.repositories import Clone
 
 TOP = Path(__file__).parents[2]
 PAGES = [TOP / "README.md", *sorted((TOP / "docs").glob("*.md"))]
@@ -24,12 +24,12 @@ BLOCK = re.compile(r"^( *)```(?:sh|bash)\n(.*?)^ *```", re.MULTILINE | re.DOTALL
 ELSEWHERE = {
     ("README.md", "python3 -m venv"): ".ci/run",
     ("README.md", "git gate init --claude"): "tests/asking/test_readme_claude.py",
-    ("README.md", "git gate init --server"): "tests/service/test_readme_server.py",
-    ("README.md", "git gate init --no-resume"): "tests/service/test_readme_server.py",
-    ("README.md", "git gate sync"): "tests/service/test_readme_server.py",
+    ("README.md", "git gate init --server"): "tests/sharing/test_readme_server.py",
+    ("README.md", "git gate init --no-resume"): "tests/sharing/test_readme_server.py",
+    ("README.md", "git gate sync"): "tests/sharing/test_readme_server.py",
     ("README.md", "git gate init --github"): "tests/surfaces/github/test_readme_github.py",
     ("policy.md", "git add .gitgate.yml"): "tests/cli/test_typed.py",
-    ("servers.md", "git init --bare project.git"): "tests/service/test_readme_server.py",
+    ("servers.md", "git init --bare project.git"): "tests/sharing/test_readme_server.py",
     ("claude-code.md", "git gate init --claude"): "tests/asking/test_claude_page.py",
     ("claude-code.md", "git gate wrap"): "tests/asking/test_claude_page.py",
     ("claude-code.md", "claude -p"): "tests/asking/test_claude_page.py",

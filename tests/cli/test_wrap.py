@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed.command import Command, Outcome
-from testbed.repositories import Clone
+from support.testbed.command import Command, Outcome
+from support.testbed.repositories import Clone
 
 NEED = json.dumps(
     {"status": "needs_input", "question": "JWT or sessions?", "summary": "Auth", "details": "did users"}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.copied import PackageCopy
+from support.testbed.copied import PackageCopy
 
 MOST_FILES = 3
 

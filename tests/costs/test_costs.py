@@ -8,12 +8,11 @@ import shlex
 import sys
 from pathlib import Path
 
-import forges.tiny
-import made_up
-import made_up_type
-from testbed.command import run_seen, shell_called
-from testbed.copied import PackageCopy
-from testbed.repositories import Clone
+from support import made_up, made_up_type
+from support.forges import tiny as tiny_forge
+from support.testbed.command import run_seen, shell_called
+from support.testbed.copied import PackageCopy
+from support.testbed.repositories import Clone
 
 SESSION = "5d14f5dd-8cd5-4721-9788-2e415584672d"
 
@@ -139,7 +138,7 @@ JOB = {
 
 def test_a_forge(copy: PackageCopy, bare: Clone, repo: Clone) -> None:
     """It shows the question, takes the reply of somebody who may write, and of nobody else."""
-    tiny = Path(forges.tiny.__file__).read_text(encoding="utf-8")
+    tiny = Path(tiny_forge.__file__).read_text(encoding="utf-8")
     copy.add("surfaces/forge/hosts/tiny.py", f'{tiny}\n\nHERE = Tiny("team/project")\n')
     copy.put("surfaces/forge/hosts/connect.py", "from .tiny import HERE\n", before="from .web import Web")
     line = '    "tiny": ForgeKind(lambda _place, _web: HERE, lambda server: f"{server}/api"),\n'

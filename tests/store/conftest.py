@@ -9,9 +9,9 @@ import pytest
 
 from gitgate.store.work.restore import as_environment
 from gitgate.store.work.standing import git_settings
-from servers import HttpServer, SshServer
-from sharing import Place, make_place
-from testbed.repositories import Clone
+from support.servers import HttpServer, SshServer
+from support.sharing import Place, make_place
+from support.testbed.repositories import Clone
 
 # A fresh machine has `git http-backend` with its git, but no sshd.
 SSH = [pytest.mark.server, pytest.mark.slow]

@@ -12,7 +12,7 @@ from pathlib import Path
 from gitgate.store.git.repository import Repository
 from gitgate.store.work.restore import Worktree, open_worktree
 from gitgate.store.work.snapshot import Snapshot, take
-from testbed.repositories import Clone, run_git
+from support.testbed.repositories import Clone, run_git
 
 AUTHOR = ("gitgate", "gitgate@example.org")
 AT = 1_700_000_000

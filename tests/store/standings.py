@@ -9,7 +9,7 @@ import pytest
 from gitgate.store.work.aside import Difference, Files, compare
 from gitgate.store.work.standing import put_on, take_off
 from store.hard_cases import listing
-from testbed.repositories import Clone
+from support.testbed.repositories import Clone
 
 
 def wanted(path: bytes) -> bool:

@@ -8,8 +8,8 @@ from gitgate.errors import Usage
 from gitgate.store.records.archive import archived, archived_ids, contents, listing, shelves
 from gitgate.store.records.closing import Closed, fold, prune
 from gitgate.store.records.records import Signature
-from sharing import OPEN, answered, late_files, name, open_gates, start_closers
-from testbed.repositories import Clone
+from support.sharing import OPEN, answered, late_files, name, open_gates, start_closers
+from support.testbed.repositories import Clone
 
 BY = Signature("Ada Lovelace <ada@example.org>", 1_767_323_045)
 MONTH = "2026-01"

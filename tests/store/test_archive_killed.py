@@ -16,8 +16,8 @@ from gitgate.store.remote import wire
 from gitgate.store.remote.fetch import fetch
 from gitgate.store.remote.push import push
 from gitgate.store.remote.remote import RefMove
-from sharing import OPEN, Place, answered, late_files, name, open_gates
-from testbed.repositories import Clone
+from support.sharing import OPEN, Place, answered, late_files, name, open_gates
+from support.testbed.repositories import Clone
 
 BY = Signature("Ada Lovelace <ada@example.org>", 1_767_323_045)
 MONTH = "2026-01"

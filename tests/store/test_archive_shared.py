@@ -13,8 +13,8 @@ from gitgate.store.records.records import Signature
 from gitgate.store.remote.fetch import fetch
 from gitgate.store.remote.push import push, push_gates
 from gitgate.store.remote.remote import RefMove
-from sharing import OPEN, Place, answered, hook, late_files, name, open_gates, start_closers
-from testbed.repositories import Clone
+from support.sharing import OPEN, Place, answered, hook, late_files, name, open_gates, start_closers
+from support.testbed.repositories import Clone
 
 pytestmark = pytest.mark.slow  # each takes a good part of a second
 

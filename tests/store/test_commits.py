@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.store.git.commits import add_trailers, conflicts, known_tips, made_since
-from testbed.repositories import Clone
+from support.testbed.repositories import Clone
 
 WANTED = (("Gate", "7k2fabcdef"), ("Decided-by", "Ada"))
 

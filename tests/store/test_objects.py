@@ -34,8 +34,8 @@ from gitgate.store.git.objects import (
     parse_tree,
     with_entry,
 )
-from testbed.memory import MemoryObjects
-from testbed.repositories import Clone
+from support.testbed.memory import MemoryObjects
+from support.testbed.repositories import Clone
 
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 ABSENT = "1" * 40
@@ -139,7 +139,7 @@ def test_an_object_too_large_is_not_taken_into_memory(
 ) -> None:
     """Refused by its size; what is asked next is answered."""
     small, large = store.write(BLOB, b"x" * 1000), store.write(BLOB, b"x" * 1001)
-    for module in ("gitgate.store.git.objects", "testbed.memory"):
+    for module in ("gitgate.store.git.objects", "support.testbed.memory"):
         monkeypatch.setattr(f"{module}.MOST_BYTES", 1000)
     with pytest.raises(BrokenRecord, match=r"has 1,001 bytes; no part of a record is so large"):
         store.read(large)

@@ -21,7 +21,7 @@ from gitgate.store.git.objects import (
     head_of,
     object_id,
 )
-from testbed.repositories import Clone, run_git
+from support.testbed.repositories import Clone, run_git
 
 SIZES = [0, 1, 15, 16, 2047, 2048, 262_143, 262_144]
 

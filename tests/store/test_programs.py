@@ -14,7 +14,7 @@ from gitgate.store.git.programs import edit, editor_of, open_folder, page
 from gitgate.store.remote.fetch import branch_ref, fetch_branch, fetch_refs
 from gitgate.store.work import saved
 from gitgate.store.work.saved import touched
-from testbed.repositories import Clone, make_bare, run_git
+from support.testbed.repositories import Clone, make_bare, run_git
 
 NOWHERE = {"PATH": "/no/such/place"}
 WANTED = (("Gate", "7k2fabcdef"),)

@@ -8,7 +8,6 @@ from functools import partial
 
 import pytest
 
-from forging import BY, Bench
 from gitgate.errors import BadDocument, BrokenRecord, Failure, IllegalEvent
 from gitgate.model.gate import Answer, Edit, Gate
 from gitgate.record.fold import fold
@@ -16,9 +15,10 @@ from gitgate.store.git.objects import COMMIT, FOLDER, Objects, TreeEntry, dump_c
 from gitgate.store.records import chain, records
 from gitgate.store.records.chain import Beside
 from gitgate.store.records.records import Records
-from histories import ADA, EARLY, TEXT, opened, remark
-from testbed.memory import MemoryObjects, memory_records
-from testbed.repositories import Clone
+from support.forging import BY, Bench
+from support.histories import ADA, EARLY, TEXT, opened, remark
+from support.testbed.memory import MemoryObjects, memory_records
+from support.testbed.repositories import Clone
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from forging import BY, EMPTY_TREE, Bench, answer_file
 from gitgate.errors import BrokenRecord
 from gitgate.model.gate import Answer, Question, Remark
 from gitgate.model.ids import gate_id
@@ -27,9 +26,10 @@ from gitgate.store.git.objects import (
 )
 from gitgate.store.records import chain
 from gitgate.store.records.records import Records
-from histories import ADA, BOB, EARLY, EVE, TEXT, oid, opened, remark
-from testbed.memory import MemoryObjects
-from testbed.repositories import Clone
+from support.forging import BY, EMPTY_TREE, Bench, answer_file
+from support.histories import ADA, BOB, EARLY, EVE, TEXT, oid, opened, remark
+from support.testbed.memory import MemoryObjects
+from support.testbed.repositories import Clone
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from gitgate.errors import GitFailed, LostRace
 from gitgate.store.git.refs import OPEN, Refs
 from gitgate.store.remote.remote import RefMove
-from testbed.repositories import Clone
+from support.testbed.repositories import Clone
 
 A, B, C = (f"{OPEN}{letter * 10}" for letter in "abc")
 

@@ -18,7 +18,7 @@ from gitgate.store.remote.remote import (
     validate_move,
     validate_remote,
 )
-from testbed.repositories import Clone
+from support.testbed.repositories import Clone
 
 OID = "1" * 40
 

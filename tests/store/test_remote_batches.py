@@ -12,8 +12,8 @@ from gitgate.store.remote import push as pushing
 from gitgate.store.remote.fetch import fetch
 from gitgate.store.remote.push import MOST_OWN, MOST_REFS, most_refs, push, push_gates
 from gitgate.store.remote.remote import RefFate, RefMove
-from sharing import OPEN, Place, hook, name, open_gates, opening, reasons, record
-from testbed.repositories import Clone
+from support.sharing import OPEN, Place, hook, name, open_gates, opening, reasons, record
+from support.testbed.repositories import Clone
 
 
 def shared_tips(place: Place, numbers: range) -> list[RefMove]:

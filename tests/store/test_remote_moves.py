@@ -10,8 +10,8 @@ from gitgate.errors import Usage
 from gitgate.store.remote.fetch import begin_fetch, fetch, fetch_refs
 from gitgate.store.remote.push import push
 from gitgate.store.remote.remote import Fetched, RefFate, RefMove
-from sharing import NOBODY, OPEN, Place, hook, name, opening, reasons, record
-from testbed.repositories import Clone
+from support.sharing import NOBODY, OPEN, Place, hook, name, opening, reasons, record
+from support.testbed.repositories import Clone
 
 
 @pytest.mark.slow

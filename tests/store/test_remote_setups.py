@@ -12,8 +12,8 @@ from gitgate.errors import RemoteUnreachable, Usage
 from gitgate.store.remote.fetch import fetch, fetch_refs
 from gitgate.store.remote.push import guard, push
 from gitgate.store.remote.remote import RefFate, RefMove, Remote
-from sharing import OPEN, Place, name, opening, record
-from testbed.repositories import Clone, run_git
+from support.sharing import OPEN, Place, name, opening, record
+from support.testbed.repositories import Clone, run_git
 
 
 class TestConfiguration:

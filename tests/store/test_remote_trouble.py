@@ -11,9 +11,9 @@ from gitgate.errors import GateError, PushRefused, RemoteUnreachable
 from gitgate.store.remote.fetch import fetch
 from gitgate.store.remote.push import push
 from gitgate.store.remote.remote import RefMove
-from servers import SshServer, free_port, http_server, silent_server
-from sharing import OPEN, Place, hook, opening, reasons, record
-from testbed.repositories import Clone
+from support.servers import SshServer, free_port, http_server, silent_server
+from support.sharing import OPEN, Place, hook, opening, reasons, record
+from support.testbed.repositories import Clone
 
 CUT_ONCE = "test $1 = committed && ! test -e once && touch once && kill -9 $PPID; exit 0"
 

@@ -13,7 +13,7 @@ from gitgate.store.git.repository import Repository
 from gitgate.store.remote.remote import Remote, read_remote
 from gitgate.store.remote.trouble import explain, gist, server_words
 from gitgate.store.remote.wire import GitConversation, GitSpoken, converse, surroundings
-from testbed.repositories import Clone
+from support.testbed.repositories import Clone
 
 PLACE = Remote("origin", ("/srv/x",), ("/srv/x",))
 

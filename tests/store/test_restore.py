@@ -17,7 +17,7 @@ from gitgate.store.work.compare import diff, matches
 from gitgate.store.work.restore import open_worktree, remove_worktree
 from gitgate.store.work.snapshot import Snapshot
 from store.hard_cases import CASES, listing, reopen, snap, status
-from testbed.repositories import Clone, run_git
+from support.testbed.repositories import Clone, run_git
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from gitgate.store.work.compare import diff, matches
 from gitgate.store.work.restore import open_worktree
 from gitgate.store.work.snapshot import Snapshot
 from store.hard_cases import CASES, snap, status
-from testbed.repositories import Clone
+from support.testbed.repositories import Clone
 
 
 @pytest.fixture

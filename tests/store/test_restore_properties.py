@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from gitgate.store.work.compare import matches
 from store.hard_cases import fingerprint, listing, reopen, snap, status
-from testbed.repositories import Clone, make_clone
+from support.testbed.repositories import Clone, make_clone
 
 # Few names, some of them each other's folders, so that files, links and folders take one another's places.
 NAMES = ("a", "b", "d", "d/x", "d/y", "e/f/g", "ü", "-z", "n\nl")

@@ -8,7 +8,7 @@ import pytest
 
 from gitgate.store.work.compare import matches
 from store.hard_cases import CASES, fingerprint, listing, reopen, snap, status
-from testbed.repositories import Clone, run_git
+from support.testbed.repositories import Clone, run_git
 
 pytestmark = pytest.mark.slow  # each takes a good part of a second
 

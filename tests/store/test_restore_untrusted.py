@@ -9,7 +9,7 @@ import pytest
 
 from gitgate.store.work.compare import diff
 from store.hard_cases import listing, reopen, snap, status
-from testbed.repositories import Clone
+from support.testbed.repositories import Clone
 
 NAMES = ("trap", "with space", "a=b", "Up.per", "ünï")
 

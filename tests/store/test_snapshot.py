@@ -14,7 +14,7 @@ from gitgate.store.git.repository import discover
 from gitgate.store.work import scratch
 from gitgate.store.work.snapshot import take
 from store.hard_cases import AT, AUTHOR, fingerprint, reopen, snap, status
-from testbed.repositories import Clone, make_clone, run_git
+from support.testbed.repositories import Clone, make_clone, run_git
 
 
 def tree(clone: Clone, commit: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from gitgate.store.work import scratch
 from gitgate.store.work.compare import diff, matches
 from gitgate.store.work.snapshot import Snapshot
 from store.hard_cases import CASES, snap
-from testbed.repositories import Clone
+from support.testbed.repositories import Clone
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from gitgate.store.work.leftout import path_of, printable
 from gitgate.store.work.snapshot import Snapshot, take
 from store.hard_cases import AT, AUTHOR, fingerprint, reopen, snap, status
-from testbed.repositories import Clone, make_clone, run_git
+from support.testbed.repositories import Clone, make_clone, run_git
 
 RANDOM = random.Random(11)  # noqa: S311  made-up tokens, put together here so that no file holds the shape of one
 

@@ -22,7 +22,7 @@ from store.standings import (
     shapes,
     untracked,
 )
-from testbed.repositories import Clone
+from support.testbed.repositories import Clone
 
 
 @shapes

@@ -29,7 +29,7 @@ from store.standings import (
     shapes,
     untracked,
 )
-from testbed.repositories import Clone, GitError
+from support.testbed.repositories import Clone, GitError
 
 # What nothing can be done about
 

@@ -11,8 +11,8 @@ from gitgate.record import headline, summary
 from gitgate.record.summary import FEW, FIELDS, Summary, by_pressure, read_summaries, summary_of
 from gitgate.store.git import tips as tips_module
 from gitgate.store.git.refs import OPEN, Refs
-from histories import DUE, GATE, History, opened
-from testbed.repositories import Clone
+from support.histories import DUE, GATE, History, opened
+from support.testbed.repositories import Clone
 
 MARK = b"0123456789abcdef01234567"
 OID = "a" * 40

@@ -10,7 +10,7 @@ import pytest
 from gitgate.errors import Failure
 from gitgate.store.git import unaltered
 from gitgate.store.git.repository import discover
-from testbed.repositories import Clone
+from support.testbed.repositories import Clone
 
 
 def test_files_are_put_back(repo: Clone, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from gitgate.context.desk import open_desk
 from gitgate.context.find import summaries
 from gitgate.surfaces.agent_hooks import run_hook
-from testbed.repositories import Clone
+from support.testbed.repositories import Clone
 
 SESSION = "5d14f5dd-8cd5-4721-9788-2e415584672d"
 

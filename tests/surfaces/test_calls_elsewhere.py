@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from testbed.command import Command
-from testbed.repositories import Clone
+from support.testbed.command import Command
+from support.testbed.repositories import Clone
 
 from .conftest import Agent, new_call
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.agents.claude.hooks import EVENTS, SHIM, hook_settings, hooks, plugin_folder
-from testbed.repositories import Clone
+from support.testbed.repositories import Clone
 
 from .conftest import Agent, question
 

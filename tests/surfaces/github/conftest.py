@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from forges.standin import Forge, forge_server
 from gitgate.context.desk import open_desk
-from lab.fixtures import claude_binary, machine, scripted
-from resuming import Agent
-from testbed.command import Command, Outcome
-from testbed.repositories import Clone
+from support.forges.standin import Forge, forge_server
+from support.lab.fixtures import claude_binary, machine, scripted
+from support.resuming import Agent
+from support.testbed.command import Command, Outcome
+from support.testbed.repositories import Clone
 
 __all__ = ["claude_binary", "machine", "scripted"]
 

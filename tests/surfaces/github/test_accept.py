@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resuming import Agent
+from support.resuming import Agent
 
 from .conftest import THREAD, Team
 

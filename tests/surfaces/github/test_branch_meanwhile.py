@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from forges.routes import ROBOT
-from resuming import Agent
-from testbed.repositories import Clone
+from support.forges.routes import ROBOT
+from support.resuming import Agent
+from support.testbed.repositories import Clone
 
 from .conftest import THREAD, Team
 from .test_jobs import COMMITS

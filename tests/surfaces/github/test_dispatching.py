@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from forges.standin import Fault
 from gitgate.acts.reading import open_gate
 from gitgate.context.desk import open_desk
 from gitgate.errors import Failure
@@ -17,10 +16,11 @@ from gitgate.gates.starting import kept_back
 from gitgate.runners.github import ssh_host
 from gitgate.sharing.addresses import read_address
 from gitgate.surfaces.forge.hosts.connect import ForgePlace, connect, find_place, find_token
-from resuming import Agent
-from signing import make_key, publish_policy
-from testbed.command import Command
-from testbed.repositories import Clone
+from support.forges.standin import Fault
+from support.resuming import Agent
+from support.signing import make_key, publish_policy
+from support.testbed.command import Command
+from support.testbed.repositories import Clone
 
 from .conftest import Team
 

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from forges.standin import Fault, Forge, forge_server
 from gitgate.context.desk import open_desk
 from gitgate.errors import Failure
 from gitgate.setup.github import NAMES, source_of
 from gitgate.surfaces.forge.hosts.github import RUN_DETAILS, GitHub, headers
 from gitgate.surfaces.forge.hosts.web import ForgeFailed, Web
-from testbed.command import Command
-from testbed.repositories import Clone
+from support.forges.standin import Fault, Forge, forge_server
+from support.testbed.command import Command
+from support.testbed.repositories import Clone
 
 from .conftest import Team
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed.command import Outcome
-from testbed.repositories import Clone
+from support.testbed.command import Outcome
+from support.testbed.repositories import Clone
 
 from .conftest import Team
 

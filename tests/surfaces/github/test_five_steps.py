@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from forges.callers import Event, calls
-from forges.jobs import TOP, Ran, run_workflow
-from forges.standin import Forge
 from gitgate.setup.github import AGENT, ANSWERS, FOLDER
 from gitgate.version import REPOSITORY
-from testbed.repositories import Clone
+from support.forges.callers import Event, calls
+from support.forges.jobs import TOP, Ran, run_workflow
+from support.forges.standin import Forge
+from support.testbed.repositories import Clone
 
 from .conftest import THREAD
 

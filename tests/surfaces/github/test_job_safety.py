@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from forges.jobs import ACTION, OUR_ACTION, TOP, WORKFLOWS, load, run_job, run_steps
-from forges.standin import Forge
 from gitgate.document import codec
-from resuming import Agent
-from servers import HttpServer
-from testbed.command import Command
-from testbed.repositories import Clone, run_git
+from support.forges.jobs import ACTION, OUR_ACTION, TOP, WORKFLOWS, load, run_job, run_steps
+from support.forges.standin import Forge
+from support.resuming import Agent
+from support.servers import HttpServer
+from support.testbed.command import Command
+from support.testbed.repositories import Clone, run_git
 
 from .conftest import THREAD, Team
 from .test_workflows import all_well, fresh_home

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from forges.standin import Fault, Forge
-from resuming import Agent
-from testbed.command import COMMAND
-from testbed.repositories import Clone
+from support.forges.standin import Fault, Forge
+from support.resuming import Agent
+from support.testbed.command import COMMAND
+from support.testbed.repositories import Clone
 
 from .conftest import THREAD, Team
 

@@ -8,8 +8,8 @@ import pytest
 
 import gitgate
 from gitgate.cli.exits import CONFLICT
-from resuming import Agent, Seat
-from testbed.command import Outcome
+from support.resuming import Agent, Seat
+from support.testbed.command import Outcome
 
 from .conftest import Team
 

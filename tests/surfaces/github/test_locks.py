@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 
-from forges.jobs import ACTION, ALONE, LOCKED, NAMED, PIP, TOP, WORKFLOWS, is_own_checkout, load
+from support.forges.jobs import ACTION, ALONE, LOCKED, NAMED, PIP, TOP, WORKFLOWS, is_own_checkout, load
 
 GATE = TOP / ".github/requirements/gate.txt"
 LOCKS = [*sorted(GATE.parent.iterdir()), TOP / ".ci/lowest.txt"]

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from forges.routes import ROBOT
-from forges.standin import Fault
 from gitgate.text.times import format_time
-from resuming import Agent
-from testbed.command import Outcome
+from support.forges.routes import ROBOT
+from support.forges.standin import Fault
+from support.resuming import Agent
+from support.testbed.command import Outcome
 
 from .conftest import THREAD, Team
 from .test_sweeps import READ_ONLY, forbidden, late, outcomes, said_of, sweep

@@ -16,8 +16,6 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from forges import description
-from forges.standin import Forge
 from gitgate.errors import Usage
 from gitgate.surfaces.forge.hosts.events import (
     Commented,
@@ -27,8 +25,10 @@ from gitgate.surfaces.forge.hosts.events import (
     parse_event,
     read_event,
 )
-from testbed.command import Command
-from testbed.repositories import Clone
+from support.forges import description
+from support.forges.standin import Forge
+from support.testbed.command import Command
+from support.testbed.repositories import Clone
 
 from .conftest import THREAD, Team
 from .test_workflows import Place, loop_place, run_loop

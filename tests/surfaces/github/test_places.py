@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from forges import gitea
-from forges.routes import ROBOT
-from forges.standin import Fault, forge_server
 from gitgate.surfaces.forge.hosts.events import Commented
 from gitgate.surfaces.forge.webhook import Receiver, Seen
-from resuming import Agent
-from testbed.command import Command
-from testbed.repositories import Clone
+from support.forges import gitea
+from support.forges.routes import ROBOT
+from support.forges.standin import Fault, forge_server
+from support.resuming import Agent
+from support.testbed.command import Command
+from support.testbed.repositories import Clone
 
 from .conftest import THREAD, Team
 

@@ -15,7 +15,7 @@ from gitgate.context.recording import append, reload
 from gitgate.document import field as readers
 from gitgate.model.gate import Claim, Outcome
 from gitgate.text.times import format_time
-from resuming import Agent
+from support.resuming import Agent
 
 from .conftest import THREAD, Team
 from .test_jobs import forged

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from forges.callers import Event
 from gitgate.setup.github import AGENT, ANSWERS
-from readme import bare_machine, block_after, tell
-from testbed.repositories import Clone
+from support.forges.callers import Event
+from support.readme import bare_machine, block_after, tell
+from support.testbed.repositories import Clone
 
 from .conftest import THREAD
 from .test_five_steps import OURS, Reader, put, reader, well

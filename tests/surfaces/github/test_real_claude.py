@@ -16,15 +16,15 @@ from pathlib import Path
 import pytest
 from pyrage import x25519
 
-from forges.jobs import Step, load, run_job
-from forges.standin import Forge
 from gitgate.agents.claude.adapter import last_result
-from lab.claude import Machine
-from lab.fixtures import MakeMachine, MakeModel
-from lab.model import Reply
-from servers import HttpServer
-from testbed.command import Command
-from testbed.repositories import Clone, run_git
+from support.forges.jobs import Step, load, run_job
+from support.forges.standin import Forge
+from support.lab.claude import Machine
+from support.lab.fixtures import MakeMachine, MakeModel
+from support.lab.model import Reply
+from support.servers import HttpServer
+from support.testbed.command import Command
+from support.testbed.repositories import Clone, run_git
 
 from .conftest import THREAD
 from .test_workflows import PIN, all_well, fresh_home, handed_on

@@ -200,10 +200,16 @@ def test_only_a_command_or_a_name_with_its_colon_is_an_answer(parts: list[str]) 
         )
 
 
+LINES = [
+    "/aprove ", "/x ", "**/", "“", '"', "[a](", "[a][", "[", "@a ", "- ", "gate ", "for ", "(", ONE, f"{ONE} ", f"{ONE}*", "/yes", "GET /x ",
+]  # fmt: skip
+
+
+# All of them take half a minute: some are tried each time, the others with the slow tests.
 @pytest.mark.parametrize(
     "part",
-    ["/aprove ", "/x ", "**/", "“", '"', "[a](", "[a][", "[", "@a ", "- ", "gate ", "for ", "(", ONE, f"{ONE} ", f"{ONE}*", "/yes", "GET /x "],
-)  # fmt: skip
+    [part if n % 8 == 0 else pytest.param(part, marks=pytest.mark.slow) for n, part in enumerate(LINES)],
+)
 def test_the_longest_line_costs_little(part: str) -> None:
     """Four times as much takes about four times as long, whatever is repeated, on one line or below each other."""
     for end in ("", "\n"):

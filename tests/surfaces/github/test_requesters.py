@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from gitgate.surfaces.forge.hosts.events import started_by
-from resuming import Agent
-from testbed.command import Outcome
-from testbed.repositories import Clone
+from support.resuming import Agent
+from support.testbed.command import Outcome
+from support.testbed.repositories import Clone
 
 from .conftest import THREAD, Team
 from .test_whose import publish_policy

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from forges.routes import ROBOT
-from forges.standin import START, Fault, Forge
 from gitgate.surfaces.forge.hosts.github import GitHub, headers
 from gitgate.surfaces.forge.hosts.web import ForgeFailed, Unclear, Web
 from gitgate.surfaces.forge.thread.posting import load_board, post_once
-from resuming import Agent
+from support.forges.routes import ROBOT
+from support.forges.standin import START, Fault, Forge
+from support.resuming import Agent
 
 from .conftest import THREAD, Team
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 import gitgate
-from forges.tiny import Tiny
 from gitgate.acts.reading import find_gate
 from gitgate.context.desk import Desk, open_desk
 from gitgate.surfaces.forge.accept import accept_comment
@@ -20,8 +19,9 @@ from gitgate.surfaces.forge.hosts.forge import Author, Forge, PullRequest
 from gitgate.surfaces.forge.proof import doubt
 from gitgate.surfaces.forge.sweeping import sweep
 from gitgate.surfaces.forge.thread.posting import load_board, post_gate
-from testbed.command import Command
-from testbed.repositories import Clone
+from support.forges.tiny import Tiny
+from support.testbed.command import Command
+from support.testbed.repositories import Clone
 
 ADA, EVE = Author("ada", 7), Author("eve", 8)
 

@@ -21,7 +21,6 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
-from forges.standin import Fault
 from gitgate.cli.jobs.serve import Office
 from gitgate.cli.terminal.screen import Screen
 from gitgate.errors import Failure, Usage
@@ -39,8 +38,9 @@ from gitgate.surfaces.forge.webhook import (
     signed,
 )
 from gitgate.text.times import format_time
-from resuming import Agent, until
-from testbed.command import COMMAND
+from support.forges.standin import Fault
+from support.resuming import Agent, until
+from support.testbed.command import COMMAND
 
 from .conftest import THREAD, Team
 

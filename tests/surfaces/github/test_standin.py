@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from openapi_core.exceptions import OpenAPIError
 
-from forges import description
-from forges.standin import Fault, Forge, forge_server
+from support.forges import description
+from support.forges.standin import Fault, Forge, forge_server
 
 REPO = "/repos/team/project"
 REFUSED = (AssertionError, OpenAPIError)  # by us, or by the description itself

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from forges.routes import ROBOT
-from forges.standin import Fault
 from gitgate.surfaces.forge import sweeping
 from gitgate.text.times import format_time
-from resuming import Agent
-from testbed.command import Outcome
+from support.forges.routes import ROBOT
+from support.forges.standin import Fault
+from support.resuming import Agent
+from support.testbed.command import Outcome
 
 from .conftest import THREAD, Team
 from .test_whose import publish_policy

@@ -9,12 +9,12 @@ from threading import Thread
 
 import pytest
 
-from forges.standin import START, Fault, Forge
 from gitgate.errors import Failure
 from gitgate.surfaces.forge.hosts.connect import ForgePlace, web_to
 from gitgate.surfaces.forge.hosts.forge import Author, Comment
 from gitgate.surfaces.forge.hosts.github import GitHub, headers
 from gitgate.surfaces.forge.hosts.web import ForgeFailed, Unclear, Web, failed, next_page
+from support.forges.standin import START, Fault, Forge
 
 THREAD = 7
 

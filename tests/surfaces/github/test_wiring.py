@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from pyrage import x25519
 
-from forges.callers import SECRETS, Event, calls
-from forges.expressions import CANCELLED, FAILURE, Reading, holds
-from forges.jobs import ACTION, TOP, WORKFLOWS, Ran, is_own_checkout, load, run_workflow
 from gitgate.setup.github import NAMES
-from resuming import Agent
+from support.forges.callers import SECRETS, Event, calls
+from support.forges.expressions import CANCELLED, FAILURE, Reading, holds
+from support.forges.jobs import ACTION, TOP, WORKFLOWS, Ran, is_own_checkout, load, run_workflow
+from support.resuming import Agent
 
 from .conftest import THREAD, Team
 

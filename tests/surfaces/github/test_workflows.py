@@ -15,15 +15,15 @@ from typing import Any
 
 import pytest
 
-from forges.jobs import ACTION, CALL, OTHERS, TOP, WORKFLOWS, Step, load, run_job
-from forges.standin import Forge
 from gitgate.setup.github import NAMES
 from gitgate.version import REPOSITORY
-from resuming import Agent
-from servers import HttpServer
-from testbed.command import Command
-from testbed.repositories import Clone, run_git
-from testbed.terminal import Terminal
+from support.forges.jobs import ACTION, CALL, OTHERS, TOP, WORKFLOWS, Step, load, run_job
+from support.forges.standin import Forge
+from support.resuming import Agent
+from support.servers import HttpServer
+from support.testbed.command import Command
+from support.testbed.repositories import Clone, run_git
+from support.testbed.terminal import Terminal
 
 from .conftest import THREAD
 

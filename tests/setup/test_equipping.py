@@ -1,0 +1,56 @@
+"""What a job's agent may do without being asked, and that nobody is given it elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from gitgate.agents.claude.adapter import Claude
+from gitgate.context.desk import open_desk
+from gitgate.errors import Failure, Usage
+from gitgate.setup.equipping import equipped, permissions
+from support.testbed.repositories import Clone
+
+RULES = {"permissions": {"allow": ["Bash(npm test:*)"], "deny": ["Edit(./migrations/**)"]}}
+
+
+def test_elsewhere_the_project_alone_permits(repo: Clone) -> None:
+    """As its protected branch says."""
+    repo.commit("rules", **{".claude/settings.json": json.dumps(RULES)})
+    assert permissions(open_desk(repo.path, os.environ), "claude") == RULES["permissions"]
+
+
+def test_a_job_permits_to_work(repo: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside what the project says; what it forbids stays forbidden. Another program is given nothing."""
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    assert permissions(open_desk(repo.path, os.environ), "claude") == {"allow": list(Claude.job_rules)}
+    repo.commit("rules", **{".claude/settings.json": json.dumps(RULES)})
+    found = permissions(open_desk(repo.path, os.environ), "claude")
+    assert found == {
+        "allow": ["Bash(npm test:*)", *Claude.job_rules],
+        "deny": ["Edit(./migrations/**)"],
+    }
+    assert permissions(open_desk(repo.path, os.environ), "scripted") == {}
+
+
+def test_rules_that_cannot_be_read_start_nobody(repo: Clone) -> None:
+    """What they forbid cannot be known."""
+    repo.commit("rules", **{".claude/settings.json": "{"})
+    with pytest.raises(Failure, match="cannot be read"):
+        equipped(open_desk(repo.path, os.environ), ["claude", "-p"])
+
+
+def test_a_command_of_claudes_is_equipped(repo: Clone) -> None:
+    """With a file of settings that the command names, from the top of the repository; any other command stays."""
+    repo.write("ci.json", json.dumps({"model": "opus"}))
+    desk = open_desk(repo.path, os.environ)
+    words = equipped(desk, ["claude", "--settings", "ci.json", "-p"])
+    said = json.loads(words[2])
+    assert said["model"] == "opus"
+    assert "PreToolUse" in said["hooks"]
+    assert words[3:] == ("-p",)
+    assert equipped(desk, ["./agent.sh", "--settings", "ci.json"]) == ("./agent.sh", "--settings", "ci.json")
+    with pytest.raises(Usage, match=r"none\.json"):
+        equipped(desk, ["claude", "--settings", "none.json"])
