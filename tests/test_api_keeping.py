@@ -219,7 +219,8 @@ def test_an_answer_resumes_where_that_is_allowed(repo: Clone, agent: Agent) -> N
     (started,) = gitgate.resume(detached, detach=True)
     assert (started.result, started.gate) == ("started", detached.id)
     until(lambda: gitgate.show(detached).state == "resumed")
-    until(lambda: gitgate.show(left).state == "resumed")
+    assert gitgate.show(left).state == "answered"
+    assert left.id not in agent.starts
 
 
 def test_an_agent_sets_nothing_up(repo: Clone, monkeypatch: pytest.MonkeyPatch) -> None:

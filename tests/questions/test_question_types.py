@@ -154,7 +154,7 @@ def test_a_new_one_is_prompted_for(cli: Command, tmp_path: Path, pty_cli: Callab
     lines = [
         f"#!{sys.executable}",
         f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r})",
-        "from made_up_type import Percent",
+        "from support.made_up_type import Percent",
         "from gitgate.questions.types import TYPES",
         'TYPES["percent"] = Percent()',
         "from gitgate.cli.process import run",

@@ -189,8 +189,10 @@ def test_reading_what_was_read_changes_nothing(question: Question, given: object
 
 @given(st.text(max_size=6))
 def test_what_is_picked_is_a_label(text: str) -> None:
-    """And one that the text begins, names or numbers."""
+    """And one that the text begins, names or numbers, with `#` or where no label begins so."""
     label = match_option(CHOICE, text)
     if label is not None:
         assert label in CHOICE.labels
-        assert text.startswith("#") or label.casefold().startswith(text.casefold())
+        number = text.removeprefix("#")
+        numbered = number.isdecimal() and CHOICE.labels.index(label) == int(number) - 1
+        assert numbered or label.casefold().startswith(text.casefold())
