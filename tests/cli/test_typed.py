@@ -106,7 +106,7 @@ def test_a_command_of_a_page_runs(
     typed = line.replace("7k2f", gate)
     try:
         done = subprocess.run(
-            ["timeout", "2" if "--wait" in typed else "40", "bash", "-c", typed],
+            ["timeout", "2" if "--wait" in typed else "40", "sh", "-c", typed],
             cwd=clone.path,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -166,7 +166,7 @@ def alternatives(fields: list[str]) -> list[list[str]]:
 
 def typed_in(place: Path, text: str, code: int = 0) -> str:
     done = subprocess.run(
-        ["bash", "-c", text], cwd=place, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        ["sh", "-c", text], cwd=place, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr

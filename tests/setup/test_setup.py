@@ -140,7 +140,9 @@ def test_the_doctor_names_what_mends_it(ann: Clone, cli: Command) -> None:
     found = cli.quick("doctor", code=0)
     assert "git gate init" in found.out
     cli.quick("init", code=0)
-    assert set(findings(cli).values()) == {"good"}
+    found_then = findings(cli)
+    del found_then["manual"]  # that is the machine's: it may have no `man`
+    assert set(found_then.values()) == {"good"}
 
 
 def test_the_doctor_refuses_mirrors(ann: Clone, cli: Command) -> None:

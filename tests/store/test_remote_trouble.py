@@ -37,7 +37,7 @@ class TestTrouble:
             assert "git gate sync" in told.value.hint
         assert near.ann.refs(OPEN) == {move.ref: move.new}
 
-    @pytest.mark.parametrize("scheme", ["http", "ssh", "git"])
+    @pytest.mark.parametrize("scheme", ["http", pytest.param("ssh", marks=pytest.mark.needs("ssh")), "git"])
     def test_a_closed_port(self, near: Place, scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
         """A server that is down cannot be reached, whatever the protocol."""
         monkeypatch.setenv("GIT_SSH_COMMAND", "ssh -F /dev/null")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -160,3 +161,12 @@ def terminal(team: Team, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cal
             return team.cli.quick("github", *words, cwd=team.agents.path, code=code)
 
     return run
+
+
+@pytest.fixture
+def no_garbage_collected() -> Iterator[None]:
+    """What other tests left in memory is not looked through while seconds are counted."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()

@@ -205,11 +205,10 @@ LINES = [
 ]  # fmt: skip
 
 
-# All of them take half a minute: some are tried each time, the others with the slow tests.
-@pytest.mark.parametrize(
-    "part",
-    [part if n % 8 == 0 else pytest.param(part, marks=pytest.mark.slow) for n, part in enumerate(LINES)],
-)
+# Many, and seconds are counted: not with every run.
+@pytest.mark.slow
+@pytest.mark.usefixtures("no_garbage_collected")
+@pytest.mark.parametrize("part", LINES)
 def test_the_longest_line_costs_little(part: str) -> None:
     """Four times as much takes about four times as long, whatever is repeated, on one line or below each other."""
     for end in ("", "\n"):

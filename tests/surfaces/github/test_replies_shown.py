@@ -163,11 +163,10 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-# All of them take a minute: some are tried each time, the others with the slow tests.
-@pytest.mark.parametrize(
-    "part",
-    [part if n % 8 == 0 else pytest.param(part, marks=pytest.mark.slow) for n, part in enumerate(HOSTILE)],
-)
+# Many, and seconds are counted: not with every run.
+@pytest.mark.slow
+@pytest.mark.usefixtures("no_garbage_collected")
+@pytest.mark.parametrize("part", HOSTILE)
 def test_the_longest_comment_costs_little(part: str) -> None:
     """Whatever is repeated in it: four times as much takes about four times as long, not sixteen."""
 
@@ -183,6 +182,8 @@ def test_the_longest_comment_costs_little(part: str) -> None:
     assert any(seconds(LONGEST) < max(10 * short, 0.1) for _ in range(5))
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("no_garbage_collected")
 def test_nesting_and_blanks_cost_little() -> None:
     """Every line is held against all that is open: so many levels are counted, and no more."""
     for first in ("- " * 19 + "x\n", "> - " * 200 + "\n", " ".join("`" * n for n in range(1, 250))):
