@@ -13,7 +13,7 @@ from gitgate.acts.remarks import comment
 from gitgate.acts.reporting import events_of_all, gate_status, overall_status, roster
 from gitgate.claims.claiming import claim
 from gitgate.errors import AmbiguousGate, Failure, PushRefused
-from gitgate.exchange import publishing, syncing
+from gitgate.exchange import merging, publishing
 from gitgate.exchange.publishing import publish
 from gitgate.exchange.syncing import sync
 from gitgate.gates.archived import archived_gates, load_archived
@@ -120,7 +120,7 @@ def test_what_arrives_in_great_numbers_is_packed(
     ann: Seat, bob: Seat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So many loose files would make each later command slow."""
-    monkeypatch.setattr(syncing, "MANY", 2)
+    monkeypatch.setattr(merging, "MANY", 2)
     gates = [ann.ask(push=True) for _ in range(3)]
     done = sync(bob.desk)
     assert sorted(done.new) == sorted(gate.id for gate in gates)

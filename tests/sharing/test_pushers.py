@@ -156,7 +156,7 @@ def test_a_signature_that_does_not_hold(ann: Seat, server: Clone, key: Key, tmp_
         "commit",
         "-w",
         "--stdin",
-        input=raw.replace("\n\nanswered", "\n\nsaid", 1) + "\n",
+        input=raw.replace(" +0000\n", " +0100\n", 1) + "\n",
     )
     assert "its signature is bad" in pushed(ann, replace(good, tip=forged), "ada")
 

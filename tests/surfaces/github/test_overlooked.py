@@ -140,7 +140,7 @@ def test_a_draft_names_no_pull_request(team: Team) -> None:
     file = "prompt: Which?\nagent: scripted\nconfig: {pull_request: 4711, x: 1}\ntimeout: 1h\n"
     team.agents.write("q.yaml", file)
     said = team.cli.quick("ask", "--file", "q.yaml", cwd=team.agents.path, code=2)
-    assert "q.yaml:3: config.pull_request" in said.err
+    assert "q.yaml, line 3: config.pull_request" in said.err
     team.agents.write("q.yaml", file.replace("pull_request: 4711, ", ""))
     gate = team.cli.quick("ask", "--file", "q.yaml", cwd=team.agents.path, code=0).line
     sweep(team)
