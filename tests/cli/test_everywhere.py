@@ -193,7 +193,7 @@ def test_where_nothing_may_be_written(cli: Command, repo: Clone) -> None:
     assert "it may only be read" in read["doctor"].stdout
     for said in written.values():
         assert said.returncode == exits.FAILURE
-        assert "Permission denied" in said.stderr or "insufficient permission" in said.stderr
+        assert "Permission denied" in said.stderr or "insufficient permission" in said.stderr, said.stderr
         assert "chmod u+r" not in said.stderr
         assert "Traceback" not in said.stderr
     assert repo.refs() == before

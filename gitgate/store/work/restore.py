@@ -131,9 +131,14 @@ def open_worktree(
     except GitFailed as failed:
         raise missing_or_failed(failed) from failed
     except OSError as failed:
-        raise WorkFailed(
-            f"the work cannot be put into {directory}: {failed}", hint="name another directory"
-        ) from failed
+        place = Path(failed.filename) if isinstance(failed.filename, str) else directory
+        elsewhere = directory not in (place, *place.parents)
+        hint = (
+            f"see who may write there: ls -ld {quote(str(place.parent))}"
+            if elsewhere
+            else "name another directory"
+        )
+        raise WorkFailed(f"the work cannot be put into {directory}: {failed}", hint=hint) from failed
 
 
 def _refuse_occupied(directory: Path) -> None:

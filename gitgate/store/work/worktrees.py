@@ -52,8 +52,11 @@ def _open_lock(place: Path) -> int:
     """The same file for every account that works in the repository, whatever its umask: it is empty, and to read it is enough."""
     try:
         lock = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, READABLE)
-    except PermissionError:
-        return os.open(place, os.O_RDONLY | os.O_CLOEXEC)
+    except PermissionError as refused:
+        try:
+            return os.open(place, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:  # it could not be made, and that is what to say
+            raise refused from None
     if os.fstat(lock).st_mode & READABLE != READABLE:
         with contextlib.suppress(PermissionError):
             os.fchmod(lock, READABLE)
