@@ -79,7 +79,11 @@ def flaws(typed: str, said: Outcome, expected: int) -> list[str]:
         found.append(f"exit {said.code}, expected {expected}")
     if "Traceback" in said.err + said.out:
         found.append("a traceback")
-    if said.code in (exits.FAILURE, exits.USAGE, exits.NOT_ALLOWED, exits.CONFLICT, exits.STALE):
+    if typed == "doctor" and said.code == exits.FAILURE:
+        # What it found is what was asked for, and each thing that is wrong has its command.
+        if "\n      git " not in said.out:
+            found.append("nothing that mends it")
+    elif said.code in (exits.FAILURE, exits.USAGE, exits.NOT_ALLOWED, exits.CONFLICT, exits.STALE):
         if said.out:
             found.append("standard output beside an error")
         lines = said.err.splitlines()

@@ -194,7 +194,7 @@ def no_remote(tmp_path: Path, bare: Clone) -> Place:
 def unreachable(tmp_path: Path, bare: Clone) -> Place:
     clone = cloned(tmp_path, bare)
     clone.git("remote", "set-url", "origin", f"file://{tmp_path}/gone.git")
-    return Place(clone.path, other={"sync": 1, "archive": 1})
+    return Place(clone.path, other={"sync": 1, "archive": 1, "doctor": 1})
 
 
 def odd_path(tmp_path: Path, bare: Clone) -> Place:
