@@ -79,7 +79,7 @@ def flaws(typed: str, said: Outcome, expected: int) -> list[str]:
         found.append(f"exit {said.code}, expected {expected}")
     if "Traceback" in said.err + said.out:
         found.append("a traceback")
-    if typed == "doctor" and said.code == exits.FAILURE:
+    if typed == "doctor" and said.code == exits.FAILURE and said.out:
         # What it found is what was asked for, and each thing that is wrong has its command.
         if "\n      git " not in said.out:
             found.append("nothing that mends it")
