@@ -14,7 +14,7 @@ from ..errors import BadAnswer, Conflict, GateError, IllegalEvent, NotAllowed, P
 from ..exchange.publishing import Published, publish
 from ..gates.deadlines import act
 from ..model import people
-from ..model.gate import Answer, Event, Gate, Remark
+from ..model.gate import Answer, Event, Gate
 from ..model.people import split_person
 from ..model.states import ANSWERED, AWAITING, refusal, traits
 from ..policy.permit import Permit, permit, signing, written_at
@@ -25,7 +25,6 @@ from ..questions.types import type_of
 from ..record.reconcile import said_elsewhere, why_late
 from ..record.summary import Summary
 from ..store.git.refs import OPEN
-from .remarks import needed
 
 if TYPE_CHECKING:
     from ..model.conversation import Conversation
@@ -215,29 +214,6 @@ def signal_given(gate: Gate, status: str, message: str = "") -> Given:
     if message.strip() and only.type == "session" and type_of(only).entry != "lines":
         return Given(text=message.strip())  # a status is no label and no object: the message is
     return Given(text=status.strip())
-
-
-@dataclass(frozen=True)
-class Vouched:
-    """Somebody whom a surface knows by their login, which surface that is, and when they said it there."""
-
-    by: str
-    login: str
-    via: str
-    at: str
-
-
-def stop_for(desk: Desk, gate: Gate, who: Vouched, reason: str, *, push: bool | None = None) -> Published:
-    """A person ends a gate; the agent does not go on."""
-    words = needed(reason, "say why it is stopped", "/stop why the agent should not go on")
-    gate = act(desk, gate)
-    leave = permit(desk, gate, Who(who.by, login=who.login), SaidHow(who.at, who.via), sign=None)
-    event = Remark(at=desk.now, by=who.by, text=words, via=who.via)
-    with signing(gate, leave):
-        stopped = record(
-            desk, gate, lambda _now: ("stopped", event), who=who.by, sign=leave.sign, approve=leave.approve
-        )
-    return publish(desk, stopped, push=push)
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from ..context.desk import Desk, check_choice
 from ..context.recording import record
 from ..context.remotes import may_publish_work
+from ..document.values import dataclass
 from ..errors import NotAllowed, Usage
 from ..exchange.publishing import Published, publish
 from ..gates.deadlines import act
 from ..model.gate import Edit, Event, Gate, Remark
-from ..policy.permit import Permit, permit_change, permit_words, signing
+from ..policy.permit import Permit, permit, permit_change, permit_words, signing
+from ..policy.ruling import SaidHow, Who
 from ..text import times
 from ..text.words import PRIORITIES
 from .askers import agent_here
@@ -189,3 +191,26 @@ def needed(text: str, complaint: str, hint: str) -> str:
 
 def signer(desk: Desk) -> str:
     return desk.settings.identity()
+
+
+@dataclass(frozen=True)
+class Vouched:
+    """Somebody whom a surface knows by their login, which surface that is, and when they said it there."""
+
+    by: str
+    login: str
+    via: str
+    at: str
+
+
+def stop_for(desk: Desk, gate: Gate, who: Vouched, reason: str, *, push: bool | None = None) -> Published:
+    """A person ends a gate; the agent does not go on."""
+    words = needed(reason, "say why it is stopped", "/stop why the agent should not go on")
+    gate = act(desk, gate)
+    leave = permit(desk, gate, Who(who.by, login=who.login), SaidHow(who.at, who.via), sign=None)
+    event = Remark(at=desk.now, by=who.by, text=words, via=who.via)
+    with signing(gate, leave):
+        stopped = record(
+            desk, gate, lambda _now: ("stopped", event), who=who.by, sign=leave.sign, approve=leave.approve
+        )
+    return publish(desk, stopped, push=push)

@@ -297,7 +297,7 @@ def answer_by_reply(
 
 
 def stop_by_reply(case: CommentCase, said: ReplySaid, gate: Gate) -> tuple[Gate, str, str]:
-    from ...acts.answering import Vouched, stop_for
+    from ...acts.remarks import Vouched, stop_for
 
     author = case.comment.author
     who = Vouched(person_of(case.forge, author), author.login, case.forge.name, case.comment.created)
