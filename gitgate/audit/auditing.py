@@ -19,7 +19,15 @@ from ..record.fold import stages
 from ..store.git.refs import LEASES, OPEN, SESSIONS, WORK
 from ..store.git.signatures import BAD, GOOD, verify
 from ..store.remote.fetch import ask_refs
-from .gate_checks import Problem, Verified, check_enclosed, check_shared, check_work, look_around
+from .gate_checks import (
+    Problem,
+    Verified,
+    check_delivered,
+    check_enclosed,
+    check_shared,
+    check_work,
+    look_around,
+)
 from .policies import check_policies
 
 EVERY = 200
@@ -107,6 +115,7 @@ def check_all(
         check_enclosed(desk, done, checked.gate)
         if not archived:
             check_shared(desk, done, checked.gate, around)
+            check_delivered(desk, done, checked.gate, around)
         elif not checked.gate.closed:
             done.wrong(
                 gate, tip, "archive", f"it is archived, and was not closed: it is {checked.gate.state}"

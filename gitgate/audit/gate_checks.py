@@ -13,6 +13,8 @@ from ..questions.types import type_of
 from ..store.git.refs import WORK
 from ..store.git.signatures import Verdict
 
+HEADS = "refs/heads/"
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -180,3 +182,50 @@ def check_shared(desk: Desk, done: Verified, gate: Gate, around: Around) -> None
         done.wrong(
             gate.id, entry.commit, "shared", f"{entry.name}: {words}; git gate sync brings them together"
         )
+
+
+def check_delivered(desk: Desk, done: Verified, gate: Gate, around: Around) -> None:
+    """Whether the agent's commits are on the branch that its outcome names: a server may be killed between the two.
+
+    A branch that was deleted, rewritten or squashed has a history of its own, and is not spoken of; nor is one that had them,
+    as far as is known here. One that stands where it was may have been put back there elsewhere: so it is no problem, but said.
+    """
+    said = gate.outcome
+    if said is None or not said.branch or not said.commits:
+        return
+    shared = around.remote if gate.id in around.theirs else None
+    made, ref = said.commits[-1], f"refs/remotes/{shared}/{said.branch}" if shared else HEADS + said.branch
+    if not stays_behind(desk, gate, desk.refs.get(ref), made) or made in past_of(desk, ref):
+        return
+    tip = where_now(desk, shared, said.branch) if shared else desk.refs.get(ref)
+    if tip is not None and stays_behind(desk, gate, tip, made):
+        mend = (
+            f"git push {shared} {made}:{HEADS}{said.branch}"
+            if shared
+            else f"git update-ref {ref} {made} {tip}"
+        )
+        words = f"{said.branch} is where it was before its outcome, and has not got {made[:12]}; if nobody put it back: {mend}"
+        done.note(gate.id, gate.tip, "branch", words)
+
+
+def stays_behind(desk: Desk, gate: Gate, tip: str | None, made: str) -> bool:
+    from ..store.git.commits import is_ancestor
+
+    if tip is None or tip == made:
+        return False
+    return tip == gate.opened.work.base or is_ancestor(desk.repo.git, tip, made)
+
+
+def past_of(desk: Desk, ref: str) -> list[str]:
+    """Where a branch was, as far as this repository noted it."""
+    return desk.repo.git.run("reflog", "show", "--format=%H", ref, check=False).out.decode().split()
+
+
+def where_now(desk: Desk, remote: str, branch: str) -> str | None:
+    """What was fetched last may be old. None also where the remote cannot be asked."""
+    from ..store.remote.fetch import ask_tips
+
+    try:
+        return ask_tips(desk.repo, remote, [HEADS + branch], timeout=20).get(HEADS + branch)
+    except GateError:
+        return None

@@ -63,6 +63,8 @@ def finish(desk: Desk, held: HeldClaim, outcome: Outcome, branch: Sequence[RefMo
     gate = held.gate
     by = Signature(outcome.by or desk.settings.identity() or NOBODY, desk.at)
     for _ in range(TRIES):
+        if is_recorded(gate, held):
+            return bring_after(desk, held, gate, branch)
         if gate.claim is None or gate.claim.commit != held.claim:
             raise lost(held)
         known = desk.tracked(held.remote, gate.id) if held.remote is not None else gate.tip
@@ -72,7 +74,8 @@ def finish(desk: Desk, held: HeldClaim, outcome: Outcome, branch: Sequence[RefMo
         event: Event = replace(outcome, claim=held.claim, reveal=next_link(held))
         after = desk.records.write_event(gate, "outcome", event, by)
         ended = [RefMove(LEASES + gate.id, None, held.lease)] if held.lease else []
-        moves = [RefMove(OPEN + gate.id, after.tip, known), *ended, *branch]
+        # A git that is killed in between has moved the first ones.
+        moves = [*branch, RefMove(OPEN + gate.id, after.tip, known), *ended]
         if move(desk, held.remote, moves):
             sightings(desk).forget(gate.id)
             if held.remote is None:
@@ -84,6 +87,22 @@ def finish(desk: Desk, held: HeldClaim, outcome: Outcome, branch: Sequence[RefMo
             before_lease, held = held.lease, still_ours(desk, held)
             branch = branch if held.lease != before_lease else refuse_moved(branch)
     raise LostRace(f"gate {gate.id} keeps changing", hint=f"git gate show {gate.id}")
+
+
+def is_recorded(gate: Gate, held: HeldClaim) -> bool:
+    """Whether our outcome is there, and the answer to its push was lost: nobody else knows the link that it reveals."""
+    said = gate.outcome
+    return (
+        said is not None and said.claim == held.claim and bool(held.seed) and said.reveal == next_link(held)
+    )
+
+
+def bring_after(desk: Desk, held: HeldClaim, gate: Gate, branch: Sequence[RefMove]) -> Gate:
+    """The gate, whose outcome is recorded. Where the server was killed before it came to the branch, that goes after it."""
+    if branch:
+        move(desk, held.remote, branch)
+    sightings(desk).forget(gate.id)
+    return gate
 
 
 def still_ours(desk: Desk, held: HeldClaim) -> HeldClaim:

@@ -64,6 +64,8 @@ def pre_receive(env: Mapping[str, str], data: bytes) -> int:
         return beyond(gate, old)
 
     refused = refusals(desk, updates, judge, keeper.against_runner if keeper is not None else None)
+    if not refused and any((place / f"{update.ref}.lock").exists() for update in updates):
+        free(desk)
     if answered and not refused:
         foretell(desk, answered, updates)
     desk.close()
@@ -72,6 +74,13 @@ def pre_receive(env: Mapping[str, str], data: bytes) -> int:
     if len(refused) > MOST_REASONS:
         print(f"gate: and {len(refused) - MOST_REASONS} more", file=sys.stderr)
     return FAILURE if refused else DONE
+
+
+def free(desk: Desk) -> None:
+    """What a git that was killed left locked stops this push; where that is long over, the next attempt gets through."""
+    from ..sharing.unfinished import finish_cut_off
+
+    finish_cut_off(desk, lambda words: print(f"gate: {words}", file=sys.stderr))
 
 
 def foretell(desk: Desk, answered: Sequence[Gate], updates: Sequence[Update]) -> None:
@@ -124,6 +133,7 @@ def post_receive(env: Mapping[str, str], _data: bytes) -> int:
 
     from ..context.desk import open_desk
     from ..runners.local import without_caller
+    from ..sharing.unfinished import finish_cut_off
 
     with suppress(OSError):
         os.setsid()  # Whoever pushed may be cut off; this goes on.
@@ -132,6 +142,7 @@ def post_receive(env: Mapping[str, str], _data: bytes) -> int:
     # need not be who owns it: git trusted it when it took the push.
     own = Path.cwd()
     desk = open_desk(own.parent if own.name == ".git" else own, {**without_caller(env), "GIT_DIR": str(own)})
+    finish_cut_off(desk, lambda words: print(words, file=sys.stderr, flush=True))
     if not desk.settings.flag("resumeHere"):
         print("agents are not started here by themselves: git gate init allows it", file=sys.stderr)
         return DONE

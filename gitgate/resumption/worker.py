@@ -17,6 +17,7 @@ from ..exchange.publishing import publish
 from ..exchange.syncing import sync
 from ..gates.deadlines import act
 from ..gates.leases import boottime
+from ..sharing.unfinished import finish_cut_off
 from ..text.display import counted
 from .crew import Crew, Shift
 from .run import log_of
@@ -44,10 +45,13 @@ class Station:
             self.say(f"{self.desk.repo.place}: {trouble.message}")
 
     def listen(self) -> None:
-        remote = remote_of(self.desk)
-        if remote is None or time.monotonic() - self.synced < SYNC_EVERY:
+        if time.monotonic() - self.synced < SYNC_EVERY:
             return
         self.synced = time.monotonic()
+        finish_cut_off(self.desk, self.say)
+        remote = remote_of(self.desk)
+        if remote is None:
+            return
         try:
             sync(self.desk, remote)
         except GateError as silent:

@@ -29,6 +29,7 @@ from ..policy.book import load_book, protected_refs
 from ..policy.rules import SECTION as POLICY
 from ..questions.calls import SECTION as APPROVALS
 from ..questions.calls import strange_tools
+from ..sharing.unfinished import cut_off
 from ..store.git.protected import read_protected
 from ..store.work.leftout import printable
 from ..text.display import counted
@@ -391,6 +392,15 @@ def pages() -> Iterator[Path]:
     yield Path(__file__).parents[2] / "docs" / "git-gate.1"
 
 
+def locked_refs(desk: Desk) -> Iterator[Finding]:
+    """Refs that a git which was killed left locked, so that nobody can move them."""
+    for lock in cut_off(desk):
+        words = (
+            f"{lock.ref} is locked by a git that was killed while it moved refs: nothing moves it any more"
+        )
+        yield Finding("locked ref", WRONG, words, "git gate worker --once")
+
+
 def leftovers(desk: Desk) -> Iterator[Finding]:
     """What agents left behind, and what needs a person."""
     folder = worktrees(desk)
@@ -418,6 +428,7 @@ LOOKS: tuple[Callable[[Desk], Iterator[Finding]], ...] = (
     approvals,
     remote,
     replaced_objects,
+    locked_refs,
     consent,
     hooks,
     agents,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,6 +30,9 @@ TRACKING = "refs/gitgate/"
 # Records as they were before what a server refuses was taken off them; local, never pushed.
 ASIDE = "refs/gitgate/aside/"
 
+# What git locks as well, where it deletes refs and where it moves the branch of HEAD.
+BESIDE = ("packed-refs", "HEAD")
+
 # Words of git, in the C locale, for a ref that is not where it was expected to be or is being moved by somebody else.
 _RACES = (
     "but expected",
@@ -36,6 +41,15 @@ _RACES = (
     "Unable to create",
     "is at ",
 )
+
+
+class CutOff(NamedTuple):
+    """A lock that git left when it was killed: of which ref, and the value that it was about to have, if any was written."""
+
+    ref: str
+    new: str | None
+    place: Path
+    since: float
 
 
 class Refs:
@@ -94,6 +108,35 @@ class Refs:
         if move.new is None:
             return f"delete {move.ref}\0{move.old or ''}\0".encode()
         return f"update {move.ref}\0{move.new}\0{move.old or self.zero}\0".encode()
+
+    def cut_off(self, before: float) -> list[CutOff]:
+        """The locks that have stood since before then. Git holds one for as long as a few files take to rename."""
+        found = [self.common_dir / f"{name}.lock" for name in BESIDE]
+        for folder, _, names in os.walk(self.common_dir / "refs"):
+            found += [Path(folder, name) for name in names if name.endswith(".lock")]
+        return [one for place in sorted(found) if (one := self.read_lock(place)) and one.since < before]
+
+    def read_lock(self, place: Path) -> CutOff | None:
+        try:
+            since, data = place.stat().st_mtime, place.read_bytes()[: len(self.zero) + 1]
+        except OSError:
+            return None
+        said = data.decode("ascii", "replace")
+        # Whole only with its end: a disk that was full leaves a part.
+        new = (
+            said[:-1]
+            if said.endswith("\n") and re.fullmatch(f"[0-9a-f]{{{len(self.zero)}}}\n", said)
+            else None
+        )
+        return CutOff(place.relative_to(self.common_dir).as_posix().removesuffix(".lock"), new, place, since)
+
+    def finish(self, lock: CutOff) -> None:
+        """Do what git was about to do: for as long as its lock was there, nobody else moved the ref."""
+        lock.place.replace(lock.place.with_suffix(""))
+
+    def give_up(self, lock: CutOff) -> None:
+        with suppress(FileNotFoundError):
+            lock.place.unlink()
 
     def tips(self) -> Tips:
         """The tips of all open gates."""

@@ -112,16 +112,22 @@ def fetch_refs(
 
 
 def ask_refs(repo: Repository, remote: str, refs: Sequence[str], *, timeout: float = 60) -> frozenset[str]:
-    """Which of these refs `remote` has now. Nothing is brought, and what we remember of it stays."""
+    """Which of these refs `remote` has now."""
+    return frozenset(ask_tips(repo, remote, refs, timeout=timeout))
+
+
+def ask_tips(repo: Repository, remote: str, refs: Sequence[str], *, timeout: float = 60) -> dict[str, str]:
+    """Where these refs are on `remote` now. Nothing is brought, and what we remember of it stays."""
     if not refs:
-        return frozenset()
+        return {}
     place = read_remote(repo, remote)
     said = converse(repo, place, (), ("ls-remote", "--", place.name, *refs), timeout=timeout)
     if said.code:
         from .trouble import explain
 
         raise explain(place.name, said, timeout=timeout)
-    return frozenset(refs) & {line.partition("\t")[2] for line in said.out}
+    found = {line.partition("\t")[2]: line.partition("\t")[0] for line in said.out}
+    return {ref: found[ref] for ref in refs if ref in found}
 
 
 def names_below(repo: Repository, remote: str, prefix: str, *, timeout: float = 60) -> list[str]:
