@@ -5,12 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 from shlex import quote
 
 from ..acts.calling import load_rules
@@ -33,6 +30,7 @@ from ..sharing.unfinished import cut_off
 from ..store.git.protected import read_protected
 from ..store.work.leftout import printable
 from ..text.display import counted
+from . import manpage
 from .steps import REPLACE, hidden, spec_of, wrong_modes
 
 GOOD, MISSING, WRONG = "good", "missing", "wrong"
@@ -121,10 +119,6 @@ def approvals(desk: Desk) -> Iterator[Finding]:
 
 
 OLDEST_GIT = (2, 38)
-PAGE = "man1/git-gate.1"
-# Where `man` looks, seen from a folder of PATH; and wherever the PATH leads.
-BESIDE = ("../share/man", "../man", "share/man", "man")
-EVERYWHERE = ("/usr/local/share/man", "/usr/share/man")
 REACHED_WITHIN = 20
 MOST_NAMED = 5
 
@@ -359,37 +353,16 @@ def extras(desk: Desk) -> Iterator[Finding]:
 
 def manual(desk: Desk) -> Iterator[Finding]:
     """Whether git finds the page that it opens for `git gate --help`: a tool that is linked into PATH has it elsewhere."""
-    path = desk.settings.env.get("PATH", os.defpath)
-    if shutil.which("man", path=path) is None:
+    env = desk.settings.env
+    if not manpage.has_reader(env):
         words = "git opens a manual page for `git gate --help`, and there is no `man` here"
         yield Finding("manual", MISSING, words, "git gate help")
-        return
-    folders = [Path(folder) for folder in path.split(os.pathsep) if folder]
-    places = [folder / beside for folder in folders for beside in BESIDE]
-    places += [
-        Path(one) for one in (*desk.settings.env.get("MANPATH", "").split(os.pathsep), *EVERYWHERE) if one
-    ]
-    if any(found.is_file() for place in places for found in (place / PAGE, place / f"{PAGE}.gz")):
+    elif manpage.is_found(env):
         yield Finding("manual", GOOD, "git gate --help opens its page")
-        return
-    words = "git gate --help finds no page; git gate help VERB does"
-    yield Finding("manual", MISSING, words, linking(folders))
-
-
-def linking(folders: list[Path]) -> str:
-    """What puts the page beside the folder that git starts us from."""
-    page = next((one for one in pages() if one.is_file()), None)
-    ours = next((folder for folder in folders if (folder / "git-gate").is_file()), None)
-    if page is None or ours is None:
-        return "git gate help"
-    place = ours.parent / "share/man/man1"
-    return f"mkdir -p {quote(str(place))} && ln -sf {quote(str(page))} {quote(str(place))}/"
-
-
-def pages() -> Iterator[Path]:
-    """Where the page is: where a wheel puts it, or in the checkout."""
-    yield Path(sys.prefix, "share/man", PAGE)
-    yield Path(__file__).parents[2] / "docs" / "git-gate.1"
+    else:
+        words = "git gate --help finds no page; git gate help VERB does"
+        init = "git gate init --server" if desk.repo.bare else "git gate init"
+        yield Finding("manual", MISSING, words, init if manpage.place_for(env) else "git gate help")
 
 
 def locked_refs(desk: Desk) -> Iterator[Finding]:

@@ -43,6 +43,7 @@ class InitChoice(NamedTuple):
 
 def wanted(desk: Desk, chosen: InitChoice) -> list[Step]:
     """Every step to take, those included that were taken already."""
+    from .manpage import link_steps
     from .steps import CloneWishes, steps
 
     wishes = CloneWishes(
@@ -50,7 +51,8 @@ def wanted(desk: Desk, chosen: InitChoice) -> list[Step]:
         permitted(desk, "publishwork", chosen.publish_work),
         permitted(desk, "resumehere", chosen.resume),
     )
-    return [*steps(desk, wishes), *(step for part in chosen.parts for step in steps_of(part, desk))]
+    found = [*steps(desk, wishes), *link_steps(desk)]
+    return [*found, *(step for part in chosen.parts for step in steps_of(part, desk))]
 
 
 def permitted(desk: Desk, setting: str, said: bool | None) -> bool:
@@ -60,13 +62,14 @@ def permitted(desk: Desk, setting: str, said: bool | None) -> bool:
 
 def removal(desk: Desk, parts: Sequence[Part] = (), *, purge: bool = False) -> list[Step]:
     """With parts named, those alone; else everything that `init` did, and with `purge` all that was kept besides."""
-    from . import purging
+    from . import manpage, purging
     from . import steps as setup
 
     found = [step for part in parts or PARTS for step in removal_of(part, desk)]
     if parts:
         return found
-    return [*found, *setup.removal(desk), *(purging.steps(desk) if purge else [])]
+    kept = [*manpage.removal(desk), *purging.steps(desk)] if purge else []
+    return [*found, *setup.removal(desk), *kept]
 
 
 def steps_of(part: Part, desk: Desk) -> list[Step]:

@@ -13,7 +13,7 @@ import pytest
 
 from gitgate.document import codec
 from gitgate.policy.rules import parse_policy
-from support.readme import dialogue, fenced
+from support.readme import README, dialogue, fenced
 from support.testbed.command import COMMAND, Command
 from support.testbed.repositories import Clone
 
@@ -173,13 +173,15 @@ def typed_in(place: Path, text: str, code: int = 0) -> str:
 
 
 @pytest.mark.slow
-def test_the_manual_is_found_as_the_page_says(repo: Clone, tmp_path: Path) -> None:
-    """Beside a PATH that has its page; a link to the command alone has none until what `doctor` says is typed."""
-    programs = tmp_path / "a tool" / "bin"
+@pytest.mark.parametrize("place", [".local/bin", "a tool/bin"])
+def test_the_manual_is_found_as_the_page_says(repo: Clone, home: Path, place: str) -> None:
+    """A link to the command alone, as `uv` leaves it at home, has no page until `init`; `--purge` takes back what that linked."""
+    programs = home / place
     programs.mkdir(parents=True)
     (programs / "git-gate").symlink_to(COMMAND)
     env = {
         **os.environ,
+        "HOME": str(home),
         "PATH": f"{programs}:/usr/bin:/bin",
         "MANPAGER": "cat",
         "PAGER": "cat",
@@ -203,9 +205,31 @@ def test_the_manual_is_found_as_the_page_says(repo: Clone, tmp_path: Path) -> No
     )
     helped = said("gate", "help")
     assert (helped.returncode, helped.stdout.startswith("Usage: git gate")) == (0, True)
-    one = found()
-    assert one["state"] == "missing", one
-    subprocess.run(["sh", "-c", one["mend"]], check=True)
+    assert (found()["state"], found()["mend"]) == ("missing", "git gate init")
+    page = programs.parent / "share/man/man1/git-gate.1"
+    assert f"manual page {page}: git gate --help opens it" in said("gate", "init", "--dry-run").stderr
+    assert not page.exists()
+    said("gate", "init")
     shown = said("gate", "--help")
     assert (shown.returncode, "GIT-GATE(1)" in shown.stdout.upper()) == (0, True), shown.stderr
     assert found()["state"] == "good"
+    assert f"as it was  manual page {page}" in said("gate", "init").stderr
+    assert f"undone     manual page {page}" in said("gate", "init", "--remove", "--purge").stderr
+    assert not page.is_symlink()
+
+
+@pytest.mark.slow
+def test_a_page_that_an_installer_linked_is_left_to_it(repo: Clone, home: Path) -> None:
+    """`pipx` makes a link of its own: `init` makes none, and `--purge` takes none away."""
+    programs, page = home / ".local/bin", home / ".local/share/man/man1/git-gate.1"
+    programs.mkdir(parents=True)
+    page.parent.mkdir(parents=True)
+    (programs / "git-gate").symlink_to(COMMAND)
+    page.symlink_to(README.parent / "docs/git-gate.1")
+    env = {**os.environ, "HOME": str(home), "PATH": f"{programs}:/usr/bin:/bin"}
+    for words in (("init",), ("init", "--remove", "--purge")):
+        done = subprocess.run(
+            ["git", "gate", *words], cwd=repo.path, env=env, capture_output=True, text=True, check=True
+        )
+        assert "manual page" not in done.stderr
+    assert page.is_file()

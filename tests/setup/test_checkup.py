@@ -11,7 +11,7 @@ import pytest
 
 from gitgate.errors import Failure, Usage
 from gitgate.exchange.syncing import sync
-from gitgate.setup import checkup
+from gitgate.setup import checkup, manpage
 from gitgate.setup.checkup import Finding, examine
 from support.resuming import Agent, Seat
 from support.testbed.repositories import Clone
@@ -174,11 +174,11 @@ def test_what_was_left_behind(ann: Seat, clone_of: Callable[..., Clone]) -> None
 
 
 def test_a_page_that_git_does_not_find(alone: Seat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is named with the line that links it, a folder on MANPATH counts, and where there is no `man` that is said."""
+    """`init` links it, a folder on MANPATH counts, and where there is no `man` that is said."""
     programs, manuals = tmp_path / "bin", tmp_path / "pages/man1"
     programs.mkdir()
     manuals.mkdir(parents=True)
-    monkeypatch.setattr(checkup, "EVERYWHERE", ())
+    monkeypatch.setattr(manpage, "EVERYWHERE", ())
 
     env = {"PATH": str(programs)}
 
@@ -192,8 +192,9 @@ def test_a_page_that_git_does_not_find(alone: Seat, tmp_path: Path, monkeypatch:
     for name in ("man", "git-gate"):
         (programs / name).write_text("#!/bin/sh\n")
         (programs / name).chmod(0o755)
-    assert "ln -sf" in manual().mend
-    assert f"{tmp_path}/share/man/man1/" in manual().mend
+    assert (manual().state, manual().mend) == ("missing", "git gate init")
+    env["MANPATH"] = str(tmp_path / "elsewhere")  # which stands in place of all that the PATH leads to
+    assert manual().mend == "git gate help"
     (manuals / "git-gate.1.gz").touch()
     env["MANPATH"] = f":{manuals.parent}"
     assert manual().state == "good"
