@@ -181,7 +181,7 @@ OF_AGENT = ("resume", "start", "join", "program", "arguments", "stdin", "project
 OTHER_VARIABLES = frozenset(
     f"GITGATE_{name}"
     for name in """ACTOR AGENT AGENT_ARGUMENTS AGENT_COMMAND AGENT_NAME AGENT_RESUME ANSWER EDITOR GATE GITHUB_TOKEN
-    HOOK_SECONDS ID NOTE OUTCOME PREPARED PROMPT_FILE SESSION SESSION_KEY TASK VERDICT WEBHOOK_SECRET""".split()
+    HOOK_SECONDS ID NOTE OUTCOME PREPARED PROMPT_FILE SESSION SESSION_KEY TASK VERDICT WEBHOOK_SECRET WRAPPED""".split()
 )
 # A variable that is so close to one of ours is a slip; below that it may be anybody's.
 CLOSE = 0.88

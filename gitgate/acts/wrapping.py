@@ -51,7 +51,12 @@ def environment_of(
 
     name, env = program_of(argv), desk.settings.env
     mark = name if can_start(desk, name) else f"wrapped-{name}"
-    return {"GITGATE_AGENT": mark, **env, **(as_environment(settings, env) if settings else {})}
+    return {
+        "GITGATE_AGENT": mark,
+        **env,
+        "GITGATE_WRAPPED": "1",
+        **(as_environment(settings, env) if settings else {}),
+    }
 
 
 def program_of(argv: Sequence[str]) -> str:

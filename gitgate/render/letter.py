@@ -27,6 +27,19 @@ def ways(gate: Gate) -> list[str]:
     return [*joined, *typed(gate)]
 
 
+def waiting_words(gate: Gate) -> str:
+    """That a run ended by asking this, for whoever started it: what waits, what its answer does, and how to answer."""
+    short, named = gate.id[:6], f"gate {gate.id}: {gate.opened.title}"
+    if gate.state != "awaiting":
+        return named
+    starts = gate.opened.delivery == "resume"
+    acts = "its answer starts it again" if starts else f"read the answer: git gate check {short}"
+    return (
+        f"{named}\nthe agent waits for an answer; {acts}\n"
+        f"to see all of it: git gate show {short}   to answer: {ways(gate)[0]}"
+    )
+
+
 def join_line(gate: Gate) -> str:
     """How to hold the conversation."""
     checkpoint = any(q.talk is not None and q.talk.checkpoint for q in gate.opened.questions)

@@ -36,6 +36,27 @@ def test_it_asks_in_its_shell(line: str, office: MakeOffice) -> None:
     assert here.only()["state"] == "resumed"
 
 
+@pytest.mark.parametrize(
+    ("reply", "flags"), [(IN_SHELL, ""), (BY_TOOL, "--permission-prompt-tool stdio --output-format json")]
+)
+def test_a_plain_run_ends_with_words(reply: Reply, flags: str, office: MakeOffice) -> None:
+    """The gate's id and how to answer, beside what the program itself prints: an empty line, or its object. Resumed, it is
+    silent, and so it is once the answer is there.
+    """
+    here = office(reply, Reply("Thanks.", when="SQLite"), OVER)
+    assert typed(here, "git gate init --claude").returncode == 0
+    said = typed(here, f"claude -p GO {flags}")
+    gate = here.only()
+    assert (said.returncode, "gate" in said.stdout.partition('"result"')[0]) == (0, False)
+    assert said.stderr.count(f"gate {gate['id']}: Which database?") == 1
+    assert "nothing failed: the run ended at its question." in said.stderr
+    assert f"to answer: git gate respond {gate['id'][:6]} Postgres" in said.stderr
+    here.respond(gate["id"], "SQLite")
+    here.resume(gate["id"])
+    again = typed(here, "claude -p again")
+    assert (again.returncode, again.stderr) == (0, "")
+
+
 def test_wrapped_it_asks_by_its_own_tool(office: MakeOffice) -> None:
     """The gate's id and how to answer stand where there was an empty line."""
     here = office(BY_TOOL, OVER)
@@ -44,7 +65,7 @@ def test_wrapped_it_asks_by_its_own_tool(office: MakeOffice) -> None:
     gate = here.only()
     assert (said.returncode, said.stdout) == (8, "")
     assert f"gate {gate['id']}: Which database?" in said.stderr
-    assert f"git gate respond {gate['id'][:6]} Postgres" in said.stderr
+    assert said.stderr.count(f"git gate respond {gate['id'][:6]} Postgres") == 1
     assert gate["session"]["saved"] is True
     here.respond(gate["id"], "SQLite")
     here.resume(gate["id"])

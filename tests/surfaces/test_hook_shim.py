@@ -127,6 +127,26 @@ def test_a_person_at_the_terminal_is_still_asked(repo: Clone) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [
+        ({}, 8),
+        ({"GITGATE_WRAPPED": "1"}, 0),
+        ({"GITGATE_GATE": "7k2fw3x9ab"}, 0),
+        ({"CLAUDE_CODE_ENTRYPOINT": "cli"}, 0),
+    ],
+)
+def test_who_started_a_run_hears_what_waits(agent: Agent, more: dict[str, str], code: int) -> None:
+    """By a hook that fails, of which alone the program shows words; unless somebody else says it, or sits before it."""
+    agent.ask(question())
+    (gate,) = agent.gates()
+    program = (sys.executable, "-P", "-m", "gitgate")
+    event = json.dumps(agent.event("SessionEnd")).encode()
+    said = shim("session-end", event, agent.clone.path, program, more)
+    assert (said.returncode, said.stdout) == (code, "")
+    assert (f"git gate respond {gate[:6]} Postgres" in said.stderr) == (code == 8)
+
+
 @pytest.mark.parametrize("name", ["post-tool-use", "stop", "session-end"])
 def test_other_events_are_left_alone(name: str, repo: Clone, tmp_path: Path) -> None:
     """There is nothing to deny: a stop that is refused would run on."""

@@ -72,7 +72,9 @@ def hook_of(name: str) -> Callable[[Screen, tuple[str, ...]], int]:
         reply = run_hook(name, sys.stdin.buffer.read(MOST_BYTES), screen.env, Path.cwd())
         if reply.out:
             print(reply.out)
-        return exits.DONE
+        if reply.told:
+            screen.say(reply.told)
+        return exits.WAITING if reply.told else exits.DONE
 
     return hook
 

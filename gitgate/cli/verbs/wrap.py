@@ -79,7 +79,7 @@ def wrap_command(screen: Screen, command: tuple[str, ...], waiting_ok: bool, age
 
 def tell_waiting(screen: Screen, gates: Sequence[Gate], code: int, *, waiting_ok: bool) -> int:
     """What waits now, and how to answer it."""
-    from ...render.letter import ways
+    from ...render.letter import waiting_words
 
     if screen.as_json:
         from ...render import shapes
@@ -90,16 +90,7 @@ def tell_waiting(screen: Screen, gates: Sequence[Gate], code: int, *, waiting_ok
     if not gates:
         return code
     for gate in gates:
-        screen.say(f"gate {gate.id}: {gate.opened.title}")
-        if gate.state != "awaiting":
-            continue
-        resumes = (
-            "its answer starts it again"
-            if gate.opened.delivery == "resume"
-            else f"read the answer: git gate check {gate.id[:6]}"
-        )
-        screen.say(f"the agent waits for an answer; {resumes}")
-        screen.say(f"to see all of it: git gate show {gate.id[:6]}   to answer: {ways(gate)[0]}")
+        screen.say(waiting_words(gate))
     return exits.DONE if waiting_ok else exits.WAITING
 
 

@@ -13,6 +13,7 @@ from ...text import shell
 from .event import NOTHING, HookEvent, HookReply, last_words
 
 if TYPE_CHECKING:
+    from ...context.desk import Desk
     from ...model.gate import Gate
 
 
@@ -119,7 +120,24 @@ def session_end(event: HookEvent) -> HookReply:
     saved = save_sessions(desk, SessionRef("claude", event.session, str(event.cwd), event.transcript))
     if saved and desk.settings.text("session") == "push":
         share(event, saved)
-    return NOTHING
+    return NOTHING if event.attended or told_otherwise(event) else still_waiting(event, desk)
+
+
+def told_otherwise(event: HookEvent) -> bool:
+    """Whether somebody else says what waits: `wrap`, or whoever resumed the agent."""
+    return bool(event.env.get("GITGATE_WRAPPED") or event.env.get("GITGATE_GATE"))
+
+
+def still_waiting(event: HookEvent, desk: Desk) -> HookReply:
+    """What the run asked, and how to answer: the program itself ends with an empty line. It shows words at its end only of a
+    hook that fails, and begins them with its own word for that.
+    """
+    from ...acts.calling import waiting
+    from ...render.letter import waiting_words
+
+    found = waiting(desk, event.session)
+    words = ["nothing failed: the run ended at its question.", *(waiting_words(gate) for gate in found)]
+    return HookReply(told="\n".join(words)) if found else NOTHING
 
 
 def share(event: HookEvent, gates: list[str]) -> None:

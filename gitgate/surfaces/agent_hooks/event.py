@@ -23,9 +23,10 @@ WRITES_WITHIN = 0.4
 
 @dataclass(frozen=True)
 class HookReply:
-    """What a hook prints. Nothing at all means that it has nothing to say."""
+    """What a hook prints. Nothing at all means that it has nothing to say. What is `told` is for whoever started the run."""
 
     out: str = ""
+    told: str = ""
 
     @property
     def value(self) -> dict[str, object]:
