@@ -154,7 +154,7 @@ def attend(desk: Desk, gate: Gate, monotonic: Callable[[], float]) -> HeldClaim 
     said, oid = write_lease(desk, said, gate.tip)
     if not move(desk, remote, [RefMove(LEASES + gate.id, oid, found[0] if found else None)]):
         return None
-    held = HeldClaim(gate, gate.tip, oid, said, remote, taken, seed, chain=oid)
+    held = HeldClaim(gate.tip, oid, said, remote, taken, seed, chain=oid, gate=gate)
     note_renewal(desk, held, monotonic)
     return held
 

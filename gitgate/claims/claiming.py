@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from ..context.desk import Desk
 from ..context.recording import NOBODY, reload
@@ -40,14 +41,13 @@ class ClaimLost(Conflict):
 
 
 @dataclass(frozen=True)
-class HeldClaim:
-    """A claim that is ours. `taken`: before its last renewal began, by the holder's own clock.
+class HeldLease:
+    """A claim that is ours, of a gate or of a run. `taken`: before its last renewal began, by the holder's own clock.
 
     `seed`: what only the holder knows. Its chain began at the beat `began`, with the lease `chain` where it is not the
     claim that names its end. `lease` is empty where somebody took ours away.
     """
 
-    gate: Gate
     claim: str
     lease: str
     said: Lease
@@ -56,6 +56,16 @@ class HeldClaim:
     seed: str = ""
     chain: str = ""
     began: int = 0
+
+
+Held = TypeVar("Held", bound=HeldLease)
+
+
+@dataclass(frozen=True)
+class HeldClaim(HeldLease):
+    """A claim on a gate that is ours."""
+
+    gate: Gate = field(kw_only=True)
 
     @property
     def attempt(self) -> int:
@@ -201,7 +211,7 @@ def compose(
         said, oid = write_lease(desk, said, claimed.tip)
     remote, known = where
     moves = [RefMove(OPEN + gate.id, claimed.tip, known), RefMove(LEASES + gate.id, oid, old)]
-    return HeldClaim(claimed, claimed.tip, oid, said, remote, taken, seed), moves
+    return HeldClaim(claimed.tip, oid, said, remote, taken, seed, gate=claimed), moves
 
 
 def tries(gate: Gate) -> int:
@@ -229,7 +239,7 @@ def write_lease(desk: Desk, said: Lease, on: str, chain: str = "") -> tuple[Leas
     )
 
 
-def next_lease(desk: Desk, held: HeldClaim, *, over: bool = False) -> HeldClaim:
+def next_lease(desk: Desk, held: Held, *, over: bool = False) -> Held:
     """The same claim with its next lease, which reveals the next link; the chain's last names the end of another chain."""
     said = replace(held.said, beat=held.said.beat + 1, reveal=next_link(held), anchor="")
     if over:
@@ -240,19 +250,19 @@ def next_lease(desk: Desk, held: HeldClaim, *, over: bool = False) -> HeldClaim:
     return with_lease(held, oid, said)
 
 
-def next_link(held: HeldClaim) -> str:
+def next_link(held: HeldLease) -> str:
     """What nobody but the holder can say now. A claim of an older version has no such word."""
     return leases.value_of(held.seed, held.said.beat + 1 - held.began) if held.seed else ""
 
 
-def with_lease(held: HeldClaim, oid: str, said: Lease) -> HeldClaim:
+def with_lease(held: Held, oid: str, said: Lease) -> Held:
     held = replace(held, lease=oid, said=said)
     if not said.anchor or said.beat == held.began:
         return held
     return replace(held, seed=leases.next_seed(held.seed), chain=oid, began=said.beat)
 
 
-def is_ours(held: HeldClaim, said: Lease | None) -> bool:
+def is_ours(held: HeldLease, said: Lease | None) -> bool:
     """Whether a lease that stands there is one of ours: a renewal may have arrived without our hearing of it."""
     if said is None or said.nonce != held.said.nonce:
         return False

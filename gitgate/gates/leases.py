@@ -20,7 +20,7 @@ from ..context.remotes import remote_of
 from ..document.values import dataclass, replace
 from ..errors import BrokenRecord, RemoteUnreachable
 from ..model import lease as leases
-from ..model.gate import Claim, Gate
+from ..model.gate import Claim, Leased
 from ..model.lease import Lease, Link
 from ..store.git.permissions import private_folder
 from ..store.git.refs import LEASES
@@ -101,13 +101,13 @@ def continued(lease: Lease, known: Link | None) -> Link | None:
     return leases.told_link(lease, known.value)
 
 
-def chain_of(gate: Gate) -> Link | None:
+def chain_of(gate: Leased) -> Link | None:
     """Where the chain of the claim that counts begins. Claims of older versions name none."""
     event = gate.claim.event if gate.claim is not None else None
     return Link(event.anchor, 0) if isinstance(event, Claim) and event.anchor else None
 
 
-def position(desk: Desk, gate: Gate, found: tuple[str, Lease | None] | None) -> tuple[str, int]:
+def position(desk: Desk, gate: Leased, found: tuple[str, Lease | None] | None) -> tuple[str, int]:
     """Whose lease it is, and how often it was surely renewed. What somebody else put in its place counts for nothing."""
     claim = gate.claim.commit if gate.claim is not None else ""
     if found is None:
@@ -248,7 +248,7 @@ def sightings(desk: Desk, monotonic: Callable[[], float] = boottime) -> Sighting
 
 
 def watch_lease(
-    desk: Desk, gate: Gate, remote: str | None, watched: Sightings
+    desk: Desk, gate: Leased, remote: str | None, watched: Sightings
 ) -> tuple[tuple[str, Lease | None] | None, float]:
     """The lease as it is now, and for how long it has still to stand still before its holder is gone: 0, it is gone.
 
@@ -264,7 +264,7 @@ def watch_lease(
 
 def left_of(
     desk: Desk,
-    gate: Gate,
+    gate: Leased,
     found: tuple[str, Lease | None] | None,
     watched: Sightings,
     *,
@@ -289,6 +289,6 @@ def age_of(desk: Desk, gate: str) -> float | None:
     return age if age > 0 else None
 
 
-def term_of(gate: Gate) -> float:
+def term_of(gate: Leased) -> float:
     event = gate.claim.event if gate.claim else None
     return float(event.term) if isinstance(event, Claim) else 0.0

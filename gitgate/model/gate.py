@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ..document.values import dataclass, field
 
@@ -249,6 +249,19 @@ class Entry:
     saw: Collection[str] = field(default=(), compare=False)
     fork: str = ""
     repeats: str = ""
+
+
+class Leased(Protocol):
+    """A record that one process at a time acts on: a gate, or a run. `claim` is the event that gives the right to."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def tip(self) -> str: ...
+
+    @property
+    def claim(self) -> Entry | None: ...
 
 
 @dataclass(frozen=True)

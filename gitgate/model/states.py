@@ -72,6 +72,40 @@ TABLE: tuple[StateRow, ...] = (
     ),
 )
 
+# A run of a flow has a record of its own kind, its journal (`model.runs`). These are its states and events.
+RUNNING = "running"
+WAITING_HUMAN = "waiting_human"
+STOPPING = "stopping"
+COMPLETED = "completed"
+STUCK = "stuck"
+RUN_STATES = (RUNNING, WAITING_HUMAN, STOPPING, COMPLETED, STUCK, FAILED, STOPPED)
+
+RUN_TABLE: tuple[StateRow, ...] = (
+    StateRow(None, "started", RUNNING, "somebody starts a flow"),
+    StateRow(RUNNING, "claimed", RUNNING, "one process takes the right to go on"),
+    StateRow(RUNNING, "released", RUNNING, "it hands that back, and nothing waits for a person"),
+    StateRow(RUNNING, "begun", RUNNING, "a step begins"),
+    StateRow(RUNNING, "asked", RUNNING, "a step has opened a gate"),
+    StateRow(RUNNING, "done", RUNNING, "a step is done; its result stands"),
+    StateRow(RUNNING, "raised", RUNNING, "a step ended with an error; it stands"),
+    StateRow(RUNNING, "patched", RUNNING, "the flow's code was changed here"),
+    StateRow(RUNNING, "noted", RUNNING, "a remark that decides nothing"),
+    StateRow(RUNNING, "waiting", WAITING_HUMAN, "nothing goes on before a person has answered"),
+    StateRow(RUNNING, "completed", COMPLETED, "the flow returned"),
+    StateRow(RUNNING, "stuck", STUCK, "the flow says that it cannot go on"),
+    StateRow(RUNNING, "failed", FAILED, "the flow raised an error"),
+    StateRow(RUNNING, "stopping", STOPPING, "a person ends it; no step begins any more"),
+    StateRow(WAITING_HUMAN, "claimed", RUNNING, "an answer came, or somebody looks for one"),
+    StateRow(WAITING_HUMAN, "noted", WAITING_HUMAN, "a remark that decides nothing"),
+    StateRow(WAITING_HUMAN, "stopping", STOPPING, "a person ends it"),
+    StateRow(STOPPING, "claimed", STOPPING, "whoever ends it takes the right to"),
+    StateRow(STOPPING, "released", STOPPING, "it hands that back"),
+    StateRow(STOPPING, "asked", STOPPING, "the gate of a step that had begun"),
+    StateRow(STOPPING, "done", STOPPING, "a step that had begun was done"),
+    StateRow(STOPPING, "raised", STOPPING, "a step that had begun ended with an error"),
+    StateRow(STOPPING, "stopped", STOPPED, "nothing of it runs any more"),
+)
+
 # Kept in the record, and of no consequence.
 WITHOUT_EFFECT = ("late", "repeated")
 
@@ -131,6 +165,19 @@ def after(state: str | None, event: str) -> str:
         return _NEXT[state, event]
     except KeyError:
         raise IllegalEvent(refusal(state, event), hint=advice(state)) from None
+
+
+_NEXT_OF_RUN = {(row.state, row.event): row.to for row in RUN_TABLE}
+
+
+def after_in_run(state: str | None, event: str) -> str:
+    """The state of a run that follows, or IllegalEvent that says why not."""
+    try:
+        return _NEXT_OF_RUN[state, event]
+    except KeyError:
+        possible = [row.event for row in RUN_TABLE if row.state == state]
+        then = f"; what can happen now: {', '.join(possible)}" if possible else ": it is over"
+        raise IllegalEvent(f"a run that is {state or 'not there'} cannot be {event}{then}") from None
 
 
 def refusal(state: str | None, event: str) -> str:

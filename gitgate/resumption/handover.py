@@ -61,8 +61,9 @@ def take_over(desk: Desk, gate: str) -> HeldClaim | None:
     if found is None or now.claim is None or now.claim.commit != said["claim"]:
         return None
     return HeldClaim(
-        *(now, said["claim"], said["lease"], found, said["remote"], float(said["taken"])),
+        *(said["claim"], said["lease"], found, said["remote"], float(said["taken"])),
         seed=str(said.get("seed", "")),
+        gate=now,
     )
 
 

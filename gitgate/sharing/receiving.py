@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterable
 from ..context.desk import Desk
 from ..errors import GateError
 from ..model.ids import is_id
-from ..store.git.refs import ARCHIVE, EVIDENCE, LEASES, OPEN, SESSIONS, WAKE, WORK, Update
+from ..store.git.refs import ARCHIVE, EVIDENCE, LEASES, OPEN, RUNS, SESSIONS, WAKE, WORK, Update
 from .pushed import Beyond, Push
 
 HITL = "refs/hitl/"
-RUNS = "refs/hitl/runs/"
 OWN = "refs/gitgate/"
 MOST_REFS = 20_000
 Rule = Callable[["Push", "Update", str], str]

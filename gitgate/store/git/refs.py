@@ -22,6 +22,7 @@ OPEN = "refs/hitl/open/"
 WORK = "refs/hitl/work/"
 SESSIONS = "refs/hitl/sessions/"
 LEASES = "refs/hitl/leases/"
+RUNS = "refs/hitl/runs/"
 # Made and deleted again: a push that changes nothing, which is one all the same.
 WAKE = "refs/hitl/wake/"
 ARCHIVE = "refs/hitl/archive/"

@@ -1,0 +1,538 @@
+"""Flows: the right to go on with a run, and its journal while somebody has it.
+
+A run is acted on by one process at a time, by the same leases as a gate's answer: `claimed` names the end of a chain, the lease
+is renewed beside the work, and whoever finds it unmoved for its whole term takes over by a claim of their own. Every event is
+a compare-and-swap on the journal, and a take-over is an event: whoever was taken over writes nothing more.
+
+A run that the shared repository knows is claimed there. Its events go there with the next link of the lease's chain, before a
+step begins and whenever the run waits or ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ..claims.claiming import (
+    ClaimLost,
+    HeldByAnother,
+    HeldLease,
+    is_ours,
+    move,
+    next_lease,
+    next_link,
+    with_lease,
+    write_lease,
+)
+from ..context.desk import Desk
+from ..context.recording import NOBODY
+from ..context.remotes import remote_of
+from ..errors import (
+    AmbiguousGate,
+    Conflict,
+    GateError,
+    IllegalEvent,
+    LostRace,
+    PushRefused,
+    RemoteUnreachable,
+    UnknownGate,
+)
+from ..gates.leases import RENEW_AT, boottime, load_lease, sightings, watch_lease
+from ..model import ids
+from ..model.gate import Claim
+from ..model.lease import Lease, end_of, parse_lease
+from ..record.runs import ENDS, MOST_EVENTS, MOST_SPARE, Run, RunEntry, said_of_claim
+from ..store.git.permissions import private_folder
+from ..store.git.refs import LEASES, RUNS
+from ..store.records.journal import PACK_AFTER, Journals
+from ..store.records.records import Signature
+from ..store.remote.fetch import fetch_refs
+from ..store.remote.remote import RefMove, tracking
+
+TRIES = 16
+GIVE_UP_AT = 0.7
+RUNNER = "flow"
+
+
+def journals(desk: Desk) -> Journals:
+    return Journals(desk.repo, desk.records)
+
+
+def find_run(desk: Desk, given: str) -> Run:
+    """The run that an id, or the beginning of one, means."""
+    word = given.strip().lower()
+    if not ids.is_prefix(word):
+        raise UnknownGate(
+            f"{given!r} is not a run's id: they have 10 letters and digits, none of them 0, 1, l or o; 4 are enough",
+            hint="git gate list --runs",
+        )
+    found = desk.refs.beginning(RUNS + word)
+    if len(found) > 1:
+        names = ", ".join(ref.removeprefix(RUNS) for ref in found[:8])
+        raise AmbiguousGate(f"{given} could be {names}", hint="type more of the id")
+    if not found:
+        raise UnknownGate(
+            f"there is no run {given} here", hint="git gate list --runs   or first: git gate sync"
+        )
+    return load_run(desk, found[0].removeprefix(RUNS))
+
+
+def load_run(desk: Desk, run: str) -> Run:
+    tip = desk.refs.get(RUNS + run)
+    if tip is None:
+        raise UnknownGate(f"there is no run {run} here", hint="git gate list --runs")
+    return journals(desk).load(run, tip)
+
+
+def shared_at(desk: Desk, run: str) -> str | None:
+    """The remote that knows this run, where alone it is claimed."""
+    remote = remote_of(desk)
+    known = remote is not None and desk.refs.get(tracking(remote, RUNS + run)) is not None
+    return remote if known else None
+
+
+def bring_run(desk: Desk, run: str) -> None:
+    """What the remote has of this run, here: the journal only grows, so that the longer one is the one."""
+    remote = shared_at(desk, run)
+    if remote is None:
+        return
+    timeout = desk.settings.seconds("networkTimeout") or 60
+    theirs = fetch_refs(desk.repo, remote, [RUNS + run], timeout=timeout).get(RUNS + run)
+    mine = desk.refs.get(RUNS + run)
+    if theirs is None or mine == theirs:
+        return
+    if mine is None or desk.repo.git.ok("merge-base", "--is-ancestor", mine, theirs):
+        desk.refs.update([RefMove(RUNS + run, theirs, mine)])
+
+
+@dataclass(frozen=True)
+class RunClaimant:
+    """For how long a run is claimed at a time."""
+
+    term: int = 120
+    host: str = ""
+    by: str = ""
+
+
+def claimant(desk: Desk) -> RunClaimant:
+    term = desk.settings.seconds("leaseTerm") or 120
+    return RunClaimant(term, socket.gethostname(), desk.settings.identity())
+
+
+class RunTaken(HeldByAnother):
+    """Another process goes on with the run."""
+
+
+@dataclass
+class HeldRun:
+    """This process goes on with a run: `append` writes its journal, `leave` gives the right up with its last event.
+
+    Its methods may be called from several threads.
+    """
+
+    desk: Desk
+    run: Run
+    held: HeldLease
+    lock: int = -1
+    packed: str | None = None
+    fresh: int = 0
+    unshared: int = 0
+    lost: str = ""
+    over: threading.Event = field(default_factory=threading.Event)
+    turn: threading.RLock = field(default_factory=threading.RLock)
+    thread: threading.Thread | None = None
+
+    # writing
+
+    def append(self, name: str, /, **said: Any) -> RunEntry:
+        """One more event, if the run is still ours. What others may write meanwhile, as a stop, is read first."""
+        with self.turn:
+            self.check_held()
+            self.check_room(name)
+            for _ in range(TRIES):
+                before = self.run.tip
+                entry = self.write(name, said)
+                try:
+                    self.desk.refs.update([RefMove(RUNS + self.run.id, entry.commit, before)])
+                except LostRace:
+                    self.reload()
+                    continue
+                self.unshared += 1
+                self.pack()
+                return entry
+            raise LostRace(f"the journal of run {self.run.id} keeps changing", hint="git gate list --runs")
+
+    def write(self, name: str, said: Mapping[str, Any]) -> RunEntry:
+        by = Signature(self.held.said.by or NOBODY, self.desk.at)
+        return journals(self.desk).write_event(self.run, name, self.desk.now, said, by)
+
+    def check_held(self) -> None:
+        if self.lost:
+            raise ClaimLost(self.lost, hint=f"git gate show {self.run.id}")
+
+    def check_room(self, name: str) -> None:
+        if name == "begun" and len(self.run.events) > MOST_EVENTS - MOST_SPARE:
+            raise Conflict(
+                f"run {self.run.id} has {len(self.run.events):,} events; no further step begins",
+                hint="make each step do more, or start the flow anew with what it has come to",
+            )
+
+    def reload(self) -> None:
+        """The journal as it is here now. If another process claimed the run, it is no longer ours."""
+        now = load_run(self.desk, self.run.id)
+        if now.claim is None or now.claim.commit != self.held.claim:
+            self.lost = f"run {self.run.id} is no longer ours: another process took over"
+        self.run = now
+        self.check_held()
+
+    def pack(self) -> None:
+        self.fresh += 1
+        if self.fresh >= PACK_AFTER:
+            journals(self.desk).pack(self.run.tip, self.packed)
+            self.fresh, self.packed = 0, self.run.tip
+
+    # sharing
+
+    def share(self) -> None:
+        """Bring what is new to the remote, with a renewed lease, which proves that it is its holder who says it."""
+        with self.turn:
+            if self.held.remote is None or not self.unshared:
+                return
+            self.check_held()
+            for _ in range(TRIES):
+                after = next_lease(self.desk, self.held)
+                if move(self.desk, self.held.remote, [*self.journal_move(), self.lease_move(after.lease)]):
+                    self.held = replace(after, taken=boottime())
+                    self.unshared = 0
+                    self.save()
+                    return
+                self.rejoin()
+            raise LostRace(f"the journal of run {self.run.id} keeps changing", hint="git gate sync")
+
+    def journal_move(self) -> list[RefMove]:
+        ref = RUNS + self.run.id
+        known = self.desk.refs.get(tracking(str(self.held.remote), ref))
+        return [RefMove(ref, self.run.tip, known)] if known != self.run.tip else []
+
+    def lease_move(self, new: str | None) -> RefMove:
+        return RefMove(LEASES + self.run.id, new, self.held.lease or None)
+
+    def rejoin(self) -> None:
+        """After a lost race at the remote: what others wrote there comes first, and ours is said again on top of it.
+
+        Only a holder's events count as ours; others may have said that the run is to stop.
+        """
+        remote, ref = str(self.held.remote), RUNS + self.run.id
+        timeout = self.desk.settings.seconds("networkTimeout") or 60
+        theirs = fetch_refs(self.desk.repo, remote, [ref], timeout=timeout).get(ref)
+        if theirs is None:
+            self.lost = f"run {self.run.id} is no longer on {remote}"
+            self.check_held()
+            return
+        now = journals(self.desk).load(self.run.id, theirs)
+        if now.claim is None or now.claim.commit != self.held.claim:
+            self.lost = f"run {self.run.id} is no longer ours: another process took over"
+            self.check_held()
+        self.still_ours()
+        ours, before = self.run, self.run.tip
+        known = {entry.commit for entry in now.events}
+        self.run = now
+        for entry in [one for one in ours.events if one.commit not in known]:
+            # A step that had not begun there does not begin: the run may be ending.
+            with contextlib.suppress(IllegalEvent):
+                self.write(entry.event.name, entry.event.said)
+        self.desk.refs.update([RefMove(ref, self.run.tip, before)])
+
+    def still_ours(self) -> None:
+        """The lease as it stands there: a renewal may have arrived without our hearing of it."""
+        found = load_lease(self.desk, self.run.id, self.held.remote)
+        if found is not None and found[1] is not None and is_ours(self.held, found[1]):
+            self.held = with_lease(self.held, found[0], found[1])
+
+    # the lease
+
+    def renew(self) -> None:
+        with self.turn:
+            if self.over.is_set():
+                return
+            for _ in range(TRIES):
+                after = next_lease(self.desk, self.held)
+                if move(self.desk, self.held.remote, [self.lease_move(after.lease)]):
+                    self.held = replace(after, taken=boottime())
+                    self.note()
+                    return
+                self.check_claim()
+                self.still_ours()
+            raise LostRace(f"the lease of run {self.run.id} keeps being moved", hint="git gate list --runs")
+
+    def check_claim(self) -> None:
+        """Whether a claim of somebody else stands where this run is claimed."""
+        if self.held.remote is not None:
+            self.rejoin()
+        else:
+            self.reload()
+
+    def note(self) -> None:
+        if self.held.remote is None:
+            sightings(self.desk).note(self.run.id, self.held.claim, self.held.said.beat)
+        self.save()
+
+    def keep(self) -> None:
+        """Renew beside the work, until the right is given up."""
+        self.thread = threading.Thread(target=self._beat, daemon=True, name="lease")
+        self.thread.start()
+
+    def _beat(self) -> None:
+        term = float(self.held.said.term)
+        renewed, pause = boottime(), term * RENEW_AT
+        while not self.over.wait(pause):
+            began, pause = boottime(), min(term / 20, 5.0)
+            try:
+                self.renew()
+            except ClaimLost as lost:
+                self.lost = lost.message
+                return
+            except (GateError, OSError) as silent:
+                if boottime() - renewed > term * GIVE_UP_AT:
+                    self.lost = f"the claim on run {self.run.id} could not be renewed: {silent}"
+                    return
+            else:
+                renewed, pause = began, term * RENEW_AT
+
+    def leave(self, name: str, /, **said: Any) -> Run:
+        """The last event of this holder, and the lease's end with it."""
+        with self.turn:
+            self.check_held()
+            for _ in range(TRIES):
+                before = self.run.tip
+                entry = self.write(name, {**said, "reveal": next_link(self.held)})
+                here = [RefMove(RUNS + self.run.id, entry.commit, before)]
+                there = [] if self.held.remote is not None else [self.lease_move(None)]
+                try:
+                    self.desk.refs.update([*here, *there])
+                except LostRace:
+                    self.reload()
+                    self.still_ours()
+                    continue
+                break
+            else:
+                raise LostRace(
+                    f"the journal of run {self.run.id} keeps changing", hint="git gate list --runs"
+                )
+            self.over.set()
+            if self.held.remote is not None:
+                self.end_there()
+            self.unlock()
+            return self.run
+
+    def end_there(self) -> None:
+        """The same at the remote. Where it is silent the lease lapses, and the next sync brings the journal."""
+        try:
+            for _ in range(TRIES):
+                if move(self.desk, self.held.remote, [*self.journal_move(), self.lease_move(None)]):
+                    return
+                self.rejoin()
+        except GateError as silent:
+            self.desk.progress(f"run {self.run.id} is not shared: {silent.message}")
+
+    def unlock(self) -> None:
+        """Nobody of this clone goes on with it any more."""
+        with contextlib.suppress(OSError):
+            place_of(self.desk, self.run.id).unlink()
+        if self.lock >= 0:
+            os.close(self.lock)
+            self.lock = -1
+
+    def save(self) -> None:
+        """What the next process of this clone needs if this one is killed: then it goes on with this very claim."""
+        said = {
+            "claim": self.held.claim,
+            "lease": self.held.lease,
+            "remote": self.held.remote,
+            "seed": self.held.seed,
+            "chain": self.held.chain,
+            "began": self.held.began,
+        }
+        place = place_of(self.desk, self.run.id)
+        new = place.with_suffix(".new")
+        with os.fdopen(
+            os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
+        ) as out:
+            json.dump(said, out)
+        new.replace(place)
+
+
+def folder_of(desk: Desk, run: str) -> Path:
+    """What this machine alone keeps of a run: its claim, its agents' folders, its code."""
+    return private_folder(desk.repo.state_dir / "flows" / run)
+
+
+def place_of(desk: Desk, run: str) -> Path:
+    return folder_of(desk, run) / "claim.json"
+
+
+def lock_here(desk: Desk, run: str) -> int:
+    """A lock of the system, which ends with this process however that ends."""
+    import fcntl
+
+    number = os.open(folder_of(desk, run) / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(number)
+        raise RunTaken(
+            f"another process of this clone goes on with run {run}", hint=f"watch it: git gate show {run[:6]}"
+        ) from None
+    return number
+
+
+def begin_run(desk: Desk, said: Mapping[str, Any], *, push: bool | None = None) -> HeldRun:
+    """A new run, claimed by this process from its first event on."""
+    wanted = desk.settings.flag("push") if push is None else push
+    remote = remote_of(desk) if wanted else None
+    by = Signature(desk.settings.identity() or NOBODY, desk.at)
+    run = journals(desk).write_started(desk.now, {**said, "nonce": desk.entropy(12)}, by)
+    lock = lock_here(desk, run.id)
+    try:
+        try:
+            return claim_run(desk, run, remote, lock, None, None)
+        except (RemoteUnreachable, PushRefused) as silent:
+            if remote is None or push:
+                raise
+            desk.progress(f"the run stays here alone: {silent.message}")
+            return claim_run(desk, journals(desk).load(run.id, run.events[0].commit), None, lock, None, None)
+    except BaseException:
+        os.close(lock)
+        raise
+
+
+def claim_run(
+    desk: Desk, run: Run, remote: str | None, lock: int, known: str | None, lease: str | None
+) -> HeldRun:
+    """Claim the run: `known` is its journal where it is claimed, `lease` the lease there."""
+    who = claimant(desk)
+    mine = desk.refs.get(RUNS + run.id)
+    seed, taken = desk.entropy(32), boottime()
+    event = Claim(
+        *(desk.now, run.tip, desk.entropy(12), RUNNER, who.host, run.attempts + 1, who.term, who.by),
+        anchor=end_of(seed),
+    )
+    by = Signature(who.by or NOBODY, desk.at)
+    journals(desk).write_event(run, "claimed", desk.now, {"claim": said_of_claim(event)}, by)
+    said = Lease(run.id, RUNNER, who.host, event.nonce, who.term, 0, desk.now, "", who.by)
+    said, oid = write_lease(desk, said, run.tip)
+    moves = [RefMove(RUNS + run.id, run.tip, known), RefMove(LEASES + run.id, oid, lease)]
+    if not move(desk, remote, moves):
+        raise RunTaken(f"another process went on with run {run.id} first", hint=f"git gate show {run.id[:6]}")
+    if remote is not None:
+        desk.refs.update([RefMove(RUNS + run.id, run.tip, mine)])
+    held = HeldRun(desk, run, HeldLease(run.tip, oid, said, remote, taken, seed), lock)
+    held.note()
+    held.keep()
+    return held
+
+
+def take_run(desk: Desk, run: str) -> HeldRun:
+    """Go on with a run that was begun before. RunTaken where another process does."""
+    lock = lock_here(desk, run)
+    try:
+        return claim_again(desk, run, lock)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.close(lock)
+        raise
+
+
+def claim_again(desk: Desk, run: str, lock: int) -> HeldRun:
+    bring_run(desk, run)
+    loaded = load_run(desk, run)
+    if loaded.closed:
+        raise IllegalEvent(f"run {run} is over: {loaded.state}", hint=f"git gate show {run[:6]}")
+    ours = own_claim(desk, loaded, lock)
+    if ours is not None:
+        return ours
+    remote = shared_at(desk, run)
+    found, left = watch_lease(desk, loaded, remote, sightings(desk))
+    if loaded.claim is not None and left:
+        refused = RunTaken(
+            f"run {run} is gone on with by {RUNNER} on {holder_of(loaded)}",
+            hint=f"if it gives no sign of life, the same command in {left:.0f} s takes over",
+        )
+        refused.left = left
+        raise refused
+    ref = RUNS + run
+    known = desk.refs.get(tracking(remote, ref)) if remote is not None else loaded.tip
+    return claim_run(desk, loaded, remote, lock, known, found[0] if found is not None else None)
+
+
+def holder_of(run: Run) -> str:
+    event = run.claim.event if run.claim is not None else None
+    return event.host if isinstance(event, Claim) and event.host else "another machine"
+
+
+def own_claim(desk: Desk, run: Run, lock: int) -> HeldRun | None:
+    """The claim of a process of this clone that was killed. The lock says that it is gone, so nobody has to wait for that."""
+    if run.claim is None:
+        return None
+    try:
+        said = json.loads(place_of(desk, run.id).read_text(encoding="utf-8"))
+        lease = parse_lease(desk.records.commit(said["lease"]).message)
+    except (OSError, ValueError, KeyError, GateError):
+        return None
+    if lease is None or said.get("claim") != run.claim.commit:
+        return None
+    held = HeldLease(
+        *(said["claim"], said["lease"], lease, said["remote"], boottime()),
+        seed=str(said["seed"]),
+        chain=str(said["chain"]),
+        began=int(said["began"]),
+    )
+    ours = HeldRun(desk, run, held, lock)
+    try:
+        ours.unshared = 1  # what the killed process had not shared, if anything
+        ours.still_ours()
+        ours.renew()
+    except ClaimLost:
+        return None
+    ours.keep()
+    return ours
+
+
+def stop_run(desk: Desk, run: Run, reason: str) -> Run:
+    """Say that a run is to end. Whoever goes on with it ends its agents; if nobody does, the next one does that first."""
+    by = Signature(desk.person() or NOBODY, desk.at)
+    for _ in range(TRIES):
+        if run.closed or run.state == "stopping":
+            return run
+        before, remote = run.tip, shared_at(desk, run.id)
+        said = {"reason": reason, "by": desk.person()}
+        journals(desk).write_event(run, "stopping", desk.now, said, by)
+        known = desk.refs.get(tracking(remote, RUNS + run.id)) if remote is not None else before
+        if move(desk, remote, [RefMove(RUNS + run.id, run.tip, known)]):
+            if remote is not None:
+                desk.refs.update([RefMove(RUNS + run.id, run.tip, before)])
+            return run
+        bring_run(desk, run.id)
+        run = load_run(desk, run.id)
+    raise LostRace(f"the journal of run {run.id} keeps changing", hint=f"git gate show {run.id[:6]}")
+
+
+def runs_here(desk: Desk) -> Iterator[Mapping[str, str]]:
+    """Of each run of this clone what its last event's message says. One whose message breaks the rules is left to `verify`."""
+    from ..model.trailers import parse_trailers
+
+    listed = desk.repo.git.out("for-each-ref", "--format=%(refname)%00%(contents)%00", RUNS)
+    parts = listed.decode("utf-8", "replace").split("\0")
+    for ref, message in zip(parts[::2], parts[1::2], strict=False):
+        said = parse_trailers(message) or {}
+        yield {**said, "Run": ref.strip().removeprefix(RUNS)}
+
+
+__all__ = ["ENDS", "HeldRun", "begin_run", "find_run", "load_run", "runs_here", "stop_run", "take_run"]

@@ -1,0 +1,322 @@
+"""Record: a run's journal. Each event is a JSON file of its own, and a run is what its events amount to. Pure.
+
+A journal differs from a gate's record in three things. Its files are JSON, because results are. Each commit's tree holds its
+own file alone, since a tree that grew with 10,000 steps would take two hundred times the room. And up to 25,000 events are
+taken. Whose turn it is, and in which state what may happen, is told by `model.states.RUN_TABLE`, as for a gate.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..document.field import field_of
+from ..document.values import dataclass, field
+from ..errors import BadDocument, BrokenRecord, IllegalEvent
+from ..model import states
+from ..model.gate import Claim, Entry
+from ..model.ids import file_name, gate_id
+from ..model.trailers import trailer_message
+from .events import parse_claim, plain_event
+
+VERSION = 1
+MOST_EVENTS = 25_000
+MOST_SPARE = 1_000
+"""Kept free at a journal's end, for what ends it."""
+MOST_RESULT = 1 << 20
+MOST_NAME = 200
+STARTED = "started"
+ENDS = ("completed", "stuck", "failed", "stopped")
+# With these the claim is given up, so that they tell the next link of its lease's chain.
+LETS_GO = ("waiting", "released", *ENDS)
+OF_A_STEP = ("begun", "asked", "done", "raised", "patched")
+
+
+def is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def is_short(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= MOST_NAME and value.isprintable()
+
+
+def is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def is_mapping(value: object) -> bool:
+    return isinstance(value, dict)
+
+
+def is_error(value: object) -> bool:
+    return isinstance(value, dict) and is_text(value.get("class")) and is_text(value.get("message"))
+
+
+def is_anything(_value: object) -> bool:
+    return True
+
+
+Check = Callable[[object], bool]
+
+# Of each event: what it has to say, and what it may say. All have `n`, their place in the journal, and `at`.
+NEEDED: dict[str, dict[str, Check]] = {
+    "started": {"flow": is_short, "nonce": is_short},
+    "claimed": {"claim": is_mapping},
+    "released": {},
+    "begun": {"step": is_short, "kind": is_short, "name": is_short},
+    "asked": {"step": is_short, "gate": is_short},
+    "done": {"step": is_short},
+    "raised": {"step": is_short, "error": is_error},
+    "patched": {"step": is_short, "name": is_short},
+    "noted": {"text": is_text},
+    "waiting": {"gates": is_texts},
+    "stopping": {"reason": is_text},
+    "completed": {},
+    "stuck": {"reason": is_text},
+    "failed": {"error": is_error},
+    "stopped": {"reason": is_text},
+}
+MAY_SAY: dict[str, Check] = {
+    **dict.fromkeys(("result", "input", "given", "output"), is_anything),
+    **dict.fromkeys(("by", "host", "reason", "reveal", "text", "step", "kind", "name", "gate"), is_text),
+    **dict.fromkeys(("session", "agent", "digest", "file", "code", "branch", "directory", "parent"), is_text),
+    **dict.fromkeys(("version", "python", "lock", "path", "nonce"), is_text),
+    **dict.fromkeys(("options", "error"), is_mapping),
+    **dict.fromkeys(("gates", "commits", "steps"), is_texts),
+}
+
+
+@dataclass(frozen=True)
+class RunEvent:
+    """One event: what it is, where it stands in the journal, and what it says."""
+
+    name: str
+    n: int
+    at: str
+    said: Mapping[str, Any]
+
+    def text(self, field: str) -> str:
+        found = self.said.get(field, "")
+        return found if isinstance(found, str) else ""
+
+
+@dataclass(frozen=True)
+class RunEntry:
+    """One commit of a journal."""
+
+    commit: str
+    event: RunEvent
+
+
+def dump_run_event(event: RunEvent) -> bytes:
+    """The file of an event. What it says has been through JSON already, so that nothing is lost here."""
+    said = {"hitl": VERSION, "event": event.name, "n": event.n, "at": event.at, **event.said}
+    return json.dumps(said, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode(
+        "utf-8", "surrogatepass"
+    )
+
+
+def path_of(name: str, data: bytes) -> str:
+    return f"{name}-{file_name(data)}.json"
+
+
+def parse_run_event(data: bytes, source: str) -> RunEvent:
+    """The event that a file is, or BadDocument that says which field is wrong."""
+    try:
+        found = json.loads(data.decode("utf-8"), parse_constant=refuse_constant)
+    except (ValueError, RecursionError) as unreadable:
+        raise BadDocument(source, 0, "", f"expected JSON; {unreadable}") from unreadable
+    if not isinstance(found, dict):
+        raise BadDocument(source, 0, "", "expected an object")
+    version, name = found.pop("hitl", None), found.pop("event", None)
+    n, at = found.pop("n", None), found.pop("at", None)
+    if version != VERSION or isinstance(version, bool):
+        raise BadDocument(
+            source,
+            0,
+            "hitl",
+            f"this gitgate reads version {VERSION} of the format; upgrade it to read this run",
+        )
+    if not isinstance(name, str) or name not in NEEDED:
+        raise BadDocument(source, 0, "event", f"expected one of {', '.join(NEEDED)}")
+    if type(n) is not int or n < 0:
+        raise BadDocument(source, 0, "n", "expected its place in the journal")
+    if not isinstance(at, str) or len(at) > 40:
+        raise BadDocument(source, 0, "at", "expected a moment")
+    check_fields(name, found, source)
+    return RunEvent(name, n, at, found)
+
+
+def refuse_constant(word: str) -> object:
+    raise ValueError(f"{word} is no JSON")
+
+
+def check_fields(name: str, said: Mapping[str, Any], source: str) -> None:
+    needed = NEEDED[name]
+    for key, check in needed.items():
+        if key not in said or not check(said[key]):
+            raise BadDocument(source, 0, key, f"an event {name!r} has to say it")
+    for key, value in said.items():
+        check_known = needed.get(key) or MAY_SAY.get(key)
+        if check_known is not None and not check_known(value):
+            raise BadDocument(source, 0, key, f"not as an event {name!r} says it")
+
+
+def run_id(data: bytes) -> str:
+    """The id of the run that this file starts."""
+    return gate_id(data)
+
+
+def claim_in(event: RunEvent, source: str) -> Claim:
+    """The claim that an event `claimed` holds."""
+    return parse_claim(field_of(dict(event.said["claim"]), source))
+
+
+def said_of_claim(claim: Claim) -> dict[str, Any]:
+    return {key: value for key, value in plain_event(claim).items() if value not in (None, "")}
+
+
+@dataclass(frozen=False)
+class RunStep:
+    """One step of a run, as far as its journal tells."""
+
+    id: str
+    branch: str
+    kind: str
+    name: str
+    state: str
+    begun: RunEvent
+    ended: RunEvent | None = None
+    gates: list[str] = field(default_factory=list)
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in ("done", "raised")
+
+
+@dataclass(frozen=False)
+class Run:
+    """A journal folded. It grows by `take`, an event at a time: a replay of 10,000 steps looks each one up once."""
+
+    id: str
+    tip: str
+    state: str
+    started: RunEvent
+    events: list[RunEntry] = field(default_factory=list)
+    steps: dict[str, RunStep] = field(default_factory=dict)
+    order: dict[str, list[str]] = field(default_factory=dict)
+    """Of each branch, its steps as they were begun."""
+    claim: Entry | None = None
+    attempts: int = 0
+    end: RunEvent | None = None
+
+    @property
+    def flow(self) -> str:
+        return self.started.text("flow")
+
+    @property
+    def closed(self) -> bool:
+        return self.end is not None
+
+    @property
+    def waits_for(self) -> list[str]:
+        """The gates that it waits at; empty where it does not wait."""
+        last = next((e.event for e in reversed(self.events) if e.event.name != "noted"), None)
+        return list(last.said["gates"]) if last is not None and last.name == "waiting" else []
+
+    def take(self, entry: RunEntry) -> None:
+        """One more event. One that the table does not have raises and changes nothing."""
+        event = entry.event
+        if event.n != len(self.events):
+            raise BrokenRecord(
+                f"run {self.id}: commit {entry.commit[:12]} is number {event.n} where {len(self.events)} comes"
+            )
+        if len(self.events) >= MOST_EVENTS:
+            raise BrokenRecord(f"run {self.id}: its journal has more than {MOST_EVENTS:,} events")
+        state = states.after_in_run(self.state or None, event.name)
+        if event.name in OF_A_STEP:
+            self.take_step(event)
+        elif event.name == "claimed":
+            self.claim = Entry(
+                entry.commit, "claimed", claim_in(event, f"{self.id}:{event.n}"), (self.tip,) * (event.n > 0)
+            )
+            self.attempts += 1
+        elif event.name in LETS_GO:
+            self.claim = None
+        if event.name in ENDS:
+            self.end = event
+        self.state, self.tip = state, entry.commit
+        self.events.append(entry)
+
+    def take_step(self, event: RunEvent) -> None:
+        name = event.said["step"]
+        known = self.steps.get(name)
+        if event.name in ("begun", "patched") or (known is None and event.name == "done"):
+            if known is not None:
+                raise IllegalEvent(f"run {self.id}: step {name} has begun before")
+            self.add_step(name, event)
+            return
+        if known is None or known.is_over:
+            what = "has not begun" if known is None else "is over"
+            raise IllegalEvent(f"run {self.id}: step {name} {what}, and cannot be {event.name}")
+        if event.name == "asked":
+            known.gates.append(event.said["gate"])
+        else:
+            known.state, known.ended = event.name, event
+
+    def add_step(self, name: str, event: RunEvent) -> None:
+        """What takes no time, as a moment or a random number, is done as it begins."""
+        branch = name.rpartition("/")[0]
+        kind = event.text("kind") or ("patched" if event.name == "patched" else "")
+        begun = event.name == "begun"
+        step = RunStep(name, branch, kind, event.text("name"), "begun" if begun else "done", event)
+        if not begun:
+            step.ended = event
+        self.steps[name] = step
+        self.order.setdefault(branch, []).append(name)
+
+
+def fold_run(run: str, entries: Sequence[RunEntry]) -> Run:
+    """The run that these events make, oldest first."""
+    if not entries or entries[0].event.name != STARTED:
+        raise BrokenRecord(f"run {run}: its journal does not begin with a start")
+    made = Run(run, "", "", entries[0].event)
+    for entry in entries:
+        try:
+            made.take(entry)
+        except IllegalEvent as illegal:
+            raise BrokenRecord(f"run {run}: commit {entry.commit[:12]}: {illegal.message}") from illegal
+    return made
+
+
+def run_message(run: Run) -> str:
+    """The message of the commit of a run's last event: all that a list shows stands in it."""
+    event = run.events[-1].event
+    about = event.text("step") or event.text("reason") or event.text("text") or run.flow
+    step = current_step(run)
+    return trailer_message(
+        f"{event.name}: {about}",
+        [
+            ("Run", run.id),
+            ("Event", event.name),
+            ("State", run.state),
+            ("Flow", run.flow),
+            ("Name", run.started.text("name")),
+            ("Step", step.id if step else ""),
+            ("Agent", step.begun.text("agent") if step else ""),
+            ("Gates", " ".join(run.waits_for)),
+            ("Started", run.started.at),
+            ("Asked-By", run.started.text("by")),
+            ("Reason", run.end.text("reason") if run.end else ""),
+            ("Closed", "yes" if run.closed else ""),
+        ],
+    )
+
+
+def current_step(run: Run) -> RunStep | None:
+    """The step that it is at, or was at last."""
+    for entry in reversed(run.events):
+        if entry.event.name in OF_A_STEP:
+            return run.steps[entry.event.said["step"]]
+    return None
