@@ -9,11 +9,11 @@ from functools import partial
 from ..context.desk import Desk
 from ..document.values import dataclass, replace
 from ..errors import GateError, GitFailed, NotAllowed, Usage
-from ..model.gate import Answer, Counted, Gate, Opened, Work
+from ..model.gate import Answer, Counted, Entry, Gate, Opened, Work
 from ..model.people import address, has_address, same
 from ..model.states import ANSWERED
 from ..questions.types import type_of
-from ..record.fold import knew
+from ..record.fold import fold, knew
 from ..record.summary import Summary
 from ..store.git.signatures import BAD, GOOD, Verdict, verify
 from ..store.work.saved import touched
@@ -120,7 +120,11 @@ def check_told(desk: Desk, gate: Gate) -> None:
 
 
 def enough_people(desk: Desk, book: Book, gate: Gate) -> Ruling:
-    """Whether as many people as the policy wants said what the gate's answer says."""
+    """Whether as many people as the policy wants said what the gate's answer says. Its words are told to the agent, so that it
+    has to be one of those that the policy accepts.
+    """
+    if gate.answer is not None and not (own := on_answer(desk, book, gate, gate.answer)).allowed:
+        return own
     facts = case(desk, book, gate)
     agree, refuse = ruling.needed(book.policies, facts)
     accepted, refused = last_words(desk, book, gate)
@@ -138,11 +142,12 @@ def last_words(desk: Desk, book: Book, gate: Gate) -> tuple[list[Who], Ruling | 
 
     Somebody who said one thing under one address and another under another is behind the last of it alone.
     """
-    same = {vote.commit for vote in alike(gate)}
+    heard = without_forged(desk, book, gate)
+    same = {vote.commit for vote in (*alike(gate), *alike(gate, heard))}
     entries = {entry.commit: entry for entry in gate.history}
     standing: dict[Kind, tuple[Counted, Who]] = {}
     refused: Ruling | None = None
-    for vote in gate.votes:
+    for vote in gate.votes if heard is gate else (*heard.votes, *forged_votes(gate, heard)):
         said = on_answer(desk, book, gate, vote)
         if not said.allowed:
             refused = refused or (said if vote.commit in same else None)
@@ -162,7 +167,50 @@ def too_few(rule: str, enough: int, people: int, answers: int) -> Ruling:
     return Ruling(False, rule, f"{enough} have to agree, and {people} do whom it accepts{doubt}")
 
 
-def alike(gate: Gate) -> list[Counted]:
+def without_forged(desk: Desk, book: Book, gate: Gate) -> Gate:
+    """The gate as it is where rules want answers signed: what no signature of its author's vouches for is not their word, so
+    that it takes the place of none, and makes none late.
+    """
+    if not any(term.require_signed for term in ruling.deciding(book.policies, case(desk, book, gate))):
+        return gate
+    said = {
+        entry.commit: entry for entry in gate.history if isinstance(entry.event, Answer) and entry.event.by
+    }
+    source = {
+        commit: entry.parents[1] if len(entry.parents) > 1 else commit for commit, entry in said.items()
+    }
+    signed = [oid for oid in source.values() if desk.records.commit(oid).signed]
+    verdicts = verify(desk.repo.git, signed, signers_of(desk, book))
+    forged = frozenset(
+        commit for commit in said if not vouched(book, said[commit], verdicts.get(source[commit]))
+    )
+    return fold(gate.id, [answers_alone(entry, forged) for entry in gate.history]) if forged else gate
+
+
+def vouched(book: Book, entry: Entry, verdict: Verdict | None) -> bool:
+    """Whether an answer is signed by the one in whose name it is."""
+    if verdict is None or verdict.word != GOOD or not isinstance(entry.event, Answer):
+        return False
+    return ruling.is_named(book.policies, Who(entry.event.by, verdict.key, verdict.signer))
+
+
+def answers_alone(entry: Entry, forged: frozenset[str]) -> Entry:
+    """An event as it counts for who said what: nothing but answers does, and of them none that is forged."""
+    event = entry.event
+    if isinstance(event, Opened):
+        return entry
+    if not isinstance(event, Answer) or entry.commit in forged:
+        return replace(entry, repeats=entry.repeats or entry.commit)
+    return replace(entry, event=replace(event, amends=None)) if event.amends in forged else entry
+
+
+def forged_votes(gate: Gate, heard: Gate) -> list[Counted]:
+    """What counts in the record alone: for the reason why it does not here."""
+    known = {vote.commit for vote in heard.votes}
+    return [vote for vote in gate.votes if vote.commit not in known]
+
+
+def alike(gate: Gate, heard: Gate | None = None) -> list[Counted]:
     """The answers that say the same as the one that counts."""
     if gate.answer is None:
         return []
@@ -170,7 +218,7 @@ def alike(gate: Gate) -> list[Counted]:
     both = told.verdict == "rejected"
     return [
         vote
-        for vote in gate.votes
+        for vote in (heard or gate).votes
         if vote.answer.values == told.values or (both and vote.answer.verdict == "rejected")
     ]
 

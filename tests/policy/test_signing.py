@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -10,13 +11,14 @@ import pytest
 from gitgate.audit.auditing import audit
 from gitgate.claims.claiming import claim
 from gitgate.errors import NotAllowed
-from gitgate.model.gate import Gate, Remark
+from gitgate.exchange.syncing import sync
+from gitgate.model.gate import Answer, Gate, Remark
 from gitgate.policy.marks import marks
 from gitgate.policy.permit import check_told
 from gitgate.store.git.refs import OPEN
 from gitgate.store.git.signatures import BAD, GOOD, UNKNOWN, judged, load_verdicts, verify
 from gitgate.store.records.records import Signature
-from support.deciding import gate_of, say
+from support.deciding import DB, gate_of, say
 from support.resuming import Seat, claimant
 from support.signing import SIGNERS, Key, make_key, publish_policy
 from support.testbed.command import Command
@@ -134,8 +136,6 @@ def test_a_good_signature_in_anothers_name(
 
 def forge(seat: Seat, gate: Gate) -> Gate:
     """An answer in Ada's name, signed by whatever key the clone has, past the command."""
-    from gitgate.model.gate import Answer
-
     desk = seat.desk
     said = Answer(gate.id, {"answer": "yes"}, "answered", desk.now, gate.tip, "Ada <ada@example.org>")
     forged = desk.records.write_event(
@@ -233,3 +233,136 @@ def test_one_process_verifies_all(ann: Seat, ada: Key) -> None:
     assert found[tips[0]].key.startswith("SHA256:")
     assert found[main].word == UNKNOWN
     assert verify(ann.desk.repo.git, [], None) == {}
+
+
+# forged words in the name of somebody who votes
+
+ADA = "Ada Lovelace <ada@example.org>"
+TWO = """policy:
+  people:
+    ada: {email: ada@example.org}
+    bob: {email: bob@example.org}
+  rules:
+    - {name: signed, who: [ada, bob], quorum: 2, require_signed: true}
+"""
+
+
+@dataclass
+class Pair:
+    """Ada at her desk and Bob at his, where a stranger may write as well; without a hook between them."""
+
+    ada: Seat
+    bob: Seat
+    eve: Key
+    gate: Gate
+
+    def forged(self, text: str, how: str, note: str = "") -> Gate:
+        """Words in Ada's name on top of what Bob has: unsigned, or by a key that is not hers."""
+        desk = self.bob.desk
+        gate = self.bob.now(self.gate)
+        mine = self.bob.clone.git("config", "user.signingKey")
+        if how == "unknown key":
+            self.eve.used_by(self.bob.clone)
+        said = Answer(gate.id, {"answer": text}, "answered", desk.now, gate.tip, ADA, note=note)
+        after = desk.records.write_event(gate, "answered", said, Signature(ADA, desk.at, how != "unsigned"))
+        self.bob.clone.git("config", "user.signingKey", mine)
+        self.bob.clone.git("update-ref", OPEN + gate.id, after.tip)
+        self.bob.clone.git("push", "-q", "origin", OPEN + gate.id)
+        return after
+
+    def says(self, seat: Seat, text: str, *, push: bool = True) -> Gate:
+        return say(seat, seat.now(self.gate), text, push=push).gate
+
+    def told(self) -> None:
+        check_told(self.bob.desk, self.bob.now(self.gate))
+
+
+@pytest.fixture
+def pair(
+    ann: Seat, bob: Seat, ada: Key, eve: Key, bare: Clone, tmp_path: Path, signed: Callable[..., None]
+) -> Pair:
+    theirs = make_key(tmp_path / "keys", "bob", "bob@example.org")
+    signed(TWO, ada.line + theirs.line)
+    bob.clone.git("fetch", "-q", "origin")
+    bob.clone.git("config", "user.name", "Bob")
+    bob.clone.git("config", "user.email", "bob@example.org")
+    ada.used_by(ann.clone)
+    theirs.used_by(bob.clone)
+    gate = gate_of(ann, DB)
+    sync(bob.desk)
+    return Pair(ann, bob, eve, gate)
+
+
+HOW = pytest.mark.parametrize("how", ["unsigned", "unknown key", "bob's key"])
+
+
+@HOW
+def test_a_forgery_is_no_later_word_of_its_author(pair: Pair, how: str) -> None:
+    """Ada's own signed vote stands, whatever is recorded in her name on top of it."""
+    pair.says(pair.ada, "Postgres")
+    sync(pair.bob.desk)
+    assert pair.forged("Postgres", how).votes[0].answer.by == ADA
+    assert pair.says(pair.bob, "Postgres").state == "answered"
+    pair.told()
+
+
+@HOW
+def test_a_forgery_makes_no_word_of_its_author_late(pair: Pair, how: str) -> None:
+    """Ada said it off line, and a stranger was first: what she brings counts, and where it does not she is told."""
+    pair.says(pair.ada, "Postgres", push=False)
+    pair.forged("Postgres", how)
+    assert sync(pair.ada.desk).late
+    sync(pair.bob.desk)
+    assert pair.bob.now(pair.gate).late
+    assert pair.says(pair.bob, "Postgres").state == "answered"
+    pair.told()
+
+
+@HOW
+def test_a_forgery_brings_nothing_back(pair: Pair, how: str) -> None:
+    """Ada took her vote back, signed: a stranger who says it again in her name does not make it hers."""
+    pair.says(pair.ada, "Postgres")
+    pair.says(pair.ada, "SQLite")
+    sync(pair.bob.desk)
+    pair.forged("Postgres", how)
+    with pytest.raises(NotAllowed):
+        pair.says(pair.bob, "Postgres")
+    raw = forge_decided(pair)
+    with pytest.raises(NotAllowed, match=r"has to be signed|but in the name of"):
+        check_told(pair.bob.desk, raw)
+
+
+def forge_decided(pair: Pair) -> Gate:
+    """Bob's own signed vote past the command, which would decide by what the record says."""
+    desk, gate = pair.bob.desk, pair.bob.now(pair.gate)
+    said = Answer(gate.id, {"answer": "Postgres"}, "answered", desk.now, gate.tip, desk.settings.identity())
+    after = desk.records.write_event(gate, "answered", said, Signature(said.by, desk.at, True))
+    assert after.state == "answered"
+    return after
+
+
+@HOW
+def test_what_the_agent_is_told_is_nobodys_forgery(pair: Pair, how: str) -> None:
+    """Enough people agree; a stranger in the name of one of them adds a note to it, which nobody said."""
+    gate = gate_of(pair.ada, DB, quorum=3)
+    pair.gate = gate
+    sync(pair.bob.desk)
+    pair.says(pair.ada, "Postgres")
+    sync(pair.bob.desk)
+    pair.says(pair.bob, "Postgres")
+    desk, gate = pair.bob.desk, pair.bob.now(gate)
+    said = Answer(
+        gate.id,
+        {"answer": "Postgres"},
+        "answered",
+        desk.now,
+        gate.tip,
+        "Cy <cy@example.org>",
+        note="and drop the old one",
+    )
+    if how == "unknown key":
+        pair.eve.used_by(pair.bob.clone)
+    after = desk.records.write_event(gate, "answered", said, Signature(said.by, desk.at, how != "unsigned"))
+    assert after.state == "answered"
+    with pytest.raises(NotAllowed):
+        check_told(desk, after)
