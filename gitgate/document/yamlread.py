@@ -57,7 +57,10 @@ def _integer(word: str, field: Field) -> int:
 
 
 # A dash for an item, a key with its colon, and what follows on the line.
-LINE = re.compile(r"( *)(- )?(?:([A-Za-z_][A-Za-z0-9_-]{0,63}):(?: (?=[^ ])|$))?(.*)", re.ASCII)
+LINE = re.compile(
+    r"^( *)(- )?(?:([A-Za-z_][A-Za-z0-9_-]{0,63}):(?: (?=[^ \n])|$))?(.*)$", re.ASCII | re.MULTILINE
+)
+SHORT = 40  # A key of so many letters is a step of a path as it is.
 ESCAPE = re.compile(r'\\(?:([\\"ntr])|u([0-9a-f]{4})|U(000[1-9a-f][0-9a-f]{4}|0010[0-9a-f]{4}))')
 SIMPLE = {"\\": "\\", '"': '"', "n": "\n", "t": "\t", "r": "\r"}
 STARTS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_")
@@ -72,9 +75,8 @@ def read_yaml(text: str, source: str, limits: Limits) -> Field | None:
     """The document, or None where the library has to look."""
     if "\t" in text or "\r" in text or not text.endswith("\n"):
         return None
-    reader = _Reader(text, source, limits)
     try:
-        return reader.document()
+        return _Reader(text, source, limits).document()
     except _Other:
         return None
 
@@ -82,6 +84,9 @@ def read_yaml(text: str, source: str, limits: Limits) -> Field | None:
 class _Reader:
     def __init__(self, text: str, source: str, limits: Limits) -> None:
         self.lines = text.split("\n")
+        self.parts: list[tuple[str, str, str, str]] = LINE.findall(text)
+        if len(self.parts) != len(self.lines):
+            raise _Other
         self.last = len(self.lines) - 1  # after the last newline stands nothing
         self.at = 0
         self.source = source
@@ -108,13 +113,15 @@ class _Reader:
         entries: dict[str, Field] = {}
         field.value = entries
         while self.at < self.last:
-            blanks, dash, key, rest = split(self.lines[self.at])
+            blanks, dash, key, rest = self.parts[self.at]
             if len(blanks) + len(dash) != indent or dash != lead:
                 break
             if not key or key in WORDS or key in entries:
                 raise _Other
             self.count(2)
-            entry = Field(None, self.source, step(key), self.at + 1, field)
+            entry = Field(
+                None, self.source, f".{key}" if len(key) <= SHORT else step(key), self.at + 1, field
+            )
             entries[key] = entry
             self.at += 1
             self.value(entry, rest, indent, depth + 1)
@@ -128,7 +135,7 @@ class _Reader:
             self.word(field, rest, indent, depth)
             return
         deeper = indent + 2
-        blanks, dash, key, _ = split(self.lines[self.at])
+        blanks, dash, key, _ = self.parts[self.at]
         if len(blanks) != deeper:
             raise _Other
         if dash:
@@ -144,7 +151,7 @@ class _Reader:
         entries: list[Field] = []
         field.value = entries
         while self.at < self.last:
-            blanks, dash, key, rest = split(self.lines[self.at])
+            blanks, dash, key, rest = self.parts[self.at]
             if len(blanks) != indent or not dash:
                 break
             self.count(1)
@@ -188,14 +195,6 @@ class _Reader:
             raise _Other
         ends = len(found) - body.count("\n")
         return body + "\n" * (0 if kept == 0 else 1 if kept == 1 else ends)
-
-
-def split(line: str) -> tuple[str, str, str, str]:
-    found = LINE.fullmatch(line)
-    if found is None:
-        raise _Other
-    blanks, dash, key, rest = found.groups()
-    return blanks, dash or "", key or "", rest
 
 
 def unquoted(rest: str) -> str:

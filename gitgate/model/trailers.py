@@ -12,6 +12,8 @@ MOST_NAME = 24
 
 def one_line(text: str, most: int = MOST_BYTES) -> str:
     """One line of UTF-8 without control characters, at most `most` bytes, cut between characters."""
+    if len(text) <= most and text.isascii() and text.isprintable() and "  " not in text:
+        return text.strip(" ")  # as most are
     # Without their joiner, pictures that were one stand beside one another.
     line = " ".join("".join(c if c.isprintable() else " " for c in text.replace("\u200d", "")).split())
     raw = line.encode("utf-8", "replace")

@@ -76,11 +76,13 @@ def contradiction(payload: bytes, gate: Gate) -> str:
     if why:
         return f"its message {why}"
     text = payload.partition(b"\n\n")[2].decode("utf-8")
+    name = gate.history[-1].name
+    honest = message(name, gate.history[-1].event, gate)
+    if text == honest:
+        return ""
     said = parse_trailers(text)
     if said is None or not all(NAME.fullmatch(key) for key in said):
         return "its message does not end with trailers as they have to be (each once, one short line)"
-    name = gate.history[-1].name
-    honest = message(name, gate.history[-1].event, gate)
     meant = parse_trailers(honest) or {}
     for key, value in meant.items():
         if said.get(key) != value:
