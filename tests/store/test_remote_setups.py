@@ -7,11 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from git.cmd import Git
+from git.exc import UnsafeProtocolError
+from git.remote import Remote as PythonRemote
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gitgate.errors import RemoteUnreachable, Usage
 from gitgate.store.remote.fetch import fetch, fetch_refs
-from gitgate.store.remote.push import guard, push
-from gitgate.store.remote.remote import RefFate, RefMove, Remote
+from gitgate.store.remote.push import OPTIONS, push
+from gitgate.store.remote.remote import RefFate, RefMove, validate_remote
 from support.sharing import OPEN, Place, name, opening, record
 from support.testbed.repositories import Clone, run_git
 
@@ -92,12 +97,30 @@ class TestConfiguration:
         assert fetch(near.bob.repository, near.url).updated == {name(1)}
         assert not fetch(near.bob.repository, near.url).changed
 
-    def test_what_gitpython_finds_unsafe_is_refused(self, near: Place) -> None:
-        """Its list of addresses that run programs is heeded beside ours; IPv6 is not mistaken for one."""
-        with pytest.raises(Usage, match="suspicious"):
-            push(near.ann.repository, "::x", [opening(near.ann, 1)])
-        address = "ssh://git@[::1]:22/x.git"
-        guard(Remote(address, (address,), (address,)))
+    @pytest.mark.parametrize(
+        "address",
+        ["::x", "ext::sh -c x", "EXT::x", "a-b.c+d::x", "9::x", "fd::3", "ext://x", "EXT://x", "fd://3"],
+    )
+    def test_an_address_that_runs_a_program_is_refused(self, near: Place, address: str) -> None:
+        """By us, without GitPython; what its list of such addresses has, ours has as well."""
+        with pytest.raises(Usage, match="can run any program"):
+            push(near.ann.repository, address, [opening(near.ann, 1)])
+
+    @given(st.text("aA9+.-:/[]@ ext", max_size=12))
+    def test_what_gitpython_finds_unsafe_is_refused(self, address: str) -> None:
+        """Its list is heeded: it follows what is found unsafe in git."""
+        try:
+            Git.check_unsafe_protocols(address)
+        except UnsafeProtocolError:
+            with pytest.raises(Usage):
+                validate_remote(address)
+
+    def test_gitpython_finds_none_of_our_options_unsafe(self) -> None:
+        """They are the same for every push."""
+        Git.check_unsafe_options([*OPTIONS], PythonRemote.unsafe_git_push_options)
+
+    def test_an_ipv6_address_runs_no_program(self) -> None:
+        assert validate_remote("ssh://git@[::1]:22/x.git")
 
     def test_a_tracking_refspec_of_the_users_is_no_trouble(self, near: Place) -> None:
         """Where git updates our notes by itself, a push still ends with them right."""

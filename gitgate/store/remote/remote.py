@@ -18,7 +18,7 @@ SAMPLE = "refs/hitl/open/2222222222"
 
 # Compiled at first use: most runs of the command need one of them.
 _PLAIN_NAME = r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*"
-_HELPER = r"(?i)[A-Za-z0-9][A-Za-z0-9+.-]*::|(ext|fd)://"
+_HELPER = r"(?i)(?:[A-Za-z0-9][A-Za-z0-9+.-]*)?::|(ext|fd)://"
 _DASHED_HOST = r"(?i)([a-z+]+://)?([^/@]*@)?-"
 _REF = r"refs(/(?!\.)[^\x00-\x20\x7f~^:?*\[\\/]+)+"
 _OID = r"[0-9a-f]{40}|[0-9a-f]{64}"
