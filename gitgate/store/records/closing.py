@@ -99,6 +99,9 @@ class RemoteShelves:
     def refresh(self) -> None:
         """What the remote has now. Its archive is asked last: a gate that left the open ones is in it by then."""
         fetch(self.repo, self.remote, timeout=self.timeout, prompts=self.prompts)
+        self.refresh_archive()
+
+    def refresh_archive(self) -> None:
         fetch_folder(self.repo, self.remote, "archive", timeout=self.timeout, prompts=self.prompts)
         self.adopt()
 
@@ -136,12 +139,14 @@ class RemoteShelves:
 
     def adopt(self) -> None:
         """Our archive becomes theirs, except where ours has what theirs lacks: the next fold takes that along."""
-        for prefix in (ARCHIVE, EVIDENCE):
-            theirs = self.local.refs.under(tracking(self.remote, prefix))
-            ours = self.local.refs.under(prefix)
-            for place, new in theirs.items():
+        names = {tracking(self.remote, prefix): prefix for prefix in (ARCHIVE, EVIDENCE)}
+        known = self.local.refs.under(*names, *names.values())
+        for base, prefix in names.items():
+            for place, new in known.items():
+                if not place.startswith(base):
+                    continue
                 ref = prefix + place.rpartition("/")[2]
-                old = ours.get(ref)
+                old = known.get(ref)
                 if old != new and (old is None or covers(self.repo, new, old)):
                     with suppress(LostRace, GitFailed):
                         self.local.refs.update([RefMove(ref, new, old)])
@@ -258,6 +263,9 @@ def settle(
     have go to the archive beside the record. A gate in neither is new, and not among the result.
     """
     place = RemoteShelves(repo, remote, timeout=timeout, prompts=prompts)
+    place.refresh_archive()
+    if not find_archived(repo, place.months(), absent):
+        return Folded()
     place.refresh()
     held = find_archived(repo, place.months(), absent)
     with Closing(repo, place, by) as closing:
