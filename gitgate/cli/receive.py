@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from ..sharing.pushers import Doorkeeper
     from ..store.git.refs import Update
 
-BULK = 12
-"""From so many refs on, reading them within this process is cheaper than its start."""
 MOST_REASONS = 20
 POLICY_SETTINGS = ("policyfile", "protectedbranch", "requiresigned", "requestermayanswer")
 
@@ -37,9 +35,8 @@ def pre_receive(env: Mapping[str, str], data: bytes) -> int:
     place = Path(os.path.normpath(Path.cwd() / env.get("GIT_DIR", ".")))
     git = Git(place, env)
     git.env["GIT_DIR"] = str(place)
-    many = data.count(b" refs/hitl/") >= BULK
     config = git.begin("config", "--list", "-z")
-    reader = None if many else git.pipe("cat-file", "--batch")  # They start while we load what reads them.
+    reader = git.pipe("cat-file", "--batch")  # They start while we load what reads them.
     from functools import partial
 
     from ..config import load_settings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from ..context.desk import Desk
 from ..context.recording import NOBODY, reload
@@ -14,7 +14,7 @@ from ..model.states import RESUMING
 from ..record import events
 from ..record.reconcile import reconcile, repeatable
 from ..store.git.refs import ASIDE, OPEN
-from ..store.records.chain import Beside
+from ..store.records.chain import AT_ONCE, MOST_STEPS, Beside
 from ..store.records.records import Signature
 from ..store.remote.remote import RefMove
 from . import entering
@@ -31,10 +31,10 @@ def bring_in(
     # So many loose refs would make every later command slow; packed, git reads them at once. Those that the fetch wrote
     # are packed while the records are read: that waits for the disk, and reading does not.
     packing = desk.repo.git.begin("pack-refs", "--all") if len(differing) > MANY else None
+    if sum(gate in sides.local for gate in differing) > MANY and desk.bulk is False:
+        desk.work_in_bulk()
     moves: dict[str, RefMove] = {}
-    for count, (gate, tip) in enumerate(differing.items(), 1):
-        if count % 500 == 0:
-            desk.progress(f"reading gates: {count} of {len(differing)}")
+    for gate, tip in at_hand(desk, differing, sides.local):
         try:
             move = merged(desk, done, gate, sides.local.get(gate), tip, before.get(gate, ""))
         except GateError as wrong:
@@ -49,6 +49,20 @@ def bring_in(
         move_some(desk, done, {gate: moves[gate] for gate in gates[start : start + MANY]})
     if len(done.new) > MANY:
         desk.repo.git.run("pack-refs", "--all", check=False)
+
+
+def at_hand(
+    desk: Desk, tips: Mapping[str, str], local: Mapping[str, str], steps: int = MOST_STEPS
+) -> Iterator[tuple[str, str]]:
+    """Each gate with its tip, when its record is read ahead; so is the one that is here of it, if it is another."""
+    waiting = list(tips.items())
+    for start in range(0, len(waiting), AT_ONCE):
+        some = waiting[start : start + AT_ONCE]
+        if start:
+            desk.progress(f"reading gates: {start} of {len(waiting)}")
+        both = [oid for gate, tip in some for oid in (tip, local.get(gate, tip))]
+        desk.records.read_ahead(both, steps)
+        yield from some
 
 
 def move_some(desk: Desk, done: Synced, moves: Mapping[str, RefMove]) -> None:
@@ -209,9 +223,7 @@ def moves_home(
     """What goes to the remote of the gates that are ahead here; of the others `done` says why they stay."""
     moves: list[RefMove] = []
     known = beside(desk, done.remote) if may_publish_work(desk) else None
-    if len(ahead) > MANY and desk.bulk is False:
-        desk.work_in_bulk()
-    for gate, tip in ahead.items():
+    for gate, tip in at_hand(desk, ahead, {}, steps=2):
         try:
             why = kept_home(desk, gate, tip, theirs.get(gate))
         except GateError as broken:

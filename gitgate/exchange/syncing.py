@@ -15,7 +15,7 @@ from ..errors import Failure, GateError
 from ..store.git.permissions import private_folder
 from ..store.git.refs import OPEN
 from ..store.remote.remote import tracking_base
-from .synced import MANY, OVERTAKEN, Sides, Synced
+from .synced import OVERTAKEN, Sides, Synced
 
 GLANCE = 10  # seconds that a person waits who only wants to see one gate
 
@@ -136,9 +136,6 @@ def listen(desk: Desk, remote: str, *, within: float | None = None) -> tuple[Syn
     differing = {gate: tip for gate, tip in sides.theirs.items() if sides.local.get(gate) != tip}
     if not differing:
         return done, sides
-    if len(differing) > MANY and desk.bulk is False:
-        desk.work_in_bulk()
-
     from .merging import bring_in
 
     bring_in(desk, done, sides, differing, fetched.before)

@@ -119,13 +119,13 @@ class Push:
         return self.gates[gate, tip]
 
 
-def receiving_desk(git: Git, zero: str, reader: Piped | None) -> Desk:
+def receiving_desk(git: Git, zero: str, reader: Piped) -> Desk:
     """A desk to judge at. Whoever pushes waits, so git is asked for nothing that it told the hook already.
 
-    Settings have no part in what a record may be. Without a `reader` there is much to read.
+    Settings have no part in what a record may be.
     """
     repo = Repository(git, git.directory, git.directory, None, zero, False)
-    return Desk(repo, load_settings({}, {}, None), Refs(repo), time, bulk=reader is None, reader=reader)
+    return Desk(repo, load_settings({}, {}, None), Refs(repo), time, bulk=False, reader=reader)
 
 
 def decode(data: bytes) -> str:

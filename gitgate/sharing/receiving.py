@@ -12,6 +12,7 @@ from ..context.desk import Desk
 from ..errors import GateError
 from ..model.ids import is_id
 from ..store.git.refs import ARCHIVE, EVIDENCE, LEASES, OPEN, RUNS, SESSIONS, WAKE, WORK, Update
+from ..store.records.chain import AT_ONCE
 from .pushed import Beyond, Push
 
 HITL = "refs/hitl/"
@@ -33,10 +34,10 @@ def refusals(
     if len(push.updates) > MOST_REFS:
         return {HITL: f"expected at most {MOST_REFS:,} refs in a push; found {len(push.updates):,}"}
     found = {}
-    for update in push.updates:
-        reason = judge(push, update)
-        if reason:
-            found[update.ref] = reason
+    for start in range(0, len(push.updates), AT_ONCE):
+        some = push.updates[start : start + AT_ONCE]
+        desk.records.read_ahead(tip for one in some if one.ref.startswith(OPEN) and (tip := one.new))
+        found.update({update.ref: reason for update in some if (reason := judge(push, update))})
     if push.received and not found:
         from .lease_rules import note_received
 

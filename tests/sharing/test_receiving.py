@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -21,7 +22,7 @@ from gitgate.store.git.refs import Update
 from gitgate.store.records.records import Signature
 from support.resuming import Seat, claimant
 from support.testbed.command import Command
-from support.testbed.repositories import Clone, GitError
+from support.testbed.repositories import Clone, GitError, make_server
 
 pytestmark = pytest.mark.slow
 
@@ -251,7 +252,7 @@ def test_without_git_gate_no_gate_is_taken(server: Clone, ann: Seat) -> None:
 
 
 def test_many_refs_are_judged_in_one_process(ann: Seat, server: Clone, cli: Command) -> None:
-    """From a dozen on they are read through the library, from the quarantine as well."""
+    """From the quarantine as well; and one bad one is named among them."""
     gates = [ann.ask(f"{n}?", push=False) for n in range(15)]
     ann.clone.git("push", "-q", "origin", *(f"{OPEN}{gate.id}" for gate in gates))
     assert len(server.refs(OPEN)) == 15
@@ -261,6 +262,32 @@ def test_many_refs_are_judged_in_one_process(ann: Seat, server: Clone, cli: Comm
     assert said.count("remote: gate: ") == 1
     sync(ann.desk)
     assert server.refs()[OPEN + gates[1].id] == answered[1].tip
+
+
+@pytest.mark.usefixtures("person")
+def test_more_gates_take_no_more_processes_and_one_push(
+    clone_of: Callable[..., Clone], cli: Command, tmp_path: Path
+) -> None:
+    """Neither of the clone that brings them, nor of the hook that judges them, nor of the clone that gets them."""
+    started = {}
+    for count in (30, 60):
+        server = make_server(tmp_path / f"server-{count}.git")
+        cli.quick("init", "--server", "--no-resume", cwd=server.path, code=0)
+        (server.path / "hooks" / "post-receive").unlink()  # what it starts is not waited for
+        other = clone_of(server, f"other-{count}")
+        with Seat(clone_of(server, f"place-{count}")) as seat:
+            for number in range(count):
+                seat.ask(f"{number}?", push=False)
+        for what, place in (("push", seat.clone), ("pull", other)):
+            trace = tmp_path / f"{what}-{count}"
+            cli("sync", "-q", cwd=place.path, code=0, env={"GIT_TRACE2_EVENT": str(trace)})
+            events = [json.loads(line) for line in trace.read_text().splitlines()]
+            told = [event["argv"] for event in events if event["event"] == "start"]
+            started[what, count] = len(told)
+            assert sum("receive-pack" in argv[0] for argv in told) == (what == "push")
+        assert len(other.refs(OPEN)) == count
+    assert started["push", 30] == started["push", 60]
+    assert started["pull", 30] == started["pull", 60]
 
 
 # judged without a push: what a hook is told, and what it says

@@ -146,6 +146,68 @@ def test_an_object_too_large_is_not_taken_into_memory(
     assert store.read(small) == (BLOB, b"x" * 1000)
 
 
+def test_what_is_read_ahead_is_what_is_read(store: Objects, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In any order, some of it twice, more than any pipe holds; what is missing, no id or too large is left to `read`."""
+    payloads = [*PAYLOADS, *(f"{number} {'x' * number}".encode() for number in range(700))]
+    oids = [store.write(BLOB, payload) for payload in payloads]
+    large = store.write(BLOB, b"x" * 200_001)
+    for module in ("gitgate.store.git.objects", "support.testbed.memory"):
+        monkeypatch.setattr(f"{module}.MOST_BYTES", 200_000)
+    found = store.ahead([ABSENT, *oids, "HEAD", *oids[:3], large])
+    assert all(found[oid] == (BLOB, payloads[oids.index(oid)]) for oid in found if oid != large)
+    assert [store.read(oid) for oid in oids] == [(BLOB, payload) for payload in payloads]
+    for oid, words in ((ABSENT, "not in this repository"), ("HEAD", "no full"), (large, "200,001 bytes")):
+        with pytest.raises(BrokenRecord, match=words):
+            store.read(oid)
+    store.forget()
+    assert store.read(oids[-1]) == (BLOB, payloads[-1])
+
+
+def test_no_more_is_read_ahead_than_may_be_held(repo: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever pushes chooses how much there is: large objects are left out, and many end it."""
+    monkeypatch.setattr(objects, "MOST_AHEAD", 1000)
+    monkeypatch.setattr(objects, "MOST_HELD", 5000)
+    store = plumbing(repo)
+    payloads = [bytes([number]) * size for number in range(100) for size in (1000, 1001)]
+    oids = [repo.git("hash-object", "-w", "--stdin", input=payload) for payload in payloads]
+    found = [store.ahead(oids[start : start + 10]) for start in range(0, 200, 10)]
+    assert {len(payload) for part in found for _, payload in part.values()} == {1000}
+    assert 5 <= sum(len(part) for part in found) <= 10
+    assert [store.read(oid)[1] for oid in oids] == payloads
+    store.close()
+
+
+def test_what_is_read_ahead_is_asked_of_git_at_once(repo: Clone) -> None:
+    """And not again afterwards: the object may even be gone by then."""
+    store = PlumbingObjects(repo.repository.git)
+    oids = [repo.git("hash-object", "-w", "--stdin", input=f"{number}") for number in range(20)]
+    store.ahead(oids)
+    for oid in oids:
+        (repo.path / ".git" / "objects" / oid[:2] / oid[2:]).unlink()
+    assert [store.read(oid)[1] for oid in oids] == [f"{number}".encode() for number in range(20)]
+    assert store.asked == 0
+    store.close()
+
+
+@pytest.mark.parametrize("said", ["", f"{ABSENT} blob 10\n", f"{ABSENT} blob 10\nhalf", f"{ABSENT} blob\n"])
+def test_reading_ahead_waits_for_no_git_that_falls_silent(
+    repo: Clone, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    """It is ended; what was wanted is read one by one, and what is wrong said there."""
+    monkeypatch.setattr(process, "PATIENCE", 0.1)
+    stuck = subprocess.Popen(
+        ["sh", "-c", 'read asked; printf "$1"; exec sleep 60', "git", said],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    head = repo.git("rev-parse", "HEAD")
+    store = PlumbingObjects(repo.repository.git, stuck)
+    assert store.ahead([ABSENT, head]) == {}
+    assert stuck.returncode is not None
+    assert store.read(head)[0] == COMMIT
+    store.close()
+
+
 def test_it_may_be_closed_and_used_again(store: Objects) -> None:
     """Closing twice is no error either."""
     oid = store.write(BLOB, b"x")

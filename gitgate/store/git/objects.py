@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from hashlib import sha1, sha256
 from pathlib import Path
@@ -124,6 +124,10 @@ def unpacked(raw: bytes, oid: str, most: int) -> tuple[str, bytes]:
 
 # A record of a few hundred events: to ask git for each of its objects takes longer than to import pygit2.
 MANY_READS = 1000
+# Asked in one go. Every pipe holds as much, so that neither side waits for the other to read.
+MOST_ASKED = 4096
+# Larger objects are read when they are needed; and no more than this is held of what may be needed.
+MOST_AHEAD, MOST_HELD = 1 << 16, 1 << 24
 BLOB, TREE, COMMIT = "blob", "tree", "commit"
 REGULAR, FOLDER, EXECUTABLE = "100644", "40000", "100755"
 MODES = {
@@ -154,6 +158,12 @@ class Objects(Protocol):
     """What a store of objects does. `read` raises BrokenRecord for an object that is not there or is too large."""
 
     def read(self, oid: str) -> tuple[str, bytes]: ...
+
+    def ahead(self, oids: Sequence[str]) -> Mapping[str, tuple[str, bytes]]:
+        """What is asked for soon, read at once where that is cheaper; what is missing or unsound waits for `read`."""
+
+    def forget(self) -> None:
+        """What was read ahead, and is not needed any more."""
 
     def write(self, kind: str, payload: bytes) -> str: ...
 
@@ -191,6 +201,8 @@ class PlumbingObjects:
         self.width = width
         self.waiting: dict[str, tuple[str, bytes]] | None = None
         self.known: dict[str, tuple[str, bytes]] = {}
+        self.held: dict[str, tuple[str, bytes]] = {}
+        self.held_bytes = 0
 
     def read(self, oid: str) -> tuple[str, bytes]:
         check_oid(oid)  # git would resolve any name, and a newline in it would shift every later answer
@@ -198,6 +210,8 @@ class PlumbingObjects:
             return self.waiting[oid]
         if oid in self.known:
             return self.known.pop(oid)
+        if oid in self.held:
+            return self.held[oid]
         self.asked += 1
         if self.asked == MANY_READS:
             self.second = self.library()
@@ -214,6 +228,41 @@ class PlumbingObjects:
             return None
         self.known = {oid: (kind, payload)}
         return oid
+
+    def ahead(self, oids: Sequence[str]) -> Mapping[str, tuple[str, bytes]]:
+        """One question after the other takes two processes in turns; here git answers many while nobody waits."""
+        if self.second is not None:
+            return {}
+        at_once = MOST_ASKED // (2 * self.width + 1)
+        wanted = [oid for oid in dict.fromkeys(oids) if oid not in self.held and OID.fullmatch(oid)]
+        for start in range(0, len(wanted), at_once):
+            if self.held_bytes > MOST_HELD or not self.hold(wanted[start : start + at_once]):
+                break
+        return {oid: self.held[oid] for oid in oids if oid in self.held}
+
+    def hold(self, oids: Sequence[str]) -> bool:
+        """Ask for these, and keep what is sound and small; False where git stopped in the middle."""
+        into, said = self.pipes()
+        into.write("".join(f"{oid}\n" for oid in oids).encode())
+        into.flush()
+        with suppress(TimeoutError):
+            for oid in oids:
+                head = said.line().split()
+                if head[1:] == [b"missing"]:
+                    continue
+                size = int(head[2]) if len(head) == 3 else MOST_BYTES + 1
+                if size > MOST_BYTES or len(payload := said.exactly(size + 1)) <= size:
+                    break
+                if size <= MOST_AHEAD:
+                    self.held[oid] = (head[1].decode(), payload[:-1])
+                    self.held_bytes += size
+            else:
+                return True
+        self.drop(damaged(oids[0]))
+        return False
+
+    def forget(self) -> None:
+        self.held, self.held_bytes = {}, 0
 
     def ask(self, name: str) -> tuple[str, str, bytes]:
         """The object of this name, its kind and its contents."""
@@ -333,6 +382,13 @@ class LibraryObjects:
         except self.failure as unreadable:
             raise damaged(oid) from unreadable
         return self.names.get(int(kind), "tag"), payload
+
+    def ahead(self, oids: Sequence[str]) -> Mapping[str, tuple[str, bytes]]:
+        del oids
+        return {}
+
+    def forget(self) -> None:
+        return None
 
     def write(self, kind: str, payload: bytes) -> str:
         try:

@@ -22,6 +22,8 @@ MOST_EVENTS = 2000
 MOST_TREE = 1 << 19  # bytes: as many events as there may be, with long names
 MOST_BESIDE = 2 * MOST_EVENTS
 RECENT = 8
+MOST_STEPS = 16
+AT_ONCE = 200  # records that are read ahead together
 FILE_NAME = re.compile(rb"[0-9A-Za-z][0-9A-Za-z._-]{0,99}\.yaml")
 
 Tree = Mapping[bytes, TreeEntry]
@@ -55,6 +57,21 @@ class Chains:
             beside.take(found[-1])
             before = tree
         return found
+
+    def read_ahead(self, tips: Iterable[str], steps: int = MOST_STEPS) -> None:
+        """Have at hand what the records that end there are made of: all commits, then all that these name, and so on.
+
+        It is a hint, and nothing is judged by it: what it leaves out, or finds unsound, is read when its turn comes.
+        """
+        self.objects.forget()
+        wanted, seen = list(tips), set[str]()
+        for _ in range(steps):
+            seen.update(wanted)
+            found = self.objects.ahead(wanted)
+            below = dict.fromkeys(oid for one in found.values() for oid in named_in(*one, self.width))
+            wanted = [oid for oid in below if oid not in seen]
+            if not wanted:
+                break
 
     def chain(self, gate: str, tip: str) -> list[tuple[str, raw.Commit]]:
         """The commits along first parents, oldest first."""
@@ -281,6 +298,21 @@ class Beside:
             line.places[oid] = len(line.places)
             self.lines[oid] = LineBefore(line, line.places[oid])
         return self.lines[start], line.fork
+
+
+def named_in(kind: str, payload: bytes, width: int) -> list[str]:
+    """What a record's object names that is needed to read the record: of a commit its tree and first parent."""
+    if kind == COMMIT:
+        lines = payload[: 4 * width + 16].split(b"\n", 2)[:2]
+        heads = (line.partition(b" ") for line in lines)
+        return [oid.decode("ascii", "replace") for head, _, oid in heads if head in (b"tree", b"parent")]
+    if kind != TREE:
+        return []
+    try:
+        entries = raw.parse_tree(payload, width)
+    except BrokenRecord:
+        return []
+    return [entry.oid for entry in entries if entry.name != ATTACHMENTS.encode()]
 
 
 def difference(at: str, what: str, before: Tree, after: Tree) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
@@ -26,6 +27,12 @@ class MemoryObjects:
         if len(payload) > MOST_BYTES:
             raise too_large(oid, len(payload))
         return kind, payload
+
+    def ahead(self, oids: Sequence[str]) -> Mapping[str, tuple[str, bytes]]:
+        return {oid: self.known[oid] for oid in oids if oid in self.known}
+
+    def forget(self) -> None:
+        return None
 
     def write(self, kind: str, payload: bytes) -> str:
         oid = hashlib.sha1(
