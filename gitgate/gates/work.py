@@ -76,7 +76,7 @@ def comes_back(desk: Desk, work: Work) -> dict[str, tuple[str, ...]] | None:
 
 def painted(text: str) -> str:
     """Colour by line, after neutralising: git's own colours could not be told from planted ones."""
-    from ..render.paint import paint
+    from ..render.table import paint
 
     colors = {"+": "green", "-": "red", "@": "cyan"}
     lines = text.split("\n")

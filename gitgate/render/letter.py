@@ -12,9 +12,8 @@ from ..model.people import UNSIGNED, SignatureMark
 from ..questions.answers import value_words
 from ..questions.types import plain_word, type_of
 from ..text.display import hang, indent, neutral, one_line, wrap
-from .paint import STATE_COLORS, paint
 from .shapes import event, event_words, proposal, resume, who_ended
-from .table import age, due
+from .table import STATE_COLORS, age, due, paint
 
 if TYPE_CHECKING:
     from ..model.conversation import Conversation

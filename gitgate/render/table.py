@@ -1,4 +1,4 @@
-"""Render: gates as a list, aligned to the terminal's width. What came out of a gate is neutralised here."""
+"""Render: gates as a list, aligned to the terminal's width, and colour. What came out of a gate is neutralised here."""
 
 from __future__ import annotations
 
@@ -9,7 +9,33 @@ from typing import Protocol
 from ..errors import Usage
 from ..text.display import clip, one_line, width
 from ..text.times import ago, are_our_own, parse_time
-from .paint import PRIORITY_COLORS, STATE_COLORS, paint
+
+CODES = {
+    "bold": "1",
+    "dim": "2",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "blue": "34",
+    "magenta": "35",
+    "cyan": "36",
+}
+STATE_COLORS = {
+    "awaiting": "yellow",
+    "answered": "cyan",
+    "resuming": "blue",
+    "resumed": "green",
+    "failed": "red",
+    "stalled": "red",
+    "broken": "red",
+}
+PRIORITY_COLORS = {"urgent": "red", "high": "yellow"}
+
+
+def paint(text: str, *names: str, on: bool) -> str:
+    codes = ";".join(CODES[name] for name in names if name in CODES)
+    return f"\x1b[{codes}m{text}\x1b[0m" if on and codes else text
+
 
 MOST_ASKER = 24
 MOST_BRANCH = 28

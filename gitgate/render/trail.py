@@ -7,9 +7,8 @@ from typing import Protocol
 
 from ..model.states import traits
 from ..text.display import clip, one_line, width
-from .paint import STATE_COLORS, paint
 from .shapes import event_words
-from .table import TableRow, is_beginning
+from .table import STATE_COLORS, TableRow, is_beginning, paint
 
 NARROW = 72
 

@@ -23,9 +23,9 @@ from gitgate.sharing import pushed, pushers
 from gitgate.store.git import objects
 from gitgate.store.work import saved
 from gitgate.surfaces.agent_hooks import event as hook_event
+from gitgate.surfaces.forge import comment
+from gitgate.surfaces.forge import reply as replies
 from gitgate.surfaces.forge.hosts import events
-from gitgate.surfaces.forge.replies import replies
-from gitgate.surfaces.forge.thread import comment
 from gitgate.text import shell
 
 ADA = "Ada <ada@example.org>"

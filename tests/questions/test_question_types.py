@@ -21,9 +21,8 @@ from gitgate.questions.proposals import signalled
 from gitgate.questions.types import TYPES, read_value, type_name
 from gitgate.record.fold import begin
 from gitgate.render.letter import question_part, typed
-from gitgate.surfaces.forge.replies.examples import examples
-from gitgate.surfaces.forge.replies.replies import parse_reply, read_reply
-from gitgate.surfaces.forge.thread.comment import View, render
+from gitgate.surfaces.forge.comment import View, render
+from gitgate.surfaces.forge.reply import examples, parse_reply, read_reply
 from gitgate.surfaces.outcome_tool import described
 from support.made_up_type import Percent
 from support.testbed.command import Command

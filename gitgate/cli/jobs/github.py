@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ...surfaces.forge.accept import Accepted
     from ...surfaces.forge.hosts.events import Dispatched
     from ...surfaces.forge.hosts.forge import Forge, Thread
-    from ...surfaces.forge.thread.posting import Board
+    from ...surfaces.forge.posting import Board
 
 
 resume_option = click.option(
@@ -63,8 +63,7 @@ def comment_command(screen: Screen, gate_id: str) -> int:
     """
     from ...acts.reading import find_gate
     from ...errors import Failure
-    from ...surfaces.forge.thread.posting import left_to_jobs, load_board, post_gate
-    from ...surfaces.forge.thread.threads import thread_of
+    from ...surfaces.forge.posting import left_to_jobs, load_board, post_gate, thread_of
 
     desk, forge = desk_and_forge(screen)
     fetch_gates(desk)
@@ -121,9 +120,9 @@ def show_command(screen: Screen, gate_id: str) -> int:
     from ...acts.reading import find_gate
     from ...errors import GateError
     from ...gates.work import diff_of
+    from ...surfaces.forge.comment import View, render
     from ...surfaces.forge.hosts.connect import find_place
-    from ...surfaces.forge.thread.comment import View, render
-    from ...surfaces.forge.thread.whose import whose_reply
+    from ...surfaces.forge.telling import whose_reply
 
     desk = screen.desk()
     gate = find_gate(desk, gate_id).gate
@@ -161,7 +160,7 @@ def accept_command(screen: Screen, event_file: str, resume: bool) -> int:
     fetch_gates(desk)
     if isinstance(event, Dispatched):
         return dispatched(screen, desk, forge, event, resume=resume)
-    from ...surfaces.forge.hearing import hear
+    from ...surfaces.forge.sweeping import hear
 
     done = hear(desk, forge, event.comment, on_commit=event.on_commit)
     return finish(screen, desk, forge, done, resume=resume)
@@ -251,7 +250,7 @@ def status_command(screen: Screen, number: int | None) -> int:
     git gate github status 12
     """
     from ...errors import Failure
-    from ...surfaces.forge.thread.posting import load_board, mark_head
+    from ...surfaces.forge.posting import load_board, mark_head
     from .jobs import summarise
 
     desk, forge = desk_and_forge(screen)
@@ -280,7 +279,7 @@ def dispatch_command(screen: Screen, gate_id: str | None) -> int:
     """
     from ...acts.reading import open_gate
     from ...gates.starting import kept_back, stayed
-    from ...surfaces.forge.dispatching import dispatch
+    from ...surfaces.forge.proof import dispatch
 
     desk, forge = desk_and_forge(screen)
     desk.refuse_agents("github dispatch")  # whoever asks for it vouches for the answer

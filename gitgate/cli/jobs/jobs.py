@@ -47,7 +47,7 @@ def summarise(screen: Screen, desk: Desk, forge: Forge) -> None:
     if not screen.env.get(SUMMARY):
         return
     from ...gates.listing import Filter, list_gates
-    from ...surfaces.forge.thread.words import span
+    from ...surfaces.forge.telling import span
 
     lines = [
         f"- **{one.state}** {one.id} {span(one.title, 100)} by {span(one.agent, 60)}"
@@ -99,8 +99,8 @@ def act_on_gate(
 ) -> int:
     from ...context.recording import reload
     from ...resumption.calls import crew_of
+    from ...surfaces.forge.posting import course_of
     from ...surfaces.forge.proof import doubt
-    from ...surfaces.forge.thread.threads import course_of
 
     gate = reload(desk, name)
     if not gate.actionable or gate.opened.delivery != "resume":
@@ -139,8 +139,7 @@ def show_all(screen: Screen, desk: Desk, forge: Forge, done: Resumed) -> None:
     from ...context.find import summaries
     from ...context.remotes import remote_of
     from ...exchange.syncing import sync
-    from ...surfaces.forge.thread.posting import bring_up_to_date, load_board
-    from ...surfaces.forge.thread.threads import thread_of
+    from ...surfaces.forge.posting import bring_up_to_date, load_board, thread_of
 
     if remote_of(desk) is not None:
         sync(desk)

@@ -62,7 +62,7 @@ def serve_command(screen: Screen, host: str, port: int, every: str, page: bool) 
     git gate serve --port 8080 --page
     """
     from ...surfaces.forge.hosts.connect import connect
-    from ...surfaces.forge.replies.shown import markdown
+    from ...surfaces.forge.shown import markdown
     from ...surfaces.forge.webhook import Receiver, Seen, is_loopback, open_server, serve
     from ..machinery.resume import stop_on_signal
 
@@ -147,9 +147,9 @@ class Office:
             self.screen.warn(f"this is a bug in gitgate, and it goes on: {one_line(repr(trouble), 300)}")
 
     def take(self, desk: Desk, event: Commented | Dispatched) -> None:
-        from ...surfaces.forge.hearing import hear
         from ...surfaces.forge.hosts.connect import connect
         from ...surfaces.forge.hosts.events import Commented
+        from ...surfaces.forge.sweeping import hear
         from .steps import fetch_gates
 
         forge = connect(desk)

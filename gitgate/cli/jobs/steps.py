@@ -70,7 +70,7 @@ def sweep_now(screen: Screen, desk: Desk, forge: Forge, *, resume: bool) -> int:
 
 
 def warn_of_token(screen: Screen, desk: Desk, forge: Forge) -> None:
-    from ...surfaces.forge.hosts.ourselves import foreign_token
+    from ...surfaces.forge.hosts.forge import foreign_token
 
     words = foreign_token(desk, forge)
     if words:
@@ -160,7 +160,7 @@ def publish_command(screen: Screen) -> int:
     code = sweep_now(screen, desk, forge, resume=False)
     if pushed is None or not pushed.moved:
         return code
-    from ...surfaces.forge.thread.posting import tell_pushed_beside
+    from ...surfaces.forge.posting import tell_pushed_beside
 
     tell_pushed_beside(forge, head_branch(desk), pushed, desk.refs.get("HEAD^{commit}") or "")
     return code or exits.FAILURE

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ...render.paint import paint
+from ...render.table import paint
 from ..terminal.screen import Screen, verb
 
 if TYPE_CHECKING:

@@ -54,7 +54,7 @@ def show_command(screen: Screen, gate_id: str | None, diff_: bool, format_: str 
         replace(screen, as_json=True).emit("gate", shape, "")
         return
     if format_ == "xml":
-        from ...render.xml import document
+        from ...render.shapes import document
 
         click.echo(document(shape))
         return

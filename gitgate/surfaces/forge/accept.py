@@ -19,15 +19,13 @@ from ...errors import BadAnswer, Conflict, Failure, NotAllowed, Stale, UnknownGa
 from ...gates.deadlines import judged_at
 from ...model.gate import Answer, Gate
 from ...model.people import as_account
+from . import telling
 from .hosts.events import nobodys
 from .hosts.forge import Author, Comment, Forge
 from .hosts.web import ForgeFailed
-from .replies.nearly import Near
-from .replies.replies import ReplySaid, parse_reply, read_reply
-from .thread import telling
-from .thread.posting import Board, bring_up_to_date, is_known, is_waiting, load_board, post_once
-from .thread.telling import ReplyNote
-from .thread.threads import thread_of
+from .posting import Board, bring_up_to_date, is_known, is_waiting, load_board, post_once, thread_of
+from .reply import Near, ReplySaid, parse_reply, read_reply
+from .telling import ReplyNote
 
 
 def is_taken(desk: Desk, gate: str, comment: Comment) -> bool:

@@ -25,8 +25,8 @@ from gitgate.model.gate import (
     Work,
 )
 from gitgate.record.fold import begin
-from gitgate.surfaces.forge.thread.comment import CommentMark, View, read_mark, render
-from gitgate.surfaces.forge.thread.words import block, clipped, size, span
+from gitgate.surfaces.forge.comment import CommentMark, View, read_mark, render
+from gitgate.surfaces.forge.telling import block, clipped, size, span
 
 ONE = "7k2fw9c3ab"
 SITE = "https://github.com/team/project"

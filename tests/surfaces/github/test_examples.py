@@ -13,9 +13,8 @@ from gitgate.model.gate import Asker, Entry, Gate, Opened, Option, Question, Wor
 from gitgate.model.ids import ALPHABET
 from gitgate.questions.answers import read_answer
 from gitgate.record.fold import begin
-from gitgate.surfaces.forge.replies.examples import examples
-from gitgate.surfaces.forge.replies.replies import ReplySaid, parse_reply, read_reply
-from gitgate.surfaces.forge.thread.comment import View, render
+from gitgate.surfaces.forge.comment import View, render
+from gitgate.surfaces.forge.reply import ReplySaid, examples, parse_reply, read_reply
 
 ONE, TWO = "7k2fw9c3ab", "beef23cdez"
 ODD = [

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitgate.errors import BadAnswer, MissingExtra
-from gitgate.surfaces.forge.replies.replies import ReplySaid, may_answer, parse_reply
-from gitgate.surfaces.forge.replies.shown import markdown, see
+from gitgate.surfaces.forge.reply import ReplySaid, may_answer, parse_reply
+from gitgate.surfaces.forge.shown import markdown, see
 
 ONE = "7k2fw9c3ab"
 LONGEST = 65_536  # characters of a comment

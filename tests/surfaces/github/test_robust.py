@@ -9,7 +9,7 @@ import pytest
 
 from gitgate.surfaces.forge.hosts.github import GitHub, headers
 from gitgate.surfaces.forge.hosts.web import ForgeFailed, Unclear, Web
-from gitgate.surfaces.forge.thread.posting import load_board, post_once
+from gitgate.surfaces.forge.posting import load_board, post_once
 from support.forges.routes import ROBOT
 from support.forges.standin import START, Fault, Forge
 from support.resuming import Agent

@@ -13,12 +13,11 @@ import gitgate
 from gitgate.acts.reading import find_gate
 from gitgate.context.desk import Desk, open_desk
 from gitgate.surfaces.forge.accept import accept_comment
-from gitgate.surfaces.forge.dispatching import dispatch
 from gitgate.surfaces.forge.hosts.connect import KINDS, ForgeKind, connect, find_place
 from gitgate.surfaces.forge.hosts.forge import Author, Forge, PullRequest
-from gitgate.surfaces.forge.proof import doubt
+from gitgate.surfaces.forge.posting import load_board, post_gate
+from gitgate.surfaces.forge.proof import dispatch, doubt
 from gitgate.surfaces.forge.sweeping import sweep
-from gitgate.surfaces.forge.thread.posting import load_board, post_gate
 from support.forges.tiny import Tiny
 from support.testbed.command import Command
 from support.testbed.repositories import Clone

@@ -26,7 +26,7 @@ from gitgate.cli.terminal.screen import Screen
 from gitgate.errors import Failure, Usage
 from gitgate.record.summary import Summary
 from gitgate.surfaces.forge.hosts.events import Commented
-from gitgate.surfaces.forge.replies.shown import markdown
+from gitgate.surfaces.forge.shown import markdown
 from gitgate.surfaces.forge.webhook import (
     MOST_BODY,
     Receiver,

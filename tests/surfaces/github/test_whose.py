@@ -11,8 +11,8 @@ from gitgate.model.gate import Asker, Entry, Gate, Opened, Question, Work
 from gitgate.policy.rules import parse_policy
 from gitgate.policy.ruling import case_of, deciding
 from gitgate.record.fold import begin
-from gitgate.surfaces.forge.thread.comment import View, render
-from gitgate.surfaces.forge.thread.whose import ANYBODY, Whose, in_words, unruled
+from gitgate.surfaces.forge.comment import View, render
+from gitgate.surfaces.forge.telling import ANYBODY, Whose, in_words, unruled
 
 from .conftest import Team
 

@@ -14,10 +14,9 @@ from ....context.desk import Desk
 from ....errors import Failure
 from ....sharing.addresses import GITHUB, address_of, is_github, server_of
 from ....text.display import one_line
-from .forge import Forge
+from .forge import Forge, has_workflow
 from .gitea import Gitea
 from .github import GitHub, headers
-from .ourselves import has_workflow
 from .web import Web
 
 REPOSITORY = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+", re.ASCII)

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from ....errors import Usage
 from ....model.ids import is_id
 from ....model.people import as_account
-from ..replies.replies import may_answer
+from ..reply import may_answer
 from .forge import Comment, whole
 from .web import ForgeFailed
 

@@ -1,24 +1,127 @@
-"""Surfaces: what a comment says as a reply: pure. `/approve`, `/answer TEXT`, …, or plain words that quote or name a gate.
-
-What is quoted, shown as code, or hidden in an HTML comment is nobody's word: others have to see what was said.
+"""Surfaces: what a comment says as a reply: pure. `/approve`, `/answer TEXT`, …, or plain words that quote or name a gate;
+what was nearly one, of which its author is told; and replies ready to copy.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import islice
 
-from ....errors import BadAnswer
-from ....model.gate import Gate, Question
-from ....model.ids import ALPHABET, LENGTH, is_prefix
-from ....questions.answers import read_answer
-from ....questions.base import Given, lines_of
-from ....questions.types import type_of
-from . import nearly
-from .nearly import VERBS
+from ...errors import BadAnswer
+from ...model.gate import Gate, Question
+from ...model.ids import ALPHABET, LENGTH, is_prefix
+from ...questions.answers import read_answer
+from ...questions.base import Given, lines_of
+from ...questions.types import type_of
+from ...text.display import one_line
 from .shown import SeenLine, see
+
+VERBS = ("answer", "approve", "reject", "choose", "stop")
+OURS = (
+    "<!-- gitgate "  # what we say ourselves, perhaps in the name of a person whose token we have, begins so
+)
+WORD = re.compile(r"(?<!\S)[*_]{0,3}/([A-Za-z]{2,12})(?:([^\w\s/\\]{0,9})(?=\s|$)|[,:;!](?=\w))")
+# What stands before a command that somebody meant to write first.
+FIRST = re.compile(r"\s*+(?:(?:[-*+>]|[0-9]{1,9}[.)])\s++)*+(?:@[\w\[\]/-]++[,:]?+\s++)*+")
+METHOD = re.compile(r"\b(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)\s{1,3}$")  # a path comes after it
+# Words in quotation marks, and links with what they lead to, are not said by whoever writes them.
+ANOTHERS = re.compile(r'"[^"\n]*"|“[^“”\n]*”|\[[^\[\]\n]*\](?:\([^()\n]*\)|\[[^\[\]\n]*\])')
+NAME = rf"(?ai:([{ALPHABET}]{{{LENGTH}}}))"
+BEFORE, BEHIND = r"(?<![^\s(*_,;:–—])(?<!\]\()", r"(?=[*_),;:.!?–—]{0,6}(?:\s|$))"
+HINT = re.compile(f"/|{NAME}")
+MENTION = re.compile(f"{BEFORE}{NAME}{BEHIND}")
+# One without a digit might be any word of that length, unless it stands where people write names.
+NAMING = re.compile(
+    rf"(?:^\s*+|(?ai:\b(?:gate|for))\s++)[(*_]{{0,4}}{NAME}{BEHIND}|{BEFORE}{NAME}[*_)]{{0,4}}:"
+)
+OTHER_WORDS = frozenset(
+    "accept accepted agree agreed confirm confirmed yes ok okay no deny denied decline declined refuse refused disapprove "
+    "choice select pick reply respond response".split()
+)
+FORMS = frozenset(
+    "approved approval approving rejected rejecting answered answering chosen chose choosing stopped stopp stops sotp stpo".split()
+)
+# Those of four letters are like too many words.
+LONG = ("answer", "approve", "reject", "choose", "approved", "rejected", "answered")
+
+
+class Near(BadAnswer):
+    """It may be a reply, and mere talk. `names`: the gates that it speaks of; `command`: it has more of a reply than that."""
+
+    def __init__(self, why: str, names: Sequence[str], *, command: bool) -> None:
+        super().__init__(why)
+        self.names = tuple(names)
+        self.command = command
+
+    def meant(self, waiting: Sequence[str]) -> list[str]:
+        """Of the gates that wait those that it may be about."""
+        found = [name for name in self.names if name in waiting]
+        return found or (list(waiting) if self.command else [])
+
+
+def refuse_near_replies(lines: Iterable[str], gates: Collection[str]) -> None:
+    """Refuse what is near a reply to one of these gates; `lines` are those that somebody wrote, as everybody sees them."""
+    words = list(own_words(lines))
+    found = (name for line in words for name in map(str.lower, MENTION.findall(line)) if name in gates)
+    names = list(dict.fromkeys(found))
+    wrong = next(filter(None, map(near_command, words)), "")
+    if wrong or names:
+        why = wrong or f"it names gate {names[0]}, and may be mere talk about it"
+        raise Near(why, names, command=bool(wrong))
+
+
+def may_be_near(lines: Iterable[str]) -> bool:
+    """Whether it is worth asking which gates there are."""
+    return any(near_command(line) or is_naming(line) for line in own_words(lines))
+
+
+def own_words(lines: Iterable[str]) -> Iterator[str]:
+    """Of the lines in which there is anything to find: most have nothing."""
+    return (ANOTHERS.sub("“”", line) for line in lines if HINT.search(line))
+
+
+def is_naming(line: str) -> bool:
+    numbered = any(not name.isalpha() for name in MENTION.findall(line))
+    return numbered or NAMING.search(line) is not None
+
+
+def near_command(line: str) -> str:
+    """What is wrong with what is almost a command here; nothing where none was meant."""
+    first = FIRST.match(line)
+    begin = first.end() if first is not None else 0
+    for found in WORD.finditer(line):
+        word, behind = found.group(1).lower(), found.group(2) or ""
+        if METHOD.search(line, max(0, found.start() - 12), found.start()):
+            continue
+        if word in VERBS:
+            if "?" in behind:
+                return f"/{word}? is a question"
+            return f"/{word} counts where a line begins with it and a blank comes next"
+        if is_like(word, begins=found.start() <= begin):
+            return f"/{word} is no command here"
+    return ""
+
+
+def is_like(word: str, *, begins: bool) -> bool:
+    """A slip, or another word for the same; within a line such a word may be anything, and one in the plural a path."""
+    if begins and word in OTHER_WORDS:
+        return True
+    slip = word in FORMS or any(is_slip(word, verb) for verb in LONG)
+    return slip and (begins or not word.endswith("s"))
+
+
+def is_slip(word: str, verb: str) -> bool:
+    """One letter too many, too few, another, or two that changed places."""
+    same = next(
+        (n for n, (a, b) in enumerate(zip(word, verb, strict=False)) if a != b), min(len(word), len(verb))
+    )
+    mine, its = word[same:], verb[same:]
+    swapped = len(mine) > 1 and mine[1::-1] + mine[2:] == its
+    return swapped or mine[1:] == its or mine == its[1:] or mine[1:] == its[1:]
+
 
 # Letters that only look alike are no command and no name: without regard to case for these alone. Blanks may be any. What people
 # put right behind a word is no part of it, where no word of an answer could begin so; a question mark makes it none.
@@ -65,14 +168,14 @@ class Lines:
 
 def may_answer(body: str) -> bool:
     """Whether it is worth asking the forge about this comment: a cheap look, by which nothing is decided."""
-    if not nearly.HINT.search(body) and "<!--" not in body:  # what such a comment cuts in two is seen as one
+    if not HINT.search(body) and "<!--" not in body:  # what such a comment cuts in two is seen as one
         return False
     lines = split(body)
     if any(command_of(row) for row in lines.own):
         return True
     if BEGINS.match(lines.text) or (lines.text and NAMED.search(lines.quoted)):
         return True
-    return not body.startswith(nearly.OURS) and nearly.may_be_near(lines.sure)
+    return not body.startswith(OURS) and may_be_near(lines.sure)
 
 
 def parse_reply(body: str, gates: Sequence[str]) -> ReplySaid | None:
@@ -83,8 +186,8 @@ def parse_reply(body: str, gates: Sequence[str]) -> ReplySaid | None:
         raise BadAnswer("a comment holds one reply; this one has several")
     if not found:
         said = plain_reply(lines, gates)
-        if said is None and not body.startswith(nearly.OURS):
-            nearly.refuse_near_replies(lines.sure, gates)
+        if said is None and not body.startswith(OURS):
+            refuse_near_replies(lines.sure, gates)
         return said
     place, command = found[0]
     row, *below = lines.own[place:]
@@ -200,3 +303,50 @@ def choose(text: str, question: Question) -> tuple[Given, str]:
     words = first.strip()
     chosen = type_of(question).chosen(question, words)
     return Given(values={question.key: chosen}) if words else Given(text=""), note.strip()
+
+
+def examples(gate: Gate, named: str = "", gates: Collection[str] = ()) -> list[str]:
+    """Only words of ours and the options' own labels, neutral and on one line. `gates`: all that the thread shows."""
+    known = tuple(dict.fromkeys((gate.id, *gates)))
+    said = [*ways(gate, known), "/stop why the agent should not go on"]
+    found = [line for way in said if (line := sure(way, gate, named, known))]
+    return [part for line in found for part in ([line, ""] if "\n" in line else [line])]
+
+
+def sure(way: str, gate: Gate, named: str, gates: Collection[str]) -> str:
+    """The example, with the gate's name where it is needed or its first word could be another one's; empty if that is no help."""
+    verb, _, words = way.partition(" ")
+    for name in dict.fromkeys((named.strip(), gate.id)):
+        line = " ".join(part for part in (verb, name, words) if part)
+        if said_by(line, gates) == ReplySaid(verb[1:], words.strip(), name or None):
+            return line
+    return ""
+
+
+def said_by(line: str, gates: Collection[str]) -> ReplySaid | None:
+    try:
+        return parse_reply(line, list(gates))
+    except BadAnswer:
+        return None
+
+
+def means(way: str, gate: Gate, gates: Collection[str], labels: Collection[str]) -> bool:
+    """Whether this reply is an answer of these very options."""
+    said = said_by(sure(way, gate, "", gates), gates)
+    try:
+        values, _ = read_answer(gate.opened.questions, read_reply(said, gate)[0]) if said else ({}, "")
+    except BadAnswer:
+        return False
+    value = values.get(gate.opened.questions[0].key)
+    return (value if isinstance(value, list) else [value]) == list(labels)
+
+
+def ways(gate: Gate, gates: Collection[str]) -> Iterator[str]:
+    questions = gate.opened.questions
+    if len(questions) > 1:
+        lines = [f"{one_line(each.key)}: {type_of(each).reply_part(each)}" for each in questions]
+        yield "/answer " + "\n".join(lines)
+        return
+    for alternatives in type_of(questions[0]).reply_ways(questions[0]):
+        fitting = (way for way, labels in alternatives if labels is None or means(way, gate, gates, labels))
+        yield from islice(fitting, 1)

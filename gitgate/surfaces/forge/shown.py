@@ -15,12 +15,13 @@ from itertools import accumulate
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ....errors import MissingExtra
+from ...errors import MissingExtra
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.rules_inline import StateInline
     from markdown_it.token import Token
+
 
 DEEPEST = 40  # levels, of which an item of a list takes two: nested deeper nobody reads it
 

@@ -10,27 +10,26 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ....document.field import OID
-from ....model.gate import Answer, Gate, Outcome, Question
-from ....model.ids import is_id
-from ....questions.answers import value_words
-from ....questions.types import type_of
-from ....render.shapes import who_ended
-from ....text.display import one_line
-from ....text.times import format_duration
-from ..replies.examples import examples
-from .whose import Whose, in_words
-from .words import block, longest_run, size, span
+from ...document.field import OID
+from ...model.gate import Answer, Gate, Outcome, Question
+from ...model.ids import is_id
+from ...questions.answers import value_words
+from ...questions.types import type_of
+from ...render.shapes import who_ended
+from ...text.display import one_line
+from ...text.times import format_duration
+from .reply import examples
+from .telling import Whose, block, in_words, longest_run, size, span
 
 if TYPE_CHECKING:
-    from ....model.conversation import Conversation
+    from ...model.conversation import Conversation
 
 
 def talked(held: Conversation | None, most: int) -> list[str]:
     """How long it was talked about and what is to be remembered of that. A transcript never stands here."""
     if held is None:
         return []
-    from ....render.shapes import held_line
+    from ...render.shapes import held_line
 
     said = [words for words in (held.summary, held.reason, held.message) if words]
     line = span(held_line(replace(held, transcript="")), 200)

@@ -1,1 +1,0 @@
-"""Surfaces: comments read as replies. Pure."""

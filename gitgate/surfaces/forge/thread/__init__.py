@@ -1,1 +1,0 @@
-"""Surfaces: what we write on a pull request."""
