@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..context import ancestry
 from ..context.ancestry import Process, above
@@ -16,6 +18,9 @@ from ..model.people import is_robot, login_of
 from ..model.session import SavedSession
 from ..questions.drafts import Draft
 from ..store.git.refs import OPEN
+
+if TYPE_CHECKING:
+    from ..agents.agent import Agent
 
 SHELLS = frozenset(("sh", "bash", "dash", "zsh", "fish", "ksh", "mksh", "ash"))
 MESSENGERS = frozenset(("git", "git-gate", "timeout", "env"))
@@ -55,18 +60,55 @@ def remember_asker(desk: Desk, gate: Gate, saved: SavedSession | None, branch: s
             at=gate.opened.asked.at,
             branch=branch or "",
             trusted=all(stand.trusted for stand in stands_here(desk)),
-            flags=flags_of(saved.agent) if saved else (),
+            flags=flags_of(desk, saved) if saved else (),
         ),
     )
 
 
-def flags_of(program: str) -> tuple[str, ...]:
-    """What the nearest process above that is this program was started with, as far as a later run needs it."""
-    from ..context.ancestry import above
+def flags_of(desk: Desk, saved: SavedSession) -> tuple[str, ...]:
+    """What the asker's program was started with, as far as a later run of its conversation needs it.
+
+    `wrap` knows, for the one that it started. Else it is the nearest process above that is this program, by its words;
+    by the line that `ps` shows, where the system has no `/proc`.
+    """
     from ..gates.agency import adapter
 
-    words = next((one.words for one in above() if one.agent == program), ())
-    return adapter(program).lasting(words) if words else ()
+    program = adapter(saved.agent)
+    wrapped = wrapped_flags(desk, saved)
+    if wrapped is not None:
+        return wrapped
+    words = next((one.words for one in above() if one.agent == saved.agent), ())
+    if words:
+        return program.lasting(words)
+    return () if PROC.is_dir() else program.lasting_in_line(line_above(program), saved)
+
+
+PROC = Path("/proc/self")
+MOST_ABOVE = 64
+
+
+def wrapped_flags(desk: Desk, saved: SavedSession) -> tuple[str, ...] | None:
+    """Those that `wrap` handed on, where this is the conversation that it started."""
+    try:
+        said = json.loads(desk.settings.env.get("GITGATE_WRAPPED", ""))
+        return tuple(map(str, said["flags"])) if said["session"] == saved.id else None
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return None
+
+
+def line_above(program: Agent) -> str:
+    """The line of the nearest process above us that is this program."""
+    from ..agents.process import shown_by_ps
+
+    here = os.getpid()
+    for _ in range(MOST_ABOVE):
+        here, line = shown_by_ps(here)
+        words = line.split()
+        if words and program.is_process(Path(words[0]).name, words):
+            return line
+        if here <= 1:
+            break
+    return ""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -54,9 +55,19 @@ def environment_of(
     return {
         "GITGATE_AGENT": mark,
         **env,
-        "GITGATE_WRAPPED": "1",
+        "GITGATE_WRAPPED": started_with(argv),
         **(as_environment(settings, env) if settings else {}),
     }
+
+
+def started_with(argv: Sequence[str]) -> str:
+    """The conversation and the flags of the command, for the question that it may ask: nobody else keeps them everywhere."""
+    from ..agents import AGENTS
+    from ..agents.claude.adapter import session_in
+
+    program = AGENTS.get(program_of(argv))
+    flags = program.lasting(argv) if program is not None else ()
+    return json.dumps({"session": session_in(argv), "flags": flags})
 
 
 def program_of(argv: Sequence[str]) -> str:
@@ -71,7 +82,7 @@ def can_start(desk: Desk, name: str) -> bool:
 def gates_of(desk: Desk, before: BeforeRun, ended: EndedCommand, asker: WrappedAsker) -> list[Gate]:
     """The gates that wait for what the command asked, the conversation's own first; opened here unless they have been."""
     session = ended.session if is_session(ended.session) else ""
-    sit_down(desk, ended.agent if session else "")
+    sit_down(desk, ended.agent if session else "", asker.started)
     asked = asked_by_itself(desk, before, session)
     if not asked and ended.call is not None:
         called = ask_for_call(desk, ended.call, session)
@@ -92,6 +103,7 @@ class WrappedAsker:
     pid: int
     agent: str | None = None
     known: bool = False
+    started: str = ""
 
     @property
     def default(self) -> str:
@@ -100,7 +112,7 @@ class WrappedAsker:
 
 def asker_of(desk: Desk, argv: Sequence[str], pid: int, agent: str | None) -> WrappedAsker:
     name = program_of(argv)
-    return WrappedAsker(name, pid, agent, can_start(desk, name))
+    return WrappedAsker(name, pid, agent, can_start(desk, name), started_with(argv))
 
 
 def is_session(text: str) -> bool:
@@ -109,11 +121,11 @@ def is_session(text: str) -> bool:
     return SESSION_ID.fullmatch(text) is not None
 
 
-def sit_down(desk: Desk, program: str) -> None:
+def sit_down(desk: Desk, program: str, started: str) -> None:
     """Make the desk the command's own: without the marks of a conversation that we ourselves may run inside."""
     from ..agents import without_conversation
 
-    env = without_conversation(desk.settings.env)
+    env = {**without_conversation(desk.settings.env), "GITGATE_WRAPPED": started}
     if program:
         env["GITGATE_AGENT"] = program
     desk.settings = replace(desk.settings, env=env)

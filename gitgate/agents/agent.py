@@ -255,6 +255,10 @@ class Agent:
         """The flags of a command line that a run of the same conversation needs again: what it may do, and its model."""
         return ()
 
+    def lasting_in_line(self, line: str, saved: SavedSession) -> tuple[str, ...]:  # noqa: ARG002
+        """The same of a line in which words are not kept apart, with the conversation that tells what in it is a prompt."""
+        return ()
+
     def read_end(self, argv: Sequence[str], out: bytes) -> EndedCommand | None:  # noqa: ARG002  for those who know their output
         """How a command of a person's own ended, if its output is this program's; None where it is not."""
         return None

@@ -23,6 +23,7 @@ from . import keeper
 from .agent import Finished, Launch, ProcessEnding
 
 GRACE = 10.0
+PS_WITHIN = 3.0
 KEEPER_MARGIN = 10.0
 # The end of the output is where a program says what came of it; all of it stays in the folder.
 OUT_MOST, ERR_MOST = 4_000_000, 64_000
@@ -121,6 +122,17 @@ def recall(folder: Path) -> Finished | None:
     """How the agent of that folder ended, also for one who did not start it; None if it was never told."""
     told = _read_json(folder / keeper.ENDED)
     return _finished(folder, ProcessEnding(told["ending"]), int(told["code"])) if told else None
+
+
+def shown_by_ps(pid: int) -> tuple[int, str]:
+    """The process above this one and the line that started it, as POSIX has them told; (0, "") where nobody tells."""
+    argv = ["ps", "-ww", "-o", "ppid=", "-o", "args=", "-p", str(pid)]
+    try:
+        said = subprocess.run(argv, capture_output=True, timeout=PS_WITHIN, check=False).stdout
+    except (OSError, subprocess.SubprocessError):
+        return 0, ""
+    parent, _, line = said.decode("utf-8", "replace").strip().partition(" ")
+    return (int(parent), line.strip()) if parent.isdecimal() else (0, "")
 
 
 def detach(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) -> int:

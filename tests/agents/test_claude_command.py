@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from gitgate.agents.claude.command import beside, is_claude, lasting_flags, with_settings
+from gitgate.agents.claude.command import beside, is_claude, lasting_flags, with_settings, words_of_line
 from gitgate.errors import Usage
 
 HOOK = {"matcher": "*", "hooks": [{"type": "command", "command": "git-gate hook"}]}
@@ -116,3 +116,33 @@ def test_what_a_later_run_needs_again(line: str, kept: str) -> None:
 def test_this_machines_own_word_counts_alone(given: tuple[str, ...], kept: tuple[str, ...]) -> None:
     """By each spelling of a flag."""
     assert beside(("--allowedTools", "Edit", "--model", "opus"), given) == kept
+
+
+RULE = "Bash(git add:*)"
+
+
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        (f"claude -p GO --allowedTools {RULE} Edit --model opus", f"--allowedTools {RULE},Edit --model opus"),
+        (f"/opt/a/claude --allowedTools={RULE},Edit -p GO", f"--allowedTools {RULE},Edit"),
+        ("node /x/@anthropic-ai/claude-code/cli.js -p GO --model opus", "--model opus"),
+        ("claude -p do this --model haiku", "--model haiku"),
+        ("claude -p two\\012lines --model haiku", "--model haiku"),
+        ("claude --model opus -p", "--model opus"),
+        ('claude -p --settings {"hooks": {"a": "--model x"}} --model opus --resume 5d14', "--model opus"),
+        # What is said could be words of a flag, and what nobody knows could be one's value.
+        ("claude -p say --model opus", ""),
+        ("claude -p do this --model haiku do this --allowedTools Bash", ""),
+        ("claude -p please --allowedTools Bash", ""),
+        ("claude --append-system-prompt be --allowedTools Bash -p GO", ""),
+        ("claude --allowedTools Bash(echo (x)) -p GO", ""),
+        ("claude --model -p GO", ""),
+        ("claude -- --allowedTools Bash", ""),
+        ("my-claude -p GO --model opus", ""),
+    ],
+)
+def test_a_line_whose_words_are_not_kept_apart(line: str, kept: str) -> None:
+    """What a person said is left out of it; whatever else is not a known flag lets nothing be taken."""
+    words = words_of_line(line, ("GO", "do this", "two\nlines"))
+    assert " ".join(lasting_flags(words)) == kept

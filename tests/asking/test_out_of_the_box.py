@@ -120,6 +120,19 @@ def test_at_a_terminal_it_asks_in_its_shell_unasked(office: MakeOffice, tmux: Ca
     assert here.only()["state"] == "awaiting"
 
 
+# As if there were no /proc: nothing of it is found, whoever looks.
+WITHOUT_PROC = """
+import pathlib
+for name in ("open", "is_dir", "read_text", "read_bytes", "readlink"):
+    def hidden(self, *args, _real=getattr(pathlib.Path, name), _name=name, **more):
+        if str(self).startswith("/proc"):
+            if _name == "is_dir":
+                return False
+            raise FileNotFoundError(str(self))
+        return _real(self, *args, **more)
+    setattr(pathlib.Path, name, hidden)
+"""
+UNHOOKED = """'{"disableAllHooks": true}'"""
 MAY = "--allowedTools 'Bash(git add:*)' 'Bash(git commit:*)' Write --model sonnet"
 
 
@@ -139,6 +152,40 @@ def test_resumed_it_may_do_what_it_might_before(line: str, office: MakeOffice) -
     here.resume(gate["id"])
     assert here.clone.git("log", "-1", "--format=%s") == "Take SQLite"
     assert here.machine.model.requests()[-1]["model"] == here.machine.model.requests()[0]["model"]
+
+
+@pytest.mark.parametrize("line", [f"claude -p GO {MAY}", f"claude {MAY} -p GO"])
+def test_without_proc_its_line_says_what_it_might(line: str, office: MakeOffice) -> None:
+    """As on macOS: a system that shows processes by `ps` alone. The prompt takes no part in it."""
+    here = office(
+        IN_SHELL,
+        Reply("", [("Write", {"file_path": "db.txt", "content": "SQLite"})], when="SQLite"),
+        Reply("Done."),
+    )
+    hidden = here.machine.home / "sitecustomize.py"
+    hidden.write_text(WITHOUT_PROC, "utf-8")
+    assert typed(here, "git gate init --claude && git add .claude && git commit -qm hooks").returncode == 0
+    assert typed(here, f"PYTHONPATH={hidden.parent} {line}").returncode == 0
+    gate = here.only()
+    here.respond(gate["id"], "SQLite")
+    here.resume(gate["id"])
+    assert (here.clone.path / "db.txt").read_text() == "SQLite"
+
+
+def test_what_wrap_started_is_kept_for_a_question_at_its_end(office: MakeOffice) -> None:
+    """Its last words ask, and it is over before there is a gate: what it might do, it may do again."""
+    here = office(
+        Reply("NEEDS_HUMAN: Which database?", when="GO"),
+        Reply("", [("Write", {"file_path": "db.txt", "content": "SQLite"})], when="SQLite"),
+        Reply("Done."),
+    )
+    assert (
+        typed(here, f"git gate wrap --waiting-ok -- claude -p GO {MAY} --settings {UNHOOKED}").returncode == 0
+    )
+    gate = here.only()
+    here.respond(gate["id"], "SQLite")
+    here.resume(gate["id"])
+    assert (here.clone.path / "db.txt").read_text() == "SQLite"
 
 
 def test_resumed_it_may_not_do_what_this_machine_forbids(office: MakeOffice) -> None:

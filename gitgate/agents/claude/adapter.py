@@ -150,6 +150,13 @@ class Claude(Agent):
 
         return lasting_flags(words)
 
+    def lasting_in_line(self, line: str, saved: SavedSession) -> tuple[str, ...]:
+        from . import transcript
+        from .command import lasting_flags, words_of_line
+
+        words = words_of_line(line, transcript.prompts(saved.files.get(transcript.TRANSCRIPT, b"")))
+        return lasting_flags(words) if words else ()
+
     def read_outcome(self, finished: Finished) -> AgentOutcome:
         said = last_result(finished.out)
         if said is None or finished.ending is not ProcessEnding.EXITED:

@@ -8,6 +8,7 @@ checkout is, the program leaves out what that file allows.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
@@ -52,6 +53,81 @@ def lasting_flags(words: Sequence[str]) -> tuple[str, ...]:
     kept = [word for name, values in lists.items() if values for word in (name, ",".join(values))]
     kept += [word for name, value in single.items() if value not in UNWATCHED for word in (name, value)]
     return tuple(kept)
+
+
+# A command line as the system shows it where it keeps no words apart. Each flag that may stand in it takes one word or none.
+STARTS = re.compile(r"(?:\S+ )?(?:\S*/)?(?:claude|claude-code/cli\.js)(?= |$)")
+ALONE = frozenset(("-p", "--print", "--verbose", "--strict-mcp-config", "-c", "--continue", "--fork-session"))
+WITH_WORD = frozenset(
+    ("--output-format", "--input-format", "--permission-prompt-tool", "--session-id", "--resume", "-r")
+) | frozenset(("--setting-sources", "--max-turns", "--fallback-model", *SINGLE))
+WORD = re.compile(r"[\w@:./-]+")
+RULES = re.compile(r"[\w*-]+(?:\([^()]*\))?(?:,[\w*-]+(?:\([^()]*\))?)*")
+NEWLINES = ("\n", "\\012", "?", " ")
+
+
+def words_of_line(line: str, said: Sequence[str]) -> tuple[str, ...]:
+    """The words of a command line that is one text. `said`: what a person said to the agent, one of which stands in it.
+
+    All of it has to be understood, or nothing is taken: a prompt may hold the words of a flag, and would permit something.
+    """
+    start = STARTS.match(line)
+    if start is None:
+        return ()
+    rest = without_settings(without_prompt(f"{line[start.end() :]} ", said)).partition(f" {END} ")[0]
+    found, at = ["claude"], 0
+    while rest[at:].strip():
+        at += len(rest[at:]) - len(rest[at:].lstrip())
+        name = WORD.match(rest, at)
+        if name is None or not name[0].startswith("-"):
+            return ()
+        flag, at = name[0], name.end()
+        taken = values_after(flag, rest, at)
+        if taken is None:
+            return ()
+        values, at = taken
+        found += [flag, *values]
+    return tuple(found)
+
+
+def values_after(flag: str, rest: str, at: int) -> tuple[list[str], int] | None:
+    """What a flag takes, and where that ends; None for a flag that is not known, or a value of another shape."""
+    if flag in ALONE:
+        return [], at
+    mark = rest[at : at + 1]
+    pattern = RULES if flag in LISTS else WORD if flag in WITH_WORD else None
+    if pattern is None or mark not in (" ", "="):
+        return None
+    values: list[str] = []
+    while not (values and (mark == "=" or flag not in LISTS)):
+        value = pattern.match(rest, at + 1)
+        if value is None or value[0].startswith("-") or rest[value.end()] != " ":
+            break
+        values.append(value[0])
+        at = value.end()
+    return (values, at) if values else None
+
+
+def without_prompt(line: str, said: Sequence[str]) -> str:
+    """The line without the prompt, where that stands in it once and nothing else can be meant."""
+    for text in filter(None, (one.strip() for one in said)):
+        for newline in NEWLINES:
+            shown = f" {text.replace(chr(10), newline)} "
+            if line.count(shown) == 1:
+                return line.replace(shown, " ")
+    return line
+
+
+def without_settings(line: str) -> str:
+    """The line without `--settings` and its object, as git gate itself gives it."""
+    before, flag, after = line.partition(f" {FLAG} ")
+    if not flag or not after.startswith("{"):
+        return line
+    try:
+        _, end = json.JSONDecoder().raw_decode(after)
+    except (ValueError, RecursionError):
+        return line
+    return before + after[end:]
 
 
 def beside(kept: Sequence[str], given: Sequence[str]) -> tuple[str, ...]:

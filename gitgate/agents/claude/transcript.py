@@ -226,6 +226,20 @@ def waits_at_call(conversation: bytes) -> bool:
     return bool(call) and call not in done
 
 
+def prompts(conversation: bytes) -> list[str]:
+    """What was said to the agent in words, the last first."""
+    said = []
+    for line in conversation.splitlines():
+        record = _record(line) if b'"user"' in line else None
+        message = record.get("message") if record else None
+        content = message.get("content") if isinstance(message, dict) else None
+        if isinstance(content, str):
+            said.append(content)
+        blocks = [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
+        said += [text for block in blocks if isinstance(text := block.get("text"), str)]
+    return said[::-1]
+
+
 NAME_MOST = 200
 TRANSCRIPT = "transcript.jsonl"
 READ_MOST = 256_000_000
