@@ -26,6 +26,7 @@ class Summary(NamedTuple):
 
     id: str
     tip: str
+    event: str = ""
     state: str = ""
     title: str = ""
     question: str = ""
@@ -58,7 +59,7 @@ def by_pressure(found: Iterable[Summary]) -> list[Summary]:
 
 
 # Trailer and field, in the order of `headline.trailers`. The first ones are always written.
-ALWAYS = ("State", "Title", "Question", "Questions", "Type")
+ALWAYS = ("Event", "State", "Title", "Question", "Questions", "Type")
 SOMETIMES = ("Agent", "Asked-By", "Asked-At", "Branch")
 AT_THE_END = (
     "Delivery",
@@ -108,7 +109,7 @@ def usual(mark: str, folder: str) -> re.Pattern[str]:
         return f"Hitl-{name}: ({'|'.join(STATES) if name == 'State' else value})\n"
 
     return re.compile(
-        f"{mark} {folder}([2-9a-z]+) commit [0-9]+ ([0-9a-f]+)\n(?:[^\n]+\n)+\n[^\n]*\n\nHitl-Gate: \\1\nHitl-Event: {value}\n"
+        f"{mark} {folder}([2-9a-z]+) commit [0-9]+ ([0-9a-f]+)\n(?:[^\n]+\n)+\n[^\n]*\n\nHitl-Gate: \\1\n"
         + "".join(line(name) for name in ALWAYS)
         + "".join(f"(?:{line(name)})?" for name in SOMETIMES)
         + f"(?:Hitl-Head: {value}\n)?{line('Priority')}"

@@ -158,6 +158,7 @@ def row_end(row: TableRow, now: float) -> str:
     if row.state != "awaiting":
         return more + (f" · {one_line(row.outcome)}" if row.outcome else "")
     talked = " · join" if row.type == SESSION else ""
+    talked += f" · {one_line(row.outcome)}" if row.outcome else ""
     return more + talked + (f" · {due(row.deadline, now)}" if row.deadline else "")
 
 

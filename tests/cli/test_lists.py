@@ -119,6 +119,21 @@ def test_without_a_verb(cli: Command, ask: Ask) -> None:
     )
 
 
+def test_what_waits_for_others(cli: Command, ask: Ask) -> None:
+    """Answered by the person here, and not yet by as many as it takes: told so, after what waits for them."""
+    voted, waits = ask("Deploy?", "--type", "approval", "--quorum", "3", "--priority", "urgent"), ask("Now?")
+    cli.quick("respond", voted, "yes", code=0)
+    cli.quick("comment", voted, "who else?", code=0)
+    said = cli.quick(code=0).out.splitlines()
+    assert said[0] == "1 waits for you · 1 waits for others"
+    assert [line.split()[0] for line in said[3:5]] == [waits, voted]
+    assert said[4].endswith("Deploy? · you answered; 2 more needed")
+    assert said[-1] == f"next: git gate show {waits[:6]}"
+    assert cli.quick("list", code=0).out.splitlines()[-1] == said[4]
+    other = {"GIT_AUTHOR_NAME": "Bob", "GIT_AUTHOR_EMAIL": "bob@example.org"}
+    assert cli.quick(code=0, env=other).out.splitlines()[0] == "2 wait for you"
+
+
 def test_init_is_mentioned_once(cli: Command, repo: Clone, ask: Ask) -> None:
     """In a clone without it, on stderr, whichever verb comes first; never where it was run."""
     said = [

@@ -181,6 +181,10 @@ def test_each_goes_through_what_waits(pty_cli: Start, cli: Command, ask: Ask, sk
         dialogue(terminal, ("Enter for the next one, :q to leave, ? for help", "?"))
         dialogue(terminal, ("y or n; words after it are your note", "perhaps"))
         dialogue(terminal, ("expected yes or no", said))
+        if number == 1:
+            terminal.expect(f"1 of 3: gate {first}: approved: ")
+        elif number == 2:
+            terminal.expect(f"2 of 3: gate {second}: left for later")
     assert "approved" in terminal.finish(code=0)
     assert [cli.quick("check", gate).code for gate in (first, second, third)] == [0, 8, 8]
 

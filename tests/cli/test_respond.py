@@ -271,6 +271,12 @@ class TestMany:
         assert "this is a choice question" in lines[does_not]
         assert cli.quick("check", does_not).code == 8
 
+    def test_one_vote_of_several_is_called_that(self, cli: Command, ask: Ask) -> None:
+        """It has not decided anything."""
+        ask("Deploy api?", "--type", "approval", "--quorum", "2")
+        said = cli.quick("respond", "--each", "--match", "deploy", "--approve", code=0).out
+        assert "your answer is one of the 2 answers alike that are needed" in said
+
     def test_they_travel_together(
         self, cli: Command, bare: Clone, clone_of: Callable[..., Clone], ask: Ask
     ) -> None:

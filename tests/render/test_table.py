@@ -37,7 +37,14 @@ def test_the_readme_shows_the_list_as_it_is(cells: int) -> None:
     """What a stranger sees first is what they get, in a terminal of any usual width."""
     at = format_time(NOW - 120)
     asked = Summary(
-        "7k2fw9c3ab", "", "awaiting", question="Which database?", agent="backend/91fe", at=at, branch="login"
+        "7k2fw9c3ab",
+        "",
+        "opened",
+        "awaiting",
+        question="Which database?",
+        agent="backend/91fe",
+        at=at,
+        branch="login",
     )
     shown = "\n".join(table([asked], NOW, cells))
     assert f"\n\n{shown}\n\n" in (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")

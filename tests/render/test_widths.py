@@ -29,6 +29,7 @@ def rows(*, state: str = "awaiting", deadline: str = "") -> list[Summary]:
         Summary(
             f"7k2fw9c3a{place}",
             "0" * 40,
+            "opened",
             state,
             title=question,
             question=question,

@@ -85,6 +85,7 @@ def gather(screen: Screen, desk: Desk, flags: dict[str, Any]) -> list[Summary]:
         from ...policy.permit import mine
 
         found = mine(desk, found)
+    found = listing.own_word_last(desk, found)
     return [*found, *listing.archived(desk, chosen)] if chosen.all else found
 
 
@@ -214,7 +215,7 @@ def nothing(desk: Desk, *, filtered: bool) -> str:
 
 def overview(screen: Screen) -> None:
     """The state in a line, the waiting list, and the next command to type."""
-    from ...gates.listing import Filter, list_gates
+    from ...gates.listing import Filter, list_gates, own_word_last
 
     desk = screen.desk()
     from ..machinery.sync import age_shape, hand_on, looked, tell_age
@@ -225,6 +226,7 @@ def overview(screen: Screen) -> None:
     for summary in every:
         counts[summary.state] = counts.get(summary.state, 0) + 1
     pressing = [summary for summary in every if summary.state in ("awaiting", "failed", "stalled", "broken")]
+    pressing = own_word_last(desk, pressing)
     if screen.as_json:
         plain = replace(screen, quiet=True)
         shape = gates_of(plain, screen.desk(bulk=True), pressing)
@@ -239,7 +241,8 @@ def overview(screen: Screen) -> None:
 def overview_lines(
     screen: Screen, desk: Desk, counts: dict[str, int], pressing: Sequence[Summary]
 ) -> list[str]:
-    lines = [state_line(counts) or nothing(desk, filtered=False)]
+    others = sum(is_others(summary) for summary in pressing)
+    lines = [state_line(counts, others) or nothing(desk, filtered=False)]
     if not pressing:
         return [*lines, 'next: git gate ask "…"   or: git gate -h']
     lines += ["", *table(pressing[:MOST_IN_OVERVIEW], desk.clock(), screen.width, color=screen.colored), ""]
@@ -250,10 +253,16 @@ def overview_lines(
     ]
 
 
-def state_line(counts: dict[str, int]) -> str:
-    """`2 wait for you · 1 resuming · 1 failed`."""
-    waiting = counts.get("awaiting", 0)
-    words = [f"{waiting} wait{'s' if waiting == 1 else ''} for you"] if waiting else []
+def is_others(summary: Summary) -> bool:
+    """Whether it waits for somebody else: the person here has answered it."""
+    return summary.state == "awaiting" and bool(summary.outcome)
+
+
+def state_line(counts: dict[str, int], others: int = 0) -> str:
+    """`2 wait for you · 1 waits for others · 1 resuming · 1 failed`."""
+    waiting = counts.get("awaiting", 0) - others
+    found = ((waiting, "for you"), (others, "for others"))
+    words = [f"{count} wait{'s' if count == 1 else ''} {whom}" for count, whom in found if count]
     words += [
         f"{counts[state]} {state}"
         for state in ("answered", "resuming", "stalled", "failed", "broken")

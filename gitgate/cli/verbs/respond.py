@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -241,11 +240,7 @@ def tell_answered(screen: Screen, desk: Desk, done: Responded, *, resume: bool =
     gate = done.gate
     screen.emit("gate", shapes.gate(gate, pushed=done.published.pushed), "")
     tell_trouble(screen, done.published)
-    if not done.counted:
-        votes = f"one of the {gate.opened.quorum} answers alike that are needed"
-        screen.say(f"gate {gate.id}: your answer is {votes}; {where(desk, done.published)}")
-    else:
-        screen.say(f"gate {gate.id} {done.answer.verdict}: {what_next(desk, done, resume=resume)}")
+    screen.say(f"gate {gate.id}{' ' if done.counted else ': '}{recording_words(desk, done, resume=resume)}")
     screen.say_once(desk)
     return exits.DONE
 
@@ -427,8 +422,13 @@ def in_turn(screen: Screen, desk: Desk, chosen: Sequence[Summary], flags: dict[s
         for place, summary in enumerate(chosen, 1):
             screen.warn(f"\n── {place} of {len(chosen)} ──")
             gate = desk.records.load(summary.id, summary.tip)
-            with suppress(NextGate):
+            try:
                 fates.append(one(asking, desk, gate, flags))
+                came_of_it = fate_words(desk, fates[-1])
+            except NextGate:
+                came_of_it = "left for later"
+            if place < len(chosen):  # the last one is told with all of them
+                screen.tell(f"{place} of {len(chosen)}: gate {gate.id}: {came_of_it}")
     except LeaveAll:
         return fates
     except (EOFError, KeyboardInterrupt):
@@ -451,9 +451,22 @@ def one(screen: Screen, desk: Desk, gate: Gate, flags: dict[str, Any]) -> BatchF
     try:
         done = respond(desk, gate, given, manner)
     except GateError as refused:
-        screen.warn(refused.message)
         return BatchFate(gate.id, gate.opened.title, error=refused)
     return BatchFate(gate.id, gate.opened.title, done)
+
+
+def fate_words(desk: Desk, fate: BatchFate) -> str:
+    """What was recorded, and what acts on it; or why nothing was."""
+    if fate.done is None:
+        return fate.error.message if fate.error is not None else ""
+    return recording_words(desk, fate.done)
+
+
+def recording_words(desk: Desk, done: Responded, *, resume: bool = True) -> str:
+    if done.counted:
+        return f"{done.answer.verdict}: {what_next(desk, done, resume=resume)}"
+    needed = f"one of the {done.gate.opened.quorum} answers alike that are needed"
+    return f"your answer is {needed}; {where(desk, done.published)}"
 
 
 def code_of(fate: BatchFate) -> int:
@@ -464,16 +477,9 @@ def report(screen: Screen, desk: Desk, fates: Sequence[BatchFate]) -> None:
     """Each gate's fate: a line each, or one JSON list."""
     from ...text.display import one_line
 
-    lines = []
-    for fate in fates:
-        words = (
-            fate.error.message
-            if fate.error
-            else f"{fate.done.answer.verdict}: {what_next(desk, fate.done)}"
-            if fate.done
-            else ""
-        )
-        lines.append(f"{fate.id}  {one_line(fate.title, 40):<40}  {one_line(words)}")
+    lines = [
+        f"{fate.id}  {one_line(fate.title, 40):<40}  {one_line(fate_words(desk, fate))}" for fate in fates
+    ]
     screen.emit("answers", {"gates": [shape(fate) for fate in fates]}, "\n".join(lines))
 
 

@@ -492,7 +492,7 @@ def test_who_is_local(address: str, host: str, local: bool) -> None:
 
 def test_the_page_is_bounded_and_says_nothing_by_itself() -> None:
     """Thousands of gates are some hundreds of lines; what hides or turns text is made visible."""
-    one = Summary("7k2fw9c3ab", "a" * 40, "awaiting", "\u202egnp.exe\x1b[31m" + "x" * 5000)
+    one = Summary("7k2fw9c3ab", "a" * 40, "opened", "awaiting", "\u202egnp.exe\x1b[31m" + "x" * 5000)
     said = page([one] * 3000, "/srv/<b>project")
     assert len(said) < 500_000
     assert "and 2500 more" in said
