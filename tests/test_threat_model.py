@@ -8,7 +8,7 @@ from pathlib import Path
 TESTS = Path(__file__).parent
 PAGE = TESTS.parent / "docs" / "threat-model.md"
 ROW = re.compile(r"^\| (\d+) \|.*\| (.+) \|$", re.MULTILINE)
-NAME = re.compile(r"`(?:([\w/]+): )?(test_\w+)`")
+NAME = re.compile(r"`(?:([\w./]+): )?(test_\w+)`")
 
 
 def named() -> dict[int, list[tuple[str, str]]]:
