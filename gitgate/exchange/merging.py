@@ -44,11 +44,10 @@ def bring_in(
                 moves[gate] = move
     if packing is not None:
         packing.result()
-    gates = list(moves)
+    # Those that are new go together, so that they are written packed.
+    gates = sorted(moves, key=lambda gate: moves[gate].old is not None)
     for start in range(0, len(gates), MANY):
         move_some(desk, done, {gate: moves[gate] for gate in gates[start : start + MANY]})
-    if len(done.new) > MANY:
-        desk.repo.git.run("pack-refs", "--all", check=False)
 
 
 def at_hand(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -207,3 +208,151 @@ def test_another_store_of_refs_is_left_to_git(refs: Refs, repo: Clone, oids: lis
     (repo.path / ".git" / "reftable").mkdir()
     assert refs.beginning(A[:-4]) == [A]
     assert refs.beginning(B[:-4]) == []
+
+
+# many new refs at once
+
+
+@pytest.fixture
+def many(oids: list[str]) -> list[RefMove]:
+    names = [f"{OPEN}{number:010d}" for number in range(70)]
+    names += [f"refs/gitgate/origin/open/{number:010d}" for number in range(50)]
+    return [RefMove(name, oids[place % 3], None) for place, name in enumerate(names)]
+
+
+def packed(repo: Clone) -> bytes:
+    place = repo.path / ".git" / "packed-refs"
+    return place.read_bytes() if place.exists() else b""
+
+
+@pytest.mark.parametrize("before", ["nothing packed", "packed", "a tag packed"])
+def test_many_new_refs_are_packed_as_git_packs_them(
+    refs: Refs, repo: Clone, many: list[RefMove], before: str
+) -> None:
+    """Letter for letter; none has a file of its own, and what was there stays."""
+    if before == "a tag packed":
+        repo.git("tag", "-a", "-m", "words", "v1")
+    if before != "nothing packed":
+        repo.git("pack-refs", "--all")
+    there = repo.refs()
+    refs.update(many)
+    assert repo.refs() == {**there, **{move.ref: move.new for move in many}}
+    assert not list((repo.path / ".git" / OPEN).glob("*"))
+    ours = packed(repo)
+    repo.git("pack-refs", "--all")
+    lines = packed(repo).splitlines(keepends=True)
+    mine = [line for line in lines if before != "nothing packed" or b" refs/heads/" not in line]
+    assert ours == b"".join(mine)
+    repo.git("fsck", "--strict")
+    repo.git("update-ref", "-d", many[0].ref, many[0].new or "")
+    assert many[0].ref not in repo.refs()
+
+
+def test_of_many_new_refs_all_are_made_or_none(refs: Refs, repo: Clone, many: list[RefMove]) -> None:
+    """Whether the one that is there already is loose or packed, and whatever it points at."""
+    for pack in (False, True):
+        refs.update([many[5]])
+        if pack:
+            repo.git("pack-refs", "--all")
+        there = repo.refs()
+        with pytest.raises(LostRace):
+            refs.update(many)
+        assert repo.refs() == there
+        refs.update([RefMove(many[5].ref, None, many[5].new)])
+    refs.update(many)
+    assert repo.refs().items() >= {(move.ref, move.new) for move in many}
+
+
+@pytest.mark.parametrize("loose", [False, True])
+@pytest.mark.parametrize("other", ["refs/hitl", f"{OPEN}0000000003/below"])
+def test_many_new_refs_are_no_folders_of_others(
+    refs: Refs, repo: Clone, oids: list[str], many: list[RefMove], other: str, loose: bool
+) -> None:
+    """Git has no ref beside another whose name goes on from it."""
+    repo.git("update-ref", other, oids[0])
+    if not loose:
+        repo.git("pack-refs", "--all")
+    there = repo.refs()
+    with pytest.raises((LostRace, GitFailed)):
+        refs.update(many)
+    assert repo.refs() == there
+
+
+@pytest.mark.parametrize(
+    "why", ["another writes", "somebody is at one", "another form", "a link", "others' refs"]
+)
+def test_where_many_new_refs_cannot_be_packed_by_us_git_makes_them(
+    refs: Refs, repo: Clone, oids: list[str], many: list[RefMove], why: str
+) -> None:
+    """It waits for whoever holds a lock, and reads what we do not."""
+    git = repo.path / ".git"
+    repo.git("pack-refs", "--all")
+    if why == "another writes":
+        (git / "packed-refs.lock").touch()
+    elif why == "somebody is at one":
+        (git / OPEN).mkdir(parents=True)
+        (git / f"{many[0].ref}.lock").touch()
+        with pytest.raises(LostRace):
+            refs.update(many)
+        (git / f"{many[0].ref}.lock").unlink()
+        many = [RefMove(move.ref, oids[0], None) for move in many]
+    elif why == "another form":
+        (git / "packed-refs").write_bytes(packed(repo).replace(b" sorted", b" sorted later"))
+    elif why == "a link":
+        (git / "packed-refs").rename(git / "elsewhere")
+        (git / "packed-refs").symlink_to("elsewhere")
+    else:
+        many = [RefMove(f"refs/other/{number}", oids[0], None) for number in range(120)]
+    before = packed(repo)
+    refs.update(many)
+    (git / "packed-refs.lock").unlink(missing_ok=True)
+    assert repo.refs().items() >= {(move.ref, move.new) for move in many}
+    assert (packed(repo) == before) == (why != "somebody is at one")
+    assert (git / "packed-refs").is_symlink() == (why == "a link")
+
+
+def test_others_may_read_many_new_refs_where_they_share_the_repository(
+    refs: Refs, repo: Clone, many: list[RefMove]
+) -> None:
+    """The file has the mode that git gave to the last one, or to what else everybody reads."""
+    umask = os.umask(0o077)
+    try:
+        repo.git("config", "core.sharedRepository", "group")
+        repo.git("checkout", "-q", "-b", "anew")
+        (repo.path / ".git" / "packed-refs").unlink(missing_ok=True)
+        refs.update(many)
+    finally:
+        os.umask(umask)
+    mode = (repo.path / ".git" / "packed-refs").stat().st_mode
+    assert mode & 0o060 == 0o060
+
+
+def test_many_new_refs_race_with_whoever_moves_refs(refs: Refs, repo: Clone, oids: list[str]) -> None:
+    """Four make overlapping refs, one deletes and makes another: in the end each has one of the values that it was given."""
+    names = [f"{OPEN}{number:010d}" for number in range(150)]
+    busy = f"{OPEN}{'z' * 10}"
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom gitgate.errors import GitFailed, LostRace\n"
+        "from gitgate.store.git.refs import Refs\nfrom gitgate.store.git.repository import discover\n"
+        "from gitgate.store.remote.remote import RefMove\nimport os\n"
+        "refs = Refs(discover(Path('.'), os.environ))\noid, *names = sys.argv[1:]\n"
+        "try:\n    refs.update([RefMove(name, oid, None) for name in names])\n    print('made')\n"
+        "except (LostRace, GitFailed):\n    print('lost')\n"
+    )
+    parts = [names[:100], names[25:125], names[50:150], names[:100]]
+    racers = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, oids[place % 3], *part], cwd=repo.path, stdout=subprocess.PIPE
+        )
+        for place, part in enumerate(parts)
+    ]
+    for _ in range(10):
+        repo.git("update-ref", busy, oids[0])
+        repo.git("update-ref", "-d", busy, oids[0])
+    told = [racer.communicate(timeout=60)[0].decode().strip() for racer in racers]
+    assert "made" in told
+    made = [part for part, word in zip(parts, told, strict=True) if word == "made"]
+    there = repo.refs(OPEN)
+    assert {name for part in made for name in part} <= there.keys() <= set(names)
+    assert set(there.values()) <= set(oids)
+    repo.git("fsck")

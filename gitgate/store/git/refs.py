@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+import stat
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -33,6 +34,10 @@ ASIDE = "refs/gitgate/aside/"
 
 # What git locks as well, where it deletes refs and where it moves the branch of HEAD.
 BESIDE = ("packed-refs", "HEAD")
+
+# As git itself writes it, from 2.0 on.
+PACKED_HEAD = b"# pack-refs with: peeled fully-peeled sorted \n"
+MANY_NEW = 100
 
 # Words of git, in the C locale, for a ref that is not where it was expected to be or is being moved by somebody else.
 _RACES = (
@@ -83,7 +88,7 @@ class Refs:
 
     def update(self, moves: Sequence[RefMove]) -> None:
         """All of them or none; LostRace when one is not where it was expected."""
-        if not moves:
+        if not moves or (len(moves) >= MANY_NEW and self.create_packed(moves)):
             return
         said = b"".join(self.command(move) for move in moves)
         try:
@@ -104,6 +109,41 @@ class Refs:
                     hint="run the command again to act on what is there now",
                 ) from failed
             raise
+
+    def create_packed(self, moves: Sequence[RefMove]) -> bool:
+        """Make many refs that are not here yet, all of them or none, in git's file of packed refs: one file is written,
+        where git would write a thousand, and a thousand locks. False where git has to do it, or to say why not.
+
+        Only for refs of ours to commits that are here. Whoever else changes packed refs holds the same lock; a ref that
+        somebody makes loose meanwhile counts more than the packed one, as if it had moved afterwards.
+        """
+        new = {move.ref: move.new for move in moves if move.old is None and move.new is not None}
+        if len(new) < len(moves) or not all(ref.startswith((OPEN, TRACKING)) for ref in new):
+            return False
+        file, lock = self.common_dir / "packed-refs", self.common_dir / "packed-refs.lock"
+        if (self.common_dir / "reftable").exists() or file.is_symlink():
+            return False
+        try:
+            mode = stat.S_IMODE((file if file.exists() else self.common_dir / "HEAD").stat().st_mode)
+            handle = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+        except OSError:  # Somebody writes there now, or we may not: git waits, or says so.
+            return False
+        try:
+            with os.fdopen(handle, "wb") as out:
+                there = file.read_bytes() if file.exists() else PACKED_HEAD
+                written = with_refs(there, new)
+                if written is None or any_loose(self.common_dir, new):
+                    return False
+                os.fchmod(out.fileno(), mode)
+                out.write(written)
+                out.flush()
+                os.fsync(out.fileno())
+            lock.replace(file)
+        except OSError:
+            return False
+        finally:
+            lock.unlink(missing_ok=True)
+        return True
 
     def command(self, move: RefMove) -> bytes:
         if move.new is None:
@@ -159,6 +199,47 @@ def packed_names(file: Path, start: str) -> set[str]:
         found.add(packed[at + 1 : end].decode("utf-8", "surrogateescape"))
         at = packed.find(wanted, end)
     return {name for name in found if "/" not in name[len(start) :]}
+
+
+def with_refs(packed: bytes, new: Mapping[str, str]) -> bytes | None:
+    """Git's file of packed refs with these as well, in its order; None where it is in another form, or has one of them.
+
+    A line for each, its id and its name; below a tag's, after `^`, what it stands for.
+    """
+    head, body = packed[: len(PACKED_HEAD)], packed[len(PACKED_HEAD) :]
+    found = re.findall(rb"([0-9a-f]+ ([^\n]+)\n(?:\^[0-9a-f]+\n)?)", body)
+    lines = {name: line for line, name in found}
+    if head != PACKED_HEAD or len(lines) != len(found) or b"".join(lines.values()) != body:
+        return None
+    added = {ref.encode(): f"{oid} {ref}\n".encode() for ref, oid in new.items()}
+    if not lines.keys().isdisjoint(above(added) | added.keys()) or not added.keys().isdisjoint(above(lines)):
+        return None
+    lines |= added
+    return PACKED_HEAD + b"".join(lines[name] for name in sorted(lines))
+
+
+def above(names: Iterable[bytes]) -> set[bytes]:
+    """The folders that refs of these names are in: no ref has such a name."""
+    found: set[bytes] = set()
+    folders = {name.rpartition(b"/")[0] for name in names}
+    while folders:
+        found |= folders
+        folders = {folder.rpartition(b"/")[0] for folder in folders if b"/" in folder}
+    return found
+
+
+def any_loose(common_dir: Path, refs: Iterable[str]) -> bool:
+    """Whether one of these refs has a file of its own, or somebody is about to write one."""
+    there: dict[str, set[str]] = {}
+    for ref in refs:
+        folder, _, name = ref.rpartition("/")
+        if folder not in there:
+            there[folder] = set()
+            with suppress(FileNotFoundError), os.scandir(common_dir / folder) as entries:
+                there[folder] = {entry.name for entry in entries}
+        if name in there[folder] or f"{name}.lock" in there[folder]:
+            return True
+    return False
 
 
 class Update(NamedTuple):
