@@ -9,7 +9,7 @@ from pathlib import Path
 from gitgate.context.desk import open_desk
 from gitgate.document.values import replace
 from gitgate.model.gate import Answer, Asker, Entry, Opened, Option, Question, Remark, Work
-from gitgate.model.ids import gate_id
+from gitgate.model.states import gate_id
 from gitgate.record import events
 from gitgate.record.fold import begin
 from gitgate.record.headline import message

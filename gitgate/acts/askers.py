@@ -13,9 +13,9 @@ from ..context.ancestry import Process, above
 from ..context.desk import Desk
 from ..document.values import dataclass
 from ..gates.lineage import followed
+from ..model.conversation import SavedSession
 from ..model.gate import Gate
 from ..model.people import is_robot, login_of
-from ..model.session import SavedSession
 from ..questions.drafts import Draft
 from ..store.git.refs import OPEN
 

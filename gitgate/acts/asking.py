@@ -18,10 +18,9 @@ from ..exchange.publishing import Published, publish
 from ..gates.deadlines import act
 from ..gates.lineage import FOLLOWED, on_its_branch, tie_commits
 from ..model import trailers
-from ..model.conversation import Talk
+from ..model.conversation import SavedSession, Talk
 from ..model.gate import Asker, Gate, Opened, Question, Session, Work
-from ..model.ids import gate_id, is_id, no_word
-from ..model.session import SavedSession
+from ..model.states import gate_id, is_id, no_word
 from ..policy.permit import approvals_may_default, tightened
 from ..questions.drafts import Draft, check_context
 from ..questions.file import ASKED

@@ -20,9 +20,9 @@ from ..context.remotes import may_publish_work
 from ..document.field import may_have
 from ..errors import Conflict, GateError
 from ..exchange.publishing import publish
-from ..model import ids, trailers
+from ..model import states, trailers
+from ..model.conversation import SessionRef
 from ..model.gate import Gate
-from ..model.session import SessionRef
 from ..model.states import AWAITING
 from ..questions.calls import CallRule, call_of, parse_rules
 from ..store.git.permissions import private_folder
@@ -62,7 +62,7 @@ def gate_of_call(desk: Desk, call_id: str) -> Gate | None:
 def named_gate(desk: Desk) -> Gate | None:
     """The gate that this process was started for, as its runner says."""
     named = desk.settings.env.get("GITGATE_GATE", "")
-    return any_gate(desk, named) if ids.is_id(named) else None
+    return any_gate(desk, named) if states.is_id(named) else None
 
 
 def gate_of_key(desk: Desk, key: str) -> Gate | None:

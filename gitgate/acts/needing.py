@@ -16,7 +16,7 @@ from ..model.gate import Gate
 from ..model.states import AWAITING
 from ..questions.calls import Call, config_of, digest_of_call, questions_of
 from ..questions.drafts import Draft
-from ..questions.needs import Need, draft_of, plain_draft, read_need
+from ..questions.signals import Need, draft_of, plain_draft, read_need
 from ..store.records.attach import read_attachment
 from ..text import times
 from .asking import AskWishes, ask

@@ -11,7 +11,7 @@ from ..context.remotes import remote_of
 from ..document.values import dataclass
 from ..errors import GateError, IllegalEvent, UnknownGate
 from ..gates.deadlines import act
-from ..model import ids
+from ..model import states
 from ..model.gate import Gate
 
 
@@ -34,7 +34,7 @@ def asking(find: Callable[[Desk, str | None], T], desk: Desk, given: str | None)
         return find(desk, given)
     except UnknownGate as unknown:
         remote = remote_of(desk)
-        if given is None or remote is None or not ids.is_prefix(given.strip().lower()):
+        if given is None or remote is None or not states.is_prefix(given.strip().lower()):
             raise
         from ..exchange.syncing import news
 
@@ -91,7 +91,7 @@ def find_gate(desk: Desk, given: str | None) -> FoundGate:
 
 
 def find_archived(desk: Desk, given: str | None) -> Gate | None:
-    if given is None or not ids.is_prefix(given.strip().lower()):
+    if given is None or not states.is_prefix(given.strip().lower()):
         return None
     from ..gates.archived import load_archived
 

@@ -12,10 +12,10 @@ from ..errors import NotAllowed, Usage
 from ..exchange.publishing import Published, publish
 from ..gates.deadlines import act
 from ..model.gate import Edit, Event, Gate, Remark
+from ..model.states import PRIORITIES
 from ..policy.permit import Permit, permit, permit_change, permit_words, signing
 from ..policy.ruling import SaidHow, Who
 from ..text import times
-from ..text.words import PRIORITIES
 from .askers import agent_here
 from .sessions import digest_of
 

@@ -26,9 +26,9 @@ from ..errors import BrokenRecord, Failure, GateError, MissingExtra, UnknownGate
 from ..exchange.publishing import push_moves
 from ..gates.agency import adapter
 from ..gates.starting import stayed
+from ..model.conversation import SavedSession, SessionRef
 from ..model.gate import Gate
-from ..model.ids import is_id
-from ..model.session import SavedSession, SessionRef
+from ..model.states import is_id
 from ..store.git.objects import FOLDER, REGULAR
 from ..store.git.permissions import private_folder
 from ..store.git.refs import SESSIONS

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from ..context import presence
 from ..context.desk import Desk
 from ..gates.agency import is_agent, starts_by_itself
+from ..model.conversation import SessionRef
 from ..model.gate import Gate
-from ..model.session import SessionRef
 from ..model.states import AWAITING
-from ..questions.needs import Need, find_need, read_need
+from ..questions.signals import Need, find_need, read_need
 from ..store.git.refs import OPEN
 from .calling import any_gate, publish_sessions, save_sessions, waiting
 from .needing import ask_for, ask_for_call, signals, writings

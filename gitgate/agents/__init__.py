@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..model.session import SessionRef
+from ..model.conversation import SessionRef
 from .agent import Agent, EndedCommand
 from .claude.adapter import Claude
 from .codex import Codex

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ..document.values import dataclass, field
 from ..errors import Failure, Usage
-from ..model.session import SavedSession, SessionRef
+from ..model.conversation import SavedSession, SessionRef
 
 SESSION_MOST = 4_000_000
 REASON_CELLS = 300

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..errors import Failure, Usage
-from ..model.session import SavedSession, SessionRef
+from ..model.conversation import SavedSession, SessionRef
 from .agent import (
     SESSION_MOST,
     Agent,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Unpack
 from ..errors import Usage
 from ..model.gate import Gate as Folded
 from ..model.gate import Value
-from ..text.words import SESSION_FIELDS
+from ..model.states import SESSION_FIELDS
 from .door import Directory, open_desk, published_gate, seen
 from .door import ShownAnswer as Answer
 from .door import ShownGate as Gate

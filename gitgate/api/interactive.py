@@ -17,7 +17,7 @@ from .terms import Asking, InteractiveTerms, PauseTerms, interactive, pausing, r
 
 if TYPE_CHECKING:
     from ..context.desk import Desk
-    from ..questions.endings import SessionEnding
+    from ..questions.answers import SessionEnding
 
 
 Outcome = Literal["completed", "cancelled", "timeout"]
@@ -93,7 +93,7 @@ def schema_of(given: type[Any] | Schema | None) -> Schema | None:
 def result_of(
     desk: Desk, gate: Folded, model: type[PydanticModel] | None, *, archived: bool = False
 ) -> SessionResult[Any] | None:
-    from ..questions.endings import ending_of
+    from ..questions.answers import ending_of
 
     ending = ending_of(gate)
     if ending is None:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 from ..errors import Usage
 from ..model.gate import Gate as Folded
 from ..model.gate import Option, Value
+from ..model.states import SESSION_FIELDS
 from ..questions.base import Given
-from ..text.words import SESSION_FIELDS
 from .door import Directory
 from .door import ShownGate as Gate
 

@@ -10,7 +10,7 @@ from ..context.desk import Desk
 from ..context.remotes import remote_of
 from ..document.field import nearest
 from ..errors import AmbiguousGate, BrokenRecord, Failure, GateError, UnknownGate
-from ..model import ids, trailers
+from ..model import states, trailers
 from ..model.gate import Answer, Entry, Gate
 from ..model.people import address
 from ..policy.book import signers_of
@@ -83,7 +83,7 @@ def one_of(tips: Mapping[str, str], wanted: set[str]) -> list[tuple[str, str]]:
 def full_id(given: str, known: Iterable[str]) -> str:
     """The one gate that `given` names, open or archived."""
     word = given.strip().lower()
-    named = sorted(gate for gate in known if gate.startswith(word)) if ids.is_prefix(word) else []
+    named = sorted(gate for gate in known if gate.startswith(word)) if states.is_prefix(word) else []
     if not named:
         raise UnknownGate(f"there is no gate {given} here, open or archived", hint="git gate list --all")
     if len(named) > 1:
@@ -141,7 +141,7 @@ def branch_said(desk: Desk, tip: str) -> str | None:
 
 def check_record(desk: Desk, gate: str, tip: str, *, archived: bool) -> tuple[Checked, list[Problem]]:
     """The gate folded, and each message that contradicts it. A record that breaks the rules raises."""
-    if not ids.is_id(gate):
+    if not states.is_id(gate):
         raise BrokenRecord(f"{gate!r} is no gate's id")
     problems: list[Problem] = []
     signed: dict[str, Entry] = {}

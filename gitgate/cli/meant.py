@@ -12,7 +12,7 @@ from difflib import SequenceMatcher, get_close_matches
 import click
 
 from ..errors import Usage
-from ..model.ids import is_prefix
+from ..model.states import is_prefix
 
 # What somebody types who knows another program's words, and what it is here.
 OTHER_WORDS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ..errors import AmbiguousGate, UnknownGate
-from ..model import ids
+from ..model import states
 from ..record.summary import Summary, read_summaries
 from ..store.git.refs import OPEN
 from .desk import Desk
@@ -20,9 +20,9 @@ def find_tip(desk: Desk, given: str | None, *, waiting: str = "waits for an answ
     if given is None:
         return only_waiting(desk, waiting)
     word = given.strip().lower()
-    if ids.is_id(word):
+    if states.is_id(word):
         return one_of(desk, given, [OPEN + word])
-    if not ids.is_prefix(word):
+    if not states.is_prefix(word):
         raise UnknownGate(
             f"{given!r} is not a gate's id: they have 10 letters and digits, none of them 0, 1, l or o; 4 are enough",
             hint=LISTING,

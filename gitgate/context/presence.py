@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from ..document.values import dataclass
-from ..model.ids import is_id
+from ..model.states import is_id
 from ..store.git.permissions import private_folder
 from .desk import Desk
 

@@ -14,9 +14,9 @@ from typing import Any, NoReturn
 
 from ..errors import BadDocument
 from ..text.display import one_line
-from . import yamlread
+from . import yamltext
 from .field import LIMITS, Field, Limits, Plain, field_of, found, step
-from .yamlread import resolve
+from .yamltext import resolve
 
 __all__ = ["LIMITS", "Field", "Limits", "Plain", "dump_document", "field_of", "parse_document"]
 
@@ -37,7 +37,7 @@ QUOTE = "put text that holds `: ` or ` #`, or starts with one of []{}&*!|>'\"%@`
 
 def dump_document(value: Mapping[str, object], *, source: str = "document") -> bytes:
     """The document for `value`, by `yamlwrite`; a hook that judges what others wrote does without."""
-    from .yamlwrite import write_yaml as written
+    from .yamltext import write_yaml as written
 
     return written(value, source=source)
 
@@ -45,7 +45,7 @@ def dump_document(value: Mapping[str, object], *, source: str = "document") -> b
 def parse_document(data: bytes, source: str, *, limits: Limits = LIMITS) -> Field:
     """The document in `data`, whose top must be a mapping; `source` is what errors call it."""
     text = _text(data, source, limits)
-    ours = yamlread.read_yaml(text, source, limits)
+    ours = yamltext.read_yaml(text, source, limits)
     if ours is not None:
         return ours
     import yaml  # 15 ms to import: whoever only lists gates does without
@@ -145,7 +145,7 @@ class _Builder:
     """Takes a parser's events one by one and stops at the first that the plain subset does not have."""
 
     def __init__(self, loader: Any, yaml: Any, source: str, limits: Limits, last: int) -> None:
-        from .yamlwrite import NEVER
+        from .yamltext import NEVER
 
         self.next = loader.get_event
         self.yaml = yaml

@@ -45,7 +45,7 @@ from ..errors import (
     UnknownGate,
 )
 from ..gates.leases import RENEW_AT, boottime, load_lease, sightings, watch_lease
-from ..model import ids
+from ..model import states
 from ..model.gate import Claim
 from ..model.lease import Lease, end_of, parse_lease
 from ..record.runs import ENDS, MOST_EVENTS, MOST_SPARE, Run, RunEntry, said_of_claim
@@ -68,7 +68,7 @@ def journals(desk: Desk) -> Journals:
 def find_run(desk: Desk, given: str) -> Run:
     """The run that an id, or the beginning of one, means."""
     word = given.strip().lower()
-    if not ids.is_prefix(word):
+    if not states.is_prefix(word):
         raise UnknownGate(
             f"{given!r} is not a run's id: they have 10 letters and digits, none of them 0, 1, l or o; 4 are enough",
             hint="git gate list --runs",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..context.desk import Desk
 from ..errors import Usage
-from ..model.session import SessionRef
+from ..model.conversation import SessionRef
 
 if TYPE_CHECKING:
     from ..agents.agent import Agent, AgentSettings

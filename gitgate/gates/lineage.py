@@ -15,7 +15,7 @@ from ..context.desk import Desk
 from ..document.values import dataclass, replace
 from ..errors import GateError
 from ..model.gate import Gate, Work
-from ..model.ids import is_id
+from ..model.states import is_id
 from ..record.summary import Summary, by_pressure, summary_of
 from ..store.git.refs import OPEN
 

@@ -44,7 +44,7 @@ def diff_of(desk: Desk, gate: Gate, *, stat: bool = False, cells: int = 80, colo
     work = gate.opened.work
     if work.commit is None or not work.changed:
         return ""
-    from ..store.work.compare import diff_whole
+    from ..store.work.restore import diff_whole
     from ..text.display import neutral
 
     try:
@@ -125,7 +125,7 @@ def worktrees(desk: Desk) -> Path:
     home = env.get("XDG_STATE_HOME") or (f"{env['HOME']}/.local/state" if env.get("HOME") else "")
     if ".git" not in desk.repo.common_dir.parts or not home:
         return desk.repo.state_dir / "worktrees"
-    from ..model.ids import file_name
+    from ..model.states import file_name
 
     name = f"{desk.repo.common_dir.parent.name}-{file_name(os.fsencode(desk.repo.common_dir))[:8]}"
     return Path(home).absolute() / "gitgate" / "worktrees" / name

@@ -1,4 +1,4 @@
-"""Model: how a conversation about a question is to be held, and how one was. Loaded only where a gate has either."""
+"""Model: an agent's saved session; how a conversation about a question is to be held, and how one was."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from ..document.field import MOST_READ, Field, Plain, text_or_empty
 from ..document.values import dataclass, field
 from ..errors import Usage
 from ..text.times import parse_duration
-from ..text.words import SESSION_OUTCOMES
-from .ids import is_prefix
+from .states import SESSION_OUTCOMES, is_prefix
 
 OUTCOMES = SESSION_OUTCOMES
 # `words` stands in older records alone: nothing that is said in prose is read as an outcome.
@@ -233,3 +232,33 @@ def kept(transcript: str) -> str:
     mark = "[… the beginning is left out]\n"
     room = MOST_TRANSCRIPT - len(mark.encode())
     return mark + data[-room:].decode("utf-8", "ignore")
+
+
+@dataclass(frozen=True)
+class SessionRef:
+    """A conversation of one agent's program. `directory` is where it runs, `transcript` the file, where those are known."""
+
+    agent: str
+    id: str
+    directory: str = ""
+    transcript: str = ""
+
+
+@dataclass(frozen=True)
+class SavedSession:
+    """A conversation that can be taken up elsewhere: small files by relative name, clean enough to leave the machine.
+
+    `place` is the folder that the agent's program kept it in: the conversation may speak of files by that path.
+    `left_out` says what is missing and why.
+    """
+
+    agent: str
+    id: str
+    directory: str = ""
+    place: str = ""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    left_out: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.files.values()))

@@ -1,4 +1,4 @@
-"""Model: the state table. All that may happen to a gate is a row here; what is not here changes nothing.
+"""Model: ids, words and states. All that may happen to a gate is a row of the state table; what is not there changes nothing.
 
 The diagram in `docs/states.md` is generated from this table.
 """
@@ -201,3 +201,60 @@ def advice(state: str | None) -> str:
     if state in (RESUMING, RESUMED, FAILED):
         return "see what came of it with: git gate show ID"
     return "see how it ended with: git gate show ID" if state else ""
+
+
+PRIORITIES = ("urgent", "high", "normal", "low")  # most pressing first
+DELIVERIES = ("resume", "wait", "none")
+ON_TIMEOUT = ("stuck", "default", "remind", "fail")
+VERDICTS = ("answered", "approved", "rejected", "defaulted")
+SESSION_OUTCOMES = ("approval", "selection", "freeform", "structured")
+OUTCOMES = ("resumed", "released", "failed")
+# The field of a conversation, by the flag and the keyword that set it.
+SESSION_FIELDS = {
+    "outcome": "outcome",
+    "system_prompt": "system",
+    "session_context": "context",
+    "model": "model",
+    "cwd": "cwd",
+    "mcp_config": "mcp",
+    "session_timeout": "timeout",
+    "grace": "grace",
+    "transcript": "transcript",
+    "resume_session": "resume",
+    "save_every": "save_every",
+    "checkpoint": "checkpoint",
+}
+
+
+ALPHABET = "23456789abcdefghijkmnpqrstuvwxyz"  # base32 without the look-alikes 0 o 1 l
+LENGTH = 10
+SHORTEST_PREFIX = 4
+_LETTERS = frozenset(ALPHABET)
+
+
+def gate_id(opened: bytes) -> str:
+    """The id of the gate that this `question.yaml` opens; the document holds a nonce, so that ids never repeat."""
+    from hashlib import sha256  # late: a list makes no names
+
+    number = int.from_bytes(sha256(opened).digest()[:8], "big")
+    return "".join(ALPHABET[(number >> (5 * place)) & 31] for place in range(LENGTH))
+
+
+def no_word(gate: str) -> bool:
+    """Whether the letters that people type of this name hold a digit: it can then be no word of a reply."""
+    return any(letter.isdigit() for letter in gate[:SHORTEST_PREFIX])
+
+
+def is_id(text: str) -> bool:
+    return len(text) == LENGTH and _LETTERS.issuperset(text)
+
+
+def is_prefix(text: str) -> bool:
+    return SHORTEST_PREFIX <= len(text) <= LENGTH and _LETTERS.issuperset(text)
+
+
+def file_name(contents: bytes) -> str:
+    """The unique part of an event's file: the same words said again are the same file, so a repeat adds nothing."""
+    from hashlib import sha256
+
+    return sha256(contents).hexdigest()[:16]

@@ -12,8 +12,8 @@ from hashlib import sha256
 
 from ..document.field import Field, duration, near
 from ..document.values import dataclass, field, replace
+from ..model.states import PRIORITIES
 from ..questions.types import TYPES
-from ..text.words import PRIORITIES
 
 DEFAULT = "default"
 

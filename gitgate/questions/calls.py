@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from ..document.field import Field, duration, near, text_or_empty, texts
 from ..errors import Usage
 from ..model.gate import Gate, Option, Question, Value
+from ..model.states import ON_TIMEOUT, PRIORITIES
 from ..text import globs
 from ..text.display import one_line
 from ..text.shell import commands
-from ..text.words import ON_TIMEOUT, PRIORITIES
 from .answers import value_words
 
 SECTION = "approvals"

@@ -10,9 +10,9 @@ from ..document.field import MOST_READ, Field, mapping, moment, oid, one_of, tex
 from ..document.values import dataclass, replace
 from ..errors import BadAnswer, BadDocument, Usage
 from ..model.gate import Asker, Opened, Option, Question, Session, Work
+from ..model.states import DELIVERIES, ON_TIMEOUT, PRIORITIES
 from ..text.display import one_line
 from ..text.times import parse_duration
-from ..text.words import DELIVERIES, ON_TIMEOUT, PRIORITIES
 from .base import article
 from .types import TYPES, aliases, read_value, type_name
 

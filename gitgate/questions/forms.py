@@ -15,7 +15,7 @@ from math import isfinite
 from typing import Any, NoReturn
 
 from ..document.field import Field, field_of, scalar, step
-from ..document.yamlread import HIGHEST, LOWEST
+from ..document.yamltext import HIGHEST, LOWEST
 from ..errors import BadDocument, MissingExtra, Usage
 from ..text.display import one_line
 from ..text.times import parse_time

@@ -21,8 +21,8 @@ from ..document.field import (
 from ..document.values import replace
 from ..errors import BadDocument
 from ..model.gate import Answer, Claim, Edit, Event, Opened, Outcome, Remark, Value
+from ..model.states import OUTCOMES, PRIORITIES, VERDICTS
 from ..questions.file import parse_opened, plain_opened
-from ..text.words import OUTCOMES, PRIORITIES, VERDICTS
 
 if TYPE_CHECKING:
     from ..model.conversation import Conversation

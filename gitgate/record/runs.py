@@ -16,7 +16,7 @@ from ..document.values import dataclass, field
 from ..errors import BadDocument, BrokenRecord, IllegalEvent
 from ..model import states
 from ..model.gate import Claim, Entry
-from ..model.ids import file_name, gate_id
+from ..model.states import file_name, gate_id
 from ..model.trailers import trailer_message
 from .events import parse_claim, plain_event
 

@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from ..errors import BrokenRecord
 from ..model import trailers
-from ..model.states import STATES
-from ..text.words import PRIORITIES
+from ..model.states import PRIORITIES, STATES
 
 BROKEN = "(its record breaks the protocol: git gate verify)"
 FEW = 64  # up to here, compiling the expression would take longer than doing without

@@ -134,7 +134,7 @@ def held(given: Conversation | None, *, transcript: bool = True) -> Json | None:
 
 def proposal(gate: Gate) -> Json | None:
     """What a conversation proposed and nobody has confirmed, while the gate waits. It approves nothing."""
-    from ..questions.endings import proposal_of
+    from ..questions.answers import proposal_of
 
     said = proposal_of(gate)
     if said is None or said.session is None:

@@ -19,8 +19,8 @@ from ..exchange.publishing import publish, push_moves
 from ..gates.lineage import before
 from ..gates.work import bring_work
 from ..model import states
+from ..model.conversation import SessionRef
 from ..model.gate import Event, Gate, Remark
-from ..model.session import SessionRef
 from ..questions.prompts import LATE, trailers
 from ..sharing.branches import Joined, join_commits, tip_there, withheld
 from ..store.git import commits

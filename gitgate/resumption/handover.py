@@ -15,7 +15,7 @@ from ..context.desk import Desk
 from ..context.recording import reload
 from ..model import lease as leases
 from ..model.gate import Gate
-from ..model.ids import is_id
+from ..model.states import is_id
 from ..store.git.permissions import private_folder
 
 

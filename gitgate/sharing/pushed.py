@@ -12,7 +12,7 @@ from ..context.desk import Desk
 from ..document.values import dataclass, field
 from ..errors import BrokenRecord, GateError
 from ..model.gate import Gate
-from ..model.ids import is_id
+from ..model.states import is_id
 from ..store.git.process import Git, Piped
 from ..store.git.refs import ARCHIVE, OPEN, Refs, Update
 from ..store.git.repository import Repository

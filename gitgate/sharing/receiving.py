@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 from ..context.desk import Desk
 from ..errors import GateError
-from ..model.ids import is_id
+from ..model.states import is_id
 from ..store.git.refs import ARCHIVE, EVIDENCE, LEASES, OPEN, RUNS, SESSIONS, WAKE, WORK, Update
 from ..store.records.chain import AT_ONCE
 from .pushed import Beyond, Push

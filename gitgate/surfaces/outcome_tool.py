@@ -10,12 +10,12 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..acts import channel
 from ..errors import GateError
 from ..model.gate import Question
 from ..questions.answers import value_words
 from ..questions.prompts import SERVER, TOOL
 from ..questions.types import expected, type_of
+from ..resumption import meeting
 from ..version import VERSION
 
 # What is spoken here is the same in all of them, the latest first; batches of requests belong to one alone, and are taken.
@@ -60,7 +60,7 @@ def reply_to(message: object, place: Path) -> str | None:
     if method == "ping":
         return done(number, {})
     if method == "tools/list":
-        return done(number, {"tools": [described(channel.question_of(place))]})
+        return done(number, {"tools": [described(meeting.question_of(place))]})
     if method == "tools/call":
         if parameters.get("name") != TOOL:
             return failed(number, NO_PARAMETERS, f"there is one tool here: {TOOL}")
@@ -93,9 +93,9 @@ def call_result(arguments: object, place: Path) -> dict[str, object]:
     """The result of a call. It names no gate: a hook would take that for a question that was just asked."""
     given = arguments if isinstance(arguments, dict) else {}
     try:
-        understood = channel.say(place, given, "mcp")
+        understood = meeting.say(place, given, "mcp")
     except GateError as refused:
-        said = f"Not written: {refused.message}; {expected(channel.question_of(place))}"
+        said = f"Not written: {refused.message}; {expected(meeting.question_of(place))}"
         return result(said, wrong=True)
     what = "no value yet" if understood.value is None else value_words(understood.value)
     status = f" ({understood.status})" if understood.status else ""

@@ -16,7 +16,7 @@ from gitgate.context.desk import open_desk
 from gitgate.context.recording import reload
 from gitgate.errors import BadDocument, GateError, LostRace, NotAllowed, Usage
 from gitgate.model.gate import Question, Work
-from gitgate.model.ids import gate_id
+from gitgate.model.states import gate_id
 from gitgate.questions.drafts import Draft, question
 from gitgate.record.events import dump_event
 from gitgate.store.git.refs import OPEN, Refs
@@ -341,7 +341,7 @@ def test_a_key_is_no_name_of_a_ref(alone: Seat) -> None:
 SAME_KEY = """
 from gitgate.record.events import dump_event
 from gitgate.questions.drafts import Draft, question
-from gitgate.model.ids import gate_id
+from gitgate.model.states import gate_id
 from gitgate.acts.asking import ask
 asked = ask(desk, Draft((question("Which?"),), agent=f"agent-{who}", key="deploy"))
 print(asked.gate.id, asked.new)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.acts import channel
 from gitgate.errors import BadAnswer, NotAllowed
 from gitgate.model.conversation import Talk
 from gitgate.model.gate import Option, Question
+from gitgate.resumption import meeting
 from gitgate.surfaces.outcome_tool import reply
 from support.testbed.command import Command
 
@@ -60,10 +60,10 @@ def test_what_is_said_is_what_is_heard(
     tmp_path: Path, question: Question, value: object, means: object
 ) -> None:
     """By the tool, for every kind of outcome; with where it came from, and for our eyes only."""
-    place = channel.open_channel(tmp_path / "runs", question)
-    assert channel.heard(place, question) is None
+    place = meeting.open_channel(tmp_path / "runs", question)
+    assert meeting.heard(place, question) is None
     assert calls(place, value=value, summary="So it is.")[0]
-    heard = channel.heard(place, question)
+    heard = meeting.heard(place, question)
     assert heard is not None
     assert (heard.value, heard.source) == (means, "mcp")
     assert heard.at == place.stat().st_mtime
@@ -76,7 +76,7 @@ def test_what_is_said_is_what_is_heard(
 )
 def test_what_does_not_fit_is_refused_and_not_kept(tmp_path: Path, question: Question, value: object) -> None:
     """The tool's error says what was expected; what was said before it still counts."""
-    place = channel.open_channel(tmp_path / "runs", question)
+    place = meeting.open_channel(tmp_path / "runs", question)
     taken, words = calls(place, value=value)
     assert not taken
     assert words.startswith("Not written: ")
@@ -89,32 +89,32 @@ def test_what_does_not_fit_is_refused_and_not_kept(tmp_path: Path, question: Que
 )  # fmt: skip
 def test_a_file_written_by_hand_is_held_against_the_question(tmp_path: Path, content: str) -> None:
     """Whoever wrote it: what does not answer the question is told as that, and is no answer."""
-    place = channel.open_channel(tmp_path / "runs", APPROVAL)
+    place = meeting.open_channel(tmp_path / "runs", APPROVAL)
     place.write_text(content)
     with pytest.raises(BadAnswer, match="the outcome that the session left"):
-        channel.heard(place, APPROVAL)
+        meeting.heard(place, APPROVAL)
 
 
 def test_a_new_session_hears_nothing_of_an_earlier_one(tmp_path: Path) -> None:
     """An outcome that nobody confirmed is not carried over."""
-    place = channel.open_channel(tmp_path / "runs", APPROVAL)
-    channel.say(place, {"value": "approve"}, "command")
-    assert channel.open_channel(tmp_path / "runs", APPROVAL) == place
-    assert channel.heard(place, APPROVAL) is None
+    place = meeting.open_channel(tmp_path / "runs", APPROVAL)
+    meeting.say(place, {"value": "approve"}, "command")
+    assert meeting.open_channel(tmp_path / "runs", APPROVAL) == place
+    assert meeting.heard(place, APPROVAL) is None
 
 
 def test_a_link_leads_nowhere(tmp_path: Path) -> None:
     """The file is a file."""
-    place = channel.open_channel(tmp_path / "runs", APPROVAL)
+    place = meeting.open_channel(tmp_path / "runs", APPROVAL)
     (tmp_path / "other").write_text('{"decision": true}')
     place.symlink_to(tmp_path / "other")
     with pytest.raises(BadAnswer):
-        channel.heard(place, APPROVAL)
+        meeting.heard(place, APPROVAL)
 
 
 def test_the_server_speaks_the_protocol(tmp_path: Path) -> None:
     """Greeting in the client's version, one tool made from the question, silence to notifications, errors to the rest."""
-    place = channel.open_channel(tmp_path / "runs", SELECTION)
+    place = meeting.open_channel(tmp_path / "runs", SELECTION)
     hello = asks(place, "initialize", "x", protocolVersion="2024-11-05", capabilities={})["result"]
     assert isinstance(hello, dict)
     assert (hello["protocolVersion"], hello["serverInfo"]["name"]) == ("2024-11-05", "gitgate")
@@ -148,7 +148,7 @@ def test_the_server_promises_no_version_that_it_does_not_speak(
     tmp_path: Path, asked: object, answered: str
 ) -> None:
     """The client's, or the latest one of ours, which it may take or leave."""
-    place = channel.open_channel(tmp_path / "runs", APPROVAL)
+    place = meeting.open_channel(tmp_path / "runs", APPROVAL)
     hello = asks(place, "initialize", protocolVersion=asked)["result"]
     assert isinstance(hello, dict)
     assert hello["protocolVersion"] == answered
@@ -156,7 +156,7 @@ def test_the_server_promises_no_version_that_it_does_not_speak(
 
 def test_the_server_takes_several_requests_at_once(tmp_path: Path) -> None:
     """As the version of March 2025 has it: an answer to each that wants one, and none to notifications alone."""
-    place = channel.open_channel(tmp_path / "runs", APPROVAL)
+    place = meeting.open_channel(tmp_path / "runs", APPROVAL)
     told = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     pings = [{"jsonrpc": "2.0", "id": number, "method": "ping"} for number in (1, 2)]
     said = json.loads(reply(json.dumps([*pings, told, 7]).encode(), place) or "")
@@ -168,9 +168,9 @@ def test_the_server_takes_several_requests_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("arguments", [None, [], "approve", {"value": None}, {"rm": "-rf"}])
 def test_strange_arguments_are_no_outcome(tmp_path: Path, arguments: object) -> None:
     """Nothing is taken for a decision that is none."""
-    place = channel.open_channel(tmp_path / "runs", APPROVAL)
+    place = meeting.open_channel(tmp_path / "runs", APPROVAL)
     asks(place, "tools/call", name="outcome", arguments=arguments)
-    heard = channel.heard(place, APPROVAL)
+    heard = meeting.heard(place, APPROVAL)
     assert heard is None or heard.value is None
 
 
@@ -181,12 +181,12 @@ def test_outside_a_session_there_is_nothing_to_say_it_to(tmp_path: Path, cli: Co
     gone = {"GITGATE_OUTCOME": str(tmp_path / "gone" / "outcome.json")}
     assert "is over" in cli("outcome", "approve", env=gone, code=4).err
     with pytest.raises(NotAllowed):
-        channel.channel({})
+        meeting.channel({})
 
 
 def test_an_agent_may_say_it(tmp_path: Path, cli: Command) -> None:
     """It decides nothing, so it is no verb for people alone; nothing said at all is a mistake."""
-    place = channel.open_channel(tmp_path / "runs", APPROVAL)
+    place = meeting.open_channel(tmp_path / "runs", APPROVAL)
     env = {"GITGATE_OUTCOME": str(place), "CLAUDECODE": "1"}
     assert cli("outcome", code=2, env=env).err
     done = cli("outcome", "approve", "--status", "CONTINUE", "--json", env=env, code=0)

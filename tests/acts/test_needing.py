@@ -14,7 +14,7 @@ from gitgate.acts.calling import TURN_WITHIN, any_gate, publish_sessions, turn
 from gitgate.acts.needing import Signal, ask_for, ask_for_call, note_writings, signals, started, writings
 from gitgate.errors import Conflict
 from gitgate.model.gate import Gate
-from gitgate.questions.needs import Need, read_need
+from gitgate.questions.signals import Need, read_need
 from support.resuming import Seat
 from support.testbed.repositories import Clone
 

@@ -18,8 +18,8 @@ from gitgate.context.presence import presence_folder
 from gitgate.context.recording import reload
 from gitgate.errors import BrokenRecord, Failure, MissingExtra, UnknownGate
 from gitgate.exchange.syncing import sync
+from gitgate.model.conversation import SavedSession, SessionRef
 from gitgate.model.gate import Gate, Question
-from gitgate.model.session import SavedSession, SessionRef
 from gitgate.questions.drafts import Draft
 from support.resuming import Seat
 from support.testbed.command import Command

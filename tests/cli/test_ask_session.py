@@ -10,9 +10,9 @@ import click
 import pytest
 
 from gitgate.cli.main import cli as command_line
+from gitgate.model import states
 from gitgate.model.conversation import OUTCOMES, Talk
-from gitgate.text import words
-from gitgate.text.words import SESSION_FIELDS
+from gitgate.model.states import SESSION_FIELDS
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
 
@@ -81,10 +81,10 @@ def test_the_outcome_follows_from_what_is_given(
 def test_context_is_read_from_a_file_or_standard_input(repo: Clone, cli: Command, tmp_path: Path) -> None:
     """Any JSON, also a list or a number."""
     (tmp_path / "context.json").write_text("[1, {}]", encoding="utf-8")
-    words = ("ask", "Which?", "--type", "session", "-q", "--session-context")
-    read = cli.quick(*words, f"@{tmp_path / 'context.json'}", code=0).line
+    states = ("ask", "Which?", "--type", "session", "-q", "--session-context")
+    read = cli.quick(*states, f"@{tmp_path / 'context.json'}", code=0).line
     assert recorded(repo, read)["talk"] == {"outcome": "freeform", "context": [1, {}]}
-    piped = cli(*words, "-", input=b'"word"', code=0).line
+    piped = cli(*states, "-", input=b'"word"', code=0).line
     assert recorded(repo, piped)["talk"] == {"outcome": "freeform", "context": "word"}
 
 
@@ -207,9 +207,9 @@ def test_waiting_prints_the_value(repo: Clone, cli: Command, ask: Ask) -> None:
     approved = ask("Sound?", "--type", "session", "--outcome", "approval")
     cli.quick("respond", approved, "--reject", "--note", "no index", code=0)
     assert cli.quick("check", approved, code=3).out == "rejected\nno index\n"
-    words = ask("Why?", "--type", "session")
-    cli.quick("stop", words, "--reason", "not now", code=0)
-    ended = cli.quick("wait", words, code=9)
+    states = ask("Why?", "--type", "session")
+    cli.quick("stop", states, "--reason", "not now", code=0)
+    ended = cli.quick("wait", states, code=9)
     assert (ended.out, "not now" in ended.err) == ("", True)
     waited = cli.quick("ask", "Sound?", "--type", "session", "--checkpoint", "--wait-for", "0", code=8)
     assert waited.out == ""
@@ -222,9 +222,9 @@ def test_programs_are_told_how_it_ended(repo: Clone, cli: Command, ask: Ask) -> 
     cli.quick("respond", checkpoint, "--reject", "--note", "tests fail", code=0)
     said = cli.quick("check", checkpoint, "--json", code=3).json["result"]
     assert (said["outcome"], said["proceed"], said["reason"]) == ("completed", False, "tests fail")
-    words = ask("Why?", "--type", "session")
-    cli.quick("stop", words, "--reason", "not now", code=0)
-    said = cli.quick("check", words, "--json", code=9).json["result"]
+    states = ask("Why?", "--type", "session")
+    cli.quick("stop", states, "--reason", "not now", code=0)
+    said = cli.quick("check", states, "--json", code=9).json["result"]
     assert (said["outcome"], said["response"], said["reason"]) == ("cancelled", None, "not now")
     assert "proceed" not in said
     assert "result" not in cli.quick("check", ask("Which?"), "--json", code=8).json
@@ -242,7 +242,7 @@ def test_sessions_are_found(repo: Clone, cli: Command, ask: Ask) -> None:
 def test_every_part_of_a_conversation_has_its_flag() -> None:
     """None was forgotten, and the words that are offered are those that are known."""
     assert set(SESSION_FIELDS.values()) == set(Talk.__dataclass_fields__)
-    assert OUTCOMES == words.SESSION_OUTCOMES
+    assert OUTCOMES == states.SESSION_OUTCOMES
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,8 @@ from gitgate.errors import BrokenRecord
 from gitgate.exchange.publishing import publish
 from gitgate.exchange.syncing import sync
 from gitgate.model import lease
-from gitgate.model.conversation import Conversation
+from gitgate.model.conversation import Conversation, SavedSession
 from gitgate.model.gate import Answer, Gate, Remark
-from gitgate.model.session import SavedSession
 from gitgate.store.records.records import Signature
 from support.resuming import Seat
 from support.testbed.command import Command

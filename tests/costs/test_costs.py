@@ -60,7 +60,7 @@ def test_a_question_type(copy: PackageCopy, repo: Clone) -> None:
 
 FROM_PYTHON = 'import gitgate; print(gitgate.ask("Which?", ticket="T-3").id)'
 NEEDED = """
-from gitgate.questions.needs import draft_of, read_need
+from gitgate.questions.signals import draft_of, read_need
 print(draft_of(read_need({"status": "needs_input", "question": "Which?", "ticket": "T-4"})).ticket)
 """
 

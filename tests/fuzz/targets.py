@@ -15,7 +15,7 @@ from gitgate.model import lease, trailers
 from gitgate.model.gate import Answer, Asker, Entry, Gate, Opened, Option, Question, Work
 from gitgate.policy import ruling
 from gitgate.policy.rules import parse_policy
-from gitgate.questions import answers, calls, drafts, forms, needs
+from gitgate.questions import answers, calls, drafts, forms, signals
 from gitgate.questions import calls as rules
 from gitgate.questions.base import Given, unique
 from gitgate.record import events as documents
@@ -245,7 +245,7 @@ def session(data: bytes) -> None:
 
 def words(data: bytes) -> None:
     """An agent's last words: whether they say that it needs a person."""
-    needs.find_need(data.decode("utf-8", "replace"))
+    signals.find_need(data.decode("utf-8", "replace"))
 
 
 def schema(data: bytes) -> None:

@@ -6,25 +6,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.model import ids
+from gitgate.model import states
 
 
 @given(st.binary())
 def test_an_id_is_ten_letters_without_look_alikes(data: bytes) -> None:
     """Whatever the question is; the same question, the same id."""
-    found = ids.gate_id(data)
-    assert found == ids.gate_id(data)
-    assert ids.is_id(found)
-    assert ids.is_prefix(found)
-    assert all(ids.is_prefix(found[:size]) for size in range(4, 10))
+    found = states.gate_id(data)
+    assert found == states.gate_id(data)
+    assert states.is_id(found)
+    assert states.is_prefix(found)
+    assert all(states.is_prefix(found[:size]) for size in range(4, 10))
     assert not set(found) & set("01lo")
 
 
 def test_ids_use_all_their_bits() -> None:
     """Ten thousand questions, ten thousand ids, every letter at every place."""
-    found = {ids.gate_id(b"%d" % number) for number in range(10_000)}
+    found = {states.gate_id(b"%d" % number) for number in range(10_000)}
     assert len(found) == 10_000
-    assert all(len({name[place] for name in found}) == len(ids.ALPHABET) for place in range(ids.LENGTH))
+    assert all(len({name[place] for name in found}) == len(states.ALPHABET) for place in range(states.LENGTH))
 
 
 @pytest.mark.parametrize(
@@ -32,18 +32,18 @@ def test_ids_use_all_their_bits() -> None:
 )
 def test_what_is_no_prefix(text: str) -> None:
     """Too short, too long, other letters, paths."""
-    assert not ids.is_prefix(text)
-    assert not ids.is_id(text)
+    assert not states.is_prefix(text)
+    assert not states.is_id(text)
 
 
 def test_a_prefix_is_no_id() -> None:
     """Only all ten letters are."""
-    assert not ids.is_id("abcdefghj")
-    assert ids.is_id("abcdefghjk")
+    assert not states.is_id("abcdefghj")
+    assert states.is_id("abcdefghjk")
 
 
 @given(st.binary(), st.binary())
 def test_a_file_is_called_by_what_it_says(one: bytes, other: bytes) -> None:
     """The same words are the same file."""
-    assert (ids.file_name(one) == ids.file_name(other)) == (one == other)
-    assert ids.file_name(one).isalnum()
+    assert (states.file_name(one) == states.file_name(other)) == (one == other)
+    assert states.file_name(one).isalnum()

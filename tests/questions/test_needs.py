@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gitgate.document import codec
 from gitgate.questions.file import plain_question
-from gitgate.questions.needs import TERMS, draft_of, find_need, read_need
+from gitgate.questions.signals import TERMS, draft_of, find_need, read_need
 
 NEED = {"status": "needs_input", "question": "JWT or sessions?", "summary": "Auth", "questionContext": "No auth yet.", "details": "Did users.", "issues": ["a", "b"], "reason": "unclear"}  # fmt: skip
 

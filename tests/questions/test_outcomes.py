@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gitgate.errors import BadAnswer
 from gitgate.model.conversation import Talk
 from gitgate.model.gate import Option, Question
-from gitgate.questions.proposals import ASSISTANT, PERSON, Understood, Utterance, ended, may_differ, signalled
+from gitgate.questions.signals import ASSISTANT, PERSON, Understood, Utterance, ended, may_differ, signalled
 
 SCHEMA = {
     "type": "object",

@@ -17,7 +17,7 @@ from gitgate.questions import forms
 from gitgate.questions.answers import read_answer
 from gitgate.questions.base import QuestionType
 from gitgate.questions.file import parse_questions, plain_question
-from gitgate.questions.proposals import signalled
+from gitgate.questions.signals import signalled
 from gitgate.questions.types import TYPES, read_value, type_name
 from gitgate.record.fold import begin
 from gitgate.render.letter import question_part, typed

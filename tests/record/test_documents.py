@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitgate.document import codec
-from gitgate.document.yamlwrite import NEVER
+from gitgate.document.yamltext import NEVER
 from gitgate.errors import BadDocument
 from gitgate.model.gate import (
     Answer,
@@ -25,8 +25,8 @@ from gitgate.model.gate import (
     Session,
     Work,
 )
+from gitgate.model.states import DELIVERIES, ON_TIMEOUT, OUTCOMES, PRIORITIES, VERDICTS
 from gitgate.record.events import BY_FOLDER, FOLDER_OF, KINDS, dump_event, parse_event
-from gitgate.text.words import DELIVERIES, ON_TIMEOUT, OUTCOMES, PRIORITIES, VERDICTS
 from support.histories import ADA, APPROVAL, CHOICE, DUE, EARLY, GATE, LATER, TEXT, oid, opened
 
 # What a document can hold at all; the codec's own tests try the rest.

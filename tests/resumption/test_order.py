@@ -11,7 +11,7 @@ import pytest
 from gitgate.agents.agent import AgentSettings
 from gitgate.context import presence
 from gitgate.context.desk import open_desk
-from gitgate.resumption.order import flags_before
+from gitgate.resumption.place import flags_before
 from support.testbed.repositories import Clone
 
 GATE = "7k2fw3x9ab"

@@ -10,7 +10,7 @@ import pytest
 
 from gitgate.errors import BrokenRecord
 from gitgate.model.gate import Answer, Question, Remark
-from gitgate.model.ids import gate_id
+from gitgate.model.states import gate_id
 from gitgate.record import events
 from gitgate.store.git.objects import (
     COMMIT,

@@ -13,8 +13,7 @@ import pytest
 from gitgate.errors import WorkFailed
 from gitgate.store.git.process import Git, GitResult
 from gitgate.store.work import worktrees
-from gitgate.store.work.compare import diff, matches
-from gitgate.store.work.restore import open_worktree, remove_worktree
+from gitgate.store.work.restore import diff, matches, open_worktree, remove_worktree
 from gitgate.store.work.snapshot import Snapshot
 from store.hard_cases import CASES, listing, reopen, snap, status
 from support.testbed.repositories import Clone, run_git

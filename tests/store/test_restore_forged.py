@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.errors import GateError, Usage, WorkFailed
-from gitgate.store.work.compare import diff, matches
-from gitgate.store.work.restore import open_worktree
+from gitgate.store.work.restore import diff, matches, open_worktree
 from gitgate.store.work.snapshot import Snapshot
 from store.hard_cases import CASES, snap, status
 from support.testbed.repositories import Clone

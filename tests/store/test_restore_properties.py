@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from gitgate.store.work.compare import matches
+from gitgate.store.work.restore import matches
 from store.hard_cases import fingerprint, listing, reopen, snap, status
 from support.testbed.repositories import Clone, make_clone
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.store.work.compare import matches
+from gitgate.store.work.restore import matches
 from store.hard_cases import CASES, fingerprint, listing, reopen, snap, status
 from support.testbed.repositories import Clone, run_git
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.store.work.compare import diff
+from gitgate.store.work.restore import diff
 from store.hard_cases import listing, reopen, snap, status
 from support.testbed.repositories import Clone
 

@@ -11,7 +11,7 @@ import pytest
 from gitgate.errors import Usage, WorkFailed
 from gitgate.store.git.process import Git, GitResult
 from gitgate.store.git.repository import discover
-from gitgate.store.work import scratch
+from gitgate.store.work import snapshot
 from gitgate.store.work.snapshot import take
 from store.hard_cases import AT, AUTHOR, fingerprint, reopen, snap, status
 from support.testbed.repositories import Clone, make_clone, run_git
@@ -339,7 +339,7 @@ def test_another_git_at_work_is_waited_for_and_then_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Half a checkout is nobody's work; a lock that stays is an error that says what to do."""
-    monkeypatch.setattr(scratch, "LONGEST_WAIT", 0.1)
+    monkeypatch.setattr(snapshot, "LONGEST_WAIT", 0.1)
     repo = make_clone(tmp_path / "re po")
     lock = repo.write(".git/index.lock")
     repo.write("README", "changed\n")
@@ -353,7 +353,7 @@ def test_another_git_at_work_is_waited_for_and_then_named(
 def test_a_lock_that_goes_is_no_error(repo: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
     """An editor's own `git status` holds the lock for a moment."""
     lock = repo.write(".git/index.lock")
-    monkeypatch.setattr("gitgate.store.work.scratch.time.sleep", lambda _: lock.unlink())
+    monkeypatch.setattr("gitgate.store.work.snapshot.time.sleep", lambda _: lock.unlink())
     assert not snap(repo).dirty
 
 

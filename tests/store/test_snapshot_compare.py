@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from gitgate.store.work import scratch
-from gitgate.store.work.compare import diff, matches
+from gitgate.store.work import snapshot
+from gitgate.store.work.restore import diff, matches
 from gitgate.store.work.snapshot import Snapshot
 from store.hard_cases import CASES, snap
 from support.testbed.repositories import Clone
@@ -68,7 +68,7 @@ def test_a_directory_that_cannot_be_judged_is_not_taken_for_the_same(
     repo: Clone, asked: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another git is at work in it: better a new working tree than half a checkout."""
-    monkeypatch.setattr(scratch, "LONGEST_WAIT", 0.0)
+    monkeypatch.setattr(snapshot, "LONGEST_WAIT", 0.0)
     repo.write(".git/index.lock")
     assert not matches(repo.repository, asked.work, asked.staged)
 

@@ -22,7 +22,7 @@ from gitgate.model.gate import (
     Value,
     Work,
 )
-from gitgate.model.ids import file_name
+from gitgate.model.states import file_name
 from gitgate.record import events
 from gitgate.record.fold import apply, fold, told_commit
 from gitgate.record.reconcile import original

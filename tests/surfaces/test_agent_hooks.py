@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gitgate.model.session import SessionRef
+from gitgate.model.conversation import SessionRef
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
 

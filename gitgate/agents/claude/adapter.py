@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import Usage
-from ...model.session import SavedSession, SessionRef
+from ...model.conversation import SavedSession, SessionRef
 from ..agent import (
     SESSION_MOST,
     Agent,

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import Failure
-from ...model.session import SavedSession, SessionRef
+from ...model.conversation import SavedSession, SessionRef
 from ...text.secrets import redact, secret_values
 from ..agent import home_of, need_session_id
 

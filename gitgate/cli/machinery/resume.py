@@ -151,7 +151,7 @@ def worker_command(
     git gate worker
     git gate worker ../api ../web
     """
-    from ...resumption.worker import WorkerPlan, work_shift
+    from ...resumption.crew import WorkerPlan, work_shift
 
     places = known(screen, directories, everywhere=everywhere)
     plan = WorkerPlan(places, screen.env, most)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...errors import BadDocument, Usage
+from ...model.states import SESSION_FIELDS, SESSION_OUTCOMES
 from ...questions.file import ASKED, GateField
 from ...questions.types import TYPES, type_name
-from ...text.words import SESSION_FIELDS, SESSION_OUTCOMES
 from ..terminal.screen import Screen, complete_ids, read_duration, read_file, read_text, refuse_dash, verb
 from ..terminal.whereto import SAVED, sharing, tell_trouble, where
 

@@ -24,10 +24,9 @@ if TYPE_CHECKING:
     from ...context.desk import Desk
     from ...model.conversation import Conversation
     from ...model.gate import Gate
-    from ...questions.proposals import Understood
-    from ...resumption.join.concluding import HeardProposal
-    from ...resumption.join.joining import JoinedConversation
-    from ...resumption.join.meeting import ChosenConversation
+    from ...questions.signals import Understood
+    from ...resumption.joining import JoinedConversation
+    from ...resumption.meeting import ChosenConversation, HeardProposal
 
 
 SOURCES = {
@@ -58,7 +57,7 @@ def conclude(screen: Screen, talk: JoinedConversation, ended: EndedSession, flag
     from ...acts.reading import open_gate
     from ...exchange.syncing import news
     from ...gates.deadlines import act
-    from ...resumption.join import concluding, joining
+    from ...resumption import joining, meeting
 
     desk = screen.desk()
     screen.say(news(desk))
@@ -72,34 +71,34 @@ def conclude(screen: Screen, talk: JoinedConversation, ended: EndedSession, flag
         publish_sessions(desk, [gate.id])
     heard = understood(screen, desk, talk, ended)
     if ended.left.timed_out:
-        held = concluding.held(desk, talk, "timeout", ended.seconds, heard.said)
+        held = meeting.held(desk, talk, "timeout", ended.seconds, heard.said)
         return end(screen, desk, talk, gate, replace(held, source=""), TIME_OVER, flags)
     if flags["yes"]:
         return unasked(screen, desk, talk, gate, heard, ended, flags)
     try:
         given, note, kept = decision(screen, desk, talk, gate, heard, flags["note"])
     except EOFError:
-        if kept_talk := concluding.left(desk, talk, ended.seconds):
+        if kept_talk := meeting.left(desk, talk, ended.seconds):
             words = f"talked with {talk.saved.agent}, and decided nothing"
             tell_trouble(screen, remarks.tell_of_talk(desk, gate, words, kept_talk, push=flags["push"]))
         return leave(screen, desk, talk)
     except Cancelled:
         reason = why()
-        held = concluding.held(desk, talk, "cancelled", ended.seconds, source="person", reason=reason)
+        held = meeting.held(desk, talk, "cancelled", ended.seconds, source="person", reason=reason)
         return end(screen, desk, talk, gate, held, reason or CANCELLED, flags)
     source = "" if kept is not None and kept is heard.said and kept.value is not None else "person"
-    held = concluding.held(desk, talk, "completed", ended.seconds, kept, source=source)
+    held = meeting.held(desk, talk, "completed", ended.seconds, kept, source=source)
     return record(screen, desk, talk, gate, given, {**flags, "note": note}, held)
 
 
 def understood(screen: Screen, desk: Desk, talk: JoinedConversation, ended: EndedSession) -> HeardProposal:
-    from ...resumption.join import concluding
+    from ...resumption import meeting
 
     try:
-        return concluding.understand(desk, talk, ended.since)
+        return meeting.understand(desk, talk, ended.since)
     except BadAnswer as unfit:
         screen.warn(unfit.message)
-        return concluding.HeardProposal()
+        return meeting.HeardProposal()
 
 
 def unasked(
@@ -114,7 +113,7 @@ def unasked(
     """With --yes nobody looks: what the session says is kept as a proposal, unless the policy wants no more than that."""
     from ...acts import remarks
     from ...policy import permit
-    from ...resumption.join import concluding
+    from ...resumption import meeting
 
     said = heard.said
     if said is None:
@@ -123,9 +122,9 @@ def unasked(
     show_proposal(screen, talk, heard)
     ruling = permit.may_be_automatic(desk, gate)
     if heard.plain and said.value is not None and ruling.allowed:
-        held = concluding.held(desk, talk, "completed", ended.seconds, said, confirmed=False)
+        held = meeting.held(desk, talk, "completed", ended.seconds, said, confirmed=False)
         return record(screen, desk, talk, gate, given_in_session(gate, said), flags, held)
-    proposal = concluding.proposed(desk, talk, ended.seconds, said)
+    proposal = meeting.proposed(desk, talk, ended.seconds, said)
     words = f"{talk.saved.agent} proposed: {in_words(said)}; nobody has confirmed it"
     tell_trouble(screen, remarks.propose(desk, gate, words, proposal, push=flags["push"]))
     doubt = ruling.why if not ruling.allowed else "it may not be what you said last, or repeat older words"
@@ -222,7 +221,7 @@ def record(
 ) -> int:
     from ...acts.answering import Manner, respond
     from ...exchange.publishing import publish
-    from ...resumption.join import joining
+    from ...resumption import joining
     from .respond import delivery, tell_answered
 
     deliver = joining.go_on_from(talk, delivery(desk, flags).get("deliver", publish))
@@ -252,7 +251,7 @@ def end(
 ) -> int:
     """The gate is over without an answer; the agent does not go on."""
     from ...acts.remarks import stop
-    from ...resumption.join import joining
+    from ...resumption import joining
 
     published = stop(desk, gate, reason, push=flags["push"], session=held)
     tell_trouble(screen, published)
@@ -263,7 +262,7 @@ def end(
 
 
 def leave(screen: Screen, desk: Desk, talk: JoinedConversation) -> int:
-    from ...resumption.join import joining
+    from ...resumption import joining
 
     short = talk.gate.id[:6]
     screen.warn("")
@@ -308,7 +307,7 @@ def join_command(screen: Screen, gate_id: str | None, next_: bool, **flags: Any)
     desk.refuse_agents("join")
     need_terminal(screen, gate_id)
     gate = chosen(desk, gate_id, next_=next_)
-    from ...resumption.join import joining, meeting
+    from ...resumption import joining, meeting
 
     with joining.alone(desk, gate):
         introduce(screen, desk, gate)
@@ -394,7 +393,7 @@ def introduce(screen: Screen, desk: Desk, gate: Gate) -> None:
 
 def which(screen: Screen, desk: Desk, gate: Gate, flags: dict[str, Any]) -> ChosenConversation:
     """The agent's own conversation, or, where there is none or it is not to be had here, another one about the question."""
-    from ...resumption.join import joining, meeting
+    from ...resumption import joining, meeting
 
     agent = flags["agent"] or desk.settings.text("joinAgent")
     if flags["new"] or gate.opened.session is None:
@@ -423,7 +422,7 @@ def agreed(
     """The MCP servers of the gate, if a person lets them start: they are commands, and an agent wrote them."""
     import json
 
-    from ...resumption.join import meeting
+    from ...resumption import meeting
 
     mcp = meeting.talk_of(gate).mcp
     servers = mcp.get("mcpServers") if mcp is not None else None
@@ -490,7 +489,7 @@ def open_editor(screen: Screen, desk: Desk, talk: JoinedConversation) -> None:
 
 def limit_of(gate: Gate, flags: dict[str, Any]) -> Limit | None:
     from ...agents.terminal import Limit
-    from ...resumption.join import meeting
+    from ...resumption import meeting
 
     talk = meeting.talk_of(gate)
     seconds = (
@@ -509,8 +508,8 @@ def converse(screen: Screen, desk: Desk, talk: JoinedConversation, limit: Limit 
     """The program has the terminal. However it ends, what was said is saved with the gate."""
     from ...agents.terminal import foreground
     from ...context.desk import open_desk
-    from ...resumption.join import meeting
-    from ...resumption.join.joining import saving
+    from ...resumption import meeting
+    from ...resumption.joining import saving
 
     since = desk.clock()
     every = meeting.talk_of(talk.gate).save_every
@@ -532,7 +531,7 @@ def converse(screen: Screen, desk: Desk, talk: JoinedConversation, limit: Limit 
 
 
 def save_conversation(screen: Screen, talk: JoinedConversation) -> None:
-    from ...resumption.join import joining
+    from ...resumption import joining
 
     desk = screen.desk()
     try:

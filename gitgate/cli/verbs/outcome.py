@@ -34,19 +34,19 @@ def outcome_command(screen: Screen, value: str | None, mcp: bool, **said: str | 
     git gate outcome approve --summary "The index is there, the migration ran in staging."
     git gate outcome --status NEEDS_REVIEW --reason "They want to see the numbers first."
     """
-    from ...acts import channel
+    from ...resumption import meeting
 
-    place = channel.channel(screen.env)
+    place = meeting.channel(screen.env)
     if mcp:
         return serve(place)
     if value is None and not any(said.values()):
         raise Usage("say what was decided, or --status", hint='git gate outcome approve --summary "…"')
     fields: dict[str, object] = {name: text for name, text in said.items() if text is not None}
-    question = channel.question_of(place)
+    question = meeting.question_of(place)
     try:
         if value is not None:
             fields["value"] = type_of(question).outcome_value(question, value)
-        understood = channel.say(place, fields, "command")
+        understood = meeting.say(place, fields, "command")
     except BadAnswer as unfit:
         unfit.hint = f"git gate outcome {type_of(question).example(question)}"
         raise

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...errors import BadAnswer, Usage
-from ...text.words import PRIORITIES
+from ...model.states import PRIORITIES
 from ..terminal.screen import Screen, gate_argument, refuse_dash, verb
 from ..terminal.whereto import tell_trouble, where
 

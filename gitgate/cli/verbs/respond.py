@@ -10,8 +10,7 @@ import click
 
 from ...errors import BadAnswer, GateError, UnknownGate, Usage
 from ...model.gate import Gate
-from ...model.ids import is_prefix
-from ...model.states import AWAITING
+from ...model.states import AWAITING, is_prefix
 from ...questions.base import Given
 from .. import exits
 from ..terminal.screen import Screen, complete_ids, refuse_dash, verb

@@ -96,7 +96,7 @@ def tell_answer(screen: Screen, gate: Gate, *, pushed: bool, archived: bool = Fa
     text = neutral(printed(gate.opened.questions, answer)) if answer else ""
     fields = {**shapes.gate(gate, pushed=pushed, archived=archived), "verdict": verdict}
     if any(question.type == "session" for question in gate.opened.questions):
-        from ...questions.endings import plain
+        from ...questions.answers import plain
 
         fields["result"] = plain(gate)
     screen.emit("answer", fields, text)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...document.values import dataclass, field, replace
 from ...errors import BrokenRecord
-from ...model.ids import is_id
+from ...model.states import is_id
 from ...model.trailers import misread
 from ..git.objects import (
     COMMIT,

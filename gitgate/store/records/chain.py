@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ...errors import BadDocument, BrokenRecord
 from ...model.gate import ATTACHMENTS, QUESTION_FILE, Entry, Event, Gate
-from ...model.ids import gate_id
+from ...model.states import gate_id
 from ...record import events
 from ...record.fold import fold
 from ..git import objects as raw

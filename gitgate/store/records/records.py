@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ...document.values import dataclass, replace
 from ...errors import BrokenRecord, Failure, GitFailed, IllegalEvent
 from ...model.gate import ATTACHMENTS, QUESTION_FILE, Entry, Event, Gate, Opened
-from ...model.ids import file_name, gate_id
-from ...model.states import traits
+from ...model.states import file_name, gate_id, traits
 from ...record import events
 from ...record.fold import apply, begin
 from ...record.headline import message

@@ -241,6 +241,6 @@ def overwrites_gates(spec: str) -> bool:
 def ids_of(refs: Sequence[str]) -> frozenset[str]:
     if not refs:
         return frozenset()
-    from ...model.ids import is_id
+    from ...model.states import is_id
 
     return frozenset(name for name in (ref.rpartition("/")[2] for ref in refs) if is_id(name))

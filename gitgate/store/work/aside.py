@@ -24,7 +24,7 @@ from ..git.permissions import private_folder
 from ..git.process import Git
 from ..git.repository import Repository
 from .leftout import lstat, printable
-from .scratch import scratch_index
+from .snapshot import scratch_index
 
 NOTE, DRAFT = "note.json", "note.new"
 OID = frozenset("0123456789abcdef")

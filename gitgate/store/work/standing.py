@@ -38,7 +38,7 @@ from .aside import (
     take_away,
 )
 from .leftout import lstat
-from .scratch import scratch_index, wait_for_lock
+from .snapshot import scratch_index, wait_for_lock
 
 EXCLUDE, CONFIG = "exclude", "config"
 SPECIAL = b"\\*?["

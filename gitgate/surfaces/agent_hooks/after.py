@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from ...errors import GateError, NotARepository
-from ...model.session import SessionRef
+from ...model.conversation import SessionRef
 from ...questions.calls import ASK_TOOL
 from ...text import shell
 from .event import NOTHING, HookEvent, HookReply, last_words
@@ -80,7 +80,7 @@ def run_stopped(event: HookEvent) -> HookReply:
     if event.attended or event.subagent or not event.session:
         return NOTHING
     from ...acts import needing
-    from ...questions.needs import find_need
+    from ...questions.signals import find_need
 
     need = find_need(event.said or last_words(event))
     try:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ...document.field import OID
 from ...model.gate import Answer, Gate, Outcome, Question
-from ...model.ids import is_id
+from ...model.states import is_id
 from ...questions.answers import value_words
 from ...questions.types import type_of
 from ...render.shapes import who_ended

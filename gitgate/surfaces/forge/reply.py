@@ -12,7 +12,7 @@ from itertools import islice
 
 from ...errors import BadAnswer
 from ...model.gate import Gate, Question
-from ...model.ids import ALPHABET, LENGTH, is_prefix
+from ...model.states import ALPHABET, LENGTH, is_prefix
 from ...questions.answers import read_answer
 from ...questions.base import Given, lines_of
 from ...questions.types import type_of

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gitgate.errors import BadAnswer
 from gitgate.model.gate import Asker, Entry, Gate, Opened, Option, Question, Work
-from gitgate.model.ids import ALPHABET
+from gitgate.model.states import ALPHABET
 from gitgate.questions.answers import read_answer
 from gitgate.record.fold import begin
 from gitgate.surfaces.forge.comment import View, render

@@ -10,8 +10,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from ....errors import Usage
-from ....model.ids import is_id
 from ....model.people import as_account
+from ....model.states import is_id
 from ..reply import may_answer
 from .forge import Comment, whole
 from .web import ForgeFailed

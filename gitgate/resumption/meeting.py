@@ -1,45 +1,143 @@
-"""Resumption: which conversation a person joins, and what it is given: the question, a way to say how it ended, its terms.
+"""Resumption: which conversation a person joins, what it is given, and what it came to when the person has left it.
 
-The agent's own conversation where there is one; else the one that was begun for this gate earlier; else a new one, which
-may branch off from that of an earlier gate. What the asker wants for it (a model, instructions, a folder) is text for the
-agent's program; what would run something (MCP servers) is not used before a person has agreed to it.
+The session says what was decided in a file beside it. That is a proposal to the person who joined: nothing here touches a
+record. What does not answer the question is refused when it is written, and looked at again when it is read.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ...acts import channel, sessions
-from ...acts.needing import MOST_BYTES, MOST_SIGNALS
-from ...acts.reading import find_gate
-from ...agents import scrubbed
-from ...agents.agent import Meeting, Start
-from ...agents.claude.transcript import TRANSCRIPT
-from ...context import presence
-from ...context.desk import Desk
-from ...errors import Conflict, Failure, GateError, RemoteUnreachable
-from ...gates import agency
-from ...model.conversation import Talk
-from ...model.gate import Gate, Question
-from ...model.session import SavedSession, SessionRef
-from ...policy import project as bylaws
-from ...policy.project import InForce
-from ...questions import prompts, proposals
-from ...questions.endings import talk_question
-from ...questions.prompts import SERVER, TOOL
-from .. import place
-from ..order import surroundings
-from ..place import Situation
-from . import joining
+from ..acts import sessions
+from ..acts.needing import MOST_BYTES, MOST_SIGNALS
+from ..acts.reading import find_gate
+from ..agents import scrubbed
+from ..agents.agent import Meeting, Start
+from ..agents.claude.transcript import TRANSCRIPT
+from ..context import presence, session_proof
+from ..context.desk import Desk
+from ..context.recording import reload
+from ..document import codec
+from ..document.field import field_of
+from ..document.values import replace
+from ..errors import BadAnswer, Conflict, Failure, GateError, NotAllowed, RemoteUnreachable
+from ..gates import agency
+from ..model.conversation import LEFT, PROPOSED, Conversation, SavedSession, SessionRef, Talk, kept
+from ..model.gate import Gate, Question
+from ..policy import project as bylaws
+from ..policy.project import InForce
+from ..questions import prompts, signals
+from ..questions.answers import talk_question
+from ..questions.file import parse_question, plain_question
+from ..questions.prompts import SERVER, TOOL
+from ..questions.signals import read_need
+from ..store.git.refs import SESSIONS
+from ..text.secrets import redact, secret_values
+from . import joining, place
 from .joining import JoinedConversation
+from .place import Situation, surroundings
+
+if TYPE_CHECKING:
+    from ..questions.signals import Understood, Utterance
+
+
+VARIABLE = "GITGATE_OUTCOME"
+ASKED, SAID = "asked.json", "outcome.json"
+OURS = ("command", "mcp")
+MOST_OUTCOME = 1 << 20
+
+
+def open_channel(folder: Path, question: Question) -> Path:
+    """The file for the outcome of a session that begins, with the question beside it; what an earlier one said is gone."""
+    folder.mkdir(parents=True, mode=0o700, exist_ok=True)
+    place = folder / SAID
+    with contextlib.suppress(FileNotFoundError):
+        place.unlink()
+    write(folder / ASKED, plain_question(question))
+    return place
+
+
+def channel(env: Mapping[str, str]) -> Path:
+    """The file of the session that this process runs in."""
+    named = env.get(VARIABLE, "")
+    if not named:
+        raise NotAllowed(
+            f"there is no session here whose outcome this could be: {VARIABLE} is not set",
+            hint="it is set in a session that a person opened with: git gate join ID",
+        )
+    return Path(named)
+
+
+def question_of(place: Path) -> Question:
+    """What is being decided in the session."""
+    asked = place.with_name(ASKED)
+    try:
+        return parse_question(codec.parse_document(asked.read_bytes(), str(asked)))
+    except OSError as gone:
+        raise NotAllowed(
+            f"the session that {VARIABLE} names is over: {asked} cannot be read",
+            hint="a person opens it again with: git gate join ID",
+        ) from gone
+
+
+def say(place: Path, said: Mapping[str, object], source: str) -> Understood:
+    """Leave an outcome for the person; the last one counts. BadAnswer says what was expected."""
+    understood = meaning(said, question_of(place), source)
+    write(place, {**said, "source": source})
+    return understood
+
+
+def meaning(said: Mapping[str, object], question: Question, source: str) -> Understood:
+    """What it says as an answer to this question."""
+    from ..questions.signals import signalled
+
+    return signalled({name: value for name, value in said.items() if name != "source"}, question, source)
+
+
+def heard(place: Path, question: Question) -> Understood | None:
+    """What the session left, if it left anything; whoever wrote that file, it fits the question or is refused."""
+    try:
+        if place.is_symlink() or place.stat().st_size > MOST_OUTCOME:
+            raise BadAnswer(f"the outcome that the session left is no file of at most {MOST_OUTCOME:,} bytes")
+        data, at = place.read_bytes(), place.stat().st_mtime
+    except FileNotFoundError:
+        return None
+    except OSError as unreadable:
+        raise BadAnswer(
+            f"the outcome that the session left cannot be read: {unreadable.strerror}"
+        ) from unreadable
+    try:
+        said = json.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as wrong:
+        raise BadAnswer(f"the outcome that the session left is not JSON: {wrong}") from wrong
+    if not isinstance(said, dict):
+        raise BadAnswer("the outcome that the session left is not a JSON object")
+    try:
+        found = meaning(said, question, str(said["source"]) if said.get("source") in OURS else "file")
+        return replace(found, at=at)
+    except GateError as unfit:
+        raise BadAnswer(f"the outcome that the session left does not fit: {unfit.message}") from unfit
+
+
+def write(place: Path, value: Mapping[str, object]) -> None:
+    """All of it or nothing, for our eyes only."""
+    new = place.with_name(f".{place.name}.{os.getpid()}.new")
+    with contextlib.suppress(FileNotFoundError):
+        new.unlink()
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+        out.write(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+    new.replace(place)
+
 
 BRIEF = "brief.md"
 ALLOWED = (f"mcp__{SERVER}__{TOOL}", "Bash(git gate outcome:*)", "Bash(git-gate outcome:*)")
@@ -124,7 +222,7 @@ def remember(desk: Desk, talk: JoinedConversation, pid: int, seconds: int) -> No
     }
     running = {"pid": pid, "started": presence.started(pid) if pid else ""}
     with contextlib.suppress(OSError):
-        channel.write(folder_of(desk, talk.gate) / "session.json", {**said, **running, "seconds": seconds})
+        write(folder_of(desk, talk.gate) / "session.json", {**said, **running, "seconds": seconds})
 
 
 def recall(desk: Desk, gate: Gate) -> Mapping[str, object]:
@@ -220,13 +318,13 @@ def open_meeting(
 
 def said_before(desk: Desk, chosen: ChosenConversation, cwd: Path) -> frozenset[str]:
     """What was said when this was decided on is no word on it."""
-    known = proposals.known(chosen.saved.files.get(TRANSCRIPT, b""))
+    known = signals.known(chosen.saved.files.get(TRANSCRIPT, b""))
     if not chosen.saved.id:
         return known
     ref = SessionRef(chosen.saved.agent, chosen.saved.id, str(cwd))
     with contextlib.suppress(GateError, OSError):
         now = agency.adapter(ref.agent).collect(ref, desk.settings.env)
-        known |= proposals.known(now.files.get(TRANSCRIPT, b""))
+        known |= signals.known(now.files.get(TRANSCRIPT, b""))
     return known
 
 
@@ -268,8 +366,8 @@ def request(
     del around["GITGATE_GATE"]  # It says that the agent was resumed, and nobody sits before it.
     meeting = meeting_terms(gate, chosen, servers)
     if question is not None:
-        place = channel.open_channel(folder, question)
-        around[channel.VARIABLE] = str(place)
+        place = open_channel(folder, question)
+        around[VARIABLE] = str(place)
         meeting = replace(meeting, servers={**servers, SERVER: our_server(place)}, allowed=ALLOWED)
     return Start(
         gate=gate.id,
@@ -302,7 +400,7 @@ def our_server(place: Path) -> dict[str, object]:
         "type": "stdio",
         "command": sys.executable,
         "args": ["-P", "-m", "gitgate", "outcome", "--mcp"],
-        "env": {channel.VARIABLE: str(place)},
+        "env": {VARIABLE: str(place)},
     }
 
 
@@ -319,3 +417,117 @@ def within(top: Path, folder: str) -> Path:
             hint="answer it yourself: git gate respond ID",
         )
     return cwd if folder else top
+
+
+# An object in the agent's last message may repeat an older one, or be an example: only a person takes it for the answer.
+UNMISTAKEN = frozenset(("command", "mcp", "file"))
+
+
+@dataclass(frozen=True)
+class HeardProposal:
+    """What the session proposes, if anything, beside what the person said last, and whether the two may differ."""
+
+    said: Understood | None = None
+    last: str = ""
+    differs: bool = False
+
+    @property
+    def plain(self) -> bool:
+        """Whether it was said by a tool, a command or a file, and the person said nothing after that."""
+        said = self.said
+        return said is not None and said.value is not None and said.source in UNMISTAKEN and not self.differs
+
+
+def understand(desk: Desk, talk: JoinedConversation, since: float) -> HeardProposal:
+    """What the session said was decided, else the object that ends its last message.
+
+    BadAnswer where it left an outcome that does not answer the question.
+    """
+    from ..questions.signals import ended, last_word, may_differ
+
+    spoken = utterances_of(desk, talk)
+    word = last_word(spoken)
+    last = word.text if word is not None else ""
+    if talk.question is None:
+        return HeardProposal(last=last)
+    said = heard(folder_of(desk, talk.gate) / SAID, talk.question)
+    said = said or signal_in(desk, talk, since) or ended(spoken, talk.question)
+    return HeardProposal(said, last, said is not None and may_differ(said, spoken))
+
+
+def utterances_of(desk: Desk, talk: JoinedConversation) -> list[Utterance]:
+    """What was said while the person was there."""
+    with contextlib.suppress(GateError, OSError):
+        saved = agency.adapter(talk.saved.agent).collect(talk.ref, desk.settings.env)
+        return signals.spoken(saved.files.get(TRANSCRIPT, b""), talk.before)
+    return []
+
+
+def signal_in(desk: Desk, talk: JoinedConversation, since: float) -> Understood | None:
+    """The newest signal file that was written meanwhile, unless it says that a person is still needed.
+
+    One that says what some file said when the session was opened is an old word, whatever its date and its name.
+    """
+    found: list[tuple[float, Mapping[str, object]]] = []
+    for file in signal_files(desk, talk.place.directory):
+        with contextlib.suppress(OSError, ValueError, RecursionError):
+            at, data = file.stat().st_mtime, file.read_bytes()
+            if at < since or digest(data) in talk.signals:
+                continue
+            value = json.loads(data.decode("utf-8-sig"))
+            if isinstance(value, dict) and "status" in value and read_need(value) is None:
+                found.append((at, value))
+    if not found or talk.question is None:
+        return None
+    with contextlib.suppress(GateError):
+        at, value = max(found, key=lambda each: each[0])
+        return replace(meaning(value, talk.question, "file"), at=at)
+    return None
+
+
+def held(
+    desk: Desk,
+    talk: JoinedConversation,
+    outcome: str,
+    seconds: int,
+    said: Understood | None = None,
+    *,
+    source: str = "",
+    reason: str = "",
+    confirmed: bool = True,
+) -> Conversation:
+    """How the conversation went, for the record; its words only where the asker wanted them."""
+    words = said.__dict__ if said is not None else {}
+    return Conversation(
+        outcome=outcome,
+        seconds=max(0, seconds),
+        status=str(words.get("status", "")),
+        summary=str(words.get("summary", "")),
+        reason=reason or str(words.get("reason", "")),
+        message=str(words.get("message", "")),
+        source=source or str(words.get("source", "")),
+        confirmed=confirmed,
+        transcript=transcript(desk, talk) if talk_of(talk.gate).transcript else "",
+        content=sessions.content_here(desk, talk.gate) if talk.own else "",
+    )
+
+
+def proposed(desk: Desk, talk: JoinedConversation, seconds: int, said: Understood) -> Conversation:
+    """What is kept of an outcome that nobody has confirmed: all of it, and whose it is, but not what was said."""
+    whole = held(desk, talk, PROPOSED, seconds, said, confirmed=False)
+    value = field_of(said.value, "the outcome").plain()
+    return replace(whole, transcript="", agent=talk.saved.agent, value=value)
+
+
+def left(desk: Desk, talk: JoinedConversation, seconds: int) -> Conversation | None:
+    """A conversation that nobody ended in an answer, where others would not take it up without a word of whoever held it."""
+    oid = desk.refs.get(SESSIONS + talk.gate.id) if talk.own else None
+    if oid is None or not session_proof.against_session(desk, reload(desk, talk.gate.id), oid):
+        return None
+    return replace(held(desk, talk, LEFT, seconds), transcript="")
+
+
+def transcript(desk: Desk, talk: JoinedConversation) -> str:
+    """Without secrets, and no longer than a record may hold; the end of it is what counts."""
+    text = signals.transcript_text(utterances_of(desk, talk))
+    return kept(redact(text, secret_values(desk.settings.env)))

@@ -14,29 +14,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...acts import sessions
-from ...acts.answering import Deliver
-from ...context import presence
-from ...context.ancestry import is_agent
-from ...context.desk import Desk
-from ...context.recording import reload
-from ...errors import Conflict, Failure, GateError
-from ...exchange.publishing import Published
-from ...gates import agency
-from ...gates.work import bring_work, worktrees
-from ...model.gate import Gate, Question
-from ...model.session import SavedSession, SessionRef
-from ...model.states import ANSWERED, AWAITING
-from ...store.git import commits
-from ...store.git.permissions import private_folder
-from ...store.work.aside import is_standing
-from ...store.work.compare import matches
-from ...store.work.restore import open_worktree, remove_worktree
-from .. import place
-from ..place import Situation
+from ..acts import sessions
+from ..acts.answering import Deliver
+from ..context import presence
+from ..context.ancestry import is_agent
+from ..context.desk import Desk
+from ..context.recording import reload
+from ..errors import Conflict, Failure, GateError
+from ..exchange.publishing import Published
+from ..gates import agency
+from ..gates.work import bring_work, worktrees
+from ..model.conversation import SavedSession, SessionRef
+from ..model.gate import Gate, Question
+from ..model.states import ANSWERED, AWAITING
+from ..store.git import commits
+from ..store.git.permissions import private_folder
+from ..store.work.aside import is_standing
+from ..store.work.restore import matches, open_worktree, remove_worktree
+from . import place
+from .place import Situation
 
 if TYPE_CHECKING:
-    from ...agents.agent import Launch
+    from ..agents.agent import Launch
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ def otherwise(gate: Gate) -> str:
 
 def find_session(desk: Desk, gate: Gate) -> SavedSession:
     """The conversation, if it can be opened on this machine."""
-    from ...agents.agent import Start
+    from ..agents.agent import Start
 
     session = gate.opened.session
     if session is None:

@@ -1,1 +1,0 @@
-"""Resumption: a person joins the agent's conversation, and what it comes to."""
