@@ -97,12 +97,20 @@ OTHER_OPTIONS = {
         "--assignee --who": "git gate edit ID --to WHO",
     },
     "list": {
+        "-a": "git gate list --all",
+        "--limit -n": "git gate list --mine   (or narrow it by --branch, --type or --asked-by)",
         "--open --waiting --pending": "git gate list --awaiting",
         "--closed --done": "git gate list --all",
         "--me": "git gate list --mine",
         "--agent --author": "git gate list --asked-by WHO",
     },
-    "log": {"--since --after --limit --max-count": "git gate log -n 20"},
+    "log": {
+        "--since --after --limit --max-count": "git gate log -n 20",
+        "--all -a": "git gate log   (all of it, archived gates included)",
+    },
+    "status": {"--all -a": "git gate list --all"},
+    "archive": {"--all -a": "git gate archive   (folds all that are closed)"},
+    "worker": {"--for --timeout": "timeout 1h git gate worker"},
     "watch": {"--timeout --since": "git gate watch --for 30m"},
     "doctor": {"--fix --repair": "git gate doctor   (each finding names the command that mends it)"},
     "sync": {"--force -f": "git gate sync   (nothing is ever overwritten)"},
@@ -121,13 +129,26 @@ def usage_hint(wrong: click.UsageError, args: Sequence[str], verbs: Collection[s
         for others, meant in OTHER_OPTIONS.get(path.rpartition(" ")[2], {}).items():
             if wrong.option_name in others.split():
                 return with_id(meant, args[args.index(used) + 1 :])
+        most = next((arg[1:] for arg in args if arg[:1] == "-" and arg[1:].isdecimal()), "")
+        if most and path.endswith(" log"):
+            return f"git gate log -n {most}"
     used = path.rpartition(" ")[2]
+    if flag := flag_meant(wrong):
+        return f"{path} {flag}"
     if "unexpected extra argument" in wrong.message and used in WORDY:
         return f'several words need quotes: git gate {WORDY[used]} "…"; see: {path} -h'
     if isinstance(wrong, click.MissingParameter) and wrong.ctx is not None:
         given = with_id("ID", args[args.index(used) + 1 :])
         return f"{example_of(wrong.ctx)}{path} -h".replace("7k2f", "7k2f" if given == "ID" else given)
     return f"{path} -h"
+
+
+def flag_meant(wrong: click.UsageError) -> str:
+    """The flag that was typed as a word: `git gate init claude`."""
+    _, _, typed = wrong.message.partition("unexpected extra argument (")
+    flags = [flag for one in wrong.ctx.command.params for flag in one.opts] if wrong.ctx else []
+    flag = f"--{typed.removesuffix(')')}"
+    return flag if typed and flag in flags else ""
 
 
 def usage_message(wrong: click.UsageError) -> str:

@@ -22,6 +22,20 @@ def test_the_id_is_all_there_is_on_stdout(cli: Command, repo: Clone) -> None:
     assert f"git gate wait {said.line[:6]}" in said.err
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (("--timeout", "2"), "its deadline: 2s from now ("),
+        (("--timeout", "90m", "--on-timeout", "fail"), "); then it expires, and whoever asked hears"),
+        (("--timeout", "2h"), "its deadline: 2h from now ("),
+    ],
+)
+def test_a_deadline_is_told(cli: Command, repo: Clone, given: tuple[str, ...], told: str) -> None:
+    """A number alone is seconds: whoever meant minutes sees it at once, and what comes of it."""
+    assert told in cli.quick("ask", "Which?", *given, code=0).err
+    assert "its deadline" not in cli.quick("ask", "Which?", code=0).err
+
+
 def test_what_went(cli: Command, bare: Clone, clone_of: Callable[..., Clone]) -> None:
     """`work: 1 changed, 2 untracked → origin` where publishing it is allowed; otherwise how to allow it."""
     clone = clone_of(bare)

@@ -53,6 +53,8 @@ def init_command(screen: Screen, **flags: Any) -> int:
     desk.refuse_agents("init")
     named = [part for part in PARTS if flags[part.flag.replace("-", "_")]]
     chosen = parts.InitChoice(flags["server"], flags["publish_work"], flags["resume"], named)
+    if flags["server"] and flags["publish_work"] is not None:
+        raise Usage("--publish-work is about a clone, and --server is none", hint="git gate init --server")
     if flags["purge"] and (named or not flags["remove"]):
         raise Usage(
             "--purge takes away everything, together with --remove", hint="git gate init --remove --purge"

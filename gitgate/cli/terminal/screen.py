@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import update_wrapper
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -308,12 +309,24 @@ def shown_value(param: click.Option) -> str:
 
 
 def refuse_dash(words: str | None, typed: str) -> None:
-    """`-` means standard input for a file alone; as words it would be a question, a comment or an answer of one dash."""
+    """`-` and `@FILE` are read where an option takes a file; as words they would be a question, a comment or an answer of themselves."""
     if words is not None and words.strip() == "-":
         raise Usage(
             "- is not read from standard input here, and says nothing",
             hint=f'{typed} "$(cat)" takes what is there',
         )
+    if words is not None and words.startswith("@") and is_file(words[1:]):
+        raise Usage(
+            f"{words} is not read from that file here, and would be all that is said",
+            hint=f'{typed} "$(cat {quote(words[1:])})" takes what is there',
+        )
+
+
+def is_file(name: str) -> bool:
+    try:
+        return Path(name).is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def explain_alone(screen: Screen) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
@@ -13,7 +14,16 @@ from ...errors import BadDocument, Usage
 from ...model.states import SESSION_FIELDS, SESSION_OUTCOMES
 from ...questions.file import ASKED, GateField
 from ...questions.types import TYPES, type_name
-from ..terminal.screen import Screen, complete_ids, read_duration, read_file, read_text, refuse_dash, verb
+from ..terminal.screen import (
+    Screen,
+    complete_ids,
+    is_file,
+    read_duration,
+    read_file,
+    read_text,
+    refuse_dash,
+    verb,
+)
 from ..terminal.whereto import SAVED, sharing, tell_trouble, where
 
 if TYPE_CHECKING:
@@ -258,8 +268,29 @@ def ask_command(screen: Screen, **flags: Any) -> int:
     return 0
 
 
+# One word that ends so names a file, whether it is there or not.
+FILE_NAME = re.compile(r"\S+\.(?:md|txt|rst|json|ya?ml|log|diff|patch)")
+
+
+def check_files(flags: Mapping[str, Any]) -> None:
+    """A file's name where words are expected would be all that a person gets to read."""
+    asked, context = flags["prompt"] or "", flags["context"] or ""
+    if is_file(asked):
+        raise Usage(
+            f"{asked!r} names a file, and no question",
+            hint=f'a question file: git gate ask --file {quote(asked)}   its words: git gate ask "$(cat {quote(asked)})"',
+        )
+    if is_file(context) or (FILE_NAME.fullmatch(context.strip().removeprefix("@")) and context[0] != "@"):
+        there = "" if is_file(context) else ", and there is no such file"
+        raise Usage(
+            f"--context: {context!r} names a file, and would be shown as it stands{there}",
+            hint=f"what the file says: --context @{quote(context)}",
+        )
+
+
 def check_together(flags: Mapping[str, Any]) -> None:
     """What contradicts itself is refused before a gate is opened."""
+    check_files(flags)
     if flags["wait_for"] is not None:
         read_duration(flags["wait_for"], "--wait-for", "30m")
     if flags["no_work"] and (flags["include"] or flags["no_untracked"]):
@@ -380,6 +411,15 @@ def attachments_of(listed: Sequence[tuple[str, str]], desk: Desk) -> dict[str, b
     return found
 
 
+# What a deadline does to a question that nobody answered.
+THEN = {
+    "stuck": "it expires, and nobody is resumed",
+    "remind": "it waits on, and is announced again",
+    "default": "its default applies, in nobody's name",
+    "fail": "it expires, and whoever asked hears that nobody answered",
+}
+
+
 def tell_asked(screen: Screen, desk: Desk, asked: Asked, *, waits: bool) -> None:
     """Where the question went, what was published with it, and what happens next."""
     gate, published = asked.gate, asked.published
@@ -397,6 +437,13 @@ def tell_asked(screen: Screen, desk: Desk, asked: Asked, *, waits: bool) -> None
     tell_trouble(screen, published)
     if not published.pushed and (went := where(desk, published)) == SAVED:
         screen.say(went)
+    if gate.deadline is not None:
+        from ...render.table import due
+
+        left = f"{gate.timeout}s" if gate.timeout and gate.timeout < 60 else due(gate.deadline, desk.clock())
+        screen.say(
+            f"its deadline: {left.removeprefix('due in ')} from now ({gate.deadline}); then {THEN[gate.opened.on_timeout]}"
+        )
     if not waits:
         screen.say(
             f"the answer, when there is one: git gate check {gate.id[:6]}   to wait for it: git gate wait {gate.id[:6]}"

@@ -77,7 +77,7 @@ def respond_command(screen: Screen, gate_id: str | None, answer: str | None, **f
     git gate respond 7k2f --approve --note "after 18:00 only"
     git gate respond 7k2f -a db=Postgres -a region=eu
     """
-    refuse_dash(answer, "git gate respond ID")
+    refuse_dash(answer if answer is not None else flags["message"], "git gate respond ID")
     given = given_in_flags(answer, flags)
     desk = screen.desk()
     desk.refuse_agents("respond")
