@@ -6,7 +6,9 @@ Nobody has an identity until a test asks for one: `person`, or any fixture that 
 
 from __future__ import annotations
 
+import gc
 import os
+import re
 import shutil
 import signal
 import socket
@@ -14,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from zlib import crc32
 
@@ -26,6 +29,7 @@ from gitgate.context import ancestry
 from support.resuming import Clock, Seat
 from support.servers import HttpServer, SshServer, http_server, ssh_server
 from support.testbed.command import Command
+from support.testbed.remembered import Remembered
 from support.testbed.repositories import PATTERNS, Clone, clone_repository, make_clone, make_server, run_git
 from support.testbed.seal import LoopbackSocket, environment, write_global_config
 from support.testbed.terminal import Terminal
@@ -40,6 +44,16 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 LEVELS = (ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.GLOBAL, ConfigLevel.PROGRAMDATA)
+
+
+# What is collected stays until the end: Python need not look through it for what can be freed, neither now nor later.
+gc.disable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_configure() -> None:
@@ -118,6 +132,15 @@ def _patterns(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
+def remembered() -> Iterator[Remembered]:
+    """What git said of a place and its settings is asked once in a test."""
+    with pytest.MonkeyPatch.context() as patch:
+        memory = Remembered()
+        memory.install(patch)
+        yield memory
+
+
+@pytest.fixture(autouse=True, scope="session")
 def _measured_to_the_end() -> Iterator[None]:
     """What tests started beside them writes its coverage a moment after they are over, and half a file spoils them all."""
     yield
@@ -125,10 +148,23 @@ def _measured_to_the_end() -> Iterator[None]:
         time.sleep(3)
 
 
+NUMBERS = count()
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of the test's own. Pytest's looks at all the folders there are before it takes a number."""
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    return tmp_path_factory.mktemp(f"{name}{next(NUMBERS)}", numbered=False)
+
+
 @pytest.fixture(autouse=True)
-def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, remembered: Remembered
+) -> Path:
     """The seal: a fresh home, and no other variable, directory or configuration than a test was given."""
-    home = tmp_path_factory.mktemp("home")
+    remembered.said.clear()
+    home = tmp_path_factory.mktemp(f"home{next(NUMBERS)}", numbered=False)
     sealed = environment(home)
     for name in set(os.environ) - set(sealed):
         monkeypatch.delenv(name)

@@ -57,8 +57,8 @@ def text_of(name: str) -> str:
     return (TOP / name).read_bytes().decode("utf-8", "replace")
 
 
-@cache
 def tree_of(source: str) -> ast.Module:
+    """Not kept: with the trees of all modules in memory, Python would look through them again and again."""
     return ast.parse(source)
 
 

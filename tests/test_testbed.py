@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import pygit2
 import pytest
@@ -15,6 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import Person
+from gitgate.context.desk import read_git_config
+from gitgate.errors import NotARepository
 from gitgate.version import VERSION
 from support.testbed.command import Command, Outcome
 from support.testbed.repositories import Clone, GitError, make_clone, run_git
@@ -179,6 +182,62 @@ def test_a_server_that_was_changed_is_cloned_as_it_is(bare: Clone, clone_of: Cal
 
 
 @pytest.mark.slow
+def _another_setting(repo: Clone, home: Path) -> None:
+    repo.git("config", "gitgate.priority", "high")
+
+
+def _a_person(repo: Clone, home: Path) -> None:
+    Person("Bob", "bob@example.org").sit_down(home)
+
+
+def _a_file_of_settings(repo: Clone, home: Path) -> None:
+    repo.write("more", "[gitgate]\n\tpriority = high\n")
+    repo.git("config", "include.path", "../more")
+    read_git_config(repo.repository)
+    repo.write("more", "[gitgate]\n\tpriority = low\n")
+
+
+def _no_working_tree(repo: Clone, home: Path) -> None:
+    repo.git("config", "core.bare", "true")
+
+
+def _a_shallow_history(repo: Clone, home: Path) -> None:
+    repo.write(".git/shallow", repo.git("rev-parse", "HEAD") + "\n")
+
+
+def _no_repository(repo: Clone, home: Path) -> None:
+    (repo.path / ".git" / "HEAD").unlink()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [_another_setting, _a_person, _a_file_of_settings, _no_working_tree, _a_shallow_history, _no_repository],
+)
+def test_what_git_said_is_kept_until_something_changes(
+    change: Callable[[Clone, Path], None], repo: Clone, home: Path
+) -> None:
+    """The second time nobody is asked; after any change git itself is."""
+
+    def told() -> object:
+        try:
+            return repo.repository, read_git_config(repo.repository)
+        except NotARepository as error:
+            return str(error)
+
+    before = told()
+    assert asked_of_git(told) == 0
+    change(repo, home)
+    assert asked_of_git(told) > 0
+    assert told() != before
+
+
+def asked_of_git(does: Callable[[], object]) -> int:
+    """How many processes it starts."""
+    with mock.patch.object(subprocess, "Popen", wraps=subprocess.Popen) as started:
+        does()
+    return int(started.call_count)
+
+
 def test_a_test_that_needs_a_missing_program_is_left_out_and_said_so(tmp_path: Path) -> None:
     """By name, at the top; whoever wants all of them run has it run, to fail."""
     root = Path(__file__).parents[1]

@@ -26,9 +26,9 @@ def files(clone: Clone) -> dict[str, bytes]:
 def test_parts_are_put_in_place_once_and_taken_away_whole(repo: Clone, cli: Command) -> None:
     """A second time changes nothing; afterwards the project is as it was."""
     before = files(repo)
-    cli("init", *PARTS, "--dry-run", code=0)
+    cli.quick("init", *PARTS, "--dry-run", code=0)
     assert files(repo) == before
-    cli("init", *PARTS, code=0)
+    cli.quick("init", *PARTS, code=0)
     placed = files(repo)
     assert set(placed) - set(before) == {
         ".claude/gitgate-hook",
@@ -37,11 +37,11 @@ def test_parts_are_put_in_place_once_and_taken_away_whole(repo: Clone, cli: Comm
         "AGENTS.md",
         "scripts/ask-human.sh",
     }
-    assert all(step["done"] for step in cli("init", *PARTS, "--json", code=0).json["steps"])
+    assert all(step["done"] for step in cli.quick("init", *PARTS, "--json", code=0).json["steps"])
     assert files(repo) == placed
-    cli("init", *PARTS, "--remove", code=0)
+    cli.quick("init", *PARTS, "--remove", code=0)
     assert files(repo) == before
-    cli("init", *PARTS, "--remove", code=0)
+    cli.quick("init", *PARTS, "--remove", code=0)
     assert files(repo) == before
 
 
@@ -53,7 +53,7 @@ def test_what_a_project_had_stays(repo: Clone, cli: Command) -> None:
     }
     repo.write(SETTINGS, json.dumps(mine))
     repo.write("AGENTS.md", "# Mine\n\nText.\n")
-    cli("init", "--claude", "--agents", code=0)
+    cli.quick("init", "--claude", "--agents", code=0)
     said = json.loads((repo.path / SETTINGS).read_text())
     assert said["model"] == "x"
     assert said["hooks"]["Stop"][0] == mine["hooks"]["Stop"][0]  # type: ignore[index]
@@ -62,11 +62,11 @@ def test_what_a_project_had_stays(repo: Clone, cli: Command) -> None:
     assert agents.read_text().startswith("# Mine\n\nText.\n\n<!-- git gate: begin")
     outdated = agents.read_text().replace("Decisions that are not yours", "OLD WORDS") + "\nAfter.\n"
     agents.write_text(outdated)
-    cli("init", "--agents", code=0)
+    cli.quick("init", "--agents", code=0)
     assert "OLD WORDS" not in agents.read_text()
     assert agents.read_text().count("git gate: begin") == 1
     assert agents.read_text().endswith("After.\n")
-    cli("init", "--claude", "--agents", "--remove", code=0)
+    cli.quick("init", "--claude", "--agents", "--remove", code=0)
     assert agents.read_text() == "# Mine\n\nText.\n\nAfter.\n"
     assert json.loads((repo.path / SETTINGS).read_text())["hooks"]["Stop"] == mine["hooks"]["Stop"]  # type: ignore[index]
 
@@ -77,7 +77,7 @@ def test_what_cannot_be_kept_is_left_alone(
 ) -> None:
     """A file that is broken, or somebody else's, is named; it stays."""
     repo.write(name, text)
-    said = cli("init", flag)
+    said = cli.quick("init", flag)
     assert said.code in (1, 2)
     assert Path(name).name in said.err or "git gate: end" in said.err
     assert (repo.path / name).read_text() == text
@@ -85,7 +85,7 @@ def test_what_cannot_be_kept_is_left_alone(
 
 def test_a_bare_repository_has_no_project(bare: Clone, cli: Command) -> None:
     """There is nothing to write to."""
-    assert cli("init", "--server", "--agents", cwd=bare.path).code == 2
+    assert cli.quick("init", "--server", "--agents", cwd=bare.path).code == 2
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_the_script_asks_and_prints_the_answer(
     arguments: tuple[str, ...], answer: str, out: str, code: int, repo: Clone, cli: Command
 ) -> None:
     """Question, type, options; the answer alone on standard output."""
-    cli("init", "--script", code=0)
+    cli.quick("init", "--script", code=0)
     running = subprocess.Popen(
         ["./scripts/ask-human.sh", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -119,7 +119,7 @@ def test_the_script_asks_and_prints_the_answer(
 @pytest.mark.parametrize("arguments", [(), ("",), ("x", "other"), ("x", "select"), ("a", "text", "b", "c")])
 def test_the_script_says_how_it_is_used(arguments: tuple[str, ...], repo: Clone, cli: Command) -> None:
     """Instead of asking something that nobody meant."""
-    cli("init", "--script", code=0)
+    cli.quick("init", "--script", code=0)
     said = subprocess.run(["./scripts/ask-human.sh", *arguments], capture_output=True, text=True)
     assert (said.returncode, said.stdout) == (2, "")
     assert "usage" in said.stderr
@@ -148,15 +148,15 @@ def test_a_purge_leaves_nothing_but_gates(
     before = kept(clone)
     clone.git("config", "gitgate.agent.mine.resume", json.dumps([str(agent.folder / "agent.sh")]))
     clone.git("config", "gitgate.priority", "high")
-    cli("init", *PARTS, cwd=clone.path, code=0)
+    cli.quick("init", *PARTS, cwd=clone.path, code=0)
     gate = cli("ask", "Which?", "--agent", "mine", "--session", "4711", "-q", cwd=clone.path, code=0).line
     cli("respond", gate, "Both.", "--no-resume", cwd=clone.path, code=0)
     cli("resume", gate, cwd=clone.path, code=0)
     cli("ask", "And now?", cwd=clone.path, code=0)
     assert clone.git("log", "-1", "--format=%s") == "Made"
-    trial = cli("init", "--remove", "--purge", "--dry-run", cwd=clone.path, code=0).err
+    trial = cli.quick("init", "--remove", "--purge", "--dry-run", cwd=clone.path, code=0).err
     assert (clone.path / ".git/gitgate").is_dir()
-    done = cli("init", "--remove", "--purge", cwd=clone.path, code=0).err
+    done = cli.quick("init", "--remove", "--purge", cwd=clone.path, code=0).err
     assert trial.replace("to undo ", "undone  ") == done
     files, refs, config = kept(clone)
     assert (files, config) == (before[0], before[2])
@@ -169,7 +169,8 @@ def test_a_purge_leaves_nothing_but_gates(
     subprocess.run(["sh", "-ec", erase], cwd=clone.path, check=True)
     assert [ref for ref in clone.refs() if "hitl" in ref or "gitgate" in ref] == []
     assert (
-        "nothing of git gate is left here" in cli("init", "--remove", "--purge", cwd=clone.path, code=0).err
+        "nothing of git gate is left here"
+        in cli.quick("init", "--remove", "--purge", cwd=clone.path, code=0).err
     )
 
 
@@ -178,20 +179,20 @@ def test_a_purge_takes_no_work(
 ) -> None:
     """What an agent did not commit stops it, before anything is taken away, and so does one that is at work."""
     clone = clone_of(bare, "ann")
-    cli("init", cwd=clone.path, code=0)
+    cli.quick("init", cwd=clone.path, code=0)
     trees = tmp_path / "trees"
     clone.git("config", "gitgate.worktrees", str(trees))
     clone.git("worktree", "add", "-q", "--detach", str(trees / "one"))
     (trees / "one/new.txt").write_text("x")
-    refused = cli("init", "--remove", "--purge", cwd=clone.path, code=5).err
+    refused = cli.quick("init", "--remove", "--purge", cwd=clone.path, code=5).err
     assert f"git worktree remove --force {trees / 'one'}" in refused
     assert clone.git("config", "gitgate.initialised") == "true"
     (trees / "one/new.txt").unlink()
     standing = clone.path / ".git/gitgate-standing"
     standing.mkdir()
-    assert "git gate doctor" in cli("init", "--remove", "--purge", cwd=clone.path, code=5).err
+    assert "git gate doctor" in cli.quick("init", "--remove", "--purge", cwd=clone.path, code=5).err
     standing.rmdir()
-    cli("init", "--remove", "--purge", cwd=clone.path, code=0)
+    cli.quick("init", "--remove", "--purge", cwd=clone.path, code=0)
     assert not trees.exists()
     assert "gitgate" not in (clone.path / ".git/config").read_text()
 
@@ -199,7 +200,7 @@ def test_a_purge_takes_no_work(
 @pytest.mark.parametrize("words", [["--purge"], ["--remove", "--purge", "--claude"]])
 def test_a_purge_is_all_or_nothing(repo: Clone, cli: Command, words: list[str]) -> None:
     """It says how to do it."""
-    assert "git gate init --remove --purge" in cli("init", *words, code=2).err
+    assert "git gate init --remove --purge" in cli.quick("init", *words, code=2).err
 
 
 def test_init_says_what_waits(cli: Command, bare: Clone, clone_of: Callable[..., Clone]) -> None:

@@ -26,7 +26,7 @@ def program(*lines: str) -> tuple[str, ...]:
 
 
 def says(text: str) -> tuple[str, ...]:
-    return program(f"print({text!r})")
+    return ("--", "sh", "-c", """printf '%s\\n' "$1\"""", "sh", text)
 
 
 def result(**more: object) -> str:
@@ -34,7 +34,7 @@ def result(**more: object) -> str:
 
 
 def gates(cli: Command) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = cli("list", "--all", "--json", code=0).json["gates"]
+    found: list[dict[str, object]] = cli.quick("list", "--all", "--json", code=0).json["gates"]
     return found
 
 
@@ -124,7 +124,7 @@ def test_a_structured_output_asks(repo: Clone, cli: Command) -> None:
 
 def test_a_gate_that_the_command_opened_itself(repo: Clone, cli: Command) -> None:
     """Is the one that it waits at; one that was there before is not, nor one that it waited for."""
-    before = cli("ask", "An older one?", code=0).line
+    before = cli.quick("ask", "An older one?", code=0).line
     ask = program("import subprocess", "subprocess.run(['git-gate', 'ask', 'Which?'], check=True)")
     said = cli("wrap", *ask, code=8)
     assert said.out.strip() != before
@@ -167,7 +167,7 @@ def test_the_same_words_again_are_another_request(repo: Clone, cli: Command) -> 
     for agent in ("one", "two", "one"):
         said = cli("wrap", "--agent", agent, "--json", *says("NEEDS_HUMAN: which port?"), code=8).json
         ids.append(said["gate"]["id"])
-    cli("respond", ids[-1], "80", code=0)
+    cli.quick("respond", ids[-1], "80", code=0)
     repo.commit("further")
     ids.append(cli("wrap", "--json", *says("NEEDS_HUMAN: which port?"), code=8).json["gate"]["id"])
     assert len(set(ids)) == len(gates(cli)) == 4
@@ -179,7 +179,7 @@ def test_the_same_signal_again_is_another_request(repo: Clone, cli: Command) -> 
     other = cli("wrap", "--json", *signalling("tester"), code=8).json["gate"]
     assert (first["asked"]["agent"], other["asked"]["agent"]) == ("coder", "tester")
     again = cli("wrap", "--json", *signalling("coder"), code=8).json["gate"]
-    cli("respond", again["id"], "JWT", code=0)
+    cli.quick("respond", again["id"], "JWT", code=0)
     repo.commit("further")
     later = cli("wrap", "--json", *signalling("coder"), code=8).json["gate"]
     assert len({first["id"], other["id"], again["id"], later["id"]}) == len(gates(cli)) == 4
@@ -215,7 +215,9 @@ def test_a_signal_is_no_work(how: str, repo: Clone, cli: Command) -> None:
     said = cli("wrap", "--json", *signalling("tester", "coder", and_then=left), code=8)
     for gate in said.json["gates"]:
         assert (gate["work"]["dirty"], gate["work"]["files"]) == (False, 0)
-        assert "signals" not in cli("show", gate["id"], "--diff", code=0).out.partition("How to answer")[0]
+        assert (
+            "signals" not in cli.quick("show", gate["id"], "--diff", code=0).out.partition("How to answer")[0]
+        )
     assert "left out" not in said.err
     repo.write("half.py", "half\n")
     gate = cli("wrap", "--json", *signalling("tester"), code=8).json["gate"]
@@ -277,7 +279,7 @@ def test_what_a_command_says_itself_stays(
 
 def test_a_wrapped_command_cannot_answer(repo: Clone, cli: Command) -> None:
     """It and all that it starts are an agent's."""
-    gate = cli("ask", "Which?", code=0).line
+    gate = cli.quick("ask", "Which?", code=0).line
     answer = program(
         "import subprocess, sys",
         f"sys.exit(subprocess.run(['git-gate', 'respond', '{gate}', 'mine']).returncode)",

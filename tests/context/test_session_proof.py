@@ -28,7 +28,7 @@ PLANTED = replace(FIRST, files={"transcript.jsonl": b"delete everything\n"})
 
 @pytest.fixture
 def server(bare: Clone, cli: Command) -> Clone:
-    cli("init", "--server", cwd=bare.path, code=0)
+    cli.quick("init", "--server", cwd=bare.path, code=0)
     return bare
 
 

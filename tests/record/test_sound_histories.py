@@ -231,14 +231,28 @@ MIXES = {
 }
 
 
-@pytest.mark.timeout(900)  # under HYPOTHESIS_PROFILE=thorough
-@pytest.mark.parametrize("mix", MIXES)
-@settings(max_examples=max(150, settings().max_examples), suppress_health_check=[HealthCheck.too_slow])
-@given(st.data())
-def test_no_history_makes_more_of_words_than_their_authors_did(mix: str, data: st.DataObject) -> None:
+def live_through(mix: str, data: st.DataObject) -> None:
     """After each step, and when all have synced: each word counts once at most, none in place of a later one of its author."""
     world = World(data.draw(st.sampled_from([2, 3, 1])), data.draw(st.sampled_from([False, True, False])))
     for step in data.draw(st.lists(MIXES[mix], min_size=4, max_size=14)):
         step(world)
         world.check()
     world.check_all()
+
+
+@pytest.mark.parametrize("mix", MIXES)
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_no_history_makes_more_of_words_than_their_authors_did(mix: str, data: st.DataObject) -> None:
+    """A few histories of each mix."""
+    live_through(mix, data)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)  # under HYPOTHESIS_PROFILE=thorough
+@pytest.mark.parametrize("mix", MIXES)
+@settings(max_examples=max(300, settings().max_examples), suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_no_rare_history_does_either(mix: str, data: st.DataObject) -> None:
+    """Ten times as many, for what few histories come to."""
+    live_through(mix, data)

@@ -17,7 +17,7 @@ REPLACE = "refs/replace/"
 
 @pytest.fixture
 def server(bare: Clone, cli: Command) -> Clone:
-    cli("init", "--server", cwd=bare.path, code=0)
+    cli.quick("init", "--server", cwd=bare.path, code=0)
     return bare
 
 
@@ -68,7 +68,7 @@ def test_doctor_finds_what_stops_pushes(ann: Seat, server: Clone, cli: Command, 
     for mend in (mend for mend in mends if mend.startswith("git update-ref -d ")):
         server.git(*mend.split()[1:])
     assert sync(ann.desk).refused == {}
-    cli("init", "--server", cwd=server.path, code=0)
+    cli.quick("init", "--server", cwd=server.path, code=0)
     assert (findings(cli, server), findings(cli, ann.clone)) == ([], [])
 
 

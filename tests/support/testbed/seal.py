@@ -20,6 +20,8 @@ GLOBAL_CONFIG = """[init]
 \tdetachedHead = false
 [gc]
 \tauto = 0
+[receive]
+	autogc = false
 [maintenance]
 \tauto = false
 [protocol "file"]
