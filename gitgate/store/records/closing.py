@@ -101,9 +101,12 @@ class RemoteShelves:
         fetch(self.repo, self.remote, timeout=self.timeout, prompts=self.prompts)
         self.refresh_archive()
 
-    def refresh_archive(self) -> None:
-        fetch_folder(self.repo, self.remote, "archive", timeout=self.timeout, prompts=self.prompts)
-        self.adopt()
+    def refresh_archive(self) -> bool:
+        """Whether the remote has any."""
+        there = fetch_folder(self.repo, self.remote, "archive", timeout=self.timeout, prompts=self.prompts)
+        if there:
+            self.adopt()
+        return bool(there)
 
     def months(self) -> list[Shelf]:
         return shelves(self.repo, tracking(self.remote, ARCHIVE))
@@ -263,8 +266,7 @@ def settle(
     have go to the archive beside the record. A gate in neither is new, and not among the result.
     """
     place = RemoteShelves(repo, remote, timeout=timeout, prompts=prompts)
-    place.refresh_archive()
-    if not find_archived(repo, place.months(), absent):
+    if not place.refresh_archive() or not find_archived(repo, place.months(), absent):
         return Folded()
     place.refresh()
     held = find_archived(repo, place.months(), absent)
