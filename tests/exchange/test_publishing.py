@@ -23,6 +23,7 @@ from gitgate.policy.marks import marks
 from gitgate.questions.drafts import Draft
 from gitgate.record.summary import summary_of
 from gitgate.sharing.archiving import fold_closed
+from gitgate.store.git import refs
 from gitgate.store.records import closing
 from gitgate.store.records.records import Signature
 from support.meanwhile import Meanwhile
@@ -121,6 +122,7 @@ def test_what_arrives_in_great_numbers_is_packed(
 ) -> None:
     """So many loose files would make each later command slow."""
     monkeypatch.setattr(merging, "MANY", 2)
+    monkeypatch.setattr(refs, "MANY_NEW", 1)
     gates = [ann.ask(push=True) for _ in range(3)]
     done = sync(bob.desk)
     assert sorted(done.new) == sorted(gate.id for gate in gates)
