@@ -79,6 +79,22 @@ def test_a_terminal_shows_what_others_asked(
     assert "as of now, from origin\n" in pty_cli(*verb, cwd=bob.path, env=env).finish(code=0)
 
 
+def test_what_was_asked_last_is_shown_as_it_is_now(
+    cli: Command, two: Two, pty_cli: Callable[..., Terminal]
+) -> None:
+    """Where nothing waits any more, `show` alone says what came of it; while something waits it shows that."""
+    ann, bob = two
+    cli.quick("sync", cwd=bob.path, code=0)
+    gate = asked(cli, ann, "Last?")
+    env = {"GITGATE_FRESH": "20", "CI": "", "GIT_PAGER": "cat"}
+    assert "How to answer" in pty_cli("show", cwd=bob.path, env=env).finish(code=0)
+    cli.quick("respond", gate, "yes", cwd=ann.path, code=0)
+    said = pty_cli("show", cwd=bob.path, env=env).finish(code=0)
+    assert "nothing waits; this was asked last:" in said
+    assert f"{gate}  answered" in said
+    assert "no gate waits for an answer" in cli.quick("diff", cwd=bob.path, code=1).err
+
+
 def test_the_asker_hears_of_the_answer(cli: Command, two: Two, pty_cli: Callable[..., Terminal]) -> None:
     """Also with `check`, for a gate that others know."""
     ann, bob = two

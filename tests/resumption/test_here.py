@@ -56,6 +56,9 @@ def test_each_in_turn_resumes_here(
     terminal.line("Postgres")
     assert "resuming here (log " in " ".join(terminal.finish(code=0).split())
     until(lambda: state(cli, allowed, gate) == "resumed")
+    said = cli.quick(cwd=allowed.path, code=0).out
+    assert said == "nothing waits for you · 1 resumed\nnext: git gate show\n"
+    assert f"{gate}  resumed" in cli.quick("show", cwd=allowed.path, code=0).out
     second = cli.quick("ask", "Which other?", "--agent", "scripted", cwd=allowed.path, code=0).line
     answer = ("respond", "--each", "--match", "other", "-m", "X")
     held = cli(*answer, "--no-resume", "--no-push", cwd=allowed.path, code=0)

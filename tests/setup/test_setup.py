@@ -9,6 +9,7 @@ import pytest
 
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
+from support.testbed.terminal import Terminal
 
 SPEC = "+refs/hitl/open/*:refs/gitgate/origin/open/*"
 
@@ -36,6 +37,14 @@ def test_it_says_what_it_permits(ann: Clone, cli: Command) -> None:
     assert "starts the agent again on this machine" in said
     assert ann.git("config", "gitgate.publishWork") == "true"
     assert SPEC in ann.git("config", "--get-all", "remote.origin.fetch")
+
+
+def test_its_lines_fit_a_terminal(ann: Clone, pty_cli: Callable[..., Terminal]) -> None:
+    """Broken between words, and what goes on stands below the words."""
+    said = pty_cli("init", columns=60, cwd=ann.path).finish(code=0).splitlines()
+    assert max(map(len, said)) <= 60
+    assert any(line.startswith(" " * 11) for line in said)
+    assert "done       hook pre-receive: a push that would change or" in said
 
 
 def test_consent_can_be_withheld_and_withdrawn(ann: Clone, cli: Command) -> None:

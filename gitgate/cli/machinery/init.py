@@ -100,18 +100,20 @@ def for_jobs(screen: Screen, flags: dict[str, Any]) -> dict[str, str]:
 def tell_steps(screen: Screen, found: Sequence[Step], *, dry_run: bool, remove: bool, purge: bool) -> None:
     listed = [{"step": step.name, "means": step.means, "done": step.done or not dry_run} for step in found]
     screen.emit("init", {"dry_run": dry_run, "steps": listed}, "")
+    if screen.quiet:
+        return
     if remove:
         tell_removed(screen, [step for step in found if not step.done], dry_run=dry_run, purge=purge)
         return
     for step in found:
         mark = "as it was" if step.done else "to do" if dry_run else "done"
-        screen.say(f"{mark:<9}  {step.name}: {step.means}")
+        screen.tell(f"{mark:<9}  {step.name}: {step.means}", deeper=11)
 
 
 def tell_removed(screen: Screen, found: Sequence[Step], *, dry_run: bool, purge: bool) -> None:
     """Only what was there: of what init never did, nothing can be undone."""
     for step in found:
-        screen.say(f"{'to undo' if dry_run else 'undone':<9}  {step.name}: {step.means}")
+        screen.tell(f"{'to undo' if dry_run else 'undone':<9}  {step.name}: {step.means}", deeper=11)
     if not found:
         screen.say("there is nothing of init to undo here")
     elif not (dry_run or purge):

@@ -124,11 +124,14 @@ class Screen:
         self.pulse.stop()
         click.echo(neutral(words), err=True)
 
-    def tell(self, words: str) -> None:
-        """Talk that a person reads at a prompt: broken between words, where a terminal would break within one."""
-        from ...text.display import wrap
+    def tell(self, words: str, deeper: int = 0) -> None:
+        """Talk that a person reads at a prompt: broken between words, where a terminal would break within one. A line goes on
+        `deeper` below its beginning.
+        """
+        from ...text.display import hang, wrap
 
-        self.warn(wrap(words, self.width if sys.stderr.isatty() else WIDEST))
+        cells = self.width if sys.stderr.isatty() else WIDEST
+        self.warn(hang(words, cells, deeper=" " * deeper) if deeper else wrap(words, cells))
 
     def say_once(self, desk: Desk) -> None:
         """Once in a clone: what `git gate init` would change. Whoever asks, lists or answers works without it."""

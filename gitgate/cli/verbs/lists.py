@@ -244,7 +244,10 @@ def overview_lines(
     others = sum(is_others(summary) for summary in pressing)
     lines = [state_line(counts, others) or nothing(desk, filtered=False)]
     if not pressing:
-        return [*lines, 'next: git gate ask "…"   or: git gate -h']
+        done = counts.get("resumed", 0)
+        if done:
+            lines[0] += f" · {done} resumed"
+        return [*lines, "next: git gate show" if done else 'next: git gate ask "…"   or: git gate -h']
     lines += ["", *table(pressing[:MOST_IN_OVERVIEW], desk.clock(), screen.width, color=screen.colored), ""]
     more = len(pressing) - MOST_IN_OVERVIEW
     return [

@@ -13,6 +13,7 @@ from ..terminal.screen import Screen, gate_argument, verb
 
 if TYPE_CHECKING:
     from ...context.desk import Desk
+    from ...exchange.syncing import Freshness
 
 
 @click.command("show")
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 @verb
 def show_command(screen: Screen, gate_id: str | None, diff_: bool, format_: str | None) -> None:
     """One gate as a letter: the question, its context, what the agent did so far, and how to answer.
+
+    Without an id it is the only one that waits; where none waits, the last one that was asked. On a terminal news of it are
+    looked for first, as by `list`.
 
     \b
     git gate show 7k2f
@@ -36,7 +40,8 @@ def show_command(screen: Screen, gate_id: str | None, diff_: bool, format_: str 
     if screen.as_json and format_ in ("text", "xml"):
         raise Usage(f"--json or --format {format_}, not both", hint="git gate show ID --format json")
     desk = screen.desk()
-    found = asking(find_gate, desk, gate_id)
+    known = news_of(screen, desk)
+    found = asking(find_gate, desk, gate_id if gate_id is not None else last_one(screen, desk))
     gate = found.gate
     signed = marks(desk, [gate])
     hidden, kept = comes_back(desk, gate.opened.work), gate.id in saved(desk, [gate])
@@ -74,6 +79,30 @@ def show_command(screen: Screen, gate_id: str | None, diff_: bool, format_: str 
     if diff_:
         text += "\n\n" + diff_of(desk, gate, color=screen.colored)
     screen.page(text)
+    if known is not None:
+        from ..machinery.sync import tell_age
+
+        tell_age(screen, desk, known)
+
+
+def news_of(screen: Screen, desk: Desk) -> Freshness | None:
+    """How fresh it is, for whoever looks at it."""
+    if not screen.watched:
+        return None
+    from ..machinery.sync import looked
+
+    return looked(screen, desk)
+
+
+def last_one(screen: Screen, desk: Desk) -> str | None:
+    """The gate that was asked last, where none waits: what came of it is what somebody wants to know then."""
+    from ...context.find import summaries
+
+    every = list(summaries(desk))
+    if not every or any(summary.state == "awaiting" for summary in every):
+        return None
+    screen.say("nothing waits; this was asked last:")
+    return max(every, key=lambda summary: (summary.at, summary.id)).id
 
 
 @click.command("diff")
