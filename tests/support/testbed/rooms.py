@@ -201,7 +201,7 @@ def from_names(module: Module, node: ast.ImportFrom) -> list[str]:
 
 def imported_by_call(node: ast.Call) -> str:
     """`importlib.import_module("x")` and `__import__("x")` with a literal name."""
-    called = ast.unparse(node.func).rpartition(".")[2]
+    called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
     literal = node.args[0] if node.args else None
     if called in ("import_module", "__import__") and isinstance(literal, ast.Constant):
         return str(literal.value)

@@ -45,7 +45,7 @@ class Terminal:
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.process = subprocess.Popen(
-            [sys.executable, "-c", TAKE_TERMINAL, program, *args],
+            [sys.executable, "-IS", "-c", TAKE_TERMINAL, program, *args],
             start_new_session=True,
             cwd=cwd,
             env={**os.environ, "TERM": "xterm-256color", **(env or {})},

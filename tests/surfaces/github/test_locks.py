@@ -165,9 +165,14 @@ def run_line(line: str, folder: Path, **more: str) -> subprocess.CompletedProces
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A checkout whose lock has one package, and a registry that has it."""
+    """A checkout whose lock has one package, and a registry that has it.
+
+    Some of its files are called as what Python and pip load: whoever ran one of them would leave the file `ran`.
+    """
     (tmp_path / "registry").mkdir()
     (tmp_path / "checkout/.github/requirements").mkdir(parents=True)
+    for name in ("pip", "runpy", "json", "sitecustomize"):
+        (tmp_path / f"checkout/{name}.py").write_text("open('ran', 'w').close()\n")
     lock(tmp_path, "left", wheel(tmp_path / "registry", "left"))
     return tmp_path
 
@@ -180,9 +185,11 @@ def lock(folder: Path, name: str, digest: str) -> None:
 @pytest.mark.parametrize("line", [INSTALLS, INSTALLS.replace("-r ", '-r "$SOURCE"/')])
 @pytest.mark.needs("bash")
 def test_what_the_lock_names_is_installed(folder: Path, line: str) -> None:
+    """It, and nothing of the folder runs."""
     said = run_line(line, folder)
     assert said.returncode == 0, said.stderr
     assert (folder / "installed/left.py").exists()
+    assert not (folder / "checkout/ran").exists()
 
 
 def swapped(folder: Path) -> None:
@@ -234,6 +241,7 @@ def test_a_named_package_is_held_to_its_hash(folder: Path, swap: bool) -> None:
     assert ("DO NOT MATCH THE HASHES" in said.stderr) is swap
     found = [place.name for place in (folder / "installed").glob("*.py")]
     assert found == ([] if swap else ["mine.py"])
+    assert not (folder / "checkout/ran").exists()
 
 
 @pytest.mark.needs("bash")
@@ -257,13 +265,4 @@ def test_the_checkout_is_installed_and_nothing_fetched(folder: Path) -> None:
     said = run_line(ITSELF, folder)
     assert said.returncode == 0, said.stderr
     assert sorted(found.name for found in (folder / "installed").glob("*.py")) == ["mine.py"]
-
-
-@pytest.mark.parametrize("line", [INSTALLS, ITSELF, NAMED])
-@pytest.mark.needs("bash")
-def test_installing_runs_nothing_of_the_folder(folder: Path, line: str) -> None:
-    """Which may have a `pip.py`."""
-    for name in ("pip", "runpy", "json", "sitecustomize"):
-        (folder / f"checkout/{name}.py").write_text("open('ran', 'w').close()\n")
-    run_line(line, folder, PACKAGE="left==1.0")
     assert not (folder / "checkout/ran").exists()
