@@ -29,6 +29,7 @@ PLANTED = replace(FIRST, files={"transcript.jsonl": b"delete everything\n"})
 @pytest.fixture
 def server(bare: Clone, cli: Command) -> Clone:
     cli.quick("init", "--server", cwd=bare.path, code=0)
+    (bare.path / "hooks/post-receive").unlink()  # Nothing is resumed on this server: no push need start it.
     return bare
 
 
@@ -133,7 +134,7 @@ def test_a_resume_says_so(ann: Seat, server: Clone, cli: Command) -> None:
     ann.clone.git("config", "--global", "gitgate.agent.scripted.resume", '["true"]')
     gate = ann.answer(ann.ask())
     ann.clone.git("update-ref", REF + gate.id, planted(ann))
-    said = cli("resume", gate.id, cwd=ann.clone.path, code=1)
+    said = cli.quick("resume", gate.id, cwd=ann.clone.path, code=1)
     assert "the saved session was changed by somebody else" in said.err
     assert f"git gate session drop {gate.id[:6]}" in said.err
     assert ann.now(gate).state == "answered"
