@@ -231,6 +231,8 @@ def aim_at(desk: Desk, held: HeldClaim, made: Made, wanted: str, *, begun: str) 
     tip = tip_there(desk, str(held.remote), wanted)
     if tip == made.tip:
         return Target(wanted)
+    if tip is None and made.course.found and wanted == begun:
+        return Target("", why=f"branch {wanted} was deleted meanwhile")
     joined = Joined(made.commits)
     if tip is not None and not commits.is_ancestor(desk.repo.git, tip, made.tip):
         if not made.course.joins:

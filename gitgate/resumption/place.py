@@ -94,13 +94,14 @@ class Course:
 
     `branch`: what the gate's branch is called now. `gone`: why there is none any more, nor is to be one again. `joins`: whether
     what others brought there is merged; nobody sees to that in a checkout that is gone after the job. `note`: what else is to be
-    told of it.
+    told of it. `found`: it is there, so that it was deleted if it is not there when the agent is done.
     """
 
     branch: str = ""
     gone: str = ""
     note: str = ""
     joins: bool = False
+    found: bool = False
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from ...record.headline import message
 from ...record.summary import Summary, summary_of
 from ...resumption.place import Course
 from ...sharing.branches import Pushed, tip_there
+from ...store.git.commits import is_ancestor
 from . import telling
 from .comment import CommentMark, View, read_mark, render
 from .hosts.events import MOST_NUMBER
@@ -408,19 +409,25 @@ def course_of(desk: Desk, forge: Forge, gate: Gate) -> Course:
     ended = (
         "" if pull is None or pull.open else f"its pull request was {'merged' if pull.merged else 'closed'}"
     )
-    if tip_there(desk, remote, work.branch) is not None:
-        return Course(work.branch, note=f"{ended} meanwhile" if ended else "", joins=True)
-    if not was_there(gate):
+    tip = tip_there(desk, remote, work.branch)
+    if tip is None and not was_there(gate):
         return Course(work.branch, joins=True)
-    if (
-        pull is not None
-        and pull.open
-        and not pull.foreign
-        and tip_there(desk, remote, pull.branch) is not None
-    ):
-        return Course(pull.branch, joins=True)
+    if pull is not None and pull.open and not pull.foreign and pull.branch != work.branch:
+        present = tip_there(desk, remote, pull.branch)
+        if present is not None and (tip is None or is_renamed(desk, gate, tip, present)):
+            return Course(pull.branch, joins=True, found=True)
+    if tip is not None:
+        return Course(work.branch, note=f"{ended} meanwhile" if ended else "", joins=True, found=True)
     and_ended = f", and {ended}" if ended else ""
     return Course(work.branch, f"branch {work.branch} was deleted meanwhile{and_ended}", joins=True)
+
+
+def is_renamed(desk: Desk, gate: Gate, tip: str, present: str) -> bool:
+    """Whether the branch has another name by now, and its old one is somebody else's: where the agent began is in that one."""
+    base = gate.opened.work.base
+    if base is None or not was_there(gate):
+        return False
+    return is_ancestor(desk.repo.git, base, present) and not is_ancestor(desk.repo.git, base, tip)
 
 
 def was_there(gate: Gate) -> bool:

@@ -169,6 +169,80 @@ def test_a_renamed_branch_is_the_pull_requests_present_one(
     assert "branch feature is called better-name now" in prompt.read_text()
 
 
+def test_a_push_while_the_resumed_agent_worked_is_merged(
+    team: Team, agent: Agent, colleague: Clone, bare: Clone
+) -> None:
+    """It came between the start of the agent and its end."""
+    colleague.commit("Theirs", **{"theirs.txt": "t"})
+    agent.does(f"env -u GIT_DIR git -C {colleague.path} push -q origin feature; {COMMITS}")
+    team.ask("Which?")
+    answer(team)
+    assert bare.git("show", "feature:db.conf") == "db=Postgres"
+    assert bare.git("show", "feature:theirs.txt") == "t"
+
+
+def test_a_branch_made_anew_from_nothing_is_not_joined(
+    team: Team, agent: Agent, colleague: Clone, bare: Clone
+) -> None:
+    """Deleted, and begun again without a common past: what the agent made stays beside it, and the status fails."""
+    agent.does(COMMITS)
+    gate = team.ask("Which?")
+    colleague.git("checkout", "-q", "--orphan", "anew")
+    head = colleague.commit("Anew", **{"new.txt": "n"})
+    colleague.git("push", "-q", "-f", "origin", "HEAD:feature")
+    with_head(team)
+    answer(team)
+    assert bare.git("rev-parse", "feature") == head
+    assert status(team) == ("failure", f"{gate}: its commits are on gate/{gate}")
+
+
+@pytest.mark.parametrize("pull", [False, True])
+def test_an_old_name_that_others_use_now_is_theirs(
+    team: Team, agent: Agent, colleague: Clone, bare: Clone, pull: bool
+) -> None:
+    """Somebody began another branch of that name, with a pull request or without: nothing of this gate reaches it."""
+    colleague.commit("Before", **{"before.txt": "b"})
+    push(team, colleague)
+    team.agents.git("pull", "-q", "origin", "feature")
+    agent.does(COMMITS)
+    team.ask("Which?")
+    bare.git("branch", "-m", "feature", "better-name")
+    team.forge.pulls[THREAD]["head"]["ref"] = "better-name"
+    team.forge.commits[team.agents.git("rev-parse", "HEAD")] = [THREAD]
+    colleague.git("checkout", "-q", "-B", "theirs", "origin/main")
+    theirs = colleague.commit("Another", **{"another.txt": "a"})
+    colleague.git("push", "-q", "origin", "HEAD:feature")
+    if pull:
+        team.forge.open_pull(9, "feature", theirs)
+    answer(team)
+    assert bare.git("rev-parse", "feature") == theirs
+    if (
+        not pull
+    ):  # Else the forge itself says that the name is another pull request's, and nothing is known of ours.
+        assert bare.git("log", "-1", "--format=%s", "better-name") == "Use Postgres"
+
+
+def test_a_branch_deleted_while_the_agent_worked_is_not_made_again(
+    team: Team, agent: Agent, bare: Clone
+) -> None:
+    """It was there when the agent began: its commits are beside it, and the thread says why."""
+    agent.does(f"git -C {bare.path} update-ref -d refs/heads/feature; {COMMITS}")
+    gate = team.ask("Which?")
+    answer(team)
+    heads = bare.git("for-each-ref", "--format=%(refname:short)", "refs/heads").split()
+    assert heads == [f"gate/{gate}", "main"]
+    assert "branch feature was deleted meanwhile" in left_behind(team)[0]
+
+
+def test_a_branch_that_the_agent_made_is_no_deleted_one(team: Team, agent: Agent, bare: Clone) -> None:
+    """One that it switched to while it worked never was there: it is not taken for one that somebody deleted."""
+    agent.does(f"git checkout -q -b of-its-own; {COMMITS}")
+    gate = team.ask("Which?")
+    answer(team)
+    assert "deleted meanwhile" not in team.gate(gate)["resume"]["reason"]
+    assert bare.git("show", "of-its-own:db.conf") == "db=Postgres"
+
+
 @pytest.mark.parametrize("merged", [False, True])
 def test_what_was_deleted_is_not_made_again(team: Team, agent: Agent, bare: Clone, merged: bool) -> None:
     """Its pull request was merged or closed: the commits are kept on a branch of their own, and the thread says so."""
