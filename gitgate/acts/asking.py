@@ -6,7 +6,6 @@ import contextlib
 import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from ..context.desk import Desk
@@ -30,6 +29,7 @@ from ..store.git.refs import OPEN, SESSIONS, WORK
 from ..store.records.records import Signature
 from ..store.remote.remote import RefMove
 from ..text import times
+from ..text.digests import sha256
 from .askers import agent_name, readable, remember_asker, requester, session_of
 from .sessions import digest_of
 

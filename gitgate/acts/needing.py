@@ -7,7 +7,6 @@ import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from pathlib import Path
 
 from ..context.desk import Desk
@@ -19,6 +18,7 @@ from ..questions.drafts import Draft
 from ..questions.signals import Need, draft_of, plain_draft, read_need
 from ..store.records.attach import read_attachment
 from ..text import times
+from ..text.digests import sha256
 from .asking import AskWishes, ask
 from .calling import context_of, gate_of_key, key_of_call, turn, waiting
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
+from ..document.values import replace
 from ..errors import Usage
 from .agent import (
     Agent,

@@ -13,7 +13,7 @@ from ..config import Settings
 from ..document.values import dataclass, field
 from ..errors import Failure, NotAllowed, Usage
 from ..store.git.refs import Refs
-from ..store.git.repository import Repository, begin_config, discover
+from ..store.git.repository import Repository, begin_config, discover, git_at
 from ..text import times
 
 if TYPE_CHECKING:
@@ -127,10 +127,13 @@ def open_desk(
         from ..agents import seen_by_git
 
         env = seen_by_git(env)
-    repo = discover(start, env)
-    desk = Desk(
-        repo, config.load_settings(env, read_git_config(repo), repo.top, flags), Refs(repo), clock, bulk
-    )
+    begun = begin_config(git_at(start, env))  # Two questions to git, answered at the same time.
+    try:
+        repo = discover(start, env)
+        known = read_git_config(repo, begun)
+    finally:
+        begun.close()
+    desk = Desk(repo, config.load_settings(env, known, repo.top, flags), Refs(repo), clock, bulk)
     if progress is not None:
         desk.progress = progress
     return desk

@@ -376,8 +376,8 @@ def held_lines(held: Conversation, cells: int) -> str:
     return "\n".join(lines)
 
 
-# What XML 1.0 has no way to write, not even escaped.
-IMPOSSIBLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# What XML 1.0 has no way to write, not even escaped. Compiled where XML is written: that takes longer than to make JSON.
+IMPOSSIBLE = "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 STATUS = {"awaiting": "pending", "withdrawn": "cancelled", "stopped": "cancelled", "expired": "timeout"}
 WORK = ("branch", "base", "commit", "dirty", "files", "insertions", "deletions")
 ANSWER = ("verdict", "approved", "confirmed", "by", "via", "at", "signed", "commit")
@@ -538,7 +538,7 @@ def text_or_json(value: object) -> str:
 
 def escaped(text: str, *, attribute: bool = False) -> str:
     r"""Text as XML: what cannot be there is spelt out (`\x1b`); what hides or acts is a reference, exact and harmless."""
-    text = IMPOSSIBLE.sub(lambda found: spelt(ord(found.group())), text)
+    text = re.sub(IMPOSSIBLE, lambda found: spelt(ord(found.group())), text)
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\r", "&#13;")
     if neutral(text) != text:
         text = "".join(

@@ -11,10 +11,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ...document.values import replace
 from ...errors import Usage
 from ...model.conversation import SavedSession, SessionRef
 from ..agent import (

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ...document.values import replace
 from ...errors import BadAnswer
 from ...model.gate import Gate, Question, Value
 from ...questions.answers import read_mapping

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from functools import update_wrapper
 from pathlib import Path
 from shlex import quote
@@ -15,6 +14,7 @@ import click
 
 from ... import config
 from ...config import FALSE, TRUE
+from ...document.values import dataclass, field, replace
 from ...errors import Failure, GateError, Usage
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 PATIENCE = 1.0
 
 
-@dataclass
+@dataclass(frozen=False)
 class Pulse:
     """At most one announcement is pending; whatever is said or printed meanwhile takes its place."""
 
@@ -58,7 +58,7 @@ LINE_ENDS = (
 )  # JSON lets them stand, and many a reader of lines takes them for an end
 
 
-@dataclass
+@dataclass(frozen=False)
 class Screen:
     """How this call of the command talks, and where it works. What is set is known once a desk was opened."""
 

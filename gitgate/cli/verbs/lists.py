@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ...document.values import replace
 from ...errors import GateError
 from ...model.people import UNSIGNED
 from ...model.states import STATES

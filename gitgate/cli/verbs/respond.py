@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ...document.values import replace
 from ...errors import BadAnswer, GateError, UnknownGate, Usage
 from ...model.gate import Gate
 from ...model.states import AWAITING, is_prefix
@@ -234,10 +234,11 @@ def ask_person(screen: Screen, desk: Desk, gate: Gate, note: str) -> tuple[Given
 
 def tell_answered(screen: Screen, desk: Desk, done: Responded, *, resume: bool = True) -> int:
     """What was recorded, where it went, and what happens next."""
-    from ...render import shapes
-
     gate = done.gate
-    screen.emit("gate", shapes.gate(gate, pushed=done.published.pushed), "")
+    if screen.as_json:
+        from ...render import shapes
+
+        screen.emit("gate", shapes.gate(gate, pushed=done.published.pushed), "")
     tell_trouble(screen, done.published)
     screen.say(f"gate {gate.id}{' ' if done.counted else ': '}{recording_words(desk, done, resume=resume)}")
     screen.say_once(desk)

@@ -65,6 +65,13 @@ def pointers(env: Mapping[str, str]) -> dict[str, str]:
     return {name: env[name] for name in ("GIT_DIR", "GIT_WORK_TREE") if name in env}
 
 
+def git_at(start: Path, env: Mapping[str, str]) -> Git:
+    """Git in a place of which we do not know yet which repository it is in."""
+    git = Git(start, env)
+    git.env.update(pointers(env))
+    return git
+
+
 def begin_discovery(git: Git) -> Started:
     # One process for all of it. `--show-toplevel` comes last because it is an error where there is no working tree
     # (a bare repository, a hook inside one): by then the other lines have been printed.
@@ -85,9 +92,7 @@ def begin_config(git: Git) -> Started:
 
 def discover(start: Path, env: Mapping[str, str]) -> Repository:
     """The repository that `start` is in, honouring GIT_DIR as git itself would."""
-    git = Git(start, env)
-    git.env.update(pointers(env))
-    asked = begin_discovery(git).result()
+    asked = begin_discovery(git_at(start, env)).result()
     # At newlines alone: a folder's name may hold what else passes for the end of a line.
     said = asked.out.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n")
     if len(said) < 4:
