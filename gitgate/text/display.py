@@ -181,6 +181,10 @@ def counted(count: int, what: str) -> str:
     return f"{count} {what if count == 1 else many}"
 
 
+# In scripts without blanks a mark that closes something goes with what is before it.
+NEVER_FIRST = frozenset("、。，．！？：；）」』】〕〉》〟’”・ー…々ぁぃぅぇぉっゃゅょァィゥェォッャュョ")
+
+
 def _pieces(word: str, room: int) -> list[str]:
     """`word`, cut where it is longer than a line."""
     if width(word) <= room or word.lstrip("(<").startswith(("https://", "http://")):
@@ -191,6 +195,8 @@ def _pieces(word: str, room: int) -> list[str]:
     while at < len(word):
         # At most `room` characters with cells are looked at, however long the word is.
         taken = max(_fitting(word[at : at + 8 * room], sizes[at : at + 8 * room], room), 1)
+        while taken > 1 and word[at + taken : at + taken + 1] in NEVER_FIRST:
+            taken -= 1
         pieces.append(word[at : at + taken])
         at += taken
     return pieces

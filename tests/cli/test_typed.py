@@ -92,6 +92,84 @@ def test_each_exception_is_one() -> None:
     assert [start for start in NOT_RUN if not any(line.startswith(start) for line in lines)] == []
 
 
+# A block of these is no command; what stands in one without a language is told by how it begins.
+DATA = ("json", "mermaid", "python", "text", "xml", "yaml")
+FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+NO_COMMANDS = ("/plugin ", "command=", "# /etc/systemd", "* * * * *", "scout asks:", "answered by Bob")
+# What a page tells of a dialogue, and the test that has it said again.
+DIALOGUES = {
+    "README.md": "tests/render/test_table.py",
+    "policy.md": "tests/cli/test_typed.py",
+    "servers.md": "tests/sharing/test_readme_server.py",
+}
+
+
+def handwritten(page: Path) -> str:
+    """A page without what is generated: the examples in it are those of the verbs' help, which tests/cli/test_examples.py runs."""
+    return re.sub(r"<!-- generated.*?<!-- end -->", "", page.read_text("utf-8"), flags=re.DOTALL)
+
+
+def test_no_block_goes_unseen() -> None:
+    """Every block is of a language that is run, or holds no command: nothing passes because nobody recognised it."""
+    seen = 0
+    for page in PAGES:
+        text = handwritten(page)
+        blocks = FENCE.findall(text)
+        assert len(re.findall(r"^ *```", text, re.MULTILINE)) == 2 * len(blocks), page.name
+        for _, language, block in blocks:
+            if language in ("sh", "bash"):
+                seen += 1
+            elif language == "console":
+                assert page.name in DIALOGUES, page.name
+            elif language not in DATA:
+                assert block.startswith(NO_COMMANDS), (page.name, block)
+    assert seen == sum(len(BLOCK.findall(handwritten(page))) for page in PAGES)
+    assert {page for page, _ in commands()} >= {"README.md", "first-gate.md", "github.md", "installing.md"}
+    assert len(RUN) > 25
+
+
+def test_each_block_that_is_run_elsewhere_is_one() -> None:
+    """No other block hides behind its first words, and the test reads the page: it has no copy of the line."""
+    for (name, start), test in ELSEWHERE.items():
+        (page,) = [page for page in PAGES if page.name == name]
+        begun = [block for _, block in BLOCK.findall(handwritten(page)) if block.strip().startswith(start)]
+        assert len(begun) in (1, 2 if name == "README.md" and "venv" in start else 1), (name, start)
+        source = (TOP / test).read_text("utf-8")
+        assert "block_after(" in source or "README.md" in source or name in source, (name, test)
+    for name, test in DIALOGUES.items():
+        assert name in (TOP / test).read_text("utf-8"), (name, test)
+
+
+SAID = ("git gate runs on Linux",)  # words of a message, which are no command
+INLINE = re.compile(r"`(git gate [^`\n]+)`")
+NAMED = [(page.name, line) for page in PAGES for line in dict.fromkeys(INLINE.findall(handwritten(page)))]
+
+
+def test_each_command_in_a_sentence_is_there() -> None:
+    """Its verb and its long options: a page names nothing that was renamed."""
+    import click
+
+    from gitgate.cli.main import cli as root
+
+    assert len(NAMED) > 100
+    wrong = []
+    for page, line in NAMED:
+        command: click.Command | None = root
+        context = click.Context(root)
+        words = line.split("|")[0].replace("…", "").split()[2:]
+        if not words or words[0].isupper() or line.startswith(SAID):
+            continue
+        while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+            command = command.get_command(context, words.pop(0)) if words[0].islower() else None
+        known = {
+            flag for one in (command.params if command else []) for flag in (*one.opts, *one.secondary_opts)
+        }
+        options = {word.partition("=")[0].rstrip(",.;]") for word in words if word.startswith("--")} - {"--"}
+        if command is None or options - known - {"--json", "--help", "--quiet"}:
+            wrong.append((page, line, sorted(options - known)))
+    assert wrong == [], wrong
+
+
 @pytest.mark.parametrize(("page", "line"), RUN, ids=[f"{page}-{line[:40]}" for page, line in RUN])
 def test_a_command_of_a_page_runs(
     cli: Command, bare: Clone, clone_of: Callable[..., Clone], page: str, line: str

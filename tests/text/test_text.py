@@ -131,6 +131,8 @@ def test_wrap_writes_a_letter() -> None:
         "| " + "x" * 7,
     ]
     assert wrap("日本語日本語日本語", 8) == "日本語日\n本語日本\n語"
+    assert wrap("日本語日。本語「日本」、語", 8) == "日本語\n日。本語\n「日\n本」、語"
+    assert wrap("。" * 6, 8) == "。。\n。。。。"
     assert indent("a\n\nb", "  ") == "  a\n\n  b"
 
 

@@ -12,7 +12,7 @@ from ...document.values import replace
 from ...errors import GateError
 from ...model.people import UNSIGNED
 from ...model.states import STATES
-from ...render.table import is_beginning, table
+from ...render.table import due, is_beginning, table
 from ...text.display import counted
 from ..terminal.screen import Screen, verb
 
@@ -158,7 +158,8 @@ def beneath(screen: Screen, desk: Desk, summary: Summary) -> list[str]:
     if summary.type == "session" and summary.state == "awaiting":
         lines.append(f"    talk it over: git gate join {summary.id[:6]}")
     if summary.deadline:
-        lines.append(f"    deadline {summary.deadline}: {summary.on_timeout}")
+        left = due(summary.deadline, desk.clock())
+        lines.append(f"    {left}, at {summary.deadline}; then: {summary.on_timeout}")
     if gate.answer is not None and gate.answer.answer.by:
         from ...policy.marks import marks
 
