@@ -36,8 +36,10 @@ from support.testbed.terminal import Terminal
 
 # The same examples in every run, so that a failure is repeated by running the test again, on whichever machine.
 hypothesis.settings.register_profile(
-    "repeatable", derandomize=True, database=None, deadline=None, print_blob=True
+    "repeatable", max_examples=40, derandomize=True, database=None, deadline=None, print_blob=True
 )
+# What `.ci/run` tries of each property.
+hypothesis.settings.register_profile("many", hypothesis.settings.get_profile("repeatable"), max_examples=200)
 hypothesis.settings.register_profile(
     "thorough", max_examples=2000, database=None, deadline=None, print_blob=True
 )
