@@ -170,3 +170,23 @@ def test_the_model_is_made_of_values() -> None:
             assert dataclasses.is_dataclass(kind), name
             with pytest.raises(FrozenInstanceError):
                 object.__new__(kind).anything = 1  # type: ignore[attr-defined]
+
+
+def test_a_class_is_made_ready_when_its_first_value_is_made() -> None:
+    """Until then it costs next to nothing; also where another class goes on from it."""
+
+    @values.dataclass(frozen=True)
+    class Base:
+        first: int
+        second: tuple[int, ...] = values.field(default_factory=tuple)
+
+    @values.dataclass(frozen=True)
+    class More(Base):
+        third: str = "x"
+
+    assert all(isinstance(vars(kind)["__init__"], values.LateInit) for kind in (Base, More))
+    assert More(1, third="y") == More(1, (), "y")
+    assert [isinstance(vars(kind)["__init__"], values.LateInit) for kind in (Base, More)] == [True, False]
+    with pytest.raises(TypeError, match="first"):
+        Base()  # type: ignore[call-arg]
+    assert Base(2).second == ()
