@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from xml.dom import minidom
@@ -12,6 +15,7 @@ import pytest
 
 import gitgate
 from gitgate.agents.claude.transcript import project_folder
+from gitgate.cli.verbs.join import confirmed
 from support.talking import Meeting, meet
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
@@ -139,6 +143,23 @@ def test_where_nothing_was_said_after_it_enter_is_not_yet(desk: Meeting, pty_cli
     assert "may differ" not in shown
     terminal.line("")
     terminal.finish(code=8)
+
+
+@pytest.mark.parametrize("typed", [b"y\n", b"yes\ny\n", b"\n\ny\n", b"y"])
+def test_what_was_typed_before_the_question_is_no_consent(
+    monkeypatch: pytest.MonkeyPatch, typed: bytes
+) -> None:
+    """While the session was saved and the remote asked: meant for the session, or put there by what it left running."""
+    master, slave = pty.openpty()
+    with os.fdopen(slave, encoding="utf-8") as keyboard:
+        monkeypatch.setattr(sys, "stdin", keyboard)
+        os.write(master, typed)
+        later = threading.Timer(0.3, lambda: os.write(master, b"n\n"))
+        later.start()
+        with pytest.raises(EOFError):
+            confirmed(differs=False)
+        later.join()
+    os.close(master)
 
 
 @pytest.mark.parametrize("how", ["as it was", "touched", "another name", "dated ahead"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 import sys
+from contextlib import suppress
 
 # Not `click.prompt`: at our lower bound (8.1.7) it writes to stdout even with `err=True`, and it knows no pasted lines.
 PASTED_WITHIN = 0.05
@@ -22,6 +23,14 @@ def read_word(prompt: str) -> str:
         if not line:
             raise EOFError
         return line.rstrip("\r\n")
+
+
+def forget_typed() -> None:
+    """Drop what came from the keyboard before a question stood there: it was meant for something else, and is no consent."""
+    import termios
+
+    with suppress(OSError, ValueError, termios.error):  # It may be no terminal.
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
 def read_lines(prompt: str) -> str:

@@ -14,7 +14,7 @@ from ...questions.answers import value_words
 from ...questions.base import Given
 from ...text.display import one_line
 from .. import exits
-from ..terminal.keyboard import read_word
+from ..terminal.keyboard import forget_typed, read_word
 from ..terminal.prompts import CANCEL, Cancelled
 from ..terminal.screen import Screen, complete_ids, read_duration, verb
 from ..terminal.whereto import tell_trouble, where
@@ -146,6 +146,8 @@ def decision(
         if confirmed(differs=heard.differs):
             return given_in_session(gate, said), note, said
         said = None  # What was said with it was said of another answer.
+    else:
+        forget_typed()
     screen.say(
         f"what is your answer? (an empty line or Ctrl-D: not yet; {CANCEL} ends the gate without an answer)\n"
     )
@@ -190,6 +192,7 @@ def confirmed(*, differs: bool) -> bool:
     """
     sys.stderr.write("\n  y  that is my answer          n  not yet: the gate still waits\n")
     sys.stderr.write("  e  another answer             c  end the gate without an answer\n")
+    forget_typed()
     while True:
         word = read_word("is that your answer? [y/e/n/c]: ").strip().lower()
         if word in ("y", "yes"):
