@@ -253,10 +253,21 @@ def complain(args: Sequence[str], code: str, message: str, hint: str, status: in
             return status
     from ..text.display import neutral
 
-    print(f"git gate: {neutral(message)}", file=sys.stderr)
+    print(as_wide_as_shown(f"git gate: {neutral(message)}"), file=sys.stderr)
     for line in neutral(hint).splitlines():
         print(f"  {line}", file=sys.stderr)
     return status
+
+
+def as_wide_as_shown(words: str) -> str:
+    """Broken between words, where a terminal would break within one. What is to be typed is left whole, to be copied."""
+    if not sys.stderr.isatty():
+        return words
+    from shutil import get_terminal_size
+
+    from ..text.display import wrap
+
+    return wrap(words, get_terminal_size((80, 24)).columns)
 
 
 def wants_json(args: Sequence[str]) -> bool:

@@ -183,3 +183,11 @@ def test_a_narrow_letter_is_no_wider_and_says_the_title_once(
     assert max(map(len, lines)) <= 50
     titled = ask(prompt, "--title", "The reporting database")
     assert "The reporting database" in cli.quick("show", titled, code=0).out
+
+
+def test_an_error_is_broken_between_words(repo: Clone, pty_cli: Callable[..., Terminal]) -> None:
+    """What is to be typed stays whole."""
+    said = pty_cli("show", "Postgres", columns=50).finish(code=1).splitlines()
+    assert max(map(len, said)) <= 50
+    assert said[0].endswith(" have")
+    assert said[-1] == "  git gate list"

@@ -75,6 +75,10 @@ def init_command(screen: Screen, **flags: Any) -> int:
         if flags["claude"]:
             screen.say('Claude Code asks through gates now: git gate wrap -- claude -p "The task"')
             screen.say("to see it tried, without a model: git gate doctor --claude")
+        if flags["github"]:
+            screen.say("next: say in .github/workflows what installs your agent (agent-package), then:")
+            screen.say('  git add .github && git commit -m "Ask through git gate" && git push')
+            screen.say("what is missing then: git gate doctor")
     return exits.DONE
 
 

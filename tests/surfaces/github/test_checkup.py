@@ -56,7 +56,8 @@ def test_what_is_written_is_looked_at(
     look: Look, repo: Clone, cli: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Committed to the default branch, at this commit, with an agent: good. The token's place is told, the token is not."""
-    cli.quick("init", "--github", code=0)
+    said = cli.quick("init", "--github", code=0).err
+    assert said.endswith("git push\nwhat is missing then: git gate doctor\n")
     assert "agent-package is empty" in look()["workflow gitgate.yml"][1]
     for name in ("gitgate.yml", "gitgate-agent.yml"):
         place = repo.path / ".github/workflows" / name
