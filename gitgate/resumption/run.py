@@ -19,7 +19,7 @@ from ..claims.claiming import Claimant, ClaimLost, HeldClaim
 from ..claims.holding import renew
 from ..context.desk import Desk
 from ..context.remotes import may_publish_work
-from ..errors import GateError, RemoteUnreachable
+from ..errors import GateError, LostRace, RemoteUnreachable
 from ..exchange.syncing import bring_home
 from ..gates import agency, lineage
 from ..gates.leases import RENEW_AT, boottime
@@ -446,14 +446,15 @@ def tell_ending(errand: Errand, ended: Finished) -> None:
 
 
 def patiently(errand: Errand, heart: Heart, act: Callable[[HeldClaim], Came]) -> Came:
-    """The same again while the shared repository cannot be reached: the agent has done its part already.
+    """The same again while the shared repository cannot be reached, or cannot move its refs since a git was killed there that
+    had locked them: the agent has done its part already.
 
     The claim is held meanwhile, however long that is: with the first renewal that arrives, it is tried again.
     """
     for pause in chain(SAYS_LATER, repeat(SAYS_LATER[-1])):
         try:
             return heart.give_up_with(act)
-        except RemoteUnreachable as silent:
+        except (RemoteUnreachable, LostRace) as silent:
             errand.say(f"{silent.message}; trying again when it answers, or in {pause:g} s")
             until = heart.clock() + pause
             while heart.clock() < until and not heart.heard.wait(POLL) and not heart.lost.is_set():

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -231,3 +233,51 @@ def test_a_worker_that_met_an_outage(ann: Clone, bare: Clone, agent: Agent, cli:
     worker.terminate()
     worker.communicate(timeout=20)
     assert log.read_text().count("it is tried again until that answers") == 1
+
+
+KILL = """#!/bin/sh
+[ "$1" = prepared ] || exit 0
+case $(cat) in *refs/heads/*) ;; *) exit 0 ;; esac
+rm "$0"
+kill -9 $PPID
+"""
+
+
+def test_a_server_that_was_killed_while_it_moved_the_outcome(
+    server: Clone, ann: Clone, agent: Agent, cli: Command
+) -> None:
+    """Its refs are locked until a later push frees them: the runner waits for that, and its agent is not started again."""
+    server.git("config", "gitgate.resumeHere", "false")
+    agent.does("echo done > made; git add -A; git commit -qm made")
+    cli.quick("init", "--no-resume", cwd=ann.path, code=0)
+    ann.git("checkout", "-q", "-b", "topic")
+    ann.git("push", "-q", "origin", "topic")
+    gate = ask(cli, ann)
+    cli.quick("respond", gate, "x", "--no-resume", cwd=ann.path, code=0)
+    hook = server.path / "hooks/reference-transaction"
+    hook.write_text(KILL)
+    hook.chmod(0o755)
+    locked: list[Path] = []
+    over = threading.Event()
+
+    def grow_old() -> None:
+        """As if ten minutes had passed a moment later."""
+        while not over.wait(1):
+            found = [*server.path.glob("refs/**/*.lock"), *server.path.glob("*.lock")]
+            for lock in found if not hook.exists() else ():
+                locked.append(lock)
+                with suppress(FileNotFoundError):
+                    os.utime(lock, (time.time() - 700,) * 2)
+
+    watch = threading.Thread(target=grow_old)
+    watch.start()
+    try:
+        cli.quick("resume", gate, cwd=ann.path, code=0)
+    finally:
+        over.set()
+        watch.join()
+    assert locked
+    assert agent.starts == [gate]
+    assert state(cli, ann, gate) == "resumed"
+    assert server.git("log", "-1", "--format=%s", "topic") == "made"
+    assert not list(server.path.glob("refs/**/*.lock"))
