@@ -13,7 +13,7 @@ from ..record.summary import Summary, by_pressure, summary_of
 from ..store.git.refs import OPEN
 
 NEEDS_A_PERSON = ("awaiting", "failed", "stalled")
-MOST_LOOKED_INTO = 200
+MOST_LOOKED_INTO = 50
 ACTED_ON = ("answered", "resuming", "expired")
 
 
