@@ -42,6 +42,7 @@ TERMINAL_ONLY = {
     "match",
     "template",
     "no_resume",
+    *("runs", "active", "code"),  # of runs, which are an object of their own in Python
     "online",  # asks a forge, whom only the command line knows
 }
 SAID_OTHERWISE = {"option", "message", "pairs", "for_", "most", "most_", "gate_ids"}

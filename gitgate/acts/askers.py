@@ -22,6 +22,8 @@ from ..store.git.refs import OPEN
 if TYPE_CHECKING:
     from ..agents.agent import Agent
 
+# What a flow tells its agents: what they ask is asked in that run, by that step of it.
+RUN, STEP = "GITGATE_RUN", "GITGATE_STEP"
 SHELLS = frozenset(("sh", "bash", "dash", "zsh", "fish", "ksh", "mksh", "ash"))
 MESSENGERS = frozenset(("git", "git-gate", "timeout", "env"))
 WITH_VALUE = frozenset(("-o", "+o", "-O", "+O", "--rcfile", "--init-file"))

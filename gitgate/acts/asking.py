@@ -30,7 +30,7 @@ from ..store.records.records import Signature
 from ..store.remote.remote import RefMove
 from ..text import times
 from ..text.digests import sha256
-from .askers import agent_name, readable, remember_asker, requester, session_of
+from .askers import RUN, STEP, agent_name, readable, remember_asker, requester, session_of
 from .sessions import digest_of
 
 if TYPE_CHECKING:
@@ -241,6 +241,9 @@ def configured(desk: Desk, draft: Draft) -> dict[str, object]:
     """What the question brings along. Which pull request shows it is the job's to say: a draft could name any, or none there is."""
     pull_request = desk.settings.pull_request
     own = {name: value for name, value in (draft.config or {}).items() if name != "pull_request"}
+    env = desk.settings.env
+    named = {"run": env.get(RUN, ""), "step": env.get(STEP, "")} if env.get(RUN) else {}
+    own = {**{name: value for name, value in named.items() if value}, **own}
     return {**own, **({"pull_request": pull_request} if pull_request else {})}
 
 

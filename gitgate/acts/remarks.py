@@ -16,7 +16,7 @@ from ..model.states import PRIORITIES
 from ..policy.permit import Permit, permit, permit_change, permit_words, signing
 from ..policy.ruling import SaidHow, Who
 from ..text import times
-from .askers import agent_here
+from .askers import RUN, STEP, agent_here
 from .sessions import digest_of
 
 if TYPE_CHECKING:
@@ -107,7 +107,9 @@ def refuse_others(desk: Desk, gate: Gate, does: str) -> None:
 
 def is_own(desk: Desk, gate: Gate) -> bool:
     """Whether the agent at this desk asked it: by the session's digest, or by the agent's name where it has none."""
-    env = desk.settings.env
+    env, config = desk.settings.env, gate.opened.config
+    if env.get(RUN) and config.get("run") == env[RUN] and env.get(STEP) in (None, config.get("step")):
+        return True  # a run's own process, or the agent of the very step that asked
     session = gate.opened.session
     if session is not None:
         from ..agents import detect

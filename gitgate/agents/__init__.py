@@ -13,12 +13,14 @@ from .agent import Agent, EndedCommand
 from .claude.adapter import Claude
 from .codex import Codex
 from .command import Command, Copilot, Gemini, OpenCode, Qwen
+from .flow import FlowRun
 
 AGENTS: dict[str, Agent] = {
     agent.name: agent
     for agent in (
         Claude(),
         Codex(),
+        FlowRun(),
         Gemini(),
         OpenCode(),
         Copilot(),

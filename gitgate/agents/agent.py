@@ -185,6 +185,8 @@ class Agent:
     # The rules that it needs to work and to ask in a job of its own, whose checkout is gone afterwards.
     job_rules: tuple[str, ...] = ()
 
+    # What is run for it where that is not called as it is.
+    executable = ""
     # Whether it is known here how it is started; else the machine's `gitgate.agent.NAME.*` has to say.
     starts = False
 

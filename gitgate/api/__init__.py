@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from ..acts.sessions import Dropped
     from ..audit.gate_checks import Problem, Verified
     from ..exchange.synced import PutAside, Synced
+    from ..flows.agents import AgentFailed, AgentSignal
+    from ..flows.engine import Diverged, RunStuck, RunWaits, StepFailed
     from ..gates.explained import Explained as Ruling
     from ..gates.explained import PolicyInForce as Policy
     from ..model.conversation import Conversation
@@ -37,11 +39,15 @@ if TYPE_CHECKING:
     from ..setup.steps import Step
     from ..sharing.archiving import Archived
     from ..store.work.restore import Worktree
+    from .flows import flow, note, now, parallel, patched, random, run, step, step_id, stuck, uuid
 
-# What functions give back, by the module that has it and its name there: loaded when somebody names the class.
+# What functions give back, and what flows are written with, by the module that has it and its name there: loaded when somebody names the class.
 RESULTS = {
+    "AgentFailed": ("flows.agents", "AgentFailed"),
+    "AgentSignal": ("flows.agents", "AgentSignal"),
     "Archived": ("sharing.archiving", "Archived"),
     "Conversation": ("model.conversation", "Conversation"),
+    "Diverged": ("flows.engine", "Diverged"),
     "Dropped": ("acts.sessions", "Dropped"),
     "Finding": ("setup.checkup", "Finding"),
     "Policy": ("gates.explained", "PolicyInForce"),
@@ -49,17 +55,34 @@ RESULTS = {
     "PutAside": ("exchange.synced", "PutAside"),
     "Resumed": ("resumption.run", "Resumed"),
     "Ruling": ("gates.explained", "Explained"),
+    "RunStuck": ("flows.engine", "RunStuck"),
+    "RunWaits": ("flows.engine", "RunWaits"),
     "Step": ("setup.steps", "Step"),
+    "StepFailed": ("flows.engine", "StepFailed"),
     "Synced": ("exchange.synced", "Synced"),
     "Verified": ("audit.gate_checks", "Verified"),
     "Worktree": ("store.work.restore", "Worktree"),
+    "flow": ("api.flows", "flow"),
+    "note": ("api.flows", "note"),
+    "now": ("api.flows", "now"),
+    "parallel": ("api.flows", "parallel"),
+    "patched": ("api.flows", "patched"),
+    "random": ("api.flows", "random"),
+    "run": ("api.flows", "run"),
+    "step": ("api.flows", "step"),
+    "step_id": ("api.flows", "step_id"),
+    "stuck": ("api.flows", "stuck"),
+    "uuid": ("api.flows", "uuid"),
 }
 
 __all__ = [
+    "AgentFailed",
+    "AgentSignal",
     "Answer",
     "Archived",
     "Checkpoint",
     "Conversation",
+    "Diverged",
     "Dropped",
     "Event",
     "Finding",
@@ -71,9 +94,12 @@ __all__ = [
     "PutAside",
     "Resumed",
     "Ruling",
+    "RunStuck",
+    "RunWaits",
     "SessionResult",
     "Status",
     "Step",
+    "StepFailed",
     "Synced",
     "Verified",
     "Worktree",
@@ -86,20 +112,31 @@ __all__ = [
     "doctor",
     "edit",
     "errors",
+    "flow",
     "init",
     "list",
     "log",
+    "note",
+    "now",
+    "parallel",
+    "patched",
     "pause",
     "policy_check",
+    "random",
     "respond",
     "resume",
+    "run",
     "session_drop",
     "show",
     "signal",
     "status",
+    "step",
+    "step_id",
     "stop",
+    "stuck",
     "sync",
     "tree",
+    "uuid",
     "verify",
     "wait",
     "watch",

@@ -10,7 +10,7 @@ from ..errors import Usage
 from ..model.gate import Gate as Folded
 from ..model.gate import Value
 from ..model.states import SESSION_FIELDS
-from .door import Directory, open_desk, published_gate, seen
+from .door import Directory, flow_here, open_desk, published_gate, seen
 from .door import ShownAnswer as Answer
 from .door import ShownGate as Gate
 from .terms import Asking, Choices, SessionTerms, Words, given_in_python, refuse_unknown, with_terms
@@ -85,6 +85,10 @@ def ask(
     apart = () if file is None else (str(Path(file).absolute()),)
     wishes = AskWishes(not no_work, not no_untracked, tuple(include), push, blocks, apart)
     asking = Asking(with_terms(words.draft(), said), wishes, attach)
+    if (flow := flow_here()) is not None:
+        from .in_flow import asked_in_flow
+
+        return asked_in_flow(flow, asking, wait=blocks)
     with open_desk(directory) as desk:
         asked = asking.open(desk)
         gate = waited(desk, asked.gate, wait_for) if blocks else asked.gate
@@ -96,6 +100,10 @@ def wait(id: str | Gate, *, for_: str | int | None = None, directory: Directory 
 
     >>> gitgate.wait("7k2f", for_="30m").answer
     """
+    if (flow := flow_here()) is not None:
+        from .in_flow import waited_in_flow
+
+        return waited_in_flow(flow, str(id))
     with open_desk(directory) as desk:
         from ..acts.reading import find_gate
 
@@ -109,6 +117,10 @@ def check(id: str | Gate, *, directory: Directory = None) -> Answer | None:
     from ..acts.reading import find_gate
     from ..policy.permit import check_heard
 
+    if (flow := flow_here()) is not None:
+        from .in_flow import checked_in_flow
+
+        return checked_in_flow(flow, str(id)).answer
     with open_desk(directory) as desk:
         found = find_gate(desk, str(id))
         if not found.archived:

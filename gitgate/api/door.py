@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,9 +18,11 @@ from ..questions.answers import printed
 if TYPE_CHECKING:
     from ..context.desk import Desk
     from ..exchange.publishing import Published
+    from ..flows.engine import Engine
     from ..model.conversation import Conversation
 
 Directory = str | Path | None
+FLOWS = f"{__package__.rpartition('.')[0]}.flows.engine"
 
 
 @cheap_dataclass(frozen=True)
@@ -102,6 +105,12 @@ class Status:
 
     counts: Mapping[str, int]
     agents: tuple[Mapping[str, object], ...]
+
+
+def flow_here() -> Engine | None:
+    """The flow that the calling code belongs to. Where none was ever loaded, none is for this either."""
+    engines = sys.modules.get(FLOWS)
+    return engines.current() if engines is not None else None
 
 
 @contextmanager

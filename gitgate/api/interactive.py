@@ -11,12 +11,13 @@ from ..errors import BadAnswer, Conflict, StillWaiting, Usage
 from ..model.gate import Gate as Folded
 from ..model.gate import Value
 from .acts import waited, withdraw
-from .door import Directory, open_desk, seen, standing
+from .door import Directory, flow_here, open_desk, seen, standing
 from .door import ShownGate as Gate
 from .terms import Asking, InteractiveTerms, PauseTerms, interactive, pausing, refuse_unknown
 
 if TYPE_CHECKING:
     from ..context.desk import Desk
+    from ..flows.engine import Engine
     from ..questions.answers import SessionEnding
 
 
@@ -285,7 +286,10 @@ def ask_interactive(
     """
     refuse_unknown("ask_interactive", terms, InteractiveTerms.__optional_keys__)
     blocks, directory = wait or wait_for is not None, terms.get("directory")
-    gate = open_asking(interactive(prompt, schema_of(schema), terms, blocks=blocks), directory)
+    asking = interactive(prompt, schema_of(schema), terms, blocks=blocks)
+    if (flow := flow_here()) is not None:
+        return talked_in_flow(flow, asking, model_of(schema), wait=blocks)
+    gate = open_asking(asking, directory)
     handle: Interactive[Any] = Interactive(gate, schema=model_of(schema), directory=directory)
     return heard(handle, wait_for) if blocks else handle
 
@@ -300,12 +304,35 @@ def pause(prompt: str, *, wait_for: Wait = None, **terms: Unpack[PauseTerms]) ->
     ...     raise SystemExit(word.reason)
     """
     refuse_unknown("pause", terms, PauseTerms.__optional_keys__)
+    if (flow := flow_here()) is not None:
+        return checkpoint_of(cast("SessionResult[Any]", talked_in_flow(flow, pausing(prompt, terms), None)))
     directory = terms.get("directory")
     handle = Interactive(open_asking(pausing(prompt, terms), directory), directory=directory)
-    result = heard(handle, wait_for)
+    return checkpoint_of(heard(handle, wait_for))
+
+
+def checkpoint_of(result: SessionResult[Any]) -> Checkpoint:
     # nobody else's word is a yes
     proceed = result.outcome == "completed" and result.response is True and result.confirmed
     return Checkpoint(proceed, result.reason, result.message, result.gate)
+
+
+def talked_in_flow(
+    engine: Engine, asking: Asking, model: type[PydanticModel] | None, *, wait: bool = True
+) -> SessionResult[Any] | Interactive[Any]:
+    """The same as a step of a flow; a checkpoint is one that is called `pause`."""
+    from .in_flow import open_in_flow
+
+    talk = asking.draft.questions[0].talk
+    kind = "pause" if talk is not None and talk.checkpoint else "ask_interactive"
+    gate = open_in_flow(engine, asking, wait=wait, kind=kind, name="_checkpoint")
+    if not wait:
+        return Interactive(gate.id, schema=model)
+    with engine.turn:
+        result = result_of(engine.desk, gate, model)
+    if result is None:
+        raise StillWaiting(f"gate {gate.id} still waits", hint=f"git gate show {gate.id[:6]}")
+    return result
 
 
 def open_asking(asking: Asking, directory: Directory) -> str:

@@ -44,6 +44,9 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "log": ("verbs.status", "The audit trail."),
         "watch": ("verbs.status", "What happens, live and read-only."),
     },
+    "For flows": {
+        "run": ("verbs.run", "Start a flow: agents and people in one program."),
+    },
     "For the machinery": {
         "init": ("machinery.init", "Set up this clone."),
         "sync": ("machinery.sync", "Fetch and push gates; never loses a local one."),

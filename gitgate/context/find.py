@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from ..errors import AmbiguousGate, UnknownGate
 from ..model import states
 from ..record.summary import Summary, read_summaries
-from ..store.git.refs import OPEN
+from ..store.git.refs import OPEN, RUNS
 from .desk import Desk
 from .remotes import never_synced, remote_of
 
@@ -28,6 +28,16 @@ def find_tip(desk: Desk, given: str | None, *, waiting: str = "waits for an answ
             hint=LISTING,
         )
     return one_of(desk, given, desk.refs.beginning(OPEN + word))
+
+
+def is_run(desk: Desk, given: str | None) -> bool:
+    """Whether a run is meant by what was typed, and no gate."""
+    word = (given or "").strip().lower()
+    return (
+        states.is_prefix(word)
+        and bool(desk.refs.beginning(RUNS + word))
+        and not desk.refs.beginning(OPEN + word)
+    )
 
 
 def one_of(desk: Desk, given: str, refs: Iterable[str]) -> tuple[str, str]:

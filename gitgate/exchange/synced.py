@@ -18,6 +18,8 @@ class Sides:
 
     local: Mapping[str, str]
     theirs: Mapping[str, str]
+    runs: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
+    """The journals of runs that are not the same on both sides: here, and on the remote."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from ..context.remotes import no_remote, remote_of
 from ..document.values import dataclass
 from ..errors import Failure, GateError
 from ..store.git.permissions import private_folder
-from ..store.git.refs import OPEN
+from ..store.git.refs import OPEN, RUNS
 from ..store.remote.remote import tracking_base
 from .synced import OVERTAKEN, Sides, Synced
 
@@ -47,6 +47,10 @@ def one_round(desk: Desk, name: str, aside: str | None = None) -> Synced:
         put_all_aside(desk, done, find_tip(desk, aside)[0], sides.theirs)
         sides = both_sides(desk, name)
     done.open = len(sides.local)
+    if sides.runs:
+        from .runs import send_runs
+
+        send_runs(desk, done, name, both_sides(desk, name).runs)
     ahead = {g: tip for g, tip in sides.local.items() if sides.theirs.get(g) != tip and g not in done.broken}
     if ahead:
         from .merging import push_home
@@ -133,6 +137,10 @@ def listen(desk: Desk, remote: str, *, within: float | None = None) -> tuple[Syn
             sides = both_sides(desk, remote)
     done = Synced(remote)
     remember_sync(desk)
+    if sides.runs:
+        from .runs import bring_runs
+
+        bring_runs(desk, done, sides.runs)
     differing = {gate: tip for gate, tip in sides.theirs.items() if sides.local.get(gate) != tip}
     if not differing:
         return done, sides
@@ -155,12 +163,12 @@ def remember_sync(desk: Desk) -> None:
 
 def both_sides(desk: Desk, remote: str) -> Sides:
     """The tips here and there, from one listing."""
-    base = f"{tracking_base(remote)}open/"
-    local: dict[str, str] = {}
-    theirs: dict[str, str] = {}
-    for ref, oid in desk.refs.under(OPEN, base).items():
-        if ref.startswith(OPEN):
-            local[ref.removeprefix(OPEN)] = oid
-        else:
-            theirs[ref.removeprefix(base)] = oid
-    return Sides(local, theirs)
+    base = tracking_base(remote)
+    places = (OPEN, f"{base}open/", RUNS, f"{base}runs/")
+    found: dict[str, dict[str, str]] = {place: {} for place in places}
+    for ref, oid in desk.refs.under(*places).items():
+        place = next(each for each in places if ref.startswith(each))
+        found[place][ref.removeprefix(place)] = oid
+    local, theirs, mine, others = found.values()
+    runs = {run: (mine.get(run), others.get(run)) for run in {*mine, *others}}
+    return Sides(local, theirs, {run: sides for run, sides in runs.items() if sides[0] != sides[1]})

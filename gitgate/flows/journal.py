@@ -48,6 +48,7 @@ from ..gates.leases import RENEW_AT, boottime, load_lease, sightings, watch_leas
 from ..model import states
 from ..model.gate import Claim
 from ..model.lease import Lease, end_of, parse_lease
+from ..model.states import STOPPING
 from ..record.runs import ENDS, MOST_EVENTS, MOST_SPARE, Run, RunEntry, said_of_claim
 from ..store.git.permissions import private_folder
 from ..store.git.refs import LEASES, RUNS
@@ -176,6 +177,14 @@ class HeldRun:
     def check_held(self) -> None:
         if self.lost:
             raise ClaimLost(self.lost, hint=f"git gate show {self.run.id}")
+
+    def is_stopping(self) -> bool:
+        """Whether somebody of this clone has said so meanwhile. What is said elsewhere is heard when the run is shared."""
+        with self.turn:
+            tip = self.desk.refs.get(RUNS + self.run.id)
+            if tip != self.run.tip:
+                self.reload()
+            return self.run.state == STOPPING
 
     def check_room(self, name: str) -> None:
         if name == "begun" and len(self.run.events) > MOST_EVENTS - MOST_SPARE:
@@ -509,7 +518,7 @@ def stop_run(desk: Desk, run: Run, reason: str) -> Run:
     """Say that a run is to end. Whoever goes on with it ends its agents; if nobody does, the next one does that first."""
     by = Signature(desk.person() or NOBODY, desk.at)
     for _ in range(TRIES):
-        if run.closed or run.state == "stopping":
+        if run.closed or run.state == STOPPING:
             return run
         before, remote = run.tip, shared_at(desk, run.id)
         said = {"reason": reason, "by": desk.person()}

@@ -157,7 +157,7 @@ def program_of(desk: Desk, name: str) -> str | None:
     """What is run for the agent `name`; None where nothing says so."""
     settings = agent_settings(desk, name)
     if starts_by_itself(name):
-        return settings.program[0] if settings.program else name
+        return settings.program[0] if settings.program else adapter(name).executable or name
     template = settings.resume_template or settings.start_template
     return template[0] if template else None
 

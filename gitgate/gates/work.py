@@ -112,6 +112,25 @@ def beside(desk: Desk, gate: Gate) -> Path:
     return place
 
 
+def tree_on_branch(desk: Desk, branch: str) -> Path:
+    """A working tree of its own on this branch, which is made where there is none; the one that is there, if there is one."""
+    from ..model.states import file_name
+
+    git = desk.repo.git
+    listed = git.text("worktree", "list", "--porcelain", "-z").split("\0")
+    there = next((at for at, line in enumerate(listed) if line == f"branch refs/heads/{branch}"), None)
+    if there is not None:
+        return Path(next(line for line in reversed(listed[:there]) if line.startswith("worktree "))[9:])
+    if not git.ok("check-ref-format", "--branch", branch):
+        raise Failure(f"{branch!r} is not the name of a branch", hint="--branch feature/login")
+    place = worktrees(desk) / f"run-{file_name(branch.encode())}"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    known = git.ok("rev-parse", "-q", "--verify", f"refs/heads/{branch}")
+    new = (str(place), branch) if known else ("-b", branch, "--no-track", str(place), "HEAD")
+    git.run("worktree", "add", "-q", *new)
+    return place
+
+
 def worktrees(desk: Desk) -> Path:
     """The folder where agents are resumed that do not find the directory which they left.
 

@@ -25,7 +25,7 @@ MOST_EVENTS = 25_000
 MOST_SPARE = 1_000
 """Kept free at a journal's end, for what ends it."""
 MOST_RESULT = 1 << 20
-MOST_NAME = 200
+MOST_NAME = 400
 STARTED = "started"
 ENDS = ("completed", "stuck", "failed", "stopped")
 # With these the claim is given up, so that they tell the next link of its lease's chain.
@@ -64,7 +64,7 @@ NEEDED: dict[str, dict[str, Check]] = {
     "started": {"flow": is_short, "nonce": is_short},
     "claimed": {"claim": is_mapping},
     "released": {},
-    "begun": {"step": is_short, "kind": is_short, "name": is_short},
+    "begun": {"step": is_short, "kind": is_short, "name": is_text},
     "asked": {"step": is_short, "gate": is_short},
     "done": {"step": is_short},
     "raised": {"step": is_short, "error": is_error},

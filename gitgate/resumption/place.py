@@ -27,6 +27,7 @@ from ..gates.lineage import took_place
 from ..gates.work import bring_work, worktrees
 from ..model.conversation import SavedSession, SessionRef
 from ..model.gate import Gate, Work
+from ..model.states import is_id
 from ..policy import project as bylaws
 from ..policy.project import InForce
 from ..questions.answers import printed
@@ -414,13 +415,22 @@ def leave(desk: Desk, gate: str, found: Situation) -> str:
 AGAIN = "you were here before, in an attempt that was interrupted or talking with a person; what was done is still here"
 
 
+def program_for(gate: Gate, saved: SavedSession) -> SessionRef:
+    """Whose conversation an answer goes on with: the asker's; or the run's that the asker is a step of, which goes on with it."""
+    run = gate.opened.config.get("run")
+    if isinstance(run, str) and is_id(run):
+        return SessionRef("flow", run)
+    return SessionRef(saved.agent, saved.id, saved.directory)
+
+
 def order(desk: Desk, held: HeldClaim, found: Situation, saved: SavedSession, project: InForce) -> Launch:
     """How the agent is started: everything that somebody wrote reaches it as text, never as a command."""
     from ..agents import scrubbed
     from ..agents.agent import Start
 
     gate = held.gate
-    settings = bylaws.without_doubt(agency.settings_for_start(desk, saved.agent), project)
+    started = program_for(gate, saved)
+    settings = bylaws.without_doubt(agency.settings_for_start(desk, started.agent), project)
     settings = replace(
         settings, arguments=(*flags_before(desk, gate, found, saved, settings), *settings.arguments)
     )
@@ -429,17 +439,17 @@ def order(desk: Desk, held: HeldClaim, found: Situation, saved: SavedSession, pr
         cwd=found.directory,
         folder=desk.repo.state_dir / "runs" / gate.id / f"{held.attempt}-{held.said.nonce[:8]}",
         prompt=resume_prompt(gate, circumstances(gate, found, settings, project)),
-        session=SessionRef(saved.agent, saved.id, saved.directory),
+        session=started,
         deferred=bool(gate.opened.config.get("deferred")),
-        hooks=agency.adapter(saved.agent).hooks(),
-        permissions=equipping.permissions(desk, saved.agent),
+        hooks=agency.adapter(started.agent).hooks(),
+        permissions=equipping.permissions(desk, started.agent),
         answer=document(gate),
         told=answer_texts(gate),
         settings=settings,
         env=scrubbed(desk.settings.env),
-        extra_env=surroundings(desk, gate, found, saved.agent, project.settings),
+        extra_env=surroundings(desk, gate, found, started.agent, project.settings),
     )
-    return agency.adapter(saved.agent).start(request)
+    return agency.adapter(started.agent).start(request)
 
 
 def flags_before(

@@ -36,7 +36,7 @@ from ..text.display import counted
 from . import delivery, place
 from . import place as notes
 from .delivery import Delivered
-from .place import Course, Situation, order
+from .place import Course, Situation, order, program_for
 
 if TYPE_CHECKING:
     from ..agents.agent import AgentOutcome, Finished
@@ -291,10 +291,10 @@ def run_agent(
     from ..agents import process
 
     gate = heart.held.gate
-    program = saved.agent
+    program = program_for(gate, saved).agent
     adapter = agency.adapter(program)
     if saved.files:
-        adapter.place(saved, found.directory, desk.settings.env)
+        agency.adapter(saved.agent).place(saved, found.directory, desk.settings.env)
     if project.doubt:
         errand.note(f"the project's own settings of agents would not take part here: {project.doubt}")
     launch = order(desk, heart.held, found, saved, project)
@@ -350,7 +350,8 @@ def finished_before(desk: Desk, gate: Gate, found: Situation) -> tuple[Finished,
     ended = recall(folder)
     if ended is None or gate.opened.session is None:
         return None
-    outcome = agency.adapter(gate.opened.session.agent).read_outcome(ended)
+    named = SavedSession(gate.opened.session.agent, "")
+    outcome = agency.adapter(program_for(gate, named).agent).read_outcome(ended)
     return None if outcome.result is AgentResult.FAILED else (ended, outcome)
 
 

@@ -145,7 +145,8 @@ def test_it_is_started_as_itself(agent: Agent, tmp_path: Path) -> None:
     """By its own name where its adapter knows how, else as the machine says; without its marks, with its conversation."""
     line = AgentSettings(resume_template=("any-program", "{session}"))
     launch = agent.start(request(agent, tmp_path, AgentSettings() if agent.starts else line))
-    assert launch.argv[0] == (agent.name if agent.starts else "any-program")
+    own = agent.executable or agent.name
+    assert launch.argv[0] == (own if agent.starts else "any-program")
     assert SESSION in launch.argv
     marks = {mark.partition("=")[0] for mark in agent.all_marks} - {"GITGATE_SESSION"}
     assert marks.isdisjoint(launch.env)

@@ -28,6 +28,7 @@ CODES = {
     "git gate check 7k2f --json": 8,
     "git gate wait 7k2f --for 30m": None,
     "git gate wait 7k2f": None,
+    "git gate run nightly.py --detach": None,  # it would go on after the test
     "git gate watch 7k2f": None,
     "git gate watch --for 30m": None,
     "git gate resume 7k2f": 8,  # nobody has answered
@@ -35,6 +36,21 @@ CODES = {
     "git gate respond 7k2f -a db=Postgres -a region=eu": 2,  # of a gate with two questions
     'git gate respond 7k2f --approve --note "after 18:00 only"': 2,  # of an approval
 }
+
+
+FLOWS = """
+import gitgate
+
+
+@gitgate.flow
+def feature(task: str):
+    return task
+
+
+@gitgate.flow
+def release(version: str):
+    return version
+"""
 
 
 def commands() -> dict[str, click.Command]:
@@ -115,6 +131,8 @@ def test_an_example_runs(
     (clone.path / "notes.md").write_text("x", encoding="utf-8")
     gate = cli.quick("ask", "Which?", "-o", "Postgres", "-o", "JWT", "-q", cwd=clone.path, code=0).line
     words = [gate if word == "7k2f" else word for word in shlex.split(line)[2:]]
+    if words[0] == "run":
+        (clone.path / "flows.py").write_text(FLOWS, encoding="utf-8")
     if "signal" in words:
         words[1] = cli.quick("ask", "Go?", "--type", "approval", "-q", cwd=clone.path, code=0).line
     if "--github" in words:

@@ -27,9 +27,12 @@ NOTHING = "nothing is to be resumed; what waits: git gate list"
 @click.option("--all", "all_", is_flag=True, help="Every gate that is answered.")
 @click.option("--runner", metavar="NAME", help="What starts the agent: local, or another that is set up.")
 @click.option("--detach", is_flag=True, help="Start it and return; the log says what comes of it.")
+@click.option("--code", type=click.Choice(["now"]), help="Of a run: with the flow's code as it is here now.")
 @verb
-def resume_command(screen: Screen, gate_id: str | None, all_: bool, runner: str | None, detach: bool) -> int:
-    """Claim what is answered, and start its agent again on the restored work.
+def resume_command(
+    screen: Screen, gate_id: str | None, all_: bool, runner: str | None, detach: bool, code: str | None
+) -> int:
+    """Claim what is answered, and start its agent again on the restored work. A run goes on from where it stopped.
 
     Stays until the agent is done. Exit 5 when another runner has it; 8 when nobody has answered.
 
@@ -37,12 +40,22 @@ def resume_command(screen: Screen, gate_id: str | None, all_: bool, runner: str 
     git gate resume 7k2f
     git gate resume --all
     """
+    from ...context.find import is_run
+
     if (gate_id is None) == (not all_):
         raise Usage(
             "name a gate, or --all" if gate_id is None else "name a gate, or --all, not both",
             hint="git gate list --state answered",
         )
     desk = screen.desk()
+    if gate_id is not None and is_run(desk, gate_id):
+        from ..verbs.run import detached, resume_run, run_of
+
+        return (
+            detached(screen, run_of(desk, gate_id).id)
+            if detach
+            else resume_run(screen, desk, gate_id, now=code == "now")
+        )
     name = runner or desk.settings.text("runner")
     if gate_id is not None:
         from ...acts.reading import open_gate

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...document.values import replace
-from ...errors import GateError
+from ...errors import GateError, Usage
 from ...model.people import UNSIGNED
 from ...model.states import STATES
 from ...render.table import due, is_beginning, table
@@ -40,6 +40,8 @@ MOST_IN_OVERVIEW = 20
 @click.option("--asked-by", metavar="WHO", help="Only those that WHO asked.")
 @click.option("--everywhere", is_flag=True, help="In every repository that `git gate init` knows.")
 @click.option("--sync", "sync_", is_flag=True, help="Fetch and push first.")
+@click.option("--runs", is_flag=True, help="Runs of flows instead of gates.")
+@click.option("--active", is_flag=True, help="With --runs: only those that are not over.")
 @verb
 def list_command(screen: Screen, **flags: Any) -> None:
     """What waits, or needs a person, most pressing first.
@@ -48,7 +50,15 @@ def list_command(screen: Screen, **flags: Any) -> None:
     git gate list
     git gate list --all --asked-by backend
     git gate list --state failed --json
+    git gate list --runs --active
     """
+    if flags["runs"] or flags["active"]:
+        from .run import list_runs
+
+        if not flags["runs"]:
+            raise Usage("--active is about runs", hint="git gate list --runs --active")
+        list_runs(screen, active=flags["active"])
+        return
     if flags["everywhere"]:
         list_everywhere(screen, flags)
         return
@@ -112,7 +122,6 @@ def is_filtered(flags: dict[str, Any]) -> bool:
 def type_of(given: str | None) -> str | None:
     if given is None:
         return None
-    from ...errors import Usage
     from ...questions.types import TYPES, type_name
 
     name = type_name(given)

@@ -8,6 +8,7 @@ import click
 
 from ...errors import BadAnswer, Usage
 from ...model.states import PRIORITIES
+from .. import exits
 from ..terminal.screen import Screen, gate_argument, refuse_dash, verb
 from ..terminal.whereto import tell_trouble, where
 
@@ -63,18 +64,24 @@ def withdraw_command(screen: Screen, gate_id: str, reason: str, push: bool | Non
 @click.option("--reason", required=True, help="Why it ends.")
 @push_option
 @verb
-def stop_command(screen: Screen, gate_id: str, reason: str, push: bool | None) -> None:
-    """End a gate; the agent does not go on. To say no and let it go on, reject instead.
+def stop_command(screen: Screen, gate_id: str, reason: str, push: bool | None) -> int:
+    """End a gate, or a run; the agent does not go on. To say no and let it go on, reject instead.
 
     \b
     git gate stop 7k2f --reason 'we do it differently'
     """
     from ...acts import reading, remarks
+    from ...context.find import is_run
 
     desk = screen.desk()
+    if is_run(desk, gate_id):
+        from .run import stop_run
+
+        return stop_run(screen, desk, gate_id, reason)
     tell_remark(
         screen, desk, remarks.stop(desk, reading.open_gate(desk, gate_id), reason, push=push), "stopped"
     )
+    return exits.DONE
 
 
 @click.command("edit")

@@ -33,6 +33,7 @@ def show_command(screen: Screen, gate_id: str | None, diff_: bool, format_: str 
     """
     from ...acts.reading import asking, find_gate
     from ...acts.sessions import saved
+    from ...context.find import is_run
     from ...gates.work import comes_back, diff_of
     from ...policy.marks import marks
     from ...render import shapes
@@ -40,6 +41,11 @@ def show_command(screen: Screen, gate_id: str | None, diff_: bool, format_: str 
     if screen.as_json and format_ in ("text", "xml"):
         raise Usage(f"--json or --format {format_}, not both", hint="git gate show ID --format json")
     desk = screen.desk()
+    if gate_id is not None and is_run(desk, gate_id):
+        from .run import show_run
+
+        show_run(screen, desk, gate_id, format_)
+        return
     known = news_of(screen, desk)
     found = asking(find_gate, desk, gate_id if gate_id is not None else last_one(screen, desk))
     gate = found.gate

@@ -85,10 +85,16 @@ def log_command(screen: Screen, gate_id: str | None, most: int | None) -> None:
     git gate log -n 20 --json
     """
     from ...acts.reporting import events_of_all, events_of_one
+    from ...context.find import is_run
     from ...context.remotes import remote_of
     from ...render.trail import trail
 
     desk = screen.desk(bulk=gate_id is None)
+    if gate_id is not None and is_run(desk, gate_id):
+        from .run import log_run
+
+        log_run(screen, desk, gate_id, most)
+        return
     events = events_of_one(desk, gate_id) if gate_id else events_of_all(desk)
     events = events[:most] if most else events
     screen.emit("log", {"events": events}, "")

@@ -51,6 +51,8 @@ ATTEMPTS = 6
 # How a kind of ref is asked for: those that stand for themselves, and those that build on the project's history.
 BUILDS_ON_HISTORY = ("work", "evidence")
 FOLDED = ("archive",)
+# What every look at the remote brings: open gates, and the journals of runs.
+POLLED = ("open", "runs")
 # work, staged and base: what a shallow clone needs of the work, without growing the history that it chose not to have.
 WORK_DEPTH = 3
 
@@ -82,7 +84,8 @@ def begin_fetch(
     `timeout` is how long silence is borne, `longest` how long it may take in all.
     """
     listening = Listening(repo, read_remote(repo, remote), timeout, progress, prompts, longest)
-    return Polling(listening, Ask([f"+{HITL}open/*:{tracking_base(remote)}open/*"], (NO_HAVES,)))
+    base = tracking_base(remote)
+    return Polling(listening, Ask([f"+{HITL}{kind}/*:{base}{kind}/*" for kind in POLLED], (NO_HAVES,)))
 
 
 def fetch_refs(
@@ -267,7 +270,7 @@ class Polling:
         seen = self.listening.run(self.ask, self.conversation)
         return Fetched(
             updated=ids_of([one.ref for one in seen if one.flag in " +*"]),
-            vanished=ids_of([one.ref for one in seen if one.flag == "-"]),
+            vanished=ids_of([one.ref for one in seen if one.flag == "-" and "/open/" in one.ref]),
             before={one.ref.rpartition("/")[2]: one.before for one in reversed(seen) if one.before},
         )
 

@@ -1,0 +1,53 @@
+"""Agents: a flow. It asks as an agent does, its conversation is its run's journal, and an answer starts it again from its top."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from .agent import (
+    Agent,
+    AgentOutcome,
+    AgentResult,
+    Finished,
+    Launch,
+    ProcessEnding,
+    Start,
+    killed,
+    last_words,
+)
+from .command import WAITING
+
+RUN = "GITGATE_RUN"
+
+
+class FlowRun(Agent):
+    name = "flow"
+    marks = (RUN,)
+    sessions = (RUN,)
+    starts = True
+    executable = sys.executable
+
+    def start(self, request: Start) -> Launch:
+        """`git gate resume RUN`: what is told to it stands in the gates' records, where it looks by itself."""
+        run = request.session.id if request.session is not None else ""
+        # -P: the directory that it works in never takes part in finding our own code.
+        argv = (sys.executable, "-P", "-m", "gitgate", "--json", "resume", run)
+        env = {**request.env, **request.extra_env}
+        env.pop("GITGATE_AGENT", None)
+        return Launch(argv, request.cwd, env, request.folder, timeout=request.settings.timeout)
+
+    def read_outcome(self, finished: Finished) -> AgentOutcome:
+        """A run that says where it stands has heard the answer, whatever came of it. One that does not could not go on."""
+        text = finished.out.decode("utf-8", "replace").strip()
+        try:
+            said = json.loads(text.rpartition("\n")[2])
+            status = str(said.get("status", ""))
+        except (ValueError, AttributeError):
+            status = ""
+        if finished.ending is ProcessEnding.EXITED and status:
+            asked = finished.code == WAITING
+            return AgentOutcome(AgentResult.ASKED if asked else AgentResult.DONE, text=f"the run is {status}")
+        return AgentOutcome(
+            AgentResult.FAILED, text=text, reason=last_words(finished), retry=killed(finished)
+        )

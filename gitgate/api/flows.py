@@ -1,0 +1,238 @@
+"""Python: flows: programs of agents and people whose every step is written down, so that they survive their process.
+
+    @gitgate.flow
+    def feature(task: str):
+        gitgate.run("coder", task)
+        if not (word := gitgate.pause("Merge it?")):
+            gitgate.stuck(word.reason)
+
+`git gate run FILE:feature "…"` starts it. Every function here is a step: what it gave once, it gives again when the flow is
+replayed from its top. Outside of a flow `run`, `parallel` and `stuck` are refused, and the others are what they say.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import random as chance
+import time
+import uuid as uuids
+from collections.abc import Callable
+from typing import Any, NoReturn, ParamSpec, TypeVar, cast, overload
+
+from ..acts.asking import AskWishes
+from ..errors import Usage
+from ..flows.agents import AgentSignal, run_agent
+from ..flows.engine import STEP, Doing, Engine, FlowTerms, RunStuck, current, need_engine
+from ..flows.program import FlowFunction, as_flow, called
+from ..questions.drafts import Draft, question
+from ..questions.drafts import option as option_of
+from .interactive import model_of
+from .terms import seconds
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Work = str | tuple[str, str] | Callable[[], Any]
+
+
+@overload
+def flow(function: Callable[P, R], /) -> FlowFunction[P, R]: ...
+@overload
+def flow(
+    *,
+    name: str = "",
+    human_escalation: bool = True,
+    human_timeout: str | int | None = None,
+    on_timeout: str | None = None,
+) -> Callable[[Callable[P, R]], FlowFunction[P, R]]: ...
+def flow(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str = "",
+    human_escalation: bool = True,
+    human_timeout: str | int | None = None,
+    on_timeout: str | None = None,
+) -> Any:
+    """A function that is a flow. `human_escalation=False`: agents that need a person end with that, and nobody is asked.
+    `human_timeout` and `on_timeout` are the deadline of each question, where it names none of its own.
+
+    >>> @gitgate.flow(human_timeout="24h")
+    ... def feature(task): ...
+    """
+    terms = FlowTerms(human_escalation, seconds(human_timeout), on_timeout)
+    if function is not None:
+        return as_flow(function, name, terms)
+    return lambda found: as_flow(found, name, terms)
+
+
+def run(
+    agent: str, prompt: str | None = None, *, human: bool | None = None, output: Any = None
+) -> AgentSignal:
+    """Run the agent of that name, and come back with how it ended. If it needs a person, that is a gate, and it takes longer.
+
+    Without a prompt it is told the flow's input, what was done before, and what a person said last. `human=False`: its need
+    of a person is its end, and nobody is asked. `output`: a pydantic model that what it said is read as.
+
+    >>> gitgate.run("reviewer").status == "APPROVED"
+    """
+    signal = run_agent(need_engine("run"), agent, prompt, human=human)
+    model = model_of(output)
+    if model is None:
+        return signal
+    return AgentSignal(**{**vars(signal), "output": model.model_validate(signal.output)})
+
+
+def step(
+    function: Callable[..., R],
+    /,
+    *args: Any,
+    name: str = "",
+    retry: bool = False,
+    done: Callable[[], R | None] | None = None,
+    output: Any = None,
+    **kwargs: Any,
+) -> R:
+    """Run any function once, and keep its result, which is JSON or a pydantic model.
+
+    A process that dies in it leaves open whether it was done. `retry=True` says that doing it again is harmless; `done` is
+    asked for its result, and gives None where it was not done; else a person is asked. `step_id()` is a key for the outside
+    world, the same each time.
+    """
+    engine = current()
+    if engine is None:
+        return cast("R", called(function, args, kwargs))
+    model = model_of(output) or model_of(returned(function))
+
+    def act(doing: Doing) -> object:
+        if doing.again is not None and not retry:
+            over, result = was_done(engine, doing, done)
+            if over:
+                return result
+        return plain(called(function, args, kwargs), model, doing.id)
+
+    result = engine.perform("step", name or getattr(function, "__name__", "step"), act)
+    return cast("R", model.model_validate(result) if model is not None and result is not None else result)
+
+
+def returned(function: Callable[..., Any]) -> Any:
+    """What a function says that it returns."""
+    import typing
+
+    try:
+        return typing.get_type_hints(function).get("return")
+    except (TypeError, NameError, AttributeError):
+        return None
+
+
+def plain(value: Any, model: Any, step: str) -> object:
+    if not hasattr(value, "model_dump"):
+        return value
+    if model is None:
+        raise Usage(
+            f"step {step} gave a {type(value).__name__}, and replay would not know to give one again",
+            hint=f"say what it returns: def … -> {type(value).__name__}, or output={type(value).__name__}",
+        )
+    return value.model_dump(mode="json")
+
+
+def was_done(engine: Engine, doing: Doing, probe: Callable[[], Any] | None) -> tuple[bool, Any]:
+    """Whether a step that was begun before was done: as the probe says, else as a person does."""
+    if probe is not None:
+        found = called(probe, (), {})
+        return found is not None, found
+    labels = ("done", "again", "stop")
+    means = ("it was done; its result is nothing", "do it (again)", "end the run")
+    asked = question(
+        f"Step {doing.id} may have been done: its process ended in the middle of it. What is so?",
+        type="choice",
+        options=[option_of(f"{label}={meaning}") for label, meaning in zip(labels, means, strict=True)],
+        other=False,
+    )
+    gate = engine.open_gate(doing, Draft((asked,), title=f"Was {doing.id} done?"), AskWishes(), None)
+    said = engine.decided(gate.id).answer
+    value = said.answer.values.get("answer") if said is not None else "stop"
+    if value == "stop":
+        raise engine.broken_by(RunStuck(f"step {doing.id} may have been done, and is not done again"))
+    return value == "done", None
+
+
+def parallel(*branches: Work, policy: str = "all") -> list[Any]:
+    """Run several at once: agents (a name, or a name and a prompt) and functions without arguments. Their results, in order.
+
+    They share the working tree: agents that change the same files get into one another's way. If one fails, its error is
+    raised when all are through.
+    """
+    engine = need_engine("parallel")
+    if policy != "all":
+        raise Usage(f"policy: expected 'all'; found {policy!r}", hint="results[0] is the first one's")
+    came = engine.together([branch_of(branch) for branch in branches])
+    errors = [ended for ended in came if isinstance(ended, BaseException)]
+    passing = [ended for ended in errors if not isinstance(ended, Exception)]
+    if errors:
+        raise (passing or errors)[0]
+    return came
+
+
+def branch_of(work: Work) -> Callable[[], Any]:
+    if callable(work):
+        return lambda: called(work, (), {})
+    name, prompt = (work, None) if isinstance(work, str) else work
+    return lambda: run(name, prompt)
+
+
+def stuck(reason: str = "") -> NoReturn:
+    """End the run: it cannot go on. The reason is what `git gate list --runs` shows."""
+    engine = need_engine("stuck")
+    ended = RunStuck(reason or "no reason was given")
+    ended.refused = bool(engine.extra.get("refused"))
+    raise engine.broken_by(ended)
+
+
+def now() -> dt.datetime:
+    """The moment, in UTC; in a flow the one at which the flow came here first."""
+    engine = current()
+    at = time.time() if engine is None else engine.perform("now", "", lambda _: time.time(), brief=True)
+    return dt.datetime.fromtimestamp(at, dt.UTC)
+
+
+def random() -> float:
+    """A number from 0 to 1; in a flow the same each time it is replayed."""
+    engine = current()
+    number = chance.random
+    return number() if engine is None else float(engine.perform("random", "", lambda _: number(), brief=True))
+
+
+def uuid() -> str:
+    """A new id; in a flow the same each time it is replayed."""
+    engine = current()
+    found = str(uuids.uuid4())
+    return found if engine is None else str(engine.perform("uuid", "", lambda _: found, brief=True))
+
+
+def note(text: str) -> None:
+    """Write into the journal what a reader of the run should know; silent in replay."""
+    engine = need_engine("note")
+
+    def act(_doing: Doing) -> dict[str, str]:
+        engine.say(text)
+        return {"text": text}
+
+    engine.perform("note", "", act, brief=True)
+
+
+def patched(name: str) -> bool:
+    """Whether the code after a change counts: true in runs that come here only now, false in those that were past it.
+
+    >>> if gitgate.patched("ask the owner too"):
+    ...     gitgate.pause("And you, owner?")
+    """
+    return need_engine("patched").patched(name)
+
+
+def step_id() -> str:
+    """A key for the step that is being done, the same in each replay: for services that do a thing once for a key."""
+    engine = need_engine("step_id")
+    found = STEP.get()
+    if not found:
+        raise Usage("step_id is for the function that a step runs", hint="gitgate.step(charge, 12)")
+    return f"{engine.run_id}/{found}"

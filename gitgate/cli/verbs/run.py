@@ -1,0 +1,320 @@
+"""Command line: `git gate run`, and what the other verbs show of runs and do to them."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from ...errors import Conflict, GateError, Usage
+from .. import exits
+from ..terminal.screen import Screen, verb
+
+if TYPE_CHECKING:
+    from ...context.desk import Desk
+    from ...flows.engine import RunWaits
+    from ...flows.program import FlowEnding, FlowFunction, Surroundings
+    from ...record.runs import Run
+
+CODES = {
+    "completed": exits.DONE,
+    "waiting_human": exits.WAITING,
+    "stuck": exits.CLOSED,
+    "stopped": exits.CLOSED,
+    "failed": exits.FAILURE,
+    "stalled": exits.FAILURE,
+}
+
+
+@click.command("run")
+@click.argument("flow", metavar="FILE[:NAME]")
+@click.argument("given", metavar="[INPUT]...", nargs=-1)
+@click.option(
+    "-i", "pairs", multiple=True, metavar="KEY=VALUE", help="An argument of the flow by its name; repeatable."
+)
+@click.option("--name", metavar="N", help="What this run is called in lists.")
+@click.option("--branch", metavar="B", help="In a working tree of its own, on this branch.")
+@click.option("--detach", is_flag=True, help="Start it and return; the log says what comes of it.")
+@click.option("--push/--no-push", default=None, help="Insist on pushing, or stay local.")
+@verb
+def run_command(
+    screen: Screen,
+    flow: str,
+    given: tuple[str, ...],
+    pairs: tuple[str, ...],
+    name: str | None,
+    branch: str | None,
+    detach: bool,
+    push: bool | None,
+) -> int:
+    """Start a flow: a Python function that runs agents and asks people, and survives its process.
+
+    Stays until it ends or waits for a person. Exit 0 when it is completed, 8 while it waits, 3 when a person's no ended
+    it, 9 when it is stuck or stopped, 1 when it failed.
+
+    \b
+    git gate run flows.py:feature "Add a login page"
+    git gate run flows.py:release -i version=1.4 --branch release-1.4
+    git gate run nightly.py --detach
+    """
+    from ...flows import program
+
+    said = {"push": {True: "true", False: "false"}[push]} if push is not None else None
+    desk = screen.desk(said=said)
+    place, _, wanted = flow.partition(":")
+    path, code = program.code_now(desk, screen.start / place)
+    found = program.load_flow(screen.start / place, wanted)
+    args, kwargs = arguments_of(found, given, pairs)
+    started = {"file": path, "code": code, "name": name or "", "branch": branch or "", "path": path}
+    directory = tree_of_branch(desk, branch) if branch else None
+    around = around_run(screen, directory, said)
+    if detach:
+        return detached(screen, program.leave_begun(found, args, kwargs, around, **started))
+    return told(screen, around, lambda: program.begin_flow(found, args, kwargs, around, **started))
+
+
+def arguments_of(
+    flow: FlowFunction[..., Any], given: Sequence[str], pairs: Sequence[str]
+) -> tuple[list[Any], dict[str, Any]]:
+    """What was typed, as the flow's parameters want it."""
+    named: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.isidentifier():
+            raise Usage(f"-i {pair}: expected KEY=VALUE", hint="git gate run FILE:NAME -i version=1.4")
+        named[key] = value
+    signature = inspect.signature(flow.function)
+    try:
+        bound = signature.bind(*given, **named)
+    except TypeError as unfit:
+        wants = ", ".join(str(parameter) for parameter in signature.parameters.values())
+        raise Usage(
+            f"flow {flow.name} takes ({wants}): {unfit}", hint="INPUT… in that order, or -i KEY=VALUE"
+        ) from unfit
+    kinds = {name: parameter.annotation for name, parameter in signature.parameters.items()}
+    values = [
+        read_value(value, kinds, name) for name, value in zip(signature.parameters, bound.args, strict=False)
+    ]
+    values += list(bound.args[len(values) :])
+    return values, {name: read_value(value, kinds, name) for name, value in bound.kwargs.items()}
+
+
+def read_value(text: Any, kinds: dict[str, Any], name: str) -> Any:
+    """Text, unless the parameter says that it is a number, a truth, or anything else that JSON has."""
+    kind = kinds.get(name)
+    kind = kind if isinstance(kind, str) else getattr(kind, "__name__", "")
+    if not isinstance(text, str) or kind in ("str", "_empty", ""):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError as unfit:
+        raise Usage(
+            f"-i {name}: expected {kind}; found {text!r}", hint="numbers, true, false, or JSON"
+        ) from unfit
+
+
+def tree_of_branch(desk: Desk, branch: str) -> Path:
+    from ...gates.work import tree_on_branch
+
+    return tree_on_branch(desk, branch)
+
+
+def around_run(
+    screen: Screen, directory: Path | None = None, said: dict[str, str] | None = None
+) -> Surroundings:
+    """How a run is replayed from the command line: lines for whoever watches, and an end of the process where it waits."""
+    from dataclasses import replace
+
+    from ...flows.program import Surroundings
+
+    place = replace(screen, directory=str(directory)) if directory is not None else screen
+
+    def open_desk() -> Desk:
+        from ...context.desk import open_desk as opened
+
+        return opened(place.start, dict(screen.env), flags=said)
+
+    out = sys.stdout
+
+    def leave(waits: RunWaits) -> NoReturn:
+        with redirect_stdout(out):
+            tell_waiting(screen, open_desk, waits)
+            flush()
+        os._exit(exits.WAITING)
+
+    return Surroundings(open_desk, screen.say, leave)
+
+
+def flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+
+
+def tell_waiting(screen: Screen, open_desk: Callable[[], Desk], waits: RunWaits) -> None:
+    desk = open_desk()
+    run = run_of(desk, waits.message.split()[1])
+    screen.emit("run", details_of(desk, run), "")
+    screen.say(waits.message)
+    for gate in waits.gates:
+        screen.say(f"  answer it: git gate respond {gate[:6]}   or look: git gate show {gate[:6]}")
+    screen.say(f"then it goes on, where git gate init allowed that, or by: git gate resume {run.id[:6]}")
+
+
+def told(screen: Screen, around: Surroundings, act: Callable[[], FlowEnding]) -> int:
+    """What came of a run, in words and as the exit code. What the flow itself prints is talk where JSON is wanted."""
+    if screen.as_json:
+        with redirect_stdout(sys.stderr):
+            ended = act()
+    else:
+        ended = act()
+    desk = around.open_desk()
+    try:
+        run = run_of(desk, ended.id)
+        screen.emit("run", details_of(desk, run), shown_value(ended.value))
+    finally:
+        desk.close()
+    about = f": {ended.reason}" if ended.reason else ""
+    screen.say(f"run {ended.id} is {ended.status}{about}")
+    if ended.status == "failed" and ended.raised is not None and not isinstance(ended.raised, GateError):
+        import traceback
+
+        screen.say("".join(traceback.format_exception(ended.raised)).rstrip())
+    return exits.SAID_NO if ended.refused else CODES[ended.status]
+
+
+def shown_value(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def detached(screen: Screen, run: str) -> int:
+    """Leave a run that was begun to a process of its own."""
+    from ...agents.process import detach
+    from ...flows.journal import folder_of
+    from ...runners.local import without_caller
+
+    desk = screen.desk()
+    log = folder_of(desk, run) / "log"
+    argv = [sys.executable, "-P", "-m", "gitgate", "-C", str(desk.repo.place), "resume", run]
+    detach(argv, desk.repo.place, without_caller(screen.env), log)
+    screen.emit("run", details_of(desk, run_of(desk, run)), run)
+    screen.say(f"run {run} goes on by itself (log {log}); see: git gate show {run[:6]}")
+    return exits.DONE
+
+
+# what other verbs do with a run
+
+
+def run_of(desk: Desk, given: str) -> Run:
+    from ...flows.journal import find_run
+
+    return find_run(desk, given)
+
+
+def titles_of(desk: Desk, gates: Sequence[str]) -> dict[str, str]:
+    """What is asked at these gates."""
+    from ...acts.reading import find_gate
+
+    found = {}
+    for gate in gates:
+        try:
+            found[gate] = find_gate(desk, gate).gate.opened.title
+        except GateError:
+            found[gate] = gate
+    return found
+
+
+def details_of(desk: Desk, run: Run) -> dict[str, object]:
+    from ...render.runs import run_details
+
+    return run_details(run, titles_of(desk, run.waits_for))
+
+
+def show_run(screen: Screen, desk: Desk, given: str, format_: str | None) -> None:
+    """A run with its steps."""
+    from dataclasses import replace
+
+    shape = details_of(desk, run_of(desk, given))
+    if screen.as_json or format_ == "json":
+        replace(screen, as_json=True).emit("run", shape, "")
+    elif format_ == "xml":
+        raise Usage("a run is shown as text or JSON", hint=f"git gate show {given} --format json")
+    else:
+        from ...render.runs import run_page
+
+        screen.page(run_page(shape, desk.clock(), screen.letter_width, color=screen.colored))
+
+
+def log_run(screen: Screen, desk: Desk, given: str, most: int | None) -> None:
+    """A run's journal, newest first."""
+    from ...render.runs import run_trail
+    from ...render.trail import trail
+
+    events = run_trail(run_of(desk, given))[:most]
+    screen.emit("log", {"events": events}, "")
+    if not screen.as_json:
+        screen.page("\n".join(trail(events, screen.width, color=screen.colored)))
+
+
+def list_runs(screen: Screen, *, active: bool) -> None:
+    """Each run of this clone, those that go on first."""
+    from ...flows.journal import runs_here
+    from ...render.runs import run_rows, run_shape
+
+    desk = screen.desk()
+    shapes = []
+    for said in runs_here(desk):
+        if active and said.get("Closed"):
+            continue
+        try:
+            run = run_of(desk, said["Run"])
+        except GateError as broken:
+            screen.warn(f"{said['Run']}: {broken.message}")
+            continue
+        shapes.append(run_shape(run, titles_of(desk, run.waits_for)))
+    shapes.sort(key=lambda shape: str(shape["started"]), reverse=True)
+    shapes.sort(key=lambda shape: shape["status"] not in ("waiting_human", "running", "stalled"))
+    screen.emit("runs", {"runs": shapes}, "")
+    if shapes and not screen.as_json:
+        screen.page("\n".join(run_rows(shapes, desk.clock(), screen.width, color=screen.colored)))
+    elif not shapes:
+        screen.say("no run goes on here" if active else "no flow was run here: git gate run FILE:NAME")
+
+
+def resume_run(screen: Screen, desk: Desk, given: str, *, now: bool) -> int:
+    """Go on with a run, here and now."""
+    from ...flows.program import go_on
+
+    run = run_of(desk, given)
+    if run.closed:
+        raise Conflict(f"run {run.id} is over: {run.state}", hint=f"git gate show {run.id[:6]}")
+    around = around_run(screen)
+    screen.say(f"run {run.id} of {run.flow}: {len(run.steps)} steps are recorded; going on")
+    return told(screen, around, lambda: go_on(desk, run.id, around, now=now))
+
+
+def stop_run(screen: Screen, desk: Desk, given: str, reason: str) -> int:
+    """End a run: whoever goes on with it ends its agent; where nobody does, it ends here."""
+    from ...flows import journal
+    from ...flows.program import go_on
+
+    desk.refuse_agents("stop")
+    run = journal.stop_run(desk, run_of(desk, given), reason)
+    if run.closed:
+        raise Conflict(f"run {run.id} is over: {run.state}", hint=f"git gate show {run.id[:6]}")
+    try:
+        go_on(desk, run.id, around_run(screen))
+    except journal.RunTaken as held:
+        screen.say(f"run {run.id}: {held.message}; it ends before its next step")
+    run = run_of(desk, run.id)
+    screen.emit("run", details_of(desk, run), "")
+    screen.say(f"stopped run {run.id}" if run.closed else f"run {run.id} is told to stop")
+    return exits.DONE

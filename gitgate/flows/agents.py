@@ -1,0 +1,412 @@
+"""Flows: a step that runs an agent. It is started once; what it asks is answered in its own conversation, and then it is done.
+
+What its process says lies in a folder of this machine, one for each start. Whoever replays the step looks there first: an
+agent that ended is not started again, one that was cut off goes on in its own conversation.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import sys
+import time
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..acts import needing, sessions
+from ..acts.asking import AskWishes
+from ..agents.agent import AgentResult, AgentSettings, Finished, Meeting, ProcessEnding, Start
+from ..agents.flow import RUN
+from ..context.desk import Desk
+from ..errors import Failure, Usage
+from ..gates import agency
+from ..model.conversation import SessionRef
+from ..model.gate import Gate
+from ..model.states import AWAITING
+from ..policy.book import protected_refs
+from ..questions.drafts import Draft
+from ..questions.prompts import Circumstances, resume_prompt
+from ..questions.signals import Need, draft_of, find_need, last_object, read_need
+from ..store.git.protected import read_protected
+from ..store.git.refs import OPEN
+from ..text.display import one_line
+from .engine import Doing, Engine, FlowEnds, RunStops
+from .journal import folder_of
+
+if TYPE_CHECKING:
+    from ..agents.agent import AgentOutcome
+
+POLL = 0.25
+SETTLES = 5.0
+MOST_ROUNDS = 50
+FOLDERS = (".claude/agents", ".gitgate/agents")
+WORDS = ("status", "summary", "reason", "message")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
+GO_ON = "You were interrupted in the middle of your task. What you did is still here. Go on with it, and finish it."
+
+
+class AgentFailed(Failure):
+    """An agent of a flow came to no end of its own."""
+
+    code = "agent_failed"
+
+
+class RunStalled(FlowEnds):
+    """Nothing here can go on with the run, and another machine could."""
+
+
+@dataclass(frozen=True)
+class AgentSignal:
+    """How an agent ended. `output`: all that it said, where that was an object; `gates`: what it asked on the way."""
+
+    status: str
+    summary: str = ""
+    reason: str = ""
+    message: str = ""
+    output: Any = None
+    session: str = ""
+    commits: tuple[str, ...] = ()
+    gates: tuple[str, ...] = ()
+
+    def plain(self) -> dict[str, Any]:
+        return {**vars(self), "commits": list(self.commits), "gates": list(self.gates)}
+
+
+def signal_from(said: Mapping[str, Any]) -> AgentSignal:
+    status, summary, reason, message = (str(said.get(name) or "") for name in WORDS)
+    commits, gates = tuple(said.get("commits") or ()), tuple(said.get("gates") or ())
+    session = str(said.get("session") or "")
+    return AgentSignal(status, summary, reason, message, said.get("output"), session, commits, gates)
+
+
+@dataclass(frozen=True)
+class AgentStart:
+    """How an agent of a name is started: the program, its settings, and what it is told about itself."""
+
+    name: str
+    program: str
+    settings: AgentSettings
+
+
+def how_started(desk: Desk, name: str) -> AgentStart:
+    """By this machine's `gitgate.agent.NAME.start`; by a file of that name on the protected branch; or as a program we know."""
+    if not NAME.fullmatch(name):
+        raise Usage(
+            f"{name!r} is not an agent's name: letters, digits, dots, dashes", hint='gitgate.run("coder")'
+        )
+    said = agency.configured(desk, name)
+    if "start" in said or "resume" in said:
+        return AgentStart(name, name, agency.settings_for_start(desk, name))
+    for folder in FOLDERS:
+        found = read_protected(desk.repo, f"{folder}/{name}.md", protected_refs(desk))
+        if found is not None:
+            return described(desk, name, found.data.decode("utf-8", "replace"), found.source)
+    if agency.starts_by_itself(name) and name != "flow":
+        return AgentStart(name, name, agency.settings_for_start(desk, name))
+    raise Usage(
+        f"no agent is called {name!r} on this machine, nor on the protected branch",
+        hint=f"git config gitgate.agent.{name}.start '…'   or commit .claude/agents/{name}.md there",
+    )
+
+
+def described(desk: Desk, name: str, text: str, source: str) -> AgentStart:
+    """An agent that a file describes: what stands after its head is what the program is told about itself."""
+    head: dict[str, str] = {}
+    if text.startswith("---\n"):
+        top, _, text = text[4:].partition("\n---")
+        pairs = (line.partition(":") for line in top.splitlines())
+        head = {key.strip(): value.strip().strip("\"'") for key, _, value in pairs if value.strip()}
+    program = head.get("program", "claude")
+    if not agency.starts_by_itself(program) or program == "flow":
+        raise Usage(
+            f"{source}: program: expected one that starts by itself, as claude or codex; found {program!r}"
+        )
+    settings = agency.settings_for_start(desk, program)
+    more = ["--append-system-prompt", text.strip()] if program == "claude" else []
+    if program == "claude" and head.get("model", "inherit") != "inherit":
+        more += ["--model", head["model"]]
+    return AgentStart(name, program, replace(settings, arguments=(*settings.arguments, *more)))
+
+
+@dataclass
+class AgentRun:
+    """One step's agent, from its start to its end, through whatever it asks."""
+
+    engine: Engine
+    doing: Doing
+    start: AgentStart
+    session: str
+    prompt: str
+    human: bool
+    gates: list[str] = field(default_factory=list)
+
+    @property
+    def desk(self) -> Desk:
+        return self.engine.desk
+
+    def to_the_end(self) -> AgentSignal:
+        if self.doing.again is not None:
+            self.gates = list(self.doing.again.gates)
+        for _ in range(MOST_ROUNDS):
+            gate = self.engine.decided(self.gates[-1]) if self.gates else None
+            ended, outcome, before = self.one_round(gate)
+            signal, need = self.read_end(outcome, before)
+            self.refuse_failed(ended, outcome, signal)
+            asked = self.gate_for(need, before)
+            if asked is None:
+                return signal
+        raise AgentFailed(f"agent {self.start.name} asked {MOST_ROUNDS} times in one step")
+
+    # one start of its program
+
+    def one_round(self, gate: Gate | None) -> tuple[Finished, AgentOutcome, Before]:
+        """The end of the program that was started for this round, now or before."""
+        number = len(self.gates)
+        folder = self.folder(number)
+        last = sorted(folder.glob("try-*"), key=lambda place: int(place.name[4:]))
+        ended = self.ended_before(last[-1]) if last else None
+        before = Before.read(folder) if last else None
+        if before is None:
+            before = Before.look(self.desk, folder)
+        if ended is None:
+            self.refuse_elsewhere(number, started=bool(last))
+            prompt = resume_prompt(gate, Circumstances()) if gate is not None else self.prompt
+            prompt = GO_ON if last else prompt
+            ended = self.start_program(
+                folder / f"try-{len(last)}", prompt, again=bool(last) or gate is not None
+            )
+        adapter = agency.adapter(self.start.program)
+        return ended, adapter.read_outcome(ended), before
+
+    def folder(self, number: int) -> Path:
+        step = sha256(self.doing.id.encode()).hexdigest()[:16]
+        found = folder_of(self.desk, self.engine.run_id) / step / f"round-{number}"
+        found.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return found
+
+    def ended_before(self, place: Path) -> Finished | None:
+        """How a program ended that an earlier process of ours started. Its keeper ends it when that process dies."""
+        from ..agents import keeper
+        from ..agents.process import recall
+
+        until = time.monotonic() + SETTLES
+        while (ended := recall(place)) is None and time.monotonic() < until:
+            if not (place / keeper.STARTED).exists() and time.monotonic() > until - SETTLES / 2:
+                break
+            time.sleep(POLL / 5)
+        return ended if ended is not None and ended.ending is ProcessEnding.EXITED else None
+
+    def refuse_elsewhere(self, number: int, *, started: bool) -> None:
+        """A conversation that is on another machine goes on there; nobody starts a second one."""
+        again = self.doing.again
+        host = again.begun.text("host") if again is not None else socket.gethostname()
+        if number == 0 and not started and host != socket.gethostname():
+            raise self.engine.broken_by(
+                RunStalled(
+                    f"needs {host}: step {self.doing.id} was begun there, and its session is there",
+                    hint=f"on {host}: git gate resume {self.engine.run_id[:6]}",
+                )
+            )
+
+    def start_program(self, place: Path, prompt: str, *, again: bool) -> Finished:
+        from ..agents import process, scrubbed
+
+        desk, settings = self.desk, self.start.settings
+        first = ("--session-id", self.session) if self.start.program == "claude" and not again else ()
+        program = agency.adapter(self.start.program)
+        if again and self.gates:
+            self.bring_session()
+        launch = program.start(
+            Start(
+                gate=self.gates[-1] if self.gates else self.engine.run_id,
+                cwd=desk.repo.place,
+                folder=place,
+                prompt=prompt,
+                session=SessionRef(self.start.program, self.session) if again else None,
+                meeting=Meeting(self.session),
+                hooks=program.hooks(),
+                settings=replace(settings, arguments=(*settings.arguments, *first)),
+                env=scrubbed(desk.settings.env),
+                extra_env=self.surroundings(),
+            )
+        )
+        self.engine.say(f"{self.start.name}: {'goes on' if again else 'was started'} (log {place})")
+        running = process.begin(launch)
+        try:
+            while (ended := running.wait(POLL)) is None:
+                self.check_wanted()
+        except BaseException:
+            running.stop()
+            raise
+        return ended
+
+    def check_wanted(self) -> None:
+        """An agent is ended where another process took the run over, or a person stops it."""
+        held = self.engine.held
+        held.check_held()
+        if held.is_stopping():
+            raise self.engine.broken_by(RunStops("the run was stopped"))
+
+    def bring_session(self) -> None:
+        """Where it has been on another machine, its conversation comes from the gate that it was saved with."""
+        if any(self.folder(len(self.gates) - 1).glob("try-*")):
+            return
+        gate = self.engine.find(self.gates[-1])
+        if gate.opened.session is None:
+            return
+        saved = sessions.bring(self.desk, gate)
+        self.session = saved.id
+        if saved.files:
+            agency.adapter(saved.agent).place(saved, self.desk.repo.place, self.desk.settings.env)
+
+    def surroundings(self) -> dict[str, str]:
+        env = self.desk.settings.env
+        path = env.get("PATH", "/usr/bin:/bin")
+        ours = str(Path(sys.executable).parent)
+        path = path if ours in path.split(":") else f"{path}:{ours}"
+        named = {"GITGATE_AGENT": self.start.name, "GITGATE_SESSION": self.session}
+        return {**named, RUN: self.engine.run_id, "GITGATE_STEP": self.doing.id, "PATH": path}
+
+    # what it said
+
+    def read_end(self, outcome: AgentOutcome, before: Before) -> tuple[AgentSignal, Need | None]:
+        """Its signal file if it wrote one, else the object that ends its words, else that it ended."""
+        written = before.newer(self.desk, self.start.name)
+        said = written if written is not None else last_object(outcome.text)[0]
+        need = read_need(said) if said is not None else find_need(outcome.text)
+        if said is None:
+            status = "NEEDS_HUMAN" if need is not None else "DONE"
+            said = {"status": status, "summary": one_line(outcome.text[-2000:], 500)}
+            said |= {"reason": need.reason or need.question} if need is not None else {}
+            output = None
+        else:
+            output = dict(said)
+        status, summary, reason, message = (
+            text if isinstance(text := said.get(name), str) else "" for name in WORDS
+        )
+        session = outcome.session or self.session
+        self.session = session
+        signal = AgentSignal(status, summary, reason, message, output, session, (), tuple(self.gates))
+        return signal, need
+
+    def refuse_failed(self, ended: Finished, outcome: AgentOutcome, signal: AgentSignal) -> None:
+        if outcome.result is AgentResult.FAILED and not signal.status.startswith("NEEDS"):
+            raise AgentFailed(
+                f"agent {self.start.name} failed: {outcome.reason or 'without a reason'}",
+                hint=f"what it said: {ended.folder}",
+            )
+
+    def gate_for(self, need: Need | None, before: Before) -> Gate | None:
+        """The gate that this round ended at: one that the agent opened itself, or one for what it said it needs."""
+        opened = before.opened_since(self.desk, self.doing.id)
+        if opened is not None:
+            self.engine.append("asked", step=self.doing.id, gate=opened)
+            self.gates.append(opened)
+            return self.engine.find(opened)
+        if need is None or not self.human:
+            return None
+        gate = self.open_for(replace(draft_of(need), agent=self.start.name))
+        self.gates.append(gate.id)
+        return gate
+
+    def open_for(self, draft: Draft) -> Gate:
+        """With the agent's own session, so that a person can join it, and it can go on elsewhere."""
+        number = len(self.gates)
+        step = Doing(self.doing.id if number == 0 else f"{self.doing.id}.{number}")
+        with self.engine.in_session(SessionRef(self.start.program, self.session)):
+            return self.engine.open_gate(step, draft, AskWishes(), None, step=self.doing.id)
+
+
+@dataclass(frozen=True)
+class Before:
+    """What was there before an agent's program was started: gates, and signal files."""
+
+    gates: frozenset[str]
+    signals: frozenset[str]
+
+    @classmethod
+    def look(cls, desk: Desk, folder: Path) -> Before:
+        found = cls(frozenset(desk.refs.under(OPEN)), needing.writings(desk))
+        new = folder / "before.new"
+        new.write_text(
+            json.dumps({"gates": sorted(found.gates), "signals": sorted(found.signals)}), encoding="utf-8"
+        )
+        new.replace(folder / "before.json")
+        return found
+
+    @classmethod
+    def read(cls, folder: Path) -> Before | None:
+        with suppress(OSError, ValueError, KeyError):
+            said = json.loads((folder / "before.json").read_text(encoding="utf-8"))
+            return cls(frozenset(said["gates"]), frozenset(said["signals"]))
+        return None
+
+    def newer(self, desk: Desk, name: str) -> Mapping[str, Any] | None:
+        """The signal file of that agent, if it was written since."""
+        place = desk.repo.place / desk.settings.text("signals") / f"{name}.json"
+        with suppress(OSError, ValueError, RecursionError):
+            seen = place.stat()
+            if seen.st_size > needing.MOST_BYTES:
+                return None
+            said = place.read_bytes()
+            if needing.writing_of(place, seen, said) in self.signals:
+                return None
+            value = json.loads(said.decode("utf-8-sig"))
+            return value if isinstance(value, dict) and isinstance(value.get("status"), str) else None
+        return None
+
+    def opened_since(self, desk: Desk, step: str) -> str | None:
+        """A gate that the agent opened in its shell in this step, and that waits."""
+        for ref, tip in desk.refs.under(OPEN).items():
+            if ref not in self.gates:
+                gate = desk.records.load(ref.removeprefix(OPEN), tip)
+                if gate.state == AWAITING and gate.opened.config.get("step") == step:
+                    return gate.id
+        return None
+
+
+def run_agent(engine: Engine, name: str, prompt: str | None, *, human: bool | None = None) -> AgentSignal:
+    """One step that runs the agent `name`: started once, and gone on with until it needs nobody any more."""
+    wanted = engine.terms.human_escalation if human is None else human
+
+    def act(doing: Doing) -> dict[str, Any]:
+        session = doing.again.begun.text("session") if doing.again is not None else begun["session"]
+        run = AgentRun(engine, doing, how_started(engine.desk, name), session, told, wanted)
+        return run.to_the_end().plain()
+
+    told = prompt if prompt is not None else told_by_itself(engine)
+    begun = {"agent": name, "session": str(uuid.uuid4()), "host": socket.gethostname()}
+    begun["digest"] = sha256((prompt or "").encode("utf-8", "replace")).hexdigest()[:16]
+    return signal_from(engine.perform("run", name, act, False, **begun))
+
+
+def told_by_itself(engine: Engine) -> str:
+    """What an agent without a prompt is told: the flow's input, how the steps before it ended, and what a person said last."""
+    run = engine.held.run
+    parts = [f"You are a step of the flow {run.flow!r}."]
+    given = run.started.said.get("input")
+    if given not in (None, {}, []):
+        parts.append(f"Its input:\n{in_words(given)}")
+    ended = [step for step in run.steps.values() if step.kind == "run" and step.ended is not None]
+    lines = [line for step in ended[-10:] if (line := summary_line(step.name, step.ended))]
+    parts += ["What was done before:\n" + "\n".join(lines)] if lines else []
+    parts += [str(engine.extra["told"])] if engine.extra.get("told") else []
+    return "\n\n".join(parts)
+
+
+def in_words(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
+
+
+def summary_line(name: str, ended: Any) -> str:
+    said = ended.said.get("result")
+    if not isinstance(said, dict):
+        return ""
+    about = said.get("summary") or said.get("reason") or ""
+    return f"- {name}: {said.get('status', '')}{f': {one_line(str(about), 300)}' if about else ''}"

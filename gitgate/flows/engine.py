@@ -1,0 +1,569 @@
+"""Flows: a flow's code replayed against its journal. What was done returns at once, what was not is done now, once.
+
+The seams: `perform` makes a step of any function; `ask` is a step that opens a gate and may wait for it; `together` runs
+branches at once. `handler` answers a gate in this process instead of a person; `leave` ends the process where every branch
+waits (else `RunWaits` is raised). Which engine a piece of code runs under is told by `current()`.
+
+What passes through a flow without being its error (a wait, an end, a divergence) is a `BaseException`, so that no
+`except Exception` of the flow takes it for one.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import Any, NoReturn, TypeVar
+
+from ..acts.asking import AskWishes, ask
+from ..agents.flow import RUN
+from ..claims.attending import hear
+from ..context.desk import Desk
+from ..context.find import summaries
+from ..context.remotes import remote_of
+from ..errors import Conflict, Failure, GateError, Usage
+from ..model.conversation import SessionRef
+from ..model.gate import Gate
+from ..model.states import AWAITING, EXPIRED, STOPPED, STOPPING, WITHDRAWN
+from ..policy.permit import check_heard
+from ..questions.drafts import Draft
+from ..record.runs import MOST_RESULT, RunStep
+from ..text.secrets import redact, secret_values
+from .journal import HeldRun
+
+KEY_FOR = 10 * 365 * 86400
+"""A key stands for its gate for the life of its run."""
+LOOK_EVERY = 1.0
+MOST_MESSAGE = 10_000
+APPROVALS = ("approval", "pause")
+
+T = TypeVar("T")
+
+
+class FlowEnds(BaseException):
+    """It passes through a flow, and is no error of it."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class RunWaits(FlowEnds):
+    """Nothing goes on before a person has answered. `gates`: what they are asked."""
+
+    gates: tuple[str, ...] = ()
+
+
+class RunStuck(FlowEnds):
+    """The flow cannot go on. `refused`: because a person said no."""
+
+    refused = False
+
+
+class RunStops(FlowEnds):
+    """A person has ended the run."""
+
+
+class Diverged(FlowEnds):
+    """The flow's code wants another step than its journal has at this place."""
+
+
+class StepFailed(Failure):
+    """A step failed when it was done, with an error that cannot be made again here."""
+
+    code = "step_failed"
+
+
+@dataclass(frozen=True)
+class FlowTerms:
+    """What a flow says of its questions. `human_timeout`: seconds until the deadline of each."""
+
+    human_escalation: bool = True
+    human_timeout: int | None = None
+    on_timeout: str | None = None
+
+
+@dataclass
+class Branch:
+    """One line of a flow's steps. `at`: how many of the journal's it has come to."""
+
+    path: str = ""
+    counts: dict[str, int] = field(default_factory=dict)
+    at: int = 0
+
+    def next(self, kind: str, name: str) -> str:
+        """The id of the next step of that kind and name here."""
+        word = f"{kind}:{plain_name(name)}" if name else kind
+        self.counts[word] = self.counts.get(word, 0) + 1
+        own = f"{word}#{self.counts[word]}"
+        return f"{self.path}/{own}" if self.path else own
+
+
+def plain_name(name: str) -> str:
+    """A step's name as a part of an id: in one line, without what separates branches."""
+    return "".join(c if c.isprintable() and c not in "/#" else "_" for c in name)[:80] or "_"
+
+
+@dataclass
+class Doing:
+    """A step that is being done. `again`: it was begun before, and nobody knows how far it came."""
+
+    id: str
+    again: RunStep | None = None
+
+
+ENGINE: ContextVar[Engine | None] = ContextVar("gitgate_engine", default=None)
+BRANCH: ContextVar[Branch] = ContextVar("gitgate_branch")
+STEP: ContextVar[str] = ContextVar("gitgate_step", default="")
+
+
+def current() -> Engine | None:
+    """The engine that the calling code is replayed by; None outside of a flow."""
+    return ENGINE.get()
+
+
+def need_engine(what: str) -> Engine:
+    engine = ENGINE.get()
+    if engine is None:
+        raise Usage(
+            f"{what} is a step of a flow, and no flow runs here",
+            hint="@gitgate.flow, then: git gate run FILE:NAME",
+        )
+    return engine
+
+
+@dataclass
+class Engine:
+    """One replay of one run, by the process that holds it."""
+
+    held: HeldRun
+    desk: Desk
+    terms: FlowTerms = FlowTerms()
+    say: Callable[[str], None] = lambda _words: None
+    leave: Callable[[RunWaits], NoReturn] | None = None
+    handler: Callable[[Engine, Gate], None] | None = None
+    """Answers a gate in this process; what it said is recorded before the gate is looked at again."""
+    extra: dict[str, Any] = field(default_factory=dict)
+    session: SessionRef | None = None
+    broken: FlowEnds | None = None
+    active: int = 1
+    parked: dict[str, str] = field(default_factory=dict)
+    turn: threading.RLock = field(default_factory=threading.RLock)
+    changed: threading.Condition = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.changed = threading.Condition(self.turn)
+        self.secrets = secret_values(self.desk.settings.env)
+
+    @property
+    def run_id(self) -> str:
+        return self.held.run.id
+
+    @contextmanager
+    def replaying(self) -> Iterator[None]:
+        """What is called in here belongs to this run."""
+        engine, branch = ENGINE.set(self), BRANCH.set(Branch())
+        try:
+            yield
+        finally:
+            ENGINE.reset(engine)
+            BRANCH.reset(branch)
+
+    # steps
+
+    def perform(
+        self, kind: str, name: str, act: Callable[[Doing], object], brief: bool = False, **begun: Any
+    ) -> Any:
+        """The recorded result of this step, or what `act` gives, recorded. `brief`: it takes no time, so that only its end is
+        written. `begun` is what stands in its beginning.
+        """
+        doing, known = self.next_step(kind, name)
+        if known is not None and known.is_over:
+            self.check_drift(known, begun, fatal=kind in APPROVALS)
+            return self.replayed(known)
+        if brief:
+            result = self.encoded(doing.id, act(doing))
+            self.append("done", step=doing.id, kind=kind, name=name, result=result)
+            return result
+        if known is None:
+            self.append("begun", step=doing.id, kind=kind, name=name, **begun)
+        else:
+            self.check_drift(known, begun, fatal=kind in APPROVALS)
+            doing.again = known
+        self.held.share()
+        return self.done(doing, act)
+
+    def done(self, doing: Doing, act: Callable[[Doing], object]) -> Any:
+        token = STEP.set(doing.id)
+        try:
+            result = self.encoded(doing.id, act(doing))
+        except Exception as failed:
+            self.append("raised", step=doing.id, error=error_of(failed))
+            raise
+        finally:
+            STEP.reset(token)
+        self.append("done", step=doing.id, result=result)
+        return result
+
+    def next_step(self, kind: str, name: str) -> tuple[Doing, RunStep | None]:
+        """Which step this is, by its branch, kind, name and number; and what the journal knows of it."""
+        with self.turn:
+            self.check()
+            branch = BRANCH.get()
+            step = branch.next(kind, name)
+            recorded = self.held.run.order.get(branch.path, [])
+            expected = recorded[branch.at] if branch.at < len(recorded) else None
+            branch.at += 1
+            if expected is not None and expected != step:
+                self.diverge(expected, step)
+            if expected is None and self.held.run.state == STOPPING:
+                raise self.broken_by(RunStops("the run was stopped", hint=f"git gate show {self.run_id[:6]}"))
+            return Doing(step), self.held.run.steps[step] if expected is not None else None
+
+    def diverge(self, expected: str, wanted: str) -> NoReturn:
+        raise self.broken_by(
+            Diverged(
+                f"the code of flow {self.held.run.flow} has changed: run {self.run_id} did {expected} here, "
+                f"and the code wants {wanted}",
+                hint='bring the earlier code back, or mark the change where it begins: if gitgate.patched("what"): …',
+            )
+        )
+
+    def broken_by(self, why: FlowEnds) -> FlowEnds:
+        """From now on no step is done, even where the flow takes this for an error of its own."""
+        self.broken = self.broken or why
+        return why
+
+    def check(self) -> None:
+        if self.broken is not None:
+            raise self.broken
+
+    def append(self, event: str, /, **said: Any) -> None:
+        with self.turn:
+            self.held.append(event, **said)
+
+    def check_drift(self, known: RunStep, now: Mapping[str, Any], *, fatal: bool) -> None:
+        """Whether the step is given something else than when it was recorded. For an approval that is another question."""
+        before, digest = known.begun.said.get("digest"), now.get("digest")
+        if before is None or digest is None or before == digest:
+            return
+        if fatal:
+            raise self.broken_by(
+                Diverged(
+                    f"step {known.id} of run {self.run_id} asks something else than when it was answered",
+                    hint="an approval counts for what was asked: bring the earlier words back, or start anew",
+                )
+            )
+        self.say(f"step {known.id}: its input is another one than it was recorded with")
+
+    def replayed(self, known: RunStep) -> Any:
+        ended = known.ended
+        if ended is not None and ended.name == "raised":
+            raise error_from(ended.said["error"])
+        return ended.said.get("result") if ended is not None else None
+
+    def encoded(self, step: str, value: object) -> Any:
+        """A result as replay will give it: after its way through JSON, the first time as well."""
+        try:
+            text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as unfit:
+            raise Usage(
+                f"step {step} gave {type(value).__name__}, and a step's result is JSON: {unfit}",
+                hint="return a mapping, a list, text, a number, True, False, None, or a pydantic model",
+            ) from unfit
+        if len(text) > MOST_RESULT // 4 and len(text.encode("utf-8", "replace")) > MOST_RESULT:
+            raise Usage(
+                f"step {step} gave {len(text):,} characters; expected at most {MOST_RESULT:,} bytes",
+                hint="write it to a file, and return its path",
+            )
+        if redact(text, self.secrets) != text:
+            raise Usage(
+                f"step {step} gave what looks like a secret, and it would be recorded in Git",
+                hint="return what it is called, and read it where it is used",
+            )
+        return json.loads(text)
+
+    def patched(self, name: str) -> bool:
+        """Whether the code after a change counts here: in runs that come to this place only now."""
+        with self.turn:
+            self.check()
+            branch = BRANCH.get()
+            recorded = self.held.run.order.get(branch.path, [])
+            step = f"patched:{plain_name(name)}#1"
+            own = f"{branch.path}/{step}" if branch.path else step
+            if own in self.held.run.steps:
+                if branch.at < len(recorded) and recorded[branch.at] == own:
+                    branch.at += 1
+                return True
+            if branch.at < len(recorded):
+                return False
+            branch.at += 1
+            self.append("patched", step=own, name=name)
+            return True
+
+    # gates
+
+    def ask(
+        self,
+        draft: Draft,
+        wishes: AskWishes = AskWishes(),
+        attachments: Mapping[str, bytes] | None = None,
+        *,
+        wait: bool = True,
+        kind: str = "ask",
+        name: str = "",
+        stuck: bool = True,
+    ) -> Gate:
+        """The gate of a step, decided where `wait` says so. One that was asked before is not asked again."""
+
+        def open_and_wait(doing: Doing) -> dict[str, str]:
+            gate = self.open_gate(doing, draft, wishes, attachments)
+            if wait:
+                gate = self.decided(gate.id, stuck=stuck)
+            return {"gate": gate.id, "tip": gate.tip}
+
+        question = draft.questions[0]
+        sort = "approval" if kind == "ask" and question.kind == "approval" else kind
+        digest = digest_of([(q.prompt, q.type, q.labels) for q in draft.questions])
+        kept = self.perform(sort, name or draft.key or "", open_and_wait, digest=digest)
+        return self.gate_at(kept)
+
+    def gate_at(self, kept: Mapping[str, str]) -> Gate:
+        """A gate as it was when a step recorded it."""
+        with self.turn:
+            return self.desk.records.load(kept["gate"], kept["tip"])
+
+    @contextmanager
+    def in_session(self, session: SessionRef) -> Iterator[None]:
+        """What is asked in here belongs to this conversation, instead of to the run."""
+        with self.turn:
+            kept = self.desk.settings
+            env = {name: value for name, value in kept.env.items() if name != RUN}
+            self.desk.settings = replace(kept, env={**env, "GITGATE_AGENT": session.agent})
+            self.session = session
+            try:
+                yield
+            finally:
+                self.desk.settings, self.session = kept, None
+
+    def open_gate(
+        self,
+        doing: Doing,
+        draft: Draft,
+        wishes: AskWishes,
+        attachments: Mapping[str, bytes] | None,
+        *,
+        step: str = "",
+    ) -> Gate:
+        """Bound by the step's key, which is in the gate's own record: whoever replays this finds it, on whatever machine."""
+        key = f"{self.run_id}/{doing.id}"
+        with self.turn:
+            if doing.again is not None:
+                known = self.gate_of(doing.again, key)
+                if known is not None:
+                    return known
+            terms = self.terms
+            draft = replace(
+                draft,
+                key=key,
+                key_for=KEY_FOR,
+                agent=draft.agent or self.held.run.flow,
+                session=self.session.id if self.session is not None else None,
+                timeout=draft.timeout or terms.human_timeout,
+                on_timeout=draft.on_timeout
+                or (terms.on_timeout if draft.timeout or terms.human_timeout else None),
+                config={
+                    **(draft.config or {}),
+                    "run": self.run_id,
+                    "flow": self.held.run.flow,
+                    "step": doing.id,
+                },
+            )
+            asked = ask(self.desk, draft, replace(wishes, wait=False), attachments or {})
+            self.append("asked", step=step or doing.id, gate=asked.gate.id)
+        self.say(f"asks: {asked.gate.opened.title} (gate {asked.gate.id})")
+        return asked.gate
+
+    def gate_of(self, step: RunStep, key: str) -> Gate | None:
+        """The gate of a step that was begun before: as its journal says, or, where its process died in between, by its key."""
+        if step.gates:
+            return self.find(step.gates[-1])
+        found = next((s for s in summaries(self.desk) if s.key == key), None)
+        if found is None:
+            return None
+        self.append("asked", step=step.id, gate=found.id)
+        return self.find(found.id)
+
+    def find(self, gate: str) -> Gate:
+        from ..acts.reading import find_gate
+
+        with self.turn:
+            return find_gate(self.desk, gate).gate
+
+    def decided(self, gate_id: str, *, stuck: bool = True) -> Gate:
+        """The gate once it is decided; until then this branch waits."""
+        while True:
+            gate = self.find(gate_id)
+            if gate.state == AWAITING and self.handler is not None:
+                self.handler(self, gate)
+                gate = self.find(gate_id)
+            if gate.state != AWAITING:
+                break
+            self.park(gate_id)
+        if stuck:
+            self.check_ended(gate)
+        return self.heard(gate)
+
+    def check_ended(self, gate: Gate) -> None:
+        """A question that nobody decided, and that says so, is the end of the run."""
+        if gate.state in (STOPPED, WITHDRAWN):
+            why = gate.closing.text if gate.closing is not None else ""
+            raise self.broken_by(RunStuck(why or f"gate {gate.id} was {gate.state}"))
+        if gate.expired and gate.state == EXPIRED and gate.opened.on_timeout == "stuck":
+            raise self.broken_by(RunStuck(f"nobody answered gate {gate.id} before its deadline"))
+
+    def heard(self, gate: Gate) -> Gate:
+        """The answer is acted on here, so that nobody else is started for it."""
+        with self.turn:
+            check_heard(self.desk, gate)
+            if gate.actionable:
+                with suppress(Conflict):  # a runner took it, and it is the one that has started us
+                    return hear(self.desk, gate, None)
+            return gate
+
+    # waiting
+
+    def park(self, gate: str) -> None:
+        """This branch waits. Where all do, the run does: its process ends, or `RunWaits` passes through the flow."""
+        branch = BRANCH.get()
+        with self.turn:
+            self.check()
+            self.parked[branch.path] = gate
+            self.active -= 1
+            if self.active == 0:
+                self.all_wait()
+            while self.broken is None and branch.path in self.parked:
+                self.changed.wait(LOOK_EVERY)
+            self.check()
+
+    def all_wait(self) -> None:
+        """Nothing runs any more. Answers that came meanwhile are heard before the run is let go."""
+        remote = remote_of(self.desk)
+        if remote is not None and self.held.held.remote is not None:
+            from ..exchange.syncing import news
+
+            news(self.desk)
+        for path, gate in list(self.parked.items()):
+            if self.find(gate).state != AWAITING:
+                del self.parked[path]
+                self.active += 1
+        if self.active:
+            self.changed.notify_all()
+            return
+        gates = tuple(dict.fromkeys(self.parked.values()))
+        waits = RunWaits(
+            f"run {self.run_id} waits for an answer to {', '.join(gates)}",
+            hint="\n".join(f"git gate respond {gate[:6]}" for gate in gates),
+        )
+        waits.gates = gates
+        self.broken = waits
+        self.held.leave("waiting", gates=list(gates))
+        if self.leave is not None:
+            self.leave(waits)
+        self.changed.notify_all()
+
+    # several at once
+
+    def together(
+        self, branches: Sequence[Callable[[], T]], kind: str = "parallel", name: str = ""
+    ) -> list[T | BaseException]:
+        """What each branch came to, in their order; steps of one branch are told from those of the others."""
+        with self.turn:
+            self.check()
+            above = BRANCH.get()
+            path = above.next(kind, name)
+            lines = [Branch(f"{path}/{number}") for number in range(len(branches))]
+            self.active += len(branches) - 1
+        came: list[T | BaseException] = [RunStops("it was not begun")] * len(branches)
+
+        def run_branch(number: int) -> None:
+            BRANCH.set(lines[number])
+            try:
+                came[number] = branches[number]()
+            except BaseException as ended:  # noqa: BLE001 - it is the caller's, who is in another thread
+                came[number] = ended
+            finally:
+                self.end_branch()
+
+        threads = [
+            threading.Thread(target=copy_context().run, args=(run_branch, number), daemon=True)
+            for number in range(len(branches))
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        with self.turn:
+            self.active += 1
+        return came
+
+    def end_branch(self) -> None:
+        with self.turn:
+            self.active -= 1
+            if self.active == 0 and self.parked and self.broken is None:
+                self.all_wait()
+
+
+def digest_of(value: object) -> str:
+    return sha256(repr(value).encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def error_of(failed: BaseException) -> dict[str, Any]:
+    """An error as it is recorded: its class, its words without secrets, and what it was made of where that is plain."""
+    kind = type(failed)
+    message = failed.message if isinstance(failed, GateError) else str(failed)
+    said: dict[str, Any] = {
+        "class": f"{kind.__module__}:{kind.__qualname__}",
+        "message": redact(message)[:MOST_MESSAGE],
+    }
+    if all(isinstance(arg, str | int | float | bool | None) for arg in failed.args):
+        text = json.dumps(failed.args, allow_nan=True)
+        if (
+            redact(text) == text
+            and len(text) <= MOST_MESSAGE
+            and "NaN" not in text
+            and "Infinity" not in text
+        ):
+            said["args"] = json.loads(text)
+    return said
+
+
+def error_from(said: Mapping[str, Any]) -> BaseException:
+    """The same error: of the same class where that is still known, and can be made of the same words."""
+    module, _, name = str(said["class"]).partition(":")
+    found: Any = None
+    with suppress(ImportError, AttributeError, ValueError):
+        found = loaded(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    if isinstance(found, type) and issubclass(found, Exception):
+        args = said.get("args")
+        with suppress(Exception):
+            return found(*args) if isinstance(args, list) else found(said["message"])
+    return StepFailed(f"{name}: {said['message']}")
+
+
+def loaded(module: str) -> Any:
+    """A module that the flow has loaded itself, or one of ours: a journal makes no other be imported."""
+    if module == "builtins" or module.partition(".")[0] == __name__.partition(".")[0]:
+        return importlib.import_module(module)
+    if module not in sys.modules:
+        raise ImportError(module)
+    return sys.modules[module]

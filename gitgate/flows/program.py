@@ -1,0 +1,458 @@
+"""Flows: a flow as a program: what is decorated, how a run of it begins, goes on and ends, and whose code it goes on with.
+
+A run goes on with the code of the commit that it began at. Where it began here, that is what was here; elsewhere that commit has
+to be on the protected branch, since whoever writes a flow's code has the machine that it runs on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import inspect
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from contextvars import copy_context
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Generic, NoReturn, ParamSpec, TypeVar, cast
+
+from ..acts import remarks
+from ..acts.asking import AskWishes, take_work
+from ..agents.flow import RUN
+from ..context.desk import Desk
+from ..errors import Conflict, Failure, GateError, NotAllowed, Usage
+from ..model.gate import Gate
+from ..model.states import AWAITING, STOPPING
+from ..policy.book import protected_refs
+from ..record.runs import Run
+from ..store.git.commits import is_ancestor
+from ..store.git.protected import protected_tip
+from ..store.remote.remote import RefMove
+from ..version import VERSION
+from .agents import RunStalled
+from .engine import (
+    Diverged,
+    Engine,
+    FlowEnds,
+    FlowTerms,
+    RunStops,
+    RunStuck,
+    RunWaits,
+    current,
+    error_from,
+    error_of,
+)
+from .journal import HeldRun, begin_run, folder_of, load_run, take_run
+
+CODE = "refs/gitgate/+code/"  # `+` is in no remote's folder there
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class FlowFunction(Generic[P, R]):
+    """A function that is a flow. Called, it runs in this process; `git gate run FILE:NAME` runs it so that it outlives one."""
+
+    function: Callable[P, R]
+    name: str
+    terms: FlowTerms = field(default_factory=FlowTerms)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        engine = current()
+        if engine is not None:
+            return cast("R", within(engine, self, args, kwargs))
+        ended = run_here(self, list(args), dict(kwargs))
+        return cast("R", ended.result())
+
+
+def as_flow(function: Callable[P, R], name: str, terms: FlowTerms) -> FlowFunction[P, R]:
+    if not callable(function):
+        raise Usage("flow: expected a function", hint="@gitgate.flow above its def")
+    return FlowFunction(function, name or getattr(function, "__name__", "flow"), terms)
+
+
+def within(
+    engine: Engine, flow: FlowFunction[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    """A flow that another one calls: a branch of its run, which ends with it."""
+    (came,) = engine.together([lambda: called(flow.function, args, kwargs)], "flow", flow.name)
+    if isinstance(came, BaseException):
+        raise came
+    return came
+
+
+def called(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """What a function gives, plain or async."""
+    found = function(*args, **kwargs)
+    return until_done(found) if inspect.isawaitable(found) else found
+
+
+def until_done(found: Any) -> Any:
+    """What is awaited; beside a loop that runs in this thread already, in a thread of its own."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(awaited(found))
+    with ThreadPoolExecutor(1) as beside:
+        return beside.submit(copy_context().run, asyncio.run, awaited(found)).result()
+
+
+async def awaited(found: Any) -> Any:
+    return await found
+
+
+@dataclass(frozen=True)
+class FlowEnding:
+    """Where a run stands when its process lets go of it. `status`: as `git gate list --runs` says it."""
+
+    id: str
+    status: str
+    value: Any = None
+    reason: str = ""
+    error: Mapping[str, Any] = field(default_factory=dict)
+    gates: tuple[str, ...] = ()
+    refused: bool = False
+    raised: BaseException | None = field(default=None, repr=False, compare=False)
+
+    def result(self) -> Any:
+        """The flow's value, or what became of it as an error."""
+        if self.status == "completed":
+            return self.value
+        raise self.raised or error_from(self.error)
+
+
+@dataclass
+class Surroundings:
+    """What a run is replayed with besides its journal."""
+
+    open_desk: Callable[[], Desk]
+    say: Callable[[str], None] = lambda _words: None
+    leave: Callable[[RunWaits], NoReturn] | None = None
+    handler: Callable[[Engine, Gate], None] | None = None
+    prepare: Callable[[Engine], None] = lambda _engine: None
+
+
+def desk_of_run(desk: Desk, run: str) -> Desk:
+    """What is asked at this desk belongs to the run, whatever conversation the process was started in."""
+    from ..agents import without_conversation
+
+    env = without_conversation(desk.settings.env)
+    env.pop("GITGATE_AGENT", None)
+    desk.settings = replace(desk.settings, env={**env, RUN: run})
+    return desk
+
+
+def play(held: HeldRun, around: Surroundings, terms: FlowTerms, call: Callable[[], Any]) -> FlowEnding:
+    """Replay the flow, and go on with it to its end or to where it waits."""
+    desk = desk_of_run(around.open_desk(), held.run.id)
+    engine = Engine(held, desk, terms, around.say, around.leave, around.handler)
+    around.prepare(engine)
+    if held.run.state == STOPPING:
+        engine.broken = RunStops("the run was stopped")
+    try:
+        value = replayed(engine, call)
+        held.leave("completed", result=value)
+        return FlowEnding(held.run.id, "completed", value)
+    except FlowEnds as ended:
+        return ended_early(held, desk, engine.broken or ended)
+    except KeyboardInterrupt:
+        let_go(held, "interrupted")
+        raise
+    except Conflict as lost:
+        if not held.lost:
+            return ended_by_error(held, lost)
+        held.over.set()
+        held.unlock()
+        raise
+    except Exception as failed:  # noqa: BLE001 - whatever a flow raises is how its run ends
+        return ended_by_error(held, failed)
+    finally:
+        desk.close()
+
+
+def replayed(engine: Engine, call: Callable[[], Any]) -> Any:
+    """What the flow gives; what passed through it before that counts, even where the flow made an error or a value of it."""
+    try:
+        engine.check()
+        with engine.replaying():
+            value = call()
+        engine.check()
+        return engine.encoded("the flow's result", value)
+    except Exception:
+        engine.check()
+        raise
+
+
+def ended_by_error(held: HeldRun, failed: Exception) -> FlowEnding:
+    error = error_of(failed)
+    held.leave("failed", error=error)
+    return FlowEnding(held.run.id, "failed", reason=error["message"], error=error, raised=failed)
+
+
+def ended_early(held: HeldRun, desk: Desk, ended: FlowEnds) -> FlowEnding:
+    run = held.run.id
+    if isinstance(ended, RunWaits):
+        return FlowEnding(run, "waiting_human", reason=ended.message, gates=ended.gates, raised=ended)
+    if isinstance(ended, RunStuck):
+        held.leave("stuck", reason=ended.message, refused=ended.refused)
+        return FlowEnding(run, "stuck", reason=ended.message, refused=ended.refused, raised=ended)
+    if isinstance(ended, RunStops):
+        reason = stop_reason(held.run)
+        withdraw_gates(desk, held.run, reason)
+        held.leave("stopped", reason=reason)
+        return FlowEnding(run, "stopped", reason=reason, raised=ended)
+    stalled = isinstance(ended, RunStalled)
+    let_go(held, f"{'stalled' if stalled else 'diverged'}: {ended.message}")
+    if isinstance(ended, Diverged) or stalled:
+        return FlowEnding(run, "stalled", reason=ended.message, raised=ended)
+    raise ended
+
+
+def let_go(held: HeldRun, reason: str) -> None:
+    with suppress(GateError):
+        held.leave("released", reason=reason)
+
+
+def stop_reason(run: Run) -> str:
+    found = next((e.event for e in reversed(run.events) if e.event.name == "stopping"), None)
+    return found.text("reason") if found is not None else "stopped"
+
+
+def withdraw_gates(desk: Desk, run: Run, reason: str) -> None:
+    """What the run still asks, nobody needs to answer any more."""
+    from ..acts.reading import find_gate
+
+    for gate_id in dict.fromkeys(gate for step in run.steps.values() for gate in step.gates):
+        with suppress(GateError):
+            gate = find_gate(desk, gate_id).gate
+            if gate.state == AWAITING:
+                remarks.withdraw(desk, gate, f"its run was stopped: {reason}")
+
+
+# beginning
+
+
+def said_of_input(args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """What a flow is given, as its journal keeps it: exactly that is what it gets, the first time as well."""
+    try:
+        return cast(
+            "dict[str, Any]",
+            json.loads(json.dumps({"args": list(args), "kwargs": dict(kwargs)}, allow_nan=False)),
+        )
+    except (TypeError, ValueError) as unfit:
+        raise Usage(
+            f"a flow's input is JSON: {unfit}", hint="give it text, numbers, lists and mappings"
+        ) from unfit
+
+
+def run_here(flow: FlowFunction[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> FlowEnding:
+    """The flow in this process, in the repository that it stands in. Where it waits, `RunWaits` is raised."""
+    from .. import config
+    from ..context.desk import open_desk
+
+    start, env = Path.cwd(), config.environment()
+
+    def opened() -> Desk:
+        return open_desk(start, env)
+
+    return begin_flow(flow, args, kwargs, Surroundings(opened))
+
+
+def begin_flow(
+    flow: FlowFunction[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    around: Surroundings,
+    **said: Any,
+) -> FlowEnding:
+    """A new run of a flow, in this process. What `said` has stands in its start."""
+    given = said_of_input(args, kwargs)
+    desk = around.open_desk()
+    try:
+        held = start_run(desk, flow, given, said)
+        around.say(f"run {held.run.id} of {flow.name}")
+        return play(held, around, flow.terms, lambda: called(flow.function, given["args"], given["kwargs"]))
+    finally:
+        desk.close()
+
+
+def leave_begun(
+    flow: FlowFunction[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    around: Surroundings,
+    **said: Any,
+) -> str:
+    """A run that is begun, and left to whoever goes on with it. Its id."""
+    desk = around.open_desk()
+    try:
+        held = start_run(desk, flow, said_of_input(args, kwargs), said)
+        held.leave("released", reason="detached")
+        return held.run.id
+    finally:
+        desk.close()
+
+
+def start_run(
+    desk: Desk, flow: FlowFunction[..., Any], given: Mapping[str, Any], said: Mapping[str, Any]
+) -> HeldRun:
+    shown = given["args"][0] if len(given["args"]) == 1 and not given["kwargs"] else given
+    started = {"flow": flow.name, "given": given, "input": shown, **who_starts(desk), **said}
+    held = begin_run(desk, {key: value for key, value in started.items() if value not in (None, "")})
+    if said.get("code"):
+        desk.refs.update([RefMove(CODE + held.run.id, str(said["code"]), None)])
+    note_begun(desk, held.run.id, str(said.get("path") or ""))
+    return held
+
+
+def who_starts(desk: Desk) -> dict[str, str]:
+    import socket
+
+    return {
+        "by": desk.settings.identity(),
+        "host": socket.gethostname(),
+        "directory": str(desk.repo.place),
+        "version": VERSION,
+        "python": sys.version.split()[0],
+    }
+
+
+def note_begun(desk: Desk, run: str, path: str) -> None:
+    """This machine's own word that the run began here, and from which file: a journal could name any."""
+    (folder_of(desk, run) / "begun.json").write_text(json.dumps({"path": path}), encoding="utf-8")
+
+
+def began_here(desk: Desk, run: str) -> bool:
+    return (folder_of(desk, run) / "begun.json").exists()
+
+
+# going on
+
+
+def go_on(desk: Desk, run: str, around: Surroundings, *, now: bool = False) -> FlowEnding:
+    """Go on with a run that was begun before: the code that it began with, replayed. `now`: the code as it is here now."""
+    loaded = load_run(desk, run)
+    flow = None if loaded.state == STOPPING else flow_of(desk, loaded, now=now)
+    held = take_run(desk, run)
+    given = loaded.started.said.get("given") or {"args": [], "kwargs": {}}
+    if flow is None:
+        return play(held, around, FlowTerms(), lambda: None)
+    return play(held, around, flow.terms, lambda: called(flow.function, given["args"], given["kwargs"]))
+
+
+def flow_of(desk: Desk, run: Run, *, now: bool = False) -> FlowFunction[..., Any]:
+    """The flow's code. From elsewhere it is taken from the protected branch alone."""
+    started = run.started
+    file, code = started.text("file"), started.text("code")
+    if not file:
+        raise Failure(
+            f"run {run.id} was begun by a call in a program, and only that program can go on with it",
+            hint="start flows that are to outlive their process by: git gate run FILE:NAME",
+        )
+    if now:
+        if desk.repo.top is None:
+            raise Usage(
+                "there is no working tree here whose code could be taken", hint="in a clone: git gate resume"
+            )
+        return load_flow(desk.repo.top / file, run.flow)
+    refuse_untrusted(desk, run, code)
+    return load_flow(check_out(desk, run.id, code) / file, run.flow)
+
+
+def refuse_untrusted(desk: Desk, run: Run, code: str) -> None:
+    if not code or not desk.repo.git.ok("cat-file", "-e", f"{code}^{{commit}}"):
+        raise Failure(
+            f"the code of run {run.id} is not here: {code[:10] or 'no commit'}",
+            hint=f"git fetch   or with the code as it is here now: git gate resume {run.id[:6]} --code now",
+        )
+    if began_here(desk, run.id):
+        return
+    tip = protected_tip(desk.repo, protected_refs(desk))
+    if tip is None or not is_ancestor(desk.repo.git, code, tip):
+        raise NotAllowed(
+            f"run {run.id} began elsewhere, with code that is not on the protected branch ({code[:10]})",
+            hint=f"read it, and go on with what is here now: git gate resume {run.id[:6]} --code now",
+        )
+
+
+def check_out(desk: Desk, run: str, code: str) -> Path:
+    """The files of that commit, in a folder of this machine."""
+    place = folder_of(desk, run) / "code"
+    done = place / ".complete"
+    if done.exists() and done.read_text("ascii") == code:
+        return place
+    place.mkdir(exist_ok=True)
+    index = {"GIT_INDEX_FILE": str(place.parent / "code.index")}
+    desk.repo.git.run("read-tree", code, env=index)
+    desk.repo.git.run(
+        f"--git-dir={desk.repo.git_dir}", f"--work-tree={place}", "checkout-index", "-a", "-f", f"--prefix={place}/",
+        env=index,
+    )  # fmt: skip
+    done.write_text(code, "ascii")
+    return place
+
+
+def code_now(desk: Desk, file: Path) -> tuple[str, str]:
+    """The file as its repository calls it, and the commit that has it as it is: what is not committed is kept in one of ours."""
+    top = desk.repo.top
+    if top is None or not file.resolve().is_relative_to(top.resolve()):
+        raise Usage(
+            f"{file} is not in this repository", hint="a flow's code is kept with its run: put it here"
+        )
+    path = file.resolve().relative_to(top.resolve()).as_posix()
+    taken = take_work(desk, AskWishes())
+    commit = taken.work or taken.base
+    if not commit or not desk.repo.git.ok("cat-file", "-e", f"{commit}:{path}"):
+        raise Usage(f"{path} is left out of what Git keeps here", hint=f"git add {path}")
+    return path, commit
+
+
+def load_flow(file: Path, name: str) -> FlowFunction[..., Any]:
+    """The flow of that name in a file; the only one that it has, where none is named."""
+    module = load_module(file)
+    found = {one.name: one for one in vars(module).values() if isinstance(one, FlowFunction)}
+    named = vars(module).get(name)
+    if isinstance(named, FlowFunction):
+        return named
+    if name in found:
+        return found[name]
+    if not name and len(found) == 1:
+        return next(iter(found.values()))
+    have = f"it has {', '.join(sorted(found))}" if found else "it has none"
+    raise Usage(
+        f"{file.name}: {f'there is no flow {name!r}' if name else 'which flow is meant is not said'}; {have}",
+        hint=f"git gate run {file.name}:{next(iter(sorted(found)), 'NAME')}   (a flow is decorated: @gitgate.flow)",
+    )
+
+
+def load_module(file: Path) -> ModuleType:
+    if not file.is_file():
+        raise Usage(f"there is no file {file}", hint="git gate run FILE:NAME")
+    folder = os.fspath(file.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    name = (
+        file.stem
+        if file.stem.isidentifier() and file.stem not in sys.modules
+        else f"flow_{abs(hash(file)):x}"
+    )
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise Usage(f"{file} is no Python file", hint="its name ends with .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    before = sys.dont_write_bytecode
+    sys.dont_write_bytecode = True  # no file of ours in somebody's working tree
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
+    finally:
+        sys.dont_write_bytecode = before
+    return module

@@ -1,0 +1,190 @@
+"""Render: runs of flows: as JSON, as a line of a list, as a page of steps, as a trail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ..record.runs import OF_A_STEP, Run, RunStep, current_step
+from ..text.display import clip, one_line, wrap
+from ..text.times import ago, parse_time
+from .table import paint
+
+COLORS = {
+    "running": "cyan",
+    "waiting_human": "yellow",
+    "completed": "green",
+    "stuck": "red",
+    "failed": "red",
+    "stopped": "red",
+    "stalled": "magenta",
+}
+COLUMNS = ("ID", "FLOW", "STATUS", "STEP", "AGE", "WAITING FOR")
+
+
+def status_of(state: str, reason: str = "") -> str:
+    """A run's state in one word: one that let go because it cannot go on here is stalled."""
+    if state == "running" and reason.startswith(("stalled: ", "diverged: ")):
+        return "stalled"
+    return "running" if state == "stopping" else state
+
+
+def last_reason(run: Run) -> str:
+    """Why it ended, or was let go."""
+    event = next((e.event for e in reversed(run.events) if e.event.name != "noted"), None)
+    if event is None or event.name not in ("stuck", "stopped", "released", "failed", "stopping"):
+        return ""
+    return event.text("reason") or str(event.said.get("error", {}).get("message", ""))
+
+
+def run_shape(run: Run, titles: Mapping[str, str]) -> dict[str, object]:
+    """What `list --runs --json` says of a run. `titles`: of the gates that it waits at."""
+    step, gates = current_step(run), run.waits_for
+    reason = last_reason(run)
+    return {
+        "id": run.id,
+        "flow": run.flow,
+        "name": run.started.text("name") or None,
+        "status": status_of(run.state, reason),
+        "step": step.id if step else None,
+        "agent": (step.begun.text("agent") or None) if step else None,
+        "gate": gates[0] if gates else None,
+        "gates": gates,
+        "waiting_for": titles.get(gates[0]) if gates else None,
+        "started": run.started.at,
+        "result": run.end.said.get("result") if run.end is not None else None,
+        "reason": reason or None,
+    }
+
+
+def run_details(run: Run, titles: Mapping[str, str]) -> dict[str, object]:
+    """The same with its input and its steps."""
+    started = run.started
+    return {
+        **run_shape(run, titles),
+        "input": started.said.get("input"),
+        "file": started.text("file") or None,
+        "code": started.text("code") or None,
+        "branch": started.text("branch") or None,
+        "by": started.text("by") or None,
+        "error": run.end.said.get("error") if run.end is not None else None,
+        "steps": [step_shape(step) for step in run.steps.values()],
+    }
+
+
+def step_shape(step: RunStep) -> dict[str, object]:
+    said = step.ended.said if step.ended is not None else {}
+    result: Any = said.get("result")
+    signal = None
+    if step.kind == "run" and isinstance(result, Mapping):
+        signal = {name: result.get(name) or "" for name in ("status", "summary", "reason")}
+    return {
+        "path": step.id,
+        "kind": step.kind,
+        "name": step.name,
+        "status": step_status(step),
+        "agent": step.begun.text("agent") or None,
+        "session": step.begun.text("session") or None,
+        "signal": signal,
+        "gate": step.gates[-1] if step.gates else None,
+        "gates": list(step.gates),
+        "commits": list(result.get("commits") or ()) if isinstance(result, Mapping) else [],
+        "error": said.get("error"),
+        "started": step.begun.at,
+        "ended": step.ended.at if step.ended is not None else None,
+    }
+
+
+def step_status(step: RunStep) -> str:
+    if step.state == "begun":
+        return "waiting" if step.gates else "running"
+    return "completed" if step.state == "done" else "failed"
+
+
+def run_rows(
+    shapes: Sequence[Mapping[str, Any]], now: float, cells: int, *, color: bool = False
+) -> list[str]:
+    """A line a run."""
+    rows = [
+        (
+            str(shape["id"])[:10],
+            one_line(str(shape["name"] or shape["flow"]), 24),
+            str(shape["status"]),
+            one_line(str(shape["agent"] or shape["step"] or "-"), 28),
+            ago(max(0.0, now - parse_time(str(shape["started"])))),
+            one_line(str(shape["waiting_for"] or shape["reason"] or "-")),
+        )
+        for shape in shapes
+    ]
+    widths = [max(len(row[at]) for row in (COLUMNS, *rows)) for at in range(len(COLUMNS))]
+    lines = []
+    for row in (COLUMNS, *rows):
+        parts = [text.ljust(width) for text, width in zip(row, widths, strict=True)]
+        line = clip("  ".join(parts).rstrip(), cells)
+        lines.append(
+            line.replace(row[2], paint(row[2], COLORS.get(row[2], ""), on=color), 1) if color else line
+        )
+    return lines
+
+
+def run_page(shape: Mapping[str, Any], now: float, cells: int, *, color: bool = False) -> str:
+    """A run as a page: where it stands, and each step."""
+    status = str(shape["status"])
+    about = [f"run {shape['id']}: {one_line(str(shape['name'] or shape['flow']))}"]
+    about.append(f"status: {paint(status, COLORS.get(status, ''), on=color)}")
+    if shape["input"] not in (None, "", {}, []):
+        about.append(wrap(f"input: {one_line(str(shape['input']), 400)}", cells))
+    if shape["waiting_for"]:
+        about.append(wrap(f"waits for: {one_line(str(shape['waiting_for']))} (gate {shape['gate']})", cells))
+    if shape["reason"]:
+        about.append(wrap(f"reason: {one_line(str(shape['reason']))}", cells))
+    if shape["status"] == "completed":
+        about.append(wrap(f"result: {one_line(str(shape['result']), 400)}", cells))
+    return "\n".join([*about, "", *step_lines(shape["steps"], now, cells)])
+
+
+def step_lines(steps: Sequence[Mapping[str, Any]], now: float, cells: int) -> Iterator[str]:
+    if not steps:
+        yield "no step has begun"
+    marks = {"completed": "✓", "failed": "✗", "waiting": "⏸", "running": "…"}
+    for number, step in enumerate(steps, 1):
+        ended = parse_time(step["ended"]) if step["ended"] else now
+        took = ago(max(0.0, ended - parse_time(step["started"])))
+        said = step["signal"] or {}
+        words = one_line(" ".join(part for part in (said.get("status"), said.get("summary")) if part))
+        gate = f"gate {step['gate']}" if step["gate"] else ""
+        error = one_line(str((step["error"] or {}).get("message", "")))
+        rest = "  ".join(part for part in (took, gate, words, error) if part)
+        yield clip(f"{number:>3}  {marks[step['status']]}  {step['path']:<28}  {rest}", cells)
+
+
+def run_trail(run: Run) -> list[dict[str, object]]:
+    """The journal as events for `git gate log`, newest first."""
+    found: list[dict[str, object]] = []
+    for entry in reversed(run.events):
+        event = entry.event
+        found.append(
+            {
+                "gate": run.id,
+                "run": run.id,
+                "event": event.name,
+                "at": event.at,
+                "by": event.text("by") or (run.started.text("by") or None),
+                "step": event.said.get("step") if event.name in OF_A_STEP else None,
+                "text": trail_words(event.name, event.said),
+                "commit": entry.commit,
+            }
+        )
+    return found
+
+
+def trail_words(name: str, said: Mapping[str, Any]) -> str:
+    error = said.get("error")
+    if isinstance(error, Mapping):
+        return one_line(f"{said.get('step', '')} {error.get('message', '')}".strip(), 400)
+    if name == "claimed":
+        return f"on {said['claim'].get('host', '')}, attempt {said['claim'].get('attempt', '')}"
+    if name == "waiting":
+        return f"for {', '.join(said['gates'])}"
+    about = " ".join(str(said[key]) for key in ("step", "gate", "flow", "text", "reason") if said.get(key))
+    return one_line(about, 400)

@@ -1,0 +1,513 @@
+"""Flows: what was done is not done again, and what a replay gives is what was given."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from typing import Any
+
+import pytest
+
+import gitgate
+from gitgate.errors import Usage
+from gitgate.flows.engine import Diverged, RunStuck, RunWaits, StepFailed, error_from
+from support.flowing import Crash, FlowBench, crash_at
+
+
+def answer(run: str, bench: FlowBench, said: object) -> None:
+    """Answer what the run waits for, as its person."""
+    (gate,) = bench.load(run).waits_for
+    if isinstance(said, bool):
+        gitgate.respond(gate, approve=said, reject=not said, resume=False)
+    else:
+        gitgate.respond(gate, said, resume=False)  # type: ignore[arg-type]
+
+
+def test_each_step_is_done_once(bench: FlowBench) -> None:
+    """A replay goes past what is recorded without doing it, to where the run waits, and then to its end."""
+    did: list[str] = []
+
+    def once(word: str) -> str:
+        did.append(word)
+        return word * 2
+
+    @gitgate.flow
+    def feature(word: str) -> dict[str, Any]:
+        first = gitgate.step(once, word)
+        second = gitgate.step(once, "b")
+        moment, number, name = gitgate.now(), gitgate.random(), gitgate.uuid()
+        gitgate.note("half way")
+        ok = gitgate.pause("Go on?")
+        return {"steps": [first, second], "drawn": [str(moment), number, name], "ok": bool(ok)}
+
+    waits = bench.begin(feature, "a")
+    assert waits.status == "waiting_human"
+    assert bench.again(feature, waits.id).status == "waiting_human"
+    drawn = [step.ended.said["result"] for step in bench.load(waits.id).steps.values() if step.kind in ("now", "random", "uuid") and step.ended]  # fmt: skip
+    answer(waits.id, bench, True)
+    ended = bench.again(feature, waits.id)
+    assert ended.status == "completed"
+    assert did == ["a", "b"]
+    assert ended.value["steps"] == ["aa", "bb"]
+    assert ended.value["drawn"][1:] == drawn[1:]
+    assert ended.value["ok"] is True
+    assert bench.load(waits.id).state == "completed"
+    assert [line for line in bench.lines if line == "half way"] == ["half way"]
+    assert gitgate.show(waits.gates[0]).state == "resumed"
+
+
+def test_called_in_a_program_it_runs_there(bench: FlowBench) -> None:
+    """It gives the flow's value, and raises its error; where it waits, what passes through is no Exception."""
+
+    @gitgate.flow
+    def double(number: int) -> int:
+        return gitgate.step(lambda: number * 2, name="double")
+
+    @gitgate.flow
+    def wrong() -> None:
+        raise ValueError("no")
+
+    @gitgate.flow
+    def asks() -> None:
+        gitgate.pause("Go on?")
+
+    assert double(4) == 8
+    with pytest.raises(ValueError, match="no"):
+        wrong()
+    with pytest.raises(RunWaits) as waits:
+        asks()
+    assert len(waits.value.gates) == 1
+    assert not isinstance(waits.value, Exception)
+
+
+def test_a_caught_error_is_the_same_error_again(bench: FlowBench) -> None:
+    """Class and words: a flow that goes on after an error does so in replay."""
+    tries: list[int] = []
+
+    def fails() -> None:
+        tries.append(1)
+        raise KeyError("missing\nline")
+
+    @gitgate.flow
+    def catches() -> str:
+        said = "no error"
+        try:
+            gitgate.step(fails)
+        except KeyError as failed:
+            said = f"{type(failed).__name__} {failed.args}"
+        gitgate.pause("Go on?")
+        return said
+
+    waits = bench.begin(catches)
+    answer(waits.id, bench, True)
+    assert bench.again(catches, waits.id).value == "KeyError ('missing\\nline',)"
+    assert tries == [1]
+
+
+def test_an_error_that_nobody_knows_is_named(bench: FlowBench) -> None:
+    """A journal makes nothing be imported, and no class be called that is not an error."""
+    for name in ("unheard.of:Error", "builtins:SystemExit", "builtins:eval", "subprocess:Popen", "os:system"):
+        made = error_from({"class": name, "message": "echo"})
+        assert isinstance(made, StepFailed), name
+    assert isinstance(error_from({"class": "builtins:OSError", "message": "x"}), OSError)
+
+
+@pytest.mark.parametrize("value", [{1, 2}, object(), b"bytes", float("nan"), [lambda: 0]])
+def test_a_result_that_is_no_json_is_refused(bench: FlowBench, value: object) -> None:
+    """At once, and with the step's name; a flow may catch it like any error."""
+
+    @gitgate.flow
+    def unfit() -> None:
+        gitgate.step(lambda: value, name="odd")
+
+    ended = bench.begin(unfit)
+    assert ended.status == "failed"
+    assert "step:odd#1" in ended.reason
+
+
+def test_a_result_is_what_json_makes_of_it_the_first_time_as_well(bench: FlowBench) -> None:
+    """No tuple that is a list in replay, no number that is a key."""
+
+    @gitgate.flow
+    def shapes() -> Any:
+        found = gitgate.step(lambda: {"pair": (1, 2), 3: None}, name="odd")
+        return [found, isinstance(found["pair"], list)]
+
+    assert bench.begin(shapes).value == [{"pair": [1, 2], "3": None}, True]
+
+
+def test_a_secret_is_refused_with_the_name_of_its_step(bench: FlowBench) -> None:
+    """It would stand in Git for good; it is not redacted, because replay would give another value."""
+
+    @gitgate.flow
+    def leaks() -> None:
+        gitgate.step(lambda: {"key": "ghp_" + "a1B2" * 9}, name="login")
+
+    ended = bench.begin(leaks)
+    assert ended.status == "failed"
+    assert "step:login#1" in ended.reason
+    assert "secret" in ended.reason
+    assert "ghp_" not in bench.clone.git("log", "-p", f"refs/hitl/runs/{ended.id}")
+
+
+class Model:
+    """What a pydantic model can do, as far as it is used."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def model_dump(self, mode: str) -> dict[str, str]:
+        assert mode == "json"
+        return {"name": self.name}
+
+    @classmethod
+    def model_validate(cls, value: dict[str, str]) -> Model:
+        return cls(value["name"])
+
+    @classmethod
+    def model_json_schema(cls) -> dict[str, str]:
+        return {}
+
+
+def test_a_model_is_a_model_again(bench: FlowBench) -> None:
+    """By what the function says that it returns, or by `output`; else it is refused."""
+
+    def made() -> Model:
+        return Model("ada")
+
+    @gitgate.flow
+    def models() -> list[str]:
+        first = gitgate.step(made)
+        second = gitgate.step(lambda: Model("bob"), output=Model, name="second")
+        gitgate.pause("Go on?")
+        return [first.name, second.name, type(first).__name__]
+
+    @gitgate.flow
+    def unsaid() -> None:
+        gitgate.step(lambda: Model("ada"), name="unsaid")
+
+    waits = bench.begin(models)
+    answer(waits.id, bench, True)
+    assert bench.again(models, waits.id).value == ["ada", "bob", "Model"]
+    assert "output=Model" in str(getattr(bench.begin(unsaid).raised, "hint", ""))
+
+
+def test_other_code_than_was_recorded_is_told_apart(bench: FlowBench) -> None:
+    """It names what was recorded and what the code wants; nothing is done, and the earlier code goes on."""
+    did: list[str] = []
+
+    @gitgate.flow(name="feature")
+    def before() -> str:
+        gitgate.step(lambda: did.append("a"), name="a")
+        gitgate.pause("Go on?")
+        return "done"
+
+    @gitgate.flow(name="feature")
+    def after() -> str:
+        with contextlib.suppress(Exception):  # what a careless flow does
+            gitgate.step(lambda: did.append("b"), name="b")
+        return "swallowed"
+
+    waits = bench.begin(before)
+    answer(waits.id, bench, True)
+    diverged = bench.again(after, waits.id)
+    assert diverged.status == "stalled"
+    assert isinstance(diverged.raised, Diverged)
+    assert "step:a#1" in diverged.reason
+    assert "step:b#1" in diverged.reason
+    assert did == ["a"]
+    assert bench.again(before, waits.id).value == "done"
+
+
+def test_a_changed_approval_is_another_question(bench: FlowBench) -> None:
+    """A yes counts for what was asked. Another input of another step is only told."""
+    prompts = iter(["Deploy to staging?", "Deploy to production?"])
+
+    @gitgate.flow
+    def deploys() -> bool:
+        return bool(gitgate.pause(next(prompts)))
+
+    waits = bench.begin(deploys)
+    answer(waits.id, bench, True)
+    ended = bench.again(deploys, waits.id)
+    assert ended.status == "stalled"
+    assert "asks something else" in ended.reason
+
+
+def test_a_patch_counts_for_runs_that_come_to_it_later(bench: FlowBench) -> None:
+    """A run that was past it goes on as it was; a new one takes the new way, and so does its replay."""
+
+    def flow_of(*, changed: bool) -> Any:
+        @gitgate.flow(name="feature")
+        def feature() -> list[str]:
+            found = [gitgate.step(lambda: "a", name="a")]
+            if changed and gitgate.patched("more"):
+                found.append(gitgate.step(lambda: "new", name="new"))
+            found.append(gitgate.step(lambda: "b", name="b"))
+            gitgate.pause("Go on?")
+            return found
+
+        return feature
+
+    old = bench.begin(flow_of(changed=False))
+    new = bench.begin(flow_of(changed=True))
+    for run in (old, new):
+        answer(run.id, bench, True)
+    assert bench.again(flow_of(changed=True), old.id).value == ["a", "b"]
+    assert bench.again(flow_of(changed=True), new.id).value == ["a", "new", "b"]
+
+
+def test_branches_have_steps_of_their_own(bench: FlowBench) -> None:
+    """Their results come in their order; several wait together, and each goes on when its own answer is there."""
+
+    def asks(name: str) -> str:
+        gitgate.step(lambda: name, name="same")
+        gate = gitgate.ask(f"What of {name}?", wait=True)
+        return f"{name}: {gate.answer.text if gate.answer else None}"
+
+    @gitgate.flow
+    def several() -> list[str]:
+        return gitgate.parallel(
+            lambda: asks("a"), lambda: asks("b"), lambda: gitgate.step(lambda: "c", name="c")
+        )
+
+    waits = bench.begin(several)
+    assert waits.status == "waiting_human"
+    gates = bench.load(waits.id).waits_for
+    assert len(gates) == 2
+    titles = {gitgate.show(gate).title: gate for gate in gates}
+    gitgate.respond(titles["What of b?"], "two", resume=False)
+    assert bench.again(several, waits.id).status == "waiting_human"
+    assert bench.load(waits.id).waits_for == [titles["What of a?"]]
+    gitgate.respond(titles["What of a?"], "one", resume=False)
+    assert bench.again(several, waits.id).value == ["a: one", "b: two", "c"]
+    assert {step.branch for step in bench.load(waits.id).steps.values()} == {
+        "parallel#1/0",
+        "parallel#1/1",
+        "parallel#1/2",
+    }
+
+
+def test_the_error_of_a_branch_is_raised_when_all_are_through(bench: FlowBench) -> None:
+    """What the others do is not lost."""
+    did: list[str] = []
+
+    def fails() -> None:
+        raise ValueError("one of them")
+
+    @gitgate.flow
+    def several() -> str:
+        try:
+            gitgate.parallel(
+                lambda: gitgate.step(fails), lambda: gitgate.step(lambda: did.append("b"), name="b")
+            )
+        except ValueError as failed:
+            return str(failed)
+        return "no error"
+
+    assert bench.begin(several).value == "one of them"
+    assert did == ["b"]
+
+
+def test_a_flow_within_a_flow_is_a_branch_of_it(bench: FlowBench) -> None:
+    """Its steps are recorded there, and it ends with it."""
+
+    @gitgate.flow
+    def inner(word: str) -> str:
+        gitgate.pause(f"{word}?")
+        return word.upper()
+
+    @gitgate.flow
+    def outer() -> list[str]:
+        return [inner("a"), inner("b")]
+
+    waits = bench.begin(outer)
+    answer(waits.id, bench, True)
+    assert bench.again(outer, waits.id).status == "waiting_human"
+    answer(waits.id, bench, True)
+    ended = bench.again(outer, waits.id)
+    assert ended.value == ["A", "B"]
+    assert {step.branch for step in bench.load(waits.id).steps.values()} == {
+        "flow:inner#1/0",
+        "flow:inner#2/0",
+    }
+
+
+def test_an_async_function_is_a_flow_as_well(bench: FlowBench) -> None:
+    """So is one that a step runs."""
+
+    async def slowly() -> int:
+        await asyncio.sleep(0)
+        return 3
+
+    @gitgate.flow
+    async def feature() -> Any:
+        found: Any = gitgate.step(slowly)
+        await asyncio.sleep(0)
+        gitgate.pause("Go on?")
+        return found + 1
+
+    waits = bench.begin(feature)
+    answer(waits.id, bench, True)
+    assert bench.again(feature, waits.id).value == 4
+
+
+def test_stuck_is_an_end_that_no_except_takes(bench: FlowBench) -> None:
+    """With its reason; whether a person's no came before it is told."""
+
+    @gitgate.flow
+    def gives_up() -> None:
+        try:
+            if not (word := gitgate.pause("Deploy?")):
+                gitgate.stuck(word.reason)
+        except Exception:  # noqa: BLE001 - what a careless flow does
+            return
+
+    waits = bench.begin(gives_up)
+    (gate,) = waits.gates
+    gitgate.respond(gate, reject=True, note="not on a Friday", resume=False)
+    ended = bench.again(gives_up, waits.id)
+    assert (ended.status, ended.reason, ended.refused) == ("stuck", "not on a Friday", True)
+    assert isinstance(ended.raised, RunStuck)
+
+
+def test_a_stopped_gate_and_a_passed_deadline_are_the_end_of_the_run(bench: FlowBench) -> None:
+    """Silence is no consent: the run is stuck, and says why."""
+
+    @gitgate.flow
+    def asks() -> None:
+        gitgate.pause("Deploy?")
+
+    @gitgate.flow(human_timeout="1s")
+    def hurries() -> None:
+        gitgate.pause("Deploy?")
+
+    waits = bench.begin(asks)
+    gitgate.stop(waits.gates[0], reason="we do it by hand")
+    stopped = bench.again(asks, waits.id)
+    assert (stopped.status, stopped.reason, stopped.refused) == ("stuck", "we do it by hand", False)
+    late = bench.begin(hurries)
+    time.sleep(1.1)
+    ended = bench.again(hurries, late.id)
+    assert ended.status == "stuck"
+    assert "deadline" in ended.reason
+
+
+def test_ask_wait_and_check_are_steps(bench: FlowBench) -> None:
+    """An open gate is journaled; what `check` saw it sees again; `wait` waits."""
+
+    @gitgate.flow
+    def asks() -> list[object]:
+        gate = gitgate.ask("Which?", options=["A", "B"])
+        seen = gitgate.check(gate)
+        found = gitgate.wait(gate.id)
+        return [gate.state, seen, found.answer.value if found.answer else None]
+
+    waits = bench.begin(asks)
+    answer(waits.id, bench, "B")
+    assert bench.again(asks, waits.id).value == ["awaiting", None, "B"]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_crash_at_any_event_loses_and_doubles_nothing(bench: FlowBench, when: str) -> None:
+    """At each of them in turn: the next replay goes on, each person is asked once, and the result is the same."""
+    did: list[str] = []
+
+    def once() -> str:
+        did.append("a")
+        return "a"
+
+    @gitgate.flow
+    def feature() -> list[object]:
+        first = gitgate.step(once, retry=True)
+        gate = gitgate.ask("Which?", wait=True)
+        both = gitgate.parallel(gitgate.random, lambda: gitgate.step(lambda: 2, name="two", retry=True))
+        return [first, gate.answer.text if gate.answer else None, both[1], bool(gitgate.pause("Go?"))]
+
+    for number in range(1, 40):
+        did.clear()
+        with crash_at(number, when) as crashes:
+            with contextlib.suppress(Crash):
+                bench.begin(feature)
+            run = newest(bench)
+            ended = to_the_end(bench, feature, run)
+        assert ended.value == ["a", "yes", 2, True]
+        every = gitgate.list(all=True)
+        asked = [gate.title for gate in every if str(gate.details["key"]).startswith(run)]
+        assert sorted(asked) == ["Go?", "Which?"]
+        assert len(did) <= 2
+        if not crashes:
+            break
+    assert number == 12
+
+
+def newest(bench: FlowBench) -> str:
+    runs = [bench.load(ref.removeprefix("refs/hitl/runs/")) for ref in bench.clone.refs("refs/hitl/runs")]
+    return next(run.id for run in runs if not run.closed)
+
+
+def to_the_end(bench: FlowBench, flow: Any, run: str) -> Any:
+    """Replay after replay, with the answers in between; a crash is one of them."""
+    for _ in range(8):
+        try:
+            ended = bench.again(flow, run)
+        except Crash:
+            continue
+        if ended.status != "waiting_human":
+            return ended
+        for gate in ended.gates:
+            if gitgate.show(gate).title == "Go?":
+                gitgate.respond(gate, approve=True, resume=False)
+            else:
+                gitgate.respond(gate, "yes", resume=False)
+    raise AssertionError("it waits for ever")
+
+
+def test_a_step_that_may_have_been_done_is_asked_about(bench: FlowBench) -> None:
+    """Unless it says that doing it again is harmless, or how to find out: nobody guesses."""
+    did: list[str] = []
+
+    def charged() -> str:
+        did.append(gitgate.step_id())
+        return "charged"
+
+    def flow_of(**how: Any) -> Any:
+        @gitgate.flow(name="charge")
+        def charge() -> object:
+            return gitgate.step(charged, name="charge", **how)
+
+        return charge
+
+    for said, value, count in (("done", None, 1), ("again", "charged", 2)):
+        did.clear()
+        with crash_at(2, "before"), pytest.raises(Crash):
+            bench.begin(flow_of())
+        run = newest(bench)
+        waits = bench.again(flow_of(), run)
+        assert "may have been done" in str(gitgate.show(waits.gates[0]).details["questions"])
+        answer(run, bench, said)
+        assert bench.again(flow_of(), run).value == value
+        assert did == [f"{run}/step:charge#1"] * count
+    with crash_at(2, "before"), pytest.raises(Crash):
+        bench.begin(flow_of())
+    run = newest(bench)
+    assert bench.again(flow_of(done=lambda: "found"), run).value == "found"
+
+
+def test_outside_of_a_flow(bench: FlowBench) -> None:
+    """What only a flow can do is refused with the way to one; the rest is what it says."""
+    for call in (
+        lambda: gitgate.run("coder"),
+        gitgate.parallel,
+        lambda: gitgate.stuck("x"),
+        lambda: gitgate.note("x"),
+        lambda: gitgate.patched("x"),
+        gitgate.step_id,
+    ):
+        with pytest.raises(Usage, match="no flow runs here"):
+            call()
+    assert 0 <= gitgate.random() < 1
+    assert len(gitgate.uuid()) == 36
+    assert gitgate.now().tzinfo is not None
+    assert gitgate.step(lambda: (1, 2)) == (1, 2)

@@ -1,0 +1,352 @@
+"""Flows: runs from the command line, with agents that are started once, people who are asked once, and processes that are killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import gitgate
+from support.flowing import Actors, FlowBench, killed_command, was_killed
+from support.testbed.command import COMMAND, Command
+from support.testbed.repositories import Clone
+
+# The examples of a program whose runs pause, as they are written here.
+FLOWS = """
+import gitgate
+
+
+@gitgate.flow
+def simple(prompt: str):
+    gitgate.run("architect", prompt)
+    gitgate.run("coder")
+    gitgate.run("reviewer")
+
+
+@gitgate.flow
+def approval(prompt: str):
+    gitgate.run("architect", prompt)
+    gitgate.run("coder")
+    gitgate.run("test-runner")
+    ok = gitgate.pause("Approve for production deployment?")
+    if not ok:
+        gitgate.stuck(ok.reason)
+    gitgate.run("deployer")
+
+
+@gitgate.flow
+def autonomous(prompt: str):
+    result = gitgate.run("autonomous-agent", prompt, human=False)
+    if result.status == "NEEDS_HUMAN":
+        gitgate.stuck("Unexpected: " + result.reason)
+
+
+@gitgate.flow
+def reviews(prompt: str):
+    gitgate.run("architect", prompt)
+    arch_ok = gitgate.pause("Approve architecture?")
+    if not arch_ok:
+        gitgate.stuck("Architecture rejected: " + arch_ok.reason)
+    for _ in range(10):
+        gitgate.run("coder")
+        if gitgate.run("reviewer").status == "APPROVED":
+            break
+    deploy_ok = gitgate.pause("Approve deployment?")
+    if not deploy_ok:
+        gitgate.stuck("Deployment rejected: " + deploy_ok.reason)
+    gitgate.run("deployer")
+    return "deployed"
+
+
+@gitgate.flow
+def guarded(prompt: str):
+    try:
+        gitgate.pause("Go on?")
+    except Exception as seen:
+        print("saw", seen)
+    finally:
+        print("finally")
+    return prompt
+"""
+
+DONE = {"status": "DONE", "summary": "did it"}
+NEEDS = {"status": "NEEDS_HUMAN", "reason": "Which authentication?"}
+
+
+@pytest.fixture
+def flows(repo: Clone, actors: Actors) -> Actors:
+    repo.commit(**{"flows.py": FLOWS})
+    for name in ("architect", "test-runner", "deployer"):
+        actors.says(name, DONE)
+    actors.says("coder", NEEDS, DONE)
+    actors.says("reviewer", {"status": "CHANGES"}, {"status": "APPROVED"})
+    actors.says("autonomous-agent", NEEDS)
+    return actors
+
+
+def waiting_gate(cli: Command) -> tuple[str, str]:
+    """The gate that waits, and what it asks."""
+    (gate,) = cli("list", "--awaiting", "--json", code=0).json["gates"]
+    return gate["id"], gate["questions"][0]["prompt"]
+
+
+def test_a_run_waits_for_a_person_and_goes_on(flows: Actors, cli: Command, repo: Clone) -> None:
+    """The agent that needs one goes on in its own session with the answer; nothing before it is done again."""
+    started = cli("run", "flows.py:simple", "Add a login page", code=8)
+    assert "git gate respond" in started.err
+    assert flows.starts == ["start architect", "start coder"]
+    listed = cli("list", "--runs", "--active", "--json", code=0).json
+    assert listed["schema"] == "gitgate.runs/v1"
+    (row,) = listed["runs"]
+    assert (row["status"], row["agent"], row["waiting_for"]) == (
+        "waiting_human",
+        "coder",
+        "Which authentication?",
+    )
+    gate, asked = waiting_gate(cli)
+    assert (asked, row["gate"]) == ("Which authentication?", gate)
+    cli("respond", gate, "OAuth2 with PKCE", code=0)
+    ended = cli("resume", row["id"], "--json", code=0)
+    assert ended.json["status"] == "completed"
+    assert flows.starts == ["start architect", "start coder", "resume coder", "start reviewer"]
+    assert {name: len(ids) for name, ids in flows.sessions.items()} == {
+        "architect": 1,
+        "coder": 1,
+        "reviewer": 1,
+    }
+    assert "OAuth2 with PKCE" in flows.prompt("coder")
+    assert "Add a login page" in flows.prompt("reviewer")
+    (step,) = [step for step in ended.json["steps"] if step["agent"] == "coder"]
+    assert step["signal"] == {"status": "DONE", "summary": "did it", "reason": ""}
+    assert (step["gate"], step["status"]) == (gate, "completed")
+    assert cli("list", "--runs", "--active", "--json", code=0).json["runs"] == []
+    cli("resume", row["id"], code=5)
+
+
+def test_the_answer_resumes_the_run(flows: Actors, cli: Command, repo: Clone) -> None:
+    """As it would an agent: by whatever acts on the gate's answer, a worker, a hook, or by hand."""
+    run = cli("run", "flows.py:approval", "Ship it", "--json", code=8).json["id"]
+    cli("respond", waiting_gate(cli)[0], "OAuth2", code=0)
+    cli("worker", "--once", code=0)
+    gate, asked = waiting_gate(cli)
+    assert asked == "Approve for production deployment?"
+    assert flows.starts == ["start architect", "start coder", "resume coder", "start test-runner"]
+    cli("respond", gate, "--approve", code=0)
+    cli("resume", gate, code=0)
+    assert cli("show", run, "--json", code=0).json["status"] == "completed"
+    assert flows.starts[-1] == "start deployer"
+    states = {shown["id"]: shown["state"] for shown in cli("list", "--all", "--json", code=0).json["gates"]}
+    assert set(states.values()) == {"resumed"}
+    cli("verify", code=0)
+
+
+def test_a_no_ends_it_with_its_reason(flows: Actors, cli: Command) -> None:
+    """Exit 3: a person said no, and the flow ended so. An agent that may not ask is told apart: exit 9."""
+    flows.says("coder", DONE)
+    run = cli("run", "flows.py:approval", "Ship it", "--json", code=8).json["id"]
+    cli("respond", waiting_gate(cli)[0], "--reject", "--note", "not on a Friday", code=0)
+    ended = cli("resume", run, "--json", code=3)
+    assert (ended.json["status"], ended.json["reason"]) == ("stuck", "not on a Friday")
+    assert "start deployer" not in flows.starts
+    alone = cli("run", "flows.py:autonomous", "x", "--json", code=9)
+    assert alone.json["reason"] == "Unexpected: Which authentication?"
+    assert cli("list", "--awaiting", "--json", code=0).json["gates"] == []
+
+
+def test_a_wait_is_seen_by_no_finally(repo: Clone, cli: Command) -> None:
+    """The process ends there: what the flow would do at an error or an end is not done."""
+    repo.commit(**{"flows.py": FLOWS})
+    started = cli("run", "flows.py:guarded", "word", code=8)
+    assert started.out == ""
+    run = cli("list", "--runs", "--json", code=0).json["runs"][0]["id"]
+    cli("respond", waiting_gate(cli)[0], "--approve", code=0)
+    assert cli("resume", run, code=0).out == "finally\nword\n"
+
+
+def test_a_run_is_shown_with_its_steps(flows: Actors, cli: Command) -> None:
+    """As a page, as JSON, and as a trail; by four letters of its id."""
+    flows.says("coder", DONE)
+    run = cli("run", "flows.py:simple", "Add a login page", "--name", "login", "--json", code=0).json["id"]
+    shown = cli("show", run[:4], code=0).out
+    assert "login" in shown
+    assert "run:coder#1" in shown
+    assert "did it" in shown
+    events = cli("log", run, "--json", code=0).json["events"]
+    assert [event["event"] for event in reversed(events)] == [
+        *("started", "claimed"),
+        *("begun", "done") * 3,
+        "completed",
+    ]
+    assert "login" in cli("list", "--runs", code=0).out
+    cli("show", run, "--format", "xml", code=2)
+
+
+def test_arguments_are_what_the_flow_takes(repo: Clone, cli: Command) -> None:
+    """By place or by name, as text or as what the parameter says; another is refused with what it takes."""
+    repo.commit(
+        **{
+            "flows.py": "import gitgate\n@gitgate.flow\ndef sums(name: str, count: int = 1, flags: list = []):\n"
+            "    return [name, count, flags]\n"
+        }
+    )
+    run = ("run", "flows.py")
+    assert json.loads(cli(*run, "a", code=0).out) == ["a", 1, []]
+    assert json.loads(cli(*run, "7", "-i", "count=2", "-i", 'flags=["x"]', code=0).out) == ["7", 2, ["x"]]
+    assert "count: int" in cli(*run, code=2).err
+    assert "expected int" in cli(*run, "a", "many", code=2).err
+    assert "KEY=VALUE" in cli(*run, "a", "-i", "count", code=2).err
+    assert "there is no flow 'other'; it has sums" in cli("run", "flows.py:other", "a", code=2).err
+    assert "nowhere.py" in cli("run", "nowhere.py", code=2).err
+
+
+def test_a_run_goes_on_with_the_code_that_it_began_with(repo: Clone, cli: Command) -> None:
+    """Also where that was never committed; with the code as it is now where somebody says so."""
+    code = "import gitgate\n@gitgate.flow\ndef says():\n    gitgate.pause('Go on?')\n    return {!r}\n"
+    repo.write("says.py", code.format("before"))
+    runs = [cli("run", "says.py", "--json", code=8).json["id"] for _ in range(2)]
+    repo.write("says.py", code.format("after"))
+    for gate in cli("list", "--awaiting", "--json", code=0).json["gates"]:
+        cli("respond", gate["id"], "--approve", code=0)
+    assert cli("resume", runs[0], code=0).out == "before\n"
+    assert cli("resume", runs[1], "--code", "now", code=0).out == "after\n"
+
+
+def test_a_run_is_stopped(flows: Actors, cli: Command) -> None:
+    """Where it waits, at once: what it asks is withdrawn. Exit 9 is how its own process would end."""
+    run = cli("run", "flows.py:simple", "x", "--json", code=8).json["id"]
+    cli("stop", run, "--reason", "not wanted", code=0)
+    shown = cli("show", run, "--json", code=0).json
+    assert (shown["status"], shown["reason"]) == ("stopped", "not wanted")
+    assert cli("list", "--awaiting", "--json", code=0).json["gates"] == []
+    cli("stop", run, "--reason", "again", code=5)
+
+
+def test_an_agent_that_runs_is_ended_by_a_stop(
+    repo: Clone, actors: Actors, cli: Command, tmp_path: Path
+) -> None:
+    """Its process ends; the run's own ends with exit 9."""
+    repo.commit(**{"flows.py": FLOWS})
+    beat = tmp_path / "beat"
+    script = f"while true; do date +%N > {beat}; sleep 0.1; done"
+    repo.git("config", "gitgate.agent.architect.start", json.dumps(["sh", "-c", script]))
+    running = cli.start("run", "flows.py:simple", "x")
+    wait_until(beat.exists)
+    run = cli("list", "--runs", "--json", code=0).json["runs"][0]["id"]
+    cli("stop", run, "--reason", "enough", code=0)
+    assert running.wait(30) == 9
+    running.communicate()
+    before = beat.read_text()
+    time.sleep(0.5)
+    assert beat.read_text() == before
+    assert cli("show", run, "--json", code=0).json["status"] == "stopped"
+
+
+def wait_until(true: Callable[[], bool], seconds: float = 30) -> None:
+    until = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_ctrl_c_leaves_it_to_be_gone_on_with(
+    repo: Clone, actors: Actors, cli: Command, tmp_path: Path
+) -> None:
+    """Its agent ends with it, and goes on in its own session."""
+    repo.commit(**{"flows.py": FLOWS})
+    for name in ("coder", "reviewer"):
+        actors.says(name, DONE)
+    began = tmp_path / "began"
+    script = f"echo $0 >> {began}; [ $0 = resume ] || sleep 60"
+    for how in ("start", "resume"):
+        repo.git("config", f"gitgate.agent.architect.{how}", json.dumps(["sh", "-c", script, how]))
+    running = cli.start("run", "flows.py:simple", "x")
+    wait_until(began.exists)
+    running.send_signal(signal.SIGINT)
+    assert running.wait(30) == 130
+    running.communicate()
+    run = cli("list", "--runs", "--json", code=0).json["runs"][0]
+    assert run["status"] == "running"
+    cli("resume", run["id"], code=0)
+    assert began.read_text().split() == ["start", "resume"]
+
+
+def test_two_who_go_on_at_once_start_nothing_twice(flows: Actors, cli: Command, repo: Clone) -> None:
+    """One of them does; the other is told so, or finds that it is over."""
+    run = cli("run", "flows.py:simple", "x", "--json", code=8).json["id"]
+    cli("respond", waiting_gate(cli)[0], "OAuth2", code=0)
+    both = [cli.start("resume", run) for _ in range(4)]
+    codes = sorted(one.wait(60) for one in both)
+    for one in both:
+        one.communicate()
+    assert codes == [0, 5, 5, 5]
+    assert flows.starts == ["start architect", "start coder", "resume coder", "start reviewer"]
+
+
+def test_another_clone_goes_on_with_it(
+    flows: Actors, repo: Clone, bare: Clone, clone_of: Callable[..., Clone], cli: Command, tmp_path: Path
+) -> None:
+    """From its journal alone, where the flow's code is on the protected branch; what was done is not done there."""
+    repo.git("remote", "add", "origin", str(bare.path))
+    repo.git("push", "-q", "--force", "origin", "main")
+    repo.git("fetch", "-q", "origin")
+    flows.says("coder", DONE)
+    run = cli("run", "flows.py:approval", "Ship it", "--json", code=8).json["id"]
+    there = clone_of(bare, "there")
+    for line in repo.git("config", "--get-regexp", r"^gitgate\.agent\.").splitlines():
+        there.git("config", *line.split(" ", 1))
+    cli("sync", cwd=there.path, code=0)
+    cli("respond", waiting_gate(cli)[0], "--approve", cwd=there.path, code=0)
+    assert cli("resume", run, "--json", cwd=there.path, code=0).json["status"] == "completed"
+    assert flows.starts == ["start architect", "start coder", "start test-runner", "start deployer"]
+    cli("sync", code=0)
+    assert cli("show", run, "--json", code=0).json["status"] == "completed"
+    assert bare.refs("refs/hitl/leases") == {}
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_killed_process_is_gone_on_with(
+    flows: Actors, repo: Clone, cli: Command, bench: FlowBench, when: str
+) -> None:
+    """With SIGKILL, in its first process and in a later one: each agent starts once, each person is asked once, and it comes to
+    the same end.
+    """
+    for number, later in ((1, 3), (4, 2)) if when == "after" else ((2, 2), (4, 3)):
+        for said in flows.folder.glob("*.said"):
+            said.unlink()
+        (flows.folder / "starts.log").unlink(missing_ok=True)
+        done = killed_command(repo, number, when, "run", "flows.py:reviews", "x")
+        assert was_killed(done), done.stderr
+        run = next(r["id"] for r in cli("list", "--runs", "--active", "--json").json["runs"])
+        answer_all(cli)
+        assert was_killed(killed_command(repo, later, when, "resume", run))
+        assert drive(cli, run) == "deployed"
+        starts = [start for start in flows.starts if start.startswith("start ")]
+        # The second round of coder and reviewer is a step of its own.
+        assert sorted(starts) == sorted(f"start {name}" for name in ("architect", *("coder", "reviewer") * 2, "deployer"))  # fmt: skip
+        asked = [gate.title for gate in gitgate.list(all=True) if str(gate.details["key"]).startswith(run)]
+        assert sorted(asked) == ["Approve architecture?", "Approve deployment?", "Which authentication?"]
+
+
+def drive(cli: Command, run: str) -> str:
+    """Go on and answer until it is over."""
+    for _ in range(12):
+        ended = subprocess.run(
+            [str(COMMAND), "resume", run], capture_output=True, text=True, check=False, env=os.environ
+        )
+        if ended.returncode != 8:
+            assert ended.returncode == 0, ended.stderr
+            return ended.stdout.strip()
+        answer_all(cli)
+    raise AssertionError("it waits for ever")
+
+
+def answer_all(cli: Command) -> None:
+    for gate in cli("list", "--awaiting", "--json", code=0).json["gates"]:
+        answer = ["OAuth2"] if gate["questions"][0]["type"] == "text" else ["--approve"]
+        cli("respond", gate["id"], *answer, code=0)

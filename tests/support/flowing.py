@@ -1,0 +1,186 @@
+"""Test bed: flows, the small programs that are their agents, and processes that are killed at a chosen moment."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gitgate.context.desk import Desk, open_desk
+from gitgate.flows import program
+from gitgate.flows.journal import HeldRun, load_run, take_run
+from gitgate.flows.program import FlowEnding, FlowFunction, Surroundings
+from gitgate.record.runs import Run
+from support.testbed.repositories import Clone
+
+# An agent: says what the file of its name has as its next line, and notes how it was started.
+AGENT = """
+import json, os, pathlib, sys
+name, how, session, place = sys.argv[1:5]
+folder = pathlib.Path(place)
+said = folder / f"{name}.said"
+with (folder / "starts.log").open("a") as log:
+    log.write(f"{how} {name} {session}\\n")
+number = int(said.read_text()) if said.exists() else 0
+said.write_text(str(number + 1))
+lines = json.loads((folder / f"{name}.json").read_text())
+prompt = sys.stdin.read()
+(folder / f"{name}.prompt").write_text(prompt)
+print(json.dumps(lines[min(number, len(lines) - 1)]))
+"""
+
+# Runs the command, and kills its own process at the n-th event of the journal: before it is written, or after.
+KILLER = """
+import os, signal, sys
+from gitgate.flows.journal import HeldRun
+number, when = int(sys.argv[1]), sys.argv[2]
+count, plain = 0, HeldRun.append
+
+def append(self, event, /, **said):
+    global count
+    count += 1
+    if count == number and when == "before":
+        os.kill(os.getpid(), signal.SIGKILL)
+    found = plain(self, event, **said)
+    if count == number and when == "after":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return found
+
+HeldRun.append = append
+sys.argv = ["git-gate", *sys.argv[3:]]
+from gitgate.cli.process import run
+run()
+"""
+
+
+@dataclass
+class Actors:
+    """The agents of a test's flows, each a list of what it says, one thing a start."""
+
+    clone: Clone
+    folder: Path
+
+    def says(self, name: str, *said: Mapping[str, object]) -> None:
+        """What the agent of that name says the first time, the second time, and so on."""
+        self.folder.mkdir(exist_ok=True)
+        (self.folder / "agent.py").write_text(AGENT)
+        (self.folder / f"{name}.json").write_text(json.dumps(said))
+        words = [sys.executable, str(self.folder / "agent.py"), name]
+        for how in ("start", "resume"):
+            line = [*words, how, "{session}", str(self.folder)]
+            self.clone.git("config", f"gitgate.agent.{name}.{how}", json.dumps(line))
+        self.clone.git("config", f"gitgate.agent.{name}.stdin", "prompt")
+
+    @property
+    def starts(self) -> list[str]:
+        """How agents were started, in order: `start coder`, `resume coder`."""
+        log = self.folder / "starts.log"
+        return [line.rpartition(" ")[0] for line in log.read_text().splitlines()] if log.exists() else []
+
+    @property
+    def sessions(self) -> dict[str, set[str]]:
+        """By agent, the sessions that it was started in."""
+        found: dict[str, set[str]] = {}
+        for line in (self.folder / "starts.log").read_text().splitlines():
+            _, name, session = line.split(" ")
+            found.setdefault(name, set()).add(session)
+        return found
+
+    def prompt(self, name: str) -> str:
+        """What it was told last."""
+        return (self.folder / f"{name}.prompt").read_text()
+
+
+@dataclass
+class FlowBench:
+    """Runs of one clone, in this process."""
+
+    clone: Clone
+    desks: list[Desk] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+
+    def desk(self) -> Desk:
+        self.desks.append(open_desk(self.clone.path, dict(os.environ)))
+        return self.desks[-1]
+
+    def around(self, **how: Any) -> Surroundings:
+        return Surroundings(self.desk, self.lines.append, **how)
+
+    def begin(self, flow: FlowFunction[..., Any], *args: object, **how: Any) -> FlowEnding:
+        return program.begin_flow(flow, args, {}, self.around(**how))
+
+    def again(self, flow: FlowFunction[..., Any], run: str, **how: Any) -> FlowEnding:
+        """The same run in a fresh replay, as a new process would make it."""
+        held = take_run(self.desk(), run)
+        given = held.run.started.said["given"]
+        return program.play(
+            held, self.around(**how), flow.terms, lambda: program.called(flow.function, given["args"], {})
+        )
+
+    def load(self, run: str) -> Run:
+        return load_run(self.desk(), run)
+
+    def close(self) -> None:
+        while self.desks:
+            self.desks.pop().close()
+
+
+class Crash(BaseException):
+    """The end of a process, as far as a test in one process can have it."""
+
+
+@contextmanager
+def crash_at(number: int, when: str) -> Iterator[list[str]]:
+    """In here the process is as good as killed at the n-th event of a journal, once; the list tells at which."""
+    count, plain = 0, HeldRun.append
+    crashes: list[str] = []
+
+    def append(self: HeldRun, event: str, /, **said: Any) -> Any:
+        nonlocal count
+        count += 1
+        if count == number:
+            crashes.append(event)
+        if count == number and when == "before":
+            die(self)
+        found = plain(self, event, **said)
+        if count == number and when == "after":
+            die(self)
+        return found
+
+    HeldRun.append = append  # type: ignore[method-assign]
+    try:
+        yield crashes
+    finally:
+        HeldRun.append = plain  # type: ignore[method-assign]
+
+
+def die(held: HeldRun) -> None:
+    """Nothing is released: no lease, no claim. Only what the system takes back with a process: its lock."""
+    held.over.set()
+    if held.lock >= 0:
+        os.close(held.lock)
+        held.lock = -1
+    raise Crash
+
+
+def killed_command(clone: Clone, number: int, when: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """`git gate …` that kills itself with SIGKILL at the n-th event that it writes."""
+    return subprocess.run(
+        [sys.executable, "-c", KILLER, str(number), when, *words],
+        cwd=clone.path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def was_killed(done: subprocess.CompletedProcess[str]) -> bool:
+    return done.returncode == -signal.SIGKILL
