@@ -105,7 +105,7 @@ def has_policy(desk: Desk) -> bool:
         return f" {FILE}\0".encode() in tree and may_have(objects.ask(f"HEAD:{FILE}")[2], "policy")
     except BrokenRecord:
         # It is too large, which has to be said; or HEAD is not there, and it may stand on another branch, if there is one.
-        return bool(desk.refs.under("refs/heads/"))
+        return desk.refs.may_have("refs/heads/")
 
 
 def doorkeeper(desk: Desk, env: Mapping[str, str]) -> Doorkeeper:

@@ -210,6 +210,21 @@ def test_another_store_of_refs_is_left_to_git(refs: Refs, repo: Clone, oids: lis
     assert refs.beginning(B[:-4]) == []
 
 
+@pytest.mark.parametrize("deep", ["refs/other/a", "refs/other/a/b/c"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_whether_there_may_be_any_below_a_folder(
+    refs: Refs, repo: Clone, oids: list[str], deep: str, packed: bool
+) -> None:
+    """Loose or packed, and however deep; a name that only begins alike is none."""
+    refs.update([RefMove("refs/others", oids[0], None)])
+    assert not refs.may_have("refs/other/")
+    refs.update([RefMove(deep, oids[0], None)])
+    if packed:
+        repo.git("pack-refs", "--all", "--prune")
+    assert refs.may_have("refs/other/")
+    assert not refs.may_have("refs/none/")
+
+
 # many new refs at once
 
 

@@ -86,6 +86,17 @@ class Refs:
             loose = set()
         return sorted(loose | packed_names(self.common_dir / "packed-refs", start))
 
+    def may_have(self, folder: str) -> bool:
+        """Whether any ref may be below a folder, however deep. False is sure, and no process is started for it."""
+        if (self.common_dir / "reftable").exists():
+            return bool(self.under(folder))
+        with suppress(FileNotFoundError), os.scandir(self.common_dir / folder) as entries:
+            if any(entries):
+                return True
+        with suppress(FileNotFoundError):
+            return f" {folder}".encode() in (self.common_dir / "packed-refs").read_bytes()
+        return False
+
     def update(self, moves: Sequence[RefMove]) -> None:
         """All of them or none; LostRace when one is not where it was expected."""
         if not moves or (len(moves) >= MANY_NEW and self.create_packed(moves)):
