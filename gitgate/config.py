@@ -33,7 +33,7 @@ class Setting(NamedTuple):
     def variable(self) -> str:
         if self.env:
             return self.env
-        words = "".join(f"_{c}" if c.isupper() else c.upper() for c in self.name)
+        words = "".join(f"_{c}" if c.isupper() else c.upper() for c in self.name.replace(".", "_"))
         return f"GITGATE_{words}"
 
 
@@ -170,22 +170,55 @@ SETTINGS = (
     ),
     Setting("color", "word:auto,always,never", "auto", "colour on the terminal"),
     Setting("pager", "flag", "true", "show long output through git's pager"),
+    Setting(
+        "notify",
+        "text",
+        "",
+        "how people hear of gates; repeatable: `desktop`, `command PROGRAM ARG…`, `webhook URL`, an Apprise address; `NAME=` before it names it",
+        power=True,
+    ),
+    Setting(
+        "notify.to",
+        "text",
+        "",
+        "who hears by these, with commas between; else you, on a server everybody",
+        True,
+    ),
+    Setting(
+        "notify.only", "word:urgent,high,normal,low", "low", "they hear of no gate below this priority", True
+    ),
+    Setting(
+        "notify.quiet", "hours", "", "hours in which nobody is told, but of urgent gates: 22:00-07:00", True
+    ),
+    Setting("notify.detail", "word:title,context,diff", "title", "how much of a gate is sent", True),
+    Setting("notify.secret", "text", "", "what webhooks are signed with: `whsec_` and base64", True),
+    Setting("notify.url", "text", "", "the link that is sent, with `{id}` for the gate's", True),
+    Setting(
+        "notify.shared",
+        "flag",
+        "false",
+        "this clone tells the addresses of the protected branch, where no server of your own does",
+        power=True,
+    ),
 )
 BY_NAME = {setting.name: setting for setting in SETTINGS}
 # What else git's configuration holds for us: sections with names of the user's own, and what `init --claude` writes down.
 SECTIONS = ("agent", "template")
+# What `gitgate.notify.` and `gitgate.notify.NAME.` may end in.
+OF_NOTIFY = tuple(one.name.partition(".")[2] for one in SETTINGS if one.name.startswith("notify."))
 NOTED = ("program",)
 # What `gitgate.agent.NAME.` may end in.
 OF_AGENT = ("resume", "start", "join", "program", "arguments", "stdin", "projectSettings", "projectServers")
+VARIABLES = {"agent": OF_AGENT, "notify": OF_NOTIFY}
 # What else is in the environment of a job, a hook or an agent that was started again.
 OTHER_VARIABLES = frozenset(
     f"GITGATE_{name}"
-    for name in """ACTOR AGENT AGENT_ARGUMENTS AGENT_COMMAND AGENT_NAME AGENT_RESUME ANSWER EDITOR GATE GITHUB_TOKEN
-    HOOK_SECONDS ID NOTE OUTCOME PREPARED PROMPT_FILE SESSION SESSION_KEY TASK VERDICT WEBHOOK_SECRET WRAPPED""".split()
+    for name in """ACTOR AGENT AGENT_ARGUMENTS AGENT_COMMAND AGENT_NAME AGENT_RESUME ANSWER EDITOR EVENT GATE GITHUB_TOKEN
+    HOOK_SECONDS ID NOTE OUTCOME PREPARED PROMPT_FILE SESSION SESSION_KEY TASK TITLE VERDICT WEBHOOK_SECRET WRAPPED""".split()
 )
 # A variable that is so close to one of ours is a slip; below that it may be anybody's.
 CLOSE = 0.88
-IN_FILE = ("settings", "policy", "approvals")
+IN_FILE = ("settings", "policy", "approvals", "notify")
 
 
 @dataclass(frozen=True)
@@ -211,10 +244,11 @@ class Settings:
             if key.startswith("gitgate."):
                 name, _, rest = key.removeprefix("gitgate.").partition(".")
                 variable = rest.rpartition(".")[2]
-                if name.lower() not in known or (name.lower() in SECTIONS) != bool(rest):
+                ends = VARIABLES.get(name.lower()) if rest else None
+                if ends is None and (name.lower() not in known or (name.lower() in SECTIONS) != bool(rest)):
                     wrong[key] = f"there is no setting {key}{close_name(name, known.values())}"
-                elif name.lower() == "agent" and variable.lower() not in map(str.lower, OF_AGENT):
-                    wrong[key] = f"there is no setting {key}{close_name(variable, OF_AGENT)}"
+                elif ends is not None and variable.lower() not in map(str.lower, ends):
+                    wrong[key] = f"there is no setting {key}{close_name(variable, ends)}"
         return wrong
 
     @property
@@ -328,6 +362,7 @@ class Settings:
         return f"{clean(name) or email.partition('@')[0]} <{email}>" if email else ""
 
 
+HOURS = re.compile(r"(?a)([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)")
 SPAN = re.compile(r"(?a)\d{1,3}(\.\d{1,3})?s?")
 TRUE = frozenset(("1", "true", "yes", "on"))
 FALSE = frozenset(("0", "false", "no", "off", ""))
@@ -363,6 +398,8 @@ def misfit(setting: Setting, value: str) -> str:
         return f"one of {words.replace(',', ', ')}"
     if kind == "span" and not SPAN.fullmatch(value):
         return "seconds, such as 1.5s or 0"
+    if kind == "hours" and value and not HOURS.fullmatch(value):
+        return "hours of this machine's clock, such as 22:00-07:00"
     if kind == "duration" and value:
         from .text.times import parse_duration
 

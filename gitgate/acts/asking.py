@@ -16,6 +16,7 @@ from ..errors import LostRace, NotAllowed, Usage
 from ..exchange.publishing import Published, publish
 from ..gates.deadlines import act
 from ..gates.lineage import FOLLOWED, on_its_branch, tie_commits
+from ..gates.notices import tell_people
 from ..model import trailers
 from ..model.conversation import SavedSession, Talk
 from ..model.gate import Asker, Gate, Opened, Question, Session, Work
@@ -30,6 +31,7 @@ from ..store.records.records import Signature
 from ..store.remote.remote import RefMove
 from ..text import times
 from ..text.digests import sha256
+from ..text.display import one_line
 from .askers import RUN, STEP, agent_name, readable, remember_asker, requester, session_of
 from .sessions import digest_of
 
@@ -89,6 +91,7 @@ def ask(
                 raise
             continue  # another process asked with the same key: what it opened is now ours too
         remember_asker(desk, asked.gate, asked.saved, asked.stood)
+        tell_people(desk)
         published = publish(desk, asked.gate, push=wishes.push, work=may_publish_work(desk))
         return replace(asked, gate=published.gate, published=published)
     raise LostRace(f"the key {draft.key!r} is being used by several processes at once", hint="ask again")
@@ -105,6 +108,7 @@ def check_draft(desk: Desk, draft: Draft) -> None:
             "--to needs somebody's name, address or @login", hint="--to @ada, or leave it out for anybody"
         )
     check_key(draft)
+    check_notify(draft)
     how = draft.on_timeout or desk.settings.text("onTimeout")
     has_deadline = timeout_of(desk, draft) is not None
     if draft.on_timeout and not has_deadline:
@@ -130,6 +134,16 @@ def check_draft(desk: Desk, draft: Draft) -> None:
             "an approval is not given by default: nobody would have said yes",
             hint="a person may allow it on this machine: git config gitgate.approvalDefaults true",
         )
+
+
+def check_notify(draft: Draft) -> None:
+    """A question names an address that the machine or the protected branch has; it brings none along."""
+    for name in draft.notify:
+        if not name.replace("_", "").replace("-", "").isalnum():
+            raise Usage(
+                f"--notify {one_line(name, 40)!r}: expected the name of an address, and no address",
+                hint="their names: git gate notify",
+            )
 
 
 def check_key(draft: Draft) -> None:

@@ -278,7 +278,7 @@ def ask_interactive(
     instance is then the response) or `freeform`. For the conversation: `system_prompt`, `context` (any JSON), `model`, `cwd`,
     `mcp_config`, `timeout` and `grace` (of the session; the gate's own deadline is `gate_timeout`), `capture_transcript`,
     `resume_session`, `save_every`. For the gate: `title`, `attach`, `priority`, `confidence`, `on_timeout`, `default`, `to`,
-    `quorum`, `agent`, `session`, `key`, `no_work`, `no_untracked`, `include`, `push`, `directory`.
+    `notify`, `quorum`, `agent`, `session`, `key`, `no_work`, `no_untracked`, `include`, `push`, `directory`.
     StillWaiting: `wait_for` ran out, and the gate still waits.
 
     >>> result = gitgate.ask_interactive("Is the new schema sound?", outcome="approval", timeout="30m")

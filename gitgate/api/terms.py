@@ -149,6 +149,7 @@ class GateTerms(TypedDict, total=False):
     on_timeout: str | None
     default: object
     to: str | Sequence[str]
+    notify: str | Sequence[str]
     quorum: int | None
     agent: str | None
     session: str | None

@@ -14,8 +14,9 @@ from ..context.recording import NOBODY
 from ..errors import GateError, LostRace
 from ..exchange.publishing import publish, stands_on
 from ..gates.leases import boottime, load_lease, sightings
+from ..gates.notices import tell_people
 from ..model.gate import Event, Gate, Outcome
-from ..model.states import RESUMING
+from ..model.states import FAILED, RESUMED, RESUMING
 from ..store.git.refs import LEASES, OPEN
 from ..store.records.records import Signature
 from ..store.remote.remote import RefMove
@@ -102,6 +103,8 @@ def bring_after(desk: Desk, held: HeldClaim, gate: Gate, branch: Sequence[RefMov
     if branch:
         move(desk, held.remote, branch)
     sightings(desk).forget(gate.id)
+    if gate.state in (FAILED, RESUMED):
+        tell_people(desk)
     return gate
 
 

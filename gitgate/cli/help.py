@@ -89,8 +89,8 @@ or several, asked together:
     - {key: db, prompt: Which database?, options: [Postgres, SQLite]}
     - {key: go, prompt: Go ahead?, type: approval}
 
-  of the whole    title, context, priority, confidence, timeout, on_timeout, to, quorum,
-                  attach (a list of files), agent, session, gate_key, key_for
+  of the whole    title, context, priority, confidence, timeout, on_timeout, to, notify,
+                  quorum, attach (a list of files), agent, session, gate_key, key_for
   of a question   key, prompt, type, options, other, default, schema (of a form),
                   talk (of a session)
 

@@ -53,6 +53,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "resume": ("machinery.resume", "Start the agents of answered gates again."),
         "worker": ("machinery.resume", "Stay, and act on answers and deadlines."),
         "archive": ("machinery.sync", "Fold closed gates away."),
+        "notify": ("machinery.notify", "Who hears of gates, and how; try it."),
         "session": ("machinery.resume", "Erase a saved session."),
         "policy": ("machinery.policy", "Who may answer what, and why."),
         "verify": ("machinery.verify", "Check every gate's chain and bindings."),

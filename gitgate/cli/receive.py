@@ -129,6 +129,7 @@ def post_receive(env: Mapping[str, str], _data: bytes) -> int:
     from pathlib import Path
 
     from ..context.desk import open_desk
+    from ..gates.notices import tell_people
     from ..runners.local import without_caller
     from ..sharing.unfinished import finish_cut_off
 
@@ -140,6 +141,7 @@ def post_receive(env: Mapping[str, str], _data: bytes) -> int:
     own = Path.cwd()
     desk = open_desk(own.parent if own.name == ".git" else own, {**without_caller(env), "GIT_DIR": str(own)})
     finish_cut_off(desk, lambda words: print(words, file=sys.stderr, flush=True))
+    tell_people(desk)
     if not desk.settings.flag("resumeHere"):
         print("agents are not started here by themselves: git gate init allows it", file=sys.stderr)
         return DONE

@@ -147,6 +147,10 @@ def listen(desk: Desk, remote: str, *, within: float | None = None) -> tuple[Syn
     from .merging import bring_in
 
     bring_in(desk, done, sides, differing, fetched.before)
+    if done.new or done.updated:
+        from ..gates.notices import tell_people
+
+        tell_people(desk)
     return done, both_sides(desk, remote)
 
 

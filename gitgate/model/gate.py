@@ -129,6 +129,7 @@ class Opened:
     follows: str | None = None
     attachments: tuple[str, ...] = ()
     config: Mapping[str, object] = field(default_factory=dict)
+    notify: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,7 @@ class Draft:
     attach: tuple[str, ...] = ()
     config: Mapping[str, object] | None = None
     key_for: int | None = None
+    notify: tuple[str, ...] = ()
 
 
 def question(

@@ -205,6 +205,14 @@ FIELDS = (
     GateField("timeout", "The deadline; none unless set.", "length", metavar="2h", shown=False),
     GateField("on_timeout", "What happens at the deadline.", "choice", "stuck", choices=ON_TIMEOUT),
     GateField("to", "Whom it is for; repeatable.", "people", (), "WHO"),
+    GateField(
+        "notify",
+        "Which of the addresses of gitgate.notify are told of it; repeatable.",
+        "people",
+        (),
+        "NAME",
+        shown=False,
+    ),
     GateField("quorum", "How many people must agree.", "count", 1, shown=False),
     GateField("refusals", entry="count", usual=1, shown=False),
     GateField(

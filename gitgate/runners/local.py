@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 from ..agents import scrubbed
 from ..agents.process import detach
@@ -24,6 +25,13 @@ def without_caller(env: Mapping[str, str]) -> dict[str, str]:
     """
     kept = {name: value for name, value in env.items() if reaches(name)}
     return {name: value for name, value in {**kept, **scrubbed(env)}.items() if name not in CALLER}
+
+
+def start_sender(place: Path, env: Mapping[str, str], log: Path) -> None:
+    """Start what tells people of gates (`surfaces.notify`). The repository is named: who pushes need not be who owns it."""
+    command = [sys.executable, "-P", "-m", "gitgate", "-C", str(place), "hook", "notify"]
+    bare = {"GIT_DIR": str(place)} if (place / "objects").is_dir() else {}
+    detach(command, place, {**without_caller(env), **bare}, log)
 
 
 class Local:

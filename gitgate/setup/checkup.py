@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from shlex import quote
 
 from ..acts.calling import load_rules
-from ..config import FILE, SETTINGS
+from ..config import FILE, IN_FILE, SETTINGS
 from ..config import SETTINGS as ALL
 from ..context.desk import INTRODUCTION, Desk
 from ..context.find import summaries
@@ -23,8 +23,6 @@ from ..gates import agency, hookshims
 from ..gates.listing import with_stall
 from ..gates.work import worktrees
 from ..policy.book import load_book, protected_refs
-from ..policy.rules import SECTION as POLICY
-from ..questions.calls import SECTION as APPROVALS
 from ..questions.calls import strange_tools
 from ..sharing.unfinished import cut_off
 from ..store.git.protected import read_protected
@@ -48,7 +46,7 @@ class Finding:
 
 SETTINGS_KEY = "settings"
 POWERS = frozenset(one.name for one in ALL if one.power)
-READ = (SETTINGS_KEY, POLICY, APPROVALS)
+READ = IN_FILE
 
 
 def unread(desk: Desk) -> Iterator[Finding]:

@@ -30,6 +30,9 @@ CODES = {
     "git gate wait 7k2f": None,
     "git gate run nightly.py --detach": None,  # it would go on after the test
     "git gate watch 7k2f": None,
+    "git gate notify test": 1,  # nobody is told there
+    "git gate notify test team": 2,
+    "git gate notify test team --json": 2,
     "git gate watch --for 30m": None,
     "git gate resume 7k2f": 8,  # nobody has answered
     "git gate session drop 7k2f": 1,  # its asker had none

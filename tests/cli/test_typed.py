@@ -31,6 +31,8 @@ ELSEWHERE = {
     ("README.md", "git gate init --github"): "tests/surfaces/github/test_readme_github.py",
     ("policy.md", "git add .gitgate.yml"): "tests/cli/test_typed.py",
     ("servers.md", "git init --bare project.git"): "tests/sharing/test_readme_server.py",
+    ("notifications.md", "git config --global --add"): "tests/surfaces/notify/test_sending.py",
+    ("notifications.md", "git config --add"): "tests/surfaces/notify/test_sending.py",
     ("claude-code.md", "git gate init --claude"): "tests/asking/test_claude_page.py",
     ("claude-code.md", "git gate wrap"): "tests/asking/test_claude_page.py",
     ("claude-code.md", "claude -p"): "tests/asking/test_claude_page.py",

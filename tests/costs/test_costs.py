@@ -303,3 +303,41 @@ def test_how_an_age_is_shown(copy: PackageCopy, repo: Clone) -> None:
     gate = ask(copy, repo, "--agent", "builder")
     for words in (("list",), ("show", gate), ("status",)):
         assert "0 min" in copy(*words, cwd=repo.path, code=0).out, words
+
+
+BELL = '''"""Surfaces: a bell."""
+
+from pathlib import Path
+
+from .channel import Endpoint, Notification
+
+
+class Bell:
+    kind = "bell"
+
+    def misfit(self, target: Endpoint) -> str:
+        return "" if target.words else "bell FILE"
+
+    def lacks(self, target: Endpoint) -> str:
+        return ""
+
+    def shown(self, target: Endpoint) -> str:
+        return "bell"
+
+    def send(self, target: Endpoint, notification: Notification) -> None:
+        Path(target.words).write_text(notification.title, encoding="utf-8")
+'''
+
+
+def test_a_way_to_tell_people(copy: PackageCopy, repo: Clone, tmp_path: Path) -> None:
+    """An address of its kind is read, listed and tried; one that does not fit says what was expected."""
+    copy.add("surfaces/notify/bell.py", BELL)
+    copy.put("surfaces/notify/channels.py", "from .bell import Bell\n", before="from .channel import Channel")
+    copy.put("surfaces/notify/channels.py", "    Bell(),\n", before="    CHATS,\n")
+    repo.git("config", "gitgate.notify", f"bell {tmp_path}/rung")
+    assert copy("notify", "--json", cwd=repo.path, code=0).json["addresses"][0]["kind"] == "bell"
+    copy("notify", "test", cwd=repo.path, code=0)
+    assert (tmp_path / "rung").read_text("utf-8") == "Test: git gate can reach you"
+    repo.git("config", "gitgate.notify", "bell")
+    assert "expected bell FILE" in copy("notify", cwd=repo.path, code=1).err
+    assert copy.touched == {"surfaces/notify/bell.py", "surfaces/notify/channels.py"}

@@ -199,11 +199,12 @@ def doctor_command(screen: Screen, online: bool, claude: bool) -> int:
 
     from ...setup.checkup import WRONG, examine
     from ...surfaces.forge.checkup import examine_github
+    from ...surfaces.notify.checkup import examine_addresses
     from ...text.display import hang, one_line
 
     desk = screen.desk()
     desk.settings = screen.settings = desk.settings.forgiving()
-    found = [*examine(desk), *examine_github(desk, online=online)]
+    found = [*examine(desk), *examine_github(desk, online=online), *examine_addresses(desk)]
     if claude:
         from ...setup.claude_checkup import rehearse
 

@@ -1,10 +1,11 @@
-"""Store: the person's pager, started as git starts one. Here because this room may start processes."""
+"""Store: programs of the person's own: the pager and the editor, as git starts them, and one that is told something."""
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from ...errors import Failure, GitFailed
 from .repository import Repository
@@ -75,3 +76,50 @@ def open_folder(command: str, folder: Path, env: Mapping[str, str]) -> str:
         return f"the editor {command!r} could not be started: {wrong.strerror}"
     status = ended(editor)
     return f"the editor {command!r} ended with exit {status}" if status else ""
+
+
+class ProgramEnd(NamedTuple):
+    """`late`: it did not end in time, and was killed."""
+
+    code: int
+    err: bytes = b""
+    late: bool = False
+
+
+def tell_program(
+    argv: Sequence[str], said: bytes, env: Mapping[str, str], folder: Path, seconds: float
+) -> ProgramEnd:
+    """Run a program with these words on its standard input. What it says on standard output is nobody's.
+
+    Files in place of pipes: what it leaves running in the background may keep them, and nobody waits for that.
+    """
+    import os
+    import signal
+    import tempfile
+    from contextlib import suppress
+
+    with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as err:
+        source.write(said)
+        source.seek(0)
+        try:
+            running = subprocess.Popen(
+                list(argv),
+                cwd=folder,
+                env=dict(env),
+                stdin=source,
+                stdout=subprocess.DEVNULL,
+                stderr=err,
+                start_new_session=True,
+            )
+        except OSError as wrong:
+            return ProgramEnd(127, str(wrong.strerror).encode())
+        late = False
+        try:
+            code = running.wait(seconds)
+        except subprocess.TimeoutExpired:
+            late = True
+            with suppress(ProcessLookupError):
+                os.killpg(running.pid, signal.SIGKILL)
+            code = running.wait()
+        err.seek(0)
+        return ProgramEnd(code, err.read(4096), late)

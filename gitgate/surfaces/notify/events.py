@@ -1,0 +1,228 @@
+"""Surfaces: of what people are told, and in which words. The words are plain and inert: whoever shows them obeys none of them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ...context.desk import Desk
+from ...errors import GateError
+from ...gates.work import diff_of
+from ...model.gate import Gate, Outcome
+from ...model.people import split_person
+from ...model.states import AWAITING, FAILED, PRIORITIES
+from ...policy.book import Book
+from ...policy.permit import explain
+from ...policy.ruling import Who
+from ...record.headline import loose_ends
+from ...render import shapes
+from ...text import times
+from ...text.display import neutral, one_line
+from .addresses import Recipient
+from .channel import Notification
+
+HEADS = {
+    "opened": "Question",
+    "reminded": "Still waiting",
+    "deadline": "Due soon",
+    "failed": "Could not go on",
+    "unfinished": "Stopped short",
+    "test": "Test",
+}
+ASKING = ("opened", "reminded", "deadline")
+MOST_TITLE, MOST_CONTEXT, MOST_DIFF = 160, 4000, 20_000
+NEAR_PART, NEAR_MOST = 4, 3600
+# What chats and desktops make mentions, links, markup or commands of.
+ACTING = str.maketrans({"<": "‹", ">": "›", "@": "＠", "`": "'", "|": "¦"})
+LINKING = re.compile(r"(?<=\w)://(?=\S)|(?<=\])\((?=\S)|(?<=www)\.", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Occasion:
+    """Something that people are told of: what `key` names happens once. `at`: when it was; `due`: not told before."""
+
+    gate: str
+    event: str
+    key: str
+    at: str
+    due: float = 0.0
+
+
+def occasions(gate: Gate) -> Iterator[Occasion]:
+    """Of a gate as it stands now."""
+    if gate.state == AWAITING:
+        yield Occasion(gate.id, "opened", "opened", gate.opened.asked.at)
+        reminded = [entry for entry in gate.history if entry.name == "reminded"]
+        for entry in reminded[-1:]:
+            yield Occasion(
+                gate.id, "reminded", entry.commit, entry.event.at if hasattr(entry.event, "at") else ""
+            )
+        if gate.deadline and gate.opened.on_timeout != "remind":
+            end = times.parse_time(gate.deadline)
+            near = min(NEAR_MOST, (gate.timeout or NEAR_PART * NEAR_MOST) / NEAR_PART)
+            yield Occasion(gate.id, "deadline", gate.deadline, gate.deadline, end - near)
+    outcome = last_outcome(gate)
+    if outcome is not None:
+        commit, event = outcome
+        if gate.state == FAILED:
+            yield Occasion(gate.id, "failed", commit, event.at)
+        elif event.result == "resumed" and loose_ends(event):
+            yield Occasion(gate.id, "unfinished", commit, event.at)
+
+
+def last_outcome(gate: Gate) -> tuple[str, Outcome] | None:
+    for entry in reversed(gate.history):
+        if isinstance(entry.event, Outcome):
+            return entry.commit, entry.event
+    return None
+
+
+def is_over(gate: Gate | None, event: str, key: str) -> bool:
+    """Whether there is nothing to tell any more: it was answered meanwhile, or the deadline is another one."""
+    if gate is None:
+        return True
+    return not any(one.event == event and one.key == key for one in occasions(gate))
+
+
+def concerns(desk: Desk, book: Book | None, recipient: Recipient, gate: Gate, who: str) -> bool:
+    """Whether whoever reads there is to hear of this gate. `who`: the person of this machine, where it is one person's."""
+    if PRIORITIES.index(gate.priority) > PRIORITIES.index(recipient.only):
+        return False
+    people = recipient.to or ((who,) if who and recipient.target.own else ())
+    return not people or any(may(desk, book, gate, one) for one in people)
+
+
+def may(desk: Desk, book: Book | None, gate: Gate, person: str) -> bool:
+    """Whether somebody may answer it: by the names that the question gives, and by the policy where they have an address."""
+    name = person if " <" in person or "@" not in person.lstrip("@") else f" <{person}>"
+    wanted = {word.lower() for word in (person.lstrip("@"), *names_of(name))}
+    if gate.to and not wanted & {one.strip().lstrip("@").lower() for one in gate.to}:
+        return False
+    if book is None or not book.policies or "@" not in name:
+        return True
+    try:
+        return explain(desk, book, gate, Who(name.strip())).allowed
+    except GateError:
+        return True  # it is broken, and somebody has to see it
+
+
+def names_of(person: str) -> tuple[str, ...]:
+    """As `gates.listing.may_answer` knows them: the name, the address, and what stands before its @."""
+    name, _, rest = person.partition(" <")
+    return tuple(word for word in (name.strip(), rest.rstrip(">"), rest.partition("@")[0]) if word)
+
+
+def inert(text: str, most: int | None = None) -> str:
+    """Words that do nothing where they are shown: no markup, no mention, no link, no character that acts."""
+    return LINKING.sub(lambda found: f"{found.group()} ", one_line(text, most).translate(ACTING))
+
+
+def inert_lines(text: str, most: int) -> str:
+    lines = neutral(text)[:most].replace("\t", "    ").split("\n")
+    return "\n".join(LINKING.sub(lambda found: f"{found.group()} ", line.translate(ACTING)) for line in lines)
+
+
+def notification(desk: Desk, recipient: Recipient, gate: Gate, occasion: Occasion) -> Notification:
+    """What is said to one recipient."""
+    title = f"{HEADS[occasion.event]}: {inert(gate.opened.title, MOST_TITLE)}"
+    shape = gate_shape(desk, gate)
+    if recipient.detail != "title":
+        shape |= detail_of(gate)
+    if recipient.detail == "diff":
+        shape["diff"] = diff_text(desk, gate)
+    url = recipient.url.replace("{id}", gate.id) or None
+    lines = [told_by(desk, gate, occasion), url or command_for(gate, occasion)]
+    if "context" in shape:
+        lines[1:1] = [*(one["prompt"] for one in shape["questions"]), shape["context"]]
+    name = message_id(gate.id, occasion.event, occasion.key, recipient.digest)
+    text = "\n".join(line for line in lines if line)
+    urgent = gate.priority == "urgent"
+    whole = told_shape(occasion.event, name, title, text, shape, url, command_for(gate, occasion))
+    return Notification(name, occasion.event, gate.id, title, text, urgent, whole)
+
+
+def told_shape(
+    event: str, name: str, title: str, text: str, gate: dict[str, Any] | None, url: str | None, command: str
+) -> dict[str, Any]:
+    fields = {"event": event, "id": name, "title": title, "text": text, "gate": gate}
+    return shapes.thing("notification", {**fields, "url": url, "command": command})
+
+
+def gate_shape(desk: Desk, gate: Gate) -> dict[str, Any]:
+    """What a list shows of it."""
+    asked = gate.opened.asked
+    return {
+        "id": gate.id,
+        "state": gate.state,
+        "title": inert(gate.opened.title, MOST_TITLE),
+        "type": gate.opened.questions[0].type,
+        "priority": gate.priority,
+        "asked": {"agent": inert(asked.agent, 80), "by": inert(split_person(asked.by), 80), "at": asked.at},
+        "to": [inert(one, 80) for one in gate.to],
+        "branch": inert(gate.opened.work.branch or "", 80) or None,
+        "deadline": gate.deadline,
+        "repository": inert(repository_name(desk), 80),
+    }
+
+
+def detail_of(gate: Gate) -> dict[str, Any]:
+    questions = [
+        {
+            "key": one.key,
+            "type": one.type,
+            "prompt": inert_lines(one.prompt, MOST_CONTEXT),
+            "options": [inert(option.label, 200) for option in one.options],
+        }
+        for one in gate.opened.questions
+    ]
+    return {"questions": questions, "context": inert_lines(gate.opened.context, MOST_CONTEXT)}
+
+
+def diff_text(desk: Desk, gate: Gate) -> str:
+    try:
+        return neutral(diff_of(desk, gate))[:MOST_DIFF]
+    except GateError:
+        return ""
+
+
+def repository_name(desk: Desk) -> str:
+    place = desk.repo.common_dir
+    return (place.parent if place.name == ".git" else place).name.removesuffix(".git")
+
+
+def told_by(desk: Desk, gate: Gate, occasion: Occasion) -> str:
+    """Who asks, where, how long ago, how pressing."""
+    asked = gate.opened.asked
+    age = times.ago(max(0.0, desk.clock() - times.parse_time(asked.at)))
+    left = times.parse_time(gate.deadline) - desk.clock() if gate.deadline else 0.0
+    parts = (
+        f"{inert(asked.agent, 60)} in {inert(repository_name(desk), 60)}",
+        f"{age} ago",
+        "" if gate.priority == "normal" else f"priority {gate.priority}",
+        f"due in {times.ago(left)}" if occasion.event in ASKING and left > 0 else "",
+    )
+    return ", ".join(part for part in parts if part)
+
+
+def command_for(gate: Gate, occasion: Occasion) -> str:
+    return f"git gate {'respond' if occasion.event in ASKING else 'show'} {gate.id[:6]}"
+
+
+def message_id(gate: str, event: str, key: str, address: str) -> str:
+    """The same for the same event and address, whoever sends it, however often."""
+    return "msg_" + hashlib.sha256(f"{gate} {event} {key} {address}".encode()).hexdigest()[:32]
+
+
+def quiet_until(hours: str, now: float) -> float:
+    """When these hours are over by this machine's clock; 0 where they are not now."""
+    if not hours:
+        return 0.0
+    begin, end = (int(part[:2]) * 60 + int(part[3:]) for part in hours.split("-"))
+    local = time.localtime(now)
+    minute = local.tm_hour * 60 + local.tm_min
+    inside = begin <= minute < end if begin <= end else (minute >= begin or minute < end)
+    return now - local.tm_sec + ((end - minute) % (24 * 60)) * 60 if inside else 0.0

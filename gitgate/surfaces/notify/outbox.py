@@ -1,0 +1,280 @@
+"""Surfaces: what is to be sent and what was, so that each is sent once, whoever sends it and however often they are killed.
+
+A clone's is the person's on this machine: several clones of one repository tell of a gate once. A server's is beside its
+refs, for all accounts that push to it. It holds ids, events and digests of addresses; no words of a gate, and no address.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...context.desk import Desk
+from ...context.registry import state_home
+from ...store.git.permissions import Sharing, private_folder, sharing
+from .addresses import is_server
+from .events import Occasion, message_id
+
+FOLDER = "outbox"
+SHARED_FOLDER = "gitgate-outbox"
+WAIT = 30.0  # seconds for another account's write
+FIRST_PAUSE, LONGEST_PAUSE = 5.0, 3600.0
+DOUBLINGS = 10
+GIVEN_UP_AFTER = 3 * 86_400.0
+KEPT = 90 * 86_400.0
+# An address that is new hears of what happened in the day before, not of everything that ever waited.
+BEFORE = 86_400.0
+
+DUE, SENT, OVER, GIVEN_UP = "due", "sent", "over", "given up"
+TABLES = """
+CREATE TABLE IF NOT EXISTS message(
+    id TEXT PRIMARY KEY, place TEXT, gate TEXT, event TEXT, key TEXT, at TEXT, address TEXT,
+    state TEXT, due REAL, attempts INTEGER, made REAL, done REAL, said TEXT);
+CREATE INDEX IF NOT EXISTS waiting ON message(place, state, due);
+CREATE TABLE IF NOT EXISTS address(digest TEXT PRIMARY KEY, since REAL, failures INTEGER, until REAL, said TEXT);
+CREATE TABLE IF NOT EXISTS seen(place TEXT, gate TEXT, tip TEXT, PRIMARY KEY(place, gate));
+CREATE TABLE IF NOT EXISTS known(place TEXT PRIMARY KEY, addresses TEXT);
+"""
+
+
+@dataclass(frozen=True)
+class Due:
+    """A message that is to be sent now."""
+
+    id: str
+    address: str
+    occasion: Occasion
+    attempts: int
+    made: float
+
+
+@dataclass(frozen=True)
+class AddressState:
+    """How an address has answered of late."""
+
+    failures: int = 0
+    until: float = 0.0
+    said: str = ""
+    waiting: int = 0
+    sent: int = 0
+
+
+def outbox_folder(desk: Desk) -> tuple[Path, Sharing]:
+    """Where it is, and what others may do there."""
+    if is_server(desk):
+        shared = sharing(desk.settings.git)
+        if shared.bits:
+            return desk.repo.common_dir / SHARED_FOLDER, shared
+        return desk.repo.state_dir / FOLDER, shared
+    return (state_home(desk.settings.env) or desk.repo.state_dir) / FOLDER, Sharing()
+
+
+@dataclass
+class Outbox:
+    """The messages of one repository, in a file that others may use at the same time."""
+
+    folder: Path
+    shared: Sharing
+    place: str
+    base: sqlite3.Connection
+
+    def close(self) -> None:
+        self.base.close()
+
+    # what is to be told
+
+    def addresses(self, digests: Sequence[str], now: float) -> dict[str, float]:
+        """Since when each is told; one that is new begins now. Who is told anew is told of gates that were looked at before."""
+        with self.writing():
+            for digest in digests:
+                self.base.execute(
+                    "INSERT OR IGNORE INTO address VALUES(?, ?, 0, 0, '')", (digest, now - BEFORE)
+                )
+            known = " ".join(sorted(digests))
+            before = self.base.execute(
+                "SELECT addresses FROM known WHERE place = ?", (self.place,)
+            ).fetchone()
+            if before is None or before[0] != known:
+                self.base.execute("DELETE FROM seen WHERE place = ?", (self.place,))
+                self.base.execute("INSERT OR REPLACE INTO known VALUES(?, ?)", (self.place, known))
+        return dict(self.base.execute("SELECT digest, since FROM address"))
+
+    def seen(self) -> dict[str, str]:
+        """The gates that were looked at, and where their records stood then."""
+        return dict(self.base.execute("SELECT gate, tip FROM seen WHERE place = ?", (self.place,)))
+
+    def put(self, gate: str, tip: str, wanted: Sequence[tuple[Occasion, str]], now: float) -> None:
+        """What is to be told of a gate, and that it was looked at: both or neither. What is there already stays as it is."""
+        with self.writing():
+            for what, address in wanted:
+                name = message_id(what.gate, what.event, what.key, address)
+                row = (name, self.place, what.gate, what.event, what.key, what.at, address)
+                self.base.execute(
+                    "INSERT OR IGNORE INTO message VALUES(?, ?, ?, ?, ?, ?, ?, 'due', ?, 0, ?, 0, '')",
+                    (*row, max(now, what.due), now),
+                )
+            self.base.execute("INSERT OR REPLACE INTO seen VALUES(?, ?, ?)", (self.place, gate, tip))
+
+    def forget(self, gates: Sequence[str], now: float) -> None:
+        """Gates that are no longer open, and messages that are long done."""
+        with self.writing():
+            self.base.executemany(
+                "DELETE FROM seen WHERE place = ? AND gate = ?", [(self.place, one) for one in gates]
+            )
+            self.base.execute("DELETE FROM message WHERE state <> 'due' AND done < ?", (now - KEPT,))
+
+    # what is sent
+
+    def next(self, now: float) -> Due | None:
+        """The message that was tried least, then the oldest, of an address that is not left alone for a while."""
+        row = self.base.execute(
+            "SELECT m.id, m.address, m.gate, m.event, m.key, m.at, m.attempts, m.made FROM message m"
+            " LEFT JOIN address a ON a.digest = m.address"
+            " WHERE m.place = ? AND m.state = 'due' AND m.due <= ? AND coalesce(a.until, 0) <= ?"
+            " ORDER BY m.attempts, m.rowid LIMIT 1",
+            (self.place, now, now),
+        ).fetchone()
+        if row is None:
+            return None
+        return Due(row[0], row[1], Occasion(row[2], row[3], row[4], row[5]), row[6], row[7])
+
+    def next_at(self) -> float | None:
+        """When something may be sent; None where nothing waits."""
+        row = self.base.execute(
+            "SELECT min(max(m.due, coalesce(a.until, 0))) FROM message m"
+            " LEFT JOIN address a ON a.digest = m.address WHERE m.place = ? AND m.state = 'due'",
+            (self.place,),
+        ).fetchone()
+        return None if row is None or row[0] is None else float(row[0])
+
+    def trying(self, due: Due) -> None:
+        with self.writing():
+            self.base.execute("UPDATE message SET attempts = attempts + 1 WHERE id = ?", (due.id,))
+
+    def sent(self, due: Due, now: float) -> None:
+        with self.writing():
+            self.base.execute(
+                "UPDATE message SET state = 'sent', done = ?, said = '' WHERE id = ?", (now, due.id)
+            )
+            self.base.execute(
+                "UPDATE address SET failures = 0, until = 0, said = '' WHERE digest = ? AND failures",
+                (due.address,),
+            )
+
+    def over(self, due: Due, now: float, said: str = "") -> None:
+        """Nobody has to be told any more."""
+        with self.writing():
+            self.base.execute(
+                "UPDATE message SET state = 'over', done = ?, said = ? WHERE id = ?", (now, said, due.id)
+            )
+
+    def later(self, due: Due, at: float) -> None:
+        with self.writing():
+            self.base.execute("UPDATE message SET due = ? WHERE id = ?", (at, due.id))
+
+    def failed(self, due: Due, now: float, said: str, *, after: float = 0.0, gone: bool = False) -> float:
+        """The address is left alone for a while, longer each time; a message that waited too long is given up."""
+        given_up = gone or now - due.made > GIVEN_UP_AFTER
+        row = self.base.execute("SELECT failures FROM address WHERE digest = ?", (due.address,)).fetchone()
+        failures = 1 + (row[0] if row else 0)
+        until = now + max(after, pause_after(failures))
+        own = now + max(after, pause_after(due.attempts + 1))
+        with self.writing():
+            self.base.execute(
+                "UPDATE message SET state = ?, due = ?, done = ?, said = ? WHERE id = ?",
+                (GIVEN_UP if given_up else DUE, own, now, said, due.id),
+            )
+            self.base.execute(
+                "UPDATE address SET failures = ?, until = ?, said = ? WHERE digest = ?",
+                (failures, until, said, due.address),
+            )
+        return until
+
+    def states(self) -> Mapping[str, AddressState]:
+        """Of each address, how it stands."""
+        counts: dict[tuple[str, str], int] = {
+            (address, state): count
+            for address, state, count in self.base.execute(
+                "SELECT address, state, count(*) FROM message WHERE place = ? GROUP BY address, state",
+                (self.place,),
+            )
+        }
+        return {
+            digest: AddressState(
+                failures, until, said, counts.get((digest, DUE), 0), counts.get((digest, SENT), 0)
+            )
+            for digest, failures, until, said in self.base.execute(
+                "SELECT digest, failures, until, said FROM address"
+            )
+        }
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """One change: all of it is kept, or, where we are killed, nothing of it."""
+        self.base.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self.base.execute("ROLLBACK")
+            raise
+        self.base.execute("COMMIT")
+
+    # who sends
+
+    @property
+    def called(self) -> Path:
+        """The mark of somebody who wants it looked at."""
+        return self.folder / f"called-{message_id(self.place, '', '', '')[4:20]}"
+
+    def call(self) -> None:
+        self.called.touch()
+        self.shared.give(self.called)
+
+    def heard(self) -> bool:
+        """Whether somebody called since this was last asked."""
+        try:
+            self.called.unlink()
+        except FileNotFoundError:
+            return False
+        return True
+
+    @contextlib.contextmanager
+    def alone(self, name: str) -> Iterator[bool]:
+        """Whether nobody else has this lock; it goes with the process that holds it."""
+        import fcntl
+
+        number = os.open(self.folder / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self.shared.give(self.folder / f"{name}.lock")
+        try:
+            try:
+                fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                got = True
+            except OSError:
+                got = False
+            yield got
+        finally:
+            os.close(number)
+
+
+def pause_after(failures: int) -> float:
+    return float(min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(failures - 1, DOUBLINGS)))
+
+
+def open_outbox(desk: Desk) -> Outbox:
+    """The outbox of this desk's repository, made where it is not there yet."""
+    folder, shared = outbox_folder(desk)
+    private_folder(folder)
+    if shared.bits:
+        mode = stat.S_IMODE(shared.mode(folder.stat().st_mode | stat.S_IXUSR))
+        if folder.stat().st_uid == os.geteuid():
+            folder.chmod(mode)
+    place = folder / "messages"
+    base = sqlite3.connect(place, timeout=WAIT, isolation_level=None)
+    shared.give(place)
+    base.executescript(TABLES)
+    return Outbox(folder, shared, str(desk.repo.common_dir.resolve()), base)

@@ -1,0 +1,220 @@
+"""Surfaces: look what people are to be told, and tell them. One sender at a time; whoever is killed leaves the rest to the next.
+
+What is sent is marked as sent right afterwards. Who is killed between the two has the next one send it once more, with the
+same id.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ...context.desk import Desk
+from ...context.find import summaries
+from ...context.recording import reload
+from ...errors import GateError
+from ...gates.listing import overdue, settled_summary
+from ...model.gate import Gate
+from ...model.states import AWAITING, FAILED, RESUMED
+from ...policy.book import Book, load_book
+from ...record.summary import Summary, by_pressure
+from ...text import times
+from .addresses import AddressBook, Recipient, is_server, load_addresses
+from .channel import Notification, NotSent
+from .events import (
+    Occasion,
+    concerns,
+    is_over,
+    message_id,
+    notification,
+    occasions,
+    quiet_until,
+    told_shape,
+)
+from .outbox import Due, Outbox, open_outbox
+
+TOLD_OF = (AWAITING, FAILED, RESUMED)
+MANY = 64
+# Where nobody else looks again, the sender itself stays so long for what is to be sent later.
+STAYS = 12 * 3600.0
+NAP = 10.0
+
+
+@dataclass
+class SendingResult:
+    """What a look did: messages by what became of them, and when the next one is due."""
+
+    sent: int = 0
+    failed: int = 0
+    over: int = 0
+    next_at: float | None = None
+    said: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Messenger:
+    """Tells the people of one repository."""
+
+    desk: Desk
+    outbox: Outbox
+    stopping: threading.Event = field(default_factory=threading.Event)
+    say: Callable[[str], None] = lambda _words: None
+
+    def run(self, *, stay: bool = False) -> SendingResult | None:
+        """Everything that can be told now; None where another sender does so. `stay`: also what is due within hours."""
+        done = self.answer_calls()
+        if stay and done is not None and done.next_at is not None:
+            with self.outbox.alone("staying") as ours:
+                if ours:
+                    self.keep_at_it(done)
+        return done
+
+    def answer_calls(self) -> SendingResult | None:
+        """Whoever wants something told makes a mark first; one sender looks until there is no mark, and once more after it let go."""
+        self.outbox.call()
+        done: SendingResult | None = None
+        while self.outbox.heard() and not self.stopping.is_set():
+            with self.outbox.alone("sending") as ours:
+                if not ours:
+                    self.outbox.call()  # The other one finds it, or found it before it went.
+                    return done
+                done = self.once(done or SendingResult())
+        return done
+
+    def keep_at_it(self, done: SendingResult) -> None:
+        """Until nothing is left that is due soon: on a server nobody else may come by for long."""
+        end = self.desk.clock() + STAYS
+        while (at := self.outbox.next_at()) is not None and at < end and not self.stopping.is_set():
+            wait = at - self.desk.clock()
+            if wait > 0 and self.stopping.wait(min(wait, NAP)):
+                return
+            if wait <= NAP:
+                again = self.answer_calls()
+                done.sent += again.sent if again else 0
+        done.next_at = self.outbox.next_at()
+
+    def once(self, done: SendingResult) -> SendingResult:
+        book = load_addresses(self.desk)
+        for wrong in book.unusable:
+            self.say(wrong.words)
+        if book.recipients:
+            look_at_gates(self.desk, self.outbox, book)
+        while not self.stopping.is_set() and (due := self.outbox.next(self.desk.clock())) is not None:
+            self.tell(book, due, done)
+        done.next_at = self.outbox.next_at()
+        return done
+
+    def tell(self, book: AddressBook, due: Due, done: SendingResult) -> None:
+        """One message, if it is still true."""
+        now, recipient = self.desk.clock(), book.find(due.address)
+        gate = None if recipient is None else gate_now(self.desk, due.occasion.gate)
+        if recipient is None or gate is None or is_over(gate, due.occasion.event, due.occasion.key):
+            self.outbox.over(due, now, "" if recipient else "nobody has this address any more")
+            done.over += 1
+            return
+        silent = 0.0 if gate.priority == "urgent" else quiet_until(recipient.quiet, now)
+        if silent:
+            self.outbox.later(due, silent)
+            return
+        self.outbox.trying(due)
+        try:
+            recipient.channel.send(recipient.target, notification(self.desk, recipient, gate, due.occasion))
+        except NotSent as failed:
+            until = self.outbox.failed(
+                due, self.desk.clock(), failed.message, after=failed.after, gone=failed.gone
+            )
+            again = times.format_time(until)
+            done.failed += 1
+            done.said.append(f"gate {due.occasion.gate}: {failed.message}; the next attempt is at {again}")
+            self.say(done.said[-1])
+        else:
+            self.outbox.sent(due, self.desk.clock())
+            done.sent += 1
+            self.say(f"gate {due.occasion.gate}: told {recipient.name} ({due.occasion.event})")
+
+
+def gate_now(desk: Desk, gate: str) -> Gate | None:
+    """As its record stands; None where it is closed and folded away, or cannot be read."""
+    with contextlib.suppress(GateError):
+        return reload(desk, gate)
+    return None
+
+
+def look_at_gates(desk: Desk, outbox: Outbox, book: AddressBook) -> None:
+    """Put into the outbox what people are to be told of gates that have changed since the last look."""
+    now = desk.clock()
+    since = outbox.addresses([one.digest for one in book.recipients], now)
+    seen = outbox.seen()
+    listed = (settled_summary(desk, one) if overdue(one, desk.now) else one for one in summaries(desk))
+    found = {summary.id: summary for summary in listed}
+    fresh = [one for one in found.values() if one.tip != seen.get(one.id)]
+    if len(fresh) > MANY:
+        desk.work_in_bulk()
+    policy, who = policy_of(desk), person_here(desk)
+    for summary in by_pressure(fresh):
+        wanted = [] if summary.state not in TOLD_OF else messages(desk, book, policy, summary, who, since)
+        outbox.put(summary.id, summary.tip, wanted, now)
+    gone = [gate for gate in seen if gate not in found]
+    if gone:
+        outbox.forget(gone, now)
+
+
+def messages(
+    desk: Desk,
+    book: AddressBook,
+    policy: Book | None,
+    summary: Summary,
+    who: str,
+    since: dict[str, float],
+) -> list[tuple[Occasion, str]]:
+    """Each occasion with each address that is to hear of it."""
+    try:
+        gate = desk.records.load(summary.id, summary.tip)
+    except GateError:
+        return []  # `verify` and `list` say what is wrong with it
+    return [
+        (what, one.digest)
+        for what in occasions(gate)
+        for one in chosen(book, gate)
+        if begins_before(what, since.get(one.digest, 0.0)) and concerns(desk, policy, one, gate, who)
+    ]
+
+
+def begins_before(what: Occasion, since: float) -> bool:
+    """Whether it happened when the address was told already."""
+    return what.event == "deadline" or times.parse_time(what.at) >= since
+
+
+def chosen(book: AddressBook, gate: Gate) -> tuple[Recipient, ...]:
+    """The addresses that the question names, where this machine knows one of them; else all: a question silences nobody."""
+    named = tuple(one for one in book.recipients if one.name in gate.opened.notify)
+    return named or book.recipients
+
+
+def policy_of(desk: Desk) -> Book | None:
+    try:
+        return load_book(desk)
+    except GateError:
+        return None
+
+
+def person_here(desk: Desk) -> str:
+    """Whose machine it is; a server is nobody's."""
+    return "" if is_server(desk) else desk.settings.identity()
+
+
+def send_test(desk: Desk, recipient: Recipient) -> None:
+    """One message that says that it is one; NotSent where it does not get through."""
+    name = message_id("", "test", desk.entropy(8), recipient.digest)
+    title = "Test: git gate can reach you"
+    text = f"sent by git gate notify test to {recipient.name}"
+    shape = told_shape("test", name, title, text, None, None, "git gate list")
+    recipient.channel.send(recipient.target, Notification(name, "test", "", title, text, False, shape))
+
+
+def messenger_of(
+    desk: Desk, say: Callable[[str], None] = lambda _words: None, stopping: threading.Event | None = None
+) -> Messenger:
+    return Messenger(desk, open_outbox(desk), stopping or threading.Event(), say)

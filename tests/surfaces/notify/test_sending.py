@@ -1,0 +1,361 @@
+"""Each is told once: by whoever looks first, after failures, in several clones, whatever the address does meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gitgate.acts.asking import AskWishes, ask
+from gitgate.acts.remarks import stop
+from gitgate.exchange.syncing import sync
+from gitgate.model.gate import Gate, Question
+from gitgate.questions.drafts import Draft
+from gitgate.surfaces.notify.outbox import GIVEN_UP_AFTER, open_outbox, pause_after
+from gitgate.surfaces.notify.sending import messenger_of
+from support.resuming import Clock, Seat
+from support.testbed.command import COMMAND, Command
+from support.testbed.repositories import Clone
+
+from .conftest import SECRET, Listener, send
+
+PAGE = (Path(__file__).parents[3] / "docs" / "notifications.md").read_text("utf-8")
+Told = Callable[[], list[dict[str, Any]]]
+
+
+@pytest.fixture(autouse=True)
+def _by_hand(by_hand: list[Path]) -> None:
+    """Nothing is sent but by `send`."""
+
+
+def hook_up(clone: Clone, address: str, **options: str) -> None:
+    clone.git("config", "--add", "gitgate.notify", address)
+    clone.git("config", "gitgate.notify.secret", SECRET)
+    for name, value in options.items():
+        clone.git("config", f"gitgate.notify.{name}", value)
+
+
+def asked(seat: Seat, prompt: str = "Which?", **fields: object) -> Gate:
+    draft = Draft((Question("answer", prompt, "text"),), agent="scripted", session="session-1", **fields)  # type: ignore[arg-type]
+    return ask(seat.desk, draft, AskWishes()).gate
+
+
+def test_a_gate_is_told_once(alone: Seat, told: Told, tmp_path: Path) -> None:
+    """However often anybody looks; the next gate is told by itself."""
+    hook_up(alone.clone, f"command {tmp_path}/hear")
+    first = asked(alone)
+    assert [send(alone).sent for _ in range(3)] == [1, 0, 0]
+    second = asked(alone, "And now?")
+    assert send(alone).sent == 1
+    assert [one["gate"]["id"] for one in told()] == [first.id, second.id]
+    assert (tmp_path / "names").read_text() == f"opened {first.id}\nopened {second.id}\n"
+
+
+def test_each_address_is_told_by_itself(alone: Seat, told: Told, listener: Listener, tmp_path: Path) -> None:
+    """One that does not answer holds up no other, and is left alone longer each time."""
+    hook_up(alone.clone, f"webhook {listener.url}")
+    hook_up(alone.clone, f"command {tmp_path}/hear")
+    listener.status = 503
+    asked(alone)
+    asked(alone)
+    done = send(alone)
+    assert (done.sent, done.failed) == (2, 1)
+    assert len(told()) == 2
+    assert len(listener.got) == 1
+    assert done.next_at == alone.clock() + 5
+
+
+def test_a_message_is_tried_again_under_the_same_name(alone: Seat, listener: Listener, clock: Clock) -> None:
+    """After 5 s, 10 s, 20 s …, at most an hour; what waits goes as soon as the address answers."""
+    hook_up(alone.clone, f"webhook {listener.url}")
+    listener.status = 500
+    asked(alone)
+    send(alone)
+    for pause in (5, 10, 20):
+        clock.pass_by(pause - 1)
+        assert send(alone).failed == 0
+        clock.pass_by(1)
+        assert send(alone).failed == 1
+    listener.status = 200
+    clock.pass_by(40)
+    assert send(alone).sent == 1
+    assert len(set(listener.ids)) == 1
+    assert len(listener.ids) == 5
+    assert [pause_after(n) for n in (1, 2, 3, 11, 50)] == [5, 10, 20, 3600, 3600]
+
+
+def test_a_pause_that_is_asked_for_is_kept(alone: Seat, listener: Listener, clock: Clock) -> None:
+    hook_up(alone.clone, f"webhook {listener.url}")
+    listener.status, listener.headers = 429, {"Retry-After": "600"}
+    asked(alone)
+    assert send(alone).next_at == clock() + 600
+
+
+def test_what_nobody_takes_is_given_up_after_days(alone: Seat, listener: Listener, clock: Clock) -> None:
+    """And at once where the address says that it is gone."""
+    hook_up(alone.clone, f"webhook {listener.url}")
+    listener.status = 500
+    asked(alone)
+    send(alone)
+    clock.pass_by(GIVEN_UP_AFTER + 1)
+    assert send(alone).next_at is None
+    listener.status = 410
+    asked(alone)
+    clock.pass_by(60)
+    assert send(alone).next_at is None
+
+
+def test_what_was_answered_meanwhile_is_not_told(alone: Seat, listener: Listener, clock: Clock) -> None:
+    hook_up(alone.clone, f"webhook {listener.url}")
+    listener.status = 500
+    gate = asked(alone)
+    send(alone)
+    alone.answer(gate)
+    listener.status = 200
+    clock.pass_by(60)
+    done = send(alone)
+    assert (done.sent, done.over, done.next_at) == (0, 1, None)
+
+
+def test_an_address_that_is_gone_from_the_settings_is_told_no_more(
+    alone: Seat, listener: Listener, clock: Clock
+) -> None:
+    hook_up(alone.clone, f"webhook {listener.url}")
+    listener.status = 500
+    asked(alone)
+    send(alone)
+    alone.clone.git("config", "--unset-all", "gitgate.notify")
+    clock.pass_by(60)
+    assert send(alone).over == 1
+
+
+def test_a_new_address_hears_of_the_day_before(alone: Seat, told: Told, tmp_path: Path, clock: Clock) -> None:
+    """Not of everything that ever waited; and later of all that comes."""
+    hook_up(alone.clone, "command true")
+    asked(alone, "old")
+    send(alone)
+    clock.pass_by(2 * 86_400)
+    young = asked(alone, "young")
+    send(alone)
+    hook_up(alone.clone, f"command {tmp_path}/hear")
+    clock.pass_by(1)
+    later = asked(alone, "later")
+    send(alone)
+    assert [one["gate"]["id"] for one in told()] == [young.id, later.id]
+
+
+def test_several_clones_of_a_person_tell_a_gate_once(
+    bare: Clone, ann: Seat, bob: Seat, told: Told, home: Path, tmp_path: Path
+) -> None:
+    """The outbox is the person's on this machine."""
+    Clone(home).git("config", "--global", "gitgate.notify", f"command {tmp_path}/hear")
+    gate = asked(ann)
+    sync(bob.desk)
+    assert (send(ann).sent, send(bob).sent) == (1, 0)
+    assert [one["gate"]["id"] for one in told()] == [gate.id]
+
+
+def test_quiet_hours_put_off_and_urgent_ones_come_through(
+    alone: Seat, told: Told, tmp_path: Path, clock: Clock
+) -> None:
+    """They are told when the hours are over."""
+    import time
+
+    clock.at = time.mktime(time.strptime("2030-05-05 23:00:00", "%Y-%m-%d %H:%M:%S"))
+    hook_up(alone.clone, f"command {tmp_path}/hear", quiet="22:00-07:00")
+    asked(alone, "calm")
+    urgent = asked(alone, "hot", priority="urgent")
+    assert send(alone).sent == 1
+    assert [one["gate"]["id"] for one in told()] == [urgent.id]
+    clock.pass_by(8 * 3600)
+    assert send(alone).sent == 1
+
+
+def test_a_deadline_that_is_near_is_told(alone: Seat, told: Told, tmp_path: Path, clock: Clock) -> None:
+    """Not where somebody answered before."""
+    hook_up(alone.clone, f"command {tmp_path}/hear")
+    asked(alone, timeout=3600)
+    answered = asked(alone, timeout=3600)
+    assert send(alone).next_at == clock() + 2700
+    alone.answer(answered)
+    clock.pass_by(2701)
+    send(alone)
+    assert [one["event"] for one in told()] == ["opened", "opened", "deadline"]
+
+
+def test_a_reminder_is_told_by_whoever_looks(alone: Seat, told: Told, tmp_path: Path, clock: Clock) -> None:
+    """The look acts on the deadline that passed."""
+    hook_up(alone.clone, f"command {tmp_path}/hear")
+    asked(alone, timeout=600, on_timeout="remind")
+    send(alone)
+    clock.pass_by(601)
+    send(alone)
+    assert [one["event"] for one in told()] == ["opened", "reminded"]
+
+
+def test_a_question_names_addresses_and_silences_nobody(
+    alone: Seat, told: Told, listener: Listener, tmp_path: Path, cli: Command
+) -> None:
+    """Where this machine knows a name, that one is told alone; where it knows none, everybody is. An address is refused."""
+    hook_up(alone.clone, f"team=webhook {listener.url}")
+    hook_up(alone.clone, f"command {tmp_path}/hear")
+    named, unknown = asked(alone, notify=("team",)), asked(alone, notify=("nobody-of-this-name",))
+    send(alone)
+    assert {one["gate"]["id"] for one in listener.said} == {named.id, unknown.id}
+    assert [one["gate"]["id"] for one in told()] == [unknown.id]
+    assert alone.now(named).opened.notify == ("team",)
+    where = alone.clone.path
+    refused = cli.quick("ask", "Which?", "--notify", "slack://a/b/c", cwd=where, code=2)
+    assert "expected the name of an address" in refused.err
+
+
+def test_those_named_by_an_edit_hear_of_it_then(
+    alone: Seat, told: Told, tmp_path: Path, cli: Command
+) -> None:
+    hook_up(alone.clone, f"command {tmp_path}/hear")
+    gate = asked(alone, to=("@bob",))
+    assert send(alone).sent == 0
+    cli.quick("edit", gate.id, "--to", "ada@example.org", cwd=alone.clone.path, code=0)
+    assert send(alone).sent == 1
+
+
+def test_one_sender_at_a_time(alone: Seat, told: Told, tmp_path: Path) -> None:
+    """A second one leaves its call to the first, which looks once more before it goes."""
+    hook_up(alone.clone, f"command {tmp_path}/hear")
+    box = open_outbox(alone.desk)
+    with box.alone("sending") as got:
+        assert got
+        asked(alone)
+        second = messenger_of(alone.desk)
+        assert second.run() is None
+        second.outbox.close()
+        assert box.called.exists()
+    box.close()
+    assert send(alone).sent == 1
+    assert len(told()) == 1
+
+
+def test_a_sender_that_is_told_to_stop_stops(alone: Seat, listener: Listener) -> None:
+    """Also one that stays for what is due later."""
+    hook_up(alone.clone, f"webhook {listener.url}")
+    listener.status = 500
+    asked(alone)
+    stopping = threading.Event()
+    sender = messenger_of(alone.desk, stopping=stopping)
+    threading.Timer(0.2, stopping.set).start()
+    assert sender.run(stay=True) is not None
+    assert len(listener.got) == 1
+
+
+def test_the_outbox_holds_no_address_and_no_word(alone: Seat, listener: Listener) -> None:
+    """Digests and ids; for this account alone."""
+    hook_up(alone.clone, f"webhook {listener.url}")
+    asked(alone, "A very secret question?")
+    send(alone)
+    box = open_outbox(alone.desk)
+    content = (box.folder / "messages").read_bytes()
+    mode = box.folder.stat().st_mode & 0o077
+    box.close()
+    assert b"secret" not in content
+    assert b"127.0.0.1" not in content
+    assert mode == 0
+
+
+def test_where_nobody_is_told_nothing_is_started(alone: Seat, by_hand: list[Path]) -> None:
+    """Neither by asking nor by answering; where somebody is, one process is, by the question alone."""
+    alone.answer(alone.ask())
+    assert by_hand == []
+    hook_up(alone.clone, "command true")
+    gate = alone.ask()
+    alone.answer(gate)
+    assert by_hand == [alone.clone.path]
+
+
+def test_news_of_others_are_told_of(bare: Clone, ann: Seat, bob: Seat, by_hand: list[Path]) -> None:
+    """A clone that hears of a gate starts a sender; one that hears nothing new does not."""
+    hook_up(bob.clone, "command true")
+    asked(ann)
+    sync(bob.desk)
+    sync(bob.desk)
+    assert by_hand == [bob.clone.path]
+
+
+def test_the_command_says_what_it_did(
+    alone: Seat, told: Told, listener: Listener, tmp_path: Path, cli: Command
+) -> None:
+    """`test` by name and in JSON, exit 1 where one fails; `send`; and the list of addresses with how they stand."""
+    hook_up(alone.clone, f"hear=command {tmp_path}/hear")
+    where = alone.clone.path
+    assert "hear: sent to command" in cli.quick("notify", "test", cwd=where, code=0).err
+    assert told()[0]["event"] == "test"
+    hook_up(alone.clone, f"team=webhook {listener.url}")
+    listener.status = 500
+    tried = cli.quick("notify", "test", "team", "--json", cwd=where, code=1).json
+    assert tried["schema"] == "gitgate.notify/v1"
+    assert tried["tried"][0]["sent"] is False
+    asked_id = cli.quick("ask", "Which?", "-q", cwd=where, code=0).line
+    sent = cli.quick("notify", "send", "--json", cwd=where, code=1).json
+    assert (sent["sent"], sent["failed"], sent["busy"]) == (1, 1, False)
+    listed = cli.quick("notify", "--json", cwd=where, code=0).json["addresses"]
+    assert [(one["name"], one["sent"], one["waiting"]) for one in listed] == [("hear", 1, 0), ("team", 0, 1)]
+    assert "secret" not in json.dumps(listed)
+    assert told()[-1]["gate"]["id"] == asked_id
+    assert "answered 500" in cli.quick("notify", cwd=where, code=0).out
+    assert "no address has the name" in cli.quick("notify", "test", "nobody", cwd=where, code=2).err
+
+
+def test_without_an_address_it_says_how_to_add_one(alone: Seat, cli: Command) -> None:
+    where = alone.clone.path
+    assert "git config --global --add gitgate.notify desktop" in cli.quick("notify", cwd=where, code=0).err
+    assert "nobody is told" in cli.quick("notify", "test", cwd=where, code=1).err
+
+
+def test_a_gate_that_was_stopped_is_not_told(alone: Seat, told: Told, tmp_path: Path) -> None:
+    hook_up(alone.clone, f"command {tmp_path}/hear")
+    gate = asked(alone)
+    stop(alone.desk, gate, "enough")
+    assert send(alone).sent == 0
+
+
+def test_the_page_leads_to_a_notification(alone: Seat, home: Path, tmp_path: Path, cli: Command) -> None:
+    """Its first lines, as they stand there, where the desktop has a `notify-send`."""
+    lines = PAGE.split("```sh\n")[1].split("```")[0].splitlines()
+    shown = tmp_path / "bin" / "notify-send"
+    shown.parent.mkdir()
+    shown.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >> {tmp_path}/shown\n')
+    shown.chmod(0o755)
+    env = {"PATH": f"{shown.parent}:{os.environ['PATH']}"}
+    Clone(home).git(*shlex.split(lines[0])[1:])
+    cli.quick(*shlex.split(lines[1], comments=True)[2:], cwd=alone.clone.path, env=env, code=0)
+    assert "Test: git gate can reach you" in (tmp_path / "shown").read_text("utf-8")
+    cli.quick("ask", "Which?", "-q", cwd=alone.clone.path, code=0)
+    cli.quick("notify", "send", cwd=alone.clone.path, env=env, code=0)
+    assert "Question: Which?" in (tmp_path / "shown").read_text("utf-8")
+
+
+def test_the_page_leads_to_a_webhook(bare: Clone, listener: Listener, tmp_path: Path, cli: Command) -> None:
+    """Its lines for a server, where the address is one on loopback; what makes the secret may be no openssl."""
+    block = PAGE.split("```sh\n")[2].split("```")[0].replace("https://hooks.example.org/gates", listener.url)
+    program = tmp_path / "bin" / "openssl"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\ntest "$*" = "rand -base64 32" && head -c 32 /dev/urandom | base64\n')
+    program.chmod(0o755)
+    (program.parent / "git-gate").symlink_to(COMMAND)
+    path = f"{program.parent}:{os.environ['PATH']}"
+    ran = subprocess.run(
+        ["sh", "-ec", block],
+        cwd=bare.path,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert listener.said[0]["event"] == "test"
