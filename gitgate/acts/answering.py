@@ -22,7 +22,7 @@ from ..policy.ruling import SaidHow, Who
 from ..questions.answers import read_answer
 from ..questions.base import Given
 from ..questions.types import type_of
-from ..record.reconcile import said_elsewhere, why_late
+from ..record.fold import said_elsewhere, why_late
 from ..record.summary import Summary
 from ..store.git.refs import OPEN
 

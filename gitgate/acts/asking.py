@@ -321,7 +321,7 @@ def own_files(desk: Desk) -> Iterator[None]:
     if not desk.repo.standing_lock.exists():
         yield
         return
-    from ..store.work.standing import suspended
+    from ..store.work.pinned import suspended
 
     with suspended(desk.repo):
         yield

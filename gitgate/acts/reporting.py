@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..claims.waiting import hear_remote
+from ..claims.attending import hear_remote
 from ..context import presence
 from ..context.desk import Desk
 from ..context.find import summaries
@@ -104,7 +104,7 @@ def talked_lines(talked: Conversation) -> list[str]:
 def is_stalled(desk: Desk, gate: Gate) -> str:
     """Why a person is needed although there is an answer; empty when none is."""
     if gate.state == "resuming" or gate.actionable:
-        from ..gates.stalling import may_stall, stalled
+        from ..gates.leases import may_stall, stalled
         from ..record.summary import summary_of
 
         summary = summary_of(gate.id, gate.tip, desk.records.commit(gate.tip).message)

@@ -18,21 +18,21 @@ from typing import TYPE_CHECKING
 from .. import errors
 from ..errors import GateError
 from .acts import ask, check, comment, edit, respond, signal, stop, wait, withdraw
-from .door import Event, Status
-from .door import ShownAnswer as Answer
-from .door import ShownGate as Gate
 from .interactive import Checkpoint, Interactive, SessionResult, ask_interactive, pause
 from .keeper import archive, doctor, init, policy_check, resume, session_drop
 from .reader import diff, list, log, show, status, sync, tree, verify, watch, worktree  # noqa: A004 - the verb's name
+from .terms import Event, Status
+from .terms import ShownAnswer as Answer
+from .terms import ShownGate as Gate
 
 if TYPE_CHECKING:
     from ..acts.sessions import Dropped
     from ..audit.gate_checks import Problem, Verified
+    from ..audit.policies import Explained as Ruling
+    from ..audit.policies import PolicyInForce as Policy
     from ..exchange.synced import PutAside, Synced
     from ..flows.agents import AgentFailed, AgentSignal
     from ..flows.engine import Diverged, RunStuck, RunWaits, StepFailed
-    from ..gates.explained import Explained as Ruling
-    from ..gates.explained import PolicyInForce as Policy
     from ..model.conversation import Conversation
     from ..resumption.run import Resumed
     from ..setup.checkup import Finding
@@ -50,11 +50,11 @@ RESULTS = {
     "Diverged": ("flows.engine", "Diverged"),
     "Dropped": ("acts.sessions", "Dropped"),
     "Finding": ("setup.checkup", "Finding"),
-    "Policy": ("gates.explained", "PolicyInForce"),
+    "Policy": ("audit.policies", "PolicyInForce"),
     "Problem": ("audit.gate_checks", "Problem"),
     "PutAside": ("exchange.synced", "PutAside"),
     "Resumed": ("resumption.run", "Resumed"),
-    "Ruling": ("gates.explained", "Explained"),
+    "Ruling": ("audit.policies", "Explained"),
     "RunStuck": ("flows.engine", "RunStuck"),
     "RunWaits": ("flows.engine", "RunWaits"),
     "Step": ("setup.steps", "Step"),

@@ -10,10 +10,22 @@ from ..errors import Usage
 from ..model.gate import Gate as Folded
 from ..model.gate import Value
 from ..model.states import SESSION_FIELDS
-from .door import Directory, flow_here, open_desk, published_gate, seen
-from .door import ShownAnswer as Answer
-from .door import ShownGate as Gate
-from .terms import Asking, Choices, SessionTerms, Words, given_in_python, refuse_unknown, with_terms
+from .terms import (
+    Asking,
+    Choices,
+    Directory,
+    SessionTerms,
+    Words,
+    flow_here,
+    given_in_python,
+    open_desk,
+    published_gate,
+    refuse_unknown,
+    seen,
+    with_terms,
+)
+from .terms import ShownAnswer as Answer
+from .terms import ShownGate as Gate
 
 if TYPE_CHECKING:
     from ..acts.answering import Deliver
@@ -141,8 +153,8 @@ def withdraw(id: str | Gate, *, reason: str, push: bool | None = None, directory
 
 
 def waited(desk: Desk, gate: Folded, most: str | int | None) -> Folded:
-    from ..claims.waiting import WaitLimit
-    from ..claims.waiting import wait as block
+    from ..claims.attending import WaitLimit
+    from ..claims.attending import wait as block
     from ..text.times import parse_duration
 
     return block(desk, gate, WaitLimit(None if most is None else parse_duration(str(most))))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from ..flows.engine import Doing, Engine
 from ..model.gate import Gate as Folded
-from .door import ShownGate as Gate
-from .door import seen
-from .terms import Asking, read_attachments
+from .terms import Asking, read_attachments, seen
+from .terms import ShownGate as Gate
 
 
 def asked_in_flow(engine: Engine, asking: Asking, *, wait: bool) -> Gate:

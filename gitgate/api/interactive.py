@@ -11,9 +11,20 @@ from ..errors import BadAnswer, Conflict, StillWaiting, Usage
 from ..model.gate import Gate as Folded
 from ..model.gate import Value
 from .acts import waited, withdraw
-from .door import Directory, flow_here, open_desk, seen, standing
-from .door import ShownGate as Gate
-from .terms import Asking, InteractiveTerms, PauseTerms, interactive, pausing, refuse_unknown
+from .terms import (
+    Asking,
+    Directory,
+    InteractiveTerms,
+    PauseTerms,
+    flow_here,
+    interactive,
+    open_desk,
+    pausing,
+    refuse_unknown,
+    seen,
+    standing,
+)
+from .terms import ShownGate as Gate
 
 if TYPE_CHECKING:
     from ..context.desk import Desk

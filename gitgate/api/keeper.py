@@ -6,14 +6,14 @@ import threading
 from typing import TYPE_CHECKING, overload
 
 from ..errors import Usage
-from .door import Directory, open_desk
-from .door import ShownGate as Gate
+from .terms import Directory, open_desk
+from .terms import ShownGate as Gate
 
 if TYPE_CHECKING:
     from ..acts.sessions import Dropped
+    from ..audit.policies import Explained as Ruling
+    from ..audit.policies import PolicyInForce as Policy
     from ..context.desk import Desk
-    from ..gates.explained import Explained as Ruling
-    from ..gates.explained import PolicyInForce as Policy
     from ..model.gate import Gate as Folded
     from ..resumption.run import Resumed
     from ..setup.checkup import Finding
@@ -96,7 +96,7 @@ def policy_check(
     >>> gitgate.policy_check("7k2f", who="@grace").allowed
     """
     from ..acts.reading import find_gate
-    from ..gates.explained import explain_gate, in_force
+    from ..audit.policies import explain_gate, in_force
     from ..policy.book import load_book
 
     with open_desk(directory) as desk:
@@ -164,7 +164,7 @@ def every_one_elsewhere(desk: Desk, runner: str) -> tuple[Resumed, ...]:
 def every_one(desk: Desk) -> tuple[Resumed, ...]:
     """All that can be acted on. Interrupted, it hands back what it holds."""
     from ..resumption.calls import crew_of
-    from ..resumption.crew import Shift
+    from ..resumption.pool import Shift
     from ..resumption.run import Resumed
 
     stopping = threading.Event()

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import Usage
-from .door import Directory, Event, Status, open_desk, seen, standing
-from .door import ShownGate as Gate
+from .terms import Directory, Event, Status, open_desk, seen, standing
+from .terms import ShownGate as Gate
 
 if TYPE_CHECKING:
     from ..acts.reporting import Json

@@ -155,7 +155,7 @@ def wrong_shape(desk: Desk, gate: Gate) -> str:
 
 def check_shared(desk: Desk, done: Verified, gate: Gate, around: Around) -> None:
     """Against what the remote had at the last sync: its record has to go on from ours, or ours from its."""
-    from ..record.reconcile import original, reconcile
+    from ..record.fold import original, reconcile
 
     remote, theirs = around.remote, around.theirs.get(gate.id)
     if theirs is None or theirs == gate.tip:

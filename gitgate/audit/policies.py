@@ -1,4 +1,4 @@
-"""Audit: whether each answer that counts was one that the policy accepted when it was given.
+"""Audit: who may answer a gate, by which rule; and whether each answer that counts was accepted by the policy of its time.
 
 The policy of then is the protected branch's: at the commit that the answer names, and never older than what the work
 stands on; where it names none, by the date. What this machine asks for on top has no history, and no part in it.
@@ -7,18 +7,21 @@ stands on; where it names none, by the date. What this machine asks for on top h
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ..config import FILE
 from ..context.desk import Desk
 from ..document.field import OID
+from ..document.values import dataclass
 from ..errors import GateError
+from ..gates.work import comes_back
 from ..model.gate import Answer, Counted, Entry, Gate
 from ..policy import ruling
 from ..policy.book import SIGNERS, Book, parsed, protected_refs, signers_of
-from ..policy.permit import POLICY, paths_of, said_by, who_said
-from ..policy.ruling import Ruling, RulingCase, Who, people_behind
-from ..store.git.protected import BranchChange, left_line, load_changes, load_line, read_protected
+from ..policy.permit import POLICY, case, explain, paths_of, said_by, who_said
+from ..policy.rules import RuleTerms
+from ..policy.ruling import Ruling, RulingCase, Who, deciding, people_behind
+from ..store.git.repository import BranchChange, left_line, load_changes, load_line, read_protected
 from ..store.git.signatures import BAD, Verdict, verify
 from ..text import times
 from .gate_checks import Verified
@@ -27,7 +30,7 @@ from .gate_checks import Verified
 GRACE = 86_400
 
 
-@dataclass
+@dataclass(frozen=False)
 class Epoch:
     """The policy from one change of it to the next. `broken`: why nothing was allowed."""
 
@@ -39,7 +42,7 @@ class Epoch:
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
 
 
-@dataclass
+@dataclass(frozen=False)
 class Chronicle:
     """All of them, oldest first, and the branch that they were on."""
 
@@ -249,3 +252,90 @@ def enough(last: JudgedAnswer, facts: Mapping[int, RulingCase]) -> int:
         return 1
     agree, refuse = ruling.needed(last.epoch.book.policies, case)
     return refuse if last.counted.answer.verdict == "rejected" else agree
+
+
+@dataclass(frozen=True)
+class Explained:
+    """Whether somebody may answer a gate, by which rule (None: no policy), and why. `paths`: what its work touches that a rule is about, `staged_only`: what of it the
+    files do not show; None where nobody knows.
+    """
+
+    gate: str
+    who: str
+    allowed: bool
+    rule: str | None
+    why: str
+    source: str
+    terms: tuple[RuleTerms, ...]
+    paths: tuple[str, ...] | None
+    staged_only: tuple[str, ...] | None = None
+
+    @property
+    def rules(self) -> tuple[Mapping[str, object], ...]:
+        """The terms that hold for this gate, for programs."""
+        return tuple(map(plain_terms, self.terms))
+
+
+@dataclass(frozen=True)
+class PolicyInForce:
+    """The rules that hold here, each as a mapping of its terms, by where they were read. No sources: no policy."""
+
+    sources: Mapping[str, tuple[Mapping[str, object], ...]]
+    branch: str | None
+
+
+def explain_gate(desk: Desk, book: Book, gate: Gate, given: str | None) -> Explained:
+    """One gate and one person, by default the one at this machine."""
+    who = who_meant(desk, given)
+    facts = case(desk, book, gate)
+    said = explain(desk, book, gate, who)
+    terms = deciding(book.policies, facts)
+    hidden = comes_back(desk, gate.opened.work) if facts.paths is not None else None
+    return Explained(
+        gate.id,
+        given or who.by,
+        said.allowed,
+        said.rule if book.policies else None,
+        said.why,
+        said.source,
+        terms,
+        facts.paths,
+        None if hidden is None else (*hidden["staged_only"], *hidden["in_conflict"]),
+    )
+
+
+def who_meant(desk: Desk, given: str | None) -> Who:
+    """An e-mail, `Name <e-mail>`, or `@login`."""
+    if given and given.startswith("@"):
+        return Who("", login=given[1:])
+    return Who(f"{given} <{given}>" if given and "<" not in given else given or desk.person())
+
+
+def in_force(book: Book) -> PolicyInForce:
+    return PolicyInForce(
+        {source: tuple(map(plain_terms, terms)) for source, terms in rules_of(book)}, book.ref
+    )
+
+
+def rules_of(book: Book) -> list[tuple[str, tuple[RuleTerms, ...]]]:
+    """Every rule of every policy in its order, the default last, with where it was read."""
+    return [
+        (policy.source or policy.default.source, (*(rule.terms for rule in policy.rules), policy.default))
+        for policy in book.policies
+    ]
+
+
+def plain_terms(term: RuleTerms) -> Mapping[str, object]:
+    """A rule's terms, for programs."""
+    return {
+        "name": term.name,
+        "who": None if term.who is None else [person.name for person in term.who],
+        "quorum": term.quorum,
+        "refusals": term.refusals,
+        "requester_may_answer": term.requester_may_answer,
+        "require_signed": term.require_signed,
+        "within": term.within,
+        "defaults": term.defaults,
+        "automatic": term.automatic,
+        "source": term.source,
+    }

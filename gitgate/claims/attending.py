@@ -1,5 +1,5 @@
-"""Claims: a waiter and its lease. While it renews, the answer is the waiter's; when it is silent for a term, a saved session
-is resumed instead. Either way one of them acts.
+"""Claims: somebody waits for a gate, and holds a lease while they do. When they are silent for a term, a saved session is
+resumed instead; either way one of them acts. A killed waiter leaves the gate open.
 
 Only a gate with a saved session has somebody to be resumed, and so needs a lease.
 """
@@ -9,18 +9,21 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from ..context.desk import Desk
 from ..context.recording import NOBODY
 from ..context.remotes import remote_of
-from ..errors import Conflict, GateError, LostRace
+from ..errors import Conflict, Failure, GateError, LostRace, RemoteUnreachable
 from ..exchange.publishing import stands_on
-from ..gates.leases import load_lease, shared_at, sightings, watch_lease
+from ..gates.deadlines import act
+from ..gates.leases import boottime, load_lease, shared_at, sightings, watch_lease
 from ..model.gate import Claim, Gate, Outcome
 from ..model.lease import Lease, end_of
 from ..model.states import AWAITING
-from ..policy.permit import check_told
+from ..policy.permit import check_heard, check_told
 from ..record.fold import told_commit
 from ..store.git.permissions import private_folder
 from ..store.git.refs import LEASES, OPEN
@@ -39,11 +42,11 @@ from .claiming import (
     next_lease,
     next_link,
     note_renewal,
+    renew,
     tries,
     with_lease,
     write_lease,
 )
-from .holding import renew
 
 TERM = 300
 RENEW_EVERY = TERM / 3
@@ -228,3 +231,98 @@ def write_heard(desk: Desk, gate: Gate, reveal: str) -> Gate:
     claimed = desk.records.write_event(gate, "claimed", claim, by)
     outcome = Outcome(at=desk.now, claim=claimed.tip, result="resumed", by=claim.by, reveal=reveal)
     return desk.records.write_event(claimed, "outcome", outcome, by)
+
+
+POLL = 0.25
+SLOWEST_POLL = 1.0
+FETCH_EVERY = 5.0
+SLOWEST_FETCH = 30.0
+WORD_EVERY = 60.0
+
+
+@dataclass(frozen=True)
+class WaitLimit:
+    """How long a waiter waits (None: without end), and the clock and the bed it uses."""
+
+    seconds: float | None = None
+    monotonic: Callable[[], float] = boottime
+    sleep: Callable[[float], None] = time.sleep
+
+
+def wait(desk: Desk, gate: Gate, patience: WaitLimit = WaitLimit()) -> Gate:
+    """The gate once it is decided, or still waiting when the patience ran out. Delivers the answer to this waiter.
+
+    One that is interrupted says that it has left, so that nobody is told that somebody waits.
+    """
+    attendance = Attendance(desk, gate, patience.monotonic)
+    with blocking(desk, gate.id):
+        try:
+            return until_decided(desk, gate, patience, attendance)
+        except BaseException:
+            attendance.leave(gate)
+            raise
+
+
+def until_decided(desk: Desk, gate: Gate, patience: WaitLimit, attendance: Attendance) -> Gate:
+    start = patience.monotonic()
+    pause, next_fetch, next_word = POLL, start, start + WORD_EVERY
+    every = FETCH_EVERY
+    remote = remote_of(desk)
+    while True:
+        gate = act(desk, gate)
+        now = patience.monotonic()
+        over = patience.seconds is not None and now - start >= patience.seconds
+        if gate.state != AWAITING:
+            try:
+                return deliver(desk, gate, attendance)
+            except RemoteUnreachable as silent:
+                # Out of reach nobody knows whether another acts on it already: the answer is not given out twice.
+                if over:
+                    raise
+                desk.progress(f"still waiting: {silent.message}")
+        elif over:
+            attendance.leave(gate)
+            return gate
+        attendance.keep(gate)
+        if remote is not None and now >= next_fetch:
+            hear_remote(desk, remote)
+            next_fetch, every = now + every, min(every * 1.5, SLOWEST_FETCH)
+        elif now >= next_word:
+            desk.progress(f"still waiting for an answer to {gate.id} ({int((now - start) / 60)} min)")
+            next_word += WORD_EVERY
+        left = None if patience.seconds is None else patience.seconds - (now - start)
+        patience.sleep(pause if left is None else max(0.0, min(pause, left)))
+        pause = min(pause * 1.2, SLOWEST_POLL)
+        gate = refreshed(desk, gate)
+
+
+def hear_remote(desk: Desk, remote: str) -> None:
+    """Hear what the remote has; a network that is down is no reason to stop waiting."""
+    from ..exchange.syncing import bring_home
+
+    try:
+        bring_home(desk, remote)
+    except GateError as silent:
+        desk.progress(f"{remote} does not answer: {silent.message}")
+
+
+def refreshed(desk: Desk, gate: Gate) -> Gate:
+    tip = desk.refs.get(OPEN + gate.id)
+    if tip is None:
+        from ..gates.archived import load_archived
+
+        archived = load_archived(desk, gate.id)
+        if archived is None:
+            raise Failure(f"gate {gate.id} is gone from this clone", hint="git gate sync")
+        return archived
+    return gate if tip == gate.tip else desk.records.load(gate.id, tip)
+
+
+def deliver(desk: Desk, gate: Gate, attendance: Attendance) -> Gate:
+    """With delivery `wait`, hearing the answer is acting on it, there where the gate is shared."""
+    if gate.opened.delivery != "wait" or (gate.answer is None and not gate.expired):
+        check_heard(desk, gate)
+        return gate
+    heard = hear(desk, gate, attendance.held)
+    attendance.held = None
+    return heard

@@ -1,29 +1,35 @@
-"""Claims: the right to act on an answer. One atomic move takes it, and exactly one of many who try gets it.
+"""Claims: the right to act on an answer: taken, held, handed over, given up.
 
-A claim is two refs moved together, each from the value that was read: the record gains `claimed`, and the lease appears.
-A gate that the shared repository knows is claimed there, by push; any other one here. Renewing moves the lease alone.
-The outcome, the lease's end and the agent's branch are one move too: a runner that lost its claim changes none of them.
+One atomic move takes it, and exactly one of many who try gets it: the record gains `claimed`, and the lease appears. A gate
+that the shared repository knows is claimed there, by push; any other one here. Renewing moves the lease alone. The outcome,
+the lease's end and the agent's branch are one move too: a runner that lost its claim changes none of them.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TypeVar
 
 from ..context.desk import Desk
 from ..context.recording import NOBODY, reload
 from ..context.remotes import may_publish_work, remote_of
-from ..errors import Conflict, IllegalEvent, LostRace, PushRefused, RemoteUnreachable
+from ..errors import Conflict, GateError, IllegalEvent, LostRace, PushRefused, RemoteUnreachable
 from ..exchange.publishing import publish, push_moves, stands_on
 from ..gates.leases import Sightings, boottime, load_lease, shared_at, sightings, watch_lease
+from ..gates.notices import tell_people
 from ..model import lease as leases
-from ..model.gate import Claim, Gate, Outcome
+from ..model.gate import Claim, Event, Gate, Outcome
 from ..model.lease import Lease
-from ..model.states import FAILED, RESUMING
+from ..model.states import FAILED, RESUMED, RESUMING, is_id
 from ..policy.permit import check_told
 from ..record.fold import told_commit
+from ..store.git.permissions import private_folder
 from ..store.git.refs import LEASES, OPEN
 from ..store.records.records import Signature
 from ..store.remote.remote import RefFate, RefMove, tracking
@@ -328,3 +334,207 @@ def current(desk: Desk, gate: str, remote: str | None) -> Gate:
         if desk.tracked(remote, gate) is None:
             raise ClaimLost(f"gate {gate} is no longer open on {remote}", hint=f"git gate show {gate}")
     return reload(desk, gate)
+
+
+def renew(desk: Desk, held: HeldClaim, monotonic: Callable[[], float] = boottime) -> HeldClaim:
+    """The claim for another term; ClaimLost when it is somebody else's. A network failure is raised as it is."""
+    for _ in range(TRIES):
+        taken = monotonic()
+        after = next_lease(desk, held)
+        if move(desk, held.remote, [RefMove(LEASES + held.gate.id, after.lease, held.lease or None)]):
+            note_renewal(desk, after, monotonic)
+            return replace(after, taken=taken)
+        held = still_ours(desk, held)
+    raise LostRace(
+        f"the lease of gate {held.gate.id} keeps being moved by others", hint=f"git gate show {held.gate.id}"
+    )
+
+
+def lost(held: HeldClaim) -> ClaimLost:
+    return ClaimLost(
+        f"the claim on gate {held.gate.id} is no longer ours: another runner took over",
+        hint=f"git gate show {held.gate.id}",
+    )
+
+
+def finish(desk: Desk, held: HeldClaim, outcome: Outcome, branch: Sequence[RefMove] = ()) -> Gate:
+    """Record what came of the claim and give it up; `branch` moves with it or not at all.
+
+    A remark that reached the record meanwhile is no reason to fail: the outcome is said again on top of it.
+    """
+    gate = held.gate
+    by = Signature(outcome.by or desk.settings.identity() or NOBODY, desk.at)
+    for _ in range(TRIES):
+        if is_recorded(gate, held):
+            return bring_after(desk, held, gate, branch)
+        if gate.claim is None or gate.claim.commit != held.claim:
+            raise lost(held)
+        known = desk.tracked(held.remote, gate.id) if held.remote is not None else gate.tip
+        if not stands_on(gate, known):
+            gate = current(desk, gate.id, held.remote)
+            continue
+        event: Event = replace(outcome, claim=held.claim, reveal=next_link(held))
+        after = desk.records.write_event(gate, "outcome", event, by)
+        ended = [RefMove(LEASES + gate.id, None, held.lease)] if held.lease else []
+        # A git that is killed in between has moved the first ones.
+        moves = [*branch, RefMove(OPEN + gate.id, after.tip, known), *ended]
+        if move(desk, held.remote, moves):
+            sightings(desk).forget(gate.id)
+            if held.remote is None:
+                return publish(desk, after).gate
+            follow(desk, after, gate.tip)
+            return after
+        before, gate = gate, current(desk, gate.id, held.remote)
+        if gate.tip == before.tip:
+            before_lease, held = held.lease, still_ours(desk, held)
+            branch = branch if held.lease != before_lease else refuse_moved(branch)
+    raise LostRace(f"gate {gate.id} keeps changing", hint=f"git gate show {gate.id}")
+
+
+def is_recorded(gate: Gate, held: HeldClaim) -> bool:
+    """Whether our outcome is there, and the answer to its push was lost: nobody else knows the link that it reveals."""
+    said = gate.outcome
+    return (
+        said is not None and said.claim == held.claim and bool(held.seed) and said.reveal == next_link(held)
+    )
+
+
+def bring_after(desk: Desk, held: HeldClaim, gate: Gate, branch: Sequence[RefMove]) -> Gate:
+    """The gate, whose outcome is recorded. Where the server was killed before it came to the branch, that goes after it."""
+    if branch:
+        move(desk, held.remote, branch)
+    sightings(desk).forget(gate.id)
+    if gate.state in (FAILED, RESUMED):
+        tell_people(desk)
+    return gate
+
+
+def still_ours(desk: Desk, held: HeldClaim) -> HeldClaim:
+    """The claim with the lease as it is. A renewal may have arrived without our hearing of it; or somebody who may not
+    has moved or deleted the lease: as long as the record has no other claim, ours counts, and its lease goes on.
+    """
+    found = load_lease(desk, held.gate.id, held.remote)
+    if found is not None and found[1] is not None and is_ours(held, found[1]):
+        return with_lease(held, found[0], found[1])
+    if held.gate.claim is None:
+        raise lost(held)  # a waiter's lease is all that it has
+    now = current(desk, held.gate.id, held.remote)
+    if now.claim is None or now.claim.commit != held.claim or now.state != RESUMING:
+        raise lost(held)
+    return replace(held, lease=found[0] if found is not None else "")
+
+
+def refuse_moved(branch: Sequence[RefMove]) -> Sequence[RefMove]:
+    """The record and the lease are as they were: it is the branch that somebody moved."""
+    if branch:
+        raise BranchMoved(f"{branch[0].ref} was moved by somebody else", hint="git fetch")
+    return branch
+
+
+class BranchMoved(LostRace):
+    """The agent's branch is not where it was when the agent went on."""
+
+    code = "branch_moved"
+
+
+def claim_outcome(
+    desk: Desk,
+    held: HeldClaim,
+    result: str,
+    *,
+    reason: str = "",
+    log: str = "",
+    branch: str = "",
+    commits: Sequence[str] = (),
+) -> Outcome:
+    """What came of the claim, as its holder says it."""
+    return Outcome(desk.now, held.claim, result, held.said.by, reason, log, branch, tuple(commits))
+
+
+def release(desk: Desk, held: HeldClaim, reason: str, log: str = "") -> Gate:
+    """Give the claim back; the gate is answered again, and somebody else may act on it."""
+    return finish(desk, held, claim_outcome(desk, held, "released", reason=reason, log=log))
+
+
+def try_release(desk: Desk, held: HeldClaim, reason: str) -> None:
+    """The same where nothing more can be done about a failure: then the claim lapses by itself."""
+    with contextlib.suppress(GateError):
+        release(desk, held, reason)
+
+
+def held_folder(desk: Desk) -> Path:
+    return desk.repo.state_dir / "held"
+
+
+def hand_over(desk: Desk, held: HeldClaim) -> None:
+    """Write the claim down for the runner that is about to start."""
+    private_folder(held_folder(desk))
+    said = {
+        "claim": held.claim,
+        "lease": held.lease,
+        "remote": held.remote,
+        "taken": held.taken,
+        "seed": held.seed,
+    }
+    new = held_folder(desk) / f".{held.gate.id}.new"
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:
+        json.dump(said, out)
+    new.replace(held_folder(desk) / held.gate.id)
+
+
+def pending(desk: Desk) -> list[str]:
+    """The gates whose claim waits to be taken over."""
+    with contextlib.suppress(OSError):
+        return sorted(place.name for place in held_folder(desk).iterdir() if is_id(place.name))
+    return []
+
+
+def take_over(desk: Desk, gate: str) -> HeldClaim | None:
+    """The claim that was left for us, once; None when there is none, or it is over."""
+    place = held_folder(desk) / gate
+    mine = place.with_name(f".{gate}.{os.getpid()}")
+    try:
+        place.replace(mine)  # Of several runners, one gets the file.
+        said = json.loads(mine.read_text(encoding="utf-8"))
+        mine.unlink()
+        found = leases.parse_lease(desk.records.commit(said["lease"]).message)
+    except (OSError, ValueError, KeyError):
+        return None
+    now = reload(desk, gate)
+    if found is None or now.claim is None or now.claim.commit != said["claim"]:
+        return None
+    return HeldClaim(
+        *(said["claim"], said["lease"], found, said["remote"], float(said["taken"])),
+        seed=str(said.get("seed", "")),
+        gate=now,
+    )
+
+
+# What a person left to others: `--no-resume`
+
+
+def notes_of_left(desk: Desk) -> Path:
+    return desk.repo.state_dir / "left"
+
+
+def leave_to_others(desk: Desk, gate: Gate) -> None:
+    """Note that this answer is to start nothing here by itself, whatever else does: only who asks for it in so many words."""
+    if gate.answer is not None:
+        (private_folder(notes_of_left(desk)) / gate.id).write_text(gate.answer.signed_commit, "ascii")
+
+
+def is_left_to_others(desk: Desk, gate: str) -> bool:
+    """Whether that was said of the answer that counts; of another one it says nothing."""
+    try:
+        noted = (notes_of_left(desk) / gate).read_text("ascii")
+    except (OSError, ValueError):
+        return False
+    answer = reload(desk, gate).answer
+    return answer is not None and noted in (answer.commit, answer.signed_commit)
+
+
+def lift_note(desk: Desk, gate: str = "") -> None:
+    """Somebody wants this gate's agent here after all, or all of them."""
+    with contextlib.suppress(OSError):
+        for place in [notes_of_left(desk) / gate] if gate else notes_of_left(desk).iterdir():
+            place.unlink(missing_ok=True)

@@ -24,7 +24,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "wait": ("verbs.wait", "Block until a gate is answered; print the answer."),
         "check": ("verbs.wait", "Print the answer, or exit 8 while there is none."),
         "withdraw": ("verbs.remarks", "Take a question back."),
-        "outcome": ("verbs.outcome", "In a session that a person joined: say what was decided."),
+        "outcome": ("verbs.remarks", "In a session that a person joined: say what was decided."),
         "wrap": ("verbs.wrap", "Run an agent; open the gate when it ends by asking."),
     },
     "For the person": {
@@ -39,10 +39,10 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "edit": ("verbs.remarks", "Reassign, reprioritise, or move the deadline."),
         "stop": ("verbs.remarks", "End a gate; the agent does not go on."),
         "signal": ("verbs.remarks", "For scripts: CONTINUE, STOP or another status."),
-        "status": ("verbs.status", "Where things stand: gates and agents."),
-        "tree": ("verbs.status", "Gates by branch."),
-        "log": ("verbs.status", "The audit trail."),
-        "watch": ("verbs.status", "What happens, live and read-only."),
+        "status": ("verbs.show", "Where things stand: gates and agents."),
+        "tree": ("verbs.show", "Gates by branch."),
+        "log": ("verbs.show", "The audit trail."),
+        "watch": ("verbs.show", "What happens, live and read-only."),
     },
     "For flows": {
         "run": ("verbs.run", "Start a flow: agents and people in one program."),
@@ -56,13 +56,13 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "notify": ("machinery.notify", "Who hears of gates, and how; try it."),
         "session": ("machinery.resume", "Erase a saved session."),
         "policy": ("machinery.policy", "Who may answer what, and why."),
-        "verify": ("machinery.verify", "Check every gate's chain and bindings."),
+        "verify": ("machinery.sync", "Check every gate's chain and bindings."),
         "doctor": ("machinery.init", "What is set up, what is missing, what mends it."),
         "github": ("jobs.github", "The pull request: questions as comments, replies as answers."),
         "serve": ("jobs.serve", "Take a forge's webhooks, on a machine of your own."),
         "hook": ("machinery.hook", "What the hook shims call."),
         "demo": ("machinery.demo", "The whole loop, in a scratch repository."),
-        "completion": ("completion", "Shell completion: what to source."),
+        "completion": ("meant", "Shell completion: what to source."),
         "help": ("help", "Explain a verb, or a topic."),
     },
 }
@@ -191,7 +191,7 @@ def run(args: list[str]) -> object:
 
     asked = environment().get(COMPLETING)
     if asked:
-        from .completion import answer_shell
+        from .meant import answer_shell
 
         return answer_shell(asked, cli)
     return cli.main(args, prog_name="git gate", standalone_mode=False)

@@ -12,7 +12,7 @@ from ..model.gate import Answer, Entry, Gate
 from ..model.people import split_person
 from ..model.states import RESUMING
 from ..record import events
-from ..record.reconcile import reconcile, repeatable
+from ..record.fold import reconcile, repeatable
 from ..store.git.refs import ASIDE, OPEN
 from ..store.records.chain import AT_ONCE, MOST_STEPS, Beside
 from ..store.records.records import Signature
@@ -128,7 +128,7 @@ def late_words(gate: Gate, entry: Entry) -> str:
     """For whoever said it elsewhere, and brings it now: why it is of no effect."""
     said = entry.event
     if isinstance(said, Answer):
-        from ..record.reconcile import said_elsewhere, why_late
+        from ..record.fold import said_elsewhere, why_late
 
         again = f"; if it still holds: git gate respond {gate.id}" if said_elsewhere(gate, said) else ""
         return f"{gate.id} the answer of {said.at} by {split_person(said.by)}: {why_late(gate, said)}{again}"

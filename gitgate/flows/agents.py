@@ -33,8 +33,8 @@ from ..policy.book import protected_refs
 from ..questions.drafts import Draft
 from ..questions.prompts import Circumstances, resume_prompt
 from ..questions.signals import Need, draft_of, find_need, last_object, read_need
-from ..store.git.protected import read_protected
 from ..store.git.refs import OPEN
+from ..store.git.repository import read_protected
 from ..text.display import one_line
 from .engine import Doing, Engine, FlowEnds, RunStops
 from .journal import folder_of

@@ -31,7 +31,7 @@ from ..model.states import AWAITING, STOPPING
 from ..policy.book import protected_refs
 from ..record.runs import Run
 from ..store.git.commits import is_ancestor
-from ..store.git.protected import protected_tip
+from ..store.git.repository import protected_tip
 from ..store.remote.remote import RefMove
 from ..version import VERSION
 from .agents import RunStalled

@@ -73,7 +73,7 @@ def look_again(desk: Desk, every: Sequence[Summary]) -> None:
     """Whoever has just heard from the shared repository also hears whether the runners at work are still there."""
     running = [summary for summary in every if summary.state == "resuming"]
     if running:
-        from .stalling import look_at_leases
+        from .leases import look_at_leases
 
         look_at_leases(desk, running, within=desk.heard)
 
@@ -107,7 +107,7 @@ def missing_beside(desk: Desk, summary: Summary, me: str) -> int:
 
 def with_stall(desk: Desk, summary: Summary) -> Summary:
     """A gate that is to be acted on; `stalled` where whoever did so is gone or nobody begins, and a person is needed."""
-    from .stalling import may_stall, stalled
+    from .leases import may_stall, stalled
 
     return summary._replace(state="stalled") if may_stall(summary) and stalled(desk, summary) else summary
 

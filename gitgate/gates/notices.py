@@ -31,7 +31,7 @@ def is_told_of(desk: Desk) -> bool:
     from ..config import FILE
     from ..document.field import may_have
     from ..policy.book import protected_refs
-    from ..store.git.protected import read_protected
+    from ..store.git.repository import read_protected
 
     found = read_protected(desk.repo, FILE, protected_refs(desk))
     return found is not None and may_have(found.data, "notify")

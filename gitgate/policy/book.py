@@ -13,7 +13,7 @@ from ..context.desk import Desk
 from ..document.field import may_have
 from ..document.values import dataclass, replace
 from ..errors import BadDocument, BrokenPolicy, GateError
-from ..store.git.protected import USUAL, Protected, read_protected
+from ..store.git.repository import USUAL, Protected, read_protected
 from .rules import Policy, RuleTerms, parse_policy
 
 SIGNERS = ".gitgate/allowed_signers"

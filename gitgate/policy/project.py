@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 from ..context.desk import Desk
 from ..document.values import dataclass
 from ..errors import Failure, GateError
-from ..store.git.protected import protected_tip, read_protected
-from ..store.git.repository import Repository
-from ..store.work import standing
-from ..store.work import standing as hiding
+from ..store.git.repository import Repository, protected_tip, read_protected
+from ..store.work import pinned
+from ..store.work import pinned as hiding
 from ..store.work.aside import Difference, Files, compare
 from ..store.work.leftout import printable
 from .book import protected_refs
@@ -124,7 +123,7 @@ def in_force(
         yield InForce(doubt=doubt_of(found, paths))
         return
     try:
-        standing.put_on(there, found.stand)
+        pinned.put_on(there, found.stand)
         if paths:
             say(f"as on the protected branch meanwhile: {', '.join(paths)}")
         yield InForce(paths, doubt_of(found), hiding.git_settings(there))
@@ -153,4 +152,4 @@ def without_doubt(settings: AgentSettings, project: InForce) -> AgentSettings:
 
 def lift(there: Repository) -> tuple[str, ...]:
     """The branch's own files come back; those that the agent wrote meanwhile stay as it wrote them, and are named."""
-    return tuple(printable(path) for path in standing.take_off(there))
+    return tuple(printable(path) for path in pinned.take_off(there))

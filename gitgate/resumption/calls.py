@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..claims.claiming import Claimant
+from ..claims.claiming import Claimant, lift_note
 from ..context import presence
 from ..context.desk import Desk, open_desk
 from ..context.find import summaries
@@ -31,8 +31,7 @@ from ..store.git.permissions import private_folder
 from ..store.git.refs import WAKE
 from ..store.remote.push import MOST_OWN, most_refs
 from ..store.remote.remote import RefMove
-from .crew import Crew, Shift, is_candidate
-from .handover import lift_note
+from .pool import Crew, Shift, is_candidate
 from .run import Resumed, log_of
 
 if TYPE_CHECKING:

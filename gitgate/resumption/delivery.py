@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from ..acts.calling import publish_sessions, save_sessions
-from ..claims.claiming import HeldClaim
-from ..claims.holding import BranchMoved, claim_outcome, finish
+from ..claims.claiming import BranchMoved, HeldClaim, claim_outcome, finish
 from ..context.desk import Desk
 from ..context.recording import NOBODY, record, reload
 from ..context.remotes import may_publish_work

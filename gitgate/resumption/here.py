@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..claims.claiming import Claimant, claim
+from ..claims.claiming import Claimant, claim, hand_over, leave_to_others
 from ..context import presence
 from ..context.desk import Desk
 from ..context.registry import slot
@@ -19,7 +19,6 @@ from ..gates import agency
 from ..gates.leases import boottime, shared_at
 from ..model.gate import Gate
 from .calls import call
-from .handover import hand_over, leave_to_others
 from .run import log_of
 
 

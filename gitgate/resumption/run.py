@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from ..acts import sessions
 from ..acts.calling import context_of, told_of_call
 from ..acts.needing import note_writings
-from ..claims import claiming, holding
-from ..claims.claiming import Claimant, ClaimLost, HeldClaim
-from ..claims.holding import renew
+from ..claims import claiming
+from ..claims.claiming import Claimant, ClaimLost, HeldClaim, renew
 from ..context.desk import Desk
 from ..context.remotes import may_publish_work
 from ..errors import GateError, LostRace, RemoteUnreachable
@@ -205,7 +204,7 @@ def resume_gate(errand: Errand, desk: Desk, gate: Gate, held: HeldClaim | None =
         saved = prepare(desk, gate)
     except GateError as unfit:
         if held is not None:
-            holding.try_release(desk, held, unfit.message)
+            claiming.try_release(desk, held, unfit.message)
         raise
     if held is None:
         held = claiming.claim(desk, gate, errand.who, insist=errand.insist)
@@ -221,7 +220,7 @@ def resume_gate(errand: Errand, desk: Desk, gate: Gate, held: HeldClaim | None =
                 raise  # The agent has ended: whoever acts here next records that, and starts nothing.
             return give_back(errand, desk, heart.stop(), str(failed), "")
         except BaseException:
-            holding.try_release(desk, heart.stop(), "the runner failed")
+            claiming.try_release(desk, heart.stop(), "the runner failed")
             raise
 
 
@@ -360,9 +359,9 @@ def stopped(errand: Errand, desk: Desk, heart: Heart) -> Resumed:
     held = heart.stop()
     if heart.lost.is_set():
         errand.say(heart.reason)
-        holding.try_release(desk, held, heart.reason)
+        claiming.try_release(desk, held, heart.reason)
         return Resumed(held.gate.id, "lost", heart.reason, attempt=held.attempt)
-    holding.release(desk, held, claiming.HANDED_BACK)
+    claiming.release(desk, held, claiming.HANDED_BACK)
     errand.say(f"gate {held.gate.id} was handed back")
     return Resumed(held.gate.id, "released", claiming.HANDED_BACK, attempt=held.attempt)
 
@@ -477,7 +476,7 @@ def give_back(
     """A failed attempt: the gate is answered again, or failed when this was the last attempt or another would not help."""
     final = not retry or held.attempt >= desk.settings.number("maxAttempts")
     result = "failed" if final else "released"
-    said = holding.claim_outcome(desk, held, result, reason=reason, log=log)
-    holding.finish(desk, held, replace(said, **vars(told)))
+    said = claiming.claim_outcome(desk, held, result, reason=reason, log=log)
+    claiming.finish(desk, held, replace(said, **vars(told)))
     errand.say(f"gate {held.gate.id}, attempt {held.attempt}: {reason}")
     return Resumed(held.gate.id, result, reason, log, attempt=held.attempt)

@@ -19,13 +19,13 @@ from ..context.remotes import no_remote, remote_of
 from ..document import codec
 from ..document.field import Field, is_blank, nearest
 from ..errors import BadDocument, GateError
-from ..gates import agency, hookshims
+from ..gates import agency, starting
 from ..gates.listing import with_stall
 from ..gates.work import worktrees
 from ..policy.book import load_book, protected_refs
 from ..questions.calls import strange_tools
 from ..sharing.unfinished import cut_off
-from ..store.git.protected import read_protected
+from ..store.git.repository import read_protected
 from ..store.work.leftout import printable
 from ..text.display import counted
 from . import manpage
@@ -179,7 +179,7 @@ def modes(desk: Desk) -> Iterator[Finding]:
         words = f"{permissions.account_name(number)} left something in {me}'s way: {place}"
         yield Finding("modes", WRONG, words, f"sudo chown -R {me} {quote(str(state))}")
     if permissions.sharing(desk.settings.git).bits and desk.settings.flag("initialised"):
-        shut = [place for place in hookshims.needed_files() if not permissions.is_reachable(place)]
+        shut = [place for place in starting.needed_files() if not permissions.is_reachable(place)]
         if shut:
             words = f"other accounts cannot start git gate where it is installed: {shut[0]}"
             mend = f"install it where all can reach it, and there: {init}"
@@ -300,7 +300,7 @@ def consent(desk: Desk) -> Iterator[Finding]:
 
 def hooks(desk: Desk) -> Iterator[Finding]:
     init = "git gate init --server" if desk.repo.bare else "git gate init"
-    folder = hookshims.hooks_folder(desk.repo)
+    folder = starting.hooks_folder(desk.repo)
     if folder is None:
         words = "core.hooksPath leads out of this repository; its hooks are not ours to change"
         yield Finding(
@@ -308,8 +308,8 @@ def hooks(desk: Desk) -> Iterator[Finding]:
         )
         return
     needed = desk.settings.flag("initialised")
-    for name in hookshims.NAMES:
-        state = hookshims.state(folder, name)
+    for name in starting.NAMES:
+        state = starting.state(folder, name)
         if state == "current":
             yield Finding(f"hook {name}", GOOD, "in place")
         elif state == "old":

@@ -11,11 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..agents.claude.hooks import SHIM, hook_settings, plugin_folder
+from ..agents.claude.command import SHIM, hook_settings, plugin_folder
 from ..context.desk import Desk
 from ..errors import Failure
-from .guidance import put, take_away, text_of, top_of
-from .steps import Step
+from .steps import Step, put_text, take_away, text_of, top_of
 
 SETTINGS, PLACED, SKILL = (
     ".claude/settings.json",
@@ -106,7 +105,7 @@ def copied(top: Path, name: str, source: Path, words: str) -> Step:
             "the plugin is not part of this installation", hint="pip install --force-reinstall git-gate"
         )
     current = text_of(top / name) == text
-    return Step(name, words, current, lambda: put(top / name, text, executable=name == PLACED))
+    return Step(name, words, current, lambda: put_text(top / name, text, executable=name == PLACED))
 
 
 def load_json(place: Path) -> dict[str, Any]:
@@ -123,7 +122,7 @@ def load_json(place: Path) -> dict[str, Any]:
 
 
 def save(place: Path, value: dict[str, Any]) -> None:
-    put(place, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    put_text(place, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
 def with_hooks(here: dict[str, Any], ours: dict[str, object]) -> dict[str, Any]:

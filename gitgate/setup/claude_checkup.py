@@ -25,9 +25,9 @@ from ..store.git.process import Git
 from ..text.display import one_line
 from . import claude
 from .checkup import GOOD, MISSING, WRONG, Finding
-from .demo_claude import PASSED_ON, WITHIN, blocks, find_claude, surroundings, text_of
+from .demo import PASSED_ON, WITHIN, blocks, find_claude, surroundings, text_of
 from .equipping import able_to_ask
-from .guidance import top_of
+from .steps import top_of
 
 if TYPE_CHECKING:
     from ..agents.agent import Finished

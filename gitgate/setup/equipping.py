@@ -41,11 +41,11 @@ def equipped(desk: Desk, words: Sequence[str], doubt: str = "") -> tuple[str, ..
 
     Where there is a `doubt` about what the folder says, nothing of that takes part, unless the command itself says what does.
     """
-    from ..agents.claude import command, hooks
+    from ..agents.claude import command
 
     if not command.is_claude(words):
         return tuple(words)
-    ours: dict[str, object] = {"hooks": hooks.hooks()}
+    ours: dict[str, object] = {"hooks": command.hooks()}
     may = permissions(desk, "claude")
     if may:
         ours["permissions"] = may
@@ -63,13 +63,13 @@ def able_to_ask(desk: Desk, words: Sequence[str], session: str) -> tuple[str, ..
     Its own tool for questions is offered only where somebody could be asked. A new conversation is called `session`, so that
     it is known whatever form its output has.
     """
-    from ..agents.claude import command, hooks
+    from ..agents.claude import command
 
     if not command.is_claude(words) or not (names(words, "-p") or names(words, "--print")):
         return tuple(words)
     given = tuple(words)
     if names(words, SOURCES) or not has_hooks(desk):
-        ours = {"hooks": hooks.hooks()}
+        ours = {"hooks": command.hooks()}
         given = command.with_settings(given, ours, lambda name: text_of_settings(desk, name))
     program, *rest = given
     prompts = () if names(words, PROMPTS[0]) else PROMPTS
@@ -80,7 +80,7 @@ def able_to_ask(desk: Desk, words: Sequence[str], session: str) -> tuple[str, ..
 def has_hooks(desk: Desk) -> bool:
     """Whether our hooks stand in the project's own settings, where `git gate init --claude` puts them."""
     from .claude import MARK, SETTINGS
-    from .guidance import text_of
+    from .steps import text_of
 
     return desk.repo.top is not None and MARK in text_of(desk.repo.top / SETTINGS)
 

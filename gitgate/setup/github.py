@@ -16,12 +16,11 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from ..context.desk import Desk
+from ..context.remotes import GITHUB, address_of, is_github, read_address, server_of
 from ..errors import Failure, Usage
-from ..sharing.addresses import GITHUB, address_of, is_github, read_address, server_of
 from ..store.git.process import Git
 from ..version import REPOSITORY
-from .guidance import TEXTS, put, take_away, text_of, top_of
-from .steps import Step
+from .steps import TEXTS, Step, put_text, take_away, text_of, top_of
 
 UNNAMED = "OWNER/"
 BUILT = "commit"
@@ -134,7 +133,7 @@ def github_steps(desk: Desk) -> list[Step]:
 
 
 def workflow_step(place: Path, name: str, here: str, wanted: str) -> Step:
-    return Step(f"{FOLDER}/{name}", MEANS[name], here == wanted, lambda: put(place, wanted))
+    return Step(f"{FOLDER}/{name}", MEANS[name], here == wanted, lambda: put_text(place, wanted))
 
 
 def pinned(text: str, source: Source) -> str:

@@ -5,6 +5,7 @@ Running it is how a person consents: to publishing partial work, and to agents b
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +14,8 @@ from typing import TYPE_CHECKING
 from ..context import registry
 from ..context.desk import Desk
 from ..context.remotes import remote_of
-from ..errors import Usage
-from ..gates import hookshims
+from ..errors import Failure, Usage
+from ..gates import starting
 from ..store.remote.remote import tracking_base
 from ..text.display import counted
 
@@ -135,22 +136,22 @@ def refspec(desk: Desk, remote: str) -> Step:
 
 
 def hooks(desk: Desk) -> list[Step]:
-    folder = hookshims.hooks_folder(desk.repo)
+    folder = starting.hooks_folder(desk.repo)
     if folder is None:
         return []
     means = {
         "pre-receive": "a push that would change or lose a gate is refused",
         "post-receive": "an answer that is pushed here resumes its agent",
     }
-    return [hook(desk, name, means[name]) for name in hookshims.NAMES]
+    return [hook(desk, name, means[name]) for name in starting.NAMES]
 
 
 def hook(desk: Desk, name: str, words: str) -> Step:
-    folder = hookshims.hooks_folder(desk.repo) or desk.repo.common_dir / "hooks"
-    state = hookshims.state(folder, name)
+    folder = starting.hooks_folder(desk.repo) or desk.repo.common_dir / "hooks"
+    state = starting.state(folder, name)
     if state == "foreign":
-        words += f"; the hook that is there runs first, as {name}{hookshims.BEFORE}"
-    return Step(f"hook {name}", words, state == "current", lambda: hookshims.install(folder, name))
+        words += f"; the hook that is there runs first, as {name}{starting.BEFORE}"
+    return Step(f"hook {name}", words, state == "current", lambda: starting.install(folder, name))
 
 
 def wrong_modes(desk: Desk) -> Iterator[Misfit]:
@@ -195,7 +196,7 @@ def known(desk: Desk) -> Step:
 def removal(desk: Desk) -> list[Step]:
     """Everything that `init` did, undone; gates, sessions and settings of the person's own stay."""
     keys = ("initialised", "publishWork", "resumeHere", "server")
-    folder = hookshims.hooks_folder(desk.repo)
+    folder = starting.hooks_folder(desk.repo)
     found = [
         Step(
             f"config gitgate.{key}",
@@ -213,7 +214,7 @@ def removal(desk: Desk) -> list[Step]:
         words = f"{REPLACE}/* can be pushed again"
         found.append(Step(f"config {HIDING}", words, False, drop(desk, HIDING, REPLACE)))
     if folder is not None:
-        found.extend(taken_away(folder, name) for name in hookshims.NAMES)
+        found.extend(taken_away(folder, name) for name in starting.NAMES)
     place, env = desk.repo.place, desk.settings.env
     gone = place not in registry.read_registry(env)
     found.append(Step("known repository", "forgotten", gone, lambda: registry.remove(env, place)))
@@ -221,10 +222,10 @@ def removal(desk: Desk) -> list[Step]:
 
 
 def taken_away(folder: Path, name: str) -> Step:
-    before = (folder / f"{name}{hookshims.BEFORE}").exists()
+    before = (folder / f"{name}{starting.BEFORE}").exists()
     words = "taken away; what was there before is back" if before else "taken away"
-    gone = not hookshims.is_ours(folder / name)
-    return Step(f"hook {name}", words, gone, lambda: hookshims.remove(folder, name))
+    gone = not starting.is_ours(folder / name)
+    return Step(f"hook {name}", words, gone, lambda: starting.remove(folder, name))
 
 
 def unset(desk: Desk, key: str) -> Callable[[], None]:
@@ -240,3 +241,112 @@ def refspecs(desk: Desk) -> list[tuple[str, str]]:
     listed = desk.repo.git.run("config", "-z", "--get-regexp", r"^remote\..*\.fetch$", check=False).out
     pairs = (entry.partition("\n")[::2] for entry in listed.decode("utf-8", "surrogateescape").split("\0"))
     return [(key, spec) for key, spec in pairs if spec.startswith("+refs/hitl/open/*:refs/gitgate/")]
+
+
+TEXTS = Path(__file__).resolve().parents[1] / "texts"
+AGENTS, SCRIPT = "AGENTS.md", "scripts/ask-human.sh"
+BEGIN = "<!-- git gate: begin (kept by `git gate init --agents`) -->"
+END = "<!-- git gate: end -->"
+OURS = "(written by `git gate init --script`)"
+
+
+def top_of(desk: Desk) -> Path:
+    if desk.repo.top is None:
+        raise Usage("this is a bare repository: there is no project to write to", hint="do it in a clone")
+    return desk.repo.top
+
+
+def text_of(place: Path) -> str:
+    try:
+        return place.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as unreadable:
+        raise Failure(
+            f"{place} cannot be read: {unreadable}", hint="mend it, or move it away"
+        ) from unreadable
+
+
+def put_text(place: Path, text: str, *, executable: bool = False) -> None:
+    """All of it or nothing; a link is followed to the file that it stands for."""
+    place = place.resolve()
+    place.parent.mkdir(parents=True, exist_ok=True)
+    new = place.with_name(f".{place.name}.{os.getpid()}.new")
+    new.write_text(text, encoding="utf-8", newline="\n")
+    mode = place.stat().st_mode & 0o777 if place.exists() else 0o644
+    new.chmod(mode | 0o111 if executable else mode)
+    new.replace(place)
+
+
+def take_away(place: Path, stop: Path) -> None:
+    """The file, and the folders that it leaves empty."""
+    place.unlink(missing_ok=True)
+    for folder in place.parents:
+        if folder == stop or not folder.is_relative_to(stop) or any(folder.iterdir()):
+            return
+        folder.rmdir()
+
+
+# A section between marks
+
+
+def with_section(text: str, section: str) -> str:
+    """`text` with our section, in its old place or at the end; empty text takes it away."""
+    before, begin, rest = text.partition(BEGIN)
+    inner, end, after = rest.partition(END)
+    if begin and not end:
+        raise Failure(
+            f"a line `{END}` is missing", hint="put it where the section ends, or take the first mark away"
+        )
+    del inner
+    if not begin:
+        before, after = (f"{text.rstrip()}\n\n" if text.strip() else ""), "\n"
+    if not section:
+        rest = f"{before.rstrip()}\n\n{after.lstrip()}".strip()
+        return f"{rest}\n" if rest else ""
+    return f"{before}{BEGIN}\n{section.strip()}\n{END}{after}"
+
+
+def agents_steps(desk: Desk) -> list[Step]:
+    place = top_of(desk) / AGENTS
+    text = text_of(place)
+    new = with_section(text, text_of(TEXTS / AGENTS))
+    words = "agents without a plugin are told when to ask a person, and how"
+    return [Step(f"section in {AGENTS}", words, new == text, lambda: put_text(place, new))]
+
+
+def agents_removal(desk: Desk) -> list[Step]:
+    if desk.repo.top is None:
+        return []
+    place = desk.repo.top / AGENTS
+    text = text_of(place)
+    new = with_section(text, "") if BEGIN in text else text
+
+    def take() -> None:
+        if new:
+            put_text(place, new)
+        else:
+            place.unlink()
+
+    return [Step(f"section in {AGENTS}", "taken away; the rest stays", BEGIN not in text, take)]
+
+
+# A script of its own
+
+
+def script_steps(desk: Desk) -> list[Step]:
+    place = top_of(desk) / SCRIPT
+    text, new = text_of(place), text_of(TEXTS / Path(SCRIPT).name)
+    if text and OURS not in text:
+        raise Usage(f"{SCRIPT} is there, and is not ours", hint="rename it, and run this again")
+    current = text == new and os.access(place, os.X_OK)
+    words = "./scripts/ask-human.sh QUESTION [text|yesno|select] [A,B,C] asks a person, waits and prints the answer"
+    return [Step(SCRIPT, words, current, lambda: put_text(place, new, executable=True))]
+
+
+def script_removal(desk: Desk) -> list[Step]:
+    if desk.repo.top is None:
+        return []
+    top = desk.repo.top
+    ours = OURS in text_of(top / SCRIPT)
+    return [Step(SCRIPT, "taken away", not ours, lambda: take_away(top / SCRIPT, top))]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.agents.claude.hooks import hook_settings, hooks, plugin_folder
+from gitgate.agents.claude.command import hook_settings, hooks, plugin_folder
 from support.lab.fixtures import MakeMachine
 from support.lab.model import Reply
 from support.lab.office import Office, rules

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gitgate.claims.attending import TERM, Attendance, hear
+from gitgate.claims.attending import TERM, Attendance, WaitLimit, hear, wait
 from gitgate.claims.claiming import claim
-from gitgate.claims.waiting import WaitLimit, wait
 from gitgate.errors import Conflict, RemoteUnreachable
 from gitgate.model.gate import Gate
 from support.resuming import Clock, Seat, claimant, stand_still
@@ -57,7 +56,7 @@ def test_while_it_waits_no_runner_takes_it(seat: Seat, clock: Clock) -> None:
 
 
 def renewed(seat: Seat, attendance: Attendance, clock: Clock) -> None:
-    from gitgate.claims.holding import renew
+    from gitgate.claims.claiming import renew
 
     assert attendance.held is not None
     attendance.held = renew(seat.desk, attendance.held, clock)

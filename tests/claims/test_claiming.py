@@ -9,8 +9,7 @@ import pytest
 
 from gitgate.acts.remarks import comment
 from gitgate.claims import claiming
-from gitgate.claims.claiming import ClaimLost, claim
-from gitgate.claims.holding import BranchMoved, claim_outcome, finish, release, renew
+from gitgate.claims.claiming import BranchMoved, ClaimLost, claim, claim_outcome, finish, release, renew
 from gitgate.errors import Conflict, IllegalEvent, RemoteUnreachable
 from gitgate.exchange.syncing import sync
 from gitgate.gates import leases

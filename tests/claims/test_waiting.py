@@ -9,7 +9,7 @@ import pytest
 
 from gitgate.acts import remarks
 from gitgate.acts.asking import AskWishes
-from gitgate.claims.waiting import WaitLimit, wait
+from gitgate.claims.attending import WaitLimit, wait
 from gitgate.errors import Failure, GateError
 from gitgate.exchange.syncing import sync
 from gitgate.model.gate import Claim, Gate

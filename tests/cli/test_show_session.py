@@ -13,7 +13,7 @@ import gitgate
 from gitgate.acts.answering import Manner, respond
 from gitgate.acts.reading import open_gate
 from gitgate.acts.remarks import stop
-from gitgate.api.door import open_desk
+from gitgate.api.terms import open_desk
 from gitgate.model.conversation import Conversation
 from gitgate.questions.base import Given
 from support.testbed.command import Command

@@ -17,7 +17,7 @@ from gitgate.exchange import merging, publishing
 from gitgate.exchange.publishing import publish
 from gitgate.exchange.syncing import sync
 from gitgate.gates.archived import archived_gates, load_archived
-from gitgate.gates.stalling import stalled
+from gitgate.gates.leases import stalled
 from gitgate.model.gate import Gate, Question
 from gitgate.policy.marks import marks
 from gitgate.questions.drafts import Draft

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from gitgate.acts.asking import ask
 from gitgate.acts.reporting import gate_status
-from gitgate.claims.claiming import claim
-from gitgate.claims.holding import renew
+from gitgate.claims.claiming import claim, renew
 from gitgate.context.recording import reload
 from gitgate.exchange.syncing import sync
 from gitgate.gates.listing import Filter, list_gates

@@ -14,8 +14,8 @@ from gitgate.acts.answering import Manner, respond
 from gitgate.acts.asking import AskWishes
 from gitgate.acts.reading import find_gate
 from gitgate.audit.auditing import audit
+from gitgate.claims.attending import WaitLimit, wait
 from gitgate.claims.claiming import claim
-from gitgate.claims.waiting import WaitLimit, wait
 from gitgate.context.recording import record
 from gitgate.errors import BrokenPolicy, NotAllowed
 from gitgate.exchange.syncing import sync

@@ -44,7 +44,7 @@ STEPS = {
     "started": ("gitgate.agents.process", "begin", "after"),
     "finished, not recorded": ("gitgate.resumption.delivery", "gather", "before"),
     "commits made, not recorded": ("gitgate.resumption.delivery", "gather", "after"),
-    "recorded, not known here": ("gitgate.claims.holding", "follow", "before"),
+    "recorded, not known here": ("gitgate.claims.claiming", "follow", "before"),
     "recorded, not cleaned up": ("gitgate.resumption.delivery", "clean_up", "before"),
 }
 STARTED_TWICE = {"started"}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.resumption.crew import REACH_AGAIN
+from gitgate.resumption.pool import REACH_AGAIN
 from gitgate.runners.local import without_caller
 from support.resuming import Agent, until
 from support.testbed.command import Command

@@ -11,9 +11,8 @@ import pytest
 
 from gitgate.agents.claude.rehearsed import ModelLine, RehearsedModel, rehearsed
 from gitgate.errors import Failure
-from gitgate.setup import demo_claude
-from gitgate.setup.demo import DemoStep
-from gitgate.setup.demo_claude import QUESTION, answer_in, conversation_step, learnt, play_claude
+from gitgate.setup import demo
+from gitgate.setup.demo import QUESTION, DemoStep, answer_in, conversation_step, learnt, play_claude
 from support.testbed.command import Command
 
 BEGIN: dict[str, Any] = {"role": "user", "content": "Finish the login."}
@@ -134,4 +133,4 @@ def test_without_the_program_it_says_how_to_get_it(cli: Command, tmp_path: Path)
     assert "npm install -g @anthropic-ai/claude-code" in said.err
     assert list((tmp_path / "scratch").iterdir()) == []
     assert "--claude" in cli("demo", "--help", code=0).out
-    assert demo_claude.PASSED_ON.isdisjoint({"HOME", "ANTHROPIC_API_KEY", "HTTPS_PROXY"})
+    assert demo.PASSED_ON.isdisjoint({"HOME", "ANTHROPIC_API_KEY", "HTTPS_PROXY"})

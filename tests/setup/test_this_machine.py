@@ -16,7 +16,7 @@ from gitgate.context.ancestry import is_agent
 from gitgate.context.recording import reload
 from gitgate.context.registry import slot
 from gitgate.errors import Conflict, Failure, Usage
-from gitgate.gates import hookshims
+from gitgate.gates import starting
 from gitgate.gates.agency import agent_settings, cannot_join, cannot_start, configured, current_session
 from gitgate.gates.starting import foretold, heard
 from gitgate.setup import github
@@ -81,17 +81,17 @@ def test_two_hooks_of_others(alone: Seat) -> None:
     for name in ("post-receive", "post-receive.before-git-gate"):
         alone.clone.write(f".git/hooks/{name}", f"#!/bin/sh\n# {name}\n", executable=True)
     with pytest.raises(Conflict, match="two foreign hooks"):
-        hookshims.install(folder, "post-receive")
-    hookshims.remove(folder, "post-receive")
+        starting.install(folder, "post-receive")
+    starting.remove(folder, "post-receive")
     assert (folder / "post-receive").read_text() == "#!/bin/sh\n# post-receive\n"
     assert (folder / "post-receive.before-git-gate").exists()
 
 
 def test_an_installation_that_lost_its_shims(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """How to get them back is said."""
-    monkeypatch.setattr(hookshims, "PACKAGE", tmp_path / "package")
+    monkeypatch.setattr(starting, "PACKAGE", tmp_path / "package")
     with pytest.raises(Failure) as broken:
-        hookshims.shim("post-receive")
+        starting.shim("post-receive")
     assert broken.value.hint.startswith("pip install --force-reinstall")
 
 

@@ -11,8 +11,7 @@ import pytest
 
 from gitgate.claims import claiming
 from gitgate.claims.attending import Attendance, hear
-from gitgate.claims.claiming import HeldClaim, claim
-from gitgate.claims.holding import claim_outcome, finish, renew
+from gitgate.claims.claiming import HeldClaim, claim, claim_outcome, finish, renew
 from gitgate.context.presence import boot_id
 from gitgate.context.recording import NOBODY
 from gitgate.errors import Conflict, PushRefused

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from gitgate.acts.remarks import stop
-from gitgate.claims.claiming import claim
-from gitgate.claims.holding import claim_outcome, finish
+from gitgate.claims.claiming import claim, claim_outcome, finish
 from gitgate.model.gate import Gate
 from gitgate.sharing.pushed import Beyond
 from gitgate.sharing.receiving import refusals

@@ -15,8 +15,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from gitgate.claims import claiming
-from gitgate.claims.claiming import HeldClaim
-from gitgate.claims.holding import claim_outcome
+from gitgate.claims.claiming import HeldClaim, claim_outcome
 from gitgate.context.recording import NOBODY
 from gitgate.errors import GateError
 from gitgate.exchange.syncing import sync

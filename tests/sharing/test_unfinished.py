@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.audit.auditing import audit
-from gitgate.claims.claiming import HeldClaim, claim
-from gitgate.claims.holding import claim_outcome, finish
+from gitgate.claims.claiming import HeldClaim, claim, claim_outcome, finish
 from gitgate.errors import GateError
 from gitgate.exchange.syncing import sync
 from gitgate.model.gate import Gate

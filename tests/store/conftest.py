@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
+from gitgate.store.work.pinned import git_settings
 from gitgate.store.work.restore import as_environment
-from gitgate.store.work.standing import git_settings
 from support.servers import HttpServer, SshServer
 from support.sharing import Place, make_place
 from support.testbed.repositories import Clone

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from gitgate.store.work.aside import Difference, Files, compare
-from gitgate.store.work.standing import put_on, take_off
+from gitgate.store.work.pinned import put_on, take_off
 from store.hard_cases import listing
 from support.testbed.repositories import Clone
 

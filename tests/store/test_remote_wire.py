@@ -11,8 +11,15 @@ import pytest
 from gitgate.errors import Failure
 from gitgate.store.git.repository import Repository
 from gitgate.store.remote.remote import Remote, read_remote
-from gitgate.store.remote.trouble import explain, gist, server_words
-from gitgate.store.remote.wire import GitConversation, GitSpoken, converse, surroundings
+from gitgate.store.remote.wire import (
+    GitConversation,
+    GitSpoken,
+    converse,
+    explain,
+    gist,
+    server_words,
+    surroundings,
+)
 from support.testbed.repositories import Clone
 
 PLACE = Remote("origin", ("/srv/x",), ("/srv/x",))

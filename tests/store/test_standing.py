@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.store.work.standing import suspended
+from gitgate.store.work.pinned import suspended
 from store.hard_cases import listing, snap, status
 from store.standings import (
     Change,

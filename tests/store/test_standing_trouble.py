@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from gitgate.errors import WorkFailed
-from gitgate.store.work import aside, standing
-from gitgate.store.work import standing as hiding
-from gitgate.store.work.standing import put_on, suspended
+from gitgate.store.work import aside, pinned
+from gitgate.store.work import pinned as hiding
+from gitgate.store.work.pinned import put_on, suspended
 from store.hard_cases import listing, status
 from store.standings import (
     Change,
@@ -213,7 +213,7 @@ def dies_at(monkeypatch: pytest.MonkeyPatch, number: int, error: type[BaseExcept
         return act
 
     for room, names in (
-        (standing, ("take_away", "put", "save_note", "feed")),
+        (pinned, ("take_away", "put", "save_note", "feed")),
         (hiding, ("feed", "_replace")),
     ):
         for name in names:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gitgate.errors import BrokenRecord, GitFailed
 from gitgate.record import headline, summary
 from gitgate.record.summary import FEW, FIELDS, Summary, by_pressure, read_summaries, summary_of
-from gitgate.store.git import tips as tips_module
+from gitgate.store.git import refs as tips_module
 from gitgate.store.git.refs import OPEN, Refs
 from support.histories import DUE, GATE, History, opened
 from support.testbed.repositories import Clone

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.agents.claude.hooks import EVENTS, SHIM, hook_settings, hooks, plugin_folder
+from gitgate.agents.claude.command import EVENTS, SHIM, hook_settings, hooks, plugin_folder
 from support.testbed.repositories import Clone
 
 from .conftest import Agent, question

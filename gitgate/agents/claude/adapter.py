@@ -78,7 +78,7 @@ class Claude(Agent):
         return variable == "CLAUDE_EFFORT" or super().leaves(variable)
 
     def hooks(self) -> Mapping[str, object]:
-        from . import hooks as claude_hooks
+        from . import command as claude_hooks
 
         return claude_hooks.hooks()
 

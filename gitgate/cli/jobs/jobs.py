@@ -80,7 +80,7 @@ def resume_gates(screen: Screen, desk: Desk, forge: Forge, gates: list[str], vou
 
     refuse_unprepared(desk)
     if in_job(screen.env):
-        from ...store.git.unaltered import watch_config
+        from ...store.git.gitconfig import watch_config
 
         watch_config(desk.repo, runner_files(screen))
     with stop_on_signal() as stopping:
@@ -200,7 +200,7 @@ def need_protected(screen: Screen, desk: Desk) -> None:
     """In a job nobody's answer counts, and nobody is started, where it is not certain which branch has the policy."""
     from ...policy.book import policy_remote, protected_refs
     from ...setup.equipping import in_job
-    from ...store.git.protected import protected_tip
+    from ...store.git.repository import protected_tip
 
     if not in_job(screen.env):
         return
@@ -222,7 +222,7 @@ def undisturbed(screen: Screen, desk: Desk) -> Iterator[None]:
     if not in_job(screen.env):
         yield
         return
-    from ...store.git.unaltered import keep_config, put_back
+    from ...store.git.gitconfig import keep_config, put_back
 
     kept = keep_config(desk.repo, runner_files(screen))
     try:
@@ -239,7 +239,7 @@ def runner_files(screen: Screen) -> list[Path]:
 
 def refuse_altered(screen: Screen, desk: Desk) -> None:
     """The agent's step was cut off, or found another way: what it left is not used to send a token anywhere."""
-    from ...store.git.unaltered import altered, digest
+    from ...store.git.gitconfig import altered, digest
 
     expected = screen.env.get("GITGATE_PREPARED", "")
     if expected and digest(desk.repo) != expected:

@@ -345,7 +345,7 @@ def prepare(screen: Screen) -> int:
     from ...gates.agency import agent_settings
     from ...setup.equipping import in_job
     from ...sharing.branches import head_branch
-    from ...store.git.unaltered import digest
+    from ...store.git.gitconfig import digest
 
     desk = screen.desk()
     desk.refuse_agents("github prepare")

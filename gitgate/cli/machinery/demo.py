@@ -83,7 +83,7 @@ def player(screen: Screen, claude: bool) -> Callable[[Path, Mapping[str, str]], 
         from ...setup.demo import play
 
         return play
-    from ...setup.demo_claude import find_claude, play_claude
+    from ...setup.demo import find_claude, play_claude
 
     find_claude(screen.env)
     return play_claude

@@ -93,7 +93,7 @@ def for_jobs(screen: Screen, flags: dict[str, Any]) -> dict[str, str]:
         )
     if flags["github"] and not (said or flags["remove"]) and screen.interactive:
         from ...setup.github import offered
-        from ..terminal.keyboard import read_word
+        from ..terminal.screen import read_word
 
         if usual := offered(screen.desk()):
             word = read_word(f"What pip installs in the jobs (Enter for {usual}): ").strip()
@@ -127,7 +127,7 @@ def tell_removed(screen: Screen, found: Sequence[Step], *, dry_run: bool, purge:
 def tell_of_gates(screen: Screen, desk: Desk) -> None:
     """What a purge leaves, and how a person erases that as well."""
     from ...context.remotes import remote_of
-    from ...setup.purging import ERASE
+    from ...setup.parts import ERASE
 
     count = len(desk.refs.under("refs/hitl/"))
     if not count:
@@ -142,7 +142,7 @@ def tell_of_gates(screen: Screen, desk: Desk) -> None:
 
 
 def tell_of_hooks(screen: Screen, desk: Desk) -> None:
-    from ...gates.hookshims import hooks_folder
+    from ...gates.starting import hooks_folder
 
     if hooks_folder(desk.repo) is None:
         screen.warn(

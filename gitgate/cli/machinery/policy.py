@@ -51,7 +51,7 @@ def check_command(screen: Screen, gate_id: str | None, who: str | None) -> int:
 def tell_rules(screen: Screen, desk: Desk, book: Book) -> None:
     """Every rule in its order, as it was read."""
     from ...acts.calling import load_rules
-    from ...gates.explained import plain_terms, rules_of
+    from ...audit.policies import plain_terms, rules_of
     from ...policy.ruling import cautions
     from ...questions.calls import strange_tools
     from ...text.display import neutral
@@ -79,7 +79,7 @@ def tell_rules(screen: Screen, desk: Desk, book: Book) -> None:
 
 def explain_one(screen: Screen, desk: Desk, book: Book, gate: Gate, given: str | None) -> int:
     """One gate and one person: the ruling, the rules that decide, and what the work touches."""
-    from ...gates.explained import explain_gate
+    from ...audit.policies import explain_gate
     from ...text.display import neutral
 
     said = explain_gate(desk, book, gate, given)

@@ -109,7 +109,7 @@ def one(screen: Screen, desk: Desk, gate: Gate) -> int:
 
 def every(screen: Screen, desk: Desk) -> int:
     from ...resumption.calls import crew_of
-    from ...resumption.crew import Shift
+    from ...resumption.pool import Shift
 
     with stop_on_signal() as stopping:
         shift = Shift([crew_of(desk, screen.say, stopping)], desk.settings.number("maxAgents"), stopping)
@@ -164,7 +164,7 @@ def worker_command(
     git gate worker
     git gate worker ../api ../web
     """
-    from ...resumption.crew import WorkerPlan, work_shift
+    from ...resumption.pool import WorkerPlan, work_shift
 
     places = known(screen, directories, everywhere=everywhere)
     plan = WorkerPlan(places, screen.env, most)

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..terminal.screen import Screen, read_duration, verb
+from .. import exits
+from ..terminal.screen import Screen, complete_ids, read_duration, verb
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ...audit.gate_checks import Problem, Verified
     from ...context.desk import Desk
     from ...exchange.syncing import Freshness
     from ...record.summary import Summary
@@ -70,8 +72,8 @@ def hand_on(screen: Screen, desk: Desk, found: Iterable[Summary]) -> None:
 
 def hand_on_all(screen: Screen, desk: Desk, known: int) -> None:
     """The same after a sync. To look through thousands of gates takes longer than the sync: once a minute will do."""
+    from ...gates.leases import LOOKED_THROUGH, is_time
     from ...gates.listing import Filter, list_gates
-    from ...gates.stalling import LOOKED_THROUGH, is_time
 
     if known <= FEW or is_time(desk, LOOKED_THROUGH, LOOK_THROUGH_EVERY):
         hand_on(screen, desk, list_gates(desk, Filter()))
@@ -156,3 +158,55 @@ def archive_command(screen: Screen, older_than: str | None) -> int:
         f"folded {count} {'gate' if count == 1 else 'gates'}{where}" if count else "no closed gate to fold"
     )
     return 1 if done.kept else 0
+
+
+@click.command("verify")
+@click.argument("gate_ids", metavar="[ID]...", nargs=-1, shell_complete=complete_ids)
+@click.option(
+    "--branch", metavar="B", help="As a check in CI: every gate of this branch is resolved, and holds."
+)
+@verb
+def verify_command(screen: Screen, gate_ids: tuple[str, ...], branch: str | None) -> int:
+    """Check every gate, open and archived; exit 1 names what is wrong.
+
+    Chain, ids, bindings, messages, work, signatures, and that nothing is there twice or without its gate.
+
+    \b
+    git gate verify
+    git gate verify 7k2f
+    git gate verify --branch main
+    """
+    from ...audit.auditing import audit, refuse_unsynced
+
+    desk = screen.desk(bulk=True)
+    if branch is not None:
+        refuse_unsynced(desk)
+    done = audit(desk, gate_ids, branch)
+    fields = {
+        "ok": done.ok,
+        "gates": done.gates,
+        "events": done.events,
+        "signatures": done.signatures,
+        "problems": [shape(problem) for problem in done.problems],
+        "notes": [shape(note) for note in done.notes],
+    }
+    from ...text.display import one_line
+
+    screen.emit("verify", fields, "\n".join(one_line(problem.line) for problem in done.problems))
+    for note in done.notes:
+        screen.say(f"note: {one_line(note.line)}")
+    screen.say(summary(done))
+    return exits.DONE if done.ok else exits.FAILURE
+
+
+def shape(problem: Problem) -> dict[str, str]:
+    return {"gate": problem.gate, "commit": problem.commit, "kind": problem.kind, "problem": problem.problem}
+
+
+def summary(done: Verified) -> str:
+    from ...text.display import counted
+
+    words = [counted(done.gates, "gate"), counted(done.events, "event")]
+    words += [counted(count, f"{word} signature") for word, count in sorted(done.signatures.items())]
+    wrong = counted(len(done.problems), "problem") if done.problems else "nothing is wrong"
+    return f"{', '.join(words)}: {wrong}"

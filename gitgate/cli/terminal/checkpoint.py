@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...questions.base import Given
 from ...questions.types import type_of
 from .. import exits
-from .keyboard import read_word
-from .screen import Screen
+from .screen import Screen, read_word
 
 if TYPE_CHECKING:
     from ...context.desk import Desk

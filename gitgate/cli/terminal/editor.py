@@ -49,7 +49,7 @@ def give_up_or_retry(screen: Screen, path: Path, unfit: BadAnswer, *, empty: boo
     """Empty means that the person thought better of it. Without anybody to ask, the text waits where it is."""
     if not empty and screen.interactive:
         screen.warn(f"{unfit.message}\nyour text is kept in {path}")
-        from .keyboard import choose
+        from .screen import choose
 
         if choose("edit it again, or quit? [e/q]: ", "eq") == "e":
             return

@@ -11,8 +11,7 @@ from ...model.gate import Gate, Question, Value
 from ...questions.answers import read_mapping
 from ...questions.base import Given
 from ...questions.types import expected, field_kind, type_of
-from .keyboard import read_lines, read_word
-from .screen import Screen
+from .screen import Screen, read_lines, read_word
 
 if TYPE_CHECKING:
     from ...context.desk import Desk

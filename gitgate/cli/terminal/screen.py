@@ -1,10 +1,14 @@
-"""Command line: what stands between a verb and the terminal. Data on stdout, talk on stderr."""
+"""Command line: what stands between a verb and the terminal: what is printed, and what a person types.
+
+Data on stdout; talk and prompts on stderr.
+"""
 
 from __future__ import annotations
 
+import select
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import update_wrapper
 from pathlib import Path
 from shlex import quote
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
 
     from ...config import Settings
     from ...context.desk import Desk
+    from ...exchange.publishing import Published
 
 
 PATIENCE = 1.0
@@ -470,3 +475,83 @@ def show_paged(command: str, text: str, env: Mapping[str, str]) -> bool:
 
     sys.stdout.flush()
     return page(command, (text + "\n").encode(sys.stdout.encoding or "utf-8", "backslashreplace"), env)
+
+
+# Not `click.prompt`: at our lower bound (8.1.7) it writes to stdout even with `err=True`, and it knows no pasted lines.
+PASTED_WITHIN = 0.05
+
+
+def read_word(prompt: str) -> str:
+    """One line without its end. Ctrl-D is EOFError, Ctrl-C KeyboardInterrupt: both leave with nothing written."""
+    while True:
+        sys.stderr.write(prompt)
+        sys.stderr.flush()
+        try:
+            line = sys.stdin.readline()
+        except UnicodeDecodeError:
+            sys.stderr.write("  that was not UTF-8; once more\n")
+            continue
+        if not line:
+            raise EOFError
+        return line.rstrip("\r\n")
+
+
+def forget_typed() -> None:
+    """Drop what came from the keyboard before a question stood there: it was meant for something else, and is no consent."""
+    import termios
+
+    with suppress(OSError, ValueError, termios.error):  # It may be no terminal.
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+
+def read_lines(prompt: str) -> str:
+    """One line, gone on with a backslash at its end; lines that are there already were pasted, and belong to it."""
+    lines = [read_word(prompt)]
+    while True:
+        if lines[-1].endswith("\\"):
+            lines[-1] = lines[-1].removesuffix("\\")
+            lines.append(read_word("" if more_is_there() else "  … "))
+        elif more_is_there() and (pasted := sys.stdin.readline()):
+            lines.append(pasted.rstrip("\r\n"))
+        else:
+            return "\n".join(lines).strip("\n")
+
+
+def more_is_there() -> bool:
+    return bool(select.select([sys.stdin], [], [], PASTED_WITHIN)[0])
+
+
+def choose(prompt: str, words: str) -> str:
+    """One of the letters in `words`; anything else is asked again."""
+    while True:
+        word = read_word(prompt).strip().lower()[:1]
+        if word and word in words:
+            return word
+        sys.stderr.write(f"  expected one of {', '.join(words)}\n")
+
+
+SAVED = "saved, not pushed: git gate sync"
+
+
+def tell_trouble(screen: Screen, published: Published) -> None:
+    """Why it did not get further than here, where somebody wanted it to."""
+    if published.remote is not None and not published.pushed:
+        screen.warn(f"warning: not pushed, but safe here: {published.reason}")
+
+
+def sharing(desk: Desk) -> str:
+    """What makes sessions travel with the questions that are asked here."""
+    shares = desk.settings.text("session") == "push"
+    return (
+        "git gate init publishes work and sessions"
+        if shares
+        else "git config gitgate.session push shares them"
+    )
+
+
+def where(desk: Desk, published: Published) -> str:
+    if published.pushed:
+        return f"pushed to {published.remote}"
+    from ...context.remotes import remote_of
+
+    return SAVED if published.remote or remote_of(desk) else "saved here"

@@ -15,6 +15,7 @@ from ...model.states import SESSION_FIELDS, SESSION_OUTCOMES
 from ...questions.file import ASKED, GateField
 from ...questions.types import TYPES, type_name
 from ..terminal.screen import (
+    SAVED,
     Screen,
     complete_ids,
     is_file,
@@ -22,9 +23,11 @@ from ..terminal.screen import (
     read_file,
     read_text,
     refuse_dash,
+    sharing,
+    tell_trouble,
     verb,
+    where,
 )
-from ..terminal.whereto import SAVED, sharing, tell_trouble, where
 
 if TYPE_CHECKING:
     from ...acts.asking import Asked

@@ -14,10 +14,17 @@ from ...questions.answers import value_words
 from ...questions.base import Given
 from ...text.display import one_line
 from .. import exits
-from ..terminal.keyboard import forget_typed, read_word
 from ..terminal.prompts import CANCEL, Cancelled
-from ..terminal.screen import Screen, complete_ids, read_duration, verb
-from ..terminal.whereto import tell_trouble, where
+from ..terminal.screen import (
+    Screen,
+    complete_ids,
+    forget_typed,
+    read_duration,
+    read_word,
+    tell_trouble,
+    verb,
+    where,
+)
 
 if TYPE_CHECKING:
     from ...agents.terminal import LeftProgram, Limit
@@ -411,7 +418,7 @@ def which(screen: Screen, desk: Desk, gate: Gate, flags: dict[str, Any]) -> Chos
 
 
 def agrees(prompt: str) -> bool:
-    from ..terminal.keyboard import read_word
+    from ..terminal.screen import read_word
 
     try:
         return read_word(prompt).strip().lower() in ("y", "yes")

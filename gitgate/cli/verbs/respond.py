@@ -13,8 +13,7 @@ from ...model.gate import Gate
 from ...model.states import AWAITING, is_prefix
 from ...questions.base import Given
 from .. import exits
-from ..terminal.screen import Screen, complete_ids, refuse_dash, verb
-from ..terminal.whereto import SAVED, sharing, tell_trouble, where
+from ..terminal.screen import SAVED, Screen, complete_ids, refuse_dash, sharing, tell_trouble, verb, where
 
 if TYPE_CHECKING:
     from ...acts.answering import BatchFate, Manner, Responded
@@ -399,8 +398,8 @@ def begun(desk: Desk, fate: BatchFate, flags: dict[str, Any]) -> BatchFate:
     """The answer is published with the others; where its agent ran here, a runner starts it, if nobody was first."""
     if fate.done is None or not delivery(desk, flags):
         return fate
+    from ...claims.claiming import leave_to_others
     from ...resumption.calls import call
-    from ...resumption.handover import leave_to_others
     from ...resumption.here import may_resume_here
 
     done = fate.done

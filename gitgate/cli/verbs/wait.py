@@ -73,7 +73,7 @@ def tell_of_elsewhere(screen: Screen, desk: Desk) -> None:
 
 
 def wait_for(screen: Screen, desk: Desk, gate: Gate, most: str | None) -> int:
-    from ...claims.waiting import WaitLimit, wait
+    from ...claims.attending import WaitLimit, wait
     from ...context.remotes import remote_of
 
     seconds = read_duration(most, "--for", "30m") if most is not None else None

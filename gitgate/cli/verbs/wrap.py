@@ -45,7 +45,7 @@ def wrap_command(screen: Screen, command: tuple[str, ...], waiting_ok: bool, age
     desk = screen.desk()
     from uuid import uuid4
 
-    from ...acts.wrapping import asker_of, environment_of, gates_of, look, read_end
+    from ...acts.needing import asker_of, environment_of, gates_of, look, read_end
     from ...agents.terminal import run_wrapped
     from ...setup.equipping import able_to_ask
 

@@ -126,7 +126,7 @@ def ask_tips(repo: Repository, remote: str, refs: Sequence[str], *, timeout: flo
     place = read_remote(repo, remote)
     said = converse(repo, place, (), ("ls-remote", "--", place.name, *refs), timeout=timeout)
     if said.code:
-        from .trouble import explain
+        from .wire import explain
 
         raise explain(place.name, said, timeout=timeout)
     found = {line.partition("\t")[2]: line.partition("\t")[0] for line in said.out}
@@ -138,7 +138,7 @@ def names_below(repo: Repository, remote: str, prefix: str, *, timeout: float = 
     place = read_remote(repo, remote)
     said = converse(repo, place, (), ("ls-remote", "--", place.name, f"{prefix}*"), timeout=timeout)
     if said.code:
-        from .trouble import explain
+        from .wire import explain
 
         raise explain(place.name, said, timeout=timeout)
     names = (line.partition("\t")[2] for line in said.out)
@@ -247,7 +247,7 @@ class Listening:
         )
 
     def trouble(self, said: GitSpoken) -> Failure:
-        from .trouble import explain
+        from .wire import explain
 
         return explain(self.remote.name, said, timeout=self.timeout)
 

@@ -32,8 +32,7 @@ from .remote import (
     tracking_base,
     validate_move,
 )
-from .trouble import explain, server_words, without_secret
-from .wire import GitSpoken, Progress, converse, late_listener
+from .wire import GitSpoken, Progress, converse, explain, late_listener, server_words, without_secret
 
 SETTINGS = ("push.negotiate=false", "push.gpgSign=false", "pack.writeReverseIndex=false")
 OPTIONS = (

@@ -20,8 +20,8 @@ from ...policy import project
 from ...policy.book import protected_refs
 from ...setup import github
 from ...setup.checkup import GOOD, MISSING, WRONG, Finding
-from ...setup.guidance import text_of
-from ...store.git.protected import protected_tip, read_protected
+from ...setup.steps import text_of
+from ...store.git.repository import protected_tip, read_protected
 from .hosts.connect import (
     ForgePlace,
     find_place,

@@ -17,8 +17,8 @@ from ...context.desk import Desk
 from ...document.field import Field, may_have
 from ...errors import BadDocument, GateError
 from ...policy.book import protected_refs
-from ...store.git.machineconfig import machine_values
-from ...store.git.protected import Protected, read_protected
+from ...store.git.gitconfig import machine_values
+from ...store.git.repository import Protected, read_protected
 from ...text.display import one_line
 from .channel import Channel, Endpoint
 from .channels import CHANNELS, split_address

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gitgate.agents.claude.hooks import hooks
+from gitgate.agents.claude.command import hooks
 from support.testbed.command import Command, Outcome
 from support.testbed.repositories import Clone
 

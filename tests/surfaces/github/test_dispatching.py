@@ -11,10 +11,10 @@ import pytest
 
 from gitgate.acts.reading import open_gate
 from gitgate.context.desk import open_desk
+from gitgate.context.remotes import read_address
 from gitgate.errors import Failure
 from gitgate.gates.starting import kept_back
 from gitgate.runners.github import ssh_host
-from gitgate.sharing.addresses import read_address
 from gitgate.surfaces.forge.hosts.connect import ForgePlace, connect, find_place, find_token
 from support.forges.standin import Fault
 from support.resuming import Agent

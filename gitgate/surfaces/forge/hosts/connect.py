@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from ....context.desk import Desk
+from ....context.remotes import GITHUB, address_of, is_github, server_of
 from ....errors import Failure
-from ....sharing.addresses import GITHUB, address_of, is_github, server_of
 from ....text.display import one_line
 from .forge import Forge, has_workflow
 from .gitea import Gitea

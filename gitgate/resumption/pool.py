@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from ..claims import claiming
-from ..claims.claiming import Claimant, HeldByAnother
+from ..claims.claiming import Claimant, HeldByAnother, is_left_to_others, pending, take_over
 from ..context.desk import Desk, open_desk
 from ..context.find import summaries
 from ..context.recording import reload
@@ -34,7 +34,6 @@ from ..sharing.unfinished import finish_cut_off
 from ..store.git.permissions import private_folder
 from ..text import times
 from ..text.display import counted
-from .handover import is_left_to_others, pending, take_over
 from .place import Course
 from .run import Errand, Resumed, log_of, resume_gate
 
