@@ -144,9 +144,9 @@ def resume(
 
 
 def only(desk: Desk, gate: Folded) -> Resumed:
-    from ..resumption.calls import crew_of, refuse_failed
+    from ..resumption.calls import pool_of, refuse_failed
 
-    done = crew_of(desk, desk.progress, threading.Event(), insist=True).act(gate.id)
+    done = pool_of(desk, desk.progress, threading.Event(), insist=True).act(gate.id)
     refuse_failed(done)
     return done
 
@@ -163,20 +163,20 @@ def every_one_elsewhere(desk: Desk, runner: str) -> tuple[Resumed, ...]:
 
 def every_one(desk: Desk) -> tuple[Resumed, ...]:
     """All that can be acted on. Interrupted, it hands back what it holds."""
-    from ..resumption.calls import crew_of
-    from ..resumption.pool import Shift
+    from ..resumption.calls import pool_of
+    from ..resumption.pool import PoolGroup
     from ..resumption.run import Resumed
 
     stopping = threading.Event()
-    shift = Shift([crew_of(desk, desk.progress, stopping)], desk.settings.number("maxAgents"), stopping)
+    group = PoolGroup([pool_of(desk, desk.progress, stopping)], desk.settings.number("maxAgents"), stopping)
     try:
-        shift.drain()
+        group.drain()
     except BaseException:
         stopping.set()
-        shift.end()
+        group.end()
         raise
-    failed = [Resumed(gate, "failed", error.message) for gate, error in shift.failed.items()]
-    return (*shift.done, *failed)
+    failed = [Resumed(gate, "failed", error.message) for gate, error in group.failed.items()]
+    return (*group.done, *failed)
 
 
 def archive(*, older_than: str | int | None = None, directory: Directory = None) -> Archived:

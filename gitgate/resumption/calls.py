@@ -31,7 +31,7 @@ from ..store.git.permissions import private_folder
 from ..store.git.refs import WAKE
 from ..store.remote.push import MOST_OWN, most_refs
 from ..store.remote.remote import RefMove
-from .pool import Crew, Shift, is_candidate
+from .pool import Pool, PoolGroup, is_candidate
 from .run import Resumed, log_of
 
 if TYPE_CHECKING:
@@ -74,12 +74,12 @@ def alone(folder: Path) -> Iterator[bool]:
         os.close(number)
 
 
-def answer_calls(desk: Desk, say: Callable[[str], None], stopping: threading.Event) -> Shift | None:
+def answer_calls(desk: Desk, say: Callable[[str], None], stopping: threading.Event) -> PoolGroup | None:
     """Act on everything that can be acted on in this repository; None when another runner does so already."""
     called = mark(desk)
-    crew = crew_of(desk, say, stopping)
-    crew.asked = False
-    shift = None
+    pool = pool_of(desk, say, stopping)
+    pool.asked = False
+    group = None
 
     def again() -> bool:
         with contextlib.suppress(FileNotFoundError):
@@ -91,16 +91,16 @@ def answer_calls(desk: Desk, say: Callable[[str], None], stopping: threading.Eve
         with alone(desk.repo.state_dir) as got:
             if not got:
                 called.touch()  # The other one finds it, or found it before it went.
-                return shift
-            shift = Shift([crew], desk.settings.number("maxAgents"), stopping)
-            shift.drain(more=again)
-    return shift
+                return group
+            group = PoolGroup([pool], desk.settings.number("maxAgents"), stopping)
+            group.drain(more=again)
+    return group
 
 
-def crew_of(
+def pool_of(
     desk: Desk, say: Callable[[str], None], stopping: threading.Event, *, insist: bool = False
-) -> Crew:
-    """A crew for the repository of this desk, with desks of its own."""
+) -> Pool:
+    """A pool for the repository of this desk, with desks of its own."""
     start, env = desk.repo.place, dict(desk.settings.env)
 
     def opener() -> Desk:
@@ -108,7 +108,7 @@ def crew_of(
 
     term = desk.settings.seconds("leaseTerm") or 120
     who = Claimant("local", term=term, monotonic=boottime)
-    return Crew(opener, who, say, stopping, insist=insist, log=lambda gate: log_of(desk, gate))
+    return Pool(opener, who, say, stopping, insist=insist, log=lambda gate: log_of(desk, gate))
 
 
 def refuse_waiting(gate: Gate) -> None:

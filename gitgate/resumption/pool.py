@@ -1,6 +1,6 @@
 """Resumption: several gates at once, in one repository or many, never more agents than the machine is to run.
 
-The same crew serves `git gate resume --all`, the runner that a hook starts, and the worker that stays.
+The same pool serves `git gate resume --all`, the runner that a hook starts, and the worker that stays.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ REACH_AGAIN = 5.0
 
 
 @dataclass
-class Crew:
+class Pool:
     """Acts on gates of one repository. `opener` gives a desk of its own to whoever asks, since none is shared."""
 
     opener: Callable[[], Desk]
@@ -213,28 +213,28 @@ def ready_at(desk: Desk, gate: Gate) -> float:
 
 
 @dataclass
-class Shift:
-    """Crews of several repositories that share a bounded number of hands, until nothing is left or they have to stop."""
+class PoolGroup:
+    """Pools of several repositories that share a bounded number of threads, until nothing is left or they have to stop."""
 
-    crews: Sequence[Crew]
+    pools: Sequence[Pool]
     most: int
     stopping: threading.Event
     done: list[Resumed] = field(default_factory=list)
     failed: dict[str, GateError] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.pool = ThreadPoolExecutor(max(1, self.most), thread_name_prefix="gate")
+        self.threads = ThreadPoolExecutor(max(1, self.most), thread_name_prefix="gate")
         self.busy: dict[tuple[int, str], Future[Resumed]] = {}
 
     def look(self, chosen: Sequence[str] = ()) -> int:
         """Begin with everything that can be begun; how much that was."""
         begun = 0
-        for number, crew in enumerate(self.crews):
-            desk = crew.opener()
+        for number, pool in enumerate(self.pools):
+            desk = pool.opener()
             try:
-                for gate in crew.candidates(desk, chosen):
+                for gate in pool.candidates(desk, chosen):
                     if (number, gate) not in self.busy:
-                        self.busy[number, gate] = self.pool.submit(crew.act, gate)
+                        self.busy[number, gate] = self.threads.submit(pool.act, gate)
                         begun += 1
             finally:
                 desk.close()
@@ -248,10 +248,10 @@ class Shift:
             del self.busy[number, gate]
             try:
                 self.done.append(ending.result())
-                self.crews[number].silent.discard(gate)
+                self.pools[number].silent.discard(gate)
             except GateError as failed:
                 self.failed[gate] = failed
-                self.crews[number].leave(gate, failed)
+                self.pools[number].leave(gate, failed)
 
     def drain(self, more: Callable[[], bool] | None = None) -> None:
         """Work until nothing is left. With `more`, which says that something new may have come, also until the lease of each
@@ -266,15 +266,15 @@ class Shift:
         self.end()
 
     def awaits(self) -> bool:
-        return any(crew.awaited for crew in self.crews)
+        return any(pool.awaited for pool in self.pools)
 
     def is_due(self) -> bool:
         now = time.monotonic()
-        return any(crew.is_due(now) for crew in self.crews)
+        return any(pool.is_due(now) for pool in self.pools)
 
     def end(self) -> None:
         """Let those who work come to their end: they hand back what they hold when they are to stop."""
-        self.pool.shutdown(wait=True, cancel_futures=True)
+        self.threads.shutdown(wait=True, cancel_futures=True)
         self.busy = {key: ending for key, ending in self.busy.items() if not ending.cancelled()}
         self.collect()
 
@@ -284,11 +284,11 @@ SYNC_EVERY = 15.0
 
 
 @dataclass
-class Station:
-    """One repository that a worker looks after: the desk that it looks from, and the crew that acts."""
+class WatchedRepository:
+    """One repository that a worker looks after: the desk that it looks from, and the pool that acts."""
 
     desk: Desk
-    crew: Crew
+    pool: Pool
     say: Callable[[str], None]
     synced: float = field(default=-SYNC_EVERY)
     silent: bool = False
@@ -339,7 +339,9 @@ class WorkerPlan:
     runner: str = "worker"
 
 
-def station(plan: WorkerPlan, place: Path, say: Callable[[str], None], stopping: threading.Event) -> Station:
+def watched_repository(
+    plan: WorkerPlan, place: Path, say: Callable[[str], None], stopping: threading.Event
+) -> WatchedRepository:
     flags = {"maxAgents": str(plan.most)} if plan.most is not None else {}
     env = dict(plan.env)
 
@@ -349,28 +351,28 @@ def station(plan: WorkerPlan, place: Path, say: Callable[[str], None], stopping:
     desk = opener()
     term = desk.settings.seconds("leaseTerm") or 120
     who = Claimant(plan.runner, term=term, monotonic=boottime)
-    return Station(desk, Crew(opener, who, say, stopping, log=lambda gate: log_of(desk, gate)), say)
+    return WatchedRepository(desk, Pool(opener, who, say, stopping, log=lambda gate: log_of(desk, gate)), say)
 
 
-def work_shift(
+def work_group(
     plan: WorkerPlan, say: Callable[[str], None], stopping: threading.Event, *, once: bool = False
-) -> Shift:
+) -> PoolGroup:
     """Act until told to stop, then hand back what is held; with `once`, until nothing is left."""
-    stations = [station(plan, place, say, stopping) for place in plan.places]
-    most = plan.most or max(one.desk.settings.number("maxAgents") for one in stations)
-    shift = Shift([one.crew for one in stations], most, stopping)
-    say(f"working in {counted(len(stations), 'repository')}, at most {counted(most, 'agent')} at once")
+    watched = [watched_repository(plan, place, say, stopping) for place in plan.places]
+    most = plan.most or max(one.desk.settings.number("maxAgents") for one in watched)
+    group = PoolGroup([one.pool for one in watched], most, stopping)
+    say(f"working in {counted(len(watched), 'repository')}, at most {counted(most, 'agent')} at once")
     try:
         while not stopping.is_set():
-            for one in stations:
+            for one in watched:
                 one.look()
-            shift.look()
-            if once and not shift.busy:
+            group.look()
+            if once and not group.busy:
                 break
-            stopping.wait(LOOK_EVERY if not shift.busy else LOOK_EVERY / 4)
-            shift.collect()
+            stopping.wait(LOOK_EVERY if not group.busy else LOOK_EVERY / 4)
+            group.collect()
     finally:
-        shift.end()
-        for one in stations:
+        group.end()
+        for one in watched:
             one.desk.close()
-    return shift
+    return group

@@ -45,8 +45,8 @@ GIVE_UP_AT = 0.7
 Ended = TypeVar("Ended")
 
 
-class Heart:
-    """`with Heart(open_desk, held) as heart:` renews until the end; `lost` is set when the claim is no longer ours.
+class Renewer:
+    """`with Renewer(open_desk, held) as renewer:` renews until the end; `lost` is set when the claim is no longer ours.
 
     While an agent works, a claim that cannot be renewed is lost: elsewhere it may be taken over. When the agent has ended
     (`rest`), nothing is done twice by holding on: then it is lost only to who did take it over.
@@ -209,26 +209,26 @@ def resume_gate(errand: Errand, desk: Desk, gate: Gate, held: HeldClaim | None =
     if held is None:
         held = claiming.claim(desk, gate, errand.who, insist=errand.insist)
     errand.say(f"claimed gate {gate.id}, attempt {held.attempt}")
-    with Heart(errand.open_desk, held) as heart:
+    with Renewer(errand.open_desk, held) as renewer:
         try:
-            return with_claim(errand, desk, heart, saved)
+            return with_claim(errand, desk, renewer, saved)
         except ClaimLost as lost:
             errand.say(lost.message)
             return Resumed(gate.id, "lost", lost.message, attempt=held.attempt)
         except (GateError, OSError) as failed:
-            if heart.resting.is_set() and isinstance(failed, RemoteUnreachable):
+            if renewer.resting.is_set() and isinstance(failed, RemoteUnreachable):
                 raise  # The agent has ended: whoever acts here next records that, and starts nothing.
-            return give_back(errand, desk, heart.stop(), str(failed), "")
+            return give_back(errand, desk, renewer.stop(), str(failed), "")
         except BaseException:
-            claiming.try_release(desk, heart.stop(), "the runner failed")
+            claiming.try_release(desk, renewer.stop(), "the runner failed")
             raise
 
 
-def with_claim(errand: Errand, desk: Desk, heart: Heart, saved: SavedSession) -> Resumed:
-    gate = heart.held.gate
-    later, course = asked_before(desk, heart.held), errand.course(gate)
+def with_claim(errand: Errand, desk: Desk, renewer: Renewer, saved: SavedSession) -> Resumed:
+    gate = renewer.held.gate
+    later, course = asked_before(desk, renewer.held), errand.course(gate)
     if later:
-        return only_record(errand, desk, heart, later, course)
+        return only_record(errand, desk, renewer, later, course)
     with place.take_place(desk, gate, course) as found:
         errand.say(f"in {found.directory}")
         there = place.apart(desk, found)
@@ -241,11 +241,11 @@ def with_claim(errand: Errand, desk: Desk, heart: Heart, saved: SavedSession) ->
         else:
             ours = place.made_by_us(desk, found.directory)
             with bylaws.in_force(desk, there, ours=ours, say=errand.say) as project:
-                started = run_agent(errand, desk, heart, found, saved, project)
+                started = run_agent(errand, desk, renewer, found, saved, project)
             if started is None:
-                return stopped(errand, desk, heart)
+                return stopped(errand, desk, renewer)
             ended, outcome = started
-        return conclude(errand, desk, heart, found, ended, outcome)
+        return conclude(errand, desk, renewer, found, ended, outcome)
 
 
 def asked_before(desk: Desk, held: HeldClaim) -> list[Gate]:
@@ -261,9 +261,9 @@ def asked_before(desk: Desk, held: HeldClaim) -> list[Gate]:
     return lineage.followers(desk, held.gate)
 
 
-def only_record(errand: Errand, desk: Desk, heart: Heart, later: list[Gate], course: Course) -> Resumed:
+def only_record(errand: Errand, desk: Desk, renewer: Renewer, later: list[Gate], course: Course) -> Resumed:
     """It asked again, so that nothing is started. What it committed before is brought to its branch."""
-    gate = heart.held.gate
+    gate = renewer.held.gate
     errand.say(f"the agent asked again in an attempt before: gate {later[-1].id}; it is not started")
     with contextlib.ExitStack() as kept:
         found = place.resumed_before(desk, gate, kept)
@@ -272,41 +272,41 @@ def only_record(errand: Errand, desk: Desk, heart: Heart, later: list[Gate], cou
             place.free(desk, there)
             bylaws.lift(there)
         made = (
-            delivery.gather(desk, heart.held, replace(found, course=course), later)
+            delivery.gather(desk, renewer.held, replace(found, course=course), later)
             if found is not None
-            else delivery.gather_named(desk, heart.held, later, course)
+            else delivery.gather_named(desk, renewer.held, later, course)
         )
         log = str(log_of(desk, gate.id))
-        done = patiently(
-            errand, heart, lambda held: delivery.deliver(desk, held, made, log=log, remark=ASKED_AGAIN)
+        done = record_when_heard(
+            errand, renewer, lambda held: delivery.deliver(desk, held, made, log=log, remark=ASKED_AGAIN)
         )
-    return recorded(errand, heart.held, done, log, again=True)
+    return recorded(errand, renewer.held, done, log, again=True)
 
 
 def run_agent(
-    errand: Errand, desk: Desk, heart: Heart, found: Situation, saved: SavedSession, project: InForce
+    errand: Errand, desk: Desk, renewer: Renewer, found: Situation, saved: SavedSession, project: InForce
 ) -> tuple[Finished, AgentOutcome] | None:
     """Start the agent and stay with it; None when it was stopped because we have to stop, or lost the claim."""
     from ..agents import process
 
-    gate = heart.held.gate
+    gate = renewer.held.gate
     program = program_for(gate, saved).agent
     adapter = agency.adapter(program)
     if saved.files:
         agency.adapter(saved.agent).place(saved, found.directory, desk.settings.env)
     if project.doubt:
         errand.note(f"the project's own settings of agents would not take part here: {project.doubt}")
-    launch = order(desk, heart.held, found, saved, project)
-    if not proves_reach(errand, desk, heart):
+    launch = order(desk, renewer.held, found, saved, project)
+    if not proves_reach(errand, desk, renewer):
         return None
     notes.note_run(desk, gate, launch.folder)
     note_writings(desk, found.directory)
-    grace = min(process.GRACE, heart.held.said.term / 6)
+    grace = min(process.GRACE, renewer.held.said.term / 6)
     running = process.begin(launch, grace=grace)
     errand.say(f"{program} was started; what it says is in {launch.folder}")
     try:
         while (ended := running.wait(POLL)) is None:
-            if heart.lost.is_set() or errand.stopping.is_set():
+            if renewer.lost.is_set() or errand.stopping.is_set():
                 running.stop()
                 return None
     except BaseException:
@@ -315,26 +315,26 @@ def run_agent(
     return ended, adapter.read_outcome(ended)
 
 
-def proves_reach(errand: Errand, desk: Desk, heart: Heart) -> bool:
+def proves_reach(errand: Errand, desk: Desk, renewer: Renewer) -> bool:
     """Whether what the agent makes could be brought to the remote: tried before it starts. It may be away for a while;
     where it does not come back in time the claim is lost, and nothing was done.
     """
-    gate, remote = heart.held.gate, heart.held.remote
+    gate, remote = renewer.held.gate, renewer.held.remote
     if remote is None:
         return True
     base = gate.opened.work.base if may_publish_work(desk) else None
     moves = [
-        RefMove(OPEN + gate.id, heart.held.claim, None),
-        RefMove(LEASES + gate.id, heart.held.lease, None),
+        RefMove(OPEN + gate.id, renewer.held.claim, None),
+        RefMove(LEASES + gate.id, renewer.held.lease, None),
     ]
     moves += [RefMove(f"refs/heads/gate/{gate.id}", base, None)] if base else []
-    while not (heart.lost.is_set() or errand.stopping.is_set()):
+    while not (renewer.lost.is_set() or errand.stopping.is_set()):
         try:
             rehearse(desk.repo, remote, moves, timeout=desk.settings.seconds("networkTimeout") or 60)
             return True
         except RemoteUnreachable as silent:
             errand.say(f"{silent.message}; the agent is not started before it answers")
-            errand.stopping.wait(min(REACHES_AGAIN, heart.held.said.term / 10))
+            errand.stopping.wait(min(REACHES_AGAIN, renewer.held.said.term / 10))
     return False
 
 
@@ -354,58 +354,60 @@ def finished_before(desk: Desk, gate: Gate, found: Situation) -> tuple[Finished,
     return None if outcome.result is AgentResult.FAILED else (ended, outcome)
 
 
-def stopped(errand: Errand, desk: Desk, heart: Heart) -> Resumed:
+def stopped(errand: Errand, desk: Desk, renewer: Renewer) -> Resumed:
     """The agent was ended from here: another runner has the claim, or it is handed back."""
-    held = heart.stop()
-    if heart.lost.is_set():
-        errand.say(heart.reason)
-        claiming.try_release(desk, held, heart.reason)
-        return Resumed(held.gate.id, "lost", heart.reason, attempt=held.attempt)
+    held = renewer.stop()
+    if renewer.lost.is_set():
+        errand.say(renewer.reason)
+        claiming.try_release(desk, held, renewer.reason)
+        return Resumed(held.gate.id, "lost", renewer.reason, attempt=held.attempt)
     claiming.release(desk, held, claiming.HANDED_BACK)
     errand.say(f"gate {held.gate.id} was handed back")
     return Resumed(held.gate.id, "released", claiming.HANDED_BACK, attempt=held.attempt)
 
 
 def conclude(
-    errand: Errand, desk: Desk, heart: Heart, found: Situation, ended: Finished, outcome: AgentOutcome
+    errand: Errand, desk: Desk, renewer: Renewer, found: Situation, ended: Finished, outcome: AgentOutcome
 ) -> Resumed:
     """Record what came of it; a network that is down is waited for, because only the record ends the claim."""
     from ..agents.agent import AgentResult
 
-    heart.rest()
-    gate = heart.held.gate
+    renewer.rest()
+    gate = renewer.held.gate
     log = str(log_of(desk, gate.id))
     tell_ending(errand, ended)
     failed = outcome.result is AgentResult.FAILED
     again = outcome.result in (AgentResult.ASKED, AgentResult.DEFERRED)
-    later = lineage.followers(desk, gate, since=claimed_at(heart.held))
+    later = lineage.followers(desk, gate, since=claimed_at(renewer.held))
     if failed and not later:
         reason, retry = outcome.reason or "it failed", outcome.retry
         told = told_at_the_end(desk, found, outcome, again=False)
         if told.said in reason:
             told = replace(told, said="")
-        return patiently(
-            errand, heart, lambda held: give_back(errand, desk, held, reason, log, retry=retry, told=told)
+        return record_when_heard(
+            errand, renewer, lambda held: give_back(errand, desk, held, reason, log, retry=retry, told=told)
         )
     # However it ended, one that has asked is not tried again: its own question is what it goes on with.
     again = again or bool(later)
     remark = ASKED_AGAIN if again else ""
     remark += f", and then: {outcome.reason}" if failed and outcome.reason else ""
     remark = "; ".join(part for part in (told_of_call(desk, gate.id), remark) if part)
-    made = delivery.gather(desk, heart.held, found, later)
+    made = delivery.gather(desk, renewer.held, found, later)
     told = told_at_the_end(desk, found, outcome, again=again)
     try:
-        done = patiently(
-            errand, heart, lambda held: delivery.deliver(desk, held, made, log=log, remark=remark, told=told)
+        done = record_when_heard(
+            errand,
+            renewer,
+            lambda held: delivery.deliver(desk, held, made, log=log, remark=remark, told=told),
         )
     except ClaimLost as lost:
-        kept = delivery.keep_late(desk, heart.held, made, found)
+        kept = delivery.keep_late(desk, renewer.held, made, found)
         errand.say(f"{lost.message}; {kept}")
-        return Resumed(gate.id, "lost", f"{lost.message}; {kept}", log, attempt=heart.held.attempt)
+        return Resumed(gate.id, "lost", f"{lost.message}; {kept}", log, attempt=renewer.held.attempt)
     if again and outcome.session and gate.opened.session is not None:
         delivery.share_session(desk, SessionRef(gate.opened.session.agent, outcome.session))
     remains = delivery.clean_up(desk, found, done, asked_again=again)
-    return recorded(errand, heart.held, done, log, again=again, remains=remains)
+    return recorded(errand, renewer.held, done, log, again=again, remains=remains)
 
 
 def claimed_at(held: HeldClaim) -> str:
@@ -445,7 +447,7 @@ def tell_ending(errand: Errand, ended: Finished) -> None:
     errand.note(f"the agent {ended.ending}, exit code {ended.code}")
 
 
-def patiently(errand: Errand, heart: Heart, act: Callable[[HeldClaim], Came]) -> Came:
+def record_when_heard(errand: Errand, renewer: Renewer, act: Callable[[HeldClaim], Came]) -> Came:
     """The same again while the shared repository cannot be reached, or cannot move its refs since a git was killed there that
     had locked them: the agent has done its part already.
 
@@ -453,11 +455,11 @@ def patiently(errand: Errand, heart: Heart, act: Callable[[HeldClaim], Came]) ->
     """
     for pause in chain(SAYS_LATER, repeat(SAYS_LATER[-1])):
         try:
-            return heart.give_up_with(act)
+            return renewer.give_up_with(act)
         except (RemoteUnreachable, LostRace) as silent:
             errand.say(f"{silent.message}; trying again when it answers, or in {pause:g} s")
-            until = heart.clock() + pause
-            while heart.clock() < until and not heart.heard.wait(POLL) and not heart.lost.is_set():
+            until = renewer.clock() + pause
+            while renewer.clock() < until and not renewer.heard.wait(POLL) and not renewer.lost.is_set():
                 if errand.stopping.is_set():
                     raise
     raise AssertionError  # it is repeated without end

@@ -98,7 +98,7 @@ def act_on_gate(
     screen: Screen, desk: Desk, forge: Forge, name: str, stopping: threading.Event, vouched: str
 ) -> int:
     from ...context.recording import reload
-    from ...resumption.calls import crew_of
+    from ...resumption.calls import pool_of
     from ...surfaces.forge.posting import course_of
     from ...surfaces.forge.proof import doubt
 
@@ -111,9 +111,9 @@ def act_on_gate(
         screen.warn(f"not started: {why}")
         return exits.NOT_ALLOWED
     try:
-        crew = crew_of(desk, screen.say, stopping, insist=True)
-        crew.course = lambda gate: course_of(desk, forge, gate)
-        done = crew.act(name)
+        pool = pool_of(desk, screen.say, stopping, insist=True)
+        pool.course = lambda gate: course_of(desk, forge, gate)
+        done = pool.act(name)
     except GateError as failed:
         screen.warn(f"gate {name}: {failed.message}")
         return exits.DONE if failed.kind == "conflict" else exits.FAILURE

@@ -98,28 +98,28 @@ def each_elsewhere(screen: Screen, desk: Desk, name: str) -> int:
 
 
 def one(screen: Screen, desk: Desk, gate: Gate) -> int:
-    from ...resumption.calls import crew_of, refuse_failed
+    from ...resumption.calls import pool_of, refuse_failed
 
     with stop_on_signal() as stopping:
-        done = crew_of(desk, screen.say, stopping, insist=True).act(gate.id)
+        done = pool_of(desk, screen.say, stopping, insist=True).act(gate.id)
     tell_resumed(screen, [done])
     refuse_failed(done)
     return exits.DONE
 
 
 def every(screen: Screen, desk: Desk) -> int:
-    from ...resumption.calls import crew_of
-    from ...resumption.pool import Shift
+    from ...resumption.calls import pool_of
+    from ...resumption.pool import PoolGroup
 
     with stop_on_signal() as stopping:
-        shift = Shift([crew_of(desk, screen.say, stopping)], desk.settings.number("maxAgents"), stopping)
-        shift.drain()
-    tell_resumed(screen, shift.done)
-    for gate, error in shift.failed.items():
+        group = PoolGroup([pool_of(desk, screen.say, stopping)], desk.settings.number("maxAgents"), stopping)
+        group.drain()
+    tell_resumed(screen, group.done)
+    for gate, error in group.failed.items():
         screen.warn(f"{gate}: {error.message}")
-    if not shift.done and not shift.failed:
+    if not group.done and not group.failed:
         screen.say(NOTHING)
-    bad = shift.failed or any(done.result != "resumed" for done in shift.done)
+    bad = group.failed or any(done.result != "resumed" for done in group.done)
     return exits.FAILURE if bad else exits.DONE
 
 
@@ -164,15 +164,15 @@ def worker_command(
     git gate worker
     git gate worker ../api ../web
     """
-    from ...resumption.pool import WorkerPlan, work_shift
+    from ...resumption.pool import WorkerPlan, work_group
 
     places = known(screen, directories, everywhere=everywhere)
     plan = WorkerPlan(places, screen.env, most)
     with stop_on_signal() as stopping:
-        shift = work_shift(plan, screen.say, stopping, once=once)
+        group = work_group(plan, screen.say, stopping, once=once)
     from dataclasses import asdict
 
-    screen.emit("worker", {"gates": [asdict(done) for done in shift.done]}, "")
+    screen.emit("worker", {"gates": [asdict(done) for done in group.done]}, "")
     return exits.DONE
 
 

@@ -292,7 +292,7 @@ def full_name(node: ast.Attribute | ast.Name, known: dict[str, str]) -> str:
 
 
 def named_in(house: Iterable[Module]) -> dict[str, ast.AST]:
-    """Everything that has a name at the top of a module or of a class: `acts.asking.ask`, `resumption.crew.Crew.act`."""
+    """Everything that has a name at the top of a module or of a class: `acts.asking.ask`, `resumption.pool.Pool.act`."""
     found: dict[str, ast.AST] = {}
     for module in house:
         for above, node in tops(".".join(module.parts).removeprefix("__init__"), ast.parse(module.source)):
