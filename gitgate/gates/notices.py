@@ -24,7 +24,7 @@ def tell_people(desk: Desk) -> None:
 
 def is_told_of(desk: Desk) -> bool:
     """Whether somebody may have to be told from here: by this machine's configuration; on a server by its branch, too."""
-    if any(key.startswith("gitgate.notify") for key in desk.settings.git):
+    if "gitgate.notify" in desk.settings.git or desk.settings.flag("notify.shared"):
         return True
     if not desk.settings.flag("server"):
         return False

@@ -156,7 +156,7 @@ class stop_on_signal:  # noqa: N801  read as a statement: `with stop_on_signal()
 def worker_command(
     screen: Screen, directories: tuple[str, ...], everywhere: bool, most: int | None, once: bool
 ) -> int:
-    """Stay and act on answers and deadlines, in this repository or in those named.
+    """Stay and act on answers and deadlines, in this repository or in those named; tell people of what waits.
 
     SIGTERM and Ctrl-C end it cleanly: agents are stopped, and what it holds is handed back.
 
@@ -165,10 +165,11 @@ def worker_command(
     git gate worker ../api ../web
     """
     from ...resumption.pool import WorkerPlan, work_group
+    from ...surfaces.notify.sending import telling
 
     places = known(screen, directories, everywhere=everywhere)
     plan = WorkerPlan(places, screen.env, most)
-    with stop_on_signal() as stopping:
+    with stop_on_signal() as stopping, telling(places, screen.env, screen.say, stopping):
         group = work_group(plan, screen.say, stopping, once=once)
     from dataclasses import asdict
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from ...context.desk import Desk
+from ...context.desk import Desk, open_desk
 from ...context.find import summaries
 from ...context.recording import reload
 from ...errors import GateError
 from ...gates.listing import overdue, settled_summary
+from ...gates.notices import is_told_of
 from ...model.gate import Gate
 from ...model.states import AWAITING, FAILED, RESUMED
 from ...policy.book import Book, load_book
@@ -40,6 +42,7 @@ MANY = 64
 # Where nobody else looks again, the sender itself stays so long for what is to be sent later.
 STAYS = 12 * 3600.0
 NAP = 10.0
+LOOK_EVERY = 5.0
 
 
 @dataclass
@@ -218,3 +221,50 @@ def messenger_of(
     desk: Desk, say: Callable[[str], None] = lambda _words: None, stopping: threading.Event | None = None
 ) -> Messenger:
     return Messenger(desk, open_outbox(desk), stopping or threading.Event(), say)
+
+
+@contextlib.contextmanager
+def telling(
+    places: Sequence[Path], env: Mapping[str, str], say: Callable[[str], None], stopping: threading.Event
+) -> Iterator[None]:
+    """Beside a worker: people are told of the gates of these repositories, while it works and once more at its end."""
+    over = threading.Event()
+
+    def tell(those: Sequence[Path]) -> list[Path]:
+        return [place for place in those if tell_of(place, env, say, stopping)]
+
+    def keep() -> None:
+        left = tell(places)
+        while left and not over.wait(LOOK_EVERY) and not stopping.is_set():
+            tell(left)
+
+    beside = threading.Thread(target=keep, name="notify")
+    beside.start()
+    try:
+        yield
+    finally:
+        over.set()
+        beside.join()
+        if not stopping.is_set():
+            tell(places)
+
+
+def tell_of(
+    place: Path, env: Mapping[str, str], say: Callable[[str], None], stopping: threading.Event
+) -> bool:
+    """One look at one repository; whether anybody is told of it at all. Its trouble is no other one's."""
+    try:
+        desk = open_desk(place, env)
+        try:
+            if not is_told_of(desk):
+                return False
+            messenger = messenger_of(desk, say, stopping)
+            try:
+                messenger.run()
+            finally:
+                messenger.outbox.close()
+        finally:
+            desk.close()
+    except (GateError, OSError) as trouble:
+        say(f"{place}: {trouble}")
+    return True

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -25,6 +27,7 @@ class Listener:
 
     port: int = 0
     status: int = 204
+    delay: float = 0.0
     headers: dict[str, str] = field(default_factory=dict)
     got: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
 
@@ -49,10 +52,12 @@ def listener() -> Iterator[Listener]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             listening.got.append(({name.lower(): word for name, word in self.headers.items()}, body))
+            time.sleep(listening.delay)
             self.send_response(listening.status)
             for name, word in listening.headers.items():
                 self.send_header(name, word)
-            self.end_headers()
+            with contextlib.suppress(OSError):  # who sent it may have been killed
+                self.end_headers()
 
         def log_message(self, *_: object) -> None:
             """What it got is kept already."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
+import stat
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from gitgate.acts.remarks import stop
 from gitgate.exchange.syncing import sync
 from gitgate.model.gate import Gate, Question
 from gitgate.questions.drafts import Draft
-from gitgate.surfaces.notify.outbox import GIVEN_UP_AFTER, open_outbox, pause_after
+from gitgate.surfaces.notify.outbox import GIVEN_UP_AFTER, Outbox, open_outbox, outbox_folder, pause_after
 from gitgate.surfaces.notify.sending import messenger_of
 from support.resuming import Clock, Seat
 from support.testbed.command import COMMAND, Command
@@ -359,3 +361,65 @@ def test_the_page_leads_to_a_webhook(bare: Clone, listener: Listener, tmp_path: 
     )
     assert ran.returncode == 0, ran.stderr
     assert listener.said[0]["event"] == "test"
+
+
+class Killed(BaseException):
+    """The process is gone: nothing that it would have done afterwards is done."""
+
+
+@pytest.mark.parametrize("step", range(12))
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_killed_at_any_write_none_is_lost_and_one_repeated_at_most(
+    alone: Seat, listener: Listener, monkeypatch: pytest.MonkeyPatch, step: int, after: bool
+) -> None:
+    """Two gates, killed before or after each change of the outbox: the next sender tells the rest, under the same names."""
+    hook_up(alone.clone, f"webhook {listener.url}")
+    gates = {asked(alone).id, asked(alone).id}
+    real, count = Outbox.writing, iter(range(1000))
+
+    @contextlib.contextmanager
+    def writing(box: Outbox) -> Iterator[None]:
+        now = next(count) == step
+        with real(box):
+            yield
+            if now and not after:
+                raise Killed
+        if now:
+            raise Killed
+
+    with monkeypatch.context() as patch, contextlib.suppress(Killed):
+        patch.setattr(Outbox, "writing", writing)
+        send(alone)
+    send(alone)
+    assert {one["gate"]["id"] for one in listener.said} == gates
+    assert len(set(listener.ids)) == 2
+    assert len(listener.ids) - 2 <= 1
+    assert send(alone).next_at is None
+
+
+def test_a_worker_tells_people(alone: Seat, told: Told, tmp_path: Path, cli: Command) -> None:
+    """Of what waits when it is done; without an address it makes no outbox."""
+    where = alone.clone.path
+    cli.quick("worker", "--once", "-q", cwd=where, code=0)
+    assert not outbox_folder(alone.desk)[0].exists()
+    hook_up(alone.clone, f"command {tmp_path}/hear")
+    gate = cli.quick("ask", "Which?", "-q", cwd=where, code=0).line
+    cli("worker", "--once", "-q", cwd=where, code=0)
+    assert [one["gate"]["id"] for one in told()] == [gate]
+
+
+@pytest.mark.parametrize(("shared", "folder", "file"), [("group", 0o2770, 0o660), ("umask", 0o700, 0o600)])
+def test_accounts_that_share_a_server_share_its_outbox(
+    bare: Clone, ann: Seat, told: Told, tmp_path: Path, clock: Clock, shared: str, folder: int, file: int
+) -> None:
+    """What one account told, no other one tells again; for itself an account keeps its own in a folder of its own."""
+    bare.git("config", "core.sharedRepository", shared)
+    hook_up(bare, f"command {tmp_path}/hear")
+    asked(ann)
+    with Seat(bare, clock) as server:
+        assert send(server).sent == 1
+        place = outbox_folder(server.desk)[0]
+    assert place.parent == (bare.path if shared == "group" else bare.path / "gitgate")
+    assert stat.S_IMODE(place.stat().st_mode) == folder
+    assert (place / "messages").stat().st_mode & file == file
+    assert len(told()) == 1
