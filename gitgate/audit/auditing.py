@@ -16,7 +16,8 @@ from ..model.people import address
 from ..policy.book import signers_of
 from ..record import headline
 from ..record.fold import stages
-from ..store.git.refs import LEASES, OPEN, SESSIONS, WORK
+from ..record.runs import run_message
+from ..store.git.refs import LEASES, OPEN, RUNS, SESSIONS, WORK
 from ..store.git.signatures import BAD, GOOD, verify
 from ..store.remote.fetch import ask_refs
 from .gate_checks import (
@@ -67,6 +68,7 @@ def audit(desk: Desk, given: Sequence[str] = (), branch: str | None = None) -> V
     for gate in sorted(wanted & set(is_open) & set(archived)):
         check_twice(done, gate, is_open[gate], archived[gate])
     if not given:
+        check_runs(desk, done)
         check_orphans(desk, done, is_open, archived)
         check_archive(desk, done)
     return done
@@ -229,12 +231,28 @@ def check_archive(desk: Desk, done: Verified) -> None:
                 break
 
 
+def check_runs(desk: Desk, done: Verified) -> None:
+    """The journal of each run: its chain, its events, and what its message says."""
+    from ..store.records.journal import Journals
+
+    for ref, tip in desk.refs.under(RUNS).items():
+        done.runs += 1
+        try:
+            run = Journals(desk.repo, desk.records).load(ref.removeprefix(RUNS), tip)
+        except GateError as broken:
+            done.wrong(ref.removeprefix(RUNS), tip, "journal", broken.message)
+            continue
+        done.events += len(run.events)
+        if desk.records.commit(tip).message != run_message(run):
+            done.wrong(run.id, tip, "message", "its message says something else than its journal means")
+
+
 def check_orphans(
     desk: Desk, done: Verified, is_open: Mapping[str, str], archived: Mapping[str, str]
 ) -> None:
     """Refs that belong to no gate; one that was opened while the others were checked is a gate, too."""
     beside = desk.refs.under(WORK, SESSIONS, LEASES)
-    known = {*is_open, *open_tips(desk)}
+    known = {*is_open, *open_tips(desk), *(ref.removeprefix(RUNS) for ref in desk.refs.under(RUNS))}
     for ref, oid in beside.items():
         folder, _, gate = ref.rpartition("/")
         if gate in known:

@@ -41,6 +41,7 @@ class Verified:
 
     gates: int = 0
     events: int = 0
+    runs: int = 0
     problems: tuple[Problem, ...] = ()
     notes: tuple[Problem, ...] = ()
     signatures: dict[str, int] = field(default_factory=dict)

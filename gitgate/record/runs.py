@@ -30,6 +30,8 @@ STARTED = "started"
 ENDS = ("completed", "stuck", "failed", "stopped")
 # With these the claim is given up, so that they tell the next link of its lease's chain.
 LETS_GO = ("waiting", "released", *ENDS)
+# What needs no claim: the start, a claim, and what others say of a run.
+BY_ANYBODY = ("started", "claimed", "stopping", "noted")
 OF_A_STEP = ("begun", "asked", "done", "raised", "patched")
 
 
@@ -235,6 +237,8 @@ class Run:
         if len(self.events) >= MOST_EVENTS:
             raise BrokenRecord(f"run {self.id}: its journal has more than {MOST_EVENTS:,} events")
         state = states.after_in_run(self.state or None, event.name)
+        if self.claim is None and event.name not in BY_ANYBODY:
+            raise IllegalEvent(f"run {self.id}: nobody goes on with it, so that it cannot be {event.name}")
         if event.name in OF_A_STEP:
             self.take_step(event)
         elif event.name == "claimed":

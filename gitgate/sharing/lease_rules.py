@@ -10,7 +10,7 @@ from ..errors import BrokenRecord
 from ..exchange.entering import fresh
 from ..gates.leases import age_of, chain_of, parents_of, position, proven, read_lease, sightings, term_of
 from ..model import lease as leases
-from ..model.gate import Claim, Entry, Gate, Outcome
+from ..model.gate import Claim, Entry, Gate, Leased, Outcome
 from ..model.lease import Lease, Link
 from ..model.states import RESUMING
 from ..store.git.refs import LEASES, OPEN, Update
@@ -70,7 +70,7 @@ def at_claim(gate: Gate, claim: Entry) -> Gate:
     return replace(gate, claim=claim)
 
 
-def told_until(push: Push, gate: Gate, lease: str | None) -> Link:
+def told_until(push: Push, gate: Leased, lease: str | None) -> Link:
     """How far the chain of the claim that counts was told here."""
     chain = chain_of(gate) or Link("", 0)
     if lease is None or gate.claim is None or parents_of(push.desk, lease)[:1] != (gate.claim.commit,):
@@ -78,7 +78,7 @@ def told_until(push: Push, gate: Gate, lease: str | None) -> Link:
     return proven(push.desk, gate.id, lease, chain) or chain
 
 
-def against_takeover(push: Push, gate: Gate, lease: str | None) -> str:
+def against_takeover(push: Push, gate: Leased, lease: str | None) -> str:
     """A claim in place of another one, or of a waiter: its lease has to have stood still for its whole term."""
     found = None if lease is None else (lease, read_lease(push.desk, gate.id, lease))
     said = found[1] if found is not None else None

@@ -11,13 +11,14 @@ from ..config import load_settings
 from ..context.desk import Desk
 from ..document.values import dataclass, field
 from ..errors import BrokenRecord, GateError
-from ..model.gate import Gate
+from ..model.gate import Gate, Leased
 from ..model.states import is_id
 from ..store.git.process import Git, Piped
 from ..store.git.refs import ARCHIVE, OPEN, Refs, Update
 from ..store.git.repository import Repository
 
 if TYPE_CHECKING:
+    from ..record.runs import Run
     from ..store.records.archive import ArchivedGate, Fold
 
 
@@ -41,7 +42,8 @@ class Push:
     acting: Callable[[], str] | None = None
     """Why whoever pushes may not act on gates, by the policy; empty when they may."""
     gates: dict[tuple[str, str], Gate] = field(default_factory=dict)
-    received: dict[str, tuple[str, Gate]] = field(default_factory=dict)
+    runs: dict[tuple[str, str], Run] = field(default_factory=dict)
+    received: dict[str, tuple[str, Leased]] = field(default_factory=dict)
     """The leases that the push moves, each with its gate as it is afterwards."""
     _archived: dict[str, ArchivedGate] | None = None
     _folds: dict[str, list[Fold]] = field(default_factory=dict)

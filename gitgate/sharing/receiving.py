@@ -131,14 +131,23 @@ def judge_lease(push: Push, update: Update, gate: str) -> str:
     """A lease is moved by its holder or by a claim, and ends with its claim's outcome."""
     if not is_id(gate):
         return "it is not named like a gate"
+    journal = push.after(RUNS + gate) if push.after(OPEN + gate) is None else None
+    if journal is not None:
+        from .run_rules import against_run_lease
+
+        return against_run_lease(push, update, gate, journal)
     from .lease_rules import against_lease
 
     return against_lease(push, update, gate)
 
 
-def judge_run(_push: Push, update: Update, _name: str) -> str:
-    """Kept for a later version: whatever were taken there before its rules are known would stand when they come."""
-    return "" if update.new is None else "this server's git gate does not know runs: upgrade it there first"
+def judge_run(push: Push, update: Update, run: str) -> str:
+    """A journal only grows, by events of its holder. What is no run's may always go."""
+    if not is_id(run):
+        return "" if update.new is None else "it is not named like a run"
+    from .run_rules import against_run
+
+    return against_run(push, update, run)
 
 
 def judge_archive(push: Push, update: Update, month: str) -> str:

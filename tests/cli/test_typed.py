@@ -23,6 +23,8 @@ PAGES = [TOP / "README.md", *sorted((TOP / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^( *)```(?:sh|bash)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 # Read and run, block by block, by these tests; each names its page, and takes the block by its words.
 ELSEWHERE = {
+    ("flows.md", "git config gitgate.agent.coder.start"): "tests/flows/test_runs.py",
+    ("flows.md", "git gate run flows.py"): "tests/flows/test_runs.py",
     ("README.md", "python3 -m venv"): ".ci/run",
     ("README.md", "git gate init --claude"): "tests/asking/test_readme_claude.py",
     ("README.md", "git gate init --server"): "tests/sharing/test_readme_server.py",

@@ -175,6 +175,7 @@ FORGED: dict[str, Callable[[Run], RunEvent]] = {
     "its number": lambda _run: RunEvent("noted", 7, AT, {"text": "out of turn"}),
     "a step twice": step_twice,
     "an end before its beginning": lambda run: RunEvent("done", len(run.events), AT, {"step": "step:a#1"}),
+    "without a claim": lambda run: RunEvent("completed", len(run.events), AT, {}),
     "two starts": lambda run: RunEvent("started", len(run.events), AT, {"flow": "f", "nonce": "n"}),
 }
 
@@ -184,6 +185,8 @@ def test_an_event_that_cannot_be_is_refused(repo: Clone, held: HeldRun, how: str
     """Whoever writes the objects by hand makes a journal that nobody goes on with."""
     held.append("begun", step="step:a#1", kind="step", name="a")
     held.append("done", step="step:a#1")
+    if how == "without a claim":
+        held.leave("released", reason="handed back")
     desk = desk_at(repo)
     data = dump_run_event(FORGED[how](held.run))
     tip = written(desk, [(path_of(data.split(b'"')[5].decode(), data), data)], held.run.tip)
@@ -235,12 +238,26 @@ def test_an_event_says_what_it_has_to(repo: Clone, said: dict[str, object], fiel
         Journals(desk.repo, desk.records).write_started(AT, said, BY)
 
 
+def claim_on(run: Run) -> dict[str, object]:
+    return {
+        "at": AT,
+        "answer": run.tip,
+        "nonce": "n",
+        "runner": "flow",
+        "host": "here",
+        "attempt": 1,
+        "term": 60,
+        "anchor": "ab" * 32,
+    }
+
+
 @pytest.mark.slow
 def test_ten_thousand_steps_are_read_in_two_seconds(tmp_path: Path, repo: Clone) -> None:
     """Of processor time, ours and git's; reading grows with the length, and no faster."""
     desk = desk_at(repo)
     journals = Journals(desk.repo, desk.records)
     run = journals.write_started(AT, {"flow": "long", "nonce": "n"}, BY)
+    journals.write_event(run, "claimed", AT, {"claim": claim_on(run)}, BY)
     middle = ""
     with desk.records.objects.together():
         for number in range(10_000):

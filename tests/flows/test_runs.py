@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import time
@@ -143,7 +144,11 @@ def test_the_answer_resumes_the_run(flows: Actors, cli: Command, repo: Clone) ->
     assert flows.starts[-1] == "start deployer"
     states = {shown["id"]: shown["state"] for shown in cli("list", "--all", "--json", code=0).json["gates"]}
     assert set(states.values()) == {"resumed"}
-    cli("verify", code=0)
+    checked = cli("verify", "--json", code=0).json
+    assert (checked["ok"], checked["runs"]) == (True, 1)
+    forged = repo.git("commit-tree", "HEAD^{tree}", "-p", repo.refs()[f"refs/hitl/runs/{run}"], "-m", "x")
+    repo.git("update-ref", f"refs/hitl/runs/{run}", forged)
+    assert "holds other files" in cli("verify", code=1).out
 
 
 def test_a_no_ends_it_with_its_reason(flows: Actors, cli: Command) -> None:
@@ -309,6 +314,32 @@ def test_another_clone_goes_on_with_it(
     assert bare.refs("refs/hitl/leases") == {}
 
 
+def test_code_from_elsewhere_has_to_be_on_the_protected_branch(
+    repo: Clone, bare: Clone, clone_of: Callable[..., Clone], cli: Command
+) -> None:
+    """What somebody pushed to another branch does not run on this machine; a person may go on with what is here."""
+    repo.git("remote", "add", "origin", str(bare.path))
+    repo.git("fetch", "-q", "origin")
+    repo.git("checkout", "-q", "-b", "mine", "origin/main")
+    repo.commit(
+        **{
+            "says.py": "import gitgate\n@gitgate.flow\ndef says():\n    gitgate.pause('Go on?')\n    return 'theirs'\n"
+        }
+    )
+    repo.git("push", "-q", "origin", "mine")
+    run = cli("run", "says.py", "--json", code=8).json["id"]
+    there = clone_of(bare, "there")
+    cli("sync", cwd=there.path, code=0)
+    cli("respond", waiting_gate(cli)[0], "--approve", cwd=there.path, code=0)
+    assert "not on the protected branch" in cli("resume", run, cwd=there.path, code=4).err
+    there.commit(
+        **{
+            "says.py": "import gitgate\n@gitgate.flow\ndef says():\n    gitgate.pause('Go on?')\n    return 'ours'\n"
+        }
+    )
+    assert cli("resume", run, "--code", "now", cwd=there.path, code=0).out == "ours\n"
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_killed_process_is_gone_on_with(
     flows: Actors, repo: Clone, cli: Command, bench: FlowBench, when: str
@@ -350,3 +381,21 @@ def answer_all(cli: Command) -> None:
     for gate in cli("list", "--awaiting", "--json", code=0).json["gates"]:
         answer = ["OAuth2"] if gate["questions"][0]["type"] == "text" else ["--approve"]
         cli("respond", gate["id"], *answer, code=0)
+
+
+def test_the_first_flow_of_the_page_runs(repo: Clone, cli: Command) -> None:
+    """As `docs/flows.md` has it: its ten lines, its agent, and what is typed."""
+    page = (Path(__file__).parents[2] / "docs" / "flows.md").read_text(encoding="utf-8")
+    code = page.partition("```python\n")[2].partition("```")[0]
+    setting, typed = (block.partition("```")[0] for block in page.split("```bash\n")[1:])
+    assert len([line for line in code.splitlines() if line.strip()]) <= 10
+    repo.write("flows.py", code)
+    repo.git(*shlex.split(setting)[1:])
+    codes = {"run": 8, "list": 0, "respond": 0, "resume": 0}
+    run, out = "", ""
+    for line in typed.splitlines():
+        words = [run if word == "RUN" else word for word in shlex.split(line)[2:]]
+        out = cli(*words, code=codes[words[0]]).out
+        run = run or cli("list", "--runs", "--json", code=0).json["runs"][0]["id"]
+    assert out == "merged\n"
+    assert repo.path.joinpath("work.txt").read_text() == "done\n"

@@ -344,19 +344,20 @@ def test_what_is_only_added_to(alone: Seat) -> None:
         assert "only grows, by first parents" in judged(alone, Update(one, new, ref))[0]
 
 
-def test_runs_are_not_known_yet(alone: Seat) -> None:
-    """What is pushed there would stand when a later version acts on it: as new, as grown, of whatever name or kind."""
+def test_what_is_no_run_is_not_taken_as_one(alone: Seat) -> None:
+    """Whatever its name and kind: what is there is believed when somebody goes on with it. It may be taken away."""
     git = alone.clone.git
     empty = git("hash-object", "-t", "tree", "-w", "--stdin")
     one = git("commit-tree", empty, "-m", "one")
     grown = git("commit-tree", empty, "-p", one, "-m", "other")
     gate = alone.ask()
     for new in (one, gate.tip, empty):
-        for name in ("deploy", gate.id, "a/b", "Deploy"):
+        for name in ("deploy", "a/b", "Deploy"):
             assert judged(alone, Update(None, new, f"refs/hitl/runs/{name}")) == [
-                "this server's git gate does not know runs: upgrade it there first"
+                "it is not named like a run"
             ]
-    assert "does not know runs" in judged(alone, Update(one, grown, "refs/hitl/runs/deploy"))[0]
+        assert len(judged(alone, Update(None, new, f"refs/hitl/runs/{gate.id}"))) == 1
+    assert "not named like a run" in judged(alone, Update(one, grown, "refs/hitl/runs/deploy"))[0]
     assert judged(alone, Update(None, one, "refs/hitl/Runs/deploy")) != []
     assert judged(alone, Update(one, None, "refs/hitl/runs/deploy")) == []
 

@@ -167,7 +167,7 @@ def archive_command(screen: Screen, older_than: str | None) -> int:
 )
 @verb
 def verify_command(screen: Screen, gate_ids: tuple[str, ...], branch: str | None) -> int:
-    """Check every gate, open and archived; exit 1 names what is wrong.
+    """Check every gate, open and archived, and the journal of every run; exit 1 names what is wrong.
 
     Chain, ids, bindings, messages, work, signatures, and that nothing is there twice or without its gate.
 
@@ -186,6 +186,7 @@ def verify_command(screen: Screen, gate_ids: tuple[str, ...], branch: str | None
         "ok": done.ok,
         "gates": done.gates,
         "events": done.events,
+        "runs": done.runs,
         "signatures": done.signatures,
         "problems": [shape(problem) for problem in done.problems],
         "notes": [shape(note) for note in done.notes],
@@ -206,7 +207,8 @@ def shape(problem: Problem) -> dict[str, str]:
 def summary(done: Verified) -> str:
     from ...text.display import counted
 
-    words = [counted(done.gates, "gate"), counted(done.events, "event")]
+    words = [counted(done.gates, "gate"), *([counted(done.runs, "run")] if done.runs else [])]
+    words += [counted(done.events, "event")]
     words += [counted(count, f"{word} signature") for word, count in sorted(done.signatures.items())]
     wrong = counted(len(done.problems), "problem") if done.problems else "nothing is wrong"
     return f"{', '.join(words)}: {wrong}"
