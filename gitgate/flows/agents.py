@@ -24,7 +24,7 @@ from ..acts.asking import AskWishes
 from ..agents.agent import AgentResult, AgentSettings, Finished, Meeting, ProcessEnding, Start
 from ..agents.flow import RUN
 from ..context.desk import Desk
-from ..errors import Failure, Usage
+from ..errors import Failure, GateError, Usage
 from ..gates import agency
 from ..model.conversation import SessionRef
 from ..model.gate import Gate
@@ -260,7 +260,16 @@ class AgentRun:
         gate = self.engine.find(self.gates[-1])
         if gate.opened.session is None:
             return
-        saved = sessions.bring(self.desk, gate)
+        try:
+            saved = sessions.bring(self.desk, gate)
+        except GateError as absent:
+            host = gate.opened.asked.host or "the machine that asked"
+            raise self.engine.broken_by(
+                RunStalled(
+                    f"needs {host}: {absent.message}",
+                    hint=f"on {host}: git gate resume {self.engine.run_id[:6]}",
+                )
+            ) from absent
         self.session = saved.id
         if saved.files:
             agency.adapter(saved.agent).place(saved, self.desk.repo.place, self.desk.settings.env)

@@ -19,7 +19,7 @@ from ..errors import Conflict, Failure, GateError, IllegalEvent
 from ..model.gate import Asker, Event, Gate, Remark
 from ..model.states import ANSWERED, EXPIRED
 from ..store.git.gitconfig import machine_values
-from ..store.git.refs import SESSIONS
+from ..store.git.refs import RUNS, SESSIONS
 from ..store.git.repository import Repository
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def kept_back(desk: Desk, gates: Iterable[Gate]) -> frozenset[str]:
     from ..context.remotes import remote_of
     from ..store.remote.fetch import ask_refs, have
 
-    wanted = [SESSIONS + gate.id for gate in gates if gate.opened.session is not None]
+    wanted = [SESSIONS + gate.id for gate in gates if gate.opened.session is not None and not gate.opened.run]
     remote = remote_of(desk) if wanted else None
     if remote is None:
         return frozenset()
@@ -82,17 +82,23 @@ def foretold(desk: Desk, gates: Iterable[Gate], updates: Sequence[Update]) -> li
     wanted = [gate for gate in gates if gate.actionable and gate.opened.delivery == "resume"]
     if not wanted:
         return []
-    refs = [SESSIONS + gate.id for gate in wanted]
+    refs = [needed_ref(gate) for gate in wanted]
     coming = {update.ref for update in updates if update.new}
     here = {*desk.refs.under(*refs), *coming}
     everybody = no_runner(desk)
     unknown: dict[str, str] = {}
     lines = []
     for gate in wanted:
-        why = everybody or ("" if SESSIONS + gate.id in here else "its session is not here")
+        what = "run" if gate.opened.run else "session"
+        why = everybody or ("" if needed_ref(gate) in here else f"its {what} is not here")
         why = why or no_agent(desk, gate, unknown)
         lines.append(f"gate: {gate.id}: {STAYS}{why}" if why else f"gate: {gate.id}: {STARTS}")
     return lines
+
+
+def needed_ref(gate: Gate) -> str:
+    """What nobody goes on with a gate without: the asker's session, or the journal of the run that asks."""
+    return RUNS + gate.opened.run if gate.opened.run else SESSIONS + gate.id
 
 
 def no_runner(desk: Desk) -> str:
@@ -113,17 +119,17 @@ def no_runner(desk: Desk) -> str:
 
 def no_agent(desk: Desk, gate: Gate, known: dict[str, str]) -> str:
     """Why this machine cannot start the agent of a gate, looked up once for each agent."""
-    session = gate.opened.session
-    if session is None:
+    if gate.opened.session is None:
         return "it was asked without a session"
-    if session.agent not in known:
+    agent = gate.opened.program
+    if agent not in known:
         from .agency import cannot_start
 
         try:
-            known[session.agent] = cannot_start(desk, session.agent)
+            known[agent] = cannot_start(desk, agent)
         except GateError as broken:
-            known[session.agent] = broken.message
-    return known[session.agent]
+            known[agent] = broken.message
+    return known[agent]
 
 
 def heard(words: str, gate: str) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from ..document.values import dataclass, field
+from .states import is_id
 
 if TYPE_CHECKING:
     from .conversation import Conversation, Talk
@@ -129,6 +130,18 @@ class Opened:
     follows: str | None = None
     attachments: tuple[str, ...] = ()
     config: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def run(self) -> str:
+        """The run of a flow that asks, itself or by an agent of it: what goes on with the answer. Empty where none does."""
+        found = self.config.get("run")
+        return found if isinstance(found, str) and is_id(found) else ""
+
+    @property
+    def program(self) -> str:
+        """What is started with the answer: the run, else the asker's own program. Empty where nothing is."""
+        return "flow" if self.run else self.session.agent if self.session is not None else ""
+
     notify: tuple[str, ...] = ()
 
 

@@ -123,6 +123,7 @@ def head(gate: Gate, now: float, cells: int, *, archived: bool, color: bool) -> 
         f"needs {opened.quorum} answers alike" if opened.quorum > 1 else "",
         f"confidence {opened.confidence:g}" if opened.confidence is not None else "",
         f"follows {opened.follows}" if opened.follows else "",
+        f"a step of run {opened.run}" if opened.run else "",
         "archived" if archived else "",
     ]
     tail = " · ".join(one_line(word) for word in extra if word)

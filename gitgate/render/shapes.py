@@ -69,10 +69,19 @@ def gate(
         "pushed": pushed,
         "archived": archived,
         "follows": opened.follows,
+        "run": run_named(opened),
         "tip": given.tip,
     }
     more = {row.name: getattr(opened, row.name) for row in RECORDED if row.shown and row.name not in shape}
     return {**shape, **more}
+
+
+def run_named(opened: Opened) -> Json | None:
+    """The run of a flow that asks, and by which step; None where none does."""
+    if not opened.run:
+        return None
+    flow, step = opened.config.get("flow"), opened.config.get("step")
+    return {"id": opened.run, "flow": flow or None, "step": step or None}
 
 
 def asker_shape(given: Asker) -> Json:

@@ -31,7 +31,7 @@ def may_resume_here(desk: Desk, gate: Gate, push: bool | None) -> bool:
         return False
     if not may_claim(desk, gate, push) or here.work != (gate.opened.work.commit or ""):
         return False
-    return not agency.cannot_start(desk, session.agent)
+    return not agency.cannot_start(desk, gate.opened.program)
 
 
 def may_claim(desk: Desk, gate: Gate, push: bool | None) -> bool:

@@ -27,7 +27,6 @@ from ..gates.lineage import took_place
 from ..gates.work import bring_work, worktrees
 from ..model.conversation import SavedSession, SessionRef
 from ..model.gate import Gate, Work
-from ..model.states import is_id
 from ..policy import project as bylaws
 from ..policy.project import InForce
 from ..questions.answers import printed
@@ -417,9 +416,8 @@ AGAIN = "you were here before, in an attempt that was interrupted or talking wit
 
 def program_for(gate: Gate, saved: SavedSession) -> SessionRef:
     """Whose conversation an answer goes on with: the asker's; or the run's that the asker is a step of, which goes on with it."""
-    run = gate.opened.config.get("run")
-    if isinstance(run, str) and is_id(run):
-        return SessionRef("flow", run)
+    if gate.opened.run:
+        return SessionRef("flow", gate.opened.run)
     return SessionRef(saved.agent, saved.id, saved.directory)
 
 

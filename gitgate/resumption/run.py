@@ -185,15 +185,25 @@ def prepare(desk: Desk, gate: Gate) -> SavedSession:
             f"gate {gate.id} was asked without a session: there is nothing to resume",
             hint=f"git gate check {gate.id}",
         )
-    reason = agency.cannot_start(desk, session.agent)
+    reason = agency.cannot_start(desk, gate.opened.program)
     if reason:
         raise CannotStart(
             f"gate {gate.id} cannot be resumed on this machine: {reason}", hint="resume it where it was asked"
         )
-    saved = sessions.bring(desk, gate)
+    saved = bring_session(desk, gate, session.agent)
     if gate.opened.work.commit is not None:
         bring_work(desk, gate)
     return saved
+
+
+def bring_session(desk: Desk, gate: Gate, agent: str) -> SavedSession:
+    """The asker's conversation. A run goes on without it: what it needs of its agents' it looks for by itself."""
+    try:
+        return sessions.bring(desk, gate)
+    except GateError:
+        if not gate.opened.run:
+            raise
+        return SavedSession(agent, gate.opened.run)
 
 
 def resume_gate(errand: Errand, desk: Desk, gate: Gate, held: HeldClaim | None = None) -> Resumed:
