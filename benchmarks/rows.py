@@ -45,6 +45,17 @@ def list_large(room: Path) -> list[Row]:
     return rows
 
 
+def stats_closed(room: Path) -> list[Row]:
+    place = scenes.repository(room / "stats")
+    scenes.with_answers(place, 10_000)
+    walk = ["git", "log", "--first-parent", "--format=%H %B", "--glob=refs/hitl/open"]
+    ours, theirs = side_by_side([lambda: run([COMMAND, "stats"], place), lambda: run(walk, place)], 5)
+    return [
+        ratio("stats, 10,000 answered gates", ours, theirs, 4, "git log of their records"),
+        figure("the same", ours / 1000, "s", 2),
+    ]
+
+
 def list_huge(room: Path) -> list[Row]:
     ten = scenes.repository(room / "huge-10")
     scenes.with_gates(ten, 10_000, packed=True)
@@ -209,6 +220,7 @@ def many_writers(room: Path) -> list[Row]:
 
 ROWS: dict[str, Callable[[Path], list[Row]]] = {
     "list": list_small,
+    "stats": stats_closed,
     "list-large": list_large,
     "list-huge": list_huge,
     "ask": ask_large,

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from gitgate.context.desk import open_desk
 from gitgate.document.values import replace
-from gitgate.model.gate import Answer, Asker, Entry, Opened, Option, Question, Remark, Work
+from gitgate.model.gate import (
+    Answer,
+    Asker,
+    Claim,
+    Entry,
+    Event,
+    Gate,
+    Opened,
+    Option,
+    Outcome,
+    Question,
+    Remark,
+    Work,
+)
 from gitgate.model.states import gate_id
 from gitgate.record import events
-from gitgate.record.fold import begin
+from gitgate.record.fold import apply, begin
 from gitgate.record.headline import message
 from gitgate.store.records.chain import Beside
 from gitgate.store.records.records import Signature
@@ -91,6 +105,38 @@ def with_gates(place: Path, count: int, *, packed: bool = False) -> list[str]:
     if packed:
         run(["git", "pack-refs", "--all"], place)
     return ids
+
+
+def with_answers(place: Path, count: int) -> None:
+    """So many gates that were asked, answered by one of seven people, claimed, and resumed: four commits each."""
+    base = run(["git", "rev-parse", "--verify", "-q", "HEAD"], place, code=None).decode().strip() or None
+    marks = itertools.count(1)
+
+    def commit(gate: Gate, name: str, event: Event, path: str, by: str, at: int) -> bytes:
+        words, data = message(name, event, gate).encode(), events.dump_event(event)
+        head = f"commit refs/hitl/open/{gate.id}\nmark :{next(marks)}\nauthor {by} {at} +0000\ncommitter {by} {at} +0000\n"
+        file = f"M 100644 inline {path}\ndata {len(data)}\n".encode()
+        return head.encode() + f"data {len(words)}\n".encode() + words + file + data + b"\n"
+
+    def stream() -> Iterator[bytes]:
+        for number in range(count):
+            question = replace(opened(number, base), delivery="resume")
+            gate = begin(gate_id(events.dump_event(question)), Entry("0" * 40, "opened", question), question)
+            asked = AT - 601 * number
+            yield commit(gate, "opened", question, "question.yaml", PERSON, asked)
+            person, at = f"Person {number % 7} <p{number % 7}@example.invalid>", asked + 60 + number % 5000
+            said = Answer(gate.id, {"answer": "Left"}, "answered", format_time(at), "0" * 40, person)
+            gate = apply(gate, Entry("1" * 40, "answered", said))
+            yield commit(gate, "answered", said, f"answers/{number}.yaml", person, at)
+            claim = Claim(format_time(at + 1), "1" * 40, "nonce", "local", "host", 1, 120, PERSON)
+            gate = apply(gate, Entry("2" * 40, "claimed", claim))
+            yield commit(gate, "claimed", claim, f"claims/{number}.yaml", PERSON, at + 1)
+            outcome = Outcome(format_time(at + 9), "2" * 40, "resumed", PERSON)
+            gate = apply(gate, Entry("3" * 40, "resumed", outcome))
+            yield commit(gate, "resumed", outcome, f"outcomes/{number}.yaml", PERSON, at + 9)
+
+    run(["git", "fast-import", "--quiet"], place, input=b"".join(stream()))
+    run(["git", "pack-refs", "--all"], place)
 
 
 def with_files(place: Path, count: int) -> None:

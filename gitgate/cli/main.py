@@ -43,6 +43,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "tree": ("verbs.show", "Gates by branch."),
         "log": ("verbs.show", "The audit trail."),
         "watch": ("verbs.show", "What happens, live and read-only."),
+        "stats": ("verbs.stats", "How many wait, how long answers take, and whose."),
     },
     "For flows": {
         "run": ("verbs.run", "Start a flow: agents and people in one program."),

@@ -158,9 +158,12 @@ class Git:
         except FileNotFoundError as missing:
             raise no_git(self.directory) from missing
 
-    def records(self, *args: str) -> Iterator[str]:
-        """What git prints, split at `NUL` and a newline, without ever holding all of it."""
+    def records(self, *args: str, input: bytes = b"") -> Iterator[str]:
+        """What git prints, split at `NUL` and a newline, without ever holding all of it. It reads all of `input` first."""
         with self.pipe(*args) as running:
+            if running.stdin:
+                running.stdin.write(input)
+                running.stdin.close()
             rest = b""
             while chunk := running.stdout.read(1 << 18) if running.stdout else b"":
                 *whole, rest = (rest + chunk).split(b"\0\n")
