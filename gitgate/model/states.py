@@ -72,7 +72,7 @@ TABLE: tuple[StateRow, ...] = (
     ),
 )
 
-# A run of a flow has a record of its own kind, its journal (`model.runs`). These are its states and events.
+# A run of a flow has a record of its own kind, its journal (`record.runs`). These are its states and events.
 RUNNING = "running"
 WAITING_HUMAN = "waiting_human"
 STOPPING = "stopping"

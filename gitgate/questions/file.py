@@ -131,6 +131,7 @@ class GateField:
     """A field of a gate: its flag, its keyword, its name in a question file and in the record. `usual`: what is not said.
 
     `entry` is how it is given: words, a document, one of `choices`, a share, a count, a length of time, people, a moment.
+    `told`: how a letter and a comment tell it, with `{}` for its value; without it they do as they are written.
     """
 
     name: str
@@ -145,6 +146,7 @@ class GateField:
     recorded: bool = True
     always: bool = False  # written where it is usual, too
     shown: bool = True
+    told: str = ""
 
     @property
     def word(self) -> str:
@@ -200,7 +202,7 @@ FIELDS = (
         offered=tuple(reversed(PRIORITIES)),
         always=True,
     ),
-    GateField("confidence", "How sure you are of your own view, 0 to 1.", "share"),
+    GateField("confidence", "How sure you are of your own view, 0 to 1.", "share", told="confidence {:g}"),
     GateField("deadline", entry="moment"),
     GateField("timeout", "The deadline; none unless set.", "length", metavar="2h", shown=False),
     GateField("on_timeout", "What happens at the deadline.", "choice", "stuck", choices=ON_TIMEOUT),
@@ -227,6 +229,12 @@ FIELDS = (
 )
 ASKED = tuple(row for row in FIELDS if row.help)
 RECORDED = tuple(row for row in FIELDS if row.recorded)
+
+
+def told_fields(opened: Opened) -> list[str]:
+    """What else a reader is told, in the order of the table."""
+    found = ((row, getattr(opened, row.name)) for row in RECORDED if row.told)
+    return [row.told.format(value) for row, value in found if value != row.usual]
 
 
 def plain_fields(opened: Opened) -> dict[str, object]:

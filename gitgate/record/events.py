@@ -1,4 +1,4 @@
-"""Record: each event as a file, and back; one row an event. The question's own file is told in `opening`."""
+"""Record: each event as a file, and back; one row an event. The question's own file is told in `questions.file`."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..model.gate import Answer, Counted, Gate, Opened, Outcome, Question, Remark
 from ..model.people import UNSIGNED, SignatureMark
 from ..questions.answers import value_words
+from ..questions.file import told_fields
 from ..questions.types import plain_word, type_of
 from ..text.display import hang, indent, neutral, one_line, wrap
 from .shapes import event, event_words, proposal, resume, who_ended
@@ -121,7 +122,7 @@ def head(gate: Gate, now: float, cells: int, *, archived: bool, color: bool) -> 
         due(gate.deadline, now) if gate.deadline and gate.state == "awaiting" else "",
         f"for {', '.join(gate.to)}" if gate.to else "",
         f"needs {opened.quorum} answers alike" if opened.quorum > 1 else "",
-        f"confidence {opened.confidence:g}" if opened.confidence is not None else "",
+        *told_fields(opened),
         f"follows {opened.follows}" if opened.follows else "",
         f"a step of run {opened.run}" if opened.run else "",
         "archived" if archived else "",

@@ -7,7 +7,7 @@ from .github import GitHubRunner
 from .local import Local
 from .runner import Order, Runner
 
-__all__ = ["RUNNERS", "Order", "Runner", "find"]
+__all__ = ["RUNNERS", "Order", "Runner", "find_runner"]
 
 RUNNERS: dict[str, Runner] = {runner.name: runner for runner in (Local(), GitHubRunner())}
 

@@ -66,8 +66,8 @@ print(draft_of(read_need({"status": "needs_input", "question": "Which?", "ticket
 
 
 def test_a_field_of_a_gate(copy: PackageCopy, repo: Clone, tmp_path: Path) -> None:
-    """One row, and an attribute of the two values that hold it: a flag, a file's field, a keyword, the record, and JSON follow."""
-    row = '    GateField("ticket", "Where the work is planned.", metavar="NUMBER", also=("issue",), usual=""),\n'
+    """One row, and an attribute of the two values that hold it: a flag, a file's field, a keyword, the record, the letter and JSON follow."""
+    row = '    GateField("ticket", "Where the work is planned.", metavar="NUMBER", also=("issue",), usual="", told="for {}"),\n'
     copy.put("questions/file.py", row, before='    GateField("follows"),')
     copy.put("model/gate.py", '    ticket: str = ""\n', before="    follows: str | None = None")
     copy.put("questions/drafts.py", '    ticket: str = ""\n', before="    attach: tuple[str, ...] = ()")
@@ -81,6 +81,7 @@ def test_a_field_of_a_gate(copy: PackageCopy, repo: Clone, tmp_path: Path) -> No
     }
     for ticket, gate in said.items():
         assert copy("show", gate, "--json", cwd=repo.path).json["ticket"] == ticket
+        assert (f"· for {ticket}" in copy("show", gate, cwd=repo.path).out) is bool(ticket)
         record = repo.git("show", f"refs/hitl/open/{gate}:question.yaml")
         assert (f"ticket: {ticket}" in record) is bool(ticket)
     assert copy.script(NEEDED, repo.path) == "T-4\n"

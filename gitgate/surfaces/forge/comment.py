@@ -14,6 +14,7 @@ from ...document.field import OID
 from ...model.gate import Answer, Gate, Outcome, Question
 from ...model.states import is_id
 from ...questions.answers import value_words
+from ...questions.file import told_fields
 from ...questions.types import type_of
 from ...render.shapes import who_ended
 from ...text.display import one_line
@@ -153,8 +154,7 @@ def terms_words(view: View) -> str:
         words.append(f"priority {gate.priority}")
     if gate.state == "awaiting" and gate.deadline:
         words.append(f"deadline **{one_line(gate.deadline, 30)}**")
-    if gate.opened.confidence is not None:
-        words.append(f"confidence {gate.opened.confidence:g}")
+    words += [span(told, 200) for told in told_fields(gate.opened)]
     if gate.opened.quorum > 1 and gate.state == "awaiting":
         words.append(f"{len(gate.votes)} of {gate.opened.quorum} answers alike that are needed")
     if gate.opened.follows:
