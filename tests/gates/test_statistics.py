@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict
+from typing import Any
 
 import pytest
 
@@ -162,7 +163,7 @@ def test_a_quorum_is_answered_by_who_completes_it(alone: Seat, clock: Clock) -> 
 
 def test_it_says_what_the_records_say(alone: Seat, clock: Clock) -> None:
     """The messages are read in place of the folded gates: for each gate they say the same."""
-    kinds: list[tuple[str, dict[str, object] | None]] = [
+    kinds: list[tuple[str, dict[str, Any] | None]] = [
         ("text", {"text": "x"}),
         ("approval", {"approve": True}),
         ("approval", {"approve": False}),
