@@ -252,9 +252,15 @@ def telling(
 def tell_of(
     place: Path, env: Mapping[str, str], say: Callable[[str], None], stopping: threading.Event
 ) -> bool:
-    """One look at one repository; whether anybody is told of it at all. Its trouble is no other one's."""
+    """One look at one repository; whether anybody is told of it at all. Its trouble is no other one's.
+
+    Of a place that is no repository whoever works there says what is wrong.
+    """
     try:
         desk = open_desk(place, env)
+    except GateError:
+        return False
+    try:
         try:
             if not is_told_of(desk):
                 return False
