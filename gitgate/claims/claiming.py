@@ -26,9 +26,10 @@ from ..gates.notices import tell_people
 from ..model import lease as leases
 from ..model.gate import Claim, Event, Gate, Outcome
 from ..model.lease import Lease
-from ..model.states import FAILED, RESUMED, RESUMING, is_id
+from ..model.states import FAILED, RESUMING, is_id
 from ..policy.permit import check_told
 from ..record.fold import told_commit
+from ..record.headline import loose_ends
 from ..store.git.permissions import private_folder
 from ..store.git.refs import LEASES, OPEN
 from ..store.records.records import Signature
@@ -380,6 +381,7 @@ def finish(desk: Desk, held: HeldClaim, outcome: Outcome, branch: Sequence[RefMo
         moves = [*branch, RefMove(OPEN + gate.id, after.tip, known), *ended]
         if move(desk, held.remote, moves):
             sightings(desk).forget(gate.id)
+            tell_end(desk, after)
             if held.remote is None:
                 return publish(desk, after).gate
             follow(desk, after, gate.tip)
@@ -404,9 +406,14 @@ def bring_after(desk: Desk, held: HeldClaim, gate: Gate, branch: Sequence[RefMov
     if branch:
         move(desk, held.remote, branch)
     sightings(desk).forget(gate.id)
-    if gate.state in (FAILED, RESUMED):
-        tell_people(desk)
+    tell_end(desk, gate)
     return gate
+
+
+def tell_end(desk: Desk, gate: Gate) -> None:
+    """Somebody may want to hear of an agent that failed, or that left something to look at."""
+    if gate.state == FAILED or (gate.outcome is not None and loose_ends(gate.outcome)):
+        tell_people(desk)
 
 
 def still_ours(desk: Desk, held: HeldClaim) -> HeldClaim:

@@ -174,16 +174,17 @@ def refs(desk: Desk) -> Step | None:
 
 
 def state_step(desk: Desk) -> Step | None:
-    """Logs, notes, drafts and locks; another account's folder beside them is that account's."""
-    place = desk.repo.state_dir
+    """Logs, notes, drafts and locks; another account's folder beside them is that account's. The outbox is all accounts'."""
+    place, shared = desk.repo.state_dir, desk.repo.common_dir / "gitgate-outbox"
     locks = [file for file in desk.repo.common_dir.glob("gitgate-*.lock") if file.is_file()]
 
     def take() -> None:
-        shutil.rmtree(place, ignore_errors=True)
+        for folder in (place, shared):
+            shutil.rmtree(folder, ignore_errors=True)
         for lock in locks:
             lock.unlink(missing_ok=True)
 
-    there = place.exists() or locks
+    there = place.exists() or shared.exists() or locks
     return Step(str(place), "logs, drafts, notes and locks taken away", False, take) if there else None
 
 
@@ -195,7 +196,8 @@ def home(desk: Desk) -> Step | None:
         return None
 
     def take() -> None:
-        shutil.rmtree(place / "slots", ignore_errors=True)
+        for folder in ("slots", "outbox"):
+            shutil.rmtree(place / folder, ignore_errors=True)
         for name in ("repositories", "repositories.lock"):
             (place / name).unlink(missing_ok=True)
         for empty in (place / "worktrees", place):

@@ -9,7 +9,7 @@ from ...errors import GateError
 from ...setup.checkup import GOOD, MISSING, WRONG, Finding
 from ...text import times
 from .addresses import Recipient, is_server, load_addresses
-from .outbox import AddressState, open_outbox, outbox_folder
+from .outbox import FILE, AddressState, open_outbox, outbox_folder, usable
 
 TRY = "git gate notify test"
 
@@ -36,11 +36,12 @@ def examine_addresses(desk: Desk) -> Iterator[Finding]:
 
 def states_here(desk: Desk) -> dict[str, AddressState]:
     """How the addresses have answered; nothing is made where nothing was ever sent."""
-    if not (outbox_folder(desk)[0] / "messages").exists():
+    if not (outbox_folder(desk)[0] / FILE).exists():
         return {}
     outbox = open_outbox(desk)
     try:
-        return dict(outbox.states())
+        with usable(outbox.folder / FILE):
+            return dict(outbox.states())
     finally:
         outbox.close()
 

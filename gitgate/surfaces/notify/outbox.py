@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sqlite3
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...context.desk import Desk
 from ...context.registry import state_home
+from ...errors import Failure
 from ...store.git.permissions import Sharing, private_folder, sharing
 from .addresses import is_server
 from .events import Occasion, message_id
+
+if TYPE_CHECKING:
+    import sqlite3
 
 FOLDER = "outbox"
 SHARED_FOLDER = "gitgate-outbox"
@@ -27,6 +31,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 5.0, 3600.0
 DOUBLINGS = 10
 GIVEN_UP_AFTER = 3 * 86_400.0
 KEPT = 90 * 86_400.0
+FILE = "messages"
 # An address that is new hears of what happened in the day before, not of everything that ever waited.
 BEFORE = 86_400.0
 
@@ -40,6 +45,15 @@ CREATE TABLE IF NOT EXISTS address(digest TEXT PRIMARY KEY, since REAL, failures
 CREATE TABLE IF NOT EXISTS seen(place TEXT, gate TEXT, tip TEXT, PRIMARY KEY(place, gate));
 CREATE TABLE IF NOT EXISTS known(place TEXT PRIMARY KEY, addresses TEXT);
 """
+
+
+@dataclass(frozen=True)
+class Looked:
+    """A gate that was looked at, where its record stood, and what is to be told to which address."""
+
+    gate: str
+    tip: str
+    wanted: Sequence[tuple[Occasion, str]] = ()
 
 
 @dataclass(frozen=True)
@@ -108,17 +122,25 @@ class Outbox:
         """The gates that were looked at, and where their records stood then."""
         return dict(self.base.execute("SELECT gate, tip FROM seen WHERE place = ?", (self.place,)))
 
-    def put(self, gate: str, tip: str, wanted: Sequence[tuple[Occasion, str]], now: float) -> None:
-        """What is to be told of a gate, and that it was looked at: both or neither. What is there already stays as it is."""
+    def put(self, looked: Sequence[Looked], now: float) -> None:
+        """What is to be told of gates, and that they were looked at: all or nothing. What is there already stays as it is."""
+        rows = [
+            (message_id(what.gate, what.event, what.key, address), what, address, max(now, what.due))
+            for one in looked
+            for what, address in one.wanted
+        ]
         with self.writing():
-            for what, address in wanted:
-                name = message_id(what.gate, what.event, what.key, address)
-                row = (name, self.place, what.gate, what.event, what.key, what.at, address)
-                self.base.execute(
-                    "INSERT OR IGNORE INTO message VALUES(?, ?, ?, ?, ?, ?, ?, 'due', ?, 0, ?, 0, '')",
-                    (*row, max(now, what.due), now),
-                )
-            self.base.execute("INSERT OR REPLACE INTO seen VALUES(?, ?, ?)", (self.place, gate, tip))
+            self.base.executemany(
+                "INSERT OR IGNORE INTO message VALUES(?, ?, ?, ?, ?, ?, ?, 'due', ?, 0, ?, 0, '')",
+                [
+                    (name, self.place, what.gate, what.event, what.key, what.at, address, due, now)
+                    for name, what, address, due in rows
+                ],
+            )
+            self.base.executemany(
+                "INSERT OR REPLACE INTO seen VALUES(?, ?, ?)",
+                [(self.place, one.gate, one.tip) for one in looked],
+            )
 
     def forget(self, gates: Sequence[str], now: float) -> None:
         """Gates that are no longer open, and messages that are long done."""
@@ -269,12 +291,30 @@ def open_outbox(desk: Desk) -> Outbox:
     """The outbox of this desk's repository, made where it is not there yet."""
     folder, shared = outbox_folder(desk)
     private_folder(folder)
-    if shared.bits:
-        mode = stat.S_IMODE(shared.mode(folder.stat().st_mode | stat.S_IXUSR))
-        if folder.stat().st_uid == os.geteuid():
-            folder.chmod(mode)
-    place = folder / "messages"
-    base = sqlite3.connect(place, timeout=WAIT, isolation_level=None)
+    if shared.bits and folder.stat().st_uid == os.geteuid():
+        folder.chmod(stat.S_IMODE(shared.mode(folder.stat().st_mode | stat.S_IXUSR)))
+    place = folder / FILE
+    with usable(place):
+        import sqlite3
+
+        base = sqlite3.connect(place, timeout=WAIT, isolation_level=None)
+        base.executescript(TABLES)
     shared.give(place)
-    base.executescript(TABLES)
     return Outbox(folder, shared, str(desk.repo.common_dir.resolve()), base)
+
+
+@contextlib.contextmanager
+def usable(place: Path) -> Iterator[None]:
+    """While the outbox is used: what is wrong with its file is no bug of ours, and says what to do."""
+    try:
+        import sqlite3
+    except ImportError as missing:
+        raise Failure(
+            "people cannot be told: this Python was built without sqlite3",
+            hint="install git gate with another Python",
+        ) from missing
+    try:
+        yield
+    except sqlite3.DatabaseError as broken:
+        hint = f"make it writable; where it is damaged, move it away: mv {place} {place}.damaged"
+        raise Failure(f"the outbox {place} cannot be used: {broken}", hint=hint) from broken

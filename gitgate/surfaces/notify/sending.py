@@ -35,7 +35,7 @@ from .events import (
     quiet_until,
     told_shape,
 )
-from .outbox import Due, Outbox, open_outbox
+from .outbox import FILE, Due, Looked, Outbox, open_outbox, usable
 
 TOLD_OF = (AWAITING, FAILED, RESUMED)
 MANY = 64
@@ -67,6 +67,10 @@ class Messenger:
 
     def run(self, *, stay: bool = False) -> SendingResult | None:
         """Everything that can be told now; None where another sender does so. `stay`: also what is due within hours."""
+        with usable(self.outbox.folder / FILE):
+            return self.run_on(stay)
+
+    def run_on(self, stay: bool) -> SendingResult | None:
         done = self.answer_calls()
         if stay and done is not None and done.next_at is not None:
             with self.outbox.alone("staying") as ours:
@@ -156,12 +160,22 @@ def look_at_gates(desk: Desk, outbox: Outbox, book: AddressBook) -> None:
     if len(fresh) > MANY:
         desk.work_in_bulk()
     policy, who = policy_of(desk), person_here(desk)
-    for summary in by_pressure(fresh):
-        wanted = [] if summary.state not in TOLD_OF else messages(desk, book, policy, summary, who, since)
-        outbox.put(summary.id, summary.tip, wanted, now)
+    looked = [
+        Looked(one.id, one.tip, messages(desk, book, policy, one, who, since) if may_tell(one, since) else ())
+        for one in by_pressure(fresh)
+    ]
+    if looked:
+        outbox.put(looked, now)
     gone = [gate for gate in seen if gate not in found]
     if gone:
         outbox.forget(gone, now)
+
+
+def may_tell(summary: Summary, since: Mapping[str, float]) -> bool:
+    """Whether its record has to be read: not of what waited long before anybody was told."""
+    if summary.state == AWAITING and not summary.deadline:
+        return times.parse_time(summary.at or times.format_time(0)) >= min(since.values(), default=0.0)
+    return summary.state in TOLD_OF
 
 
 def messages(

@@ -8,6 +8,7 @@ import os
 import shlex
 import stat
 import subprocess
+import sys
 import threading
 from base64 import b64encode
 from collections.abc import Callable, Iterator
@@ -23,7 +24,7 @@ from gitgate.model.gate import Gate, Question
 from gitgate.questions.drafts import Draft
 from gitgate.surfaces.notify.outbox import GIVEN_UP_AFTER, Outbox, open_outbox, outbox_folder, pause_after
 from gitgate.surfaces.notify.sending import messenger_of
-from support.resuming import Clock, Seat
+from support.resuming import Agent, Clock, Seat
 from support.testbed.command import COMMAND, Command
 from support.testbed.repositories import Clone
 
@@ -426,3 +427,89 @@ def test_accounts_that_share_a_server_share_its_outbox(
     assert stat.S_IMODE(place.stat().st_mode) == folder
     assert (place / "messages").stat().st_mode & file == file
     assert len(told()) == 1
+
+
+def test_an_agent_that_fails_is_told_of(
+    alone: Seat, told: Told, tmp_path: Path, cli: Command, by_hand: list[Path]
+) -> None:
+    """By whoever ran it: once for each outcome."""
+    agent = Agent(tmp_path / "agent")
+    agent.set_up()
+    agent.does("echo broken >&2; exit 3")
+    where = alone.clone.path
+    hook_up(alone.clone, f"command {tmp_path}/hear")
+    gate = cli.quick("ask", "Which?", "--agent", "scripted", "-q", cwd=where, code=0).line
+    cli.quick("respond", gate, "Postgres", cwd=where, code=0)
+    by_hand.clear()
+    cli.quick("resume", gate, cwd=where, code=1)
+    assert by_hand == [where]
+    for _ in range(2):
+        cli.quick("notify", "send", "-q", cwd=where, code=0)
+    (failed,) = told()
+    assert (failed["event"], failed["gate"]["id"], failed["gate"]["state"]) == ("failed", gate, "failed")
+    assert failed["command"] == f"git gate show {gate[:6]}"
+
+
+def test_an_agent_that_stops_short_is_told_of(alone: Seat, told: Told, tmp_path: Path, cli: Command) -> None:
+    """It left what it did not commit."""
+    agent = Agent(tmp_path / "agent")
+    agent.set_up()
+    agent.does("echo more > left")
+    where = alone.clone.path
+    hook_up(alone.clone, f"command {tmp_path}/hear")
+    gate = cli.quick("ask", "Which?", "--agent", "scripted", "-q", cwd=where, code=0).line
+    alone.clone.commit("moved on")
+    cli.quick("respond", gate, "Postgres", cwd=where, code=0)
+    cli.quick("resume", gate, cwd=where, code=0)
+    cli.quick("notify", "send", "-q", cwd=where, code=0)
+    assert [one["event"] for one in told()] == ["unfinished"]
+
+
+def test_an_outbox_that_is_damaged_says_so(alone: Seat, cli: Command) -> None:
+    """What is wrong is no bug, and a gate is asked all the same; `doctor` gets to its end."""
+    hook_up(alone.clone, "command true")
+    folder = outbox_folder(alone.desk)[0]
+    folder.mkdir(parents=True)
+    (folder / "messages").write_text("no database " * 200)
+    where = alone.clone.path
+    cli.quick("ask", "Which?", "-q", cwd=where, code=0)
+    said = cli.quick("notify", "send", cwd=where, code=1).err
+    assert "cannot be used" in said
+    assert "mv " in said
+    assert "cannot be used" in " ".join(cli.quick("doctor", cwd=where, code=1).out.split())
+
+
+def test_without_sqlite_it_says_so(alone: Seat, cli: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    hook_up(alone.clone, "command true")
+    monkeypatch.setitem(sys.modules, "sqlite3", None)
+    assert "without sqlite3" in cli.quick("notify", "send", cwd=alone.clone.path, code=1).err
+
+
+def test_what_waits_for_long_is_not_read_for_a_new_address(
+    alone: Seat, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many there are: the list's reading tells their age."""
+    for _ in range(3):
+        asked(alone)
+    clock.pass_by(2 * 86_400)
+    hook_up(alone.clone, "command true")
+    monkeypatch.setattr(
+        "gitgate.store.records.records.Records.load", lambda *_: pytest.fail("a record was read")
+    )
+    assert send(alone).sent == 0
+
+
+def test_a_purge_takes_the_outbox_along(bare: Clone, ann: Seat, clock: Clock, cli: Command) -> None:
+    """A server's that accounts share, and the person's own with their last repository."""
+    bare.git("config", "core.sharedRepository", "group")
+    hook_up(bare, "command true")
+    hook_up(ann.clone, "command true")
+    asked(ann)
+    with Seat(bare, clock) as server:
+        send(server)
+        places = [outbox_folder(one.desk)[0] for one in (server, ann)]
+    send(ann)
+    assert all(place.is_dir() for place in places)
+    for clone in (bare, ann.clone):
+        cli.quick("init", "--remove", "--purge", cwd=clone.path, code=0)
+    assert not any(place.exists() for place in places)
