@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from ..exchange.synced import PutAside, Synced
     from ..flows.agents import AgentFailed, AgentSignal
     from ..flows.engine import Diverged, RunStuck, RunWaits, StepFailed
+    from ..flows.handlers import auto_approve, cli_prompt
+    from ..flows.phases import Flow, FlowEvent, FlowState, Human, Phase
     from ..model.conversation import Conversation
     from ..resumption.run import Resumed
     from ..setup.checkup import Finding
@@ -50,6 +52,11 @@ RESULTS = {
     "Diverged": ("flows.engine", "Diverged"),
     "Dropped": ("acts.sessions", "Dropped"),
     "Finding": ("setup.checkup", "Finding"),
+    "Flow": ("flows.phases", "Flow"),
+    "FlowEvent": ("flows.phases", "FlowEvent"),
+    "FlowState": ("flows.phases", "FlowState"),
+    "Human": ("flows.phases", "Human"),
+    "Phase": ("flows.phases", "Phase"),
     "Policy": ("audit.policies", "PolicyInForce"),
     "Problem": ("audit.gate_checks", "Problem"),
     "PutAside": ("exchange.synced", "PutAside"),
@@ -62,6 +69,8 @@ RESULTS = {
     "Synced": ("exchange.synced", "Synced"),
     "Verified": ("audit.gate_checks", "Verified"),
     "Worktree": ("store.work.restore", "Worktree"),
+    "auto_approve": ("flows.handlers", "auto_approve"),
+    "cli_prompt": ("flows.handlers", "cli_prompt"),
     "flow": ("api.flows", "flow"),
     "note": ("api.flows", "note"),
     "now": ("api.flows", "now"),
@@ -86,9 +95,14 @@ __all__ = [
     "Dropped",
     "Event",
     "Finding",
+    "Flow",
+    "FlowEvent",
+    "FlowState",
     "Gate",
     "GateError",
+    "Human",
     "Interactive",
+    "Phase",
     "Policy",
     "Problem",
     "PutAside",
@@ -106,7 +120,9 @@ __all__ = [
     "archive",
     "ask",
     "ask_interactive",
+    "auto_approve",
     "check",
+    "cli_prompt",
     "comment",
     "diff",
     "doctor",

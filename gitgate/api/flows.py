@@ -19,13 +19,11 @@ import uuid as uuids
 from collections.abc import Callable
 from typing import Any, NoReturn, ParamSpec, TypeVar, cast, overload
 
-from ..acts.asking import AskWishes
 from ..errors import Usage
 from ..flows.agents import AgentSignal, run_agent
-from ..flows.engine import STEP, Doing, Engine, FlowTerms, RunStuck, current, need_engine
+from ..flows.engine import STEP, Doing, FlowTerms, RunStuck, current, need_engine
 from ..flows.program import FlowFunction, as_flow, called
-from ..questions.drafts import Draft, question
-from ..questions.drafts import option as option_of
+from ..flows.steps import do_step, returned
 from .interactive import model_of
 from .terms import seconds
 
@@ -101,59 +99,9 @@ def step(
     engine = current()
     if engine is None:
         return cast("R", called(function, args, kwargs))
+    known = name or getattr(function, "__name__", "step")
     model = model_of(output) or model_of(returned(function))
-
-    def act(doing: Doing) -> object:
-        if doing.again is not None and not retry:
-            over, result = was_done(engine, doing, done)
-            if over:
-                return result
-        return plain(called(function, args, kwargs), model, doing.id)
-
-    result = engine.perform("step", name or getattr(function, "__name__", "step"), act)
-    return cast("R", model.model_validate(result) if model is not None and result is not None else result)
-
-
-def returned(function: Callable[..., Any]) -> Any:
-    """What a function says that it returns."""
-    import typing
-
-    try:
-        return typing.get_type_hints(function).get("return")
-    except (TypeError, NameError, AttributeError):
-        return None
-
-
-def plain(value: Any, model: Any, step: str) -> object:
-    if not hasattr(value, "model_dump"):
-        return value
-    if model is None:
-        raise Usage(
-            f"step {step} gave a {type(value).__name__}, and replay would not know to give one again",
-            hint=f"say what it returns: def … -> {type(value).__name__}, or output={type(value).__name__}",
-        )
-    return value.model_dump(mode="json")
-
-
-def was_done(engine: Engine, doing: Doing, probe: Callable[[], Any] | None) -> tuple[bool, Any]:
-    """Whether a step that was begun before was done: as the probe says, else as a person does."""
-    if probe is not None:
-        found = called(probe, (), {})
-        return found is not None, found
-    labels = ("done", "again", "stop")
-    means = ("it was done; its result is nothing", "do it (again)", "end the run")
-    asked = question(
-        f"Step {doing.id} may have been done: its process ended in the middle of it. What is so?",
-        type="choice",
-        options=[option_of(f"{label}={meaning}") for label, meaning in zip(labels, means, strict=True)],
-        other=False,
-    )
-    gate = engine.open_gate(doing, Draft((asked,), title=f"Was {doing.id} done?"), AskWishes(), None)
-    said = engine.decided(gate.id).answer
-    value = said.answer.values.get("answer") if said is not None else "stop"
-    if value == "stop":
-        raise engine.broken_by(RunStuck(f"step {doing.id} may have been done, and is not done again"))
-    return value == "done", None
+    return cast("R", do_step(engine, function, args, kwargs, name=known, retry=retry, done=done, model=model))
 
 
 def parallel(*branches: Work, policy: str = "all") -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..flows.engine import Doing, Engine
+from ..flows.steps import noting
 from ..model.gate import Gate as Folded
 from .terms import Asking, read_attachments, seen
 from .terms import ShownGate as Gate
@@ -17,18 +18,6 @@ def open_in_flow(engine: Engine, asking: Asking, *, wait: bool, kind: str, name:
     draft = asking.draft
     enclosed = read_attachments(engine.desk, (*draft.attach, *map(str, asking.attach)))
     return noting(engine, engine.ask(draft, asking.wishes, enclosed, wait=wait, kind=kind, name=name))
-
-
-def noting(engine: Engine, gate: Folded) -> Folded:
-    """What a person said last, for agents that are told it, and for how a run that gets stuck on it ends."""
-    if gate.answer is not None:
-        from ..questions.answers import printed
-
-        said = gate.answer.answer
-        words = printed(gate.opened.questions, said)
-        engine.extra["refused"] = said.verdict == "rejected"
-        engine.extra["told"] = f"What a person said last, to {gate.opened.title!r}: {words}"
-    return gate
 
 
 def shown(engine: Engine, gate: Folded) -> Gate:

@@ -162,10 +162,11 @@ def attend(desk: Desk, gate: Gate, monotonic: Callable[[], float]) -> HeldClaim 
     return held
 
 
-def hear(desk: Desk, gate: Gate, held: HeldClaim | None) -> Gate:
+def hear(desk: Desk, gate: Gate, held: HeldClaim | None, *, given_here: bool = False) -> Gate:
     """The waiter takes the answer: claim and outcome are one move, the lease's end with it.
 
     Conflict when a runner took it while the waiter was silent. Where another waiter holds the lease, that one takes it.
+    `given_here`: the waiter's own program answered.
     """
     remote = held.remote if held is not None else shared_at(desk, gate.id)
     for _ in range(TRIES):
@@ -181,7 +182,7 @@ def hear(desk: Desk, gate: Gate, held: HeldClaim | None) -> Gate:
         another = found is not None and not (found[1] is not None and found[1].over)
         if another and gate.opened.session is not None:
             return gate
-        check_told(desk, gate)
+        check_told(desk, gate, given_here=given_here)
         heard = write_heard(desk, gate, next_link(held) if held is not None else "")
         moves = [RefMove(OPEN + gate.id, heard.tip, known)]
         moves += [RefMove(LEASES + gate.id, None, held.lease)] if held is not None else []

@@ -405,6 +405,7 @@ def told_by_itself(engine: Engine) -> str:
     ended = [step for step in run.steps.values() if step.kind == "run" and step.ended is not None]
     lines = [line for step in ended[-10:] if (line := summary_line(step.name, step.ended))]
     parts += ["What was done before:\n" + "\n".join(lines)] if lines else []
+    parts += [f"The state:\n{in_words(engine.extra['state'])}"] if engine.extra.get("state") else []
     parts += [str(engine.extra["told"])] if engine.extra.get("told") else []
     return "\n\n".join(parts)
 

@@ -150,6 +150,8 @@ class Engine:
     leave: Callable[[RunWaits], NoReturn] | None = None
     handler: Callable[[Engine, Gate], None] | None = None
     """Answers a gate in this process; what it said is recorded before the gate is looked at again."""
+    told: Callable[[Gate], None] = lambda _gate: None
+    """Hears of each gate that is opened."""
     extra: dict[str, Any] = field(default_factory=dict)
     session: SessionRef | None = None
     broken: FlowEnds | None = None
@@ -389,6 +391,7 @@ class Engine:
             asked = ask(self.desk, draft, replace(wishes, wait=False), attachments or {})
             self.append("asked", step=step or doing.id, gate=asked.gate.id)
         self.say(f"asks: {asked.gate.opened.title} (gate {asked.gate.id})")
+        self.told(asked.gate)
         return asked.gate
 
     def gate_of(self, step: RunStep, key: str) -> Gate | None:
@@ -407,11 +410,11 @@ class Engine:
         with self.turn:
             return find_gate(self.desk, gate).gate
 
-    def decided(self, gate_id: str, *, stuck: bool = True) -> Gate:
+    def decided(self, gate_id: str, *, stuck: bool = True, by_handler: bool = True) -> Gate:
         """The gate once it is decided; until then this branch waits."""
         while True:
             gate = self.find(gate_id)
-            if gate.state == AWAITING and self.handler is not None:
+            if gate.state == AWAITING and self.handler is not None and by_handler:
                 self.handler(self, gate)
                 gate = self.find(gate_id)
             if gate.state != AWAITING:
@@ -431,11 +434,12 @@ class Engine:
 
     def heard(self, gate: Gate) -> Gate:
         """The answer is acted on here, so that nobody else is started for it."""
+        given_here = self.handler is not None
         with self.turn:
-            check_heard(self.desk, gate)
+            check_heard(self.desk, gate, given_here=given_here)
             if gate.actionable:
                 with suppress(Conflict):  # a runner took it, and it is the one that has started us
-                    return hear(self.desk, gate, None)
+                    return hear(self.desk, gate, None, given_here=given_here)
             return gate
 
     # waiting
@@ -468,8 +472,9 @@ class Engine:
             self.changed.notify_all()
             return
         gates = tuple(dict.fromkeys(self.parked.values()))
+        why = str(self.extra.get("declined", ""))
         waits = RunWaits(
-            f"run {self.run_id} waits for an answer to {', '.join(gates)}",
+            f"run {self.run_id} waits for an answer to {', '.join(gates)}{f'; {why}' if why else ''}",
             hint="\n".join(f"git gate respond {gate[:6]}" for gate in gates),
         )
         waits.gates = gates

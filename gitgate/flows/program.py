@@ -302,7 +302,7 @@ def start_run(
     desk: Desk, flow: FlowFunction[..., Any], given: Mapping[str, Any], said: Mapping[str, Any]
 ) -> HeldRun:
     shown = given["args"][0] if len(given["args"]) == 1 and not given["kwargs"] else given
-    started = {"flow": flow.name, "given": given, "input": shown, **who_starts(desk), **said}
+    started = {"flow": flow.name or "flow", "given": given, "input": shown, **who_starts(desk), **said}
     held = begin_run(desk, {key: value for key, value in started.items() if value not in (None, "")})
     if said.get("code"):
         desk.refs.update([RefMove(CODE + held.run.id, str(said["code"]), None)])
@@ -415,6 +415,9 @@ def code_now(desk: Desk, file: Path) -> tuple[str, str]:
 def load_flow(file: Path, name: str) -> FlowFunction[..., Any]:
     """The flow of that name in a file; the only one that it has, where none is named."""
     module = load_module(file)
+    for variable, one in vars(module).items():
+        if isinstance(one, FlowFunction) and not one.name:
+            object.__setattr__(one, "name", variable)  # phases have no name of their own
     found = {one.name: one for one in vars(module).values() if isinstance(one, FlowFunction)}
     named = vars(module).get(name)
     if isinstance(named, FlowFunction):

@@ -98,19 +98,23 @@ def on_answer(desk: Desk, book: Book, gate: Gate, counted: Counted) -> Ruling:
     return ruling.rule_on_recorded(book.policies, case(desk, book, gate), who, said)
 
 
-def check_heard(desk: Desk, gate: Gate) -> None:
+def check_heard(desk: Desk, gate: Gate, *, given_here: bool = False) -> None:
     """The same for who only reads the answer; what was acted on already is history, whatever the policy is now."""
     if gate.state == ANSWERED:
-        check_told(desk, gate)
+        check_told(desk, gate, given_here=given_here)
 
 
-def check_told(desk: Desk, gate: Gate) -> None:
-    """Whether what a gate's asker would be told is something that the policy accepts: else nobody acts on it."""
+def check_told(desk: Desk, gate: Gate, *, given_here: bool = False) -> None:
+    """Whether what a gate's asker would be told is something that the policy accepts: else nobody acts on it.
+
+    `given_here`: the asker's own program answers its questions. Where nobody made rules that counts for this program alone.
+    """
     book = load_book(desk)
     if gate.answer is None:
         return
     if not book.policies:
-        refuse_unconfirmed(gate, gate.answer.answer.via)
+        if not (given_here and gate.answer.answer.via in ruling.PROGRAMS):
+            refuse_unconfirmed(gate, gate.answer.answer.via)
         return
     check_agent(book, gate)
     if gate.defaulted:
@@ -263,6 +267,14 @@ def refuse_unless(gate: Gate, said: Ruling) -> None:
             f"gate {gate.id}: the policy's rule {said.rule!r} does not allow it: {said.why}{where}",
             hint=f"git gate policy check {gate.id[:6]}",
         )
+
+
+def check_program(desk: Desk, gate: Gate, by: str, via: str) -> None:
+    """Whether a program may answer its own question here, in nobody's name."""
+    book = load_book(desk)
+    if book.policies:
+        facts = case(desk, book, gate)
+        refuse_unless(gate, ruling.rule_on(book.policies, facts, Who(by), SaidHow(desk.now, via)))
 
 
 # what somebody is about to say

@@ -18,8 +18,10 @@ from ..text import globs, times
 from .rules import Person, Policy, PolicyRule, RuleTerms
 
 SCRIPTS = frozenset(("signal", "python"))
-# An agent proposed it, or a program made it up: nobody has looked.
-NOBODYS = frozenset(("join --yes", "automatic"))
+# A flow's own program answers: by a rule, by its own code, or by whoever is at its terminal, whom nobody knows.
+PROGRAMS = frozenset(("automatic", "handler", "prompt"))
+# An agent proposed it, or a program said it: nobody has confirmed it.
+NOBODYS = frozenset(("join --yes", *PROGRAMS))
 
 
 @dataclass(frozen=True)

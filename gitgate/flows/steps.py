@@ -1,0 +1,95 @@
+"""Flows: a step that runs any function once, and keeps its result; and what is noted of what a person said."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..acts.asking import AskWishes
+from ..errors import Usage
+from ..model.gate import Gate
+from ..questions.answers import printed
+from ..questions.drafts import Draft, question
+from ..questions.drafts import option as option_of
+from .engine import Doing, Engine, RunStuck
+from .program import called
+
+
+def do_step(
+    engine: Engine,
+    function: Callable[..., Any],
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    name: str,
+    retry: bool = False,
+    done: Callable[[], Any] | None = None,
+    model: Any = None,
+    loose: bool = False,
+) -> Any:
+    """What the function gave when it was done. `model`: what its result is read as; `loose`: a model that nobody announced is
+    kept as the mapping that it is.
+    """
+
+    def act(doing: Doing) -> object:
+        if doing.again is not None and not retry:
+            over, result = was_done(engine, doing, done)
+            if over:
+                return result
+        return plain(called(function, args, kwargs or {}), model, doing.id, loose=loose)
+
+    result = engine.perform("step", name, act)
+    return model.model_validate(result) if model is not None and result is not None else result
+
+
+def returned(function: Callable[..., Any]) -> Any:
+    """What a function says that it returns."""
+    try:
+        return typing.get_type_hints(function).get("return")
+    except (TypeError, NameError, AttributeError):
+        return None
+
+
+def plain(value: Any, model: Any, step: str, *, loose: bool = False) -> object:
+    if not hasattr(value, "model_dump"):
+        return value
+    if model is None and not loose:
+        raise Usage(
+            f"step {step} gave a {type(value).__name__}, and replay would not know to give one again",
+            hint=f"say what it returns: def … -> {type(value).__name__}, or output={type(value).__name__}",
+        )
+    return value.model_dump(mode="json")
+
+
+def was_done(engine: Engine, doing: Doing, probe: Callable[[], Any] | None) -> tuple[bool, Any]:
+    """Whether a step that was begun before was done: as the probe says, else as a person does."""
+    if probe is not None:
+        found = called(probe, (), {})
+        return found is not None, found
+    labels = ("done", "again", "stop")
+    means = ("it was done; its result is nothing", "do it (again)", "end the run")
+    asked = question(
+        f"Step {doing.id} may have been done: its process ended in the middle of it. What is so?",
+        type="choice",
+        options=[option_of(f"{label}={meaning}") for label, meaning in zip(labels, means, strict=True)],
+        other=False,
+    )
+    gate = engine.open_gate(doing, Draft((asked,), title=f"Was {doing.id} done?"), AskWishes(), None)
+    # A program's own handlers are not asked: they were not there.
+    said = engine.decided(gate.id, by_handler=False).answer
+    value = said.answer.values.get("answer") if said is not None else "stop"
+    if value == "stop":
+        raise engine.broken_by(RunStuck(f"step {doing.id} may have been done, and is not done again"))
+    return value == "done", None
+
+
+def noting(engine: Engine, gate: Gate) -> Gate:
+    """What a person said last, for agents that are told it, and for how a run that gets stuck on it ends."""
+    if gate.answer is not None:
+        said = gate.answer.answer
+        words = printed(gate.opened.questions, said)
+        note = f"\n{said.note}" if said.note and said.note not in words else ""
+        engine.extra["refused"] = said.verdict == "rejected"
+        engine.extra["told"] = f"What a person said last, to {gate.opened.title!r}: {words}{note}"
+    return gate
