@@ -5,6 +5,8 @@ Nothing is loaded, and nothing started, where nobody is to be told.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..context.desk import Desk
 
 
@@ -26,12 +28,43 @@ def is_told_of(desk: Desk) -> bool:
     """Whether somebody may have to be told from here: by this machine's configuration; on a server by its branch, too."""
     if "gitgate.notify" in desk.settings.git or desk.settings.flag("notify.shared"):
         return True
-    if not desk.settings.flag("server"):
-        return False
+    return desk.settings.flag("server") and branch_tells(desk)
+
+
+def branch_tells(desk: Desk) -> bool:
+    """Whether the protected branch may name somebody. It is read when it has moved: a push in between starts no git for this."""
+    from contextlib import suppress
+
+    from ..policy.book import protected_refs
+
+    refs = protected_refs(desk)
+    known = desk.repo.state_dir / "told-by-branch"
+    now = stamp(desk, refs)
+    with suppress(OSError, ValueError):
+        before, _, word = known.read_text("utf-8").rpartition(" ")
+        if before == now:
+            return word == "yes"
     from ..config import FILE
     from ..document.field import may_have
-    from ..policy.book import protected_refs
+    from ..store.git.permissions import private_folder
     from ..store.git.repository import read_protected
 
-    found = read_protected(desk.repo, FILE, protected_refs(desk))
-    return found is not None and may_have(found.data, "notify")
+    found = read_protected(desk.repo, FILE, refs)
+    tells = found is not None and may_have(found.data, "notify")
+    with suppress(OSError):
+        private_folder(known.parent)
+        known.write_text(f"{now} {'yes' if tells else 'no'}", "utf-8")
+    return tells
+
+
+def stamp(desk: Desk, refs: Sequence[str]) -> str:
+    """What changes when one of these branches moves: git puts a new file in place of each that says where it is."""
+    said = []
+    for name in ("HEAD", "packed-refs", "reftable/tables.list", *refs):
+        try:
+            found = (desk.repo.common_dir / name).stat()
+        except OSError:
+            said.append("-")
+        else:
+            said.append(f"{found.st_mtime_ns}:{found.st_ino}:{found.st_size}")
+    return " ".join(said)

@@ -189,3 +189,26 @@ def test_what_somebody_else_left_in_the_way_is_named(python: Path) -> None:
         assert found["words"].endswith(f"{state}/runner.lock")
         assert found["words"].startswith("root left something")
         assert found["mend"] == f"sudo chown -R {here.ada.number} {state}"
+
+
+@pytest.mark.parametrize("umask", [("022", "022"), ("077", "002")])
+def test_a_gate_is_told_once_whoever_pushes(python: Path, umask: tuple[str, str]) -> None:
+    """What one account's hook told, another's does not tell again: they share what was sent, by whatever umask."""
+    with office(python, umask=umask) as here:
+        heard = here.repository.parent / "heard"
+        root("install", "-d", "-m", "1777", str(heard))
+        program = here.repository.parent / "hear"
+        here.ada.git("config", "gitgate.notify", f"command {program}", cwd=here.repository)
+        script = f"#!/bin/sh\nmktemp {heard}/$GITGATE_EVENT-$GITGATE_ID-XXXX >/dev/null\n"
+        root("sh", "-c", f"printf '%s' '{script}' > {program}; chmod 755 {program}")
+        asked = []
+        for who in (here.ada, here.bob, here.ada, here.bob):
+            gate = here.ask(who)
+            asked.append(gate)
+            until(partial(is_heard, heard, gate), 40)
+        names = sorted(name.rpartition("-")[0] for name in modes(heard) if name)
+        assert names == sorted(f"opened-{gate}" for gate in asked)
+
+
+def is_heard(folder: Path, gate: str) -> bool:
+    return any(gate in name for name in modes(folder))

@@ -20,6 +20,7 @@ import pytest
 from gitgate.acts.asking import AskWishes, ask
 from gitgate.acts.remarks import stop
 from gitgate.exchange.syncing import sync
+from gitgate.gates.notices import is_told_of
 from gitgate.model.gate import Gate, Question
 from gitgate.questions.drafts import Draft
 from gitgate.surfaces.notify.outbox import GIVEN_UP_AFTER, Outbox, open_outbox, outbox_folder, pause_after
@@ -513,3 +514,24 @@ def test_a_purge_takes_the_outbox_along(bare: Clone, ann: Seat, clock: Clock, cl
     for clone in (bare, ann.clone):
         cli.quick("init", "--remove", "--purge", cwd=clone.path, code=0)
     assert not any(place.exists() for place in places)
+
+
+def test_a_servers_branch_is_read_when_it_has_moved(
+    bare: Clone, ann: Seat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In between a push starts no git to learn that nobody is to be told."""
+    bare.git("config", "gitgate.server", "true")
+    with Seat(bare) as server:
+        desk = server.desk
+        assert not is_told_of(desk)
+        with monkeypatch.context() as patch:
+            patch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("a process was started"))
+            assert not is_told_of(desk)
+        ann.clone.commit("rules", **{".gitgate.yml": "notify:\n  - address: json://example.org\n"})
+        ann.clone.git("push", "-q", "origin", "main")
+        assert is_told_of(desk)
+        assert is_told_of(desk)
+        bare.git("pack-refs", "--all")
+        ann.clone.commit("rules", **{".gitgate.yml": "{}\n"})
+        ann.clone.git("push", "-q", "origin", "main")
+        assert not is_told_of(desk)
