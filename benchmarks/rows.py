@@ -12,7 +12,7 @@ from pathlib import Path
 
 from . import scenes
 from .measure import COMMAND, START_UP, Row, figure, peak_memory, ratio, run, side_by_side, timed
-from .sharing import bulk, claims, push_hooked, push_many, two_sided
+from .sharing import bulk, claims, notified, push_hooked, push_many, two_sided
 from .trust import verify_signed
 
 FOR_EACH_REF = ["git", "for-each-ref", "--format=%(refname) %(contents)", "refs/hitl/open"]
@@ -232,6 +232,7 @@ ROWS: dict[str, Callable[[Path], list[Row]]] = {
     "writers": many_writers,
     "push": push_hooked,
     "push-many": push_many,
+    "notified": notified,
     "bulk": bulk,
     "two-sided": two_sided,
     "claims": claims,

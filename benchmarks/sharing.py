@@ -7,6 +7,7 @@ import os
 import shutil
 import statistics
 import subprocess
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -51,6 +52,27 @@ def push_hooked(room: Path) -> list[Row]:
             "the same without the hook + start-up",
         )
     ]
+
+
+def notified(room: Path) -> list[Row]:
+    """From typing a question to the notification, which the server's hook sends: a program that makes a file."""
+    hooked, _ = servers(room)
+    heard = room / "heard"
+    heard.mkdir()
+    program = room / "hear"
+    program.write_text(f'#!/bin/sh\n: >"{heard}/$GITGATE_ID"\n')
+    program.chmod(0o755)
+    run(["git", "config", "gitgate.notify", f"command {program}"], hooked)
+    place = scenes.repository(room / "hearer")
+    run(["git", "remote", "add", "origin", str(hooked)], place)
+    taken = []
+    for _ in range(10):
+        began = perf_counter()
+        gate = run([COMMAND, "ask", "Which?", "-q"], place).decode().strip()
+        while not (heard / gate).exists() and perf_counter() - began < 30:
+            time.sleep(0.005)
+        taken.append(perf_counter() - began)
+    return [figure("from ask to the notification of the server's hook", statistics.median(taken), "s", 2)]
 
 
 def push_many(room: Path) -> list[Row]:

@@ -92,9 +92,9 @@ def test_every_room_is_described() -> None:
     assert {room for room, never in rows.items() if never == "any input or output"} == PURE - {"version"}
 
 
-def test_four_lives_are_told() -> None:
+def test_each_life_is_told() -> None:
     """An ask, a respond, a push that resumes and a reply on a pull request; none of them is a list of two."""
-    assert set(LIVES) == {"an ask", "a respond", "a push that resumes", "a PR reply"}
+    assert set(LIVES) == {"an ask", "a respond", "a push that resumes", "a PR reply", "a notification"}
     assert all(len(steps(text)) >= 10 for text in LIVES.values())
 
 
