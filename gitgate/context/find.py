@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ..errors import AmbiguousGate, UnknownGate
+from ..errors import AmbiguousGate, IllegalEvent, UnknownGate
 from ..model import states
+from ..model.trailers import parse_trailers
 from ..record.summary import Summary, read_summaries
 from ..store.git.refs import OPEN, RUNS
 from .desk import Desk
@@ -40,8 +41,29 @@ def is_run(desk: Desk, given: str | None) -> bool:
     )
 
 
+def gate_of_run(desk: Desk, given: str) -> str:
+    """The gate at which the run that is named waits; empty where no run is."""
+    word = given.strip().lower()
+    refs = desk.refs.beginning(RUNS + word) if states.is_prefix(word) else []
+    tips = [tip for ref in refs if (tip := desk.refs.get(ref)) is not None]
+    if len(tips) != 1:
+        return ""
+    run, said = refs[0].removeprefix(RUNS), parse_trailers(desk.records.commit(tips[0]).message) or {}
+    gates = said.get("Gates", "").split()
+    if not gates:
+        raise IllegalEvent(
+            f"run {run} is {said.get('State', 'unknown')}: it waits for nobody",
+            hint=f"git gate show {run[:6]}",
+        )
+    if len(gates) > 1:
+        raise AmbiguousGate(f"run {run} waits at {', '.join(gates)}", hint="name one of them")
+    return gates[0]
+
+
 def one_of(desk: Desk, given: str, refs: Iterable[str]) -> tuple[str, str]:
     found = {ref.removeprefix(OPEN): tip for ref in refs if (tip := desk.tip(ref)) is not None}
+    if not found and (waited := gate_of_run(desk, given)):
+        return one_of(desk, waited, [OPEN + waited])
     if not found:
         raise unknown_gate(desk, given)
     if len(found) > 1:

@@ -455,6 +455,7 @@ class Engine:
                 self.all_wait()
             while self.broken is None and branch.path in self.parked:
                 self.changed.wait(LOOK_EVERY)
+                self.held.check_held()
             self.check()
 
     def all_wait(self) -> None:
@@ -523,7 +524,8 @@ class Engine:
         with self.turn:
             self.active -= 1
             if self.active == 0 and self.parked and self.broken is None:
-                self.all_wait()
+                with suppress(Conflict):  # the run was taken over, which those who wait hear as well
+                    self.all_wait()
 
 
 def digest_of(value: object) -> str:

@@ -151,6 +151,22 @@ def test_the_answer_resumes_the_run(flows: Actors, cli: Command, repo: Clone) ->
     assert "holds other files" in cli("verify", code=1).out
 
 
+def test_a_run_stands_for_the_gate_that_it_waits_at(flows: Actors, cli: Command) -> None:
+    """Wherever a gate is named; show, status, log, resume and stop are about the run itself."""
+    run = cli("run", "flows.py:approval", "Ship it", "--json", code=8).json["id"]
+    cli("check", run, code=8)
+    cli("comment", run, "which one do we have?", code=0)
+    cli("respond", run[:6], "OAuth2", code=0)
+    assert "status: waiting_human" in cli("status", run, code=0).out
+    cli("resume", run, code=8)
+    cli("signal", run, "--status", "CONTINUE", "--message", "go", code=0)
+    cli("resume", run, code=0)
+    assert "completed: it waits for nobody" in cli("respond", run, "x", code=5).err
+    every = cli("list", "--all", "--json").json["gates"]
+    (own,) = [gate for gate in every if gate["asked"]["agent"] == "approval"]
+    assert own["run"] == {"id": run, "flow": "approval", "step": "pause:_checkpoint#1"}
+
+
 def test_a_no_ends_it_with_its_reason(flows: Actors, cli: Command) -> None:
     """Exit 3: a person said no, and the flow ended so. An agent that may not ask is told apart: exit 9."""
     flows.says("coder", DONE)

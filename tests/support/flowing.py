@@ -164,6 +164,7 @@ def crash_at(number: int, when: str) -> Iterator[list[str]]:
 def die(held: HeldRun) -> None:
     """Nothing is released: no lease, no claim. Only what the system takes back with a process: its lock."""
     held.over.set()
+    held.lost = "its process is dead"  # other branches of it, too
     if held.lock >= 0:
         os.close(held.lock)
         held.lock = -1

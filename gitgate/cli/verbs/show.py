@@ -185,9 +185,15 @@ def status_command(screen: Screen, gate_id: str | None) -> None:
     git gate status 7k2f
     """
     from ...acts.reporting import gate_status, overall_status
+    from ...context.find import is_run
     from ...text.display import clip
 
     desk = screen.desk()
+    if gate_id is not None and is_run(desk, gate_id):
+        from .run import show_run
+
+        show_run(screen, desk, gate_id, None)
+        return
     from ..machinery.sync import age_shape, looked, tell_age
 
     known = looked(screen, desk)
