@@ -6,6 +6,7 @@ import contextlib
 import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from ..context.desk import Desk
@@ -30,7 +31,6 @@ from ..store.git.refs import OPEN, SESSIONS, WORK
 from ..store.records.records import Signature
 from ..store.remote.remote import RefMove
 from ..text import times
-from ..text.digests import sha256
 from ..text.display import one_line
 from .askers import RUN, STEP, agent_name, readable, remember_asker, requester, session_of
 from .sessions import digest_of

@@ -10,6 +10,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from hashlib import sha256
 from pathlib import Path
 
 from ..config import FILE
@@ -26,7 +27,6 @@ from ..model.states import AWAITING
 from ..questions.calls import CallRule, call_of, parse_rules
 from ..store.git.permissions import private_folder
 from ..store.git.refs import OPEN
-from ..text.digests import sha256
 from .asking import key_ref
 
 TURN_WITHIN = 100.0

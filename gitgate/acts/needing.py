@@ -10,6 +10,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,6 @@ from ..questions.signals import Need, draft_of, find_need, plain_draft, read_nee
 from ..store.git.refs import OPEN
 from ..store.records.attach import read_attachment
 from ..text import times
-from ..text.digests import sha256
 from .asking import AskWishes, ask
 from .calling import (
     any_gate,

@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,6 @@ from ..store.git.refs import SESSIONS
 from ..store.records.records import Signature
 from ..store.remote.remote import RefMove
 from ..store.work.leftout import path_of, printable
-from ..text.digests import sha256
 
 DOCUMENT, SEALED, FILES = "session.yaml", "session.age", "files"
 PLAIN = ("agent", "id", "directory", "place")

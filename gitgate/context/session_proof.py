@@ -13,6 +13,7 @@ import contextlib
 import os
 import re
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from textwrap import wrap
 
@@ -21,7 +22,6 @@ from ..model import lease, trailers
 from ..model.gate import Answer, Gate, Remark, Session
 from ..store.git.objects import Commit
 from ..store.git.permissions import private_folder
-from ..text.digests import sha256
 from .desk import Desk
 
 MOST_SAVED = 10_000

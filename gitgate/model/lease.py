@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from hashlib import sha256
 
 from ..document.values import dataclass
-from ..text.digests import sha256
 from . import trailers
 
 LINKS = 512

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from hashlib import sha256
 
 from ..document.field import Field, duration, near
 from ..document.values import dataclass, field, replace
 from ..model.states import PRIORITIES
 from ..questions.types import TYPES
-from ..text.digests import sha256
 
 DEFAULT = "default"
 

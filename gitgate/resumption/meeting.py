@@ -14,6 +14,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,7 +42,6 @@ from ..questions.file import parse_question, plain_question
 from ..questions.prompts import SERVER, TOOL
 from ..questions.signals import read_need
 from ..store.git.refs import SESSIONS
-from ..text.digests import sha256
 from ..text.secrets import redact, secret_values
 from . import joining, place
 from .joining import JoinedConversation

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from hashlib import sha256
 from pathlib import Path
 
 from ...document.values import dataclass
 from ...errors import Failure
-from ...text.digests import sha256
 from .process import Git
 from .repository import Repository
 

@@ -11,11 +11,11 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
+from hashlib import sha1, sha256
 from pathlib import Path
 from typing import IO, NamedTuple, Protocol
 
 from ...errors import BrokenRecord, Failure
-from ...text.digests import sha1, sha256
 from .permissions import sharing
 from .process import Git, Patient, Piped
 from .repository import Repository
