@@ -104,8 +104,9 @@ def may(desk: Desk, book: Book | None, gate: Gate, person: str) -> bool:
         return False
     if book is None or not book.policies or "@" not in name:
         return True
+    who = Who("", login=name[1:]) if name.startswith("@") else Who(name.strip())
     try:
-        return explain(desk, book, gate, Who(name.strip())).allowed
+        return explain(desk, book, gate, who).allowed
     except GateError:
         return True  # it is broken, and somebody has to see it
 

@@ -132,7 +132,14 @@ def test_who_may_not_answer_by_the_policy_is_not_told(bare: Clone, ann: Seat) ->
     book = load_book(desk)
     assert not concerns(desk, book, PLAIN, gate, "Ada <ada@example.org>")
     assert concerns(desk, book, PLAIN, gate, "Bob <bob@example.org>")
-    assert concerns(desk, book, replace(PLAIN, to=("bob@example.org",)), gate, "Ada <ada@example.org>")
+    ada = "Ada <ada@example.org>"
+    for people, heard in {
+        "bob@example.org": True,
+        "@bob": True,
+        "ada@example.org": False,
+        "@ada": False,
+    }.items():
+        assert concerns(desk, book, replace(PLAIN, to=(people,)), gate, ada) is heard, people
 
 
 @pytest.mark.parametrize(
