@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from . import errors
+    from . import errors, testing
     from .api import (
         AgentFailed,
         AgentSignal,
@@ -157,6 +157,7 @@ __all__ = [
     "stop",
     "stuck",
     "sync",
+    "testing",
     "tree",
     "uuid",
     "verify",
@@ -168,6 +169,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
+    if name == "testing":
+        from importlib import import_module
+
+        return import_module("gitgate.testing")
     if name in __all__:
         from . import api
 

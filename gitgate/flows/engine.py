@@ -155,6 +155,7 @@ class Engine:
     extra: dict[str, Any] = field(default_factory=dict)
     session: SessionRef | None = None
     broken: FlowEnds | None = None
+    lost: BaseException | None = None
     active: int = 1
     parked: dict[str, str] = field(default_factory=dict)
     turn: threading.RLock = field(default_factory=threading.RLock)
@@ -238,6 +239,14 @@ class Engine:
             )
         )
 
+    def check_all_done(self) -> None:
+        """A line of steps that ends where more of them are recorded is another one than was recorded."""
+        with self.turn:
+            branch = BRANCH.get()
+            recorded = self.held.run.order.get(branch.path, [])
+            if branch.at < len(recorded):
+                self.diverge(recorded[branch.at], "to end")
+
     def broken_by(self, why: FlowEnds) -> FlowEnds:
         """From now on no step is done, even where the flow takes this for an error of its own."""
         self.broken = self.broken or why
@@ -246,6 +255,8 @@ class Engine:
     def check(self) -> None:
         if self.broken is not None:
             raise self.broken
+        if self.lost is not None:
+            raise self.lost
 
     def append(self, event: str, /, **said: Any) -> None:
         with self.turn:
@@ -452,8 +463,12 @@ class Engine:
             self.parked[branch.path] = gate
             self.active -= 1
             if self.active == 0:
-                self.all_wait()
-            while self.broken is None and branch.path in self.parked:
+                try:
+                    self.all_wait()
+                except BaseException as lost:
+                    self.wake_by(lost)
+                    raise
+            while self.broken is None and self.lost is None and branch.path in self.parked:
                 self.changed.wait(LOOK_EVERY)
                 self.held.check_held()
             self.check()
@@ -503,10 +518,14 @@ class Engine:
             BRANCH.set(lines[number])
             try:
                 came[number] = branches[number]()
+                self.check_all_done()
             except BaseException as ended:  # noqa: BLE001 - it is the caller's, who is in another thread
                 came[number] = ended
-            finally:
+            try:
                 self.end_branch()
+            except BaseException as lost:  # noqa: BLE001 - the same; and nobody goes on waiting beside it
+                came[number] = lost
+                self.wake_by(lost)
 
         threads = [
             threading.Thread(target=copy_context().run, args=(run_branch, number), daemon=True)
@@ -520,12 +539,17 @@ class Engine:
             self.active += 1
         return came
 
+    def wake_by(self, lost: BaseException) -> None:
+        """Who waits in another branch hears that the run cannot be let go as it should: it is lost, or its place is silent."""
+        with self.turn:
+            self.lost = self.lost or lost
+            self.changed.notify_all()
+
     def end_branch(self) -> None:
         with self.turn:
             self.active -= 1
-            if self.active == 0 and self.parked and self.broken is None:
-                with suppress(Conflict):  # the run was taken over, which those who wait hear as well
-                    self.all_wait()
+            if self.active == 0 and self.parked and self.broken is None and self.lost is None:
+                self.all_wait()
 
 
 def digest_of(value: object) -> str:

@@ -181,7 +181,8 @@ def replayed(engine: Engine, call: Callable[[], Any]) -> Any:
         engine.check()
         with engine.replaying():
             value = call()
-        engine.check()
+            engine.check()
+            engine.check_all_done()
         return engine.encoded("the flow's result", value)
     except Exception:
         engine.check()

@@ -1,0 +1,507 @@
+"""Testing: your flows, with agents and people that you write down: real Git, in a repository of its own, and no agent's process.
+
+    def test_feature():
+        played = gitgate.testing.play(feature, "x", agents={"coder": {"status": "DONE"}}, people=[True])
+        assert played.result == "merged"
+
+    def test_feature_survives():
+        for crash in gitgate.testing.crashes(feature, "x"):
+            assert crash.result == "merged", crash
+
+Agents and people are what they say: one thing, a list of things (one each time), a mapping, or a function. Whoever is not
+written down says DONE, yes, or the first option. A flow that waits is replayed with the answer, as it is elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from . import config
+from .acts.answering import Manner, respond
+from .acts.reading import find_gate
+from .agents.agent import AgentOutcome, AgentResult, AgentSettings, Finished, ProcessEnding
+from .context.desk import Desk, open_desk
+from .errors import IllegalEvent, Usage
+from .flows import program
+from .flows.agents import AgentRun, AgentStart, Before
+from .flows.engine import Diverged, Doing, Engine, FlowEnds, error_from
+from .flows.journal import HeldRun, find_run, load_run, take_run
+from .flows.program import (
+    FlowEnding,
+    FlowFunction,
+    Surroundings,
+    called,
+    desk_of_run,
+    replayed,
+    said_of_input,
+    start_run,
+)
+from .model.gate import Gate
+from .model.states import AWAITING
+from .questions.base import Given
+from .questions.drafts import Draft
+from .record.runs import Run, RunEntry
+from .store.git.process import Git
+
+PERSON = "A Person <person@example.invalid>"
+MOST_ROUNDS = 1000
+DOUBT = "may have been done: its process ended in the middle of it"
+Script = Any
+"""What somebody says: one thing, a list of things, or a function that gives it."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """How a run went. `starts`: its agents, as `start coder` and `resume coder`; `asked`: its questions; `told`: what each agent
+    was told last; `doubted`: steps of which a person was asked whether they were done; `crash`: where it was killed.
+    """
+
+    id: str
+    status: str
+    value: Any
+    reason: str
+    error: Mapping[str, Any]
+    starts: tuple[str, ...]
+    asked: tuple[str, ...]
+    told: Mapping[str, str]
+    steps: tuple[str, ...]
+    doubted: tuple[str, ...] = ()
+    crash: str = ""
+    raised: BaseException | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def result(self) -> Any:
+        """The flow's value; what it raised, where it came to none."""
+        if self.status == "completed":
+            return self.value
+        raise self.raised or error_from(self.error or {"class": "", "message": self.reason or self.status})
+
+
+@dataclass
+class Cast:
+    """Who takes part in one run, and what they have said by now."""
+
+    agents: Mapping[str, Script]
+    people: Script
+    starts: list[str] = field(default_factory=list)
+    asked: dict[str, str] = field(default_factory=dict)
+    told: dict[str, str] = field(default_factory=dict)
+    doubted: list[str] = field(default_factory=list)
+    said: dict[str, int] = field(default_factory=dict)
+    ended: dict[tuple[str, int], Any] = field(default_factory=dict)
+
+    def next_of(self, who: str, script: Script, *given: Any) -> Any:
+        """The next thing that somebody says; the last one again, where nothing more is written down."""
+        if callable(script):
+            return called(script, given, {})
+        if isinstance(script, list):
+            number = self.said.get(who, 0)
+            self.said[who] = number + 1
+            return script[min(number, len(script) - 1)]
+        return script
+
+    def agent(self, name: str, prompt: str) -> Any:
+        return self.next_of(f"agent {name}", self.agents.get(name, {"status": "DONE"}), prompt)
+
+    def person(self, gate: Gate) -> Any:
+        asked = gate.opened.questions[0]
+        if DOUBT in asked.prompt:
+            self.doubted.append(str(gate.opened.config["step"]))
+            return "again"
+        usual: Any = True if asked.kind == "approval" else asked.labels[0] if asked.labels else "words"
+        people = self.people
+        if isinstance(people, Mapping):
+            return next((said for words, said in people.items() if words in asked.prompt), usual)
+        if people is None:
+            return usual
+        return self.next_of("people", people, asked.prompt, list(asked.labels))
+
+
+class Unseen(Before):
+    """What was there before a written-down agent: it leaves nothing but its words."""
+
+    def newer(self, desk: Desk, name: str) -> Mapping[str, Any] | None:  # noqa: ARG002
+        return None
+
+    def opened_since(self, desk: Desk, step: str) -> str | None:  # noqa: ARG002
+        return None
+
+
+@dataclass
+class ScriptedRun(AgentRun):
+    """A step's agent that is written down. What it said once, it is not asked for again."""
+
+    cast: Cast = field(default_factory=lambda: Cast({}, None))
+
+    def one_round(self, gate: Gate | None) -> tuple[Finished, AgentOutcome, Before]:
+        self.engine.held.check_held()
+        key = (self.doing.id, len(self.gates))
+        name = self.start.name
+        if key not in self.cast.ended:
+            answer = gate.answer.answer.values if gate is not None and gate.answer is not None else {}
+            prompt = (
+                self.prompt if gate is None else json.dumps(dict(answer), ensure_ascii=False, default=str)
+            )
+            self.cast.starts.append(f"{'resume' if self.gates else 'start'} {name}")
+            self.cast.told[name] = prompt
+            self.cast.ended[key] = self.cast.agent(name, prompt)
+        said = self.cast.ended[key]
+        failed = isinstance(said, BaseException)
+        text = said if isinstance(said, str) else "" if failed else json.dumps(said)
+        result = AgentResult.FAILED if failed else AgentResult.DONE
+        done = Finished(ProcessEnding.EXITED, int(failed), text.encode(), b"", self.desk.repo.state_dir)
+        reason = str(said) if failed else ""
+        return done, AgentOutcome(result, text=text, reason=reason), Unseen(frozenset(), frozenset())
+
+    def open_for(self, draft: Draft) -> Gate:
+        number = len(self.gates)
+        step = Doing(self.doing.id if number == 0 else f"{self.doing.id}.{number}", self.doing.again)
+        return self.engine.open_gate(step, draft, wishes_of_nobody(), None, step=self.doing.id)
+
+
+def wishes_of_nobody() -> Any:
+    from .acts.asking import AskWishes
+
+    return AskWishes(push=False)
+
+
+# crashes
+
+
+class Crash(BaseException):
+    """The end of a process, as far as one process can have it. `git gate` is not told: nothing is let go."""
+
+
+@dataclass
+class Fuse:
+    """Where a run is killed: at its n-th event, before or after that is written. Zero: nowhere."""
+
+    number: int = 0
+    when: str = "before"
+    count: int = 0
+    at: str = ""
+
+    def burn(self, held: CrashingRun, number: int, when: str, name: str, step: str) -> None:
+        if number == self.number and when == self.when and not self.at:
+            self.at = f"{when} {name}{f' of {step}' if step else ''}"
+            held.die()
+
+
+@dataclass
+class CrashingRun(HeldRun):
+    """A run whose process ends at a chosen event: from then on it writes nothing, and lets nothing go."""
+
+    fuse: Fuse = field(default_factory=Fuse)
+    dead: bool = False
+
+    def check_held(self) -> None:
+        if self.dead:
+            raise Crash
+        super().check_held()
+
+    def die(self) -> None:
+        """The system takes back the lock, and nothing else."""
+        self.dead = True
+        self.over.set()
+        if self.lock >= 0:
+            os.close(self.lock)
+            self.lock = -1
+        raise Crash
+
+    def append(self, name: str, /, **said: Any) -> RunEntry:
+        with self.turn:
+            self.check_held()
+            self.fuse.count += 1
+            number, step = self.fuse.count, str(said.get("step", ""))
+            self.fuse.burn(self, number, "before", name, step)
+            entry = super().append(name, **said)
+            self.fuse.burn(self, number, "after", name, step)
+            return entry
+
+    def leave(self, name: str, /, **said: Any) -> Run:
+        with self.turn:
+            self.check_held()
+            self.fuse.count += 1
+            number = self.fuse.count
+            self.fuse.burn(self, number, "before", name, "")
+            run = super().leave(name, **said)
+            self.fuse.burn(self, number, "after", name, "")
+            return run
+
+
+def crashing(held: HeldRun, fuse: Fuse) -> CrashingRun:
+    return CrashingRun(**{one.name: getattr(held, one.name) for one in fields(held)}, fuse=fuse)
+
+
+# the stage
+
+
+@dataclass
+class Stage:
+    """A repository of its own, in which flows are run."""
+
+    place: Path
+    env: dict[str, str]
+
+    def desk(self) -> Desk:
+        return open_desk(self.place, self.env, bulk=True)
+
+    def play(
+        self,
+        flow: FlowFunction[..., Any],
+        *args: Any,
+        agents: Mapping[str, Script] | None = None,
+        people: Script = None,
+        fuse: Fuse | None = None,
+        **kwargs: Any,
+    ) -> Played:
+        """Run a flow to its end, or to where nobody answers: `people` gives None."""
+        if not isinstance(flow, FlowFunction):
+            raise Usage(
+                f"expected a flow; found {flow!r}", hint="@gitgate.flow above its def, or gitgate.Flow(…)"
+            )
+        cast, fuse = Cast(agents or {}, people), fuse or Fuse()
+        given = said_of_input(args, kwargs)
+        desk = self.desk()
+        try:
+            held = start_run(desk, flow, given, {})
+            run = held.run.id
+            ended = self.replayed(flow, crashing(held, fuse), cast)
+            for _ in range(MOST_ROUNDS):
+                if ended is not None and (ended.status != "waiting_human" or not self.answer(ended, cast)):
+                    break
+                ended = self.again(flow, run, cast, fuse)
+            return self.told(desk, run, cast, fuse, ended)
+        finally:
+            desk.close()
+
+    def replayed(self, flow: FlowFunction[..., Any], held: CrashingRun, cast: Cast) -> FlowEnding | None:
+        """One replay; None where it was killed."""
+        given = held.run.started.said["given"]
+        around = Surroundings(self.desk, prepare=lambda engine: self.cast_in(engine, cast))
+        try:
+            return program.play(
+                held, around, flow.terms, lambda: called(flow.function, given["args"], given["kwargs"])
+            )
+        except Crash:
+            return None
+
+    def again(self, flow: FlowFunction[..., Any], run: str, cast: Cast, fuse: Fuse) -> FlowEnding | None:
+        """The same run in a new replay, as the next process makes it."""
+        desk = self.desk()
+        try:
+            return self.replayed(flow, crashing(take_run(desk, run), fuse), cast)
+        except IllegalEvent:  # it was killed when it was over
+            return FlowEnding(run, load_run(desk, run).state)
+        finally:
+            desk.close()
+
+    def cast_in(self, engine: Engine, cast: Cast) -> None:
+        def actor(doing: Doing, name: str, session: str, prompt: str, human: bool) -> AgentRun:
+            start = AgentStart(name, "flow", AgentSettings())
+            return ScriptedRun(engine, doing, start, session, prompt, human, cast=cast)
+
+        engine.extra["actor"] = actor
+
+    def answer(self, ended: FlowEnding, cast: Cast) -> bool:
+        """People answer what the run waits for; False where none of them says anything."""
+        desk, spoke = self.desk(), False
+        try:
+            for gate_id in ended.gates:
+                gate = find_gate(desk, gate_id).gate
+                if gate.state != AWAITING:
+                    spoke = True
+                    continue
+                said = cast.person(gate)
+                cast.asked[gate.id] = gate.opened.questions[0].prompt
+                if said is not None:
+                    note = ""
+                    if isinstance(said, tuple):
+                        said, note = said
+                    respond(desk, gate, given_to(gate, said), Manner(who=PERSON, note=note, push=False))
+                    spoke = True
+        finally:
+            desk.close()
+        return spoke
+
+    def told(self, desk: Desk, run: str, cast: Cast, fuse: Fuse, ended: FlowEnding | None) -> Played:
+        now = load_run(desk, run)
+        error = now.end.said.get("error") if now.end is not None else None
+        return Played(
+            id=run,
+            status=now.state if now.closed or ended is None else ended.status,
+            value=now.end.said.get("result") if now.end is not None else None,
+            reason=(now.end.text("reason") if now.end is not None else "") or (ended.reason if ended else ""),
+            error=error or {},
+            starts=tuple(cast.starts),
+            asked=tuple(cast.asked.values()),
+            told=cast.told,
+            steps=tuple(now.steps),
+            doubted=tuple(dict.fromkeys(cast.doubted)),
+            crash=fuse.at,
+            raised=ended.raised if ended is not None else None,
+        )
+
+    def crashes(
+        self,
+        flow: FlowFunction[..., Any],
+        *args: Any,
+        agents: Mapping[str, Script] | None = None,
+        people: Script = None,
+        **kwargs: Any,
+    ) -> Iterator[Played]:
+        """The same run, killed at each of its events in turn, before and after it is written, and then gone on with."""
+        whole = Fuse()
+        self.play(flow, *args, agents=agents, people=people, fuse=whole, **kwargs)
+        for number in range(1, whole.count + 1):
+            for when in ("before", "after"):
+                fuse = Fuse(number, when)
+                yield self.play(flow, *args, agents=agents, people=people, fuse=fuse, **kwargs)
+
+
+def given_to(gate: Gate, said: Any) -> Given:
+    asked = gate.opened.questions[0]
+    if isinstance(said, bool):
+        return Given(approve=said)
+    if isinstance(said, Mapping):
+        return Given(values=said)
+    if asked.labels and isinstance(said, str) and said not in asked.labels and asked.other:
+        return Given(other=said)
+    return Given(text=said) if isinstance(said, str) else Given(values={asked.key: said})
+
+
+@contextmanager
+def stage() -> Iterator[Stage]:
+    """A repository of its own for several runs; it is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="gitgate-stage-") as room:
+        given = config.environment()
+        place = Path(room) / "repository"
+        kept: dict[str, str] = {
+            name: given[name] for name in ("PATH", "LD_LIBRARY_PATH", "TMPDIR") if name in given
+        }
+        env: dict[str, str] = {**kept, "HOME": room, "GIT_CONFIG_NOSYSTEM": "1"}
+        Git(Path(room), env).run("init", "-q", "-b", "main", str(place))
+        git = Git(place, env)
+        for name, value in (("user.name", "A Tester"), ("user.email", "tester@example.invalid")):
+            git.run("config", name, value)
+        git.run("commit", "-q", "--no-verify", "--allow-empty", "-m", "A stage")
+        yield Stage(place, env)
+
+
+def play(
+    flow: FlowFunction[..., Any],
+    *args: Any,
+    agents: Mapping[str, Script] | None = None,
+    people: Script = None,
+    **kwargs: Any,
+) -> Played:
+    """Run a flow with these agents and people, in a repository of its own."""
+    with stage() as here:
+        return here.play(flow, *args, agents=agents, people=people, **kwargs)
+
+
+def crashes(
+    flow: FlowFunction[..., Any],
+    *args: Any,
+    agents: Mapping[str, Script] | None = None,
+    people: Script = None,
+    **kwargs: Any,
+) -> Iterator[Played]:
+    """The flow once for each event of its run, killed before it is written, and once killed after; each gone on with to its end.
+
+    >>> for crash in gitgate.testing.crashes(feature, "x"):
+    ...     assert crash.result == "merged", crash.crash
+    """
+    with stage() as here:
+        yield from here.crashes(flow, *args, agents=agents, people=people, **kwargs)
+
+
+# recorded runs
+
+
+class RecordEnds(FlowEnds):
+    """The code has come to the end of what is recorded, and did the same until there."""
+
+
+@dataclass
+class RecordedRun(HeldRun):
+    """A journal that is read and not written: nothing is done, and nobody is asked."""
+
+    def append(self, name: str, /, **said: Any) -> RunEntry:
+        raise RecordEnds(f"{name} {said.get('step', '')} is not recorded")
+
+    def leave(self, name: str, /, **_said: Any) -> Run:
+        raise RecordEnds(f"{name} is not recorded")
+
+    def share(self) -> None:
+        raise RecordEnds("the last step is not done")
+
+
+@dataclass(frozen=True)
+class ReplayedRun:
+    """What the present code makes of a recorded run. `status`: `same` (as far as it is recorded) or `diverged`; `value`: what it
+    came to, where the run is over.
+    """
+
+    run: str
+    status: str
+    reason: str = ""
+    value: Any = None
+
+    @property
+    def same(self) -> bool:
+        return self.status == "same"
+
+
+def replay(flow: FlowFunction[..., Any], run: str, *, directory: str | Path | None = None) -> ReplayedRun:
+    """Replay a recorded run against the flow's code as it is now. Nothing is done and nothing is written.
+
+    >>> assert gitgate.testing.replay(feature, "7k2f").same
+    """
+    place = Path.cwd() if directory is None else Path(directory).absolute()
+    desk = open_desk(place, config.environment(), bulk=True)
+    try:
+        recorded = find_run(desk, run)
+        desk = desk_of_run(desk, recorded.id)
+        unheld: Any = None
+        engine = Engine(RecordedRun(desk, recorded, unheld), desk, flow.terms)
+        given = recorded.started.said["given"]
+        return compared(engine, recorded, lambda: called(flow.function, given["args"], given["kwargs"]))
+    finally:
+        desk.close()
+
+
+def compared(engine: Engine, recorded: Run, call: Callable[[], Any]) -> ReplayedRun:
+    run, value = recorded.id, None
+    try:
+        with suppress(RecordEnds):
+            value = replayed(engine, call)
+    except Diverged as other:
+        return ReplayedRun(run, "diverged", other.message)
+    except FlowEnds as ends:
+        return as_recorded(recorded, "stuck", ends.message)
+    except Exception as failed:  # noqa: BLE001 - whatever the flow raises
+        return as_recorded(recorded, "failed", str(failed))
+    if isinstance(engine.broken, Diverged):
+        return ReplayedRun(run, "diverged", engine.broken.message)
+    was = recorded.end.said.get("result") if recorded.end is not None else value
+    if recorded.state == "completed" and was != value:
+        return ReplayedRun(run, "diverged", f"it gave {was!r}, and gives {value!r} now", value)
+    return ReplayedRun(run, "same", value=value)
+
+
+def as_recorded(recorded: Run, state: str, reason: str) -> ReplayedRun:
+    """A run that did not end well is the same where it ends like this again."""
+    if recorded.state == state:
+        return ReplayedRun(recorded.id, "same", reason)
+    return ReplayedRun(recorded.id, "diverged", f"it was {recorded.state}, and is {state} now: {reason}")
+
+
+__all__ = ["Played", "ReplayedRun", "Stage", "crashes", "play", "replay", "stage"]
