@@ -55,11 +55,13 @@ class Desk:
     def work_in_bulk(self) -> None:
         """There is more to read than it costs to import pygit2."""
         self.close()
-        self.bulk, self._records = True, None
+        self.bulk = True
 
     def close(self) -> None:
+        """End what reads objects; whoever reads more begins anew."""
         if self._records is not None:
             self._records.objects.close()
+            self._records = None
 
     @property
     def now(self) -> str:

@@ -95,6 +95,7 @@ class Messenger:
         end = self.desk.clock() + STAYS
         while (at := self.outbox.next_at()) is not None and at < end and not self.stopping.is_set():
             wait = at - self.desk.clock()
+            self.desk.close()  # no git waits with us
             if wait > 0 and self.stopping.wait(min(wait, NAP)):
                 return
             if wait <= NAP:

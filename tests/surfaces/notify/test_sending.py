@@ -252,11 +252,22 @@ def test_a_sender_that_is_told_to_stop_stops(alone: Seat, listener: Listener) ->
     hook_up(alone.clone, f"webhook {listener.url}")
     listener.status = 500
     asked(alone)
-    stopping = threading.Event()
-    sender = messenger_of(alone.desk, stopping=stopping)
-    threading.Timer(0.2, stopping.set).start()
+    reading: list[bool] = []
+    desk = alone.desk
+
+    class Interrupted(threading.Event):
+        """It is told to stop as soon as it waits."""
+
+        def wait(self, timeout: float | None = None) -> bool:
+            assert timeout is not None
+            reading.append(desk._records is not None)
+            self.set()
+            return True
+
+    sender = messenger_of(desk, stopping=Interrupted())
     assert sender.run(stay=True) is not None
     assert len(listener.got) == 1
+    assert reading == [False]  # no git of ours waits with it
 
 
 def test_the_outbox_holds_no_address_and_no_word(alone: Seat, listener: Listener) -> None:
