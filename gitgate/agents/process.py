@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Conflict
+from ..store.git.process import reaches
 from . import keeper
 from .agent import Finished, Launch, ProcessEnding
 
@@ -133,6 +134,21 @@ def shown_by_ps(pid: int) -> tuple[int, str]:
         return 0, ""
     parent, _, line = said.decode("utf-8", "replace").strip().partition(" ")
     return (int(parent), line.strip()) if parent.isdecimal() else (0, "")
+
+
+CALLER = ("GITGATE_AGENT", "GITGATE_GATE")
+
+
+def without_caller(env: Mapping[str, str]) -> dict[str, str]:
+    """An environment for a runner: nothing in it tells of the push, the agent or the gate that it was started by.
+
+    How git reaches the remote it does tell: what the runner's agent made has to get there. The agent itself is started
+    without that (`scrubbed`).
+    """
+    from . import scrubbed
+
+    kept = {name: value for name, value in env.items() if reaches(name)}
+    return {name: value for name, value in {**kept, **scrubbed(env)}.items() if name not in CALLER}
 
 
 def detach(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) -> int:

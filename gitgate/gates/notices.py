@@ -5,7 +5,8 @@ Nothing is loaded, and nothing started, where nobody is to be told.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from ..context.desk import Desk
 
@@ -18,10 +19,20 @@ def tell_people(desk: Desk) -> None:
         return
     from contextlib import suppress
 
-    from ..runners.local import start_sender
-
     with suppress(OSError):  # what waits is told by the next one
         start_sender(desk.repo.place, desk.settings.env, desk.repo.state_dir / "logs" / "notify.log")
+
+
+def start_sender(place: Path, env: Mapping[str, str], log: Path) -> None:
+    """By a process of its own. The repository is named: who pushes need not be who owns it."""
+    import sys
+
+    from ..agents.process import detach, without_caller
+
+    # -P: the directory that we work in never takes part in finding our own code.
+    command = [sys.executable, "-P", "-m", "gitgate", "-C", str(place), "hook", "notify"]
+    bare = {"GIT_DIR": str(place)} if (place / "objects").is_dir() else {}
+    detach(command, place, {**without_caller(env), **bare}, log)
 
 
 def is_told_of(desk: Desk) -> bool:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from gitgate.agents.process import without_caller
 from gitgate.resumption.pool import REACH_AGAIN
-from gitgate.runners.local import without_caller
 from support.resuming import Agent, until
 from support.testbed.command import Command
 from support.testbed.repositories import Clone

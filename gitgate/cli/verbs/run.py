@@ -197,9 +197,8 @@ def shown_value(value: Any) -> str:
 
 def detached(screen: Screen, run: str) -> int:
     """Leave a run that was begun to a process of its own."""
-    from ...agents.process import detach
+    from ...agents.process import detach, without_caller
     from ...flows.journal import folder_of
-    from ...runners.local import without_caller
 
     desk = screen.desk()
     log = folder_of(desk, run) / "log"
