@@ -19,6 +19,7 @@ from .agent import (
 from .command import WAITING
 
 RUN = "GITGATE_RUN"
+LONGEST = 7 * 86400.0
 
 
 class FlowRun(Agent):
@@ -35,7 +36,8 @@ class FlowRun(Agent):
         argv = (sys.executable, "-P", "-m", "gitgate", "--json", "resume", run)
         env = {**request.env, **request.extra_env}
         env.pop("GITGATE_AGENT", None)
-        return Launch(argv, request.cwd, env, request.folder, timeout=request.settings.timeout)
+        # A limit of time is each agent's own; a run is as long as its agents take.
+        return Launch(argv, request.cwd, env, request.folder, timeout=max(request.settings.timeout, LONGEST))
 
     def read_outcome(self, finished: Finished) -> AgentOutcome:
         """A run that says where it stands has heard the answer, whatever came of it. One that does not could not go on."""

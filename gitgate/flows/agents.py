@@ -148,6 +148,7 @@ class AgentRun:
 
     @property
     def desk(self) -> Desk:
+        """The engine's, which other branches read objects by as well: only in its turn."""
         return self.engine.desk
 
     def to_the_end(self) -> AgentSignal:
@@ -173,7 +174,8 @@ class AgentRun:
         ended = self.ended_before(last[-1]) if last else None
         before = Before.read(folder) if last else None
         if before is None:
-            before = Before.look(self.desk, folder)
+            with self.engine.turn:
+                before = Before.look(self.desk, folder)
         if ended is None:
             self.refuse_elsewhere(number, started=bool(last))
             prompt = resume_prompt(gate, Circumstances()) if gate is not None else self.prompt
@@ -261,7 +263,8 @@ class AgentRun:
         if gate.opened.session is None:
             return
         try:
-            saved = sessions.bring(self.desk, gate)
+            with self.engine.turn:
+                saved = sessions.bring(self.desk, gate)
         except GateError as absent:
             host = gate.opened.asked.host or "the machine that asked"
             raise self.engine.broken_by(
@@ -313,7 +316,8 @@ class AgentRun:
 
     def gate_for(self, need: Need | None, before: Before) -> Gate | None:
         """The gate that this round ended at: one that the agent opened itself, or one for what it said it needs."""
-        opened = before.opened_since(self.desk, self.doing.id)
+        with self.engine.turn:
+            opened = before.opened_since(self.desk, self.doing.id)
         if opened is not None:
             self.engine.append("asked", step=self.doing.id, gate=opened)
             self.gates.append(opened)
@@ -389,7 +393,9 @@ def run_agent(engine: Engine, name: str, prompt: str | None, *, human: bool | No
         actor = engine.extra.get("actor")
         if actor is not None:  # a test's
             return dict(actor(doing, name, session, told, wanted).to_the_end().plain())
-        run = AgentRun(engine, doing, how_started(engine.desk, name), session, told, wanted)
+        with engine.turn:
+            start = how_started(engine.desk, name)
+        run = AgentRun(engine, doing, start, session, told, wanted)
         return run.to_the_end().plain()
 
     told = prompt if prompt is not None else told_by_itself(engine)

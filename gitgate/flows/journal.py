@@ -15,7 +15,7 @@ import json
 import os
 import socket
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,7 @@ from ..model import states
 from ..model.gate import Claim
 from ..model.lease import Lease, end_of, parse_lease
 from ..model.states import STOPPING
-from ..record.runs import ENDS, MOST_EVENTS, MOST_SPARE, Run, RunEntry, said_of_claim
+from ..record.runs import MOST_EVENTS, MOST_SPARE, Run, RunEntry, said_of_claim
 from ..store.git.permissions import private_folder
 from ..store.git.refs import LEASES, RUNS
 from ..store.records.journal import PACK_AFTER, Journals
@@ -531,17 +531,3 @@ def stop_run(desk: Desk, run: Run, reason: str) -> Run:
         bring_run(desk, run.id)
         run = load_run(desk, run.id)
     raise LostRace(f"the journal of run {run.id} keeps changing", hint=f"git gate show {run.id[:6]}")
-
-
-def runs_here(desk: Desk) -> Iterator[Mapping[str, str]]:
-    """Of each run of this clone what its last event's message says. One whose message breaks the rules is left to `verify`."""
-    from ..model.trailers import parse_trailers
-
-    listed = desk.repo.git.out("for-each-ref", "--format=%(refname)%00%(contents)%00", RUNS)
-    parts = listed.decode("utf-8", "replace").split("\0")
-    for ref, message in zip(parts[::2], parts[1::2], strict=False):
-        said = parse_trailers(message) or {}
-        yield {**said, "Run": ref.strip().removeprefix(RUNS)}
-
-
-__all__ = ["ENDS", "HeldRun", "begin_run", "find_run", "load_run", "runs_here", "stop_run", "take_run"]

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..context.desk import Desk
 from ..context.find import summaries
 from ..document.values import dataclass
 from ..errors import GateError
 from ..model.people import same
+from ..model.states import run_status
 from ..record.summary import Summary, by_pressure, summary_of
-from ..store.git.refs import OPEN
+from ..store.git.refs import OPEN, RUNS
 
 NEEDS_A_PERSON = ("awaiting", "failed", "stalled")
 MOST_LOOKED_INTO = 50
+RECENT = 7 * 86400.0
 ACTED_ON = ("answered", "resuming", "expired")
 
 
@@ -67,6 +69,30 @@ def list_gates(desk: Desk, chosen: Filter) -> list[Summary]:
         if chosen.keeps(current) or (current.state == "broken" and not chosen.states):
             found.append(current)
     return by_pressure(found)
+
+
+def runs_here(desk: Desk) -> list[Mapping[str, str]]:
+    """Of each run of a flow in this clone what its last event's message says, and `At`, when that was."""
+    if not desk.refs.beginning(RUNS):
+        return []
+    from ..model.trailers import parse_trailers
+
+    form = "--format=%(refname)%00%(committerdate:unix)%00%(contents)%00"
+    parts = desk.repo.git.out("for-each-ref", form, RUNS).decode("utf-8", "replace").split("\0")
+    return [
+        {**(parse_trailers(message) or {}), "Run": ref.strip().removeprefix(RUNS), "At": at}
+        for ref, at, message in zip(parts[::3], parts[1::3], parts[2::3], strict=False)
+    ]
+
+
+def troubled_runs(desk: Desk) -> dict[str, int]:
+    """How many runs of the last week came to no good end, or to none here: by status."""
+    counts: dict[str, int] = {}
+    for said in runs_here(desk):
+        status = run_status(said.get("State", ""), said.get("Reason", ""))
+        if status in ("stuck", "failed", "stalled") and float(said["At"] or 0) > desk.clock() - RECENT:
+            counts[status] = counts.get(status, 0) + 1
+    return counts
 
 
 def look_again(desk: Desk, every: Sequence[Summary]) -> None:

@@ -167,6 +167,19 @@ def after(state: str | None, event: str) -> str:
         raise IllegalEvent(refusal(state, event), hint=advice(state)) from None
 
 
+LET_GO = (
+    "stalled: ",
+    "diverged: ",
+)  # why a run was let go that another machine, or other code, may go on with
+
+
+def run_status(state: str, reason: str = "") -> str:
+    """A run's state in one word, as lists have it: one that cannot go on here is stalled."""
+    if state == RUNNING and reason.startswith(LET_GO):
+        return "stalled"
+    return RUNNING if state == STOPPING else state
+
+
 _NEXT_OF_RUN = {(row.state, row.event): row.to for row in RUN_TABLE}
 
 

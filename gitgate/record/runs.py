@@ -312,10 +312,18 @@ def run_message(run: Run) -> str:
             ("Gates", " ".join(run.waits_for)),
             ("Started", run.started.at),
             ("Asked-By", run.started.text("by")),
-            ("Reason", run.end.text("reason") if run.end else ""),
+            ("Reason", last_reason(run)),
             ("Closed", "yes" if run.closed else ""),
         ],
     )
+
+
+def last_reason(run: Run) -> str:
+    """Why it ended, or was let go."""
+    event = next((e.event for e in reversed(run.events) if e.event.name != "noted"), None)
+    if event is None or event.name not in ("stuck", "stopped", "released", "failed", "stopping"):
+        return ""
+    return event.text("reason") or str(event.said.get("error", {}).get("message", ""))
 
 
 def current_step(run: Run) -> RunStep | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..record.runs import OF_A_STEP, Run, RunStep, current_step
+from ..model.states import run_status
+from ..record.runs import OF_A_STEP, Run, RunStep, current_step, last_reason
 from ..text.display import clip, one_line, wrap
 from ..text.times import ago, parse_time
 from .table import paint
@@ -22,21 +23,6 @@ COLORS = {
 COLUMNS = ("ID", "FLOW", "STATUS", "STEP", "AGE", "WAITING FOR")
 
 
-def status_of(state: str, reason: str = "") -> str:
-    """A run's state in one word: one that let go because it cannot go on here is stalled."""
-    if state == "running" and reason.startswith(("stalled: ", "diverged: ")):
-        return "stalled"
-    return "running" if state == "stopping" else state
-
-
-def last_reason(run: Run) -> str:
-    """Why it ended, or was let go."""
-    event = next((e.event for e in reversed(run.events) if e.event.name != "noted"), None)
-    if event is None or event.name not in ("stuck", "stopped", "released", "failed", "stopping"):
-        return ""
-    return event.text("reason") or str(event.said.get("error", {}).get("message", ""))
-
-
 def run_shape(run: Run, titles: Mapping[str, str]) -> dict[str, object]:
     """What `list --runs --json` says of a run. `titles`: of the gates that it waits at."""
     step, gates = current_step(run), run.waits_for
@@ -45,7 +31,7 @@ def run_shape(run: Run, titles: Mapping[str, str]) -> dict[str, object]:
         "id": run.id,
         "flow": run.flow,
         "name": run.started.text("name") or None,
-        "status": status_of(run.state, reason),
+        "status": run_status(run.state, reason),
         "step": step.id if step else None,
         "agent": (step.begun.text("agent") or None) if step else None,
         "gate": gates[0] if gates else None,

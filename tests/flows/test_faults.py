@@ -9,6 +9,7 @@ import contextlib
 import os
 import random
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,6 +24,7 @@ from gitgate.errors import Conflict
 from gitgate.flows.engine import Branch, current
 from gitgate.flows.journal import HeldRun
 from gitgate.record.runs import Run
+from gitgate.store.git.objects import PlumbingObjects
 from support.flowing import Actors, Crash, FlowBench, die
 
 # Read here: a test sees nothing of the machine's own environment.
@@ -121,7 +123,7 @@ def meant_by(run: Run, branch: Branch, kind: str, *what: Any) -> Any:
 def faults(dice: random.Random, rate: float) -> Iterator[list[str]]:
     """In here a process may die before and after each event, after a gate was opened, and around an agent's start."""
     crashes: list[str] = []
-    plain_append, plain_begin = HeldRun.append, process.begin
+    plain_append, plain_begin, plain_read = HeldRun.append, process.begin, PlumbingObjects.ask
 
     def maybe(where: str) -> None:
         engine = current()
@@ -152,7 +154,18 @@ def faults(dice: random.Random, rate: float) -> Iterator[list[str]]:
             raise
         return running
 
+    readers: dict[int, int] = {}
+
+    def read(self: PlumbingObjects, name: str) -> Any:
+        """Two branches that talk to one git at once would get one another's objects."""
+        assert readers.setdefault(id(self), threading.get_ident()) == threading.get_ident()
+        try:
+            return plain_read(self, name)
+        finally:
+            readers.pop(id(self), None)
+
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PlumbingObjects, "ask", read)
         patch.setattr(HeldRun, "append", append)
         patch.setattr("gitgate.flows.engine.ask", ask)
         patch.setattr(process, "begin", begin)

@@ -175,6 +175,8 @@ def test_a_no_ends_it_with_its_reason(flows: Actors, cli: Command) -> None:
     ended = cli("resume", run, "--json", code=3)
     assert (ended.json["status"], ended.json["reason"]) == ("stuck", "not on a Friday")
     assert "start deployer" not in flows.starts
+    assert "1 run stuck" in cli(code=0).out
+    assert cli("--json", code=0).json["runs"] == {"stuck": 1}
     alone = cli("run", "flows.py:autonomous", "x", "--json", code=9)
     assert alone.json["reason"] == "Unexpected: Which authentication?"
     assert cli("list", "--awaiting", "--json", code=0).json["gates"] == []
@@ -205,6 +207,12 @@ def test_a_run_is_shown_with_its_steps(flows: Actors, cli: Command) -> None:
         "completed",
     ]
     assert "login" in cli("list", "--runs", code=0).out
+    typed = {
+        "COMP_WORDS": f"git-gate show {run[:3]}",
+        "COMP_CWORD": "2",
+        "_GIT_GATE_COMPLETE": "bash_complete",
+    }
+    assert cli(env=typed, code=0).out == f"plain,{run}\n"
     cli("show", run, "--format", "xml", code=2)
 
 
@@ -236,6 +244,32 @@ def test_a_run_goes_on_with_the_code_that_it_began_with(repo: Clone, cli: Comman
         cli("respond", gate["id"], "--approve", code=0)
     assert cli("resume", runs[0], code=0).out == "before\n"
     assert cli("resume", runs[1], "--code", "now", code=0).out == "after\n"
+
+
+def test_a_run_has_a_branch_of_its_own(repo: Clone, actors: Actors, cli: Command) -> None:
+    """In a working tree beside; there it goes on, from wherever that is asked for."""
+    repo.commit(**{"flows.py": FLOWS})
+    actors.says("coder", NEEDS, DONE)
+    script = "cat >/dev/null; echo $0 >> done.txt; git add -A; git commit -qm $0"
+    for name in ("architect", "reviewer"):
+        repo.git("config", f"gitgate.agent.{name}.start", json.dumps(["sh", "-c", script, name]))
+    run = cli("run", "flows.py:simple", "x", "--branch", "feature/x", "--json", code=8).json
+    assert run["branch"] == "feature/x"
+    cli("respond", waiting_gate(cli)[0], "OAuth2", code=0)
+    cli("resume", run["id"], code=0)
+    assert repo.git("show", "feature/x:done.txt").split() == ["architect", "reviewer"]
+    assert not (repo.path / "done.txt").exists()
+    assert "not the name of a branch" in cli("run", "flows.py:simple", "x", "--branch", "a..b", code=1).err
+
+
+def test_a_run_goes_on_by_itself(repo: Clone, actors: Actors, cli: Command) -> None:
+    """With --detach: its id is printed, and a process of its own goes on with it."""
+    repo.commit(**{"flows.py": FLOWS})
+    for name in ("architect", "coder", "reviewer"):
+        actors.says(name, DONE)
+    run = cli("run", "flows.py:simple", "x", "--detach", code=0).line
+    wait_until(lambda: cli("show", run, "--json", code=0).json["status"] == "completed")
+    assert actors.starts == ["start architect", "start coder", "start reviewer"]
 
 
 def test_a_run_is_stopped(flows: Actors, cli: Command) -> None:

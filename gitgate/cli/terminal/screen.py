@@ -414,19 +414,24 @@ def complete_ids(ctx: click.Context, _param: click.Parameter, incomplete: str) -
     from click.shell_completion import CompletionItem
 
     from ...context.find import summaries
-    from ...gates.listing import NEEDS_A_PERSON
+    from ...gates.listing import NEEDS_A_PERSON, runs_here
     from ...record.summary import by_pressure
     from ...text.display import one_line
 
     screen = Screen(directory=ctx.parent.params.get("directory") if ctx.parent else None, quiet=True)
     try:
-        found = [s for s in summaries(screen.desk()) if s.id.startswith(incomplete.lower())]
+        desk = screen.desk()
+        found = [s for s in summaries(desk) if s.id.startswith(incomplete.lower())]
+        runs = [said for said in runs_here(desk) if said["Run"].startswith(incomplete.lower())]
     except GateError:
         return []
     finally:
         screen.close()
     found = sorted(by_pressure(found), key=lambda summary: summary.state not in NEEDS_A_PERSON)
-    return [CompletionItem(s.id, help=f"{s.state}: {one_line(s.title, 60)}") for s in found]
+    return [
+        *(CompletionItem(s.id, help=f"{s.state}: {one_line(s.title, 60)}") for s in found),
+        *(CompletionItem(said["Run"], help=f"run of {one_line(said.get('Flow', ''), 60)}") for said in runs),
+    ]
 
 
 def gate_argument(*, required: bool = True) -> Callable[[Callable[..., object]], Callable[..., object]]:

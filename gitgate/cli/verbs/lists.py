@@ -225,7 +225,7 @@ def nothing(desk: Desk, *, filtered: bool) -> str:
 
 def overview(screen: Screen) -> None:
     """The state in a line, the waiting list, and the next command to type."""
-    from ...gates.listing import Filter, list_gates, own_word_last
+    from ...gates.listing import Filter, list_gates, own_word_last, troubled_runs
 
     desk = screen.desk()
     from ..machinery.sync import age_shape, hand_on, looked, tell_age
@@ -240,9 +240,12 @@ def overview(screen: Screen) -> None:
     if screen.as_json:
         plain = replace(screen, quiet=True)
         shape = gates_of(plain, screen.desk(bulk=True), pressing)
-        screen.emit("overview", {"counts": counts, "gates": shape, "synced": age_shape(known)}, "")
+        fields = {"counts": counts, "runs": troubled_runs(desk), "gates": shape, "synced": age_shape(known)}
+        screen.emit("overview", fields, "")
     else:
-        screen.emit("overview", {}, "\n".join(overview_lines(screen, desk, counts, pressing)))
+        lines = overview_lines(screen, desk, counts, pressing)
+        lines[0] += "".join(f" · {counted(n, 'run')} {status}" for status, n in troubled_runs(desk).items())
+        screen.emit("overview", {}, "\n".join(lines))
     hand_on(screen, desk, pressing)
     tell_age(screen, desk, known)
     screen.say_once(desk)

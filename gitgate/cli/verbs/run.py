@@ -265,7 +265,7 @@ def log_run(screen: Screen, desk: Desk, given: str, most: int | None) -> None:
 
 def list_runs(screen: Screen, *, active: bool) -> None:
     """Each run of this clone, those that go on first."""
-    from ...flows.journal import runs_here
+    from ...gates.listing import runs_here
     from ...render.runs import run_rows, run_shape
 
     desk = screen.desk()
@@ -288,6 +288,16 @@ def list_runs(screen: Screen, *, active: bool) -> None:
         screen.say("no run goes on here" if active else "no flow was run here: git gate run FILE:NAME")
 
 
+def directory_of(screen: Screen, desk: Desk, run: Run) -> Path | None:
+    """Where the run was begun, if that was in this clone; whoever acts on an answer has chosen a directory already."""
+    from ...flows.program import began_here
+
+    place = Path(run.started.text("directory") or ".")
+    if screen.directory or screen.env.get("GITGATE_GATE") or not began_here(desk, run.id):
+        return None
+    return place if place.is_absolute() and place.is_dir() else None
+
+
 def resume_run(screen: Screen, desk: Desk, given: str, *, now: bool) -> int:
     """Go on with a run, here and now."""
     from ...flows.program import go_on
@@ -295,7 +305,7 @@ def resume_run(screen: Screen, desk: Desk, given: str, *, now: bool) -> int:
     run = run_of(desk, given)
     if run.closed:
         raise Conflict(f"run {run.id} is over: {run.state}", hint=f"git gate show {run.id[:6]}")
-    around = around_run(screen)
+    around = around_run(screen, directory_of(screen, desk, run))
     screen.say(f"run {run.id} of {run.flow}: {len(run.steps)} steps are recorded; going on")
     return told(screen, around, lambda: go_on(desk, run.id, around, now=now))
 
