@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..model.conversation import SessionRef
+from ..store.git.process import reaches
 from .agent import Agent, EndedCommand
 from .claude.adapter import Claude
 from .codex import Codex
@@ -90,6 +91,19 @@ def scrubbed(env: Mapping[str, str]) -> dict[str, str]:
         return name.startswith("GIT_") or name in OF_THE_JOB or is_agents(name)
 
     return {name: value for name, value in env.items() if not is_inherited(name)}
+
+
+CALLER = ("GITGATE_AGENT", "GITGATE_GATE")
+
+
+def without_caller(env: Mapping[str, str]) -> dict[str, str]:
+    """An environment for a runner: nothing in it tells of the push, the agent or the gate that it was started by.
+
+    How git reaches the remote it does tell: what the runner's agent made has to get there. The agent itself is started
+    without that (`scrubbed`).
+    """
+    kept = {name: value for name, value in env.items() if reaches(name)}
+    return {name: value for name, value in {**kept, **scrubbed(env)}.items() if name not in CALLER}
 
 
 def read_end(argv: Sequence[str], out: bytes) -> EndedCommand | None:

@@ -1,7 +1,7 @@
 """Agents: runs what an adapter wants run. Bounded in time, in a process group of its own, with nothing of our stdio.
 
 `begin` gives a `Running` that its runner looks at between renewals of its claim; when the runner stops or dies, the
-keeper ends the agent. `detach` is for a hook that must return at once: it starts a runner that nobody waits for.
+keeper ends the agent.
 """
 
 from __future__ import annotations
@@ -12,14 +12,11 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..errors import Conflict
-from ..store.git.process import reaches
 from . import keeper
 from .agent import Finished, Launch, ProcessEnding
 
@@ -134,41 +131,6 @@ def shown_by_ps(pid: int) -> tuple[int, str]:
         return 0, ""
     parent, _, line = said.decode("utf-8", "replace").strip().partition(" ")
     return (int(parent), line.strip()) if parent.isdecimal() else (0, "")
-
-
-CALLER = ("GITGATE_AGENT", "GITGATE_GATE")
-
-
-def without_caller(env: Mapping[str, str]) -> dict[str, str]:
-    """An environment for a runner: nothing in it tells of the push, the agent or the gate that it was started by.
-
-    How git reaches the remote it does tell: what the runner's agent made has to get there. The agent itself is started
-    without that (`scrubbed`).
-    """
-    from . import scrubbed
-
-    kept = {name: value for name, value in env.items() if reaches(name)}
-    return {name: value for name, value in {**kept, **scrubbed(env)}.items() if name not in CALLER}
-
-
-def detach(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) -> int:
-    """Start a program that may outlive us, in a session of its own; its talk goes to `log`. Its process id.
-
-    Where it is we who live on, as a library in somebody's process does, its end is taken note of: no zombie stays.
-    """
-    log.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
-    with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as out:
-        started = subprocess.Popen(
-            list(argv),
-            cwd=cwd,
-            env=dict(env),
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-            start_new_session=True,
-        )
-    threading.Thread(target=started.wait, daemon=True).start()
-    return started.pid
 
 
 def _finished(folder: Path, ending: ProcessEnding, code: int) -> Finished:

@@ -128,7 +128,7 @@ def post_receive(env: Mapping[str, str], _data: bytes) -> int:
     from contextlib import suppress
     from pathlib import Path
 
-    from ..agents.process import without_caller
+    from ..agents import without_caller
     from ..context.desk import open_desk
     from ..gates.notices import tell_people
     from ..sharing.unfinished import finish_cut_off

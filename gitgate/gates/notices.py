@@ -27,7 +27,8 @@ def start_sender(place: Path, env: Mapping[str, str], log: Path) -> None:
     """By a process of its own. The repository is named: who pushes need not be who owns it."""
     import sys
 
-    from ..agents.process import detach, without_caller
+    from ..agents import without_caller
+    from ..store.git.programs import detach
 
     # -P: the directory that we work in never takes part in finding our own code.
     command = [sys.executable, "-P", "-m", "gitgate", "-C", str(place), "hook", "notify"]

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import sys
 
-from ..agents.process import detach, without_caller
+from ..agents import without_caller
+from ..store.git.programs import detach
 from .runner import Order
 
 

@@ -152,7 +152,7 @@ def test_a_detached_program_outlives_its_starter(tmp_path: Path) -> None:
     """It has a session of its own, and its talk is in the log."""
     log = tmp_path / "logs" / "runner.log"
     starter = (
-        "import sys; from pathlib import Path; from gitgate.agents.process import detach;"
+        "import sys; from pathlib import Path; from gitgate.store.git.programs import detach;"
         "script = 'for n in $(seq 500); do [ -e go ] && break; sleep 0.02; done; ps -o sid= -p $$; echo done';"
         "detach(['sh', '-c', script], Path(sys.argv[2]), {'PATH': '/usr/bin:/bin'}, Path(sys.argv[1]))"
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.agents.process import without_caller
+from gitgate.agents import without_caller
 from gitgate.resumption.pool import REACH_AGAIN
 from support.resuming import Agent, until
 from support.testbed.command import Command

@@ -197,8 +197,9 @@ def shown_value(value: Any) -> str:
 
 def detached(screen: Screen, run: str) -> int:
     """Leave a run that was begun to a process of its own."""
-    from ...agents.process import detach, without_caller
+    from ...agents import without_caller
     from ...flows.journal import folder_of
+    from ...store.git.programs import detach
 
     desk = screen.desk()
     log = folder_of(desk, run) / "log"

@@ -1,4 +1,6 @@
-"""Store: programs of the person's own: the pager and the editor, as git starts them, and one that is told something."""
+"""Store: programs of the person's own: the pager and the editor, as git starts them, one that is told something, and any
+that outlives us.
+"""
 
 from __future__ import annotations
 
@@ -123,3 +125,26 @@ def tell_program(
             code = running.wait()
         err.seek(0)
         return ProgramEnd(code, err.read(4096), late)
+
+
+def detach(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) -> int:
+    """Start a program that may outlive us, in a session of its own; its talk goes to `log`. Its process id.
+
+    Where it is we who live on, as a library in somebody's process does, its end is taken note of: no zombie stays.
+    """
+    import os
+    from threading import Thread
+
+    log.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
+    with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as out:
+        started = subprocess.Popen(
+            list(argv),
+            cwd=cwd,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+        )
+    Thread(target=started.wait, daemon=True).start()
+    return started.pid

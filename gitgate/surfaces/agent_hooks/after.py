@@ -144,7 +144,7 @@ def share(event: HookEvent, gates: list[str]) -> None:
     """Push in the background: the program waits for this hook for a second and a half, and a network may take longer."""
     import sys
 
-    from ...agents.process import detach
+    from ...store.git.programs import detach
 
     desk = event.desk()
     argv = [sys.executable, "-P", "-m", "gitgate", "hook", "claude-share-session", *gates]
