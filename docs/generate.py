@@ -17,7 +17,7 @@ from generator import manual, markdown, tree
 from gitgate.cli.exits import MEANINGS
 from gitgate.cli.main import SECTIONS, cli
 from gitgate.config import SETTINGS
-from gitgate.model.states import TABLE
+from gitgate.model.states import RUN_TABLE, TABLE
 from gitgate.version import REPOSITORY, VERSION
 
 DOCS = Path(__file__).parent
@@ -41,6 +41,7 @@ def blocks() -> dict[str, str]:
     return {
         "reference": markdown.reference(tree.root(cli), tree.read(cli, SECTIONS)),
         "states": markdown.diagram(TABLE),
+        "run-states": markdown.diagram(RUN_TABLE),
         "events": markdown.events(TABLE),
         "settings": markdown.settings(SETTINGS),
         "exits": markdown.exits(MEANINGS),

@@ -17,7 +17,7 @@ from gitgate.agents.agent import Start
 from gitgate.agents.command import placeholders
 from gitgate.cli.exits import Meaning
 from gitgate.config import SETTINGS
-from gitgate.model.states import STATES, TABLE
+from gitgate.model.states import RUN_STATES, RUN_TABLE, STATES, TABLE
 from gitgate.version import REPOSITORY
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -158,6 +158,13 @@ def test_the_diagram_has_every_state() -> None:
     assert [line.split()[0] for line in drawn.splitlines() if line.endswith("--> [*]")] == markdown.finals(
         TABLE
     )
+
+
+def test_the_diagram_of_runs_has_every_state() -> None:
+    """Each leads to the end, or is left by an event."""
+    drawn = markdown.diagram(RUN_TABLE)
+    assert all(re.search(rf"\b{state}\b", drawn) for state in RUN_STATES)
+    assert markdown.finals(RUN_TABLE) == ["completed", "stuck", "failed", "stopped"]
 
 
 def test_every_row_of_the_table_is_told() -> None:

@@ -331,6 +331,33 @@ def test_ctrl_c_leaves_it_to_be_gone_on_with(
     assert began.read_text().split() == ["start", "resume"]
 
 
+def test_a_process_that_is_killed_beside_its_agent(
+    repo: Clone, actors: Actors, cli: Command, tmp_path: Path
+) -> None:
+    """With SIGKILL, while the agent works: the agent ends with it, and goes on in the very session that it began."""
+    repo.commit(**{"flows.py": FLOWS})
+    for name in ("coder", "reviewer"):
+        actors.says(name, DONE)
+    began, beat = tmp_path / "began", tmp_path / "beat"
+    script = f"echo $0 $1 >> {began}; while [ $0 = start ]; do date +%N > {beat}; sleep 0.1; done"
+    for how in ("start", "resume"):
+        line = ["sh", "-c", script, how, "{session}"]
+        repo.git("config", f"gitgate.agent.architect.{how}", json.dumps(line))
+    running = cli.start("run", "flows.py:simple", "x")
+    wait_until(beat.exists)
+    running.kill()
+    running.communicate()
+    assert running.wait(30) == -signal.SIGKILL
+    run = cli("list", "--runs", "--json", code=0).json["runs"][0]["id"]
+    cli("resume", run, code=0)
+    (first, one), (second, other) = (line.split() for line in began.read_text().splitlines())
+    assert (first, second) == ("start", "resume")
+    assert one == other
+    before = beat.read_text()
+    time.sleep(0.5)
+    assert beat.read_text() == before
+
+
 def test_two_who_go_on_at_once_start_nothing_twice(flows: Actors, cli: Command, repo: Clone) -> None:
     """One of them does; the other is told so, or finds that it is over."""
     run = cli("run", "flows.py:simple", "x", "--json", code=8).json["id"]
