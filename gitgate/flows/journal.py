@@ -276,10 +276,21 @@ class HeldRun:
                 if move(self.desk, self.held.remote, [self.lease_move(after.lease)]):
                     self.held = replace(after, taken=boottime())
                     self.note()
+                    self.hear_others()
                     return
                 self.check_claim()
                 self.still_ours()
             raise LostRace(f"the lease of run {self.run.id} keeps being moved", hint="git gate list --runs")
+
+    def hear_others(self) -> None:
+        """What was said of the run elsewhere, as that it is to stop: an agent may work for hours before anything is shared."""
+        if self.held.remote is None:
+            return
+        ref = RUNS + self.run.id
+        known = self.desk.refs.get(tracking(self.held.remote, ref))
+        timeout = self.desk.settings.seconds("networkTimeout") or 60
+        if fetch_refs(self.desk.repo, self.held.remote, [ref], timeout=timeout).get(ref) != known:
+            self.rejoin()
 
     def check_claim(self) -> None:
         """Whether a claim of somebody else stands where this run is claimed."""

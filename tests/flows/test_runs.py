@@ -391,6 +391,29 @@ def test_another_clone_goes_on_with_it(
     assert bare.refs("refs/hitl/leases") == {}
 
 
+def test_an_agent_is_ended_by_a_stop_from_another_clone(
+    repo: Clone, bare: Clone, clone_of: Callable[..., Clone], cli: Command, tmp_path: Path
+) -> None:
+    """Whoever goes on with the run hears it with the next renewal of its lease."""
+    repo.git("remote", "add", "origin", str(bare.path))
+    repo.git("config", "gitgate.leaseTerm", "3s")
+    repo.commit(**{"flows.py": FLOWS})
+    beat = tmp_path / "beat"
+    script = f"while true; do date +%N > {beat}; sleep 0.1; done"
+    repo.git("config", "gitgate.agent.architect.start", json.dumps(["sh", "-c", script]))
+    there = clone_of(bare, "there")
+    running = cli.start("run", "flows.py:simple", "x")
+    wait_until(beat.exists)
+    run = cli("list", "--runs", "--json", code=0).json["runs"][0]["id"]
+    cli("sync", cwd=there.path, code=0)
+    assert "told to stop" in cli("stop", run, "--reason", "enough", cwd=there.path, code=0).err
+    assert running.wait(40) == 9
+    running.communicate()
+    cli("sync", cwd=there.path, code=0)
+    shown = cli("show", run, "--json", cwd=there.path, code=0).json
+    assert (shown["status"], shown["reason"]) == ("stopped", "enough")
+
+
 def test_code_from_elsewhere_has_to_be_on_the_protected_branch(
     repo: Clone, bare: Clone, clone_of: Callable[..., Clone], cli: Command
 ) -> None:
