@@ -449,11 +449,12 @@ def claim_run(
     said = Lease(run.id, RUNNER, who.host, event.nonce, who.term, 0, desk.now, "", who.by)
     said, oid = write_lease(desk, said, run.tip)
     moves = [RefMove(RUNS + run.id, run.tip, known), RefMove(LEASES + run.id, oid, lease)]
+    held = HeldRun(desk, run, HeldLease(run.tip, oid, said, remote, taken, seed), lock)
+    held.save()  # before it counts: a process that is killed right after goes on with it, and nobody waits for its term
     if not move(desk, remote, moves):
         raise RunTaken(f"another process went on with run {run.id} first", hint=f"git gate show {run.id[:6]}")
     if remote is not None:
         desk.refs.update([RefMove(RUNS + run.id, run.tip, mine)])
-    held = HeldRun(desk, run, HeldLease(run.tip, oid, said, remote, taken, seed), lock)
     held.note()
     held.keep()
     return held

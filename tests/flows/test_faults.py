@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -21,10 +20,13 @@ import gitgate
 from gitgate.acts import asking
 from gitgate.agents import process
 from gitgate.errors import Conflict
-from gitgate.flows.engine import Branch, current
+from gitgate.flows import program
+from gitgate.flows.engine import Branch
 from gitgate.flows.journal import HeldRun
 from gitgate.record.runs import Run
 from gitgate.store.git.objects import PlumbingObjects
+from gitgate.store.git.refs import Refs
+from gitgate.store.remote.remote import RefMove
 from support.flowing import Actors, Crash, FlowBench, die
 
 # Read here: a test sees nothing of the machine's own environment.
@@ -119,57 +121,83 @@ def meant_by(run: Run, branch: Branch, kind: str, *what: Any) -> Any:
     return [meant(part, run, Branch(f"{path}/{number}")) for number, part in enumerate(what)]
 
 
-@contextlib.contextmanager
-def faults(dice: random.Random, rate: float) -> Iterator[list[str]]:
-    """In here a process may die before and after each event, after a gate was opened, and around an agent's start."""
-    crashes: list[str] = []
-    plain_append, plain_begin, plain_read = HeldRun.append, process.begin, PlumbingObjects.ask
+class Faults:
+    """A process may die before and after each event and each other write of a ref (a claim, a lease, an answer that is heard),
+    after a gate was opened, and around an agent's start.
+    """
 
-    def maybe(where: str) -> None:
-        engine = current()
-        if engine is None or engine.held.lost or len(crashes) >= MOST_CRASHES:
+    def __init__(self, dice: random.Random, rate: float) -> None:
+        self.dice, self.rate = dice, rate
+        self.crashes: list[str] = []
+        self.driving = False  # what people write meanwhile is not the process's
+        self.held: HeldRun | None = None
+        self.plain_append, self.plain_begin = HeldRun.append, process.begin
+        self.plain_update, self.plain_play = Refs.update, program.play
+
+    def maybe(self, where: str) -> None:
+        lost = self.held is not None and (self.held.lost or self.held.over.is_set())
+        if not self.driving or lost or threading.current_thread().name == "lease":
             return
-        if dice.random() < rate:
-            crashes.append(where)
-            die(engine.held)
+        if len(self.crashes) < MOST_CRASHES and self.dice.random() < self.rate:
+            self.crashes.append(where)
+            if self.held is None:  # it is being begun, or claimed
+                raise Crash
+            die(self.held)
 
-    def append(self: HeldRun, event: str, /, **said: Any) -> Any:
-        maybe(f"before {event}")
-        found = plain_append(self, event, **said)
-        maybe(f"after {event}")
-        return found
+    def install(self, patch: pytest.MonkeyPatch) -> None:
+        faults = self
 
-    def ask(*args: Any, **how: Any) -> Any:
-        found = asking.ask(*args, **how)
-        maybe("after a gate was opened")
-        return found
+        def play(held: HeldRun, *given: Any) -> Any:
+            faults.held = held
+            try:
+                return faults.plain_play(held, *given)
+            finally:
+                faults.held = None
 
-    def begin(launch: Any, *args: Any) -> Any:
-        maybe("before an agent's start")
-        running = plain_begin(launch, *args)
-        try:
-            maybe("after an agent's start")
-        except Crash:
-            running.stop()  # its keeper does that when its process dies
-            raise
-        return running
+        def append(held: HeldRun, event: str, /, **said: Any) -> Any:
+            faults.maybe(f"before {event}")
+            found = faults.plain_append(held, event, **said)
+            faults.maybe(f"after {event}")
+            return found
 
-    readers: dict[int, int] = {}
+        def update(refs: Refs, moves: Sequence[RefMove]) -> None:
+            names = " ".join(sorted({move.ref.split("/")[2] for move in moves}))
+            faults.maybe(f"before a move of {names}")
+            faults.plain_update(refs, moves)
+            faults.maybe(f"after a move of {names}")
 
-    def read(self: PlumbingObjects, name: str) -> Any:
-        """Two branches that talk to one git at once would get one another's objects."""
-        assert readers.setdefault(id(self), threading.get_ident()) == threading.get_ident()
-        try:
-            return plain_read(self, name)
-        finally:
-            readers.pop(id(self), None)
+        def ask(*args: Any, **how: Any) -> Any:
+            found = asking.ask(*args, **how)
+            faults.maybe("after a gate was opened")
+            return found
 
-    with pytest.MonkeyPatch.context() as patch:
+        def begin(launch: Any, *args: Any) -> Any:
+            faults.maybe("before an agent's start")
+            running = faults.plain_begin(launch, *args)
+            try:
+                faults.maybe("after an agent's start")
+            except Crash:
+                running.stop()  # its keeper does that when its process dies
+                raise
+            return running
+
+        readers: dict[int, int] = {}
+        plain_read = PlumbingObjects.ask
+
+        def read(objects: PlumbingObjects, name: str) -> Any:
+            """Two branches that talk to one git at once would get one another's objects."""
+            assert readers.setdefault(id(objects), threading.get_ident()) == threading.get_ident()
+            try:
+                return plain_read(objects, name)
+            finally:
+                readers.pop(id(objects), None)
+
         patch.setattr(PlumbingObjects, "ask", read)
         patch.setattr(HeldRun, "append", append)
+        patch.setattr(Refs, "update", update)
+        patch.setattr(program, "play", play)
         patch.setattr("gitgate.flows.engine.ask", ask)
         patch.setattr(process, "begin", begin)
-        yield crashes
 
 
 def one_flow(bench: FlowBench, actors: Actors, seed: int) -> Mapping[str, int]:
@@ -183,8 +211,11 @@ def one_flow(bench: FlowBench, actors: Actors, seed: int) -> Mapping[str, int]:
 
     for log in actors.folder.glob("*.log"):
         log.unlink()
-    with faults(dice, dice.choice([0.02, 0.1, 0.3])) as crashes:
-        run = driven(bench, flow, seed)
+    faults = Faults(dice, dice.choice([0.01, 0.05, 0.15]))
+    crashes = faults.crashes
+    with pytest.MonkeyPatch.context() as patch:
+        faults.install(patch)
+        run = driven(bench, flow, seed, faults)
     assert run.end is not None
     assert run.end.name == "completed", (seed, run.end, crashes)
     assert run.end.said["result"] == meant(ops, run, Branch()), (seed, ops, crashes)
@@ -192,18 +223,21 @@ def one_flow(bench: FlowBench, actors: Actors, seed: int) -> Mapping[str, int]:
     return {"crashes": len(crashes), "steps": len(run.steps), "events": len(run.events)}
 
 
-def driven(bench: FlowBench, flow: Any, seed: int) -> Run:
+def driven(bench: FlowBench, flow: Any, seed: int, faults: Faults) -> Run:
     last: BaseException | None = None
     for _ in range(400):
         runs = [bench.load(ref[15:]) for ref in bench.clone.refs("refs/hitl/runs")]
         own = [run for run in runs if run.flow == f"flow{seed}"]
         if own and own[0].closed:
             return own[0]
+        faults.driving = True
         try:
             ended = bench.again(flow, own[0].id) if own else bench.begin(flow)
         except (Crash, Conflict) as died:
             last = died
+            faults.driving = False
         else:
+            faults.driving = False
             answer_all(ended.gates)
         bench.close()
     raise AssertionError(f"seed {seed}: it comes to no end: {last!r}, {bench.lines[-4:]}")
