@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from . import scenes
+from .flows import flow_steps
 from .measure import COMMAND, START_UP, Row, figure, peak_memory, ratio, run, side_by_side, timed
 from .sharing import bulk, claims, notified, push_hooked, push_many, two_sided
 from .trust import verify_signed
@@ -216,71 +217,6 @@ def many_writers(room: Path) -> list[Row]:
         worker.wait(timeout=300)
     kept = len(run(["git", "for-each-ref", "refs/hitl/open"], place).splitlines())
     return [figure("gates lost of 8 processes x 50", 400 - kept, "gates", 0)]
-
-
-STEP = """
-import os, pathlib, statistics, time
-import gitgate
-from gitgate.acts.asking import AskWishes, ask
-from gitgate.context.desk import open_desk
-from gitgate.flows.program import Surroundings, begin_flow
-from gitgate.questions.drafts import Draft, question
-
-def opened():
-    return open_desk(pathlib.Path('.'), dict(os.environ))
-
-@gitgate.flow
-def steps():
-    took = []
-    for number in range(60):
-        start = time.perf_counter()
-        gitgate.step(lambda: number, name='step')
-        took.append(time.perf_counter() - start)
-    return statistics.median(took[10:]) * 1000
-
-asked = []
-desk = opened()
-for number in range(60):
-    start = time.perf_counter()
-    ask(desk, Draft((question('Which way?'),)), AskWishes(push=False))
-    asked.append(time.perf_counter() - start)
-print(begin_flow(steps, [], {}, Surroundings(opened)).value, statistics.median(asked[10:]) * 1000)
-"""
-REPLAY = """
-import os, pathlib, time
-from gitgate.context.desk import open_desk
-from gitgate.store.records.journal import Journals
-from gitgate.store.records.records import Signature
-
-desk = open_desk(pathlib.Path('.'), dict(os.environ))
-journals, by, at = Journals(desk.repo, desk.records), Signature('a <a@example.org>', 1_780_000_000), '2026-06-01T00:00:00Z'
-run = journals.write_started(at, {'flow': 'long', 'nonce': 'n'}, by)
-claim = {'at': at, 'answer': run.tip, 'nonce': 'n', 'runner': 'flow', 'host': 'h', 'attempt': 1, 'term': 60}
-with desk.records.objects.together():
-    journals.write_event(run, 'claimed', at, {'claim': claim}, by)
-    for number in range(10_000):
-        step = f'step:f#{number}'
-        journals.write_event(run, 'begun', at, {'step': step, 'kind': 'step', 'name': 'f'}, by)
-        journals.write_event(run, 'done', at, {'step': step, 'result': {'n': number}}, by)
-journals.pack(run.tip, None)
-took = []
-for _ in range(5):
-    start = time.perf_counter()
-    assert len(journals.load(run.id, run.tip).steps) == 10_000
-    took.append(time.perf_counter() - start)
-print(min(took))
-"""
-
-
-def flow_steps(room: Path) -> list[Row]:
-    """A step of a flow, which is two events, and a journal of many."""
-    place = scenes.repository(room / "steps")
-    step, gate = map(float, run([sys.executable, "-c", STEP], place).split())
-    read = float(run([sys.executable, "-c", REPLAY], scenes.repository(room / "replay")))
-    return [
-        ratio("a flow's step", step, gate, 3, "opening a gate, in process"),
-        figure("reading a run of 10,000 steps", read, "s", 2),
-    ]
 
 
 ROWS: dict[str, Callable[[Path], list[Row]]] = {
