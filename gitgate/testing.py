@@ -43,7 +43,7 @@ from .flows.program import (
     said_of_input,
     start_run,
 )
-from .model.gate import Gate
+from .model.gate import Gate, Question
 from .model.states import AWAITING
 from .questions.base import Given
 from .questions.drafts import Draft
@@ -112,16 +112,21 @@ class Cast:
 
     def person(self, gate: Gate) -> Any:
         asked = gate.opened.questions[0]
+        people, usual = self.people, usually(asked)
         if DOUBT in asked.prompt:
             self.doubted.append(str(gate.opened.config["step"]))
-            return "again"
-        usual: Any = True if asked.kind == "approval" else asked.labels[0] if asked.labels else "words"
-        people = self.people
+            people, usual = people if isinstance(people, Mapping) else None, "again"
         if isinstance(people, Mapping):
             return next((said for words, said in people.items() if words in asked.prompt), usual)
         if people is None:
             return usual
         return self.next_of("people", people, asked.prompt, list(asked.labels))
+
+
+def usually(asked: Question) -> Any:
+    if asked.kind == "approval":
+        return True
+    return asked.labels[0] if asked.labels else "words"
 
 
 class Unseen(Before):
@@ -504,4 +509,4 @@ def as_recorded(recorded: Run, state: str, reason: str) -> ReplayedRun:
     return ReplayedRun(recorded.id, "diverged", f"it was {recorded.state}, and is {state} now: {reason}")
 
 
-__all__ = ["Played", "ReplayedRun", "Stage", "crashes", "play", "replay", "stage"]
+__all__ = ["Crash", "Fuse", "Played", "ReplayedRun", "Stage", "crashes", "play", "replay", "stage"]

@@ -27,7 +27,8 @@ from gitgate.record.runs import Run
 from gitgate.store.git.objects import PlumbingObjects
 from gitgate.store.git.refs import Refs
 from gitgate.store.remote.remote import RefMove
-from support.flowing import Actors, Crash, FlowBench, die
+from gitgate.testing import Crash
+from support.flowing import Actors, FlowBench, die
 
 # Read here: a test sees nothing of the machine's own environment.
 SECONDS = float(os.environ.get("GITGATE_TEST_SECONDS", "1200"))

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections import Counter
 from typing import Any
 
 import pytest
 
 import gitgate
+from gitgate import testing
 from gitgate.errors import Usage
 from gitgate.flows.engine import Diverged, RunStuck, RunWaits, StepFailed, error_from
-from support.flowing import Crash, FlowBench, crash_at
+from support.flowing import FlowBench
 
 
 def answer(run: str, bench: FlowBench, said: object) -> None:
@@ -409,13 +411,12 @@ def test_ask_wait_and_check_are_steps(bench: FlowBench) -> None:
     assert bench.again(asks, waits.id).value == ["awaiting", None, "B"]
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_a_crash_at_any_event_loses_and_doubles_nothing(bench: FlowBench, when: str) -> None:
+def test_a_crash_at_any_event_loses_and_doubles_nothing() -> None:
     """At each of them in turn: the next replay goes on, each person is asked once, and the result is the same."""
-    did: list[str] = []
+    did: Counter[str] = Counter()
 
     def once() -> str:
-        did.append("a")
+        did[gitgate.step_id()] += 1
         return "a"
 
     @gitgate.flow
@@ -425,46 +426,17 @@ def test_a_crash_at_any_event_loses_and_doubles_nothing(bench: FlowBench, when: 
         both = gitgate.parallel(gitgate.random, lambda: gitgate.step(lambda: 2, name="two", retry=True))
         return [first, gate.answer.text if gate.answer else None, both[1], bool(gitgate.pause("Go?"))]
 
-    for number in range(1, 40):
-        did.clear()
-        with crash_at(number, when) as crashes:
-            with contextlib.suppress(Crash):
-                bench.begin(feature)
-            run = newest(bench)
-            ended = to_the_end(bench, feature, run)
-        assert ended.value == ["a", "yes", 2, True]
-        every = gitgate.list(all=True)
-        asked = [gate.title for gate in every if str(gate.details["key"]).startswith(run)]
-        assert sorted(asked) == ["Go?", "Which?"]
-        assert len(did) <= 2
-        if not crashes:
-            break
-    assert number == 12
+    found = list(testing.crashes(feature, people={"Which?": "yes"}))
+    for crash in found:
+        assert crash.result == ["a", "yes", 2, True], crash.crash
+        assert sorted(crash.asked) == ["Go?", "Which?"], crash.crash
+        assert did[f"{crash.id}/step:once#1"] == 1 + (crash.crash == "before done of step:once#1"), (
+            crash.crash
+        )
+    assert len({crash.crash for crash in found}) >= 26
 
 
-def newest(bench: FlowBench) -> str:
-    runs = [bench.load(ref.removeprefix("refs/hitl/runs/")) for ref in bench.clone.refs("refs/hitl/runs")]
-    return next(run.id for run in runs if not run.closed)
-
-
-def to_the_end(bench: FlowBench, flow: Any, run: str) -> Any:
-    """Replay after replay, with the answers in between; a crash is one of them."""
-    for _ in range(8):
-        try:
-            ended = bench.again(flow, run)
-        except Crash:
-            continue
-        if ended.status != "waiting_human":
-            return ended
-        for gate in ended.gates:
-            if gitgate.show(gate).title == "Go?":
-                gitgate.respond(gate, approve=True, resume=False)
-            else:
-                gitgate.respond(gate, "yes", resume=False)
-    raise AssertionError("it waits for ever")
-
-
-def test_a_step_that_may_have_been_done_is_asked_about(bench: FlowBench) -> None:
+def test_a_step_that_may_have_been_done_is_asked_about() -> None:
     """Unless it says that doing it again is harmless, or how to find out: nobody guesses."""
     did: list[str] = []
 
@@ -479,20 +451,18 @@ def test_a_step_that_may_have_been_done_is_asked_about(bench: FlowBench) -> None
 
         return charge
 
-    for said, value, count in (("done", None, 1), ("again", "charged", 2)):
-        did.clear()
-        with crash_at(2, "before"), pytest.raises(Crash):
-            bench.begin(flow_of())
-        run = newest(bench)
-        waits = bench.again(flow_of(), run)
-        assert "may have been done" in str(gitgate.show(waits.gates[0]).details["questions"])
-        answer(run, bench, said)
-        assert bench.again(flow_of(), run).value == value
-        assert did == [f"{run}/step:charge#1"] * count
-    with crash_at(2, "before"), pytest.raises(Crash):
-        bench.begin(flow_of())
-    run = newest(bench)
-    assert bench.again(flow_of(done=lambda: "found"), run).value == "found"
+    with testing.stage() as stage:
+        for said, value, count in (("done", None, 1), ("again", "charged", 2)):
+            did.clear()
+            people = {"may have been done": said}
+            played = stage.play(flow_of(), people=people, fuse=testing.Fuse(2, "before"))
+            assert (played.crash, played.result) == ("before done of step:charge#1", value)
+            assert played.doubted == ("step:charge#1",)
+            assert did == [f"{played.id}/step:charge#1"] * count
+        stopped = stage.play(flow_of(), people={"may have been": "stop"}, fuse=testing.Fuse(2, "before"))
+        assert (stopped.status, "is not done again" in stopped.reason) == ("stuck", True)
+        found = stage.play(flow_of(done=lambda: "found"), fuse=testing.Fuse(2, "before"))
+        assert (found.result, found.doubted) == ("found", ())
 
 
 def test_outside_of_a_flow(bench: FlowBench) -> None:

@@ -112,6 +112,61 @@ def test_it_is_killed_at_every_step() -> None:
         assert place in places
 
 
+def planned() -> gitgate.Flow:
+    """A plan that is made anew until a person takes it, by an agent that is told what they said."""
+    return gitgate.Flow(
+        gitgate.Phase(
+            agent="planner",
+            human=gitgate.Human(lambda s: f"Approve {s.plan}?"),
+            next=lambda s: "execute" if s.approved else "planner",
+        ),
+        gitgate.Phase("execute", agent=lambda s: {"did": s.plan}, terminal=True, retry=True),
+    )
+
+
+@gitgate.flow
+def reviewed(task: str) -> list[str]:
+    """Two at once, each with a question of its own, until the reviewer is content."""
+
+    def one(name: str) -> str:
+        said = gitgate.run(name, task).summary
+        return f"{said} {bool(gitgate.pause(f'Take what {name} did?'))}"
+
+    content, both = False, []
+    while not content:
+        both = gitgate.parallel(lambda: one("left"), lambda: one("right"))
+        content = gitgate.run("reviewer").status == "APPROVED"
+    return [str(came) for came in both]
+
+
+@pytest.mark.slow
+def test_phases_are_killed_at_every_step() -> None:
+    """What a person said reaches the agent once; the plan that was refused is not asked about again."""
+    agents = {"planner": [{"plan": "A"}, {"plan": "B"}]}
+    for crash in testing.crashes(planned(), "x", agents=agents, people={"A?": (False, "shorter")}):
+        assert crash.result["did"] == "B", crash.crash
+        assert crash.starts == ("start planner", "start planner"), crash.crash
+        assert crash.asked == ("Approve A?", "Approve B?"), crash.crash
+        assert "shorter" in crash.told["planner"], crash.crash
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_branches_are_killed_at_every_step() -> None:
+    """Both wait together; each agent of each round starts once, each person is asked once."""
+    agents: dict[str, Any] = {
+        "left": {"status": "DONE", "summary": "left"},
+        "right": {"status": "DONE", "summary": "right"},
+        "reviewer": [{"status": "CHANGES"}, {"status": "APPROVED"}],
+    }
+    for crash in testing.crashes(reviewed, "x", agents=agents):
+        assert crash.result == ["left True", "right True"], crash.crash
+        names = ("left", "left", "reviewer", "reviewer", "right", "right")
+        assert sorted(crash.starts) == [f"start {name}" for name in names], crash.crash
+        assert len(crash.asked) == 4, crash.crash
+        assert crash.doubted == (), crash.crash
+
+
 def test_what_may_happen_twice_is_told() -> None:
     """A step that was cut off may have been done. One that says how to find out is not doubted."""
     charged: dict[str, int] = {}

@@ -7,8 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from gitgate.flows import program
 from gitgate.flows.journal import HeldRun, load_run, take_run
 from gitgate.flows.program import FlowEnding, FlowFunction, Surroundings
 from gitgate.record.runs import Run
+from gitgate.testing import Crash
 from support.testbed.repositories import Clone
 
 # An agent: says what the file of its name has as its next line, and notes how it was started.
@@ -130,35 +130,6 @@ class FlowBench:
     def close(self) -> None:
         while self.desks:
             self.desks.pop().close()
-
-
-class Crash(BaseException):
-    """The end of a process, as far as a test in one process can have it."""
-
-
-@contextmanager
-def crash_at(number: int, when: str) -> Iterator[list[str]]:
-    """In here the process is as good as killed at the n-th event of a journal, once; the list tells at which."""
-    count, plain = 0, HeldRun.append
-    crashes: list[str] = []
-
-    def append(self: HeldRun, event: str, /, **said: Any) -> Any:
-        nonlocal count
-        count += 1
-        if count == number:
-            crashes.append(event)
-        if count == number and when == "before":
-            die(self)
-        found = plain(self, event, **said)
-        if count == number and when == "after":
-            die(self)
-        return found
-
-    HeldRun.append = append  # type: ignore[method-assign]
-    try:
-        yield crashes
-    finally:
-        HeldRun.append = plain  # type: ignore[method-assign]
 
 
 def die(held: HeldRun) -> None:
