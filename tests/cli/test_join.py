@@ -344,7 +344,7 @@ def test_what_cannot_be_joined_says_what_can_be_done(
     bare = desk.ask("A?", session=False)
     desk.repo.git("config", "--global", "gitgate.agent.claude.program", "no-such-program")
     said = pty_cli("join", bare).finish(code=1)
-    assert "no-such-program is not on PATH" in said
+    assert "no-such-program is not on PATH" in " ".join(said.split())
     assert f"git gate worktree {bare[:6]}" in said
     assert f"git gate respond {bare[:6]}" in said
     assert desk.runs == []

@@ -165,6 +165,7 @@ HOSTILE = [
 
 # Many, and seconds are counted: not with every run.
 @pytest.mark.slow
+@pytest.mark.no_cover
 @pytest.mark.usefixtures("no_garbage_collected")
 @pytest.mark.parametrize("part", HOSTILE)
 def test_the_longest_comment_costs_little(part: str) -> None:
@@ -183,14 +184,21 @@ def test_the_longest_comment_costs_little(part: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.no_cover
 @pytest.mark.usefixtures("no_garbage_collected")
 def test_nesting_and_blanks_cost_little() -> None:
     """Every line is held against all that is open: so many levels are counted, and no more."""
     for first in ("- " * 19 + "x\n", "> - " * 200 + "\n", " ".join("`" * n for n in range(1, 250))):
         for rest in ("\n", " ", "\t", " \n", "x\n"):
-            start = time.thread_time()
-            see((first + rest * LONGEST)[:LONGEST])
-            assert time.thread_time() - start < 3
+            body = (first + rest * LONGEST)[:LONGEST]
+
+            def seconds(body: str = body) -> float:
+                start = time.thread_time()
+                see(body)
+                return time.thread_time() - start
+
+            # What else the machine does, as finding memory, only adds to it: one of three looks suffices.
+            assert any(seconds() < 3 for _ in range(3))
 
 
 @given(st.lists(st.sampled_from(["- ", "> ", "1. ", "  ", "    ", "```", "`", "~~~", "<!--", "-->", "<b>", "\n", "\n", "\n\n", "w", "[^1]: "]), max_size=40))  # fmt: skip
