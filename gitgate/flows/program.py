@@ -434,6 +434,17 @@ def load_flow(file: Path, name: str) -> FlowFunction[..., Any]:
     )
 
 
+def line_of(broken: Exception, file: Path) -> str:
+    """Where in the file it went wrong, as far as that is known."""
+    if isinstance(broken, SyntaxError):
+        return f", line {broken.lineno}"
+    frame, found = broken.__traceback__, 0
+    while frame is not None:
+        found = frame.tb_lineno if frame.tb_frame.f_code.co_filename == str(file) else found
+        frame = frame.tb_next
+    return f", line {found}" if found else ""
+
+
 def load_module(file: Path) -> ModuleType:
     if not file.is_file():
         raise Usage(f"there is no file {file}", hint="git gate run FILE:NAME")
@@ -454,9 +465,15 @@ def load_module(file: Path) -> ModuleType:
     sys.dont_write_bytecode = True  # no file of ours in somebody's working tree
     try:
         spec.loader.exec_module(module)
-    except BaseException:
+    except GateError:
         sys.modules.pop(name, None)
         raise
+    except Exception as broken:
+        sys.modules.pop(name, None)
+        raise Failure(
+            f"{file.name} cannot be loaded{line_of(broken, file)}: {type(broken).__name__}: {broken}",
+            hint=f"see where: python {file.name}",
+        ) from broken
     finally:
         sys.dont_write_bytecode = before
     return module

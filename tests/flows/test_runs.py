@@ -234,6 +234,18 @@ def test_arguments_are_what_the_flow_takes(repo: Clone, cli: Command) -> None:
     assert "nowhere.py" in cli("run", "nowhere.py", code=2).err
 
 
+def test_a_file_that_cannot_be_loaded_says_where(repo: Clone, cli: Command) -> None:
+    """It is the flow's own mistake, and no bug of ours; no run begins."""
+    for code, why in (
+        ("import gitgate\n1 +\n", "line 2: SyntaxError"),
+        ("import gitgate\n\nundefined()\n", "line 3: NameError: name 'undefined'"),
+        ("import nowhere_at_all\n", "line 1: ModuleNotFoundError"),
+    ):
+        repo.write("broken.py", code)
+        assert why in cli("run", "broken.py", code=1).err
+    assert cli("list", "--runs", "--json", code=0).json["runs"] == []
+
+
 def test_a_run_goes_on_with_the_code_that_it_began_with(repo: Clone, cli: Command) -> None:
     """Also where that was never committed; with the code as it is now where somebody says so."""
     code = "import gitgate\n@gitgate.flow\ndef says():\n    gitgate.pause('Go on?')\n    return {!r}\n"
