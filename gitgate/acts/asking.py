@@ -252,13 +252,19 @@ def is_shared(desk: Desk, branch: str | None) -> bool:
 
 
 def configured(desk: Desk, draft: Draft) -> dict[str, object]:
-    """What the question brings along. Which pull request shows it is the job's to say: a draft could name any, or none there is."""
-    pull_request = desk.settings.pull_request
-    own = {name: value for name, value in (draft.config or {}).items() if name != "pull_request"}
+    """What the question brings along. Which job asks, and which pull request shows it, is the job's to say: a draft could name
+    any, or none there is.
+    """
     env = desk.settings.env
+    run = env.get("GITHUB_RUN_ID", "") if env.get("GITHUB_ACTIONS") == "true" else ""
+    job = {
+        "pull_request": desk.settings.pull_request,
+        "job_run": int(run) if run.isdecimal() and run.isascii() else None,
+    }
+    own = {name: value for name, value in (draft.config or {}).items() if name not in job}
     named = {"run": env.get(RUN, ""), "step": env.get(STEP, "")} if env.get(RUN) else {}
     own = {**{name: value for name, value in named.items() if value}, **own}
-    return {**own, **({"pull_request": pull_request} if pull_request else {})}
+    return {**own, **{name: value for name, value in job.items() if value}}
 
 
 def with_nonce(desk: Desk, opened: Opened) -> Opened:

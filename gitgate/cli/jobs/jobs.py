@@ -100,10 +100,10 @@ def act_on_gate(
     from ...context.recording import reload
     from ...resumption.calls import pool_of
     from ...surfaces.forge.posting import course_of
-    from ...surfaces.forge.proof import doubt
+    from ...surfaces.forge.proof import doubt, is_retried
 
     gate = reload(desk, name)
-    if not gate.actionable or gate.opened.delivery != "resume":
+    if not (gate.actionable or is_retried(gate, vouched)) or gate.opened.delivery != "resume":
         screen.say(f"gate {name} is {gate.state}: nothing is to be started")
         return exits.DONE
     why = doubt(desk, forge, gate, vouched)

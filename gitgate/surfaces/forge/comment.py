@@ -17,10 +17,12 @@ from ...questions.answers import value_words
 from ...questions.file import told_fields
 from ...questions.types import type_of
 from ...render.shapes import who_ended
+from ...setup.github import ANSWERS
 from ...text.display import one_line
 from ...text.times import format_duration
-from .reply import examples
-from .telling import Whose, block, in_words, longest_run, size, span
+from .prose import phrase, prose, quoted
+from .reply import examples, option_replies
+from .telling import ReplyNote, Whose, block, in_words, longest_run, size, span
 
 if TYPE_CHECKING:
     from ...model.conversation import Conversation
@@ -54,7 +56,10 @@ MOST = 65_000
 # How much of each part is shown, from all of it to hardly any, until the whole fits.
 LIMITS = (40_000, 20_000, 8_000, 3_000, 1_000, 300, 100, 40)
 MOST_VOTES = 20
+MOST_SAID = 1500  # characters of an agent's last words in a comment of their own
+LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})", re.ASCII)
 PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)  # of an account, as a part of an address
+MARKUP = re.compile(r"[*_`#]")
 MARK = re.compile(r"<!-- gitgate gate=([a-z0-9]{10}) seen=([0-9a-f]{40}|[0-9a-f]{64}) -->")
 HEADS = {
     "awaiting": "⏸️ An agent asks",
@@ -79,7 +84,8 @@ class CommentMark:
 @dataclass(frozen=True)
 class View:
     """What is known when the comment is written. `alone`: no other gate waits in the thread; `unheard`: no event tells of it;
-    `gates`: all that the thread shows; `whose`: whose reply counts.
+    `gates`: all that the thread shows; `whose`: whose reply counts; `called`: the logins that are mentioned;
+    `jobs`: the repository has the workflow that starts agents again.
     """
 
     gate: Gate
@@ -90,6 +96,8 @@ class View:
     unheard: bool = False
     gates: tuple[str, ...] = ()
     whose: Whose | None = None
+    called: tuple[str, ...] = ()
+    jobs: bool = False
 
 
 def read_mark(body: str) -> CommentMark | None:
@@ -117,15 +125,13 @@ def compose(view: View, most: int) -> str:
     gate = view.gate
     parts = [
         f"<!-- gitgate gate={gate.id} seen={seen_commit(gate)} -->\n" + heading(gate),
-        terms_words(view),
+        f"<sub>{terms_words(view)}</sub>",
+        called_words(view),
+        *(question_block(view, question, most) for question in gate.opened.questions),
         *outcome_block(view, most),
-        *(
-            question_block(question, most, several=len(gate.opened.questions) > 1)
-            for question in gate.opened.questions
-        ),
-        folded("Context", gate.opened.context, most, opened=gate.state == "awaiting"),
-        work_block(view, most),
         how(view) if gate.state == "awaiting" else "",
+        context_block(view, most),
+        work_block(view, most),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -142,7 +148,26 @@ def heading(gate: Gate) -> str:
         words = words.replace("Answered", "Answered, and confirmed by nobody")
     elif gate.answer is not None and gate.answer.answer.verdict == "approved":
         words = words.replace("Answered", "Approved")
-    return f"### {words}: {span(gate.opened.title, 100)}"
+    return f"### {words}" + ("" if is_repeated(gate) else f": {phrase(gate.opened.title, 100)}")
+
+
+def is_repeated(gate: Gate) -> bool:
+    """Whether the question below begins as the title does: it is said once."""
+    said, title = (
+        MARKUP.sub("", one_line(text)) for text in (gate.opened.questions[0].prompt, gate.opened.title)
+    )
+    return said.startswith(title.removesuffix("…"))
+
+
+def called_words(view: View) -> str:
+    """Those whom it is for, by a mention, which tells them."""
+    return f"For {', '.join(f'@{login}' for login in view.called)}" if view.called else ""
+
+
+def called_in(body: str) -> list[str]:
+    """The logins that our comment mentions: in a paragraph of its own, where nobody else's words stand."""
+    line = [*body.replace("\r\n", "\n").split("\n\n"), "", "", ""][2]
+    return re.findall(r"@([A-Za-z0-9-]+)", line) if line.startswith("For @") and "\n" not in line else []
 
 
 def terms_words(view: View) -> str:
@@ -150,16 +175,31 @@ def terms_words(view: View) -> str:
     people = [account(view, login) for login in asked.logins] or [span(asked.by.partition(" <")[0], 60)]
     whose = f" (of {', '.join(people)})" if asked.logins or asked.by else ""
     words = [f"gate **{gate.id}**", f"asked by {span(asked.agent, 80)}{whose} at {one_line(asked.at, 30)}"]
+    if job := job_link(view):
+        words.append(f"started by {job}")
     if gate.priority != "normal":
         words.append(f"priority {gate.priority}")
     if gate.state == "awaiting" and gate.deadline:
-        words.append(f"deadline **{one_line(gate.deadline, 30)}**")
+        first = gate.deadline == gate.opened.deadline  # a reminder sets another
+        within = (
+            f", {format_duration(gate.opened.timeout)} after it was asked"
+            if gate.opened.timeout and first
+            else ""
+        )
+        words.append(f"deadline **{one_line(gate.deadline, 30)}**{within}")
     words += [span(told, 200) for told in told_fields(gate.opened)]
     if gate.opened.quorum > 1 and gate.state == "awaiting":
         words.append(f"{len(gate.votes)} of {gate.opened.quorum} answers alike that are needed")
     if gate.opened.follows:
         words.append(f"follows gate {span(gate.opened.follows, 20)}")
     return " · ".join(words)
+
+
+def job_link(view: View) -> str:
+    """The run in which it was asked, by its number: an agent that writes another one's leads nowhere else."""
+    run = view.gate.opened.config.get("job_run")
+    known = isinstance(run, int) and not isinstance(run, bool) and 0 < run < 10**15
+    return f"[a job]({view.site}/actions/runs/{run})" if known and view.site else ""
 
 
 def account(view: View, login: str) -> str:
@@ -176,7 +216,10 @@ def outcome_block(view: View, most: int) -> list[str]:
     said += votes(view)
     if gate.closing is not None:
         by = (who_ended(gate.closing) or "").partition(" <")[0]
-        said.append((f"By {span(by, 60)}:\n\n" if by else "") + block(gate.closing.text, min(most, 4000)))
+        said.append(
+            (f"By {span(by, 60)}:\n\n" if by else "")
+            + said_words(view.site, gate.closing.text, min(most, 4000))
+        )
         said += talked(gate.closing.session, most)
     if gate.outcome is not None and gate.state in ("resumed", "failed"):
         made = [commit_link(view, oid) for oid in gate.outcome.commits[:20]]
@@ -186,8 +229,13 @@ def outcome_block(view: View, most: int) -> list[str]:
             said.append(f"What the agent made of it{where}: {', '.join(made)}{why}")
         elif gate.state == "failed":
             said.append(block(gate.outcome.reason, 500))
-        said += loose_ends(gate, gate.outcome, most)
+        said += loose_ends(view, gate.outcome, most)
     return said
+
+
+def said_words(site: str, text: str, most: int) -> str:
+    """What somebody said, as a quote."""
+    return quoted(prose(text, most, site) or "(nothing)")
 
 
 def votes(view: View) -> list[str]:
@@ -213,13 +261,19 @@ def where_said(view: View, answer: Answer) -> str:
     return f" ([the reply]({place}))" if is_ours(view.site, place) else f" by {span(answer.via, 20)}"
 
 
-def loose_ends(gate: Gate, came: Outcome, most: int) -> list[str]:
+def retry_words(view: View) -> str:
+    """How it is tried again, and ended. Who runs the workflow vouches for the answer whose commit they give."""
+    gate, answer, button = view.gate.id, view.gate.answer, ""
+    if view.jobs and answer is not None:
+        page = f"{view.site}/actions/workflows/{ANSWERS}"
+        given = f"the gate `{gate}` and the commit {span(answer.commit, 64)}"
+        button = f"[run the workflow]({page}) with {given}, or "
+    return f"To try again: {button}`git gate resume {gate}`; to end it: `git gate stop {gate} --reason WHY`."
+
+
+def loose_ends(view: View, came: Outcome, most: int) -> list[str]:
     """What a person has to look at, or can do, after the agent ended."""
-    said = []
-    if gate.state == "failed":
-        said.append(
-            f"To try again: `git gate resume {gate.id}`; to end it: `git gate stop {gate.id} --reason WHY`."
-        )
+    said = [retry_words(view)] if view.gate.state == "failed" else []
     if came.meant:
         said.append(f"Its commits are not on {span(came.meant, 100)}.")
     if came.left:
@@ -229,16 +283,47 @@ def loose_ends(gate: Gate, came: Outcome, most: int) -> list[str]:
         said.append(f"Not committed, in {span(came.place, 200)}: {names}{more}")
     if came.denied:
         said.append(f"Refused to it:\n\n{block(chr(10).join(came.denied), min(most, 2000))}")
-    if came.said:
-        said.append(f"Its last words:\n\n{block(came.said, min(most, 2000))}")
-    return said
+    return said + told_last(view.site, came, min(most, 2000))
+
+
+def told_last(site: str, came: Outcome, most: int) -> list[str]:
+    return [f"Its last words:\n\n{said_words(site, came.said, most)}"] if came.said else []
+
+
+def outcome_note(view: View) -> ReplyNote | None:
+    """What came of it, in short, where people are told of it: nobody is of an edited comment."""
+    gate, came = view.gate, view.gate.outcome
+    entry = next((one for one in reversed(gate.history) if one.event is came), None)
+    if came is None or entry is None or gate.state not in ("resumed", "failed"):
+        return None
+    said = [f"Gate **{gate.id}**: {ending(view, came)}"]
+    said += [retry_words(view)] if gate.state == "failed" else []
+    said += told_last(view.site, came, MOST_SAID)
+    return ReplyNote(f"<!-- gitgate came={entry.commit} gate={gate.id} -->", "\n\n".join(said))
+
+
+def ending(view: View, came: Outcome) -> str:
+    if view.gate.state == "failed":
+        return f"⚠️ the agent failed{f': {span(came.reason, 300)}' if came.reason else '.'}"
+    if not came.commits:
+        return "✅ the agent went on, and made no commits."
+    made = ", ".join(commit_link(view, oid) for oid in came.commits[:10])
+    more = f" and {len(came.commits) - 10} more" if len(came.commits) > 10 else ""
+    where = f" on {span(came.branch, 100)}" if came.branch else ""
+    return f"✅ the agent went on: {made}{more}{where}{compare_link(view, came)}."
+
+
+def compare_link(view: View, came: Outcome) -> str:
+    first, last = came.commits[0], came.commits[-1]
+    whole = view.site and OID.fullmatch(first) and OID.fullmatch(last)
+    return f" ([compare]({view.site}/compare/{first}%5E...{last}))" if whole else ""
 
 
 def answer_words(view: View, answer: Answer, most: int) -> str:
     questions = view.gate.opened.questions
     lead = "{}: " if len(questions) > 1 else ""
     words = "\n".join(lead.format(q.key) + value_words(answer.values.get(q.key)) for q in questions)
-    text = block(words + (f"\n\n{answer.note}" if answer.note else ""), min(most, 8000))
+    text = said_words(view.site, words + (f"\n\n{answer.note}" if answer.note else ""), min(most, 8000))
     after = "".join(f"\n\n{part}" for part in talked(answer.session, most))
     if not answer.by:
         return f"Nobody said this; it is what the question declared:\n\n{text}"
@@ -263,13 +348,17 @@ def commit_link(view: View, oid: str) -> str:
     return f"[`{oid[:10]}`]({view.site}/commit/{oid})" if view.site else f"`{oid[:10]}`"
 
 
-def question_block(question: Question, most: int, *, several: bool) -> str:
+def question_block(view: View, question: Question, most: int) -> str:
+    """The question as it was written; each option with the reply that chooses it."""
+    several = len(view.gate.opened.questions) > 1
     lead = f"**{span(question.key, 40)}** ({question.type})\n\n" if several else ""
-    lines = [lead + block(question.prompt, most)]
+    lines = [lead + prose(question.prompt, most, view.site)]
     room = max(3, most // 150)
-    for place, option in enumerate(question.options[:room], 1):
-        more = f": {span(option.description, min(most, 300))}" if option.description else ""
-        lines.append(f"{place}. {span(option.label, 120)}{more}")
+    replies = own_replies(view)
+    for place, option in enumerate(question.options[:room]):
+        more = f": {phrase(option.description, min(most, 300), view.site)}" if option.description else ""
+        reply = f" → {span(replies[place], 100)}" if place < len(replies) else ""
+        lines.append(f"{place + 1}. **{phrase(option.label, 120)}**{more}{reply}")
     if len(question.options) > room:
         lines.append(f"\nand {len(question.options) - room} more options")
     if question.other:
@@ -281,10 +370,23 @@ def question_block(question: Question, most: int, *, several: bool) -> str:
     return lines[0] + "\n\n" + "\n".join(lines[1:]) if len(lines) > 1 else lines[0]
 
 
-def folded(title: str, text: str, most: int, *, opened: bool = False) -> str:
+def own_replies(view: View) -> list[str]:
+    """One for each option, while a reply counts."""
+    if view.gate.state != "awaiting" or (view.whose or in_words(view.gate, (), {})).closed:
+        return []
+    return option_replies(view.gate, "" if view.alone else view.gate.id, view.gates)
+
+
+SHORT = 600
+
+
+def context_block(view: View, most: int) -> str:
+    """Folded where it is long, or nobody is to decide any more."""
+    text = view.gate.opened.context
     if not text.strip():
         return ""
-    return details(title, block(text, most), opened=opened)
+    opened = view.gate.state == "awaiting" and len(text) <= SHORT
+    return details("Context", prose(text, most, view.site), opened=opened)
 
 
 def details(title: str, body: str, *, opened: bool = False) -> str:
@@ -315,7 +417,8 @@ def how(view: View) -> str:
     whose = view.whose or in_words(gate, (), {})
     if whose.closed:
         return f"{join_words(gate)}{whose.closed}"
-    ways = "\n".join(examples(gate, "" if view.alone else gate.id, view.gates))
+    named, beside = "" if view.alone else gate.id, own_replies(view)
+    ways = "\n".join(way for way in examples(gate, named, view.gates) if way not in beside)
     fence = "`" * max(3, longest_run(ways) + 1)
     more = "" if view.alone else " Several gates wait here, so the reply names this one."
     if view.unheard:

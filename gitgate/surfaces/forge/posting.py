@@ -24,15 +24,26 @@ from ...resumption.place import Course
 from ...sharing.branches import Pushed, tip_there
 from ...store.git.commits import is_ancestor
 from . import telling
-from .comment import CommentMark, View, read_mark, render
+from .comment import (
+    LOGIN,
+    MOST_SAID,
+    CommentMark,
+    View,
+    called_in,
+    outcome_note,
+    read_mark,
+    render,
+    told_last,
+)
 from .hosts.events import MOST_NUMBER
 from .hosts.forge import Comment, Forge, PullRequest, Thread, logins
 from .hosts.web import ForgeFailed, Unclear
-from .telling import whose_reply
+from .telling import logins_of, whose_reply
 
 OPEN_STATES = frozenset(("awaiting", "answered", "resuming"))
 SAD_STATES = frozenset(("failed", "stopped", "expired", "broken"))
 MOST_DIFF = 200_000
+MOST_CALLED = 10  # so many people are mentioned
 
 
 @dataclass(frozen=True)
@@ -117,8 +128,42 @@ def view_of(desk: Desk, forge: Forge, gate: Gate, board: Board) -> View:
         stat = diff = ""  # the work stayed where the agent ran
     unheard, whose = isinstance(board.thread, str), whose_reply(desk, gate)
     return View(
-        gate, stat, diff, forge.site, alone=not others, unheard=unheard, gates=tuple(board.marks), whose=whose
+        *(gate, stat, diff, forge.site),
+        alone=not others,
+        unheard=unheard,
+        gates=tuple(board.marks),
+        whose=whose,
+        called=called(desk, forge, gate, board),
+        jobs=gate.state == "failed" and has_button(forge),
     )
+
+
+def has_button(forge: Forge) -> bool:
+    """Whether people can start our workflow where the forge shows it."""
+    try:
+        return forge.name == "github" and forge.has_jobs()
+    except ForgeFailed:
+        return False
+
+
+def called(desk: Desk, forge: Forge, gate: Gate, board: Board) -> tuple[str, ...]:
+    """Of those whom it is for the accounts that may write here, which is asked when it is posted: an agent calls no strangers.
+
+    A mention in an edited comment may notify, so that nobody is added later.
+    """
+    if gate.state != "awaiting":
+        return ()
+    known, wanted = board.ours_of(gate.id), [one for one in logins_of(desk, gate) if LOGIN.fullmatch(one)]
+    if known:
+        return tuple(one for one in called_in(known[0].body) if one in wanted)
+    return tuple(one for one in wanted[:MOST_CALLED] if is_writer(forge, one))
+
+
+def is_writer(forge: Forge, login: str) -> bool:
+    try:
+        return forge.may_write(login)
+    except ForgeFailed:
+        return False
 
 
 def same_text(here: str, wanted: str) -> bool:
@@ -249,7 +294,19 @@ def tell_left(desk: Desk, forge: Forge, gate: Gate, board: Board) -> Board:
         made.reason,
         compare(forge, base, made.branch),
     )
+    note = replace(note, text="\n\n".join([note.text, *told_last(forge.site, made, MOST_SAID)]))
     return board if board.says(note.mark) else board.having(post_once(forge, board, note.body))
+
+
+def tell_end(desk: Desk, forge: Forge, gate: Gate, board: Board) -> Board:
+    """What the agent made of the answer, or that it failed: as a new comment, once for each outcome."""
+    after = tell_left(desk, forge, gate, board)
+    if after is not board or on_own_branch(gate) is not None:
+        return after
+    note = outcome_note(view_of(desk, forge, gate, board))
+    return (
+        board if note is None or board.says(note.mark) else board.having(post_once(forge, board, note.body))
+    )
 
 
 def compare(forge: Forge, base: str, branch: str) -> str:
@@ -302,7 +359,7 @@ def mark_head(desk: Desk, forge: Forge, pull: PullRequest, shown: Collection[str
 def bring_up_to_date(desk: Desk, forge: Forge, gate: Gate, board: Board) -> str:
     """Comment and status after something happened; what could not be told, in words. A later sweep tells it."""
     try:
-        board = tell_left(desk, forge, gate, post_gate(desk, forge, gate, board))
+        board = tell_end(desk, forge, gate, post_gate(desk, forge, gate, board))
         post_status(desk, forge, board)
     except ForgeFailed as silent:
         return f"the comment is not up to date: {silent.message}"

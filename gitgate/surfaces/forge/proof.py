@@ -204,9 +204,14 @@ def commit_meant(gate: Gate) -> str:
     return gate.answer.commit if gate.answer is not None else gate.tip
 
 
+def is_retried(gate: Gate, vouched: str) -> bool:
+    """Whether a person asks for another attempt, of exactly this answer."""
+    return gate.state == "failed" and bool(vouched) and vouched == commit_meant(gate)
+
+
 def refuse_idle(gate: Gate) -> None:
     hint = f"git gate show {gate.id}"
-    if not gate.actionable:
+    if not gate.actionable and gate.state != "failed":
         raise IllegalEvent(f"gate {gate.id} is {gate.state}: nothing is to be resumed", hint=hint)
     if gate.opened.delivery != "resume":
         raise IllegalEvent(

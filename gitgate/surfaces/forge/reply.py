@@ -15,6 +15,7 @@ from ...model.gate import Gate, Question
 from ...model.states import ALPHABET, LENGTH, is_prefix
 from ...questions.answers import read_answer
 from ...questions.base import Given, lines_of
+from ...questions.options import sure_number
 from ...questions.types import type_of
 from ...text.display import one_line
 from .shown import SeenLine, see
@@ -311,6 +312,23 @@ def examples(gate: Gate, named: str = "", gates: Collection[str] = ()) -> list[s
     said = [*ways(gate, known), "/stop why the agent should not go on"]
     found = [line for way in said if (line := sure(way, gate, named, known))]
     return [part for line in found for part in ([line, ""] if "\n" in line else [line])]
+
+
+MOST_REPLIES = 50
+
+
+def option_replies(gate: Gate, named: str = "", gates: Collection[str] = ()) -> list[str]:
+    """The reply that chooses each option of the one question, in their order; none behind one that has none."""
+    if len(gate.opened.questions) != 1:
+        return []
+    question, found = gate.opened.questions[0], []
+    known = tuple(dict.fromkeys((gate.id, *gates)))
+    for place, label in enumerate(question.labels[:MOST_REPLIES]):
+        way = f"/choose {sure_number(question, place)}"
+        if not means(way, gate, known, [label]):
+            break
+        found.append(sure(way, gate, named, known))
+    return found
 
 
 def sure(way: str, gate: Gate, named: str, gates: Collection[str]) -> str:

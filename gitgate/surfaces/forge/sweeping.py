@@ -36,7 +36,7 @@ from .posting import (
     post_gate,
     post_once,
     post_status,
-    tell_left,
+    tell_end,
     thread_of,
 )
 from .proof import doubt
@@ -361,7 +361,7 @@ def sweep_thread(now: Round, gates: Sequence[Gate], thread: Thread) -> None:
                 continue
             after = post_gate(now.desk, now.forge, current, board)
             if not long_over(current, now.desk.clock()):
-                after = tell_left(now.desk, now.forge, current, after)
+                after = tell_end(now.desk, now.forge, current, after)
         except ForgeFailed as refused:
             now.excused(f"thread {thread}", refused)
             continue

@@ -100,6 +100,26 @@ def unruled(gate: Gate) -> Whose:
     return Whose(f"{ANYBODY.words}, asked of {addressed(gate)}") if gate.to else ANYBODY
 
 
+def logins_of(desk: Desk, gate: Gate) -> list[str]:
+    """The accounts that those may have whom it is for: as it names them, and as the policy knows them and its groups."""
+    try:
+        policies = load_book(desk).policies
+    except GateError:
+        policies = ()
+    known: dict[str, list[Person]] = {}
+    for policy in policies:
+        for person in policy.people:
+            known.setdefault(person.name.casefold(), []).append(person)
+        for name, members in (policy.groups or {}).items():
+            known.setdefault(name.casefold(), []).extend(members)
+    found: list[str] = []
+    for who in gate.to:
+        name = who.removeprefix("@")
+        theirs = [login for one in known.get(name.casefold(), []) for login in sorted(one.logins)]
+        found += theirs or [name]
+    return list(dict.fromkeys(found))
+
+
 def addressed(gate: Gate) -> str:
     return ", ".join(span(who, 60) for who in gate.to)
 

@@ -28,6 +28,8 @@ from gitgate.record.fold import begin
 from gitgate.surfaces.forge.comment import CommentMark, View, read_mark, render
 from gitgate.surfaces.forge.telling import block, clipped, size, span
 
+from .pages import rendered
+
 ONE = "7k2fw9c3ab"
 SITE = "https://github.com/team/project"
 DIRTY = Work("a" * 40, "b" * 40, "c" * 40, "feature", True, 3, 10, 2, ((".env", "looks secret"),))
@@ -128,26 +130,14 @@ def afterwards(gate: Gate, text: str) -> list[Gate]:
 
 
 def assert_harmless(body: str) -> None:
-    """Outside of code there is our heading, our mark, our folds, and links into our repository."""
-    plain = outside(body)
-    for bad in (
-        "@",
-        "evil.example",
-        "<img",
-        "javascript",
-        "#12",
-        "project#3",
-        "\x1b",
-        "\u202e",
-        "\u200b",
-        "${{",
-        "octocat",
-    ):
-        assert bad not in plain.replace("@ada", "")
-    assert plain.count("<!--") == 1
-    assert plain.count("</details>") == plain.count("<details")
-    assert plain.count("\n#") == 1
-    assert all(link.startswith(f"{SITE}/commit/") for link in re.findall(r"\]\(([^)]*)", plain))
+    """On the page there is our heading, our folds, our links, and of somebody's words what they wrote as a link."""
+    page = rendered(body)
+    assert page.acting() == []
+    assert all(link.startswith((f"{SITE}/commit/", f"{SITE}/compare/")) for link in page.links)
+    assert page.tags.count("details") == page.tags.count("/details")
+    assert [tag for tag in page.tags if re.fullmatch("h[1-6]", tag)] == ["h3"]
+    for bad in ("\x1b", "\u202e"):
+        assert bad not in body
 
 
 def test_what_the_agent_made_is_linked() -> None:
@@ -183,7 +173,7 @@ def test_what_the_agent_left_is_told() -> None:
     assert "Its commits are not on `the wordsx`." in body
     assert "Not committed, in `the words`: `the words`" in body
     assert "Refused to it:\n\n```text\nthe words\n```" in body
-    assert "Its last words:\n\n```text\nthe words\n```" in body
+    assert "Its last words:\n\n> the words\n" in body
     assert "git gate stop" not in body
 
 
@@ -311,7 +301,7 @@ def test_an_ended_conversation_is_told_without_what_was_said() -> None:
     for words in ("Approved", "conversation of 5m42s · DONE", "@everyone looks good"):
         assert words in body
     assert "secret talk" not in body
-    assert "@everyone" not in outside(body)
+    assert rendered(body).acting() == []
     assert "git gate join" not in body
 
 
@@ -362,5 +352,5 @@ def test_an_agent_that_ran_and_failed_was_started(log: str, words: str) -> None:
     """Nothing was written down of one that was not."""
     ended = Outcome("2026-01-02T00:00:00Z", "c" * 40, "failed", "runner", "exit code 3", log)
     body = render(View(replace(gate_of(), state="failed", outcome=ended)))
-    assert f"### ⚠️ Answered, but {words}:" in body
+    assert f"### ⚠️ Answered, but {words}\n" in body
     assert "exit code 3" in body

@@ -14,7 +14,8 @@ from gitgate.model.states import ALPHABET
 from gitgate.questions.answers import read_answer
 from gitgate.record.fold import begin
 from gitgate.surfaces.forge.comment import View, render
-from gitgate.surfaces.forge.reply import ReplySaid, examples, parse_reply, read_reply
+from gitgate.surfaces.forge.reply import ReplySaid, examples, option_replies, parse_reply, read_reply
+from gitgate.surfaces.forge.telling import span
 
 ONE, TWO = "7k2fw9c3ab", "beef23cdez"
 ODD = [
@@ -130,9 +131,20 @@ def test_what_is_suggested_stays_in_its_block(label: str) -> None:
     """No label closes the fence, and none opens a mark."""
     gate = gate_of(Question("db", "Which?", "choice", (Option(label), Option("another one"))))
     body = render(View(gate))
-    fence = re.findall(r"^(`{3,})text\n(/choose .*?)\n\1$", body, re.MULTILINE | re.DOTALL)
+    fence = re.findall(r"^(`{3,})text\n(/.*?)\n\1$", body, re.MULTILINE | re.DOTALL)
     assert len(fence) == 1
-    assert fence[0][1].split("\n") == examples(gate)
+    own = option_replies(gate)
+    assert own == ["/choose 1", "/choose 2"] or label in ("1", "2", "3", "#1", "#2", "##1")
+    assert fence[0][1].split("\n") == [way for way in examples(gate) if way not in own]
+    assert all(span(way, 100) in body for way in own)
+
+
+@given(labels)
+def test_each_option_has_a_reply_of_its_own(called: tuple[str, ...]) -> None:
+    """Whatever the others are called."""
+    gate = gate_of(Question("db", "Which?", "choice", tuple(Option(label) for label in called)))
+    for label, line in zip(called, option_replies(gate), strict=True):
+        assert read_back(line, gate, [ONE]) == {"db": label}
 
 
 def test_digits_of_other_scripts_are_no_place_in_a_list() -> None:

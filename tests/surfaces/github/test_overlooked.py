@@ -227,4 +227,4 @@ def test_a_failed_agent_holds_what_was_there(team: Team, agent: Agent) -> None:
     team.forge.pulls[THREAD]["head"]["sha"] = team.agents.git("rev-parse", "HEAD")
     sweep(team)
     assert said_of(team, THREAD) == ["success"]
-    assert authors(team) == [ROBOT, "ada"]
+    assert authors(team) == [ROBOT, "ada", ROBOT]  # the last says that it failed, once

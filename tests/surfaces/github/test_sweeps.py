@@ -392,8 +392,9 @@ def test_another_apps_token_posts_one_comment(app: Team, agent: Agent) -> None:
     assert (writes, app.forge.made) == (1, 1)
     assert app.hear(app.forge.write(THREAD, "ada", "/answer Postgres"), "--resume").code == 0
     assert agent.starts == [gate]
-    (ours,) = app.forge.by("helper[bot]")
+    ours, end = app.forge.by("helper[bot]")
     assert "acted on" in ours["body"]
+    assert "the agent went on" in end["body"]
     assert app.forge.by(ROBOT) == []
 
 

@@ -1,0 +1,95 @@
+"""Somebody's Markdown in our comment: what stays of it, and that nothing of it acts, as GitHub's own engine shows it."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gitgate.surfaces.forge.prose import phrase, prose
+
+from .pages import rendered
+
+SITE = "https://github.com/team/project"
+ACTING = [
+    "@ada", "@team/people", "a@example.org", "#1", "team/project#1", "GH-1", "gh-12", "CVE-2020-1", "deadbeef", "a" * 40, "@deadbeef1",
+    "https://evil.example/x", "www.evil.example", "ftp://evil.example", "mailto:a@b.example", "![x](https://evil.example/x.png)",
+    "![x][r]", "[r]: https://evil.example/r", "[r]", "<img src=x>", "<script>", "</details>", "<!--", "-->", "<https://evil.example/y>",
+    "<a@b.example>", "[a](javascript:x)", "[a](/relative)", "[a](https://github.com/o/r/issues/1)", "[a](//evil.example)", "&#64;ada",
+    "&commat;ada", "&#35;1", "\\@ada", "\\#1", "@\\ada", "[^1]", "[^1]: note", "- [x] done", "> [!NOTE]", "```mermaid", "```", "~~~", "`",
+    "``", "*", "**", "_", "~~", "|a|b|", "|-|-|", "$x$", "# h", "===", "---", "1. ", "- ", "> ", "    ", "\t", "\n", "\n\n", " ", "words",
+    "\\", "(", ")", "[", "]", "![", "](", "<", ">", "&", "https://", "@", "#", "GH-", "ada", "1", "/approve", "\u200b", "é", "\r\n", "<b>", "`@ada`",
+    "[good](https://good.example/a_b*c?d=1&copy=2#3)",
+]  # fmt: skip
+texts = st.one_of(
+    st.text(max_size=200),
+    st.lists(st.sampled_from(ACTING), max_size=14).map("".join),
+    st.lists(st.sampled_from(ACTING), max_size=14).map(" ".join),
+    st.lists(st.sampled_from(ACTING), max_size=14).map("\n".join),
+)
+
+
+@given(texts)
+def test_nothing_acts_however_it_is_put_together(text: str) -> None:
+    """Row 34: no mention, reference, picture, HTML, task, table or footnote; a link only where one was written, to the web."""
+    for shown in (prose(text, 5000, SITE), phrase(text, 500, SITE)):
+        page = rendered(f"<!-- ours -->\n{shown}\n")
+        assert page.acting() == []
+        for link in page.links:
+            assert link.startswith(("https://good.example/", "https://evil.example/")) or link in text
+            assert "github.com" not in link
+        assert "](" in text or "<http" in text or not page.links
+
+
+@given(texts)
+def test_it_does_not_reach_what_stands_below(text: str) -> None:
+    """No fence, fold, quote or list of it goes on."""
+    page = rendered(
+        f"<!-- ours -->\n<details><summary>x</summary>\n\n{prose(text, 5000)}\n\n</details>\n\n### ours\n"
+    )
+    assert page.tags.count("details") == page.tags.count("/details") == 1
+    assert page.tags.count("h3") == 1
+    assert page.words[-2].strip() == "ours" or page.words[-1].strip() == "ours"
+
+
+@pytest.mark.parametrize(
+    ("text", "tags"),
+    [
+        ("one\n\ntwo **strong** *em*", ["p", "/p", "p", "strong", "/strong", "em", "/em", "/p"]),
+        ("- a\n- b", ["ul", "li", "/li", "li", "/li", "/ul"]),
+        ("3. a\n4. b", ["ol", "li", "/li", "li", "/li", "/ol"]),
+        ("- a\n  - b\n\n    c", [*("ul", "li") * 2, *("p", "/p") * 2, *("/li", "/ul") * 2]),
+        ("> said", ["blockquote", "p", "/p", "/blockquote"]),
+        ("```py\nx = 1\n```", ["pre", "code", "/code", "/pre"]),
+        ("use `x`", ["p", "code", "/code", "/p"]),
+        ("# Title", ["p", "strong", "/strong", "/p"]),
+        ("[docs](https://docs.example/a)", ["p", "a", "/a", "code", "/code", "/p"]),
+    ],
+)  # fmt: skip
+def test_what_is_good_to_read_stays(text: str, tags: list[str]) -> None:
+    """Paragraphs, lists, quotes, code, emphasis and links."""
+    assert rendered(prose(text, 5000)).tags == tags
+
+
+def test_it_wraps_and_is_read_as_it_was_written() -> None:
+    """As a paragraph, not as code; where a link leads stands beside it; what people copy is not changed."""
+    text = (
+        "Shall I use [this](https://docs.example/a)? See https://docs.example/b, #12 and 1f3a9c2b, says @ada."
+    )
+    assert prose(text, 5000, SITE) == (
+        "Shall I use [this](<https://docs.example/a>) (`docs.example`)? See `https://docs.example/b`, #&#8203;12 and `1f3a9c2b`, "
+        "says @&#8203;ada."
+    )
+    assert prose("[one](https://github.com/a/b/pull/3)", 99, SITE) == "one (`https://github.com/a/b/pull/3`)"
+
+
+@pytest.mark.parametrize(
+    "unit", ["[", "![", "*a", "_", "`", "> ", "- ", "<", "[a](", "**a ", "1. ", "[a](b", "*_", "&", "\\", "@", "a.b/", "www.", "abcdef0 "]
+)  # fmt: skip
+def test_it_is_read_in_time(unit: str) -> None:
+    """However many marks there are."""
+    start = time.process_time()
+    prose((unit * 40_000)[:40_000], 40_000)
+    assert time.process_time() - start < 3
