@@ -162,11 +162,11 @@ def attend(desk: Desk, gate: Gate, monotonic: Callable[[], float]) -> HeldClaim 
     return held
 
 
-def hear(desk: Desk, gate: Gate, held: HeldClaim | None, *, given_here: bool = False) -> Gate:
+def hear(desk: Desk, gate: Gate, held: HeldClaim | None, *, given_here: str = "") -> Gate:
     """The waiter takes the answer: claim and outcome are one move, the lease's end with it.
 
     Conflict when a runner took it while the waiter was silent. Where another waiter holds the lease, that one takes it.
-    `given_here`: the waiter's own program answered.
+    `given_here`: how the waiter's own program answers.
     """
     remote = held.remote if held is not None else shared_at(desk, gate.id)
     for _ in range(TRIES):

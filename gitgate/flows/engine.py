@@ -445,7 +445,7 @@ class Engine:
 
     def heard(self, gate: Gate) -> Gate:
         """The answer is acted on here, so that nobody else is started for it."""
-        given_here = self.handler is not None
+        given_here = getattr(self.handler, "via", "")
         with self.turn:
             check_heard(self.desk, gate, given_here=given_here)
             if gate.actionable:

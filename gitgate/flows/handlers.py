@@ -6,7 +6,8 @@ Where nobody made rules it counts for the program that asked, and for no other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -120,7 +121,7 @@ def auto_approve() -> AutoApprove:
     return AutoApprove()
 
 
-def answering(human: Handler) -> Callable[[Engine, Gate], None]:
+def answering(human: Handler) -> Answering:
     """How the engine asks a handler."""
     for name in ("approval", "choice"):
         if not callable(getattr(human, name, None)):
@@ -128,16 +129,22 @@ def answering(human: Handler) -> Callable[[Engine, Gate], None]:
                 f"human: expected an object with approval and choice; {type(human).__name__} has no {name}",
                 hint="human=gitgate.cli_prompt()",
             )
-    via = human.via if isinstance(human, AutoApprove | CliPrompt) else "handler"
+    return Answering(human, human.via if isinstance(human, AutoApprove | CliPrompt) else "handler")
 
-    def answer(engine: Engine, gate: Gate) -> None:
-        if len(gate.opened.questions) != 1 or not may_answer(engine, gate, via):
+
+@dataclass(frozen=True)
+class Answering:
+    """A handler as the engine has it. `via`: how what it says is recorded."""
+
+    human: Handler
+    via: str
+
+    def __call__(self, engine: Engine, gate: Gate) -> None:
+        if len(gate.opened.questions) != 1 or not may_answer(engine, gate, self.via):
             return
-        given = asked(human, gate.opened.questions[0])
+        given = asked(self.human, gate.opened.questions[0])
         if given is not None:
-            write_answer(engine, gate, via, *given)
-
-    return answer
+            write_answer(engine, gate, self.via, *given)
 
 
 def may_answer(engine: Engine, gate: Gate, via: str) -> bool:

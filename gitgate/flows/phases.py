@@ -69,9 +69,6 @@ class FlowState(Mapping[str, Any]):
     def __repr__(self) -> str:
         return f"FlowState({dict(object.__getattribute__(self, '_said'))!r})"
 
-    def plain(self) -> dict[str, Any]:
-        return dict(object.__getattribute__(self, "_said"))
-
 
 class FlowEvent(TypedDict):
     """What `on` is told: `agent:completed`, `input:requested` or `input:received`. `id` is the gate's."""

@@ -165,12 +165,12 @@ def play(held: HeldRun, around: Surroundings, terms: FlowTerms, call: Callable[[
         raise
     except Conflict as lost:
         if not held.lost:
-            return ended_by_error(held, lost)
+            return ended_by_error(held, desk, lost)
         held.over.set()
         held.unlock()
         raise
     except Exception as failed:  # noqa: BLE001 - whatever a flow raises is how its run ends
-        return ended_by_error(held, failed)
+        return ended_by_error(held, desk, failed)
     finally:
         desk.close()
 
@@ -189,8 +189,9 @@ def replayed(engine: Engine, call: Callable[[], Any]) -> Any:
         raise
 
 
-def ended_by_error(held: HeldRun, failed: Exception) -> FlowEnding:
+def ended_by_error(held: HeldRun, desk: Desk, failed: Exception) -> FlowEnding:
     error = error_of(failed)
+    withdraw_gates(desk, held.run, "its run has failed")
     held.leave("failed", error=error)
     return FlowEnding(held.run.id, "failed", reason=error["message"], error=error, raised=failed)
 
@@ -200,11 +201,12 @@ def ended_early(held: HeldRun, desk: Desk, ended: FlowEnds) -> FlowEnding:
     if isinstance(ended, RunWaits):
         return FlowEnding(run, "waiting_human", reason=ended.message, gates=ended.gates, raised=ended)
     if isinstance(ended, RunStuck):
+        withdraw_gates(desk, held.run, "its run is stuck")
         held.leave("stuck", reason=ended.message, refused=ended.refused)
         return FlowEnding(run, "stuck", reason=ended.message, refused=ended.refused, raised=ended)
     if isinstance(ended, RunStops):
         reason = stop_reason(held.run)
-        withdraw_gates(desk, held.run, reason)
+        withdraw_gates(desk, held.run, f"its run was stopped: {reason}")
         held.leave("stopped", reason=reason)
         return FlowEnding(run, "stopped", reason=reason, raised=ended)
     stalled = isinstance(ended, RunStalled)
@@ -232,7 +234,7 @@ def withdraw_gates(desk: Desk, run: Run, reason: str) -> None:
         with suppress(GateError):
             gate = find_gate(desk, gate_id).gate
             if gate.state == AWAITING:
-                remarks.withdraw(desk, gate, f"its run was stopped: {reason}")
+                remarks.withdraw(desk, gate, reason)
 
 
 # beginning

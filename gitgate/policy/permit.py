@@ -98,22 +98,22 @@ def on_answer(desk: Desk, book: Book, gate: Gate, counted: Counted) -> Ruling:
     return ruling.rule_on_recorded(book.policies, case(desk, book, gate), who, said)
 
 
-def check_heard(desk: Desk, gate: Gate, *, given_here: bool = False) -> None:
+def check_heard(desk: Desk, gate: Gate, *, given_here: str = "") -> None:
     """The same for who only reads the answer; what was acted on already is history, whatever the policy is now."""
     if gate.state == ANSWERED:
         check_told(desk, gate, given_here=given_here)
 
 
-def check_told(desk: Desk, gate: Gate, *, given_here: bool = False) -> None:
+def check_told(desk: Desk, gate: Gate, *, given_here: str = "") -> None:
     """Whether what a gate's asker would be told is something that the policy accepts: else nobody acts on it.
 
-    `given_here`: the asker's own program answers its questions. Where nobody made rules that counts for this program alone.
+    `given_here`: how the asker's own program answers its questions. Where nobody made rules that counts for this program alone.
     """
     book = load_book(desk)
     if gate.answer is None:
         return
     if not book.policies:
-        if not (given_here and gate.answer.answer.via in ruling.PROGRAMS):
+        if not given_here or gate.answer.answer.via != given_here:
             refuse_unconfirmed(gate, gate.answer.answer.via)
         return
     check_agent(book, gate)

@@ -34,6 +34,7 @@ from support.flowing import Actors, FlowBench, die
 SECONDS = float(os.environ.get("GITGATE_TEST_SECONDS", "1200"))
 SEED = int(os.environ.get("GITGATE_TEST_SEED", "0"))
 Ops = list[Any]
+FEW = (6, 8)
 MOST_CRASHES = 60  # of one flow, so that it comes to an end
 KINDS = ("step", "step", "fail", "ask", "pause", "loop", "branch", "both", "agent", "now")
 
@@ -283,6 +284,14 @@ def cast(actors: Actors) -> Actors:
     )
     script.write_text(text)
     return actors
+
+
+def test_two_random_flows(bench: FlowBench, cast: Actors) -> None:
+    """The same ones in every run of the tests."""
+    told: Counter[str] = Counter()
+    for seed in FEW:
+        told.update(one_flow(bench, cast, seed))
+    assert told["crashes"] > 8
 
 
 @pytest.mark.slow

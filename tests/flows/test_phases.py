@@ -292,18 +292,21 @@ def test_a_policy_forbids_it(repo: Clone) -> None:
 
 
 def test_what_a_handler_said_counts_for_its_program_alone(repo: Clone, bench: FlowBench) -> None:
-    """Somebody else who goes on with the run finds that nobody has confirmed it."""
+    """Somebody else who goes on with the run finds that nobody has confirmed it, also with another handler."""
+    seen: set[str] = set()
     flow = Flow(Phase("first", human=Human("Go?")), name="f")
 
     def dies(engine: Any, gate: Any) -> None:
         handlers.answering(gitgate.auto_approve())(engine, gate)
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        bench.begin(flow, "x", handler=dies)
-    (run,) = [str(gate.record.opened.config["run"]) for gate in gitgate.list(all=True)]
-    ended = bench.again(flow, run)
-    assert (ended.status, "nobody has confirmed" in ended.reason) == ("failed", True)
+    for handler in (None, handlers.answering(people(True)[0])):
+        with pytest.raises(KeyboardInterrupt):
+            bench.begin(flow, "x", handler=dies)
+        (run,) = {run_of(gate.id) for gate in gitgate.list(all=True) if gate.state == "answered"} - seen
+        seen.add(run)
+        ended = bench.again(flow, run, handler=handler)
+        assert (ended.status, "nobody has confirmed" in ended.reason) == ("failed", True)
 
 
 @pytest.mark.parametrize("said", ["yes", 1, "Slow"])
@@ -312,6 +315,7 @@ def test_a_handler_that_says_something_else(repo: Clone, said: object) -> None:
     flow = Flow(Phase("a", human=Human("Go?")))
     with pytest.raises(Usage, match="expected True or False"):
         flow.run("x", human=people(said)[0])
+    assert [gate.state for gate in gitgate.list(all=True)] == ["withdrawn"], "its run has failed"
     other = Flow(Phase("a", human=Human("Which?", options=["Fast", "Good"])))
     with pytest.raises(Usage, match="'Fast', 'Good'"):
         other.run("x", human=people(said)[0])

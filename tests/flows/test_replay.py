@@ -411,6 +411,7 @@ def test_ask_wait_and_check_are_steps(bench: FlowBench) -> None:
     assert bench.again(asks, waits.id).value == ["awaiting", None, "B"]
 
 
+@pytest.mark.slow
 def test_a_crash_at_any_event_loses_and_doubles_nothing() -> None:
     """At each of them in turn: the next replay goes on, each person is asked once, and the result is the same."""
     did: Counter[str] = Counter()
@@ -463,6 +464,26 @@ def test_a_step_that_may_have_been_done_is_asked_about() -> None:
         assert (stopped.status, "is not done again" in stopped.reason) == ("stuck", True)
         found = stage.play(flow_of(done=lambda: "found"), fuse=testing.Fuse(2, "before"))
         assert (found.result, found.doubted) == ("found", ())
+
+
+def test_what_a_run_still_asks_is_taken_back_when_it_ends_badly(bench: FlowBench) -> None:
+    """Nobody would hear the answer. What a flow asked without waiting, and then came to its end, stays."""
+
+    def flow_of(how: str) -> Any:
+        @gitgate.flow(name=how)
+        def made() -> None:
+            gitgate.ask(f"Still of use, {how}?")
+            if how == "failed":
+                raise ValueError("no")
+            if how == "stuck":
+                gitgate.stuck("no way on")
+
+        return made
+
+    for how, state in (("failed", "withdrawn"), ("stuck", "withdrawn"), ("completed", "awaiting")):
+        assert bench.begin(flow_of(how)).status == how
+        (gate,) = [one for one in gitgate.list(all=True) if how in one.title]
+        assert gate.state == state
 
 
 def test_outside_of_a_flow(bench: FlowBench) -> None:
