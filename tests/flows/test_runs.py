@@ -7,6 +7,7 @@ import os
 import shlex
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -256,6 +257,38 @@ def test_a_run_goes_on_with_the_code_that_it_began_with(repo: Clone, cli: Comman
         cli("respond", gate["id"], "--approve", code=0)
     assert cli("resume", runs[0], code=0).out == "before\n"
     assert cli("resume", runs[1], "--code", "now", code=0).out == "after\n"
+
+
+CLAUDE = """
+import json, pathlib, sys
+place = pathlib.Path(__file__).parent
+(place / "argv.json").write_text(json.dumps(sys.argv[1:]))
+(place / "prompt").write_text(sys.stdin.read())
+said = {"type": "result", "subtype": "success", "is_error": False, "session_id": sys.argv[sys.argv.index("--session-id") + 1]}
+print(json.dumps({**said, "result": 'I looked.\\n{"status": "APPROVED", "summary": "sound"}'}))
+"""
+
+
+def test_an_agent_is_described_by_a_file_of_the_protected_branch(
+    repo: Clone, cli: Command, tmp_path: Path
+) -> None:
+    """What it says there is what it is told about itself; on another branch it says nothing."""
+    fake = tmp_path / "claude.py"
+    fake.write_text(CLAUDE)
+    repo.git("config", "gitgate.agent.claude.program", json.dumps([sys.executable, str(fake)]))
+    flow = "import gitgate\n@gitgate.flow\ndef checks():\n    return gitgate.run('critic', 'Look.').status\n"
+    repo.write(".claude/agents/critic.md", "---\nname: critic\nmodel: opus\n---\nYou find faults.\n")
+    repo.commit(**{"checks.py": flow})
+    repo.git("branch", "-q", "-m", "main", "mine")
+    repo.git("branch", "-q", "main", "mine~1")
+    refused = cli("run", "checks.py", code=1)
+    assert "no agent is called 'critic'" in refused.err
+    repo.git("branch", "-q", "-f", "main", "mine")
+    assert cli("run", "checks.py", code=0).out == "APPROVED\n"
+    argv = json.loads((tmp_path / "argv.json").read_text())
+    assert argv[argv.index("--append-system-prompt") + 1] == "You find faults."
+    assert argv[argv.index("--model") + 1] == "opus"
+    assert (tmp_path / "prompt").read_text() == "Look."
 
 
 def test_a_run_has_a_branch_of_its_own(repo: Clone, actors: Actors, cli: Command) -> None:
