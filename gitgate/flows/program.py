@@ -12,6 +12,7 @@ import inspect
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -384,19 +385,20 @@ def refuse_untrusted(desk: Desk, run: Run, code: str) -> None:
 
 
 def check_out(desk: Desk, run: str, code: str) -> Path:
-    """The files of that commit, in a folder of this machine."""
-    place = folder_of(desk, run) / "code"
-    done = place / ".complete"
-    if done.exists() and done.read_text("ascii") == code:
+    """The files of that commit, in a folder of this machine: whole or not there, also where several want them at once."""
+    place = folder_of(desk, run) / "code" / code
+    if place.is_dir():
         return place
-    place.mkdir(exist_ok=True)
-    index = {"GIT_INDEX_FILE": str(place.parent / "code.index")}
-    desk.repo.git.run("read-tree", code, env=index)
-    desk.repo.git.run(
-        f"--git-dir={desk.repo.git_dir}", f"--work-tree={place}", "checkout-index", "-a", "-f", f"--prefix={place}/",
-        env=index,
-    )  # fmt: skip
-    done.write_text(code, "ascii")
+    place.parent.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=place.parent) as new:
+        index, files = {"GIT_INDEX_FILE": f"{new}/index"}, Path(new) / "files"
+        files.mkdir()
+        git = desk.repo.git
+        git.run("read-tree", code, env=index)
+        where = (f"--git-dir={desk.repo.git_dir}", f"--work-tree={files}")
+        git.run(*where, "checkout-index", "-a", "-f", f"--prefix={files}/", env=index)
+        with suppress(OSError):  # another process was first, with the same files
+            files.rename(place)
     return place
 
 
