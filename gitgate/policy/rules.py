@@ -62,9 +62,15 @@ class PolicyRule:
     confidence_below: float | None = None
 
 
+REPLIES = ("commands", "plain")
+
+
 @dataclass(frozen=True)
 class Policy:
-    """All of it. None for a list of people or agents is: any. `own`: this machine's, not the repository's."""
+    """All of it. None for a list of people or agents is: any. `own`: this machine's, not the repository's.
+
+    `replies`: what a comment on a forge has to be to answer; `plain` takes a word such as `yes`, too.
+    """
 
     default: RuleTerms = RuleTerms()
     rules: tuple[PolicyRule, ...] = ()
@@ -77,6 +83,7 @@ class Policy:
     loads: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
     askers: tuple[Person, ...] | None = None
     runners: tuple[Person, ...] | None = None
+    replies: str = REPLIES[0]
     source: str = ""
     own: bool = False
 
@@ -124,7 +131,7 @@ TERMS = (
 COMMANDS = ("resume", "start")
 LOADS = ("project_settings", "project_servers")
 PERSON = ("email", "login", "key")
-TOP = ("people", "groups", "allowed_signers", "agents", "askers", "runners", "rules", *TERMS)
+TOP = ("people", "groups", "allowed_signers", "agents", "askers", "runners", "replies", "rules", *TERMS)
 RULE = ("name", *CONDITIONS, *TERMS)
 
 
@@ -166,8 +173,15 @@ def parse_policy(root: Field) -> Policy | None:
         loads=parse_loads(section.get("agents")),
         askers=parse_who(section.get("askers"), names),
         runners=parse_who(section.get("runners"), names),
+        replies=parse_replies(section.get("replies")),
         source=root.source,
     )
+
+
+def parse_replies(found: Field | None) -> str:
+    if found is not None and found.value not in REPLIES:
+        found.fail(f"expected {' or '.join(REPLIES)}")
+    return REPLIES[0] if found is None else str(found.value)
 
 
 def only(field: Field, names: tuple[str, ...], what: str) -> None:

@@ -20,11 +20,11 @@ from ...gates.deadlines import judged_at
 from ...model.gate import Answer, Gate
 from ...model.people import as_account
 from . import telling
-from .hosts.events import nobodys
+from .hosts.events import NO_REPLY, nobodys
 from .hosts.forge import Author, Comment, Forge
 from .hosts.web import ForgeFailed
 from .posting import Board, bring_up_to_date, is_known, is_waiting, load_board, post_once, thread_of
-from .reply import Near, ReplySaid, parse_reply, read_reply
+from .reply import Near, ReplySaid, parse_reply, read_reply, word_reply
 from .telling import ReplyNote
 
 
@@ -118,9 +118,45 @@ def weigh(case: CommentCase) -> Accepted:
         said = parse_reply(case.comment.body, case.asked_before)
     except BadAnswer as confusing:
         return confused(case, confusing)
-    if said is None or not is_meant(case.desk, said, case.asked_before):
-        return Accepted("ignored", "it is no reply to a gate")
+    if said is None:
+        return take_word(case)
+    if not is_meant(case.desk, said, case.asked_before):
+        return Accepted("ignored", NO_REPLY)
     return see(case, said) or take(case, said)
+
+
+def take_word(case: CommentCase) -> Accepted:
+    """What people type elsewhere: an answer where the protected branch says so; else those who may write are told what is one."""
+    for known in case.asked_before:
+        if is_taken(case.desk, known, case.comment):
+            return catch_up(case, known)
+    gate = alone(case.desk, case.waiting)
+    said = word_reply(case.comment.body, gate) if gate is not None else None
+    if gate is None or said is None:
+        return Accepted("ignored", NO_REPLY)
+    if not case.forge.may_write(case.comment.author.login):
+        return Accepted("ignored", NO_REPLY, stranger=True)
+    eye(case)
+    if plain_word(case.desk, case.board, case.comment, gate) is not None:
+        return take(case, said)
+    return tell_thread(
+        case, "unclear", telling.word_hint(case.comment, gate, telling.whose_reply(case.desk, gate)), gate.id
+    )
+
+
+def alone(desk: Desk, waiting: Sequence[str]) -> Gate | None:
+    """The one gate that waits, of which a word without a name may speak."""
+    return find_gate(desk, waiting[0]).gate if len(waiting) == 1 else None
+
+
+def plain_word(desk: Desk, board: Board, comment: Comment, gate: Gate) -> ReplySaid | None:
+    """The answer that such a word is. Whoever was told that it is none for this gate has to write a command: the policy may
+    have said otherwise then.
+    """
+    if not telling.takes_plain(desk) or telling.was_worded(comment, gate.id, board.own):
+        return None
+    said = word_reply(comment.body, gate)
+    return said if said is not None and said.verb else None
 
 
 def confused(case: CommentCase, said: BadAnswer) -> Accepted:
@@ -133,7 +169,7 @@ def confused(case: CommentCase, said: BadAnswer) -> Accepted:
     if near is None:
         return see(case, None) or unclear(case, said.message, meant)
     if not case.forge.may_write(case.comment.author.login):
-        return Accepted("ignored", "it is no reply to a gate", stranger=True)
+        return Accepted("ignored", NO_REPLY, stranger=True)
     eye(case)
     if near.command:
         return unclear(case, said.message, meant)

@@ -85,7 +85,7 @@ class CommentMark:
 class View:
     """What is known when the comment is written. `alone`: no other gate waits in the thread; `unheard`: no event tells of it;
     `gates`: all that the thread shows; `whose`: whose reply counts; `called`: the logins that are mentioned;
-    `jobs`: the repository has the workflow that starts agents again.
+    `jobs`: the repository has the workflow that starts agents again; `plain`: words without a command count, too.
     """
 
     gate: Gate
@@ -98,6 +98,7 @@ class View:
     whose: Whose | None = None
     called: tuple[str, ...] = ()
     jobs: bool = False
+    plain: bool = False
 
 
 def read_mark(body: str) -> CommentMark | None:
@@ -370,6 +371,16 @@ def question_block(view: View, question: Question, most: int) -> str:
     return lines[0] + "\n\n" + "\n".join(lines[1:]) if len(lines) > 1 else lines[0]
 
 
+def plain_words(view: View) -> str:
+    """What else answers, where the policy lets it."""
+    questions = view.gate.opened.questions
+    if not (view.plain and view.alone) or len(questions) > 1:
+        return ""
+    words = "`yes`, `lgtm` or `no`" if questions[0].kind == "approval" else "an option's name or number"
+    known = questions[0].kind == "approval" or questions[0].options
+    return f"A comment that is only {words} is one, too. " if known else ""
+
+
 def own_replies(view: View) -> list[str]:
     """One for each option, while a reply counts."""
     if view.gate.state != "awaiting" or (view.whose or in_words(view.gate, (), {})).closed:
@@ -426,5 +437,5 @@ def how(view: View) -> str:
     return join_words(gate) + (
         f"**Reply** with a new comment that begins with one of these; it counts from {whose.words}.{more}\n\n"
         f"{fence}text\n{ways}\n{fence}\n\n"
-        "An edited comment and a ticked box are no answers: nobody could tell whose they are."
+        f"{plain_words(view)}An edited comment, a reaction and a ticked box are no answers: nobody could tell whose they are."
     )

@@ -38,7 +38,7 @@ from .comment import (
 from .hosts.events import MOST_NUMBER
 from .hosts.forge import Comment, Forge, PullRequest, Thread, logins
 from .hosts.web import ForgeFailed, Unclear
-from .telling import logins_of, whose_reply
+from .telling import logins_of, takes_plain, whose_reply
 
 OPEN_STATES = frozenset(("awaiting", "answered", "resuming"))
 SAD_STATES = frozenset(("failed", "stopped", "expired", "broken"))
@@ -134,6 +134,7 @@ def view_of(desk: Desk, forge: Forge, gate: Gate, board: Board) -> View:
         gates=tuple(board.marks),
         whose=whose,
         called=called(desk, forge, gate, board),
+        plain=gate.state == "awaiting" and takes_plain(desk),
         jobs=gate.state == "failed" and has_button(forge),
     )
 

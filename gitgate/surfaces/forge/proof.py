@@ -19,7 +19,7 @@ from ...questions.answers import read_answer
 from ...setup.github import ANSWERS
 from ...text.times import parse_time
 from . import telling
-from .accept import answered_by, evidence_of, person_of, shown_before
+from .accept import answered_by, evidence_of, person_of, plain_word, shown_before
 from .hosts.connect import KINDS, find_place, find_token, forge_at, way_to_token
 from .hosts.events import Dispatched
 from .hosts.forge import Comment, Forge
@@ -119,6 +119,7 @@ def against_words(desk: Desk, forge: Forge, gate: Gate, said: Answer, comment: C
         return "the comment was refused, and its author told so"
     try:
         reply = parse_reply(comment.body, shown_before(board, comment))
+        reply = reply or plain_word(desk, board, comment, gate)
         if reply is None or reply.verb == "stop":
             return "the comment is no answer"
         if reply.gate not in (None, gate.id):

@@ -169,6 +169,8 @@ class Lines:
 
 def may_answer(body: str) -> bool:
     """Whether it is worth asking the forge about this comment: a cheap look, by which nothing is decided."""
+    if is_common_word(word_of(body)):
+        return True
     if not HINT.search(body) and "<!--" not in body:  # what such a comment cuts in two is seen as one
         return False
     lines = split(body)
@@ -248,6 +250,62 @@ def plain_reply(lines: Lines, gates: Sequence[str]) -> ReplySaid | None:
     if named and (name in gates or (gate is None and any(c.isdigit() for c in name))):
         return ReplySaid("answer", text[named.end() :].strip(), name, plain=True)
     return ReplySaid("answer", text, gate, plain=True) if gate and text else None
+
+
+SAYS_YES = frozenset(("approve", "approved", "lgtm", "yes"))
+MOST_OF_A_WORD, MOST_WORDS = 80, 8
+PLACE = re.compile(r"#{0,3}[0-9]{1,3}", re.ASCII)
+
+
+def word_of(body: str) -> str:
+    """The few words that a whole comment is, plainly seen; empty where it is more, or where nobody can tell."""
+    words = body.strip("\r\n")
+    if (
+        not 0 < len(words) <= MOST_OF_A_WORD
+        or len(words.split()) > MOST_WORDS
+        or re.search(r"[\n\r<>`\[\]]", words)
+    ):
+        return ""
+    rows = split(body).own
+    return words.strip() if len(rows) == 1 and not (rows[0].code or rows[0].unsure or rows[0].lost) else ""
+
+
+def is_common_word(word: str) -> bool:
+    """One that people type anywhere to agree, to refuse, or to choose by number; what options are called is their gate's."""
+    return bool(word) and (common(word) in (*SAYS_YES, "no") or PLACE.fullmatch(word) is not None)
+
+
+def common(word: str) -> str:
+    return word.rstrip(".! ").casefold().removeprefix("/")
+
+
+def word_reply(body: str, gate: Gate) -> ReplySaid | None:
+    """What people type elsewhere to agree, or an option by itself, read as a reply to this gate. Without a verb where it is no
+    answer to that; None where it is talk. Whether it counts is for others to say.
+    """
+    word, questions = word_of(body), gate.opened.questions
+    if not word:
+        return None
+    if len(questions) == 1 and is_option_alone(word, questions[0]):
+        return ReplySaid("choose", word, plain=True)
+    plain = common(word)
+    if plain not in SAYS_YES and plain != "no":
+        return None
+    if len(questions) > 1 or questions[0].kind != "approval":
+        return ReplySaid("", word, plain=True)
+    return ReplySaid("reject" if plain == "no" else "approve", "", plain=True)
+
+
+def is_option_alone(word: str, question: Question) -> bool:
+    """Its whole label, or the number of one; a beginning is none."""
+    labels = [one_line(label).casefold() for label in question.labels]
+    if one_line(word).casefold() not in labels and not PLACE.fullmatch(word):
+        return False
+    try:
+        read_answer((question,), choose(word, question)[0])
+    except BadAnswer:
+        return False
+    return bool(labels)
 
 
 def quoted_gate(lines: Lines, gates: Sequence[str]) -> str | None:

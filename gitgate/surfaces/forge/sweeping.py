@@ -21,8 +21,8 @@ from ...model.gate import Gate
 from ...store.git.refs import SESSIONS
 from ...text.times import parse_time
 from . import telling
-from .accept import Accepted, accept_comment, is_meant, is_taken, shown_before
-from .hosts.events import LATER, final, is_of_thread, may_only_read, nobodys
+from .accept import Accepted, accept_comment, alone, is_meant, is_taken, shown_before
+from .hosts.events import LATER, NO_REPLY, final, is_of_thread, may_only_read, nobodys
 from .hosts.forge import Comment, Forge, Thread
 from .hosts.web import ForgeFailed
 from .posting import (
@@ -40,7 +40,7 @@ from .posting import (
     thread_of,
 )
 from .proof import doubt
-from .reply import Near, may_answer, parse_reply
+from .reply import Near, parse_reply, word_reply
 
 
 def missed(desk: Desk, board: Board) -> list[Comment]:
@@ -52,7 +52,7 @@ def missed(desk: Desk, board: Board) -> list[Comment]:
 
 
 def is_missed(desk: Desk, board: Board, comment: Comment) -> bool:
-    if comment.by_program or not may_answer(comment.body) or telling.was_told(comment, board.own):
+    if nobodys(comment) or telling.was_told(comment, board.own):
         return False
     asked = shown_before(board, comment)
     try:
@@ -62,9 +62,21 @@ def is_missed(desk: Desk, board: Board, comment: Comment) -> bool:
         return bool(about) and (talk.command or not telling.was_hinted(comment, about[0], board.own))
     except BadAnswer:  # several at once, which a gate that waits no more has no word for
         return any(is_waiting(desk, gate) for gate in asked)
-    if said is None or not is_meant(desk, said, asked):
+    if said is None:
+        return is_missed_word(desk, board, comment, asked)
+    if not is_meant(desk, said, asked):
         return False
     return not any(is_known(desk, gate, comment) for gate in {*board.marks, said.gate or ""} if gate)
+
+
+def is_missed_word(desk: Desk, board: Board, comment: Comment, asked: Sequence[str]) -> bool:
+    """A word that may answer the one gate that waits, or whose author is to hear that it does not."""
+    gate = alone(desk, [name for name in asked if is_waiting(desk, name)])
+    if gate is None or word_reply(comment.body, gate) is None:
+        return False
+    if telling.was_worded(comment, gate.id, board.own):
+        return False
+    return not any(is_known(desk, name, comment) for name in board.marks)
 
 
 def is_near(comment: Comment, board: Board) -> bool:
@@ -96,10 +108,24 @@ def is_known(desk: Desk, gate: str, comment: Comment) -> bool:
     return False
 
 
-def hear(desk: Desk, forge: Forge, number: int, *, on_commit: bool = False) -> list[Accepted]:
+def names_option(desk: Desk, words: str) -> bool:
+    """Whether a gate that waits has such an option, as far as this clone knows: of talk the forge is not asked."""
+    for one in summaries(desk):
+        if one.state == "awaiting":
+            with contextlib.suppress(GateError):
+                if word_reply(words, desk.records.load(one.id, one.tip)) is not None:
+                    return True
+    return False
+
+
+def hear(
+    desk: Desk, forge: Forge, number: int, *, on_commit: bool = False, words: str = ""
+) -> list[Accepted]:
     """One comment that an event told of, the last; before it what was written earlier and not heard yet. Events come in any
-    order, and of two answers the one that was written first counts.
+    order, and of two answers the one that was written first counts. `words`: it may be an option's name alone.
     """
+    if words and not names_option(desk, words):
+        return [Accepted("ignored", NO_REPLY)]
     done: list[Accepted] = []
     with judged_at(desk):
         try:
@@ -359,7 +385,7 @@ def sweep_thread(now: Round, gates: Sequence[Gate], thread: Thread) -> None:
             if left_to_jobs(now.forge, board, gate.id):
                 now.leave_to_jobs(gate.id)
                 continue
-            after = post_gate(now.desk, now.forge, current, board)
+            after = tell_reacted(now.desk, now.forge, current, post_gate(now.desk, now.forge, current, board))
             if not long_over(current, now.desk.clock()):
                 after = tell_end(now.desk, now.forge, current, after)
         except ForgeFailed as refused:
@@ -373,6 +399,15 @@ def sweep_thread(now: Round, gates: Sequence[Gate], thread: Thread) -> None:
         mark_head(now.desk, now.forge, pull, board.marks)
     elif board is not before or not all(long_over(gate, now.desk.clock()) for gate in gates):
         post_status(now.desk, now.forge, board)  # closed meanwhile, or an issue
+
+
+def tell_reacted(desk: Desk, forge: Forge, gate: Gate, board: Board) -> Board:
+    """Whoever put a thumb at the question may think that they answered."""
+    shown = board.marks.get(gate.id)
+    if gate.state != "awaiting" or shown is None or not shown[0].thumbs:
+        return board
+    note = telling.reacted(gate, telling.whose_reply(desk, gate))
+    return board if board.says(note.mark) else board.having(post_once(forge, board, note.body))
 
 
 def hear_elsewhere(now: Round, threads: Mapping[Thread, object]) -> None:

@@ -100,6 +100,14 @@ def unruled(gate: Gate) -> Whose:
     return Whose(f"{ANYBODY.words}, asked of {addressed(gate)}") if gate.to else ANYBODY
 
 
+def takes_plain(desk: Desk) -> bool:
+    """Whether the policy says so; one that cannot be read allows nothing."""
+    try:
+        return any(policy.replies == "plain" for policy in load_book(desk).policies)
+    except GateError:
+        return False
+
+
 def logins_of(desk: Desk, gate: Gate) -> list[str]:
     """The accounts that those may have whom it is for: as it names them, and as the policy knows them and its groups."""
     try:
@@ -226,6 +234,15 @@ def was_hinted(comment: Comment, gate: str, ours: Sequence[Comment]) -> bool:
     return any(said.body.startswith(hinted(comment, gate)) for said in ours)
 
 
+def worded(comment: Comment, gate: str) -> str:
+    return f"<!-- gitgate told=w{comment.author.number} gate={gate} -->"
+
+
+def was_worded(comment: Comment, gate: str, ours: Sequence[Comment]) -> bool:
+    """Whether its author was told that words without a command are no answer to this gate."""
+    return any(said.body.startswith(worded(comment, gate)) for said in ours)
+
+
 def was_told(comment: Comment, ours: Sequence[Comment]) -> bool:
     """Whether one of ours is about this comment, or told its author after it that their word does not count."""
     return any(
@@ -274,6 +291,23 @@ def hint(comment: Comment, gate: Gate, waiting: Sequence[str]) -> ReplyNote:
         f"An answer begins with `{gate.id}:`, or is one of these:\n\n"
         + block("\n".join(examples(gate, gate.id, waiting)), 2000, fold=False),
     )
+
+
+def word_hint(comment: Comment, gate: Gate, whose: Whose) -> ReplyNote:
+    """What people type elsewhere. Once for each person and gate."""
+    counts = whose.closed or "A comment that begins with one of these is one:\n\n" + block(
+        "\n".join(examples(gate)), 2000, fold=False
+    )
+    return ReplyNote(worded(comment, gate.id), f"{who(comment)}: this is no answer yet. {counts}")
+
+
+def reacted(gate: Gate, whose: Whose) -> ReplyNote:
+    """A thumb at our comment, of which the forge tells us the number alone. Once for each gate."""
+    counts = whose.closed or "A new comment that begins with one of these is one:\n\n" + block(
+        "\n".join(examples(gate)), 2000, fold=False
+    )
+    words = f"Gate **{gate.id}**: a reaction is no answer, since nobody is told whose it is. {counts}"
+    return ReplyNote(f"<!-- gitgate told=t gate={gate.id} -->", words)
 
 
 def too_late(comment: Comment, why: str) -> ReplyNote:

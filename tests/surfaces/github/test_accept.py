@@ -280,7 +280,7 @@ def test_talk_is_left_alone(team: Team) -> None:
     """A thread is for talking, too: no reaction, no reply, no request."""
     team.ask("Which?")
     before = len(team.forge.asked)
-    for body in ("I like Postgres. Is it in src/answer?", "/lgtm", "see `/answer x`"):
+    for body in ("I like Postgres. Is it in src/answer?", "/retest", "thanks", "see `/answer x`"):
         assert team.reply(body)["outcome"] == "ignored"
     assert len(team.forge.asked) == before
     assert team.told() == []

@@ -160,9 +160,7 @@ def test_any_blank_ends_a_command() -> None:
     assert parse_reply("/answer\u2003eu", [ONE]) == ReplySaid("answer", "eu")
 
 
-@pytest.mark.parametrize(
-    "body", ["a management statement", "see src/approve", "/lgtm", "> quoted\n\nyes", ""]
-)
+@pytest.mark.parametrize("body", ["a management statement", "see src/approve", "> quoted\n\nyes", ""])
 def test_talk_is_not_worth_a_request(body: str) -> None:
     """The forge is not asked about every comment that holds a word of ten letters."""
     assert not may_answer(body)

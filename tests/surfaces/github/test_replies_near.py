@@ -76,7 +76,7 @@ def test_what_is_near_a_command_is_told_and_is_none(body: str) -> None:
     "body",
     [
         "/approve/it", "/answer.md", "see /answer.md", "see /approve/ there", "src/approve", "https://example.org/approve", "cd /usr/answer",
-        "/retest", "/lgtm", "/assign @ada", "/hold", "/close", "/ok-to-test", "/react", "/approve-it", "/approve_it", "/approve=1", "/prove\u00eb",
+        "/retest", "/assign @ada", "/hold", "/close", "/ok-to-test", "/react", "/approve-it", "/approve_it", "/approve=1", "/prove\u00eb",
         "`/approved`", "use `LGTM /approve`", "> LGTM /approve", "    /approved", "```\n/approved\n```", "<!-- /approved -->",
         'write "ok /approve" there', "write “ok /approve” there", "[LGTM /approve](https://example.org)", "GET /answer gives 404",
         "the /answers endpoint", "the /select route", "<details>\n\n/approved\n\n</details>", "a /b /c /d", "and/or",

@@ -114,7 +114,7 @@ def test_the_forges_own_example_of_a_signature() -> None:
         ("issue_comment", b"not json", 400),
         ("issue_comment", b"[]", 400),
         ("issue_comment", b"[" * 100_000, 400),
-        ("issue_comment", body_of(text="only talk"), 202),
+        ("issue_comment", body_of(text="only talk, which says more than an option's name does"), 202),
         ("ping", b'{"zen": "x"}', 202),
         ("issue_comment", b'{"inputs": {"gate": "7k2fw9c3ab", "commit": ""}, "sender": {"login": "ada", "type": "User"}}', 202),
     ],
@@ -123,6 +123,13 @@ def test_what_is_not_for_us_is_left(receiver: Receiver, event: str, body: bytes,
     """Other events, talk, and what is no event at all; a webhook dispatches nothing."""
     assert receiver.take(headers(body, **{"x-github-event": event}), body)[0] == status
     assert receiver.events.empty()
+
+
+def test_what_may_be_an_options_name_is_looked_at(receiver: Receiver) -> None:
+    """With its words, by which whoever has the gates tells it from talk."""
+    body = body_of(7, "Postgres")
+    assert receiver.take(headers(body), body)[0] == 202
+    assert receiver.events.get() == Commented(7, "team/project", words="Postgres")
 
 
 def test_githubs_own_content_type_is_taken(receiver: Receiver) -> None:

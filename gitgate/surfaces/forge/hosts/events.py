@@ -12,22 +12,27 @@ from urllib.parse import urlsplit
 from ....errors import Usage
 from ....model.people import as_account
 from ....model.states import is_id
-from ..reply import may_answer
+from ..reply import may_answer, word_of
 from .forge import Comment, whole
 from .web import ForgeFailed
 
 MOST_NUMBER = 1 << 63
 MOST_EVENT = 32_000_000
 OID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+NO_REPLY = "it is no reply to a gate"
 
 
 @dataclass(frozen=True)
 class Commented:
-    """Somebody commented, on a commit or elsewhere; what they said is asked of the forge anew."""
+    """Somebody commented, on a commit or elsewhere; what they said is asked of the forge anew.
+
+    `words`: a short comment that may be the name of an option, and mere talk as far as nobody looks at the gates.
+    """
 
     comment: int
     repository: str
     on_commit: bool = False
+    words: str = ""
 
 
 @dataclass(frozen=True)
@@ -80,9 +85,12 @@ def read_comment(said: Mapping[str, object]) -> Event:
         return Nothing("the comment has no number")
     if sender.get("type", "User") != "User":
         return Nothing("a program wrote it")
-    if not may_answer(str(comment.get("body") or "")):
-        return Nothing("it is no reply to a gate")
-    return Commented(number, repository_of(said), is_on_commit(said))
+    said_there = comment.get("body")
+    body = said_there if isinstance(said_there, str) else ""
+    if may_answer(body):
+        return Commented(number, repository_of(said), is_on_commit(said))
+    words = word_of(body)
+    return Commented(number, repository_of(said), is_on_commit(said), words) if words else Nothing(NO_REPLY)
 
 
 def nobodys(comment: Comment | None) -> str:
@@ -91,7 +99,7 @@ def nobodys(comment: Comment | None) -> str:
         return "the comment is gone"
     if comment.by_program:
         return "a program wrote it"
-    return "" if may_answer(comment.body) else "it is no reply to a gate"
+    return "" if may_answer(comment.body) or word_of(comment.body) else NO_REPLY
 
 
 def is_on_commit(said: Mapping[str, object]) -> bool:

@@ -43,6 +43,8 @@ class Comment:
     created: str
     updated: str
     url: str
+    thumbs: int = 0
+    """How many put a thumb up or down at it, where the forge tells; whose they are it does not."""
 
     @property
     def edited(self) -> bool:

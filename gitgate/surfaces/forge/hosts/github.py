@@ -285,7 +285,13 @@ def comment_of(item: Mapping[str, Any]) -> Comment:
         str(item["created_at"]),
         str(item["updated_at"]),
         str(item["html_url"]),
+        thumbs_in(item.get("reactions")),
     )
+
+
+def thumbs_in(counts: Any) -> int:
+    found = [counts.get(name) for name in ("+1", "-1")] if isinstance(counts, Mapping) else []
+    return sum(number for number in found if isinstance(number, int))
 
 
 def thread_in(item: Mapping[str, Any]) -> Thread:
