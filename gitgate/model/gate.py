@@ -145,6 +145,10 @@ class Opened:
     notify: tuple[str, ...] = ()
 
 
+# A flow's own program answers: by a rule, by its own code, or by whoever is at its terminal, whom nobody knows.
+PROGRAMS = frozenset(("automatic", "handler", "prompt"))
+
+
 @dataclass(frozen=True)
 class Answer:
     """What somebody said. `seen` is the commit of the record that they had before them."""
@@ -168,8 +172,12 @@ class Answer:
 
     @property
     def confirmed(self) -> bool:
-        """Whether somebody said it. A default is nobody's word, nor is what a session proposed and no person looked at."""
-        return self.verdict != "defaulted" and (self.session is None or self.session.confirmed)
+        """Whether somebody said it. A default is nobody's word, nor is what a session proposed and no person looked at, or what
+        a program answered itself.
+        """
+        if self.verdict == "defaulted" or self.via in PROGRAMS:
+            return False
+        return self.session is None or self.session.confirmed
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,13 @@ from collections.abc import Sequence
 
 from ..document.values import dataclass
 from ..model import people
-from ..model.gate import Gate, Opened
+from ..model.gate import PROGRAMS, Gate, Opened
 from ..model.people import address
 from ..questions.types import type_of
 from ..text import globs, times
 from .rules import Person, Policy, PolicyRule, RuleTerms
 
 SCRIPTS = frozenset(("signal", "python"))
-# A flow's own program answers: by a rule, by its own code, or by whoever is at its terminal, whom nobody knows.
-PROGRAMS = frozenset(("automatic", "handler", "prompt"))
 # An agent proposed it, or a program said it: nobody has confirmed it.
 NOBODYS = frozenset(("join --yes", *PROGRAMS))
 

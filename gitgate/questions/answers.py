@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..document.values import dataclass
+from ..document.values import dataclass, replace
 from ..errors import BadAnswer
 from ..model.gate import Answer, Gate, Opened, Question, Remark, Value
 from ..model.states import AWAITING, STOPPED, WITHDRAWN
@@ -229,13 +229,14 @@ def answered(gate: Gate, said: Answer) -> SessionEnding:
     question = talk_question(gate) or gate.opened.questions[0]
     value = said.values.get(question.key)
     refused = value is False
-    return ending(
+    ended = ending(
         COMPLETED,
         value,
         said.session,
         reason=said.note if refused else "",
         message="" if refused else said.note,
     )
+    return ended if ended.confirmed == said.confirmed else replace(ended, confirmed=said.confirmed)
 
 
 def ending(
