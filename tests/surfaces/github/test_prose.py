@@ -93,3 +93,21 @@ def test_it_is_read_in_time(unit: str) -> None:
     start = time.process_time()
     prose((unit * 40_000)[:40_000], 40_000)
     assert time.process_time() - start < 3
+
+
+def test_what_was_escaped_stays_words() -> None:
+    """What was no heading, list or command of another program when it was written is none in our comment either."""
+    page = rendered(prose("\\# h\n\n\\- x\n\n1\\. y\n\n\\> z\n\n\\+ a\nb\n\\---\n\n\\=\n\n/retest", 500))
+    assert set(page.tags) <= {"p", "/p", "br", "/br"}
+    assert "\\/retest" in prose("/retest", 500)
+
+
+def test_nothing_is_hidden() -> None:
+    """Whoever decides sees all that the agent wrote: what defines links, comments of HTML, and what a name leads to."""
+    shown = "".join(
+        rendered(
+            prose("[//]: # (delete all)\n\n<!-- drop it -->\n\n[a]: https://x.example 'so'\n\nsee [a]", 500)
+        ).words
+    )
+    for words in ("delete all", "drop it", "so", "see [a]"):
+        assert words in shown
