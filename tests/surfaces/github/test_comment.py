@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -84,6 +85,28 @@ def test_it_says_all_that_a_person_needs() -> None:
                   "2026-02-01T00:00:00Z", "/choose 1", "/answer other: something else", "/stop", "left out", "backend/91fe"):  # fmt: skip
         assert words in body
     assert read_mark(body) == CommentMark(ONE, "e" * 40)
+
+
+def test_the_page_shows_it_as_it_is() -> None:
+    """The example in docs/github.md, letter by letter."""
+    prompt = "Which **database**? Sessions have to survive a restart, see `docs/sessions.md`."
+    options = (Option("Postgres"), Option("SQLite", "one file, no server"))
+    opened = Opened(
+        "The store of the sessions",
+        (Question("db", prompt, "choice", options),),
+        Asker("claude/91fe", "2026-01-01T09:00:00Z", "ada", logins=("ada",)),
+        DIRTY,
+        "nonce",
+        context="The app runs on two machines.",
+        deadline="2026-01-01T11:00:00Z",
+        timeout=7200,
+        to=("@grace",),
+        config={"job_run": 4711},
+    )
+    gate = begin(ONE, Entry("e" * 40, "opened", opened), opened)
+    body = render(View(gate, " login.py | 12 ++++++++++--\n", "", SITE, called=("grace",)))
+    page = (Path(__file__).parents[3] / "docs/github.md").read_text(encoding="utf-8")
+    assert f"\n````markdown\n{body.partition(chr(10))[2]}````\n" in page
 
 
 @pytest.mark.parametrize("text", HOSTILE)
