@@ -252,7 +252,7 @@ def plain_reply(lines: Lines, gates: Sequence[str]) -> ReplySaid | None:
     return ReplySaid("answer", text, gate, plain=True) if gate and text else None
 
 
-SAYS_YES = frozenset(("approve", "approved", "lgtm", "yes"))
+SAYS_YES = frozenset(("approve", "approved", "lgtm", "/lgtm", "yes"))
 MOST_OF_A_WORD, MOST_WORDS = 80, 8
 PLACE = re.compile(r"#{0,3}[0-9]{1,3}", re.ASCII)
 
@@ -276,7 +276,7 @@ def is_common_word(word: str) -> bool:
 
 
 def common(word: str) -> str:
-    return word.rstrip(".! ").casefold().removeprefix("/")
+    return word.rstrip(".! ").casefold()
 
 
 def word_reply(body: str, gate: Gate) -> ReplySaid | None:
