@@ -23,8 +23,9 @@ def named() -> dict[int, list[tuple[str, str]]]:
 
 
 def test_every_row_names_its_tests() -> None:
-    """They are numbered without a gap, and none names a test that is not there."""
+    """They are numbered without a gap, none twice, and none names a test that is not there."""
     rows = named()
+    assert [int(number) for number, _ in ROW.findall(PAGE.read_text(encoding="utf-8"))] == list(rows)
     assert len(rows) >= 17
     assert sorted(rows) == list(range(1, len(rows) + 1))
     missing = [
