@@ -32,6 +32,8 @@ BEGINS = re.compile(r"^([ \t]*)(?:([#+=/-])|([0-9]{1,9})([.)]))", re.MULTILINE)
 # A forge looks for these in what was rendered, so that no backslash helps: a character that nobody sees stands in them.
 UNSEEN = "&#8203;"
 MENTION = re.compile(r"([@#]|\b(?:GH|CVE|GHSA)-)(?=\w|\Z)", re.IGNORECASE)
+# An address that is not whole would become one with what is written behind it.
+BEGUN = re.compile(r":(?=//)|\bwww(?=\.)", re.IGNORECASE)
 # Of those that people copy nothing may be changed: addresses and commits' ids are shown as code.
 COPIED = re.compile(
     r"(?:[A-Za-z][A-Za-z0-9+.-]{1,20}://|\bwww\.)[^\s<>`]+|(?<![0-9A-Za-z])[0-9a-f]{7,64}(?![0-9A-Za-z])",
@@ -105,7 +107,7 @@ def as_words(text: str) -> str:
 def inert(text: str) -> str:
     words = ACTS.sub(r"\\\g<0>", re.sub("[&<>]", lambda found: HTML[found.group()], text))
     # `&lt;` and the like hold no mark of these, and nothing stands in front of a mention that would hide it.
-    return MENTION.sub(rf"\1{UNSEEN}", words)
+    return BEGUN.sub(rf"\g<0>{UNSEEN}", MENTION.sub(rf"\1{UNSEEN}", words))
 
 
 def unbegun(found: re.Match[str]) -> str:

@@ -184,7 +184,12 @@ def of_nobody(event: dict[str, Any]) -> None:
 
 
 def talk(event: dict[str, Any]) -> None:
-    event["comment"]["body"] = "Looks good to me, I would approve that."
+    event["comment"]["body"] = "Looks good to me, I would approve that. " * 8
+
+
+def words(event: dict[str, Any]) -> None:
+    """They may be the name of an option: only the gates tell."""
+    event["comment"]["body"] = "Looks good to me"
 
 
 VARIANTS: list[tuple[Change, type]] = [
@@ -196,6 +201,7 @@ VARIANTS: list[tuple[Change, type]] = [
     (hostile_names, Commented),
     (of_nobody, Commented),
     (talk, Nothing),
+    (words, Commented),
 ]
 
 
@@ -210,7 +216,10 @@ def test_variants_of_real_comments(name: str, change: Change, kind: type) -> Non
         assert isinstance(said, kind)
         if isinstance(said, Commented):
             on_commit = name == "commit_comment"
-            assert said == Commented(event["comment"]["id"], event["repository"]["full_name"], on_commit)
+            short = event["comment"]["body"] if change is words else ""
+            assert said == Commented(
+                event["comment"]["id"], event["repository"]["full_name"], on_commit, short
+            )
 
 
 @pytest.mark.parametrize("action", ["edited", "deleted"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gitgate.surfaces.forge.prose import phrase, prose
@@ -32,6 +32,10 @@ texts = st.one_of(
 
 
 @given(texts)
+@example("HTTP://![]()")
+@example("HTTP://[]()")
+@example("www.![]()a.example")
+@example("www.*evil.example*")
 def test_nothing_acts_however_it_is_put_together(text: str) -> None:
     """Row 34: no mention, reference, picture, HTML, task, table or footnote; a link only where one was written, to the web."""
     for shown in (prose(text, 5000, SITE), phrase(text, 500, SITE)):

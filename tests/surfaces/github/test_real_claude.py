@@ -197,9 +197,10 @@ def test_a_comment_resumes_claude_in_another_job(
     assert on.bare.git("show", "feature:db.conf") == "db=SQLite"
     assert on.bare.git("show", "feature:half.txt") == "half"
     assert f"Gate: {gate}" in on.bare.git("log", "-1", "--format=%b", "feature")
-    (shown,) = on.forge.by("github-actions[bot]")
+    shown, came = on.forge.by("github-actions[bot]")
     assert "### ✅ Answered, and acted on" in shown["body"]
     assert on.bare.git("rev-parse", "feature") in shown["body"]
+    assert f"Gate **{gate}**: ✅ the agent went on" in came["body"]
 
 
 @pytest.mark.timeout(120)

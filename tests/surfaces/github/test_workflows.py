@@ -436,9 +436,11 @@ def run_loop(at: Place, told: Told) -> None:
     found = (agent.folder / "env.txt").read_text()
     assert "job-token" not in found
     assert f"PWD={tmp_path}/gitgate-worktrees/{gate}\n" in found
-    (shown,) = forge.by("github-actions[bot]")
+    shown, came = forge.by("github-actions[bot]")
     assert "### ✅ Answered, and acted on" in shown["body"]
     assert bare.git("rev-parse", "feature") in shown["body"]
+    assert f"Gate **{gate}**: ✅ the agent went on" in came["body"]
+    assert bare.git("rev-parse", "feature") in came["body"]
 
     # a sweep on the schedule: nothing is left to do; and whoever asks for that gate once more finds it done
     forge.pulls[THREAD]["head"]["sha"] = bare.git("rev-parse", "feature")
