@@ -405,6 +405,11 @@ def check_out(desk: Desk, run: str, code: str) -> Path:
 def code_now(desk: Desk, file: Path) -> tuple[str, str]:
     """The file as its repository calls it, and the commit that has it as it is: what is not committed is kept in one of ours."""
     top = desk.repo.top
+    if not file.is_file():
+        raise Usage(
+            f"there is no file {file}",
+            hint="git gate run FILE[:NAME], a file with a function under @gitgate.flow",
+        )
     if top is None or not file.resolve().is_relative_to(top.resolve()):
         raise Usage(
             f"{file} is not in this repository", hint="a flow's code is kept with its run: put it here"

@@ -544,3 +544,10 @@ def test_the_first_flow_of_the_page_runs(repo: Clone, cli: Command) -> None:
         run = run or cli("list", "--runs", "--json", code=0).json["runs"][0]["id"]
     assert out == "merged\n"
     assert repo.path.joinpath("work.txt").read_text() == "done\n"
+
+
+def test_a_file_that_is_not_there_is_said_so(repo: Clone, cli: Command) -> None:
+    """Not that it is left out of what Git keeps."""
+    said = cli.quick("run", "nope.py", cwd=repo.path, code=2)
+    assert "there is no file" in said.err
+    assert "git gate run FILE[:NAME]" in said.err
