@@ -18,7 +18,7 @@ from ..errors import Usage
 from ..model.gate import Gate, Option, Question, Value
 from ..model.states import ON_TIMEOUT, PRIORITIES
 from ..text import globs
-from ..text.display import one_line
+from ..text.display import clipped_text, one_line
 from ..text.shell import commands
 from .answers import value_words
 
@@ -383,20 +383,6 @@ def key_of(header: object, number: int, taken: Sequence[str]) -> str:
     """A short name to answer by: from the header, where it has letters."""
     key = NOT_IN_A_KEY.sub("-", clipped_text(header, 40).lower()).strip("-")
     return key if key and key not in taken and not re.fullmatch(r"q\d+", key) else f"q{number}"
-
-
-def clipped_text(value: object, most: int) -> str:
-    """Text as a record can hold it; what is no text is nothing."""
-    if not isinstance(value, str):
-        return ""
-    return (
-        value.encode("utf-8", "replace")
-        .decode()
-        .replace("\0", "")
-        .replace("\r\n", "\n")
-        .strip()[:most]
-        .strip()
-    )
 
 
 def previews(given: Mapping[str, object]) -> str:

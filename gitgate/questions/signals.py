@@ -18,7 +18,7 @@ from ..document.values import dataclass, replace
 from ..errors import BadAnswer, BadDocument, GateError, Usage
 from ..model.conversation import MOST_WORDS, STATUS
 from ..model.gate import Option, Question, Value
-from ..text.display import one_line
+from ..text.display import clipped_text, one_line
 from ..text.times import parse_time
 from .base import NOTES, WORDS
 from .drafts import FIELD_ALIASES, OF_GATE, OF_OPTION, OF_OTHERS, OF_QUESTION, Draft, read_draft
@@ -137,16 +137,7 @@ def options_of(value: object) -> tuple[Option, ...]:
 
 
 def clean(value: object) -> str:
-    if not isinstance(value, str):
-        return ""
-    return (
-        value.encode("utf-8", "replace")
-        .decode()
-        .replace("\0", "")
-        .replace("\r\n", "\n")
-        .strip()[:MOST_FIELD]
-        .strip()
-    )
+    return clipped_text(value, MOST_FIELD)
 
 
 def draft_of(need: Need) -> Draft:

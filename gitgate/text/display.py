@@ -175,6 +175,20 @@ def _wrapped(line: str, room: int) -> list[str]:
     return [*lines, current.rstrip()]
 
 
+def clipped_text(value: object, most: int) -> str:
+    """Text as a record can hold it; what is no text is nothing."""
+    if not isinstance(value, str):
+        return ""
+    return (
+        value.encode("utf-8", "replace")
+        .decode()
+        .replace("\0", "")
+        .replace("\r\n", "\n")
+        .strip()[:most]
+        .strip()
+    )
+
+
 def counted(count: int, what: str) -> str:
     """`1 gate`, `2 gates`, `3 repositories`."""
     many = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"

@@ -130,9 +130,8 @@ def test_only_its_holder_writes_it(
     assert why in refused(mallory, forged(desks(mallory), held.run.id, (name, said))[1])
 
 
-def test_a_claim_waits_for_the_lease(held: HeldRun, mallory: Clone, desks: Callable[[Clone], Desk]) -> None:
-    """A run that is gone on with is not taken over before its lease has lapsed."""
-    claim = {
+def claim_on(held: HeldRun) -> dict[str, object]:
+    return {
         "at": AT,
         "answer": held.run.tip,
         "nonce": "n",
@@ -142,26 +141,20 @@ def test_a_claim_waits_for_the_lease(held: HeldRun, mallory: Clone, desks: Calla
         "term": 60,
         "anchor": end_of("ab" * 32),
     }
+
+
+def test_a_claim_waits_for_the_lease(held: HeldRun, mallory: Clone, desks: Callable[[Clone], Desk]) -> None:
+    """A run that is gone on with is not taken over before its lease has lapsed."""
     assert "sign of life" in refused(
-        mallory, forged(desks(mallory), held.run.id, ("claimed", {"claim": claim}))[1]
+        mallory, forged(desks(mallory), held.run.id, ("claimed", {"claim": claim_on(held)}))[1]
     )
 
 
 def test_a_claim_comes_with_its_lease(held: HeldRun, mallory: Clone, desks: Callable[[Clone], Desk]) -> None:
     """Where nobody holds the run, one that brings none is refused."""
     held.leave("waiting", gates=[])
-    claim = {
-        "at": AT,
-        "answer": held.run.tip,
-        "nonce": "n",
-        "runner": "flow",
-        "host": "m",
-        "attempt": 2,
-        "term": 60,
-        "anchor": end_of("ab" * 32),
-    }
     assert "without its lease" in refused(
-        mallory, forged(desks(mallory), held.run.id, ("claimed", {"claim": claim}))[1]
+        mallory, forged(desks(mallory), held.run.id, ("claimed", {"claim": claim_on(held)}))[1]
     )
 
 
