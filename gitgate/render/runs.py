@@ -23,8 +23,8 @@ COLORS = {
 COLUMNS = ("ID", "FLOW", "STATUS", "STEP", "AGE", "WAITING FOR")
 
 
-def run_shape(run: Run, titles: Mapping[str, str]) -> dict[str, object]:
-    """What `list --runs --json` says of a run. `titles`: of the gates that it waits at."""
+def run_shape(run: Run, asked: Mapping[str, tuple[str, bool]]) -> dict[str, object]:
+    """What `list --runs --json` says of a run. `asked`: the title of each gate that it waits at, and whether that is decided."""
     step, gates = current_step(run), run.waits_for
     reason = last_reason(run)
     return {
@@ -36,18 +36,19 @@ def run_shape(run: Run, titles: Mapping[str, str]) -> dict[str, object]:
         "agent": (step.begun.text("agent") or None) if step else None,
         "gate": gates[0] if gates else None,
         "gates": gates,
-        "waiting_for": titles.get(gates[0]) if gates else None,
+        "waiting_for": asked[gates[0]][0] if gates else None,
+        "answered": any(asked[gate][1] for gate in gates),
         "started": run.started.at,
         "result": run.end.said.get("result") if run.end is not None else None,
         "reason": reason or None,
     }
 
 
-def run_details(run: Run, titles: Mapping[str, str]) -> dict[str, object]:
+def run_details(run: Run, asked: Mapping[str, tuple[str, bool]]) -> dict[str, object]:
     """The same with its input and its steps."""
     started = run.started
     return {
-        **run_shape(run, titles),
+        **run_shape(run, asked),
         "input": started.said.get("input"),
         "file": started.text("file") or None,
         "code": started.text("code") or None,
@@ -98,7 +99,7 @@ def run_rows(
             str(shape["status"]),
             one_line(str(shape["agent"] or shape["step"] or "-"), 28),
             ago(max(0.0, now - parse_time(str(shape["started"])))),
-            one_line(str(shape["waiting_for"] or shape["reason"] or "-")),
+            one_line(str(to_go_on(shape) or shape["waiting_for"] or shape["reason"] or "-")),
         )
         for shape in shapes
     ]
@@ -113,6 +114,11 @@ def run_rows(
     return lines
 
 
+def to_go_on(shape: Mapping[str, Any]) -> str:
+    """Somebody answered, and nothing has gone on with it yet."""
+    return f"answered; to go on: git gate resume {shape['id'][:6]}" if shape["answered"] else ""
+
+
 def run_page(shape: Mapping[str, Any], now: float, cells: int, *, color: bool = False) -> str:
     """A run as a page: where it stands, and each step."""
     status = str(shape["status"])
@@ -122,6 +128,8 @@ def run_page(shape: Mapping[str, Any], now: float, cells: int, *, color: bool = 
         about.append(wrap(f"input: {one_line(str(shape['input']), 400)}", cells))
     if shape["waiting_for"]:
         about.append(wrap(f"waits for: {one_line(str(shape['waiting_for']))} (gate {shape['gate']})", cells))
+    if shape["answered"]:
+        about.append(to_go_on(shape))
     if shape["reason"]:
         about.append(wrap(f"reason: {one_line(str(shape['reason']))}", cells))
     if shape["status"] == "completed":

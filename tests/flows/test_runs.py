@@ -113,7 +113,11 @@ def test_a_run_waits_for_a_person_and_goes_on(flows: Actors, cli: Command, repo:
     )
     gate, asked = waiting_gate(cli)
     assert (asked, row["gate"]) == ("Which authentication?", gate)
+    assert row["answered"] is False
     cli("respond", gate, "OAuth2 with PKCE", code=0)
+    to_go_on = f"answered; to go on: git gate resume {row['id'][:6]}"
+    assert to_go_on in cli("list", "--runs", code=0).out
+    assert to_go_on in cli("show", row["id"], code=0).out
     ended = cli("resume", row["id"], "--json", code=0)
     assert ended.json["status"] == "completed"
     assert flows.starts == ["start architect", "start coder", "resume coder", "start reviewer"]

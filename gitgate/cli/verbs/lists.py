@@ -217,7 +217,7 @@ def nothing(desk: Desk, *, filtered: bool) -> str:
 
     remote = never_synced(desk)
     if remote is not None:
-        return f"no gate is known here, and this clone has never synced with {remote}: git gate sync"
+        return f"nothing waits here, and this clone has never synced with {remote}: git gate sync"
     if filtered:
         return "no gate fits; every gate here: git gate list --all"
     return "nothing waits for you"

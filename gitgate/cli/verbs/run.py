@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from ...errors import Conflict, GateError, Usage
+from ...text.display import counted
 from .. import exits
 from ..terminal.screen import Screen, verb
 
@@ -219,23 +220,24 @@ def run_of(desk: Desk, given: str) -> Run:
     return find_run(desk, given)
 
 
-def titles_of(desk: Desk, gates: Sequence[str]) -> dict[str, str]:
-    """What is asked at these gates."""
+def asked_at(desk: Desk, gates: Sequence[str]) -> dict[str, tuple[str, bool]]:
+    """What is asked at these gates, and whether it is decided."""
     from ...acts.reading import find_gate
 
     found = {}
     for gate in gates:
         try:
-            found[gate] = find_gate(desk, gate).gate.opened.title
+            loaded = find_gate(desk, gate).gate
+            found[gate] = loaded.opened.title, loaded.state != "awaiting"
         except GateError:
-            found[gate] = gate
+            found[gate] = gate, False
     return found
 
 
 def details_of(desk: Desk, run: Run) -> dict[str, object]:
     from ...render.runs import run_details
 
-    return run_details(run, titles_of(desk, run.waits_for))
+    return run_details(run, asked_at(desk, run.waits_for))
 
 
 def show_run(screen: Screen, desk: Desk, given: str, format_: str | None) -> None:
@@ -279,7 +281,7 @@ def list_runs(screen: Screen, *, active: bool) -> None:
         except GateError as broken:
             screen.warn(f"{said['Run']}: {broken.message}")
             continue
-        shapes.append(run_shape(run, titles_of(desk, run.waits_for)))
+        shapes.append(run_shape(run, asked_at(desk, run.waits_for)))
     shapes.sort(key=lambda shape: str(shape["started"]), reverse=True)
     shapes.sort(key=lambda shape: shape["status"] not in ("waiting_human", "running", "stalled"))
     screen.emit("runs", {"runs": shapes}, "")
@@ -307,7 +309,7 @@ def resume_run(screen: Screen, desk: Desk, given: str, *, now: bool) -> int:
     if run.closed:
         raise Conflict(f"run {run.id} is over: {run.state}", hint=f"git gate show {run.id[:6]}")
     around = around_run(screen, directory_of(screen, desk, run))
-    screen.say(f"run {run.id} of {run.flow}: {len(run.steps)} steps are recorded; going on")
+    screen.say(f"run {run.id} of {run.flow}: {counted(len(run.steps), 'step')} recorded; going on")
     return told(screen, around, lambda: go_on(desk, run.id, around, now=now))
 
 
