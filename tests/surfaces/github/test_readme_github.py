@@ -61,6 +61,7 @@ def test_the_readme_leads_to_a_finished_work_on_github(
     assert well(reader.happens(ANSWERS, Event("issue_comment", "created", given))) == ["answer", "resume"]
     seconds = time.monotonic() - began
     assert bare.git("show", "login:store.txt") == "Redis"
-    (shown,) = reader.forge.by("github-actions[bot]")
+    shown, came = reader.forge.by("github-actions[bot]")
     assert "Answered, and acted on" in shown["body"]
+    assert "✅ the agent went on" in came["body"]
     tell("GitHub", seconds)
