@@ -1,4 +1,4 @@
-"""Render: runs of flows: as JSON, as a line of a list, as a page of steps, as a trail."""
+"""Render: runs of flows: as JSON, as a line of a list, as a page of steps, as a trail, as XML, as a picture's source."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from ..model.states import run_status
 from ..record.runs import OF_A_STEP, Run, RunStep, current_step, last_reason
 from ..text.display import clip, one_line, wrap
 from ..text.times import ago, parse_time
+from .shapes import attributes, element
 from .table import paint
 
 COLORS = {
@@ -79,7 +80,15 @@ def step_shape(step: RunStep) -> dict[str, object]:
         "error": said.get("error"),
         "started": step.begun.at,
         "ended": step.ended.at if step.ended is not None else None,
+        "seconds": seconds_of(step),
     }
+
+
+def seconds_of(step: RunStep) -> float | None:
+    """How long it took, people's time included; None where it is not over."""
+    if step.ended is None:
+        return None
+    return max(0.0, parse_time(step.ended.at) - parse_time(step.begun.at))
 
 
 def step_status(step: RunStep) -> str:
@@ -182,3 +191,121 @@ def trail_words(name: str, said: Mapping[str, Any]) -> str:
         return f"for {', '.join(said['gates'])}"
     about = " ".join(str(said[key]) for key in ("step", "gate", "flow", "text", "reason") if said.get(key))
     return one_line(about, 400)
+
+
+# pictures, and XML
+
+HEADS = ("id", "flow", "name", "status", "started", "file", "code", "branch", "by", "agent", "gate")
+SAFE = frozenset(" .,:/_-()?+=")
+PICTURE_COLORS = {
+    "completed": "#c6f0c6",
+    "failed": "#f5c2c2",
+    "stuck": "#f5c2c2",
+    "stopped": "#f5c2c2",
+    "waiting": "#fbeeb4",
+    "waiting_human": "#fbeeb4",
+    "stalled": "#e5d0f5",
+    "running": "#cfe6fb",
+}
+
+
+def run_document(shape: Mapping[str, Any]) -> str:
+    """What `show --json` prints of a run as XML: one element a step, in the order in which they were begun."""
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        f"<run{attributes(**{name: shape[name] for name in HEADS})}>",
+    ]
+    lines += [
+        f"  {element(name, shape[name])}" for name in ("input", "reason", "result", "error") if shape[name]
+    ]
+    for step in shape["steps"]:
+        head = attributes(**{name: step[name] for name in STEP_HEADS})
+        said, gates = step["signal"] or {}, step["gates"]
+        inside = [element(name, said[name]) for name in ("summary", "reason") if said.get(name)]
+        inside = [f"<signal{attributes(status=said.get('status'))}>", *(f"  {one}" for one in inside), "</signal>"] if said else []  # fmt: skip
+        inside += [element("gate", gate) for gate in gates]
+        inside += [element("commit", commit) for commit in step["commits"]]
+        inside += [element("error", step["error"])] if step["error"] else []
+        lines += [f"  <step{head}>", *(f"    {one}" for one in inside), "  </step>"]
+    return "\n".join([*lines, "</run>"])
+
+
+STEP_HEADS = ("path", "kind", "name", "status", "agent", "session", "started", "ended", "seconds")
+
+
+def edges(steps: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, int]]:
+    """Which step comes after which, by their places; -1 is the start. Branches that ran at once stand beside each other."""
+    tails: dict[str, list[int]] = {"": [-1]}
+    for number, step in enumerate(steps):
+        branch = str(step["path"]).rpartition("/")[0]
+        above, group = branch, ""
+        while above not in tails:
+            above, _, last = above.rpartition("/")
+            group = f"{above}/{last}" if above else last
+        # What ran at once before this, in other branches below the same one, has come to its end.
+        ended = [name for name in tails if is_below(name, above) and not (group and is_below(name, group))]
+        before = [tail for name in ended for tail in tails.pop(name)] or tails[above]
+        tails[above] = before
+        yield from ((tail, number) for tail in before)
+        tails[branch] = [number]
+    below = [tail for name, found in tails.items() for tail in found if name]
+    yield from ((tail, len(steps)) for tail in below or tails[""])
+
+
+def is_below(branch: str, above: str) -> bool:
+    return branch.startswith(f"{above}/") if above else bool(branch)
+
+
+def picture_words(shape: Mapping[str, Any]) -> list[tuple[list[str], str]]:
+    """The lines and the state of each box: the steps, then the end."""
+    found = []
+    for step in shape["steps"]:
+        said = step["signal"] or {}
+        took = "" if step["seconds"] is None else ago(step["seconds"])
+        about = " ".join(part for part in (str(step["status"]), took) if part)
+        gate = f"gate {step['gate']}" if step["gate"] else ""
+        words = [step["path"], about, gate, str(said.get("status") or "")]
+        found.append(([one_line(str(word), 60) for word in words if word], str(step["status"])))
+    end = [str(shape["status"]), str(shape["waiting_for"] or shape["reason"] or "")]
+    return [*found, ([one_line(word, 60) for word in end if word], str(shape["status"]))]
+
+
+def run_mermaid(shape: Mapping[str, Any]) -> str:
+    """A flowchart for a page that draws Mermaid. Each character that could mean something to it is written as its number."""
+    lines = ["flowchart TD", f'  start(["{drawn(str(shape["name"] or shape["flow"]))}"])']
+    boxes = picture_words(shape)
+    for number, (words, _) in enumerate(boxes):
+        opening, closing = ("([", "])") if number == len(boxes) - 1 else ("[", "]")
+        lines.append(f'  s{number}{opening}"{"<br/>".join(map(drawn, words))}"{closing}')
+    for one, other in edges(shape["steps"]):
+        lines.append(f"  {'start' if one < 0 else f's{one}'} --> s{other}")
+    for number, (_, state) in enumerate(boxes):
+        lines.append(f"  style s{number} fill:{PICTURE_COLORS[state]},color:#111")
+    return "\n".join(lines)
+
+
+def drawn(text: str) -> str:
+    """Words for a Mermaid label: whatever is no plain letter is an entity, so that it is no markup, no link, no end of it."""
+    line = one_line(text, 60)
+    return "".join(char if char.isalnum() or char in SAFE else f"#{ord(char)};" for char in line)
+
+
+def run_dot(shape: Mapping[str, Any]) -> str:
+    """A graph for Graphviz."""
+    lines = ["digraph run {", "  node [shape=box, style=filled, fontname=sans];"]
+    lines.append(f"  start [label={dotted([str(shape['name'] or shape['flow'])])}, shape=oval];")
+    boxes = picture_words(shape)
+    for number, (words, state) in enumerate(boxes):
+        oval = ", shape=oval" if number == len(boxes) - 1 else ""
+        lines.append(f'  s{number} [label={dotted(words)}, fillcolor="{PICTURE_COLORS[state]}"{oval}];')
+    lines += [f"  {'start' if one < 0 else f's{one}'} -> s{other};" for one, other in edges(shape["steps"])]
+    return "\n".join([*lines, "}"])
+
+
+def dotted(words: Sequence[str]) -> str:
+    """A label in quotes, in which a backslash and a quote are only themselves."""
+    lines = (one_line(word, 60).replace("\\", "\\\\").replace('"', '\\"') for word in words)
+    return '"' + "\\n".join(lines) + '"'
+
+
+DRAWN = {"xml": run_document, "mermaid": run_mermaid, "dot": run_dot}

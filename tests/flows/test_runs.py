@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from xml.etree.ElementTree import fromstring
 
 import pytest
 
@@ -218,7 +219,65 @@ def test_a_run_is_shown_with_its_steps(flows: Actors, cli: Command) -> None:
         "_GIT_GATE_COMPLETE": "bash_complete",
     }
     assert cli(env=typed, code=0).out == f"plain,{run}\n"
-    cli("show", run, "--format", "xml", code=2)
+
+
+WIDE = """
+import gitgate
+
+@gitgate.flow(name='wide"]; a --> b; <b>')
+def wide():
+    gitgate.step(str, "a", name='one"] --> evil["<img>')
+    gitgate.parallel(lambda: gitgate.step(str, "b", name="left"), lambda: gitgate.step(str, "c", name="right"))
+    gitgate.parallel(lambda: gitgate.step(str, "d", name="alone"))
+    gitgate.step(str, "e", name="last")
+"""
+
+
+def test_a_run_is_drawn(repo: Clone, cli: Command) -> None:
+    """What ran at once stands side by side; a step's name ends no label and begins no markup."""
+    repo.commit(**{"flows.py": WIDE})
+    run = cli("run", "flows.py", "--json", code=0).json["id"]
+    steps = cli("show", run, "--format", "json", code=0).json["steps"]
+    places = {step["name"]: place for place, step in enumerate(steps)}
+    one, left, right, alone, last = (
+        places[name] for name in ('one"] --> evil["<img>', "left", "right", "alone", "last")
+    )
+    arrows = {
+        *(("start", f"s{one}"), (f"s{one}", f"s{left}"), (f"s{one}", f"s{right}")),
+        *((f"s{left}", f"s{alone}"), (f"s{right}", f"s{alone}"), (f"s{alone}", f"s{last}")),
+        (f"s{last}", f"s{len(steps)}"),
+    }
+    mermaid = cli("show", run, "--format", "mermaid", code=0).out.splitlines()
+    assert {tuple(line.split(" --> ")) for line in map(str.strip, mermaid) if " --> " in line} == arrows
+    label = next(line for line in mermaid if line.startswith(f"  s{one}["))
+    assert label.startswith(f'  s{one}["')
+    assert label.endswith('"]')
+    assert label.count('"') == 2
+    assert "<img" not in "".join(mermaid)
+    assert label.count("<") == label.count("<br/>")
+    dot = cli("show", run, "--format", "dot", code=0).out.splitlines()
+    assert {tuple(line.strip(" ;").split(" -> ")) for line in dot if " -> s" in line} == arrows
+    label = next(line for line in dot if line.startswith(f"  s{one} "))
+    assert label.replace("\\\\", "").replace('\\"', "").count('"') == 4
+    root = fromstring(cli("show", run, "--format", "xml", code=0).out)  # noqa: S314 - our own words
+    assert [step.get("name") for step in root.iter("step")] == [step["name"] for step in steps]
+    assert (root.get("id"), root.get("status")) == (run, "completed")
+    assert all(step["seconds"] >= 0 for step in steps)
+    cli("show", run, "--json", "--format", "dot", code=2)
+
+
+def test_a_gate_is_not_drawn(flows: Actors, cli: Command) -> None:
+    run = cli("run", "flows.py:simple", "x", "--json", code=8).json["id"]
+    gate, _ = waiting_gate(cli)
+    refused = cli("show", gate, "--format", "dot", code=2)
+    assert "draws a run" in refused.err
+    assert f"run {run}, step run:coder#1" in cli("list", "--verbose", code=0).out
+    assert f"a step of run {run}" in cli("show", gate, code=0).out
+    assert cli("show", gate, "--json", code=0).json["run"] == {
+        "id": run,
+        "flow": "simple",
+        "step": "run:coder#1",
+    }
 
 
 def test_arguments_are_what_the_flow_takes(repo: Clone, cli: Command) -> None:

@@ -159,6 +159,9 @@ def beneath(screen: Screen, desk: Desk, summary: Summary) -> list[str]:
         gate = desk.records.load(summary.id, summary.tip)
     except GateError as broken:
         return [*lines, wrap(neutral(broken.message), cells, "    ")]
+    if gate.opened.run:
+        step = one_line(str(gate.opened.config.get("step") or ""))
+        lines.append(wrap(f"run {gate.opened.run}{f', step {step}' if step else ''}", cells, "    "))
     if gate.opened.context.strip():
         lines.append(wrap(neutral(gate.opened.context.strip()), cells, "    "))
     options = ", ".join(one_line(label) for question in gate.opened.questions for label in question.labels)

@@ -247,8 +247,10 @@ def show_run(screen: Screen, desk: Desk, given: str, format_: str | None) -> Non
     shape = details_of(desk, run_of(desk, given))
     if screen.as_json or format_ == "json":
         replace(screen, as_json=True).emit("run", shape, "")
-    elif format_ == "xml":
-        raise Usage("a run is shown as text or JSON", hint=f"git gate show {given} --format json")
+    elif format_ in ("xml", "mermaid", "dot"):
+        from ...render.runs import DRAWN
+
+        click.echo(DRAWN[format_](shape))
     else:
         from ...render.runs import run_page
 

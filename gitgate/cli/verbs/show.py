@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 @click.command("show")
 @gate_argument(required=False)
 @click.option("--diff", "diff_", is_flag=True, help="With the whole diff of the partial work.")
-@click.option("--format", "format_", type=click.Choice(["text", "json", "xml"]), help="How to print it.")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["text", "json", "xml", "mermaid", "dot"]),
+    help="How to print it; a run of a flow also as a picture's source.",
+)
 @verb
 def show_command(screen: Screen, gate_id: str | None, diff_: bool, format_: str | None) -> None:
     """One gate as a letter: the question, its context, what the agent did so far, and how to answer.
@@ -30,6 +35,7 @@ def show_command(screen: Screen, gate_id: str | None, diff_: bool, format_: str 
     \b
     git gate show 7k2f
     git gate show 7k2f --diff
+    git gate show RUN --format mermaid
     """
     from ...acts.reading import asking, find_gate
     from ...acts.sessions import saved
@@ -38,7 +44,7 @@ def show_command(screen: Screen, gate_id: str | None, diff_: bool, format_: str 
     from ...policy.marks import marks
     from ...render import shapes
 
-    if screen.as_json and format_ in ("text", "xml"):
+    if screen.as_json and format_ not in (None, "json"):
         raise Usage(f"--json or --format {format_}, not both", hint="git gate show ID --format json")
     desk = screen.desk()
     if gate_id is not None and is_run(desk, gate_id):
@@ -46,6 +52,11 @@ def show_command(screen: Screen, gate_id: str | None, diff_: bool, format_: str 
 
         show_run(screen, desk, gate_id, format_)
         return
+    if format_ in ("mermaid", "dot"):
+        raise Usage(
+            f"--format {format_} draws a run of a flow; a gate is shown as text, json or xml",
+            hint="git gate list --runs",
+        )
     known = news_of(screen, desk)
     found = asking(find_gate, desk, gate_id if gate_id is not None else last_one(screen, desk))
     gate = found.gate

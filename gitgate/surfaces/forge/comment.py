@@ -16,7 +16,7 @@ from ...model.states import is_id
 from ...questions.answers import value_words
 from ...questions.file import told_fields
 from ...questions.types import type_of
-from ...render.shapes import who_ended
+from ...render.shapes import run_named, who_ended
 from ...setup.github import ANSWERS
 from ...text.display import one_line
 from ...text.times import format_duration
@@ -57,6 +57,7 @@ MOST = 65_000
 LIMITS = (40_000, 20_000, 8_000, 3_000, 1_000, 300, 100, 40)
 MOST_VOTES = 20
 MOST_SAID = 1500  # characters of an agent's last words in a comment of their own
+RUN_WORDS = (("run", "id"), ("of flow", "flow"), ("at step", "step"))
 LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})", re.ASCII)
 PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)  # of an account, as a part of an address
 MARKUP = re.compile(r"[*_`#]")
@@ -193,6 +194,8 @@ def terms_words(view: View) -> str:
         words.append(f"{len(gate.votes)} of {gate.opened.quorum} answers alike that are needed")
     if gate.opened.follows:
         words.append(f"follows gate {span(gate.opened.follows, 20)}")
+    if (run := run_named(gate.opened)) is not None:
+        words.append(" ".join(f"{name} {span(str(run[key]), 80)}" for name, key in RUN_WORDS if run[key]))
     return " · ".join(words)
 
 

@@ -167,7 +167,16 @@ def gate_shape(desk: Desk, gate: Gate) -> dict[str, Any]:
         "branch": inert(gate.opened.work.branch or "", 80) or None,
         "deadline": gate.deadline,
         "repository": inert(repository_name(desk), 80),
+        "run": run_shape(gate),
     }
+
+
+def run_shape(gate: Gate) -> dict[str, Any] | None:
+    """The run of a flow that asks, and by which step."""
+    said = shapes.run_named(gate.opened)
+    return (
+        None if said is None else {key: inert(str(word), 120) if word else None for key, word in said.items()}
+    )
 
 
 def detail_of(gate: Gate) -> dict[str, Any]:
@@ -203,6 +212,7 @@ def told_by(desk: Desk, gate: Gate, occasion: Occasion) -> str:
     parts = (
         f"{inert(asked.agent, 60)} in {inert(repository_name(desk), 60)}",
         f"{age} ago",
+        f"run {gate.opened.run}" if gate.opened.run else "",
         "" if gate.priority == "normal" else f"priority {gate.priority}",
         f"due in {times.ago(left)}" if occasion.event in ASKING and left > 0 else "",
     )

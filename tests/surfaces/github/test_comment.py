@@ -87,6 +87,15 @@ def test_it_says_all_that_a_person_needs() -> None:
     assert read_mark(body) == CommentMark(ONE, "e" * 40)
 
 
+def test_a_step_of_a_run_says_of_which() -> None:
+    """Each word of it in a code span, whatever an agent put there."""
+    config = {"run": "abcdefghjk", "flow": "@everyone `x`", "step": "run:coder#1"}
+    body = render(View(gate_of(config=config), site=SITE))
+    assert "run `abcdefghjk` of flow `` @everyone `x` `` at step `run:coder#1`" in body
+    assert "@everyone" not in outside(body)
+    assert " of flow" not in render(View(gate_of(), site=SITE))
+
+
 def test_the_page_shows_it_as_it_is() -> None:
     """The example in docs/github.md, letter by letter."""
     prompt = "Which **database**? Sessions have to survive a restart, see `docs/sessions.md`."

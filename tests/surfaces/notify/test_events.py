@@ -243,3 +243,16 @@ def test_quiet_hours(hours: str, clock: str, until: str) -> None:
     end = quiet_until(hours, now)
     assert (time.strftime("%H:%M", time.localtime(end)) if end else "") == until
     assert not end or 0 < end - now <= 9 * 3600
+
+
+def test_a_gate_of_a_run_says_which(alone: Seat) -> None:
+    """In a line of the text, and whole in JSON; what an agent wrote there does nothing."""
+    config = {"run": "abcdefghjk", "flow": "<!here> feature", "step": "run:coder#1"}
+    gate = asked(alone, config=config)
+    told = notification(alone.desk, PLAIN, gate, next(iter(occasions(gate))))
+    assert "run abcdefghjk" in told.text
+    assert told.shape["gate"]["run"] == {"id": "abcdefghjk", "flow": "‹!here› feature", "step": "run:coder#1"}
+    plain = asked(alone)
+    told = notification(alone.desk, PLAIN, plain, next(iter(occasions(plain))))
+    assert told.shape["gate"]["run"] is None
+    assert "run " not in told.text
