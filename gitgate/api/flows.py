@@ -21,6 +21,7 @@ from typing import Any, NoReturn, ParamSpec, TypeVar, cast, overload
 
 from ..errors import Usage
 from ..flows.agents import AgentSignal, run_agent
+from ..flows.branches import together
 from ..flows.engine import STEP, Doing, FlowTerms, RunStuck, current, need_engine
 from ..flows.program import FlowFunction, as_flow, called
 from ..flows.steps import do_step, returned
@@ -113,7 +114,7 @@ def parallel(*branches: Work, policy: str = "all") -> list[Any]:
     engine = need_engine("parallel")
     if policy != "all":
         raise Usage(f"policy: expected 'all'; found {policy!r}", hint="results[0] is the first one's")
-    came = engine.together([branch_of(branch) for branch in branches])
+    came = together(engine, [branch_of(branch) for branch in branches])
     errors = [ended for ended in came if isinstance(ended, BaseException)]
     passing = [ended for ended in errors if not isinstance(ended, Exception)]
     if errors:

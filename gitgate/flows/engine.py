@@ -1,7 +1,6 @@
 """Flows: a flow's code replayed against its journal. What was done returns at once, what was not is done now, once.
 
-The seams: `perform` makes a step of any function; `ask` is a step that opens a gate and may wait for it; `together` runs
-branches at once. `handler` answers a gate in this process instead of a person; `leave` ends the process where every branch
+The seams: `perform` makes a step of any function; `ask` is a step that opens a gate and may wait for it. `handler` answers a gate in this process instead of a person; `leave` ends the process where every branch
 waits (else `RunWaits` is raised). Which engine a piece of code runs under is told by `current()`.
 
 What passes through a flow without being its error (a wait, an end, a divergence) is a `BaseException`, so that no
@@ -14,12 +13,12 @@ import importlib
 import json
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar, copy_context
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 from ..acts.asking import AskWishes, ask
 from ..agents.flow import RUN
@@ -42,8 +41,6 @@ KEY_FOR = 10 * 365 * 86400
 LOOK_EVERY = 1.0
 MOST_MESSAGE = 10_000
 APPROVALS = ("approval", "pause")
-
-T = TypeVar("T")
 
 
 class FlowEnds(BaseException):
@@ -97,6 +94,9 @@ class Branch:
     path: str = ""
     counts: dict[str, int] = field(default_factory=dict)
     at: int = 0
+    above: Branch | None = None
+    desk: Desk | None = None
+    """Where its agents work, if that is not where the branch above works."""
 
     def next(self, kind: str, name: str) -> str:
         """The id of the next step of that kind and name here."""
@@ -144,7 +144,7 @@ class Engine:
     """One replay of one run, by the process that holds it."""
 
     held: HeldRun
-    desk: Desk
+    run_desk: Desk
     terms: FlowTerms = FlowTerms()
     say: Callable[[str], None] = lambda _words: None
     leave: Callable[[RunWaits], NoReturn] | None = None
@@ -164,6 +164,14 @@ class Engine:
     def __post_init__(self) -> None:
         self.changed = threading.Condition(self.turn)
         self.secrets = secret_values(self.desk.settings.env)
+
+    @property
+    def desk(self) -> Desk:
+        """The desk that the calling branch works at. Others read objects by it as well: only in the engine's turn."""
+        branch = BRANCH.get(None)
+        while branch is not None and branch.desk is None:
+            branch = branch.above
+        return self.run_desk if branch is None or branch.desk is None else branch.desk
 
     @property
     def run_id(self) -> str:
@@ -499,45 +507,6 @@ class Engine:
         if self.leave is not None:
             self.leave(waits)
         self.changed.notify_all()
-
-    # several at once
-
-    def together(
-        self, branches: Sequence[Callable[[], T]], kind: str = "parallel", name: str = ""
-    ) -> list[T | BaseException]:
-        """What each branch came to, in their order; steps of one branch are told from those of the others."""
-        with self.turn:
-            self.check()
-            above = BRANCH.get()
-            path = above.next(kind, name)
-            lines = [Branch(f"{path}/{number}") for number in range(len(branches))]
-            self.active += len(branches) - 1
-        came: list[T | BaseException] = [RunStops("it was not begun")] * len(branches)
-
-        def run_branch(number: int) -> None:
-            BRANCH.set(lines[number])
-            try:
-                came[number] = branches[number]()
-                self.check_all_done()
-            except BaseException as ended:  # noqa: BLE001 - it is the caller's, who is in another thread
-                came[number] = ended
-            try:
-                self.end_branch()
-            except BaseException as lost:  # noqa: BLE001 - the same; and nobody goes on waiting beside it
-                came[number] = lost
-                self.wake_by(lost)
-
-        threads = [
-            threading.Thread(target=copy_context().run, args=(run_branch, number), daemon=True)
-            for number in range(len(branches))
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        with self.turn:
-            self.active += 1
-        return came
 
     def wake_by(self, lost: BaseException) -> None:
         """Who waits in another branch hears that the run cannot be let go as it should: it is lost, or its place is silent."""

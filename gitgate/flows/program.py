@@ -36,6 +36,7 @@ from ..store.git.repository import protected_tip
 from ..store.remote.remote import RefMove
 from ..version import VERSION
 from .agents import RunStalled
+from .branches import together
 from .engine import (
     Diverged,
     Engine,
@@ -81,7 +82,7 @@ def within(
     engine: Engine, flow: FlowFunction[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
     """A flow that another one calls: a branch of its run, which ends with it."""
-    (came,) = engine.together([lambda: called(flow.function, args, kwargs)], "flow", flow.name)
+    (came,) = together(engine, [lambda: called(flow.function, args, kwargs)], "flow", flow.name)
     if isinstance(came, BaseException):
         raise came
     return came
