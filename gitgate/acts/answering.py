@@ -23,7 +23,7 @@ from ..questions.answers import read_answer
 from ..questions.base import Given
 from ..questions.types import type_of
 from ..record.fold import said_elsewhere, why_late
-from ..record.summary import Summary
+from ..record.headline import Summary
 from ..store.git.refs import OPEN
 
 if TYPE_CHECKING:

@@ -1,12 +1,19 @@
-"""Acts: an agent asks. Its question and its partial work become commits; then, in one transaction, a gate."""
+"""Acts: an agent asks. Its question, its attachments and its partial work become commits; then, in one transaction, a gate.
+
+Of a file that is attached only what was named is read: no link that leads away, no folder, pipe or device.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from hashlib import sha256
+from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from ..context.desk import Desk
@@ -24,7 +31,7 @@ from ..model.gate import Asker, Gate, Opened, Question, Session, Work
 from ..model.states import gate_id, is_id, no_word
 from ..policy.permit import approvals_may_default, tightened
 from ..questions.drafts import Draft, check_context
-from ..questions.file import ASKED
+from ..questions.file import ASKED, MOST_BYTES, check_name
 from ..questions.types import type_of
 from ..record import events
 from ..store.git.refs import OPEN, SESSIONS, WORK
@@ -430,3 +437,74 @@ def check_folder(desk: Desk, talk: Talk) -> None:
             f"the session is to begin in {talk.cwd}, and there is no such folder in {desk.repo.top}",
             hint="name a folder from the top of the working tree: --cwd services/api",
         )
+
+
+def read_attachment(path: Path, root: Path) -> tuple[str, bytes]:
+    """The file's path below `root`, with slashes, and its bytes. A relative `path` begins at `root`."""
+    shown = f'"{one_line(os.fspath(path), 120)}"'
+    outside = Usage(
+        f"{shown}: expected a file below {one_line(os.fspath(root), 120)}; it leads out of it",
+        hint=f"cp {quote(os.fspath(path))} . && git gate ask … --attach {quote(path.name)}",
+    )
+    # Not resolved: the name is the one that the person gave, and `..` is refused rather than followed.
+    whole = root / path
+    if not whole.is_relative_to(root):
+        raise outside
+    name = check_name(whole.relative_to(root).as_posix(), shown, field="attachment")
+    try:
+        base, real = root.resolve(strict=True), whole.resolve(strict=True)
+    except (OSError, RuntimeError) as wrong:  # RuntimeError: a link that leads to itself, before Python 3.13
+        raise Usage(f"{shown}: expected a file; {why_unreadable(wrong)}") from wrong
+    if not real.is_relative_to(base) or real == base:
+        raise outside
+    check_name(real.relative_to(base).as_posix(), shown, field="attachment")  # a link to .git/config, say
+    return name, read_bytes_of(real, shown)
+
+
+def read_bytes_of(path: Path, shown: str) -> bytes:
+    """Opened without following a link or waiting for a pipe, judged by what was opened, then read."""
+    flags = (
+        os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    )
+    try:
+        kind = os.lstat(path).st_mode
+        if not stat.S_ISREG(kind):  # opening a device can have effects of its own
+            raise Usage(f"{shown}: expected a regular file; found {mode_words(kind)}")
+        descriptor = os.open(path, flags | getattr(os, "O_CLOEXEC", 0))
+    except OSError as wrong:
+        raise Usage(f"{shown}: expected a file that can be read; {why_unreadable(wrong)}") from wrong
+    with os.fdopen(descriptor, "rb") as file:
+        opened = os.fstat(descriptor)
+        if not stat.S_ISREG(opened.st_mode):
+            raise Usage(f"{shown}: expected a regular file; found {mode_words(opened.st_mode)}")
+        try:
+            content = file.read(MOST_BYTES + 1)
+        except OSError as wrong:
+            raise Usage(f"{shown}: expected a file that can be read; {why_unreadable(wrong)}") from wrong
+    if len(content) > MOST_BYTES:
+        size = max(opened.st_size, len(content))
+        raise Usage(
+            f"{shown}: expected at most {MOST_BYTES:,} bytes; found {size:,}",
+            hint="attach the part that matters, or commit the file and name it in the question",
+        )
+    return content
+
+
+def mode_words(mode: int) -> str:
+    """What a file's mode says that it is."""
+    kinds = (
+        (stat.S_ISDIR, "a folder"),
+        (stat.S_ISFIFO, "a pipe"),
+        (stat.S_ISSOCK, "a socket"),
+        (stat.S_ISLNK, "a symbolic link"),
+    )
+    return next((words for test, words in kinds if test(mode)), "a device")
+
+
+def why_unreadable(wrong: Exception) -> str:
+    """The system's own words, without its number."""
+    return (
+        (wrong.strerror or "it cannot be read").lower()
+        if isinstance(wrong, OSError)
+        else "the link leads to itself"
+    )

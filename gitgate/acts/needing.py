@@ -25,9 +25,8 @@ from ..questions.calls import Call, config_of, digest_of_call, questions_of
 from ..questions.drafts import Draft
 from ..questions.signals import Need, draft_of, find_need, plain_draft, read_need
 from ..store.git.refs import OPEN
-from ..store.records.attach import read_attachment
 from ..text import times
-from .asking import AskWishes, ask
+from .asking import AskWishes, ask, read_attachment
 from .calling import (
     any_gate,
     context_of,

@@ -18,7 +18,7 @@ from ..gates.deadlines import act
 from ..gates.listing import Filter, list_gates
 from ..model.gate import Answer, Claim, Gate, Opened
 from ..model.people import UNSIGNED
-from ..record.summary import Summary
+from ..record.headline import Summary
 from ..store.git.refs import OPEN
 from ..text import times
 from ..text.display import one_line
@@ -105,7 +105,7 @@ def is_stalled(desk: Desk, gate: Gate) -> str:
     """Why a person is needed although there is an answer; empty when none is."""
     if gate.state == "resuming" or gate.actionable:
         from ..gates.leases import may_stall, stalled
-        from ..record.summary import summary_of
+        from ..record.headline import summary_of
 
         summary = summary_of(gate.id, gate.tip, desk.records.commit(gate.tip).message)
         if may_stall(summary) and stalled(desk, summary):
@@ -184,7 +184,7 @@ def events_of_all(desk: Desk) -> list[Json]:
 
 def marked(desk: Desk, gates: Sequence[Gate], events: list[Json]) -> list[Json]:
     """The same events; each answer with what its signature is worth."""
-    from ..policy.marks import marks, spoken_at
+    from ..policy.ruling import marks, spoken_at
 
     said = {e.commit: spoken_at(e) for gate in gates for e in gate.history if isinstance(e.event, Answer)}
     found = marks(desk, gates)

@@ -147,7 +147,7 @@ def seen(desk: Desk, gate: Gate, *, pushed: bool | None = None, archived: bool =
     """A gate as callers get it."""
     from ..acts.sessions import saved
     from ..context.remotes import remote_of
-    from ..policy.marks import marks
+    from ..policy.ruling import marks
     from ..render import shapes
 
     if pushed is None:
@@ -217,7 +217,7 @@ def with_terms(draft: Draft, said: Mapping[str, object]) -> Draft:
 
 
 def read_attachments(desk: Desk, paths: Sequence[str]) -> dict[str, bytes]:
-    from ..store.records.attach import read_attachment
+    from ..acts.asking import read_attachment
 
     found: dict[str, bytes] = {}
     for path in paths:

@@ -62,7 +62,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "github": ("jobs.github", "The pull request: questions as comments, replies as answers."),
         "serve": ("jobs.serve", "Take a forge's webhooks, on a machine of your own."),
         "hook": ("machinery.hook", "What the hook shims call."),
-        "demo": ("machinery.demo", "The whole loop, in a scratch repository."),
+        "demo": ("machinery.init", "The whole loop, in a scratch repository."),
         "completion": ("meant", "Shell completion: what to source."),
         "help": ("help", "Explain a verb, or a topic."),
     },

@@ -75,7 +75,7 @@ def pre_receive(env: Mapping[str, str], data: bytes) -> int:
 
 def free(desk: Desk) -> None:
     """What a git that was killed left locked stops this push; where that is long over, the next attempt gets through."""
-    from ..sharing.unfinished import finish_cut_off
+    from ..sharing.branches import finish_cut_off
 
     finish_cut_off(desk, lambda words: print(f"gate: {words}", file=sys.stderr))
 
@@ -131,7 +131,7 @@ def post_receive(env: Mapping[str, str], _data: bytes) -> int:
     from ..agents import without_caller
     from ..context.desk import open_desk
     from ..gates.notices import tell_people
-    from ..sharing.unfinished import finish_cut_off
+    from ..sharing.branches import finish_cut_off
 
     with suppress(OSError):
         os.setsid()  # Whoever pushed may be cut off; this goes on.

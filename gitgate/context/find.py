@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from ..errors import AmbiguousGate, IllegalEvent, UnknownGate
 from ..model import states
 from ..model.trailers import parse_trailers
-from ..record.summary import Summary, read_summaries
+from ..record.headline import Summary, read_summaries
 from ..store.git.refs import OPEN, RUNS
 from .desk import Desk
 from .remotes import never_synced, remote_of

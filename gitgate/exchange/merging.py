@@ -1,4 +1,7 @@
-"""Exchange: gates that differ here and on the remote. Each is brought together by `reconcile`, or pushed, or named as broken."""
+"""Exchange: gates and runs that differ here and on the remote. Each gate is brought together by `reconcile`, or pushed, or named as
+broken. A run's journal only grows, so that the longer one is the one; whoever goes on with a run that the remote knows
+writes there as well, and here it is only carried.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,10 @@ from ..model.people import split_person
 from ..model.states import RESUMING
 from ..record import events
 from ..record.fold import reconcile, repeatable
-from ..store.git.refs import ASIDE, OPEN
+from ..store.git.refs import ASIDE, LEASES, OPEN, RUNS
 from ..store.records.chain import AT_ONCE, MOST_STEPS, Beside
 from ..store.records.records import Signature
+from ..store.remote.push import push
 from ..store.remote.remote import RefMove
 from . import entering
 from .synced import MANY, OVERTAKEN, PutAside, Sides, Synced
@@ -287,3 +291,43 @@ def without_archived(
     )
     done.broken.update(settled.kept)
     return {gate: tip for gate, tip in ahead.items() if gate not in (*settled.gates, *settled.kept)}
+
+
+Differing = Mapping[str, tuple[str | None, str | None]]
+
+
+def bring_runs(desk: Desk, done: Synced, runs: Differing) -> None:
+    """What the remote has and this clone has not."""
+    for run, (mine, theirs) in runs.items():
+        if theirs is None or (mine is not None and not goes_on_from(desk, theirs, mine)):
+            continue
+        try:
+            desk.refs.update([RefMove(RUNS + run, theirs, mine)])
+        except LostRace:
+            continue  # whoever goes on with it here brings it together
+        done.new, done.updated = (
+            ((*done.new, run), done.updated) if mine is None else (done.new, (*done.updated, run))
+        )
+
+
+def send_runs(desk: Desk, done: Synced, remote: str, runs: Differing) -> None:
+    """What this clone has and the remote has not. A run that is gone on with here alone stays, as its lease does."""
+    for run, (mine, theirs) in runs.items():
+        if mine is None or (theirs is None and desk.refs.get(LEASES + run) is not None):
+            continue
+        if theirs is not None and not goes_on_from(desk, mine, theirs):
+            continue
+        try:
+            move = RefMove(RUNS + run, mine, theirs)
+            (fate,) = push(desk.repo, remote, [move], timeout=desk.settings.seconds("networkTimeout") or 60)
+        except GateError as failed:
+            done.refused[run] = failed.message
+            continue
+        if fate.ok:
+            done.pushed = (*done.pushed, run)
+        elif fate.reason.startswith("refused"):
+            done.refused[run] = fate.reason
+
+
+def goes_on_from(desk: Desk, new: str, old: str) -> bool:
+    return desk.repo.git.ok("merge-base", "--is-ancestor", old, new)

@@ -48,7 +48,7 @@ def one_round(desk: Desk, name: str, aside: str | None = None) -> Synced:
         sides = both_sides(desk, name)
     done.open = len(sides.local)
     if sides.runs:
-        from .runs import send_runs
+        from .merging import send_runs
 
         send_runs(desk, done, name, both_sides(desk, name).runs)
     ahead = {g: tip for g, tip in sides.local.items() if sides.theirs.get(g) != tip and g not in done.broken}
@@ -138,7 +138,7 @@ def listen(desk: Desk, remote: str, *, within: float | None = None) -> tuple[Syn
     done = Synced(remote)
     remember_sync(desk)
     if sides.runs:
-        from .runs import bring_runs
+        from .merging import bring_runs
 
         bring_runs(desk, done, sides.runs)
     differing = {gate: tip for gate, tip in sides.theirs.items() if sides.local.get(gate) != tip}

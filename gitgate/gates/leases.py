@@ -28,7 +28,7 @@ from ..store.git.refs import LEASES
 from ..text import times
 
 if TYPE_CHECKING:
-    from ..record.summary import Summary
+    from ..record.headline import Summary
 
 
 RENEW_AT = 1 / 3

@@ -16,7 +16,7 @@ from ..document.values import dataclass, replace
 from ..errors import GateError
 from ..model.gate import Gate, Work
 from ..model.states import is_id
-from ..record.summary import Summary, by_pressure, summary_of
+from ..record.headline import Summary, by_pressure, summary_of
 from ..store.git.refs import OPEN
 
 MOST_STEPS = 100

@@ -10,7 +10,7 @@ from ..document.values import dataclass
 from ..errors import GateError
 from ..model.people import same
 from ..model.states import run_status
-from ..record.summary import Summary, by_pressure, summary_of
+from ..record.headline import Summary, by_pressure, summary_of
 from ..store.git.refs import OPEN, RUNS
 
 NEEDS_A_PERSON = ("awaiting", "failed", "stalled")

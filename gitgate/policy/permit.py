@@ -14,7 +14,7 @@ from ..model.people import address, has_address, same
 from ..model.states import ANSWERED
 from ..questions.types import type_of
 from ..record.fold import fold, knew
-from ..record.summary import Summary
+from ..record.headline import Summary
 from ..store.git.signatures import BAD, GOOD, Verdict, verify
 from ..store.work.saved import touched
 from ..text import times

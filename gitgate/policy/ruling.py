@@ -1,4 +1,4 @@
-"""Policy: what the policy says of one gate and one person, and which rule says it.
+"""Policy: what the policy says of one gate and one person, and which rule says it; and how an answer's signature is marked.
 
 For each path that the work touches, the first rule that fits decides (without any, the first one without paths); all the
 rules that decide have to agree. So whoever touches more can only be held to more. A rule about what an agent says of its own
@@ -7,14 +7,18 @@ confidence holds beside those: it is the agent's word, and may not choose a mild
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from ..context.desk import Desk
 from ..document.values import dataclass
+from ..errors import GateError
 from ..model import people
-from ..model.gate import PROGRAMS, Gate, Opened
-from ..model.people import address
+from ..model.gate import PROGRAMS, Answer, Entry, Gate, Opened
+from ..model.people import INVALID, UNVERIFIED, VERIFIED, SignatureMark, address
 from ..questions.types import type_of
+from ..store.git.signatures import BAD, GOOD, Verdict, load_verdicts
 from ..text import globs, times
+from .book import Book, load_book, signers_of
 from .rules import Person, Policy, PolicyRule, RuleTerms
 
 SCRIPTS = frozenset(("signal", "python"))
@@ -436,3 +440,46 @@ def is_whole(policy: Policy, person: Person) -> bool:
         for known in policy.people
         if known == person or known.emails & person.emails or known.logins & person.logins
     )
+
+
+def marks(desk: Desk, gates: Iterable[Gate]) -> dict[str, SignatureMark]:
+    """By commit, for each answer in these gates that carries a signature."""
+    said = {
+        commit: entry.event.by
+        for gate in gates
+        for entry in gate.history
+        if isinstance(entry.event, Answer) and is_signed(desk, commit := spoken_at(entry))
+    }
+    if not said:
+        return {}
+    try:
+        book = load_book(desk)
+        signers = signers_of(desk, book)
+    except GateError:
+        book, signers = Book(), b""  # nobody can say whose keys count
+    found = load_verdicts(desk.repo, list(said), signers)
+    return {commit: mark_of(book, by, found[commit]) for commit, by in said.items()}
+
+
+def spoken_at(entry: Entry) -> str:
+    """The commit in which its author said it; recorded again, it is the second parent."""
+    return entry.parents[1] if len(entry.parents) > 1 else entry.commit
+
+
+def is_signed(desk: Desk, commit: str) -> bool:
+    try:
+        return desk.records.commit(commit).signed
+    except GateError:
+        return False
+
+
+def mark_of(book: Book, by: str, verdict: Verdict) -> SignatureMark:
+    """A good signature by somebody else than the name says is worse than none."""
+    if verdict.word == BAD:
+        return SignatureMark(INVALID, verdict.signer, verdict.key)
+    if verdict.word != GOOD:
+        return SignatureMark(UNVERIFIED, "", verdict.key)
+    named = is_named(book.policies, Who(by, verdict.key, verdict.signer))
+    # A distinguished name has no address that could be held against the answer's.
+    otherwise = UNVERIFIED if verdict.signer.startswith("/") else INVALID
+    return SignatureMark(VERIFIED if named else otherwise, verdict.signer, verdict.key)

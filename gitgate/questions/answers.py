@@ -12,8 +12,7 @@ from ..document.values import dataclass, replace
 from ..errors import BadAnswer
 from ..model.gate import Answer, Gate, Opened, Question, Remark, Value
 from ..model.states import AWAITING, STOPPED, WITHDRAWN
-from .base import Given, each, lines_of, unique
-from .options import match_option, quoted_whole
+from .base import Given, each, lines_of, match_option, quoted_whole, unique
 from .types import TYPES, expected, read_other, read_value, type_of, typed
 
 if TYPE_CHECKING:

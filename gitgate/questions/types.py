@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from ..errors import BadAnswer
 from ..model.gate import Question, Value
 from ..text.display import hang, one_line
-from . import options
+from . import base
 from .base import (
     NOTES,
     UNCUT,
@@ -21,13 +21,19 @@ from .base import (
     QuestionType,
     ReplyWays,
     article,
+    as_number,
     given_value,
+    is_option,
     kind_of,
     lines_of,
+    listed,
+    match_option,
+    quoted,
+    quoted_whole,
+    sure_number,
     unique,
     without_key,
 )
-from .options import as_number, is_option, listed, match_option, quoted, quoted_whole, sure_number
 
 YES = frozenset(("yes", "y", "true", "approve", "approved", "ok", "okay", "lgtm", "continue"))
 NO = frozenset(("no", "n", "false", "reject", "rejected", "deny", "denied"))
@@ -168,8 +174,8 @@ class ChoiceType(QuestionType):
         label = match_option(question, word)
         if label is not None:
             return label
-        wrong = options.wrong_option(question, word)
-        raise BadAnswer(f"{question.key}: {wrong}", hint=options.option_hint(question, word))
+        wrong = base.wrong_option(question, word)
+        raise BadAnswer(f"{question.key}: {wrong}", hint=base.option_hint(question, word))
 
     def is_possible(self, question: Question, value: Value) -> bool:
         return super().is_possible(question, value) and is_option(question, str(value))
@@ -230,7 +236,7 @@ class ChoiceType(QuestionType):
 
     def replied(self, question: Question, text: str) -> Given:
         whole = text.strip()
-        if options.labelled(question, whole):
+        if base.labelled(question, whole):
             return Given(values={question.key: self.part_replied(question, whole)})
         key, colon, rest = text.partition(":")
         if colon and key.strip().lower() == "other":
@@ -239,15 +245,15 @@ class ChoiceType(QuestionType):
         return Given(values={question.key: self.part_replied(question, words)}) if words else Given(text="")
 
     def part_replied(self, question: Question, words: str) -> object:
-        if words.startswith("other:") and not options.labelled(question, words):
+        if words.startswith("other:") and not base.labelled(question, words):
             return words
         return self.answered(question, words) if words.strip() else words
 
     def answered(self, question: Question, words: str) -> object:
-        return options.answered(question, words)
+        return base.answered(question, words)
 
     def chosen(self, question: Question, words: str) -> object:
-        return options.picked(question, words)
+        return base.picked(question, words)
 
     def reply_ways(self, question: Question) -> Iterator[ReplyWays]:
         yield self.numbers(question)
@@ -263,7 +269,7 @@ class ChoiceType(QuestionType):
     def reply_part(self, question: Question) -> str:
         label = one_line(question.options[0].label)
         try:
-            sure_word = options.answered(question, label) == question.options[0].label
+            sure_word = base.answered(question, label) == question.options[0].label
         except BadAnswer:
             sure_word = False
         hidden = len(label) > LONGEST or "<!--" in label or "," in label or label.startswith("other:")
@@ -334,10 +340,10 @@ class ChoicesType(ChoiceType):
         return ", ".join(line.strip().lstrip("-*").strip() for line in text.splitlines() if line.strip())
 
     def answered(self, question: Question, words: str) -> object:
-        return options.several_answered(question, words)
+        return base.several_answered(question, words)
 
     def chosen(self, question: Question, words: str) -> object:
-        return options.several_picked(question, words)
+        return base.several_picked(question, words)
 
     def numbers(self, question: Question) -> ReplyWays:
         """Two of them, where that reads back to these two."""

@@ -35,7 +35,7 @@ from .pool import Pool, PoolGroup, is_candidate
 from .run import Resumed, log_of
 
 if TYPE_CHECKING:
-    from ..record.summary import Summary
+    from ..record.headline import Summary
 
 
 def mark(desk: Desk) -> Path:

@@ -29,8 +29,8 @@ from ..gates.deadlines import act
 from ..gates.leases import RENEW_AT, boottime
 from ..gates.starting import CannotStart, note_inability
 from ..model.gate import Gate, Outcome
-from ..record.summary import Summary
-from ..sharing.unfinished import finish_cut_off
+from ..record.headline import Summary
+from ..sharing.branches import finish_cut_off
 from ..store.git.permissions import private_folder
 from ..text import times
 from ..text.display import counted

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ..errors import Usage
 from .github import GitHubRunner
-from .local import Local
-from .runner import Order, Runner
+from .runner import Local, Order, Runner
 
 __all__ = ["RUNNERS", "Order", "Runner", "find_runner"]
 

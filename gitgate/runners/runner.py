@@ -1,11 +1,15 @@
-"""Runners: what starts a resumed agent. A runner takes an order and returns at once."""
+"""Runners: what starts a resumed agent. A runner takes an order and returns at once. `Local` is this machine."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+from ..agents import without_caller
+from ..store.git.programs import detach
 
 
 @dataclass(frozen=True)
@@ -26,3 +30,28 @@ class Runner(Protocol):
     def start(self, order: Order) -> str:
         """Start acting on it, and return at once; where to look for what comes of it."""
         ...
+
+
+class Local:
+    """This machine: a process of its own that outlives whoever starts it, and holds nothing of theirs open.
+
+    A push waits for every process that has its standard error, so all three streams lead elsewhere.
+    """
+
+    name = "local"
+
+    def start(self, order: Order) -> str:
+        # -P: the directory that we work in never takes part in finding our own code.
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "gitgate",
+            "-C",
+            str(order.directory),
+            "hook",
+            "runner",
+            *order.gates,
+        ]
+        detach(command, order.directory, without_caller(order.env), order.log)
+        return str(order.log)

@@ -24,7 +24,7 @@ from ..gates.listing import with_stall
 from ..gates.work import worktrees
 from ..policy.book import load_book, protected_refs
 from ..questions.calls import strange_tools
-from ..sharing.unfinished import cut_off
+from ..sharing.branches import cut_off
 from ..store.git.repository import read_protected
 from ..store.work.leftout import printable
 from ..text.display import counted

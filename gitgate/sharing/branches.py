@@ -2,22 +2,29 @@
 there meanwhile is merged, or the agent's commits are on a branch of their own.
 
 What is pushed here is pushed with a person's rights, or a job's token, which the agent itself may not have.
+
+Where git was killed while it moved refs, the locks of those that were still to come are left, and each says what its ref was
+to become: an outcome that was recorded without its branch is brought to its end, the others are free again. A lock is made
+only after every check and hook has agreed, and while it stands nobody else moves its ref: what it says can be done later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from ..config import FILE
 from ..context.desk import Desk
+from ..context.find import summaries
 from ..context.recording import NOBODY
 from ..context.remotes import may_publish_work, remote_of
 from ..document.values import dataclass
-from ..errors import BrokenPolicy, Failure
+from ..errors import BrokenPolicy, Failure, GateError
 from ..exchange.publishing import push_moves
 from ..policy.book import SIGNERS, load_book, policy_remote, protected_refs
 from ..policy.project import configures
 from ..store.git import commits
+from ..store.git.refs import BESIDE, OPEN, CutOff
 from ..store.remote.remote import RefMove
 from ..store.work.leftout import printable
 from ..store.work.saved import between
@@ -167,4 +174,66 @@ def protected_branch(desk: Desk) -> str:
             return full.removeprefix(HEADS)
         if full.startswith("refs/remotes/"):
             return full.removeprefix("refs/remotes/").removeprefix(f"{policy_remote(desk)}/")
+    return ""
+
+
+OURS = "refs/hitl/"
+AGE = 600.0
+"""So old is no lock that somebody still holds."""
+
+
+def cut_off(desk: Desk) -> list[CutOff]:
+    """What stands in the way of gates, since longer than any move takes: records first, since they tell of the branches."""
+    found = [lock for lock in desk.refs.cut_off(desk.clock() - AGE) if concerns_gates(desk, lock)]
+    return sorted(found, key=lambda lock: not lock.ref.startswith(OPEN))
+
+
+def concerns_gates(desk: Desk, lock: CutOff) -> bool:
+    if lock.ref.startswith(HEADS):
+        return bool(outcome_for(desk, lock))
+    return lock.ref.startswith(OURS) or lock.ref in BESIDE
+
+
+def finish_cut_off(desk: Desk, say: Callable[[str], None]) -> list[str]:
+    """Bring to its end what was recorded, and free the rest; the refs that this was about."""
+    done: list[str] = []
+    # A record that comes to its end here may be what names a branch.
+    for _ in range(2):
+        for lock in cut_off(desk):
+            with suppress(OSError, GateError):
+                say(finish_lock(desk, lock))
+                done.append(lock.ref)
+    return done
+
+
+def finish_lock(desk: Desk, lock: CutOff) -> str:
+    gate = outcome_for(desk, lock) if lock.ref.startswith(HEADS) else ""
+    if gate or goes_on(desk, lock):
+        desk.refs.finish(lock)
+        return f"{lock.ref} is at {str(lock.new)[:10]} now: git was killed before it got there{gate and f' (gate {gate})'}"
+    desk.refs.give_up(lock)
+    return f"{lock.ref} can be moved again: a git that was killed had left it locked"
+
+
+def goes_on(desk: Desk, lock: CutOff) -> bool:
+    """Whether it is an open gate's record, which goes on from where it is."""
+    if not lock.ref.startswith(OPEN) or lock.new is None:
+        return False
+    tip = desk.refs.get(lock.ref)
+    try:
+        gate = desk.records.load(lock.ref.removeprefix(OPEN), lock.new)
+    except GateError:
+        return False
+    return tip != lock.new and any(entry.commit == tip for entry in gate.history)
+
+
+def outcome_for(desk: Desk, lock: CutOff) -> str:
+    """The gate whose outcome says that this branch has what its lock holds; none where nobody recorded that."""
+    for summary in summaries(desk):
+        if summary.state != "resumed":
+            continue
+        with suppress(GateError):
+            said = desk.records.load(summary.id, summary.tip).outcome
+            if said is not None and HEADS + said.branch == lock.ref and said.commits[-1:] == (lock.new,):
+                return summary.id
     return ""

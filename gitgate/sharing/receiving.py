@@ -133,7 +133,7 @@ def judge_lease(push: Push, update: Update, gate: str) -> str:
         return "it is not named like a gate"
     journal = push.after(RUNS + gate) if push.after(OPEN + gate) is None else None
     if journal is not None:
-        from .run_rules import against_run_lease
+        from .lease_rules import against_run_lease
 
         return against_run_lease(push, update, gate, journal)
     from .lease_rules import against_lease
@@ -145,7 +145,7 @@ def judge_run(push: Push, update: Update, run: str) -> str:
     """A journal only grows, by events of its holder. What is no run's may always go."""
     if not is_id(run):
         return "" if update.new is None else "it is not named like a run"
-    from .run_rules import against_run
+    from .lease_rules import against_run
 
     return against_run(push, update, run)
 

@@ -48,7 +48,7 @@ def test_an_agent(copy: PackageCopy, repo: Clone, tmp_path: Path) -> None:
 def test_a_question_type(copy: PackageCopy, repo: Clone) -> None:
     """It is asked, listed, shown and answered; what does not fit is refused with what would."""
     copy.add("questions/percent.py", Path(made_up_type.__file__).read_text(encoding="utf-8"))
-    copy.put("questions/types.py", "from .percent import Percent\n", before="from .options import as_number")
+    copy.put("questions/types.py", "from .percent import Percent\n", before="from .base import (")
     copy.put("questions/types.py", "        Percent(),\n", before="        SessionType(),")
     gate = ask(copy, repo, "--type", "percentage")
     assert copy("list", "--type", "percent", "--json", cwd=repo.path).json["gates"][0]["id"] == gate

@@ -19,9 +19,9 @@ from gitgate.exchange.syncing import sync
 from gitgate.gates.archived import archived_gates, load_archived
 from gitgate.gates.leases import stalled
 from gitgate.model.gate import Gate, Question
-from gitgate.policy.marks import marks
+from gitgate.policy.ruling import marks
 from gitgate.questions.drafts import Draft
-from gitgate.record.summary import summary_of
+from gitgate.record.headline import summary_of
 from gitgate.sharing.archiving import fold_closed
 from gitgate.store.git import refs
 from gitgate.store.records import closing

@@ -12,7 +12,7 @@ from gitgate.context.remotes import never_synced
 from gitgate.exchange.syncing import sync
 from gitgate.gates.listing import Filter, archived, by_branch, list_gates, may_answer, settled_summary
 from gitgate.model.gate import Question
-from gitgate.record.summary import Summary
+from gitgate.record.headline import Summary
 from gitgate.sharing.archiving import fold_closed
 from gitgate.store.git.refs import OPEN
 from support.deciding import DB, GO, TEXT, gate_of, say

@@ -13,8 +13,8 @@ from gitgate.claims.claiming import claim
 from gitgate.errors import NotAllowed
 from gitgate.exchange.syncing import sync
 from gitgate.model.gate import Answer, Gate, Remark
-from gitgate.policy.marks import marks
 from gitgate.policy.permit import check_told
+from gitgate.policy.ruling import marks
 from gitgate.store.git.refs import OPEN
 from gitgate.store.git.signatures import BAD, GOOD, UNKNOWN, judged, load_verdicts, verify
 from gitgate.store.records.records import Signature

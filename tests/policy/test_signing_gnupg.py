@@ -14,8 +14,8 @@ import pytest
 from gitgate.audit.auditing import audit
 from gitgate.errors import NotAllowed
 from gitgate.model.gate import Gate
-from gitgate.policy.marks import marks
 from gitgate.policy.permit import check_told
+from gitgate.policy.ruling import marks
 from gitgate.store.git.signatures import GOOD, UNKNOWN, judged
 from support.deciding import gate_of, say
 from support.resuming import Seat

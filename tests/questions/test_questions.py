@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from gitgate.errors import BadAnswer
 from gitgate.model.gate import Option, Question
-from gitgate.questions.base import kind_of
-from gitgate.questions.options import match_option
+from gitgate.questions.base import kind_of, match_option
 from gitgate.questions.types import (
     TYPES,
     aliases,

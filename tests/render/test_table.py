@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.record.summary import Summary
+from gitgate.record.headline import Summary
 from gitgate.render.table import age, ages, table
 from gitgate.text.times import format_time
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gitgate.record.summary import Summary
+from gitgate.record.headline import Summary
 from gitgate.render.table import LEFT_TO_RIGHT, is_beginning, table
 from gitgate.render.trail import line, tree
 from gitgate.text.display import width

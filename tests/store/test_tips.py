@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitgate.errors import BrokenRecord, GitFailed
-from gitgate.record import headline, summary
-from gitgate.record.summary import FEW, FIELDS, Summary, by_pressure, read_summaries, summary_of
+from gitgate.record import headline
+from gitgate.record.headline import FEW, FIELDS, Summary, by_pressure, read_summaries, summary_of
 from gitgate.store.git import refs as tips_module
 from gitgate.store.git.refs import OPEN, Refs
 from support.histories import DUE, GATE, History, opened
@@ -64,7 +64,7 @@ def test_what_we_write_is_usual() -> None:
     messages = [message_of(), headline.message("opened", history.gate.opened, history.gate)]
     after = history.answer("Postgres")
     messages.append(headline.message("answered", after.history[-1].event, after))
-    usual = summary.usual(MARK.decode(), OPEN)
+    usual = headline.usual(MARK.decode(), OPEN)
     for message in messages:
         for header in (HEADER, signed):
             (found,) = usual.findall(printed(message, header=header).decode())
@@ -102,7 +102,7 @@ def test_a_state_that_no_gate_has_is_broken(state: str, others: int) -> None:
     """Whoever pushes writes it: it stands in lists, and on a job's page, outside of any code."""
     forged = message_of().replace("State: awaiting", f"State: {state}")
     found = list(read_summaries(b"".join([*[printed(message_of())] * others, printed(forged)]), MARK, OPEN))
-    assert found[-1] == summary.broken(GATE, OID)
+    assert found[-1] == headline.broken_summary(GATE, OID)
     assert {each.state for each in found[:-1]} <= {"awaiting"}
 
 

@@ -94,7 +94,7 @@ def what_waits(screen: Screen) -> str:
     from ...context.desk import open_desk
     from ...context.find import summaries
     from ...gates.listing import NEEDS_A_PERSON
-    from ...record.summary import by_pressure
+    from ...record.headline import by_pressure
     from ...surfaces.forge.webhook import page
 
     desk = open_desk(screen.start, screen.env)

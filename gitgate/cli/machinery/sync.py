@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ...audit.gate_checks import Problem, Verified
     from ...context.desk import Desk
     from ...exchange.syncing import Freshness
-    from ...record.summary import Summary
+    from ...record.headline import Summary
 
 
 FEW, LOOK_THROUGH_EVERY = 500, 60.0

@@ -415,7 +415,7 @@ def complete_ids(ctx: click.Context, _param: click.Parameter, incomplete: str) -
 
     from ...context.find import summaries
     from ...gates.listing import NEEDS_A_PERSON, runs_here
-    from ...record.summary import by_pressure
+    from ...record.headline import by_pressure
     from ...text.display import one_line
 
     screen = Screen(directory=ctx.parent.params.get("directory") if ctx.parent else None, quiet=True)

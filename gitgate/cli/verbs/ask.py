@@ -397,7 +397,7 @@ def as_typed(path: str, desk: Desk, start: Path) -> str:
 
 def attachments_of(listed: Sequence[tuple[str, str]], desk: Desk) -> dict[str, bytes]:
     """Each file by its name, from a path and the place that named it."""
-    from ...store.records.attach import read_attachment
+    from ...acts.asking import read_attachment
 
     root = desk.repo.place
     found: dict[str, bytes] = {}

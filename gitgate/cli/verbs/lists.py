@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ...context.desk import Desk
     from ...gates.listing import Filter
     from ...model.gate import Gate
-    from ...record.summary import Summary
+    from ...record.headline import Summary
 
 
 MOST_IN_OVERVIEW = 20
@@ -173,7 +173,7 @@ def beneath(screen: Screen, desk: Desk, summary: Summary) -> list[str]:
         left = due(summary.deadline, desk.clock())
         lines.append(f"    {left}, at {summary.deadline}; then: {summary.on_timeout}")
     if gate.answer is not None and gate.answer.answer.by:
-        from ...policy.marks import marks
+        from ...policy.ruling import marks
 
         mark = marks(desk, [gate]).get(gate.answer.signed_commit, UNSIGNED)
         lines.append(f"    answered by {one_line(gate.answer.answer.by)} ({one_line(mark.words)})")
@@ -184,7 +184,7 @@ def gates_of(screen: Screen, desk: Desk, found: Sequence[Summary]) -> list[dict[
     """The same gates whole. A broken record is reported and left out: nothing is decided from it."""
     from ...acts.sessions import saved
     from ...context.remotes import remote_of
-    from ...policy.marks import marks
+    from ...policy.ruling import marks
     from ...render import shapes
     from ...store.git.refs import OPEN
     from ...store.remote.remote import tracking_base

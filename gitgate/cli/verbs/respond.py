@@ -18,7 +18,7 @@ from ..terminal.screen import SAVED, Screen, complete_ids, refuse_dash, sharing,
 if TYPE_CHECKING:
     from ...acts.answering import BatchFate, Manner, Responded
     from ...context.desk import Desk
-    from ...record.summary import Summary
+    from ...record.headline import Summary
 
 
 def complete_answers(context: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
@@ -165,12 +165,12 @@ def answer_one(screen: Screen, desk: Desk, gate: Gate, given: Given, flags: dict
         done = respond(desk, gate, given, manner)
     except GateError as refused:
         if flags["edit"]:
-            from ..terminal.editor import draft_path
+            from ..terminal.prompts import draft_path
 
             refused.hint = f"{refused.hint}\nyour text is kept in {draft_path(desk, gate)}".strip()
         raise
     if flags["edit"]:
-        from ..terminal.editor import discard
+        from ..terminal.prompts import discard
 
         discard(desk, gate)
     return done
@@ -186,7 +186,7 @@ def delivery(desk: Desk, flags: dict[str, Any]) -> dict[str, Any]:
 
 
 def edited(screen: Screen, desk: Desk, gate: Gate, given: Given) -> Given:
-    from ..terminal.editor import has_editor, write_answer
+    from ..terminal.prompts import has_editor, write_answer
 
     if given.approve is not None or given.other is not None:
         raise Usage("--edit writes the answer; --approve, --reject and --other cannot stand beside it")

@@ -41,7 +41,7 @@ def show_command(screen: Screen, gate_id: str | None, diff_: bool, format_: str 
     from ...acts.sessions import saved
     from ...context.find import is_run
     from ...gates.work import comes_back, diff_of
-    from ...policy.marks import marks
+    from ...policy.ruling import marks
     from ...render import shapes
 
     if screen.as_json and format_ not in (None, "json"):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from ...errors import GitFailed, LostRace
-from ...record.summary import absent
+from ...record.headline import absent
 from .process import Git
 from .repository import Repository
 

@@ -14,8 +14,7 @@ from ...errors import BadAnswer
 from ...model.gate import Gate, Question
 from ...model.states import ALPHABET, LENGTH, is_prefix
 from ...questions.answers import read_answer
-from ...questions.base import Given, lines_of
-from ...questions.options import sure_number
+from ...questions.base import Given, lines_of, sure_number
 from ...questions.types import type_of
 from ...text.display import one_line
 from .shown import SeenLine, see

@@ -23,7 +23,7 @@ from pathlib import Path
 from urllib.parse import parse_qs
 
 from ...errors import Failure, GateError, Usage
-from ...record.summary import Summary
+from ...record.headline import Summary
 from ...store.git.permissions import private_folder
 from ...text.display import one_line
 from .hosts.events import Commented, Dispatched, parse_event

@@ -21,7 +21,7 @@ from ...gates.notices import is_told_of
 from ...model.gate import Gate
 from ...model.states import AWAITING, FAILED, RESUMED
 from ...policy.book import Book, load_book
-from ...record.summary import Summary, by_pressure
+from ...record.headline import Summary, by_pressure
 from ...text import times
 from .addresses import AddressBook, Recipient, is_server, load_addresses
 from .channel import Notification, NotSent

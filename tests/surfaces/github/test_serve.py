@@ -24,7 +24,7 @@ import pytest
 from gitgate.cli.jobs.serve import Office
 from gitgate.cli.terminal.screen import Screen
 from gitgate.errors import Failure, Usage
-from gitgate.record.summary import Summary
+from gitgate.record.headline import Summary
 from gitgate.surfaces.forge.hosts.events import Commented
 from gitgate.surfaces.forge.shown import markdown
 from gitgate.surfaces.forge.webhook import (
