@@ -122,6 +122,19 @@ def doorkeeper(desk: Desk, env: Mapping[str, str]) -> Doorkeeper:
     return Doorkeeper(desk, load_book(desk), actor_of(env, account))
 
 
+def take_calls(desk: Desk) -> None:
+    """A ref that somebody pushed to have us look has done that now: whoever pushed it may not come to take it away."""
+    from contextlib import suppress
+
+    from ..errors import GateError
+    from ..store.git.refs import WAKE
+    from ..store.remote.remote import RefMove
+
+    if desk.refs.may_have(WAKE):
+        with suppress(GateError):
+            desk.refs.update([RefMove(ref, None, tip) for ref, tip in desk.refs.under(WAKE).items()])
+
+
 def post_receive(env: Mapping[str, str], _data: bytes) -> int:
     """Acts on what can be acted on now, where somebody allowed that; the push is through already."""
     import signal
@@ -141,6 +154,7 @@ def post_receive(env: Mapping[str, str], _data: bytes) -> int:
     own = Path.cwd()
     desk = open_desk(own.parent if own.name == ".git" else own, {**without_caller(env), "GIT_DIR": str(own)})
     finish_cut_off(desk, lambda words: print(words, file=sys.stderr, flush=True))
+    take_calls(desk)
     tell_people(desk)
     if not desk.settings.flag("resumeHere"):
         print("agents are not started here by themselves: git gate init allows it", file=sys.stderr)

@@ -217,7 +217,7 @@ def is_new(desk: Desk, gate: Gate) -> bool:
 
 
 def wake(desk: Desk, remote: str, gate: Gate) -> None:
-    """Two pushes that leave nothing behind. What an earlier one left, which was cut off between, goes with the second."""
+    """Two pushes that leave nothing behind: where our hook did not take the ref away already, the second one does."""
     known, ref = desk.tracked(remote, gate.id) or gate.tip, WAKE + gate.id
     push_moves(desk, remote, [RefMove(ref, known, None)])
     push_moves(desk, remote, [RefMove(ref, None, known)])

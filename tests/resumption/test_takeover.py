@@ -143,6 +143,21 @@ def test_git_gate_in_any_clone_wakes_the_server(
     assert not server.refs("refs/hitl/wake")
 
 
+@pytest.mark.parametrize("by", ["that push", "the next one"])
+def test_who_wakes_a_server_may_be_killed_before_it_takes_the_ref_away(
+    killed: str, server: Clone, bob: Clone, cli: Command, by: str
+) -> None:
+    server.git("config", "gitgate.resumeHere", "false")
+    cli.quick("sync", "-q", cwd=bob.path, code=0)
+    tip = server.refs("refs/hitl/open")[f"refs/hitl/open/{killed}"]
+    if by == "that push":
+        bob.git("push", "-q", "origin", f"{tip}:refs/hitl/wake/{killed}")
+    else:
+        server.git("update-ref", f"refs/hitl/wake/{killed}", tip)
+        branch(bob)
+    until(lambda: not server.refs("refs/hitl/wake"))
+
+
 def test_git_gate_on_a_terminal_wakes_the_server(
     killed: str, server: Clone, bob: Clone, agent: Agent, pty_cli: Callable[..., Terminal]
 ) -> None:

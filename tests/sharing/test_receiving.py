@@ -204,7 +204,8 @@ def test_to_wake_a_server_moves_nothing(ann: Seat, server: Clone) -> None:
     for name, commit in ((gate.id, gate.history[0].commit), ("2222222222", gate.tip), (gate.id, "main")):
         assert "expected the tip of the open gate" in refused(ann.clone, f"{commit}:refs/hitl/wake/{name}")
     ann.clone.git("push", "-q", "origin", f"{gate.tip}:refs/hitl/wake/{gate.id}")
-    ann.clone.git("push", "-q", "origin", f":refs/hitl/wake/{gate.id}")
+    # Where the hook was faster, it is gone already.
+    ann.clone.git("push", "-q", "origin", f":refs/hitl/wake/{gate.id}", check=False)
     assert server.refs("refs/hitl/wake") == {}
 
 
