@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from ..context.desk import Desk
 from ..context.recording import record, reload
 from ..context.remotes import remote_of
-from ..document.values import dataclass
+from ..document.values import dataclass, field, replace
 from ..errors import BadAnswer, Conflict, GateError, IllegalEvent, NotAllowed, PushRefused, Stale
 from ..exchange.publishing import Published, publish
 from ..gates.deadlines import act

@@ -10,7 +10,6 @@ import os
 import socket
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from shlex import quote
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ..context.desk import Desk
 from ..context.recording import NOBODY
 from ..context.remotes import may_publish_work, remote_of
-from ..document.values import dataclass
+from ..document.values import dataclass, replace
 from ..errors import LostRace, NotAllowed, Usage
 from ..exchange.publishing import Published, publish
 from ..gates.deadlines import act

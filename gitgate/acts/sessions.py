@@ -11,7 +11,6 @@ import contextlib
 import json
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from ..context.recording import NOBODY
 from ..context.remotes import remote_of
 from ..document import codec
 from ..document.field import Field
+from ..document.values import dataclass, replace
 from ..errors import BrokenRecord, Failure, GateError, MissingExtra, UnknownGate
 from ..exchange.publishing import push_moves
 from ..gates.agency import adapter

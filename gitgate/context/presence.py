@@ -9,10 +9,9 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, replace
 from pathlib import Path
 
-from ..document.values import dataclass
+from ..document.values import dataclass, names_of, replace
 from ..model.states import is_id
 from ..store.git.permissions import private_folder
 from .desk import Desk
@@ -65,7 +64,7 @@ def note(desk: Desk, present: Presence) -> None:
         with os.fdopen(
             os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
         ) as out:
-            json.dump(asdict(present), out)
+            json.dump({name: getattr(present, name) for name in names_of(present)}, out)
 
 
 def find_presence(desk: Desk, gate: str) -> Presence | None:

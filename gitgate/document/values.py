@@ -29,7 +29,7 @@ else:
         return type(value)(**{name: getattr(value, name) for name in value.__kept_fields__} | changes)
 
 
-__all__ = ["dataclass", "field", "replace"]
+__all__ = ["dataclass", "field", "names_of", "replace"]
 
 Class = TypeVar("Class", bound=type)
 
@@ -151,6 +151,11 @@ def refuse_delete(_self: object, name: str) -> None:
     from dataclasses import FrozenInstanceError
 
     raise FrozenInstanceError(f"cannot delete field {name!r}")
+
+
+def names_of(value: Any) -> tuple[str, ...]:
+    """The names of its fields, of a class or of a value; `dataclasses.fields` would load that module to tell them."""
+    return tuple(getattr(value, "__kept_fields__", None) or value.__dataclass_fields__)
 
 
 def compared(self: Any) -> tuple[object, ...]:

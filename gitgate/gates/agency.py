@@ -8,10 +8,10 @@ includes one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..context.desk import Desk
+from ..document.values import replace
 from ..errors import Usage
 from ..model.conversation import SessionRef
 

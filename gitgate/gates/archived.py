@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from ..context.desk import Desk
 from ..context.recording import NOBODY
+from ..document.values import replace
 from ..errors import AmbiguousGate, GateError
 from ..model.gate import Answer, Gate
 from ..record.fold import counted

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ..document.field import MOST_READ, Field, Plain, text_or_empty
-from ..document.values import dataclass, field
+from ..document.values import dataclass, field, names_of
 from ..errors import Usage
 from ..text.times import parse_duration
 from .states import SESSION_OUTCOMES, is_prefix
@@ -53,7 +53,7 @@ class Talk:
 
 # What may stand under `talk`, and under its `outcomeSchema`.
 NAMES = (
-    *Talk.__dataclass_fields__,
+    *names_of(Talk),
     *(word for words in ALIASES.values() for word in words),
     *SCHEMA_ALIASES,
 )
@@ -85,7 +85,7 @@ class Conversation:
 def plain_talk(talk: Talk) -> dict[str, object]:
     """Its outcome, and what was set apart from that."""
     usual = Talk()
-    said = {name: getattr(talk, name) for name in talk.__dataclass_fields__}
+    said = {name: getattr(talk, name) for name in names_of(talk)}
     return {"outcome": said.pop("outcome"), **{n: v for n, v in said.items() if v != getattr(usual, n)}}
 
 
@@ -188,7 +188,7 @@ def plain_held(held: Conversation | None) -> dict[str, object] | None:
     """What stands in a record, cut to what is read back from one."""
     if held is None:
         return None
-    said = {name: getattr(held, name) for name in held.__dataclass_fields__}
+    said = {name: getattr(held, name) for name in names_of(held)}
     said |= {name: said[name][:MOST_WORDS] for name in ("summary", "reason", "message")}
     shown = {name: value for name, value in said.items() if value not in ("", None)}
     if held.confirmed:

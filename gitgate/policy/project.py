@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..context.desk import Desk
-from ..document.values import dataclass
+from ..document.values import dataclass, replace
 from ..errors import Failure, GateError
 from ..store.git.repository import Repository, protected_tip, read_protected
 from ..store.work import pinned

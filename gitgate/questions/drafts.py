@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ..document.field import Field, field_of, near, nearest, texts
-from ..document.values import dataclass
+from ..document.values import dataclass, replace
 from ..errors import BadAnswer, BadDocument, Usage
 from ..model.conversation import Talk, parse_talk
 from ..model.gate import Option, Question, Value

@@ -18,7 +18,7 @@ from ..document.field import (
     text_or_empty,
     texts,
 )
-from ..document.values import replace
+from ..document.values import names_of, replace
 from ..errors import BadDocument
 from ..model.gate import Answer, Claim, Edit, Event, Opened, Outcome, Remark, Value
 from ..model.states import OUTCOMES, PRIORITIES, VERDICTS
@@ -70,7 +70,7 @@ def plain_event(event: Event) -> dict[str, object]:
         listed = None if event.to is None else {"to": list(event.to) or "anyone"}
         fields = {"at": event.at, "by": event.by, **(listed or {}), "priority": event.priority}
         return {**fields, "deadline": cleared(event.deadline), "timeout": event.timeout}
-    flat = {name: getattr(event, name) for name in event.__dataclass_fields__}
+    flat = {name: getattr(event, name) for name in names_of(event)}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in flat.items()}
 
 

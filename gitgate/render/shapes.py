@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from ..document.values import names_of
 from ..errors import Usage
 from ..model.conversation import PROPOSED, Conversation, Talk
 from ..model.gate import Answer, Asker, Claim, Counted, Entry, Gate, Opened, Outcome, Question, Remark, Work
@@ -308,14 +309,14 @@ MOST_CONTEXT = 4000
 def talk_shape(talk: Talk | None) -> Json:
     """All terms, also those that nobody set."""
     talk = talk or Talk()
-    return {name: getattr(talk, name) for name in talk.__dataclass_fields__}
+    return {name: getattr(talk, name) for name in names_of(talk)}
 
 
 def held_shape(held: Conversation | None, *, transcript: bool = True) -> Json | None:
     if held is None:
         return None
     hidden = () if held.outcome == PROPOSED else ("agent", "value")
-    shape: Json = {name: getattr(held, name) for name in held.__dataclass_fields__ if name not in hidden}
+    shape: Json = {name: getattr(held, name) for name in names_of(held) if name not in hidden}
     if not transcript:
         del shape["transcript"]
     return {**shape, "source": held.source or None}

@@ -305,8 +305,7 @@ def check_together(flags: Mapping[str, Any]) -> None:
 
 def draft_of(flags: Mapping[str, Any]) -> Draft:
     """The question as the flags say it, on top of a file if there is one."""
-    from dataclasses import replace
-
+    from ...document.values import replace
     from ...questions import drafts
 
     draft = draft_from_file(flags) if flags["file"] else drafts.Draft((question_of(flags),))

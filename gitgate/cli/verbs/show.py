@@ -69,7 +69,7 @@ def show_command(screen: Screen, gate_id: str | None, diff_: bool, format_: str 
         "history": shapes.history(gate.history),
     }
     if screen.as_json or format_ == "json":
-        from dataclasses import replace
+        from ...document.values import replace
 
         if diff_:
             shape["diff"] = diff_of(desk, gate)

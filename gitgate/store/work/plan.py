@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from functools import partial
 from pathlib import Path
 from stat import S_ISDIR
 
-from ...document.values import dataclass
+from ...document.values import dataclass, field
 from ..git.process import Git
 from .leftout import (
     GATES_OWN,

@@ -11,11 +11,10 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 
-from ...document.values import dataclass
+from ...document.values import dataclass, replace
 from ...errors import GitFailed, Usage, WorkFailed
 from ..git.permissions import private_folder
 from ..git.process import Git
