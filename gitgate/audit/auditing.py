@@ -45,14 +45,16 @@ class Checked:
 
 
 def audit(desk: Desk, given: Sequence[str] = (), branch: str | None = None) -> Verified:
-    """Check the gates that `given` names (none: all), or those whose work is on `branch`."""
-    from ..gates.archived import archived_tips
+    """Check the gates and runs that `given` names (none: all), or the gates whose work is on `branch`."""
+    from ..gates.archived import archived_runs, archived_tips
 
     done = Verified()
     is_open = open_tips(desk)
     archived = dict(archived_tips(desk))
-    chosen = [full_id(word, {*is_open, *archived}) for word in given]
-    wanted = set(chosen) if given else {*is_open, *archived}
+    runs = {ref.removeprefix(RUNS): tip for ref, tip in desk.refs.under(RUNS).items()}
+    ended = dict(archived_runs(desk))
+    chosen = {full_id(word, {*is_open, *archived, *runs, *ended}) for word in given}
+    wanted = chosen if given else {*is_open, *archived}
     found = [
         *check_all(desk, done, one_of(is_open, wanted), archived=False, branch=branch),
         *check_all(desk, done, one_of(archived, wanted), archived=True, branch=branch),
@@ -67,9 +69,13 @@ def audit(desk: Desk, given: Sequence[str] = (), branch: str | None = None) -> V
         return done
     for gate in sorted(wanted & set(is_open) & set(archived)):
         check_twice(done, gate, is_open[gate], archived[gate])
+    chosen = chosen if given else {*runs, *ended}
+    check_runs(desk, done, one_of(runs, chosen))
+    check_runs(desk, done, one_of(ended, chosen), archived=True)
+    for run in sorted(chosen & set(runs) & set(ended)):
+        check_twice(done, run, runs[run], ended[run])
     if not given:
-        check_runs(desk, done)
-        check_orphans(desk, done, is_open, archived)
+        check_orphans(desk, done, is_open, {**archived, **ended})
         check_archive(desk, done)
     return done
 
@@ -83,11 +89,13 @@ def one_of(tips: Mapping[str, str], wanted: set[str]) -> list[tuple[str, str]]:
 
 
 def full_id(given: str, known: Iterable[str]) -> str:
-    """The one gate that `given` names, open or archived."""
+    """The one gate or run that `given` names, open or archived."""
     word = given.strip().lower()
     named = sorted(gate for gate in known if gate.startswith(word)) if states.is_prefix(word) else []
     if not named:
-        raise UnknownGate(f"there is no gate {given} here, open or archived", hint="git gate list --all")
+        raise UnknownGate(
+            f"there is no gate and no run {given} here, open or archived", hint="git gate list --all"
+        )
     if len(named) > 1:
         raise AmbiguousGate(f"{given} could be {', '.join(named[:8])}", hint="type more of the id")
     return named[0]
@@ -231,18 +239,22 @@ def check_archive(desk: Desk, done: Verified) -> None:
                 break
 
 
-def check_runs(desk: Desk, done: Verified) -> None:
-    """The journal of each run: its chain, its events, and what its message says."""
+def check_runs(
+    desk: Desk, done: Verified, tips: Sequence[tuple[str, str]], *, archived: bool = False
+) -> None:
+    """The journal of each run: its chain, its events, and what its message says; one that is archived has ended."""
     from ..store.records.journal import Journals
 
-    for ref, tip in desk.refs.under(RUNS).items():
+    for name, tip in tips:
         done.runs += 1
         try:
-            run = Journals(desk.repo, desk.records).load(ref.removeprefix(RUNS), tip)
+            run = Journals(desk.repo, desk.records).load(name, tip)
         except GateError as broken:
-            done.wrong(ref.removeprefix(RUNS), tip, "journal", broken.message)
+            done.wrong(name, tip, "journal", broken.message)
             continue
         done.events += len(run.events)
+        if archived and not run.closed:
+            done.wrong(name, tip, "archive", f"it is archived, and has not ended: it is {run.state}")
         if desk.records.commit(tip).message != run_message(run):
             done.wrong(run.id, tip, "message", "its message says something else than its journal means")
 

@@ -34,11 +34,15 @@ def find_tip(desk: Desk, given: str | None, *, waiting: str = "waits for an answ
 def is_run(desk: Desk, given: str | None) -> bool:
     """Whether a run is meant by what was typed, and no gate."""
     word = (given or "").strip().lower()
-    return (
-        states.is_prefix(word)
-        and bool(desk.refs.beginning(RUNS + word))
-        and not desk.refs.beginning(OPEN + word)
-    )
+    if not states.is_prefix(word) or desk.refs.beginning(OPEN + word):
+        return False
+    return bool(desk.refs.beginning(RUNS + word)) or is_archived_run(desk, word)
+
+
+def is_archived_run(desk: Desk, prefix: str) -> bool:
+    from ..store.records.archive import archived_ids
+
+    return bool(archived_ids(desk.repo, prefix, runs=True))
 
 
 def gate_of_run(desk: Desk, given: str) -> str:

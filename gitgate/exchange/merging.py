@@ -5,7 +5,7 @@ writes there as well, and here it is only carried.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ..context.desk import Desk
 from ..context.recording import NOBODY, reload
@@ -298,8 +298,12 @@ Differing = Mapping[str, tuple[str | None, str | None]]
 
 def bring_runs(desk: Desk, done: Synced, runs: Differing) -> None:
     """What the remote has and this clone has not."""
+    from ..store.records.archive import find_archived, shelves
+
+    new = [run for run, (mine, _) in runs.items() if mine is None]
+    over = find_archived(desk.repo, shelves(desk.repo), new) if new else {}
     for run, (mine, theirs) in runs.items():
-        if theirs is None or (mine is not None and not goes_on_from(desk, theirs, mine)):
+        if theirs is None or run in over or (mine is not None and not goes_on_from(desk, theirs, mine)):
             continue
         try:
             desk.refs.update([RefMove(RUNS + run, theirs, mine)])
@@ -310,10 +314,27 @@ def bring_runs(desk: Desk, done: Synced, runs: Differing) -> None:
         )
 
 
+def closed_there(desk: Desk, done: Synced, absent: Mapping[str, str]) -> Collection[str]:
+    """The runs that the remote has in its archive; here they are archived as well, or kept for a reason."""
+    from ..gates.archived import settle_archived
+
+    settled = settle_archived(desk, done.remote, absent)
+    done.archived += tuple(settled.gates)
+    done.refused.update(settled.kept)
+    return (*settled.gates, *settled.kept)
+
+
 def send_runs(desk: Desk, done: Synced, remote: str, runs: Differing) -> None:
-    """What this clone has and the remote has not. A run that is gone on with here alone stays, as its lease does."""
+    """What this clone has and the remote has not. A run that is gone on with here alone stays, as its lease does.
+
+    One that the remote does not have may be archived there, and is not brought back.
+    """
+    here = desk.refs.under(LEASES) if runs else {}
+    runs = {run: sides for run, sides in runs.items() if sides[1] is not None or LEASES + run not in here}
+    absent = {run: mine for run, (mine, theirs) in runs.items() if mine is not None and theirs is None}
+    settled = closed_there(desk, done, absent) if absent else ()
     for run, (mine, theirs) in runs.items():
-        if mine is None or (theirs is None and desk.refs.get(LEASES + run) is not None):
+        if run in settled or mine is None:
             continue
         if theirs is not None and not goes_on_from(desk, mine, theirs):
             continue

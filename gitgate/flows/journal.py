@@ -44,6 +44,7 @@ from ..errors import (
     RemoteUnreachable,
     UnknownGate,
 )
+from ..gates.archived import load_archived_run
 from ..gates.leases import RENEW_AT, boottime, load_lease, sightings, watch_lease
 from ..model import states
 from ..model.gate import Claim
@@ -79,17 +80,24 @@ def find_run(desk: Desk, given: str) -> Run:
         names = ", ".join(ref.removeprefix(RUNS) for ref in found[:8])
         raise AmbiguousGate(f"{given} could be {names}", hint="type more of the id")
     if not found:
+        archived = load_archived_run(desk, word)
+        if archived is not None:
+            return archived
         raise UnknownGate(
-            f"there is no run {given} here", hint="git gate list --runs   or first: git gate sync"
+            f"there is no run {given} here",
+            hint="git gate list --runs --all   or first: git gate sync",
         )
     return load_run(desk, found[0].removeprefix(RUNS))
 
 
 def load_run(desk: Desk, run: str) -> Run:
     tip = desk.refs.get(RUNS + run)
-    if tip is None:
+    if tip is not None:
+        return journals(desk).load(run, tip)
+    archived = load_archived_run(desk, run)
+    if archived is None:
         raise UnknownGate(f"there is no run {run} here", hint="git gate list --runs")
-    return journals(desk).load(run, tip)
+    return archived
 
 
 def shared_at(desk: Desk, run: str) -> str | None:

@@ -32,6 +32,7 @@ from ..model.states import AWAITING, STOPPING
 from ..policy.book import protected_refs
 from ..record.runs import Run
 from ..store.git.commits import is_ancestor
+from ..store.git.refs import CODE_OF_RUNS
 from ..store.git.repository import protected_tip
 from ..store.remote.remote import RefMove
 from ..version import VERSION
@@ -51,7 +52,6 @@ from .engine import (
 )
 from .journal import HeldRun, begin_run, folder_of, load_run, take_run
 
-CODE = "refs/gitgate/+code/"  # `+` is in no remote's folder there
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -310,7 +310,7 @@ def start_run(
     started = {"flow": flow.name or "flow", "given": given, "input": shown, **who_starts(desk), **said}
     held = begin_run(desk, {key: value for key, value in started.items() if value not in (None, "")})
     if said.get("code"):
-        desk.refs.update([RefMove(CODE + held.run.id, str(said["code"]), None)])
+        desk.refs.update([RefMove(CODE_OF_RUNS + held.run.id, str(said["code"]), None)])
     note_begun(desk, held.run.id, str(said.get("path") or ""))
     return held
 

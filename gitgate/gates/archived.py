@@ -1,8 +1,9 @@
-"""Gates: gates in the archive, read again, and told apart from those that are only gone."""
+"""Gates: gates and runs in the archive, read again, and told apart from those that are only gone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from ..context.desk import Desk
 from ..context.recording import NOBODY
@@ -12,6 +13,9 @@ from ..model.gate import Answer, Gate
 from ..record.fold import counted
 from ..store.records import archive, closing
 from ..store.records.records import Signature
+
+if TYPE_CHECKING:
+    from ..record.runs import Run
 
 
 def tidy(desk: Desk) -> None:
@@ -39,12 +43,26 @@ def settle_archived(desk: Desk, remote: str, absent: Mapping[str, str]) -> closi
 
 def load_archived(desk: Desk, prefix: str) -> Gate | None:
     """The archived gate that `prefix` names, from any month's archive, ours or a remote's."""
-    found = archive.archived_ids(desk.repo, prefix)
+    one = the_archived(desk, prefix)
+    return with_late(desk, desk.records.load(one.id, one.tip), one.late) if one and one.tip else None
+
+
+def load_archived_run(desk: Desk, prefix: str) -> Run | None:
+    """The archived run that `prefix` names."""
+    one = the_archived(desk, prefix, runs=True)
+    if one is None or not one.tip:
+        return None
+    from ..store.records.journal import Journals
+
+    return Journals(desk.repo, desk.records).load(one.id, one.tip)
+
+
+def the_archived(desk: Desk, prefix: str, *, runs: bool = False) -> archive.ArchivedGate | None:
+    found = archive.archived_ids(desk.repo, prefix, runs=runs)
     if len(found) > 1:
         raise AmbiguousGate(f"{prefix} could be {', '.join(found[:8])}", hint="type more of the id")
     there = archive.find_archived(desk.repo, archive.shelves(desk.repo), found)
-    one = there[found[0]] if there else None
-    return with_late(desk, desk.records.load(one.id, one.tip), one.late) if one and one.tip else None
+    return there[found[0]] if there else None
 
 
 def with_late(desk: Desk, gate: Gate, tips: tuple[str, ...]) -> Gate:
@@ -76,3 +94,8 @@ def archived_gates(desk: Desk) -> Iterator[Gate]:
 def archived_tips(desk: Desk) -> Iterator[tuple[str, str]]:
     """(id, tip) of every archived gate, for whoever checks them all."""
     return ((one.id, one.tip) for one in archive.listing(desk.repo))
+
+
+def archived_runs(desk: Desk) -> Iterator[tuple[str, str]]:
+    """(id, tip) of every archived run."""
+    return ((one.id, one.tip) for one in archive.listing_of_runs(desk.repo))

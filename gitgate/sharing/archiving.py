@@ -1,8 +1,8 @@
-"""Sharing: closed gates, folded away and read again. Nothing is lost by it, and nothing comes back by it."""
+"""Sharing: closed gates and ended runs, folded away and read again. Nothing is lost by it, and nothing comes back by it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ..context.desk import Desk
@@ -11,24 +11,30 @@ from ..context.recording import NOBODY
 from ..context.remotes import may_publish_work, remote_of
 from ..errors import GateError
 from ..gates.archived import tidy
-from ..gates.listing import settled_summary
+from ..gates.listing import runs_here, settled_summary
 from ..model.gate import Gate
+from ..store.git.refs import CODE_OF_RUNS, RUNS
 from ..store.records import closing
 from ..store.records.records import Signature
+from ..store.remote.remote import RefMove
 from ..text import times
+from ..text.display import counted
 
 
 @dataclass
 class Archived:
-    """What one run of folding did. `kept` says why a closed gate is still open."""
+    """What one run of folding did. `kept` says why a closed gate or an ended run is still open."""
 
     remote: str | None
     folded: tuple[str, ...] = ()
+    runs: tuple[str, ...] = ()
     kept: dict[str, str] = field(default_factory=dict)
 
 
 def fold_closed(desk: Desk, *, older_than: int = 0, remote: str | None = None) -> Archived:
-    """Fold every gate that closed at least so many seconds ago, in the remote's archive and then in ours."""
+    """Fold every gate that closed and every run that ended at least so many seconds ago, in the remote's archive and then
+    in ours.
+    """
     name = remote or remote_of(desk)
     done = Archived(name)
     if name is not None:
@@ -42,19 +48,30 @@ def fold_closed(desk: Desk, *, older_than: int = 0, remote: str | None = None) -
         for gate in closed_gates(desk)
         if gate.id not in done.kept and seconds_since_end(desk, gate) >= older_than
     ]
-    if ready:
-        desk.progress(f"folding {len(ready)} closed gates")
+    runs = [run for run in ended_runs(desk, older_than) if run.id not in done.kept]
+    if ready or runs:
+        desk.progress(f"folding {counted(len(ready), 'closed gate')}, {counted(len(runs), 'ended run')}")
         result = closing.fold(
             desk.repo,
-            [as_closed(desk, gate) for gate in ready],
+            [*(as_closed(desk, gate) for gate in ready), *runs],
             by=Signature(desk.settings.identity() or NOBODY, desk.at),
             remote=name,
             timeout=desk.settings.seconds("networkTimeout") or 60,
         )
-        done.folded = tuple(result.gates)
+        ours = {run.id for run in runs}
+        done.folded = tuple(gate for gate in result.gates if gate not in ours)
+        done.runs = tuple(run for run in result.gates if run in ours)
         done.kept.update(result.kept)
+        forget_code(desk, done.runs)
     tidy(desk)
     return done
+
+
+def forget_code(desk: Desk, runs: Sequence[str]) -> None:
+    """Nothing is gone on with any more, so that this clone need not keep the code that it would take."""
+    there = desk.refs.under(*(CODE_OF_RUNS + run for run in runs)) if runs else {}
+    if there:
+        desk.refs.update([RefMove(ref, None, oid) for ref, oid in there.items()])
 
 
 def closed_gates(desk: Desk) -> Iterator[Gate]:
@@ -71,6 +88,22 @@ def closed_gates(desk: Desk) -> Iterator[Gate]:
             continue
         if gate.closed:
             yield gate
+
+
+def ended_runs(desk: Desk, older_than: int) -> Iterator[closing.Closed]:
+    """The runs that are over, for so long at least. What its message says is a hint; the journal decides."""
+    from ..store.records.journal import Journals
+
+    for said in runs_here(desk):
+        if not said.get("Closed"):
+            continue
+        try:
+            run = Journals(desk.repo, desk.records).load(said["Run"], str(desk.refs.get(RUNS + said["Run"])))
+        except GateError as broken:
+            desk.progress(f"{said['Run']}: {broken.message}")
+            continue
+        if run.end is not None and desk.clock() - times.parse_time(run.end.at) >= older_than:
+            yield closing.Closed(run.id, run.tip, run.end.at[:7], run=True)
 
 
 def last_at(gate: Gate) -> str:

@@ -235,12 +235,25 @@ def load_pushed(push: Push, run: str, tip: str) -> Run:
 def against_run(push: Push, update: Update, run: str) -> str:
     """What speaks against a journal's move; empty when nothing does."""
     if update.new is None:
-        return f"run {run} is kept: a journal is not deleted"
-    after = load_pushed(push, run, update.new)
+        return against_leaving(push, update, run)
+    if run in push.folded_by():
+        return f"run {run} is archived by this very push: nothing is written to it as well"
+    known = push.archived.get(run) if update.old is None else None
+    if known is not None:
+        return (
+            f"run {run} is over, and in the archive of {known.month}: it does not come back (git gate sync)"
+        )
+    return against_events(push, update, run)
+
+
+def against_events(push: Push, update: Update, run: str) -> str:
+    """What speaks against the events that a journal gains."""
+    tip = str(update.new)
+    after = load_pushed(push, run, tip)
     places = {entry.commit: number for number, entry in enumerate(after.events)}
     if update.old is not None and update.old not in places:
         return (
-            f"run {run} only grows, by first parents: {update.new[:10]} does not go on from {update.old[:10]}, "
+            f"run {run} only grows, by first parents: {tip[:10]} does not go on from {update.old[:10]}, "
             "which is there now (git gate sync)"
         )
     count = 0 if update.old is None else places[update.old] + 1
@@ -250,6 +263,31 @@ def against_run(push: Push, update: Update, run: str) -> str:
         or against_message(push, after)
         or (push.acting() if push.acting is not None else "")
     )
+
+
+def against_leaving(push: Push, update: Update, run: str) -> str:
+    """A journal goes only once the archive here had it, as it is, before this push."""
+    known = push.archived.get(run)
+    if known is None or not known.run or update.old != known.tip:
+        return f"run {run} is kept: a journal is not deleted unless the archive has it as it is (git gate archive)"
+    return ""
+
+
+def against_folded(push: Push, run: str, tip: str) -> str:
+    """A run that goes into the archive: ended, and as it is here; one that was never here is judged as if it came now."""
+    if (known := push.archived.get(run)) is not None:
+        return f"run {run} is in the archive of {known.month} already (git gate sync)"
+    if len(push.folded_by().get(run, ())) > 1:
+        return f"run {run} is archived twice by this push"
+    after = load_pushed(push, run, tip)
+    if not after.closed:
+        return f"run {run} is {after.state}, not over: only a run that has ended is archived"
+    here = push.here(RUNS + run)
+    if here is None:
+        return against_events(push, Update(None, tip, RUNS + run), run)
+    if here != tip:
+        return f"run {run} is another one here: {tip[:10]} is not {here[:10]}, which is there now (git gate sync)"
+    return ""
 
 
 def against_message(push: Push, run: Run) -> str:

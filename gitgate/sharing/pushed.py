@@ -82,14 +82,15 @@ class Push:
         return found
 
     def folded_by(self) -> Mapping[str, list[str]]:
-        """By gate, the tips at which this very push archives it; what is not sound is refused where it is judged."""
+        """By gate or run, the tips at which this very push archives it; what is not sound is refused where it is judged."""
         if self._folded is None:
             self._folded = {}
             for update in self.updates:
                 if update.ref.startswith(ARCHIVE) and update.new is not None:
                     with suppress(GateError):
-                        for gate, tip in (pair for fold in self.folds(update) for pair in fold.gates.items()):
-                            self._folded.setdefault(gate, []).append(tip)
+                        for fold in self.folds(update):
+                            for gate, tip in (*fold.gates.items(), *fold.runs.items()):
+                                self._folded.setdefault(gate, []).append(tip)
         return self._folded
 
     def after(self, ref: str) -> str | None:

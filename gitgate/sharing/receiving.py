@@ -151,22 +151,23 @@ def judge_run(push: Push, update: Update, run: str) -> str:
 
 
 def judge_archive(push: Push, update: Update, month: str) -> str:
-    """The archive keeps all that it has, and gains closed gates alone, and none that is in it already."""
+    """The archive keeps all that it has, and gains closed gates and ended runs alone, and none that is in it already."""
     from ..store.records.archive import is_month
 
     if not is_month(month):
         return "an archive is named by its month, as 2026-01"
     if update.new is None:
         return "the archive is not deleted"
+    from .lease_rules import against_folded
+
     for fold in push.folds(update):
-        for gate, tip in fold.gates.items():
-            why = judge_folded(push, gate, tip)
-            if why:
-                return why
-        for gate, tip in fold.late:
-            why = judge_late(push, gate, tip)
-            if why:
-                return why
+        reasons = (
+            *(judge_folded(push, gate, tip) for gate, tip in fold.gates.items()),
+            *(judge_late(push, gate, tip) for gate, tip in fold.late),
+            *(against_folded(push, run, tip) for run, tip in fold.runs.items()),
+        )
+        if why := next(filter(None, reasons), ""):
+            return why
     return ""
 
 

@@ -131,16 +131,19 @@ def sync_command(screen: Screen, remote: str | None, aside: str | None) -> int:
 
 
 @click.command("archive")
-@click.option("--older-than", metavar="7d", help="Only gates that closed at least so long ago.")
+@click.option(
+    "--older-than", metavar="7d", help="Only gates that closed, and runs that ended, at least so long ago."
+)
 @verb
 def archive_command(screen: Screen, older_than: str | None) -> int:
-    """Fold closed gates away, month by month. They stay readable: list --all, show, log.
+    """Fold closed gates and ended runs away, month by month. They stay readable: list --all, list --runs --all, show, log.
 
     \b
     git gate archive
     git gate archive --older-than 7d
     """
     from ...sharing.archiving import fold_closed
+    from ...text.display import counted
 
     desk = screen.desk(bulk=True)
     least = (
@@ -149,14 +152,14 @@ def archive_command(screen: Screen, older_than: str | None) -> int:
         else desk.settings.seconds("archiveAfter") or 0
     )
     done = fold_closed(desk, older_than=least)
-    screen.emit("archive", {"remote": done.remote, "folded": done.folded, "kept": done.kept}, "")
+    fields = {"remote": done.remote, "folded": done.folded, "runs": done.runs, "kept": done.kept}
+    screen.emit("archive", fields, "")
     for gate, reason in done.kept.items():
         screen.warn(f"{gate}: {reason}")
     where = f" (here and on {done.remote})" if done.remote else ""
-    count = len(done.folded)
-    screen.say(
-        f"folded {count} {'gate' if count == 1 else 'gates'}{where}" if count else "no closed gate to fold"
-    )
+    found = [(done.folded, "gate"), (done.runs, "run")]
+    words = " and ".join(counted(len(ids), what) for ids, what in found if ids)
+    screen.say(f"folded {words}{where}" if words else "no closed gate to fold")
     return 1 if done.kept else 0
 
 

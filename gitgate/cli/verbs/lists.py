@@ -57,7 +57,7 @@ def list_command(screen: Screen, **flags: Any) -> None:
 
         if not flags["runs"]:
             raise Usage("--active is about runs", hint="git gate list --runs --active")
-        list_runs(screen, active=flags["active"])
+        list_runs(screen, active=flags["active"], archived=flags["all_"])
         return
     if flags["everywhere"]:
         list_everywhere(screen, flags)

@@ -236,8 +236,10 @@ def asked_at(desk: Desk, gates: Sequence[str]) -> dict[str, tuple[str, bool]]:
 
 def details_of(desk: Desk, run: Run) -> dict[str, object]:
     from ...render.runs import run_details
+    from ...store.git.refs import RUNS
 
-    return run_details(run, asked_at(desk, run.waits_for))
+    archived = desk.refs.get(RUNS + run.id) is None
+    return {**run_details(run, asked_at(desk, run.waits_for)), "archived": archived}
 
 
 def show_run(screen: Screen, desk: Desk, given: str, format_: str | None) -> None:
@@ -268,14 +270,22 @@ def log_run(screen: Screen, desk: Desk, given: str, most: int | None) -> None:
         screen.page("\n".join(trail(events, screen.width, color=screen.colored)))
 
 
-def list_runs(screen: Screen, *, active: bool) -> None:
-    """Each run of this clone, those that go on first."""
+def list_runs(screen: Screen, *, active: bool, archived: bool = False) -> None:
+    """Each run of this clone, those that go on first; and those of the archive, where they are wanted."""
     from ...gates.listing import runs_here
     from ...render.runs import run_rows, run_shape
 
     desk = screen.desk()
     shapes = []
-    for said in runs_here(desk):
+    every = runs_here(desk)
+    if archived:
+        from ...gates.archived import archived_runs
+
+        here = {
+            said["Run"] for said in every
+        }  # a fold that was cut short has archived a run, and left its ref
+        every += [{"Run": run, "Closed": "yes"} for run, _ in archived_runs(desk) if run not in here]
+    for said in every:
         if active and said.get("Closed"):
             continue
         try:
@@ -290,7 +300,8 @@ def list_runs(screen: Screen, *, active: bool) -> None:
     if shapes and not screen.as_json:
         screen.page("\n".join(run_rows(shapes, desk.clock(), screen.width, color=screen.colored)))
     elif not shapes:
-        screen.say("no run goes on here" if active else "no flow was run here: git gate run FILE:NAME")
+        more = "; archived ones too: git gate list --runs --all" if not archived else ""
+        screen.say("no run goes on here" if active else f"no run here: git gate run FILE:NAME{more}")
 
 
 def directory_of(screen: Screen, desk: Desk, run: Run) -> Path | None:

@@ -32,6 +32,8 @@ EVIDENCE = "refs/hitl/evidence/"
 TRACKING = "refs/gitgate/"
 # Records as they were before what a server refuses was taken off them; local, never pushed.
 ASIDE = "refs/gitgate/aside/"
+# The code that each run goes on with; local. `+` is in no remote's folder there.
+CODE_OF_RUNS = "refs/gitgate/+code/"
 
 # What git locks as well, where it deletes refs and where it moves the branch of HEAD.
 BESIDE = ("packed-refs", "HEAD")

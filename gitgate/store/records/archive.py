@@ -1,7 +1,7 @@
-"""Store: closed gates, found again. Each month is a chain of folds; a gate is at `<id[:2]>/<id>/` in its month's tree.
+"""Store: closed gates and runs, found again. Each month is a chain of folds; a gate is at `<id[:2]>/<id>/` in its month's tree.
 
 A fold names what it took in its message (`<id> <tip>`) and keeps it alive as a parent; a line counts only if that
-commit is one.
+commit is one. A run of a flow is at `runs/<id[:2]>/<id>/`, with the files of all its events together, by a line `<id> run <tip>`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from ...document.values import dataclass, field, replace
 from ...errors import BrokenRecord
 from ...model.states import is_id
 from ...model.trailers import misread
+from ...text.display import counted
 from ..git.objects import (
     COMMIT,
     FOLDER,
@@ -23,6 +24,7 @@ from ..git.objects import (
     TreeEntry,
     dump_commit,
     dump_tree,
+    object_id,
     parse_commit,
 )
 from ..git.objects import parse_tree as parse
@@ -32,22 +34,25 @@ from .records import Signature
 
 if TYPE_CHECKING:
     from ..git.objects import Commit
-    from .chain import Chains
+    from .records import Records
 
 
 LATE = "late"
+RUN = "run"
+RUN_FOLDER = "runs"
 _MONTH = r"\d{4}-(0[1-9]|1[0-2])"
-_LINE = r"(?m)^([2-9a-km-np-z]{10}) (late )?([0-9a-f]{40,64})$"
+_LINE = r"(?m)^([2-9a-km-np-z]{10}) (late |run )?([0-9a-f]{40,64})$"
 
 
 @dataclass(frozen=True)
 class ArchivedGate:
-    """A closed gate in the archive of `month`; `late` are tips that came after, kept beside it."""
+    """A closed gate in the archive of `month`, or an ended run; `late` are tips that came after, kept beside it."""
 
     id: str
     month: str
     tip: str
     late: tuple[str, ...] = field(default=())
+    run: bool = field(default=False)
 
     @property
     def tips(self) -> tuple[str, ...]:
@@ -71,6 +76,10 @@ def gate_folder(gate: str) -> str:
     return f"{gate[:2]}/{gate}"
 
 
+def run_folder(run: str) -> str:
+    return f"{RUN_FOLDER}/{gate_folder(run)}"
+
+
 def shelves(repo: Repository, *prefixes: str) -> list[Shelf]:
     """The months below these prefixes, newest first; by default ours, then what each remote had."""
     given = prefixes or (ARCHIVE, f"{TRACKING}*/archive/*")
@@ -90,27 +99,32 @@ def archived(repo: Repository, gate: str) -> str | None:
     return found.tip if found else None
 
 
-def archived_ids(repo: Repository, prefix: str) -> list[str]:
-    """The ids of archived gates that begin with `prefix` (two characters or more)."""
+def archived_ids(repo: Repository, prefix: str, *, runs: bool = False) -> list[str]:
+    """The ids of archived gates, or of runs, that begin with `prefix` (two characters or more)."""
     found: set[str] = set()
+    start = f"{RUN_FOLDER}/" if runs else ""
     for shelf in shelves(repo):
-        said = repo.git.run("ls-tree", "-z", "--name-only", f"{shelf.fold}:{prefix[:2]}", check=False).out
+        said = repo.git.run(
+            "ls-tree", "-z", "--name-only", f"{shelf.fold}:{start}{prefix[:2]}", check=False
+        ).out
         found |= {name for name in said.decode("utf-8", "replace").split("\0") if name.startswith(prefix)}
     return sorted(gate for gate in found if is_id(gate))
 
 
 class Fold(NamedTuple):
-    """What one fold takes in: gates with the tips they end at, and tips that came late, in its order."""
+    """What one fold takes in: gates with the tips they end at, tips that came late, in its order, and runs with theirs."""
 
     gates: Mapping[str, str]
     late: Sequence[tuple[str, str]]
+    runs: Mapping[str, str]
 
 
-def load_fold(chains: Chains, oid: str) -> Fold:
+def load_fold(chains: Records, oid: str) -> Fold:
     """What a fold takes in. BrokenRecord where it takes anything away, or is not what it says.
 
     It has all that the fold before it has, as that has it; besides a folder for each gate that its message names, which is
-    the tree of that gate's record, and answers below the `late/` of gates that were there.
+    the tree of that gate's record, a folder for each run, with the files of its journal, and answers below the `late/` of
+    gates that were there.
     """
     commit = chains.commit(oid)
     at = f"fold {oid[:12]}"
@@ -120,9 +134,10 @@ def load_fold(chains: Chains, oid: str) -> Fold:
     if not commit.parents:
         if chains.raw_tree(commit.tree):
             raise BrokenRecord(f"{at}: a month begins empty")
-        return Fold({}, ())
-    gates, late = named_by(at, commit)
-    strange = set(commit.parents[1:]) - {*gates.values(), *(tip for _, tip in late)}
+        return Fold({}, (), {})
+    found = named_by(at, commit)
+    gates, late = found.gates, found.late
+    strange = set(commit.parents[1:]) - {*gates.values(), *found.runs.values(), *(tip for _, tip in late)}
     if strange:
         raise BrokenRecord(f"{at} has {min(strange)[:12]} as a parent, and does not say what it is")
     before = chains.tree(chains.commit(commit.parents[0]).tree)
@@ -130,28 +145,76 @@ def load_fold(chains: Chains, oid: str) -> Fold:
         drawer = before.get(gate[:2].encode())
         if drawer is None or gate.encode() not in chains.tree(drawer.oid):
             raise BrokenRecord(f"{at}: nothing can come late for gate {gate}, which is not in this archive")
-    compare_drawers(chains, at, before, chains.tree(commit.tree), gates, late)
-    return Fold(gates, late)
+    after = dict(chains.tree(commit.tree))
+    compare_runs(chains, at, (dict(before).get(RUNS_ENTRY), after.pop(RUNS_ENTRY, None)), found.runs)
+    before = {name: entry for name, entry in before.items() if name != RUNS_ENTRY}
+    compare_drawers(chains, at, before, after, gates, late)
+    return found
 
 
-def named_by(at: str, commit: Commit) -> tuple[dict[str, str], list[tuple[str, str]]]:
-    """What a fold's message names: gates with their tips, and tips that came late."""
+def named_by(at: str, commit: Commit) -> Fold:
+    """What a fold's message names: gates with their tips, tips that came late, and runs."""
     gates: dict[str, str] = {}
     late: list[tuple[str, str]] = []
+    runs: dict[str, str] = {}
     for gate, kind, tip in re.findall(_LINE, commit.message):
         if tip not in commit.parents[1:]:
             raise BrokenRecord(f"{at} names {tip[:12]} of gate {gate}, which is no parent of it")
-        if gate in gates:
-            raise BrokenRecord(f"{at} takes gate {gate} twice")
-        if kind:
+        if gate in gates or gate in runs:
+            raise BrokenRecord(f"{at} takes {'run' if gate in runs else 'gate'} {gate} twice")
+        if kind == f"{LATE} ":
             late.append((gate, tip))
         else:
-            gates[gate] = tip
-    return gates, late
+            (runs if kind else gates)[gate] = tip
+    return Fold(gates, late, runs)
+
+
+RUNS_ENTRY = RUN_FOLDER.encode()
+
+
+def compare_runs(
+    chains: Records,
+    at: str,
+    sides: tuple[TreeEntry | None, TreeEntry | None],
+    runs: Mapping[str, str],
+) -> None:
+    """The runs before and after: each that is new is named, and its folder has the files of its journal, and nothing else."""
+    old, new = sides
+    if old is not None and new is None:
+        raise BrokenRecord(f"{at} takes '{RUN_FOLDER}' out of the archive")
+    if new is not None and new.mode != FOLDER:
+        raise BrokenRecord(f"{at} holds '{RUN_FOLDER}', which is no folder")
+    before = chains.tree(old.oid) if old is not None else {}
+    after = chains.tree(new.oid) if new is not None else {}
+    added: set[str] = set()
+    for drawer in changed_entries(at, before, after):
+        shown = drawer.name.decode("utf-8", "replace")
+        had = chains.tree(before[drawer.name].oid) if drawer.name in before else {}
+        inside = chains.tree(drawer.oid) if drawer.mode == FOLDER else {}
+        for entry in changed_entries(at, had, inside):
+            run = entry.name.decode("utf-8", "replace")
+            fits = entry.mode == FOLDER and run[:2] == shown and run in runs and entry.name not in had
+            if not fits or entry.oid != assembled(chains, run, runs[run])[0]:
+                raise BrokenRecord(f"{at} holds run {run} otherwise than as a journal that it names")
+            added.add(run)
+    left = sorted(set(runs) - added)
+    if left:
+        raise BrokenRecord(f"{at} names run {left[0]}, and does not take it in")
+
+
+def assembled(chains: Records, run: str, tip: str) -> tuple[str, bytes]:
+    """The files of all events of a journal as one tree: its id, and the tree."""
+    from .journal import read_chain
+
+    files = (
+        TreeEntry(REGULAR, name.encode(), blob) for _, blob, name in read_chain(chains.repo.git, run, tip)
+    )
+    payload = dump_tree(files)
+    return object_id(TREE, payload, chains.width), payload
 
 
 def compare_drawers(
-    chains: Chains,
+    chains: Records,
     at: str,
     before: Mapping[bytes, TreeEntry],
     after: Mapping[bytes, TreeEntry],
@@ -194,7 +257,7 @@ def changed_entries(
 
 
 def check_late(
-    chains: Chains, at: str, gate: str, before: TreeEntry, after: TreeEntry, tips: Sequence[str]
+    chains: Records, at: str, gate: str, before: TreeEntry, after: TreeEntry, tips: Sequence[str]
 ) -> None:
     """A gate that is in the archive changes by answers alone, which the tips that came late have."""
     said: set[str] = set()
@@ -213,17 +276,20 @@ def check_late(
             )
 
 
+PLACES = (gate_folder, run_folder)
+
+
 def find_archived(repo: Repository, months: Sequence[Shelf], gates: Iterable[str]) -> dict[str, ArchivedGate]:
-    """Which of these gates are on these shelves. A tree path each: the size of the archive does not matter."""
+    """Which of these gates and runs are on these shelves. A tree path each: the size of the archive does not matter."""
     ids = [gate for gate in dict.fromkeys(gates) if is_id(gate)]  # a ref may be called anything
     wanted = [(shelf, gate) for shelf in months for gate in ids]
     if not wanted:
         return {}
-    asked = "".join(f"{shelf.fold}:{gate_folder(gate)}\n" for shelf, gate in wanted)
+    asked = "".join(f"{shelf.fold}:{place(gate)}\n" for place in PLACES for shelf, gate in wanted)
     said = repo.git.text("cat-file", "--batch-check=%(objecttype)", input=asked.encode()).splitlines()
     there: dict[Shelf, list[str]] = {}
-    for (shelf, gate), kind in zip(wanted, said, strict=True):
-        if kind == "tree":
+    for (shelf, gate), *kinds in zip(wanted, said[: len(wanted)], said[len(wanted) :], strict=True):
+        if "tree" in kinds:
             there.setdefault(shelf, []).append(gate)
     found: dict[str, ArchivedGate] = {}
     for shelf in months:
@@ -244,7 +310,13 @@ def together(one: ArchivedGate | None, other: ArchivedGate) -> ArchivedGate:
 
 def listing(repo: Repository, months: Sequence[Shelf] | None = None) -> list[ArchivedGate]:
     """Every archived gate with its tip, newest month first."""
-    return list(contents(repo, shelves(repo) if months is None else months).values())
+    found = contents(repo, shelves(repo) if months is None else months)
+    return [one for one in found.values() if not one.run]
+
+
+def listing_of_runs(repo: Repository) -> list[ArchivedGate]:
+    """Every archived run with its tip, newest month first."""
+    return [one for one in contents(repo, shelves(repo)).values() if one.run]
 
 
 def contents(repo: Repository, months: Sequence[Shelf], only: Sequence[str] = ()) -> dict[str, ArchivedGate]:
@@ -268,10 +340,12 @@ def contents(repo: Repository, months: Sequence[Shelf], only: Sequence[str] = ()
 def read_fold(
     found: dict[str, ArchivedGate], month: str, parents: frozenset[str], message: str, wanted: frozenset[str]
 ) -> None:
-    for gate, late, tip in re.findall(_LINE, message):
+    for gate, kind, tip in re.findall(_LINE, message):
         if tip in parents and (not wanted or gate in wanted):
-            before = found.get(gate)
-            if before is None:
+            before, late = found.get(gate), kind == f"{LATE} "
+            if kind == f"{RUN} ":
+                found[gate] = ArchivedGate(gate, month, tip, run=True)
+            elif before is None:
                 found[gate] = ArchivedGate(gate, month, "" if late else tip, (tip,) if late else ())
             elif late:
                 found[gate] = replace(before, late=(*before.late, tip))
@@ -324,19 +398,27 @@ class Binder:
         self.objects = objects
         self.by = by
         self.width = len(repo.zero) // 2
+        self.repo = repo
 
     def fold(
-        self, what: str, base: str | None, gates: Sequence[tuple[str, str]], late: Sequence[Late] = ()
+        self,
+        what: str,
+        base: str | None,
+        gates: Sequence[tuple[str, str]],
+        late: Sequence[Late] = (),
+        runs: Sequence[tuple[str, str]] = (),
     ) -> str:
-        """A commit on `base` (none: on an empty root) that takes these gates, each with the commit it ends at."""
+        """A commit on `base` (none: on an empty root) that takes these gates and runs, each with the commit it ends at."""
         base = base or self.root(what)
         tree = self.tree(self.commit_tree(base), gates, late)
+        tree = self.with_runs(tree, runs) if runs else tree
         lines = [f"{gate} {tip}" for gate, tip in gates] + [f"{one.id} {LATE} {one.tip}" for one in late]
-        count = len(gates) + len(late)
-        message = (
-            f"fold {count} {'gate' if count == 1 else 'gates'} into {what}\n\n" + "\n".join(lines) + "\n"
-        )
-        parents = [base, *(tip for _, tip in gates), *(one.tip for one in late)]
+        lines += [f"{run} {RUN} {tip}" for run, tip in runs]
+        some = len(gates) + len(late)
+        counts = [counted(some, "gate")] if some or not runs else []
+        counts += [counted(len(runs), "run")] if runs else []
+        message = f"fold {' and '.join(counts)} into {what}\n\n" + "\n".join(lines) + "\n"
+        parents = [base, *(tip for _, tip in gates), *(one.tip for one in late), *(tip for _, tip in runs)]
         return self.objects.write(
             COMMIT, dump_commit(tree, dict.fromkeys(parents), self.by.who, self.by.at, message)
         )
@@ -358,6 +440,22 @@ class Binder:
                 drawer[one.id.encode()] = self.with_late(drawer[one.id.encode()], one.files)
         for name, drawer in touched.items():
             top[name] = TreeEntry(FOLDER, name, self.write(drawer.values()))
+        return self.write(top.values())
+
+    def with_runs(self, base: str, runs: Sequence[tuple[str, str]]) -> str:
+        """The tree with each of these runs below `runs/`: the files of its events, which its commits hold one by one."""
+        from .records import Records
+
+        top = self.entries(base)
+        inside = self.entries(top[RUNS_ENTRY].oid) if RUNS_ENTRY in top else {}
+        touched: dict[bytes, dict[bytes, TreeEntry]] = {}
+        for run, tip in runs:
+            payload = assembled(Records(self.repo, self.objects), run, tip)[1]
+            folder = TreeEntry(FOLDER, run.encode(), self.objects.write(TREE, payload))
+            self.drawer(touched, inside, run)[run.encode()] = folder
+        for name, drawer in touched.items():
+            inside[name] = TreeEntry(FOLDER, name, self.write(drawer.values()))
+        top[RUNS_ENTRY] = TreeEntry(FOLDER, RUNS_ENTRY, self.write(inside.values()))
         return self.write(top.values())
 
     def drawer(

@@ -1,4 +1,4 @@
-"""Store: closed gates leave the open ones, in an order in which a kill at any point loses nothing.
+"""Store: closed gates and ended runs leave the open ones, in an order in which a kill at any point loses nothing.
 
 First the archive gains them, then the refs go whose exact tip it holds: on the remote, then here. Whoever loses a
 race builds again on what won. A repeat does only what is left to do.
@@ -15,7 +15,7 @@ from typing import Protocol, Self
 
 from ...errors import GateError, GitFailed, LostRace, PushRefused, Usage
 from ..git.objects import open_objects
-from ..git.refs import ARCHIVE, EVIDENCE, LEASES, OPEN, SESSIONS, WORK, Refs
+from ..git.refs import ARCHIVE, EVIDENCE, LEASES, OPEN, RUNS, SESSIONS, WORK, Refs
 from ..git.repository import Repository
 from ..remote.fetch import fetch, fetch_folder, fetch_refs
 from ..remote.push import ALL_REFUSED, push, push_gates
@@ -190,22 +190,28 @@ def kept_with(gate: str) -> tuple[str, ...]:
 
 
 MOST_GATES = 100
+OTHERWISE = "the archive has this run with another end; see both: git gate verify"
 TRIES = 60
 
 
 @dataclass(frozen=True)
 class Closed:
-    """A gate to fold: its record's tip, the month it closed in, and its work where that is to be kept."""
+    """A gate or a run to fold: its record's tip, the month it closed in, and its work where that is to be kept."""
 
     id: str
     tip: str
     month: str
     work: str | None = None
+    run: bool = False
+
+    @property
+    def ref(self) -> str:
+        return (RUNS if self.run else OPEN) + self.id
 
 
 @dataclass(frozen=True)
 class Folded:
-    """`gates` are archived and gone from the open ones; `late` are those of them whose words came after they were
+    """`gates`, runs among them, are archived and gone from the open ones; `late` are those of them whose words came after they were
     archived; `kept` says why one stays.
     """
 
@@ -271,7 +277,8 @@ def settle(
     place.refresh()
     held = find_archived(repo, place.months(), absent)
     with Closing(repo, place, by) as closing:
-        for batch in in_batches(Closed(gate, absent[gate], known.month) for gate, known in held.items()):
+        found = [Closed(gate, absent[gate], known.month, run=known.run) for gate, known in held.items()]
+        for batch in in_batches(found):
             try:
                 closing.close(batch)
             except GateError as failed:  # What cannot be shelved stays open here, and is not pushed.
@@ -342,8 +349,8 @@ class Closing:
 
     def unmoved(self, batch: Sequence[Closed]) -> list[Closed]:
         """Without gates that are open over there with another tip: something was said that we have not seen."""
-        there = self.place.tips(OPEN + gate.id for gate in batch)
-        moved = [gate for gate in batch if there.get(OPEN + gate.id, gate.tip) != gate.tip]
+        there = self.place.tips(gate.ref for gate in batch)
+        moved = [gate for gate in batch if there.get(gate.ref, gate.tip) != gate.tip]
         self.kept |= {gate.id: "it has changed since: sync first" for gate in moved}
         return [gate for gate in batch if gate not in moved]
 
@@ -374,7 +381,9 @@ class Closing:
             known = held.get(gate.id)
             if known is None:
                 fresh.setdefault(gate.month, []).append(gate)
-            elif not self.holds(known, gate.tip):
+            elif gate.run or self.holds(known, gate.tip):
+                continue  # nothing is said of an ended run any more: a journal that goes another way stays where it is
+            else:
                 words = late_words(self.repo, gate.id, gate.tip, known.tips)
                 late.setdefault(known.month, []).append(words)
                 self.late.add(gate.id)
@@ -383,8 +392,10 @@ class Closing:
     def archive_move(self, plan: FoldPlan, month: str) -> RefMove:
         ref = ARCHIVE + month
         base = self.place.tips([ref]).get(ref)
-        gates = sorted((gate.id, gate.tip) for gate in plan.fresh.get(month, ()))
-        return RefMove(ref, self.binder.fold(month, base, gates, plan.late.get(month, ())), base)
+        new = plan.fresh.get(month, ())
+        gates = sorted((gate.id, gate.tip) for gate in new if not gate.run)
+        runs = sorted((run.id, run.tip) for run in new if run.run)
+        return RefMove(ref, self.binder.fold(month, base, gates, plan.late.get(month, ()), runs), base)
 
     def holds(self, known: ArchivedGate, tip: str) -> bool:
         """Whether the archive keeps all that `tip` says."""
@@ -414,14 +425,15 @@ class Closing:
     def take_away(self, batch: Sequence[Closed], evidence: frozenset[str]) -> None:
         held = find_archived(self.repo, self.place.months(), [gate.id for gate in batch])
         safe = [gate for gate in batch if gate.id in held and self.holds(held[gate.id], gate.tip)]
+        self.kept |= {run.id: OTHERWISE for run in batch if run.run and run.id in held and run not in safe}
         if not isinstance(self.place, LocalShelves):
             failed = self.place.take_away(self.deletions(self.place, safe, evidence))
             self.kept |= {ref.rpartition("/")[2]: why for ref, why in failed.items()}
             safe = [gate for gate in safe if gate.id not in self.kept]
         here = LocalShelves(self.repo)
-        mine = here.tips(OPEN + gate.id for gate in safe)
+        mine = here.tips(gate.ref for gate in safe)
         failed = here.take_away(self.deletions(here, safe, evidence))
-        tips = {OPEN + gate.id: gate.tip for gate in safe}
+        tips = {gate.ref: gate.tip for gate in safe}
         failed |= {ref: "it has changed here since" for ref, tip in mine.items() if tips[ref] != tip}
         self.kept |= {ref.rpartition("/")[2]: why for ref, why in failed.items()}
         self.gone += [gate.id for gate in safe if gate.id not in self.kept]
@@ -429,10 +441,10 @@ class Closing:
     def deletions(self, place: Shelves, safe: Sequence[Closed], evidence: frozenset[str]) -> list[RefMove]:
         """Refs of these gates that `place` has; the record only at the exact tip that is shelved."""
         beside = {ref for gate in safe for ref in kept_with(gate.id)}
-        there = place.tips([*(OPEN + gate.id for gate in safe), *(WORK + gate.id for gate in safe), *beside])
+        there = place.tips([*(gate.ref for gate in safe), *(WORK + gate.id for gate in safe), *beside])
         moves: list[RefMove] = []
         for gate in safe:
-            wanted = [(OPEN + gate.id, gate.tip)]
+            wanted = [(gate.ref, gate.tip)]
             wanted += [(ref, there.get(ref, "")) for ref in kept_with(gate.id)]
             if gate.work and gate.id in evidence:
                 wanted.append((WORK + gate.id, gate.work))
@@ -445,7 +457,7 @@ class Closing:
         mine = contents(self.repo, [one for one in shelves(self.repo, ARCHIVE) if one.fold not in theirs])
         held = find_archived(self.repo, self.place.months(), mine) if mine else {}
         lacking = [
-            [Closed(one.id, tip, one.month) for tip in one.tips if tip]
+            [Closed(one.id, tip, one.month, run=one.run) for tip in one.tips if tip]
             for one in mine.values()
             if one.id not in held or not set(one.tips) <= set(held[one.id].tips)
         ]
