@@ -162,7 +162,7 @@ def accept_command(screen: Screen, event_file: str, resume: bool) -> int:
         return dispatched(screen, desk, forge, event, resume=resume)
     from ...surfaces.forge.sweeping import hear
 
-    done = hear(desk, forge, event.comment, on_commit=event.on_commit, words=event.words)
+    done = hear(desk, forge, event.comment, kind=event.kind, words=event.words)
     return finish(screen, desk, forge, done, resume=resume)
 
 

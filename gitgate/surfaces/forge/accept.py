@@ -47,8 +47,9 @@ def answered_by(gate: Gate, comment: Comment) -> bool:
 
 
 def is_from(said: Answer, comment: Comment) -> bool:
-    """Comments on commits are counted by themselves, so the same number may be another one's elsewhere."""
-    return (said.evidence.get("comment"), said.evidence.get("commit", "")) == (comment.number, comment.commit)
+    """Each kind of comment is counted by itself, so the same number may be another one's elsewhere."""
+    told = (said.evidence.get("comment"), said.evidence.get("commit", ""), said.evidence.get("review", 0))
+    return told == (comment.number, comment.commit, comment.review)
 
 
 NONE = "none"  # no gate of this thread
@@ -96,15 +97,14 @@ def shown_before(board: Board, comment: Comment) -> list[str]:
     """The gates that the comment may speak of: those that stood on its thread already. It is read by their names, whenever
     it is read: what is shown later changes nothing of what was said.
     """
-    when = (comment.created, comment.number)
-    return [gate for gate, (ours, _) in board.marks.items() if (ours.created, ours.number) < when]
+    return [gate for gate, (ours, _) in board.marks.items() if ours.place < comment.place]
 
 
 def accept_comment(
-    desk: Desk, forge: Forge, number: int, board: Board | None = None, *, on_commit: bool = False
+    desk: Desk, forge: Forge, number: int, board: Board | None = None, *, kind: str = ""
 ) -> Accepted:
     """One comment, to its end. The gates of this clone are as the remote has them."""
-    comment = forge.fetch_comment(number, on_commit=on_commit)
+    comment = forge.fetch_comment(number, kind=kind)
     if comment is None or nobodys(comment):
         return Accepted("ignored", nobodys(comment))
     case = CommentCase(desk, forge, board or load_board(forge, comment.thread), comment)
@@ -130,7 +130,7 @@ def take_word(case: CommentCase) -> Accepted:
     for known in case.asked_before:
         if is_taken(case.desk, known, case.comment):
             return catch_up(case, known)
-    gate = alone(case.desk, case.waiting)
+    gate = alone(case.desk, case.waiting) if not case.comment.review else None  # there it is about the line
     said = word_reply(case.comment.body, gate) if gate is not None else None
     if gate is None or said is None:
         return Accepted("ignored", NO_REPLY)
@@ -345,7 +345,7 @@ def stop_by_reply(case: CommentCase, said: ReplySaid, gate: Gate) -> tuple[Gate,
 def seen(comment: Comment, gate: Gate, home: Board | None) -> str:
     """The commit that the author had before them: what our comment showed then; else what was asked at first."""
     shown = home.marks.get(gate.id) if home is not None else None
-    if shown is not None and shown[0].updated <= comment.created:
+    if shown is not None and shown[0].updated <= comment.place[0]:
         return shown[1].seen
     return gate.history[0].commit
 
@@ -358,6 +358,7 @@ def evidence_of(comment: Comment) -> Mapping[str, object]:
         "account": comment.author.number,
         "at": comment.created,
         **({"commit": comment.commit} if comment.commit else {}),
+        **({"review": comment.review} if comment.review else {}),
     }
 
 

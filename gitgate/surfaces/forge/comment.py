@@ -59,6 +59,7 @@ MOST_VOTES = 20
 MOST_SAID = 1500  # characters of an agent's last words in a comment of their own
 RUN_WORDS = (("run", "id"), ("of flow", "flow"), ("at step", "step"))
 LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})", re.ASCII)
+UNASKED = "No review could be asked of "
 PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)  # of an account, as a part of an address
 MARKUP = re.compile(r"[*_`#]")
 MARK = re.compile(r"<!-- gitgate gate=([a-z0-9]{10}) seen=([0-9a-f]{40}|[0-9a-f]{64}) -->")
@@ -86,7 +87,7 @@ class CommentMark:
 class View:
     """What is known when the comment is written. `alone`: no other gate waits in the thread; `unheard`: no event tells of it;
     `gates`: all that the thread shows; `whose`: whose reply counts; `called`: the logins that are mentioned;
-    `jobs`: the repository has the workflow that starts agents again; `plain`: words without a command count, too.
+    `unasked`: those of them of whom no review could be asked; `jobs`: the repository has the workflow that starts agents again; `plain`: words without a command count, too.
     """
 
     gate: Gate
@@ -100,6 +101,7 @@ class View:
     called: tuple[str, ...] = ()
     jobs: bool = False
     plain: bool = False
+    unasked: tuple[str, ...] = ()
 
 
 def read_mark(body: str) -> CommentMark | None:
@@ -129,6 +131,7 @@ def compose(view: View, most: int) -> str:
         f"<!-- gitgate gate={gate.id} seen={seen_commit(gate)} -->\n" + heading(gate),
         f"<sub>{terms_words(view)}</sub>",
         called_words(view),
+        unasked_words(view),
         *(question_block(view, question, most) for question in gate.opened.questions),
         *outcome_block(view, most),
         how(view) if gate.state == "awaiting" else "",
@@ -168,8 +171,22 @@ def called_words(view: View) -> str:
 
 def called_in(body: str) -> list[str]:
     """The logins that our comment mentions: in a paragraph of its own, where nobody else's words stand."""
-    line = [*body.replace("\r\n", "\n").split("\n\n"), "", "", ""][2]
-    return re.findall(r"@([A-Za-z0-9-]+)", line) if line.startswith("For @") and "\n" not in line else []
+    return logins_in(body, 2, "For @")
+
+
+def unasked_words(view: View) -> str:
+    names = ", ".join(span(f"@{login}") for login in view.unasked)
+    return f"{UNASKED}{names}." if names else ""
+
+
+def unasked_in(body: str) -> list[str]:
+    """Those of whom it says so, if it mentions anybody."""
+    return logins_in(body, 3, UNASKED) if called_in(body) else []
+
+
+def logins_in(body: str, place: int, begin: str) -> list[str]:
+    line = [*body.replace("\r\n", "\n").split("\n\n"), *[""] * 4][place]
+    return re.findall(r"@([A-Za-z0-9-]+)", line) if line.startswith(begin) and "\n" not in line else []
 
 
 def terms_words(view: View) -> str:

@@ -33,6 +33,7 @@ from .comment import (
     read_mark,
     render,
     told_last,
+    unasked_in,
 )
 from .hosts.events import MOST_NUMBER
 from .hosts.forge import Comment, Forge, PullRequest, Thread, logins
@@ -108,8 +109,10 @@ def post_gate(desk: Desk, forge: Forge, gate: Gate, board: Board) -> Board:
 
     One that somebody removed is posted again; of two, which a race leaves, the later one goes.
     """
-    body = render(view_of(desk, forge, gate, board))
-    known = board.ours_of(gate.id)
+    known, view = board.ours_of(gate.id), view_of(desk, forge, gate, board)
+    if not known and view.called:
+        view = replace(view, unasked=ask_reviews(forge, gate, board, view.called))
+    body = render(view)
     for spare in known[1:]:
         forge.remove_comment(spare)
         board = board.without(spare)
@@ -133,6 +136,7 @@ def view_of(desk: Desk, forge: Forge, gate: Gate, board: Board) -> View:
         gates=tuple(board.marks),
         whose=whose,
         called=called(desk, forge, gate, board),
+        unasked=tuple(one for known in board.ours_of(gate.id)[:1] for one in unasked_in(known.body)),
         plain=gate.state == "awaiting" and takes_plain(desk),
         jobs=gate.state == "failed" and has_button(forge),
     )
@@ -157,6 +161,17 @@ def called(desk: Desk, forge: Forge, gate: Gate, board: Board) -> tuple[str, ...
     if known:
         return tuple(one for one in called_in(known[0].body) if one in wanted)
     return tuple(one for one in wanted[:MOST_CALLED] if is_writer(forge, one))
+
+
+def ask_reviews(forge: Forge, gate: Gate, board: Board, logins: Sequence[str]) -> tuple[str, ...]:
+    """Whom an approval of the work is for is asked to review it, once; those who cannot be. Nobody reviews what is their own."""
+    if not any(question.kind == "approval" for question in gate.opened.questions):
+        return ()
+    pull = forge.fetch_pull_request(board.thread) if isinstance(board.thread, int) else None
+    if pull is None or not pull.open:
+        return ()
+    others = [one for one in logins if one.casefold() != pull.author.casefold()]
+    return tuple(forge.request_reviews(pull.number, others)) if others else ()
 
 
 def is_writer(forge: Forge, login: str) -> bool:

@@ -22,7 +22,7 @@ from . import telling
 from .accept import answered_by, evidence_of, person_of, plain_word, shown_before
 from .hosts.connect import KINDS, find_place, find_token, forge_at, way_to_token
 from .hosts.events import Dispatched
-from .hosts.forge import Comment, Forge
+from .hosts.forge import COMMIT, DIFF, Comment, Forge
 from .posting import Board, load_board
 from .reply import parse_reply, read_reply
 
@@ -77,9 +77,9 @@ def is_signed(desk: Desk, commit: str) -> bool:
 def against_comment(desk: Desk, forge: Forge, gate: Gate, said: Answer) -> str:
     """What speaks against the comment that an answer names as where it comes from."""
     number = said.evidence.get("comment")
-    on_commit = bool(said.evidence.get("commit"))
+    kind = DIFF if said.evidence.get("review") else COMMIT if said.evidence.get("commit") else ""
     named = isinstance(number, int) and number > 0
-    comment = forge.fetch_comment(number, on_commit=on_commit) if named and isinstance(number, int) else None
+    comment = forge.fetch_comment(number, kind=kind) if named and isinstance(number, int) else None
     if comment is None:
         return "the comment that it was is not there"
     if comment.by_program:
@@ -102,7 +102,7 @@ def misquoted(said: Answer, comment: Comment) -> str:
     """What the record says otherwise of the comment than the forge, or leaves out: the policy goes by it. Nothing goes by its
     address, which is another one once the repository was renamed.
     """
-    told = {"commit": "", **evidence_of(comment)}
+    told = {"commit": "", "review": "", **evidence_of(comment)}
     del told["url"]
     return next((name for name in told if folded(said.evidence.get(name, "")) != folded(told[name])), "")
 

@@ -43,12 +43,17 @@ from .proof import doubt
 from .reply import Near, parse_reply, word_reply
 
 
-def missed(desk: Desk, board: Board) -> list[Comment]:
-    """Comments of people that may be replies to what was asked here, and that nothing was said to yet."""
-    found = [comment for comment in board.comments if is_missed(desk, board, comment)]
+def missed(desk: Desk, board: Board, diff: Sequence[Comment] = ()) -> list[Comment]:
+    """Comments of people, those on the diff too, that may be replies to what was asked here, and that nothing was said to yet."""
+    found = [comment for comment in (*board.comments, *diff) if is_missed(desk, board, comment)]
     return sorted(
         found, key=lambda one: is_near(one, board)
     )  # last, so that a stranger's real reply is heard
+
+
+def on_diff(forge: Forge, board: Board) -> list[Comment]:
+    """Where something was asked: their event would run the workflow file of the branch itself, so they are looked for."""
+    return forge.fetch_diff_comments(board.thread) if board.marks else []
 
 
 def is_missed(desk: Desk, board: Board, comment: Comment) -> bool:
@@ -72,7 +77,7 @@ def is_missed(desk: Desk, board: Board, comment: Comment) -> bool:
 def is_missed_word(desk: Desk, board: Board, comment: Comment, asked: Sequence[str]) -> bool:
     """A word that may answer the one gate that waits, or whose author is to hear that it does not."""
     gate = alone(desk, [name for name in asked if is_waiting(desk, name)])
-    if gate is None or word_reply(comment.body, gate) is None:
+    if gate is None or comment.review or word_reply(comment.body, gate) is None:
         return False
     if telling.was_worded(comment, gate.id, board.own):
         return False
@@ -118,9 +123,7 @@ def names_option(desk: Desk, words: str) -> bool:
     return False
 
 
-def hear(
-    desk: Desk, forge: Forge, number: int, *, on_commit: bool = False, words: str = ""
-) -> list[Accepted]:
+def hear(desk: Desk, forge: Forge, number: int, *, kind: str = "", words: str = "") -> list[Accepted]:
     """One comment that an event told of, the last; before it what was written earlier and not heard yet. Events come in any
     order, and of two answers the one that was written first counts. `words`: it may be an option's name alone.
     """
@@ -129,7 +132,7 @@ def hear(
     done: list[Accepted] = []
     with judged_at(desk):
         try:
-            comment = forge.fetch_comment(number, on_commit=on_commit)
+            comment = forge.fetch_comment(number, kind=kind)
             if comment is None or nobodys(comment):
                 return [Accepted("ignored", nobodys(comment))]
             board: Board | None = hear_earlier(desk, forge, comment, done)
@@ -137,7 +140,7 @@ def hear(
             if not final(refused, desk.settings.env):
                 raise
             board = None
-        return [*done, accept(desk, forge, number, board, on_commit=on_commit)]
+        return [*done, accept(desk, forge, number, board, kind=kind)]
 
 
 def hear_earlier(desk: Desk, forge: Forge, comment: Comment, done: list[Accepted]) -> Board:
@@ -150,7 +153,7 @@ def hear_earlier(desk: Desk, forge: Forge, comment: Comment, done: list[Accepted
     found = [
         one
         for each in boards.values()
-        for one in missed(desk, each)
+        for one in missed(desk, each, on_diff(forge, each))
         if comment_order(one) < comment_order(comment)
     ]
     strangers: set[int] = set()  # told once, however much they wrote
@@ -159,7 +162,7 @@ def hear_earlier(desk: Desk, forge: Forge, comment: Comment, done: list[Accepted
             break
         if one.author.number in strangers:
             continue
-        done.append(accept(desk, forge, one.number, boards[one.thread], on_commit=bool(one.commit)))
+        done.append(accept(desk, forge, one.number, boards[one.thread], kind=one.kind))
         boards = {thread: load_board(forge, thread) for thread in boards}
         if done[-1].stranger:
             strangers.add(one.author.number)
@@ -168,7 +171,7 @@ def hear_earlier(desk: Desk, forge: Forge, comment: Comment, done: list[Accepted
 
 def comment_order(comment: Comment) -> tuple[str, int]:
     """In this order."""
-    return comment.created, comment.number
+    return comment.created, comment.number if not comment.review else 0
 
 
 def at_stake(desk: Desk, board: Board, comment: Comment) -> set[str]:
@@ -187,10 +190,10 @@ def home_of(desk: Desk, forge: Forge, gate: str, board: Board) -> Board:
     return board if thread is None or thread == board.thread else load_board(forge, thread)
 
 
-def accept(desk: Desk, forge: Forge, number: int, board: Board | None, *, on_commit: bool) -> Accepted:
+def accept(desk: Desk, forge: Forge, number: int, board: Board | None, *, kind: str) -> Accepted:
     """One comment; `untold` where its author was to hear something and nothing can ever be said there."""
     try:
-        return accept_comment(desk, forge, number, board, on_commit=on_commit)
+        return accept_comment(desk, forge, number, board, kind=kind)
     except ForgeFailed as refused:
         why = final(refused, desk.settings.env)
         if not why:
@@ -375,7 +378,9 @@ def pass_deadlines(now: Round, gates: Sequence[Gate]) -> None:
 def sweep_thread(now: Round, gates: Sequence[Gate], thread: Thread) -> None:
     """The comments of one thread that were not heard, then the deadlines, then ours brought up to date."""
     before = now.pulls.board(thread)
-    board = hear_missed(now, before, missed(now.desk, before))
+    recent = not all(long_over(gate, now.desk.clock()) for gate in gates)
+    diff = on_diff(now.forge, before) if recent else []
+    board = hear_missed(now, before, missed(now.desk, before, diff))
     pass_deadlines(now, gates)
     for gate in gates:
         current = find_gate(now.desk, gate.id).gate
@@ -397,7 +402,7 @@ def sweep_thread(now: Round, gates: Sequence[Gate], thread: Thread) -> None:
     pull = next((one for one in now.pulls.listed or [] if one.number == thread), None)
     if pull is not None:
         mark_head(now.desk, now.forge, pull, board.marks)
-    elif board is not before or not all(long_over(gate, now.desk.clock()) for gate in gates):
+    elif board is not before or recent:
         post_status(now.desk, now.forge, board)  # closed meanwhile, or an issue
 
 
@@ -436,7 +441,7 @@ def hear_missed(now: Round, board: Board, comments: Sequence[Comment]) -> Board:
         if comment.author.number in strangers:
             continue
         try:
-            said = accept_comment(now.desk, now.forge, comment.number, board, on_commit=bool(comment.commit))
+            said = accept_comment(now.desk, now.forge, comment.number, board, kind=comment.kind)
         except ForgeFailed as refused:
             if not final(refused, now.desk.settings.env):
                 raise

@@ -215,7 +215,12 @@ class ReplyNote:
 
 
 def about(comment: Comment) -> str:
-    return f"<!-- gitgate told=c{comment.number} -->"
+    return f"<!-- gitgate told={numbered(comment)} -->"
+
+
+def numbered(comment: Comment) -> str:
+    """Those on a diff have numbers of their own."""
+    return f"{'r' if comment.review else 'c'}{comment.number}"
 
 
 def person(comment: Comment) -> str:
@@ -223,7 +228,7 @@ def person(comment: Comment) -> str:
 
 
 def counted(comment: Comment) -> str:
-    return f"<!-- gitgate told=c{comment.number} counted -->"
+    return f"<!-- gitgate told={numbered(comment)} counted -->"
 
 
 def hinted(comment: Comment, gate: str) -> str:

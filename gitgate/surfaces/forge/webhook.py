@@ -83,7 +83,7 @@ MOST_REMEMBERED = 10_000
 PATIENCE = 10.0
 SHORTEST_SECRET = 16
 PLAIN = {"Content-Type": "text/plain; charset=utf-8"}
-EVENTS = frozenset(("issue_comment", "commit_comment", "ping"))
+EVENTS = frozenset(("issue_comment", "commit_comment", "pull_request_review_comment", "ping"))
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 LENGTH = re.compile(r"[0-9]{1,12}", re.ASCII)
 
@@ -175,7 +175,7 @@ class Receiver:
         if payload is None:
             return 415, f"the webhook's content type has to be {JSON} (or {FORM})"
         try:
-            event = parse_event(payload)
+            event = parse_event(payload, received=True)
         except GateError as wrong:
             return 400, wrong.message
         if not isinstance(event, Commented):

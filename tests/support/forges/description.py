@@ -30,6 +30,11 @@ USED: dict[str, tuple[str, ...]] = {
     "/repos/{owner}/{repo}/issues/comments/{comment_id}": ("get", "patch", "delete"),
     "/repos/{owner}/{repo}/issues/comments/{comment_id}/reactions": ("post",),
     "/repos/{owner}/{repo}/issues/{issue_number}/comments": ("get", "post"),
+    "/repos/{owner}/{repo}/pulls/comments/{comment_id}": ("get",),
+    "/repos/{owner}/{repo}/pulls/comments/{comment_id}/reactions": ("post",),
+    "/repos/{owner}/{repo}/pulls/{pull_number}/comments": ("get",),
+    "/repos/{owner}/{repo}/pulls/{pull_number}/reviews/{review_id}": ("get",),
+    "/repos/{owner}/{repo}/pulls/{pull_number}/requested_reviewers": ("post",),
     "/repos/{owner}/{repo}/comments/{comment_id}": ("get", "patch", "delete"),
     "/repos/{owner}/{repo}/comments/{comment_id}/reactions": ("post",),
     "/repos/{owner}/{repo}/commits/{commit_sha}/comments": ("get", "post"),
@@ -50,9 +55,14 @@ EXPLAINS = frozenset(
 # Their replies are long, and we read four fields of them: those are enough to hold our reading to.
 READ = {
     "full-repository": ("default_branch", "full_name", "id", "name", "permissions"),
-    "pull-request": ("number", "state", "html_url", "head", "base"),
-    "pull-request-simple": ("number", "state", "html_url", "head", "base"),
+    "pull-request": ("number", "state", "html_url", "head", "base", "user"),
+    "pull-request-simple": ("number", "state", "html_url", "head", "base", "user"),
     "commit-comment": ("id", "body", "user", "created_at", "updated_at", "html_url", "commit_id"),
+    "pull-request-review-comment": (
+        *("id", "body", "user", "created_at", "updated_at", "html_url", "commit_id"),
+        *("path", "pull_request_url", "pull_request_review_id"),
+    ),
+    "pull-request-review": ("id", "state", "submitted_at"),
     "workflow": ("id", "name", "path", "state"),
     "actions-secret": ("name",),
     "issue-comment": ("id", "body", "user", "created_at", "updated_at", "html_url", "issue_url"),

@@ -25,6 +25,7 @@ KNOWN: list[tuple[str, set[str], set[str]]] = [
     (r"GET {at}/collaborators/[^/]+/permission", set(), set()),
     ("GET {at}/pulls", {"base_branch", "state", "sort", "milestone", "labels", "poster", "page", "limit"}, set()),
     (f"GET {{at}}/pulls/{NUMBER}", set(), set()),
+    (f"POST {{at}}/pulls/{NUMBER}/requested_reviewers", set(), {"reviewers", "team_reviewers"}),
     (r"GET {at}/commits/\w+/status", {"page", "limit"}, set()),
     (r"POST {at}/statuses/\w+", set(), {"context", "description", "state", "target_url"}),
     (r"POST {at}/actions/workflows/[\w.]+/dispatches", {"return_run_details"}, {"ref", "inputs"}),

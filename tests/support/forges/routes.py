@@ -115,7 +115,8 @@ def post_comment(forge: Forge, parts: Any, _query: Any, body: Any, login: str) -
 
 def react(forge: Forge, parts: Any, _query: Any, body: Any, login: str) -> Reply:
     number = int(parts[1])
-    if number not in (forge.comments if parts[0] else forge.on_commits):
+    kinds = {"/issues": forge.comments, "/pulls": forge.on_diffs, None: forge.on_commits}
+    if number not in kinds[parts[0]]:
         return NOT_FOUND
     reaction = (number, body["content"], login)
     known = reaction in forge.reactions
@@ -123,6 +124,37 @@ def react(forge: Forge, parts: Any, _query: Any, body: Any, login: str) -> Reply
         forge.reactions.append(reaction)
     shape = {"id": 1, "content": body["content"], "user": forge.accounts[login].shape}
     return (200 if known else 201), {**shape, "node_id": "x", "created_at": "2026-01-01T00:00:00Z"}
+
+
+def diff_comments(forge: Forge, parts: Any, _query: Any, _body: Any, _login: str) -> Reply:
+    if int(parts[0]) not in forge.pulls:
+        return NOT_FOUND
+    here = f"/pulls/{parts[0]}"
+    return 200, [c for c in forge.on_diffs.values() if c["pull_request_url"].endswith(here)]
+
+
+def diff_comment(forge: Forge, parts: Any, _query: Any, _body: Any, _login: str) -> Reply:
+    found = forge.on_diffs.get(int(parts[0]))
+    return (200, found) if found else NOT_FOUND
+
+
+def review(forge: Forge, parts: Any, _query: Any, _body: Any, _login: str) -> Reply:
+    found = forge.reviews.get(int(parts[1]))
+    return (200, found) if found else NOT_FOUND
+
+
+def request_review(forge: Forge, parts: Any, _query: Any, body: Any, _login: str) -> Reply:
+    """As GitHub does: all of them or none."""
+    pull = forge.pulls.get(int(parts[0]))
+    if pull is None:
+        return NOT_FOUND
+    for login in body["reviewers"]:
+        if login == pull["user"]["login"]:
+            return 422, {"message": "Review cannot be requested from pull request author."}
+        if login not in forge.accounts or login in forge.unasked:
+            return 422, {"message": "Reviews may only be requested from collaborators."}
+    forge.requested += [(int(parts[0]), login) for login in body["reviewers"]]
+    return 201, pull
 
 
 def permission(forge: Forge, parts: Any, _query: Any, _body: Any, _login: str) -> Reply:
@@ -182,7 +214,7 @@ ROUTES: list[tuple[str, Route]] = [
     (rf"GET {AT}/issues/comments/(\d+)", one_comment),
     (rf"PATCH {AT}/issues/comments/(\d+)", patch_comment),
     (rf"DELETE {AT}/issues/comments/(\d+)", delete_comment),
-    (rf"POST {AT}(/issues)?/comments/(\d+)/reactions", react),
+    (rf"POST {AT}(/issues|/pulls)?/comments/(\d+)/reactions", react),
     (rf"GET {AT}/comments/(\d+)", commit_comment),
     (rf"PATCH {AT}/comments/(\d+)", patch_commit_comment),
     (rf"DELETE {AT}/comments/(\d+)", delete_commit_comment),
@@ -196,6 +228,10 @@ ROUTES: list[tuple[str, Route]] = [
     (rf"GET {AT}/collaborators/([^/]+)/permission", permission),
     (f"GET {AT}/pulls", pulls),
     (rf"GET {AT}/pulls/(\d+)", one_pull),
+    (rf"GET {AT}/pulls/comments/(\d+)", diff_comment),
+    (rf"GET {AT}/pulls/(\d+)/comments", diff_comments),
+    (rf"GET {AT}/pulls/(\d+)/reviews/(\d+)", review),
+    (rf"POST {AT}/pulls/(\d+)/requested_reviewers", request_review),
     (rf"GET {AT}/commits/(\w+)/status", status_now),
     (rf"POST {AT}/statuses/(\w+)", status),
     (rf"POST {AT}/actions/workflows/([\w.]+)/dispatches", dispatch),

@@ -59,6 +59,12 @@ class Forge:
     tokens: dict[str, str] = field(default_factory=dict)
     comments: dict[int, dict[str, Any]] = field(default_factory=dict)
     on_commits: dict[int, dict[str, Any]] = field(default_factory=dict)
+    on_diffs: dict[int, dict[str, Any]] = field(default_factory=dict)
+    reviews: dict[int, dict[str, Any]] = field(default_factory=dict)
+    requested: list[tuple[int, str]] = field(default_factory=list)
+    """Who was asked for a review of which pull request."""
+    unasked: set[str] = field(default_factory=set)
+    """Those of whom none can be asked."""
     commits: dict[str, list[int]] = field(default_factory=dict)
     """Which pull requests bring which commit."""
     old_name: str = ""
@@ -114,7 +120,7 @@ class Forge:
         return account
 
     def open_pull(
-        self, number: int, branch: str, head: str, *, home: str | None = repository
+        self, number: int, branch: str, head: str, *, home: str | None = repository, author: str = ""
     ) -> dict[str, Any]:
         repo = {"full_name": home} if home else None
         self.pulls[number] = {
@@ -122,6 +128,7 @@ class Forge:
             "state": "open",
             "html_url": f"{self.site}/pull/{number}",
             "updated_at": self.now(),
+            "user": self.accounts[author].shape if author else {"login": "octocat", "id": 1, "type": "User"},
             "head": {"ref": branch, "sha": head, "repo": repo},
             "base": {"ref": "main", "sha": "0" * 40, "repo": {"full_name": self.repository}},
         }
@@ -150,6 +157,31 @@ class Forge:
                 "commit_id": commit,
             }
             return self.on_commits[number]
+
+    def write_on_diff(
+        self, thread: int, login: str, body: str, *, begun: str = "", sent: bool = True
+    ) -> dict[str, Any]:
+        """Somebody comments on a line of a diff, in a review of their own: GitHub touches it when that is `sent`."""
+        with self.lock:
+            number = 5_000_000_000 + len(self.on_diffs)
+            begun = begun or self.now()
+            review, at = 900 + len(self.reviews), self.now()
+            self.pulls[thread]["updated_at"] = at
+            shape = {"id": review, "state": "COMMENTED" if sent else "PENDING"}
+            self.reviews[review] = {**shape, **({"submitted_at": at} if sent else {})}
+            self.on_diffs[number] = {
+                "id": number,
+                "body": body,
+                "path": "login.py",
+                "user": self.accounts[login].shape,
+                "created_at": begun,
+                "updated_at": at,
+                "html_url": f"{self.site}/pull/{thread}#discussion_r{number}",
+                "commit_id": "c" * 40,
+                "pull_request_review_id": review,
+                "pull_request_url": f"{self.api}/repos/{self.repository}/pulls/{thread}",
+            }
+            return self.on_diffs[number]
 
     def write(self, thread: int, login: str, body: str) -> dict[str, Any]:
         """Somebody comments."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from gitgate.surfaces.forge.hosts.forge import Author, Comment, PullRequest, Thread
@@ -39,12 +40,15 @@ class Tiny:
     def default_branch(self) -> str:
         return "main"
 
-    def fetch_comment(self, number: int, *, on_commit: bool = False) -> Comment | None:
+    def fetch_comment(self, number: int, *, kind: str = "") -> Comment | None:
         found = self.comments.get(number)
-        return found if found is not None and bool(found.commit) is on_commit else None
+        return found if found is not None and found.kind == kind else None
+
+    def fetch_diff_comments(self, thread: Thread) -> list[Comment]:
+        return [one for one in self.comments.values() if one.thread == thread and one.review]
 
     def fetch_comments(self, thread: Thread) -> list[Comment]:
-        return [one for one in self.comments.values() if one.thread == thread]
+        return [one for one in self.comments.values() if one.thread == thread and not one.review]
 
     def post_comment(self, thread: Thread, body: str) -> Comment:
         return self.write(thread, OURS, body)
@@ -76,6 +80,10 @@ class Tiny:
 
     def fetch_pull_request(self, number: int) -> PullRequest | None:
         return next((one for one in self.pulls if one.number == number), None)
+
+    def request_reviews(self, number: int, logins: Sequence[str]) -> list[str]:
+        del number
+        return list(logins)
 
     def set_status(self, commit: str, state: str, words: str, url: str) -> None:
         assert url.startswith(self.site)

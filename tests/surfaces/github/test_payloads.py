@@ -101,7 +101,6 @@ READ = {("issue_comment", "created"), ("commit_comment", "created")}
 LEFT = [
     ("issue_comment", "edited"),
     ("issue_comment", "deleted"),
-    ("pull_request_review_comment", "created"),
     ("pull_request_review_comment", "edited"),
     ("pull_request_review_comment", "deleted"),
 ]
@@ -137,6 +136,25 @@ def replied(name: str, action: str) -> list[dict[str, Any]]:
     for event in events:
         event["comment"]["body"] = REPLY
     return events
+
+
+def test_a_comment_on_the_diff_is_taken_from_a_delivery_alone() -> None:
+    """Valid by GitHub's schema: in a job its event would run the workflow file of the branch itself."""
+    for event in replied("pull_request_review_comment", "created"):
+        validator("pull_request_review_comment", "created").validate(event)
+        data = json.dumps(event).encode()
+        assert isinstance(parse_event(data), Nothing)
+        number, name = event["comment"]["id"], event["repository"]["full_name"]
+        assert parse_event(data, received=True) == Commented(number, name, "diff")
+
+
+def test_githubs_own_comment_on_the_diff_is_touched_when_its_review_is_sent() -> None:
+    """So that it is later than it was begun says nothing of an edit: the review's own time does."""
+    (comment,) = (one["comment"] for one in real("pull_request_review_comment", "created")[:1])
+    sent = {
+        e["review"]["id"]: e["review"]["submitted_at"] for n, e in examples() if n == "pull_request_review"
+    }
+    assert comment["updated_at"] == sent[comment["pull_request_review_id"]] > comment["created_at"]
 
 
 @pytest.mark.parametrize(("name", "action"), LEFT)
@@ -215,11 +233,9 @@ def test_variants_of_real_comments(name: str, change: Change, kind: type) -> Non
         said = parse_event(json.dumps(event).encode())
         assert isinstance(said, kind)
         if isinstance(said, Commented):
-            on_commit = name == "commit_comment"
+            place = "commit" if name == "commit_comment" else ""
             short = event["comment"]["body"] if change is words else ""
-            assert said == Commented(
-                event["comment"]["id"], event["repository"]["full_name"], on_commit, short
-            )
+            assert said == Commented(event["comment"]["id"], event["repository"]["full_name"], place, short)
 
 
 @pytest.mark.parametrize("action", ["edited", "deleted"])

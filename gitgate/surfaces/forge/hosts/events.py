@@ -13,25 +13,26 @@ from ....errors import Usage
 from ....model.people import as_account
 from ....model.states import is_id
 from ..reply import may_answer, word_of
-from .forge import Comment, whole
+from .forge import COMMIT, DIFF, Comment, whole
 from .web import ForgeFailed
 
 MOST_NUMBER = 1 << 63
 MOST_EVENT = 32_000_000
 OID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 NO_REPLY = "it is no reply to a gate"
+BY_BRANCH = "it is a comment on the diff, whose event runs the workflow file of the branch itself: the next sweep reads it"
 
 
 @dataclass(frozen=True)
 class Commented:
-    """Somebody commented, on a commit or elsewhere; what they said is asked of the forge anew.
+    """Somebody commented; what they said is asked of the forge anew. `kind`: on a commit, on a diff, or in a conversation.
 
     `words`: a short comment that may be the name of an option, and mere talk as far as nobody looks at the gates.
     """
 
     comment: int
     repository: str
-    on_commit: bool = False
+    kind: str = ""
     words: str = ""
 
 
@@ -56,27 +57,29 @@ class Nothing:
 Event = Commented | Dispatched | Nothing
 
 
-def parse_event(data: bytes) -> Event:
-    """One event file."""
+def parse_event(data: bytes, *, received: bool = False) -> Event:
+    """One event file; or, `received` by ourselves, a signed delivery, which alone may tell of a comment on a diff."""
     try:
         said = json.loads(data)
     except (ValueError, RecursionError) as wrong:
         raise Usage("the event is not JSON", hint='git gate github accept "$GITHUB_EVENT_PATH"') from wrong
     if not isinstance(said, dict):
         raise Usage("the event is not a JSON object", hint='git gate github accept "$GITHUB_EVENT_PATH"')
-    return read_event(said)
+    return read_event(said, received=received)
 
 
-def read_event(said: Mapping[str, object]) -> Event:
+def read_event(said: Mapping[str, object], *, received: bool = False) -> Event:
+    if is_on_diff(said):
+        return read_comment(said, DIFF) if received else Nothing(BY_BRANCH)
     if "comment" in said and ("issue" in said or is_on_commit(said)):
-        return read_comment(said)
+        return read_comment(said, COMMIT if is_on_commit(said) else "")
     inputs = said.get("inputs") if "inputs" in said else said.get("client_payload")
     if isinstance(inputs, Mapping):
         return read_dispatch(said, inputs)
     return Nothing("it is neither a comment nor a dispatch")
 
 
-def read_comment(said: Mapping[str, object]) -> Event:
+def read_comment(said: Mapping[str, object], kind: str) -> Event:
     comment, sender = part(said, "comment"), part(said, "sender")
     number = comment.get("id")
     if said.get("action") != "created":
@@ -88,9 +91,9 @@ def read_comment(said: Mapping[str, object]) -> Event:
     said_there = comment.get("body")
     body = said_there if isinstance(said_there, str) else ""
     if may_answer(body):
-        return Commented(number, repository_of(said), is_on_commit(said))
+        return Commented(number, repository_of(said), kind)
     words = word_of(body)
-    return Commented(number, repository_of(said), is_on_commit(said), words) if words else Nothing(NO_REPLY)
+    return Commented(number, repository_of(said), kind, words) if words else Nothing(NO_REPLY)
 
 
 def nobodys(comment: Comment | None) -> str:
@@ -102,8 +105,12 @@ def nobodys(comment: Comment | None) -> str:
     return "" if may_answer(comment.body) or word_of(comment.body) else NO_REPLY
 
 
+def is_on_diff(said: Mapping[str, object]) -> bool:
+    return "pull_request" in said and bool(part(said, "comment").get("commit_id"))
+
+
 def is_on_commit(said: Mapping[str, object]) -> bool:
-    """A review's comments name a commit too; their numbers are of a third kind, and they are not for us."""
+    """A review's comments name a commit too."""
     elsewhere = {"issue", "pull_request", "discussion", "review"} & set(said)
     return not elsewhere and bool(part(said, "comment").get("commit_id"))
 

@@ -6,7 +6,7 @@ nothing with them. Only what looks after GitHub's own workflows knows more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,6 +16,8 @@ from ....errors import GateError
 BEGIN = "<!-- gitgate "  # every comment of ours begins so
 Thread = int | str
 """Where comments stand: the number of a pull request or an issue, or a commit's full id."""
+COMMIT, DIFF = "commit", "diff"
+"""The kinds of comments besides those of a thread, each with numbers of its own: on a commit, on a line of a pull request's diff."""
 
 
 def whole(text: str) -> str:
@@ -34,7 +36,11 @@ class Author:
 
 @dataclass(frozen=True)
 class Comment:
-    """A comment as the forge has it now. Numbers of comments on commits are counted apart from the others'."""
+    """A comment as the forge has it now. Each kind of comment has numbers of its own.
+
+    `review`: that of which one on a line of the diff is a part. `begun`: when its author began it, where that was before
+    everybody could see it.
+    """
 
     number: int
     thread: Thread
@@ -43,6 +49,8 @@ class Comment:
     created: str
     updated: str
     url: str
+    review: int = 0
+    begun: str = ""
     thumbs: int = 0
     """How many put a thumb up or down at it, where the forge tells; whose they are it does not."""
 
@@ -54,6 +62,15 @@ class Comment:
     def commit(self) -> str:
         """The commit that it stands on; empty for one of a pull request or an issue."""
         return self.thread if isinstance(self.thread, str) else ""
+
+    @property
+    def kind(self) -> str:
+        return DIFF if self.review else COMMIT if self.commit else ""
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """When it was begun, and its number there: what its author may have read before is smaller."""
+        return self.begun or self.created, 0 if self.review else self.number
 
     @property
     def by_program(self) -> bool:
@@ -75,6 +92,7 @@ class PullRequest:
     foreign: bool = False
     updated: str = ""
     merged: bool = False
+    author: str = ""
 
 
 class Forge(Protocol):
@@ -100,12 +118,18 @@ class Forge(Protocol):
         """Never the branch that an agent works on: its workflow file, and its policy, are the agent's."""
         ...
 
-    def fetch_comment(self, number: int, *, on_commit: bool = False) -> Comment | None:
-        """None when it is gone."""
+    def fetch_comment(self, number: int, *, kind: str = "") -> Comment | None:
+        """None when it is gone, or nobody but its author can see it yet."""
         ...
 
     def fetch_comments(self, thread: Thread) -> list[Comment]:
         """All of a thread's, oldest first."""
+        ...
+
+    def fetch_diff_comments(self, thread: Thread) -> list[Comment]:
+        """Those on lines of a pull request's diff; none where there is no such thing. When one could be seen, and whether it was
+        edited since then, `fetch_comment` alone tells.
+        """
         ...
 
     def post_comment(self, thread: Thread, body: str) -> Comment: ...
@@ -142,6 +166,10 @@ class Forge(Protocol):
 
     def fetch_pull_request(self, number: int) -> PullRequest | None:
         """None when that number is an issue's, or nobody's."""
+        ...
+
+    def request_reviews(self, number: int, logins: Sequence[str]) -> list[str]:
+        """Ask these people for a review of a pull request; those who cannot be asked."""
         ...
 
     def set_status(self, commit: str, state: str, words: str, url: str) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
 from ....setup.github import ANSWERS
-from .forge import Author, Comment, PullRequest, Thread, whole
+from ....text.times import parse_time
+from .forge import COMMIT, DIFF, Author, Comment, PullRequest, Thread, whole
 from .web import ForgeFailed, Web, understood
 
 VERSION = "2022-11-28"
@@ -21,6 +22,10 @@ NO_WORKFLOW = ("", "deleted")
 RUN_DETAILS = "return_run_details"
 CONTEXT = "gitgate"
 MOST_WORDS = 140
+KINDS = {"": "/issues", COMMIT: "", DIFF: "/pulls"}
+UNASKED = frozenset((403, 404, 422))
+NOBODYS = -1  # no review's number
+SUBMITTING = 2  # seconds between a review and the last touch of its comments by GitHub itself
 
 
 def headers() -> dict[str, str]:
@@ -80,13 +85,38 @@ class GitHub:
                 self.asked["jobs"] = self.written is not None and self.written()
         return self.job or self.asked["jobs"]
 
-    def fetch_comment(self, number: int, *, on_commit: bool = False) -> Comment | None:
+    def fetch_comment(self, number: int, *, kind: str = "") -> Comment | None:
         try:
-            return self.read(self.web.get(self.at(number, on_commit=on_commit)).value)
+            found = self.read(self.web.get(self.at(number, kind)).value)
+            return self.submitted(found) if found.review else found
         except ForgeFailed as refused:
             if refused.status in GONE:
                 return None
             raise
+
+    def submitted(self, comment: Comment) -> Comment | None:
+        """One on the diff with the time from which everybody saw it: that of its review. GitHub touches it once more then."""
+        said = self.web.get(f"{self.base}/pulls/{comment.thread}/reviews/{comment.review}").value
+        with understood(self.web.base):
+            at = str(said.get("submitted_at") or "")
+            if not at:
+                return None
+            touched = parse_time(comment.updated) - parse_time(at) <= SUBMITTING
+        return replace(comment, created=at, updated=at if touched else comment.updated)
+
+    def fetch_diff_comments(self, thread: Thread) -> list[Comment]:
+        if isinstance(thread, str):
+            return []
+        try:
+            found = [
+                self.read(item)
+                for item in self.web.pages(f"{self.base}/pulls/{thread}/comments", {"per_page": 100})
+            ]
+        except ForgeFailed as refused:
+            if refused.status in GONE:  # an issue has no diff
+                return []
+            raise
+        return sorted(found, key=lambda comment: comment.number)
 
     def fetch_comments(self, thread: Thread) -> list[Comment]:
         found = self.web.pages(self.comments_of(thread), {"per_page": 100})
@@ -128,10 +158,10 @@ class GitHub:
         return f"{self.base}/{'commits' if isinstance(thread, str) else 'issues'}/{thread}/comments"
 
     def at_comment(self, comment: Comment) -> str:
-        return self.at(comment.number, on_commit=bool(comment.commit))
+        return self.at(comment.number, comment.kind)
 
-    def at(self, number: int, *, on_commit: bool) -> str:
-        return f"{self.base}{'' if on_commit else '/issues'}/comments/{number}"
+    def at(self, number: int, kind: str) -> str:
+        return f"{self.base}{KINDS[kind]}/comments/{number}"
 
     def may_write(self, login: str) -> bool:
         """By the collaborators API: what a comment says of its author's association leaves private members out."""
@@ -180,6 +210,21 @@ class GitHub:
             if refused.status == 404:
                 return None
             raise
+
+    def request_reviews(self, number: int, logins: Sequence[str]) -> list[str]:
+        """GitHub asks all of them or nobody, so that after a refusal each is asked for alone."""
+        refused = self.refusing_reviews(number, logins)
+        return [one for one in logins if self.refusing_reviews(number, [one])] if refused else []
+
+    def refusing_reviews(self, number: int, logins: Sequence[str]) -> bool:
+        path = f"{self.base}/pulls/{number}/requested_reviewers"
+        try:
+            self.web.send("POST", path, {"reviewers": list(logins)}, repeatable=True)
+        except ForgeFailed as refused:
+            if refused.status not in UNASKED:
+                raise
+            return True
+        return False
 
     def set_status(self, commit: str, state: str, words: str, url: str) -> None:
         body = {"state": state, "context": CONTEXT, "description": words[:MOST_WORDS]}
@@ -277,16 +322,25 @@ def comment_of(item: Mapping[str, Any]) -> Comment:
     author = author_of(item.get("user"))
     if item.get("performed_via_github_app"):
         author = Author(author.login, author.number, bot=True)
+    review, created, updated = review_in(item), str(item["created_at"]), str(item["updated_at"])
     return Comment(
         int(item["id"]),
         thread_in(item),
         whole(str(item.get("body") or "")),
         author,
-        str(item["created_at"]),
-        str(item["updated_at"]),
+        updated if review else created,  # until its review is asked for
+        updated,
         str(item["html_url"]),
+        review,
+        created if review else "",
         thumbs_in(item.get("reactions")),
     )
+
+
+def review_in(item: Mapping[str, Any]) -> int:
+    """That of a comment on a line of the diff, which GitHub has no other word for."""
+    on_diff = item.get("commit_id") and item.get("pull_request_url")
+    return int(item["pull_request_review_id"] or NOBODYS) if on_diff else 0
 
 
 def thumbs_in(counts: Any) -> int:
@@ -296,7 +350,7 @@ def thumbs_in(counts: Any) -> int:
 
 def thread_in(item: Mapping[str, Any]) -> Thread:
     """On a commit by its id; else the number at the end of an address, of which Gitea has another for pull requests."""
-    if item.get("commit_id"):
+    if item.get("commit_id") and not item.get("pull_request_url"):
         return str(item["commit_id"])
     address = str(item.get("issue_url") or item.get("pull_request_url") or "")
     found = re.search(r"/(?:issues|pulls)/([0-9]+)$", address)
@@ -321,6 +375,7 @@ def pull_request_of(item: Mapping[str, Any]) -> PullRequest:
         foreign=not theirs or theirs != repository_name(base.get("repo")),
         updated=str(item.get("updated_at") or ""),
         merged=bool(item.get("merged") or item.get("merged_at")),
+        author=whole(str((item.get("user") or {}).get("login") or "")),
     )
 
 
