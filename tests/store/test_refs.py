@@ -210,6 +210,13 @@ def test_another_store_of_refs_is_left_to_git(refs: Refs, repo: Clone, oids: lis
     assert refs.beginning(B[:-4]) == []
 
 
+def test_a_ref_that_is_being_written_is_one_name(refs: Refs, oids: list[str], repo: Clone) -> None:
+    """Beside it lies git's lock, which nobody means by the beginning of an id."""
+    refs.update([RefMove(A, oids[0], None)])
+    (repo.path / ".git" / f"{A}.lock").touch()
+    assert refs.beginning(A[:-4]) == [A]
+
+
 @pytest.mark.parametrize("deep", ["refs/other/a", "refs/other/a/b/c"])
 @pytest.mark.parametrize("packed", [False, True])
 def test_whether_there_may_be_any_below_a_folder(

@@ -84,7 +84,9 @@ class Refs:
         folder, _, beginning = start.rpartition("/")
         try:
             with os.scandir(self.common_dir / folder) as entries:
-                loose = {f"{folder}/{entry.name}" for entry in entries if entry.name.startswith(beginning)}
+                names = (entry.name for entry in entries if entry.name.startswith(beginning))
+                # No ref is called so: it is git's own, while one is written.
+                loose = {f"{folder}/{name}" for name in names if not name.endswith(".lock")}
         except (FileNotFoundError, NotADirectoryError):
             loose = set()
         return sorted(loose | packed_names(self.common_dir / "packed-refs", start))
