@@ -127,6 +127,13 @@ SETTINGS = (
     Setting("agentTimeout", "duration", "2h", "how long a resumed agent may run"),
     Setting("timeout", "duration", "", "the deadline of a gate that names none"),
     Setting("onTimeout", "word:stuck,default,remind,fail", "stuck", "what happens at that deadline"),
+    Setting(
+        "humanEscalation",
+        "flag",
+        "true",
+        "whether people are asked what a flow's agents need, where the flow does not say",
+        power=True,
+    ),
     Setting("approvalDefaults", "flag", "false", "a declared default may answer an approval too", power=True),
     Setting(
         "protectedBranch",
@@ -214,7 +221,7 @@ VARIABLES = {"agent": OF_AGENT, "notify": OF_NOTIFY}
 OTHER_VARIABLES = frozenset(
     f"GITGATE_{name}"
     for name in """ACTOR AGENT AGENT_ARGUMENTS AGENT_COMMAND AGENT_NAME AGENT_RESUME ANSWER EDITOR EVENT GATE GITHUB_TOKEN
-    HOOK_SECONDS ID NOTE OUTCOME PREPARED PROMPT_FILE SESSION SESSION_KEY TASK TITLE VERDICT WEBHOOK_SECRET WRAPPED""".split()
+    HOOK_SECONDS ID NOTE OUTCOME PREPARED PROMPT_FILE SESSION SESSION_KEY TASK TERMS TITLE VERDICT WEBHOOK_SECRET WRAPPED""".split()
 )
 # A variable that is so close to one of ours is a slip; below that it may be anybody's.
 CLOSE = 0.88

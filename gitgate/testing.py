@@ -30,8 +30,8 @@ from .agents.agent import AgentOutcome, AgentResult, AgentSettings, Finished, Pr
 from .context.desk import Desk, open_desk
 from .errors import IllegalEvent, Usage
 from .flows import program
-from .flows.agents import AgentRun, AgentStart, Before
-from .flows.engine import Diverged, Doing, Engine, FlowEnds, error_from
+from .flows.agents import AgentRun, Before
+from .flows.engine import Diverged, Doing, Engine, FlowEnds, FlowTerms, error_from
 from .flows.journal import HeldRun, find_run, load_run, take_run
 from .flows.program import (
     FlowEnding,
@@ -43,6 +43,7 @@ from .flows.program import (
     said_of_input,
     start_run,
 )
+from .gates.agency import AgentStart
 from .model.gate import Gate, Question
 from .model.states import AWAITING
 from .questions.base import Given
@@ -309,9 +310,9 @@ class Stage:
             desk.close()
 
     def cast_in(self, engine: Engine, cast: Cast) -> None:
-        def actor(doing: Doing, name: str, session: str, prompt: str, human: bool) -> AgentRun:
+        def actor(doing: Doing, name: str, session: str, prompt: str, terms: FlowTerms) -> AgentRun:
             start = AgentStart(name, "flow", AgentSettings())
-            return ScriptedRun(engine, doing, start, session, prompt, human, cast=cast)
+            return ScriptedRun(engine, doing, start, session, prompt, terms, cast=cast)
 
         engine.extra["actor"] = actor
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..context import ancestry
 from ..context.ancestry import Process, above
@@ -23,11 +23,26 @@ if TYPE_CHECKING:
     from ..agents.agent import Agent
 
 # What a flow tells its agents: what they ask is asked in that run, by that step of it.
-RUN, STEP = "GITGATE_RUN", "GITGATE_STEP"
+# And on what terms, as JSON.
+RUN, STEP, TERMS = "GITGATE_RUN", "GITGATE_STEP", "GITGATE_TERMS"
 SHELLS = frozenset(("sh", "bash", "dash", "zsh", "fish", "ksh", "mksh", "ash"))
 MESSENGERS = frozenset(("git", "git-gate", "timeout", "env"))
 WITH_VALUE = frozenset(("-o", "+o", "-O", "+O", "--rcfile", "--init-file"))
 MOST_SCRIPT = 40
+
+
+def terms_of_step(env: Mapping[str, str]) -> Mapping[str, Any]:
+    """On what terms a step of a flow asks, where this is the process of its agent."""
+    try:
+        said = json.loads(env.get(TERMS, "")) if env.get(RUN) and env.get(STEP) else {}
+    except (ValueError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def asks_nobody(env: Mapping[str, str]) -> bool:
+    """Whether a flow wants to hear itself what its agent needs, instead of a person."""
+    return terms_of_step(env).get("human") is False
 
 
 def session_of(desk: Desk, draft: Draft) -> SavedSession | None:

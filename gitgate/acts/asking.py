@@ -27,7 +27,7 @@ from ..gates.notices import tell_people
 from ..model import trailers
 from ..model.conversation import SavedSession, Talk
 from ..model.gate import Asker, Gate, Opened, Question, Session, Work
-from ..model.states import gate_id, is_id, no_word
+from ..model.states import ON_TIMEOUT, gate_id, is_id, no_word
 from ..policy.permit import approvals_may_default, tightened
 from ..questions.drafts import Draft, check_context
 from ..questions.file import ASKED, MOST_BYTES, check_name
@@ -38,7 +38,16 @@ from ..store.records.records import Signature
 from ..store.remote.remote import RefMove
 from ..text import times
 from ..text.display import one_line
-from .askers import RUN, STEP, agent_name, readable, remember_asker, requester, session_of
+from .askers import (
+    RUN,
+    STEP,
+    agent_name,
+    readable,
+    remember_asker,
+    requester,
+    session_of,
+    terms_of_step,
+)
 from .sessions import digest_of
 
 if TYPE_CHECKING:
@@ -81,6 +90,7 @@ def ask(
     desk: Desk, draft: Draft, wishes: AskWishes = AskWishes(), attachments: Mapping[str, bytes] | None = None
 ) -> Asked:
     """Open a gate. Nothing is written unless all of it can be."""
+    draft = on_terms_of_step(desk, draft)
     check_draft(desk, draft)
     if any(question.talk is not None for question in draft.questions):
         draft = settle_draft(desk, draft)
@@ -101,6 +111,39 @@ def ask(
         published = publish(desk, asked.gate, push=wishes.push, work=may_publish_work(desk))
         return replace(asked, gate=published.gate, published=published)
     raise LostRace(f"the key {draft.key!r} is being used by several processes at once", hint="ask again")
+
+
+def on_terms_of_step(desk: Desk, draft: Draft) -> Draft:
+    """What an agent of a flow asks by itself is asked as the flow itself would."""
+    said = terms_of_step(desk.settings.env)
+    if said.get("human") is False:
+        raise NotAllowed(
+            f"the flow {one_line(str(said.get('flow', '')), 80)!r} asks nobody in this step: it decides itself what its agent needs",
+            hint='end with what you need as your last words: {"status": "NEEDS_HUMAN", "reason": "…"}',
+        )
+    flow = said.get("flow")
+    if isinstance(flow, str) and flow:
+        draft = replace(draft, config={"flow": flow, **(draft.config or {})})
+    return on_terms(desk, draft, said) if said else draft
+
+
+def on_terms(desk: Desk, draft: Draft, said: Mapping[str, Any]) -> Draft:
+    """The draft, and what a flow says of its questions where it says nothing itself."""
+    length, how, names = said.get("timeout"), said.get("on_timeout"), said.get("notify")
+    agent = said.get("agent")
+    timeout = draft.timeout or (length if isinstance(length, int) and length > 0 else None)
+    at_deadline = draft.on_timeout
+    if at_deadline is None and how in ON_TIMEOUT and (timeout or timeout_of(desk, draft)):
+        # A question that declares no default has none: nobody is taken to have said anything.
+        without = any(question.default is None for question in draft.questions)
+        at_deadline = "stuck" if how == "default" and without else how
+    return replace(
+        draft,
+        timeout=timeout,
+        on_timeout=at_deadline,
+        notify=draft.notify or (tuple(map(str, names)) if isinstance(names, list) else ()),
+        agent=draft.agent or (agent if isinstance(agent, str) and agent else None),
+    )
 
 
 def check_draft(desk: Desk, draft: Draft) -> None:

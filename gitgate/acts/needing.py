@@ -26,6 +26,7 @@ from ..questions.drafts import Draft
 from ..questions.signals import Need, draft_of, find_need, plain_draft, read_need
 from ..store.git.refs import OPEN
 from ..text import times
+from .askers import asks_nobody
 from .asking import AskWishes, ask, read_attachment
 from .calling import (
     any_gate,
@@ -142,6 +143,8 @@ def ask_for(
     Last words are one request, and so is each writing of a signal file. One conversation waits at one gate: the others
     have no session, and are read. They are called `agent`, else as the signal says, else `otherwise`.
     """
+    if asks_nobody(desk.settings.env):
+        return list(asked)
     with turn(desk, session or "none"):
         found = [*asked, *(waiting(desk, session)[-1:] if session and not asked else ())]
         new = [signal for signal in signalled if not is_old(desk, signal)]

@@ -16,17 +16,16 @@ import datetime as dt
 import random as chance
 import time
 import uuid as uuids
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, ParamSpec, TypeVar, cast, overload
 
 from ..errors import Usage
 from ..flows.agents import AgentSignal, run_agent
 from ..flows.branches import together
-from ..flows.engine import STEP, Doing, FlowTerms, RunStuck, current, need_engine
+from ..flows.engine import STEP, Doing, RunStuck, current, need_engine, terms_of
 from ..flows.program import FlowFunction, as_flow, called
 from ..flows.steps import do_step, returned
 from .interactive import model_of
-from .terms import seconds
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -39,42 +38,54 @@ def flow(function: Callable[P, R], /) -> FlowFunction[P, R]: ...
 def flow(
     *,
     name: str = "",
-    human_escalation: bool = True,
+    human_escalation: bool | None = None,
     human_timeout: str | int | None = None,
     on_timeout: str | None = None,
+    notify_on_waiting: str | Sequence[str] = (),
 ) -> Callable[[Callable[P, R]], FlowFunction[P, R]]: ...
 def flow(
     function: Callable[..., Any] | None = None,
     /,
     *,
     name: str = "",
-    human_escalation: bool = True,
+    human_escalation: bool | None = None,
     human_timeout: str | int | None = None,
     on_timeout: str | None = None,
+    notify_on_waiting: str | Sequence[str] = (),
 ) -> Any:
     """A function that is a flow. `human_escalation=False`: agents that need a person end with that, and nobody is asked.
-    `human_timeout` and `on_timeout` are the deadline of each question, where it names none of its own.
+    `human_timeout` and `on_timeout` are the deadline of each question, where it names none of its own. `notify_on_waiting`
+    names who is told of each: addresses of `gitgate.notify` by their names.
 
-    >>> @gitgate.flow(human_timeout="24h")
+    >>> @gitgate.flow(human_timeout="24h", notify_on_waiting=["team"])
     ... def feature(task): ...
     """
-    terms = FlowTerms(human_escalation, seconds(human_timeout), on_timeout)
+    terms = terms_of(human_escalation, human_timeout, on_timeout, notify_on_waiting)
     if function is not None:
         return as_flow(function, name, terms)
     return lambda found: as_flow(found, name, terms)
 
 
 def run(
-    agent: str, prompt: str | None = None, *, human: bool | None = None, output: Any = None
+    agent: str,
+    prompt: str | None = None,
+    *,
+    human: bool | None = None,
+    human_timeout: str | int | None = None,
+    on_timeout: str | None = None,
+    notify: str | Sequence[str] = (),
+    output: Any = None,
 ) -> AgentSignal:
     """Run the agent of that name, and come back with how it ended. If it needs a person, that is a gate, and it takes longer.
 
     Without a prompt it is told the flow's input, what was done before, and what a person said last. `human=False`: its need
-    of a person is its end, and nobody is asked. `output`: a pydantic model that what it said is read as.
+    of a person is its end, and nobody is asked; `human_timeout`, `on_timeout` and `notify` are those of its questions, where
+    they are not to be the flow's. `output`: a pydantic model that what it said is read as.
 
     >>> gitgate.run("reviewer").status == "APPROVED"
     """
-    signal = run_agent(need_engine("run"), agent, prompt, human=human)
+    terms = terms_of(human, human_timeout, on_timeout, notify)
+    signal = run_agent(need_engine("run"), agent, prompt, terms)
     model = model_of(output)
     if model is None:
         return signal

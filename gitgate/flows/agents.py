@@ -7,7 +7,6 @@ agent that ended is not started again, one that was cut off goes on in its own c
 from __future__ import annotations
 
 import json
-import re
 import socket
 import sys
 import time
@@ -20,23 +19,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..acts import needing, sessions
+from ..acts.askers import STEP, TERMS
 from ..acts.asking import AskWishes
-from ..agents.agent import AgentResult, AgentSettings, Finished, Meeting, ProcessEnding, Start
+from ..agents.agent import AgentResult, Finished, Meeting, ProcessEnding, Start
 from ..agents.flow import RUN
 from ..context.desk import Desk
-from ..errors import Failure, GateError, Usage
+from ..errors import Failure, GateError
 from ..gates import agency
 from ..model.conversation import SessionRef
 from ..model.gate import Gate
 from ..model.states import AWAITING
-from ..policy.book import protected_refs
 from ..questions.drafts import Draft
 from ..questions.prompts import Circumstances, resume_prompt
 from ..questions.signals import Need, draft_of, find_need, last_object, read_need
 from ..store.git.refs import OPEN
-from ..store.git.repository import read_protected
 from ..text.display import one_line
-from .engine import Doing, Engine, FlowEnds, RunStops
+from .engine import Doing, Engine, FlowEnds, FlowTerms, RunStops
 from .journal import folder_of
 
 if TYPE_CHECKING:
@@ -45,9 +43,7 @@ if TYPE_CHECKING:
 POLL = 0.25
 SETTLES = 5.0
 MOST_ROUNDS = 50
-FOLDERS = (".claude/agents", ".gitgate/agents")
 WORDS = ("status", "summary", "reason", "message")
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
 GO_ON = "You were interrupted in the middle of your task. What you did is still here. Go on with it, and finish it."
 
 
@@ -85,65 +81,16 @@ def signal_from(said: Mapping[str, Any]) -> AgentSignal:
     return AgentSignal(status, summary, reason, message, said.get("output"), session, commits, gates)
 
 
-@dataclass(frozen=True)
-class AgentStart:
-    """How an agent of a name is started: the program, its settings, and what it is told about itself."""
-
-    name: str
-    program: str
-    settings: AgentSettings
-
-
-def how_started(desk: Desk, name: str) -> AgentStart:
-    """By this machine's `gitgate.agent.NAME.start`; by a file of that name on the protected branch; or as a program we know."""
-    if not NAME.fullmatch(name):
-        raise Usage(
-            f"{name!r} is not an agent's name: letters, digits, dots, dashes", hint='gitgate.run("coder")'
-        )
-    said = agency.configured(desk, name)
-    if "start" in said or "resume" in said:
-        return AgentStart(name, name, agency.settings_for_start(desk, name))
-    for folder in FOLDERS:
-        found = read_protected(desk.repo, f"{folder}/{name}.md", protected_refs(desk))
-        if found is not None:
-            return described(desk, name, found.data.decode("utf-8", "replace"), found.source)
-    if agency.starts_by_itself(name) and name != "flow":
-        return AgentStart(name, name, agency.settings_for_start(desk, name))
-    raise Usage(
-        f"no agent is called {name!r} on this machine, nor on the protected branch",
-        hint=f"git config gitgate.agent.{name}.start '…'   or commit .claude/agents/{name}.md there",
-    )
-
-
-def described(desk: Desk, name: str, text: str, source: str) -> AgentStart:
-    """An agent that a file describes: what stands after its head is what the program is told about itself."""
-    head: dict[str, str] = {}
-    if text.startswith("---\n"):
-        top, _, text = text[4:].partition("\n---")
-        pairs = (line.partition(":") for line in top.splitlines())
-        head = {key.strip(): value.strip().strip("\"'") for key, _, value in pairs if value.strip()}
-    program = head.get("program", "claude")
-    if not agency.starts_by_itself(program) or program == "flow":
-        raise Usage(
-            f"{source}: program: expected one that starts by itself, as claude or codex; found {program!r}"
-        )
-    settings = agency.settings_for_start(desk, program)
-    more = ["--append-system-prompt", text.strip()] if program == "claude" else []
-    if program == "claude" and head.get("model", "inherit") != "inherit":
-        more += ["--model", head["model"]]
-    return AgentStart(name, program, replace(settings, arguments=(*settings.arguments, *more)))
-
-
 @dataclass
 class AgentRun:
     """One step's agent, from its start to its end, through whatever it asks."""
 
     engine: Engine
     doing: Doing
-    start: AgentStart
+    start: agency.AgentStart
     session: str
     prompt: str
-    human: bool
+    terms: FlowTerms
     gates: list[str] = field(default_factory=list)
 
     @property
@@ -180,9 +127,7 @@ class AgentRun:
             self.refuse_elsewhere(number, started=bool(last))
             prompt = resume_prompt(gate, Circumstances()) if gate is not None else self.prompt
             prompt = GO_ON if last else prompt
-            ended = self.start_program(
-                folder / f"try-{len(last)}", prompt, again=bool(last) or gate is not None
-            )
+            ended = self.start_program(folder / f"try-{len(last)}", prompt, gate, again=bool(last))
         adapter = agency.adapter(self.start.program)
         return ended, adapter.read_outcome(ended), before
 
@@ -216,14 +161,20 @@ class AgentRun:
                 )
             )
 
-    def start_program(self, place: Path, prompt: str, *, again: bool) -> Finished:
+    def start_program(self, place: Path, prompt: str, gate: Gate | None, *, again: bool) -> Finished:
+        """Start it, in its own conversation where it was started before, and with the answer where it has asked."""
         from ..agents import process, scrubbed
+        from ..resumption.place import answer_texts, document
+        from ..setup import equipping
 
-        desk, settings = self.desk, self.start.settings
+        desk, settings, again = self.desk, self.start.settings, again or gate is not None
         first = ("--session-id", self.session) if self.start.program == "claude" and not again else ()
         program = agency.adapter(self.start.program)
-        if again and self.gates:
+        if gate is not None:
             self.bring_session()
+        with self.engine.turn:
+            permissions = equipping.permissions(desk, self.start.program)
+        call = bool(gate is not None and gate.opened.config.get("deferred"))
         launch = program.start(
             Start(
                 gate=self.gates[-1] if self.gates else self.engine.run_id,
@@ -232,10 +183,14 @@ class AgentRun:
                 prompt=prompt,
                 session=SessionRef(self.start.program, self.session) if again else None,
                 meeting=Meeting(self.session),
+                deferred=call,
                 hooks=program.hooks(),
+                permissions=permissions,
+                answer=document(gate) if gate is not None else b"",
+                told=answer_texts(gate) if gate is not None else {},
                 settings=replace(settings, arguments=(*settings.arguments, *first)),
                 env=scrubbed(desk.settings.env),
-                extra_env=self.surroundings(),
+                extra_env=self.surroundings(gate.id if call and gate is not None else ""),
             )
         )
         self.engine.say(f"{self.start.name}: {'goes on' if again else 'was started'} (log {place})")
@@ -277,13 +232,21 @@ class AgentRun:
         if saved.files:
             agency.adapter(saved.agent).place(saved, self.desk.repo.place, self.desk.settings.env)
 
-    def surroundings(self) -> dict[str, str]:
+    def surroundings(self, call_of: str) -> dict[str, str]:
+        """What it finds in its environment; `call_of` is the gate of a call of its own that waits to be made, or not to be."""
         env = self.desk.settings.env
         path = env.get("PATH", "/usr/bin:/bin")
         ours = str(Path(sys.executable).parent)
         path = path if ours in path.split(":") else f"{path}:{ours}"
         named = {"GITGATE_AGENT": self.start.name, "GITGATE_SESSION": self.session}
-        return {**named, RUN: self.engine.run_id, "GITGATE_STEP": self.doing.id, "PATH": path}
+        named |= {"GITGATE_GATE": call_of} if call_of else {}
+        return {**named, RUN: self.engine.run_id, STEP: self.doing.id, TERMS: self.told_terms(), "PATH": path}
+
+    def told_terms(self) -> str:
+        """On what terms it asks by itself: on those of its step."""
+        who = {"flow": self.engine.held.run.flow, "agent": self.start.name}
+        human = {"human": self.terms.human_escalation}
+        return json.dumps({**who, **human, **self.terms.of_question()})
 
     # what it said
 
@@ -322,7 +285,7 @@ class AgentRun:
             self.engine.append("asked", step=self.doing.id, gate=opened)
             self.gates.append(opened)
             return self.engine.find(opened)
-        if need is None or not self.human:
+        if need is None or not self.terms.human_escalation:
             return None
         gate = self.open_for(replace(draft_of(need), agent=self.start.name))
         self.gates.append(gate.id)
@@ -333,7 +296,7 @@ class AgentRun:
         number = len(self.gates)
         step = Doing(self.doing.id if number == 0 else f"{self.doing.id}.{number}")
         with self.engine.in_session(SessionRef(self.start.program, self.session)):
-            return self.engine.open_gate(step, draft, AskWishes(), None, step=self.doing.id)
+            return self.engine.open_gate(step, draft, AskWishes(), None, step=self.doing.id, terms=self.terms)
 
 
 @dataclass(frozen=True)
@@ -384,18 +347,20 @@ class Before:
         return None
 
 
-def run_agent(engine: Engine, name: str, prompt: str | None, *, human: bool | None = None) -> AgentSignal:
+def run_agent(engine: Engine, name: str, prompt: str | None, own: FlowTerms = FlowTerms()) -> AgentSignal:
     """One step that runs the agent `name`: started once, and gone on with until it needs nobody any more."""
-    wanted = engine.terms.human_escalation if human is None else human
+    terms = own.below(engine.terms)
+    if terms.human_escalation is None:
+        terms = replace(terms, human_escalation=engine.desk.settings.flag("humanEscalation"))
 
     def act(doing: Doing) -> dict[str, Any]:
         session = doing.again.begun.text("session") if doing.again is not None else begun["session"]
         actor = engine.extra.get("actor")
         if actor is not None:  # a test's
-            return dict(actor(doing, name, session, told, wanted).to_the_end().plain())
+            return dict(actor(doing, name, session, told, terms).to_the_end().plain())
         with engine.turn:
-            start = how_started(engine.desk, name)
-        run = AgentRun(engine, doing, start, session, told, wanted)
+            start = agency.how_started(engine.desk, name)
+        run = AgentRun(engine, doing, start, session, told, terms)
         return run.to_the_end().plain()
 
     told = prompt if prompt is not None else told_by_itself(engine)

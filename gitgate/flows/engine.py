@@ -13,14 +13,14 @@ import importlib
 import json
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, NoReturn
 
-from ..acts.asking import AskWishes, ask
+from ..acts.asking import AskWishes, ask, on_terms
 from ..agents.flow import RUN
 from ..claims.attending import hear
 from ..context.desk import Desk
@@ -29,11 +29,20 @@ from ..context.remotes import remote_of
 from ..errors import Conflict, Failure, GateError, Usage
 from ..model.conversation import SessionRef
 from ..model.gate import Gate
-from ..model.states import AWAITING, EXPIRED, STOPPED, STOPPING, WITHDRAWN
+from ..model.states import (
+    AT_DEADLINE,
+    AWAITING,
+    EXPIRED,
+    ON_TIMEOUT,
+    STOPPED,
+    STOPPING,
+    WITHDRAWN,
+)
 from ..policy.permit import check_heard
 from ..questions.drafts import Draft
 from ..record.runs import MOST_RESULT, RunStep
 from ..text.secrets import redact, secret_values
+from ..text.times import parse_duration
 from .journal import HeldRun
 
 KEY_FOR = 10 * 365 * 86400
@@ -80,11 +89,45 @@ class StepFailed(Failure):
 
 @dataclass(frozen=True)
 class FlowTerms:
-    """What a flow says of its questions. `human_timeout`: seconds until the deadline of each."""
+    """What a flow, or a step of it, says of its questions; where it says nothing, the flow above it or this machine does.
 
-    human_escalation: bool = True
+    `human_timeout`: seconds until the deadline of each. `notify`: the names of those who are told of it.
+    """
+
+    human_escalation: bool | None = None
     human_timeout: int | None = None
     on_timeout: str | None = None
+    notify: tuple[str, ...] = ()
+
+    def below(self, above: FlowTerms) -> FlowTerms:
+        """What counts in a step of a flow that says `above`."""
+        own = {name: value for name, value in vars(self).items() if value not in (None, ())}
+        return replace(above, **own)
+
+    def of_question(self) -> dict[str, Any]:
+        """As a question takes them over, and as an agent finds them in its environment."""
+        said = {"timeout": self.human_timeout, "on_timeout": self.on_timeout, "notify": list(self.notify)}
+        return {name: value for name, value in said.items() if value}
+
+
+def terms_of(
+    human_escalation: bool | None,
+    human_timeout: str | int | None,
+    on_timeout: str | None,
+    notify: str | Sequence[str],
+) -> FlowTerms:
+    """Terms as a program writes them."""
+    seconds = parse_duration(str(human_timeout)) if human_timeout is not None else None
+    if seconds is not None and seconds <= 0:
+        raise Usage("human_timeout: a deadline has to be in the future", hint='human_timeout="24h"')
+    how = AT_DEADLINE.get(on_timeout, on_timeout) if on_timeout is not None else None
+    if how is not None and how not in ON_TIMEOUT:
+        raise Usage(
+            f"on_timeout: expected one of {', '.join(ON_TIMEOUT)}; found {on_timeout!r}",
+            hint='on_timeout="stuck"',
+        )
+    names = (notify,) if isinstance(notify, str) and notify else tuple(notify)
+    return FlowTerms(human_escalation, seconds, how, names)
 
 
 @dataclass
@@ -382,6 +425,7 @@ class Engine:
         attachments: Mapping[str, bytes] | None,
         *,
         step: str = "",
+        terms: FlowTerms | None = None,
     ) -> Gate:
         """Bound by the step's key, which is in the gate's own record: whoever replays this finds it, on whatever machine."""
         key = f"{self.run_id}/{doing.id}"
@@ -390,16 +434,13 @@ class Engine:
                 known = self.gate_of(doing.again, key)
                 if known is not None:
                     return known
-            terms = self.terms
+            said = (terms or self.terms).of_question()
             draft = replace(
-                draft,
+                on_terms(self.desk, draft, said),
                 key=key,
                 key_for=KEY_FOR,
                 agent=draft.agent or self.held.run.flow,
                 session=self.session.id if self.session is not None else None,
-                timeout=draft.timeout or terms.human_timeout,
-                on_timeout=draft.on_timeout
-                or (terms.on_timeout if draft.timeout or terms.human_timeout else None),
                 config={
                     **(draft.config or {}),
                     "run": self.run_id,
@@ -448,7 +489,7 @@ class Engine:
         if gate.state in (STOPPED, WITHDRAWN):
             why = gate.closing.text if gate.closing is not None else ""
             raise self.broken_by(RunStuck(why or f"gate {gate.id} was {gate.state}"))
-        if gate.expired and gate.state == EXPIRED and gate.opened.on_timeout == "stuck":
+        if gate.expired and gate.state == EXPIRED and gate.opened.on_timeout != "fail":
             raise self.broken_by(RunStuck(f"nobody answered gate {gate.id} before its deadline"))
 
     def heard(self, gate: Gate) -> Gate:

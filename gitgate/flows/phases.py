@@ -26,9 +26,8 @@ from ..context.desk import Desk, open_desk
 from ..errors import Usage
 from ..model.gate import Gate, Option, Question
 from ..questions.drafts import Draft, question
-from ..text.times import parse_duration
 from .agents import run_agent
-from .engine import Engine, FlowTerms, RunStuck, current, need_engine
+from .engine import Engine, RunStuck, current, need_engine, terms_of
 from .handlers import OTHER, Handler, answering, is_other, shown_labels
 from .journal import take_run
 from .program import FlowEnding, FlowFunction, Surroundings, begin_flow, called, play, within
@@ -145,7 +144,7 @@ def asked_of(function: Callable[..., Any], state: FlowState, output: Any) -> Any
 class Flow(FlowFunction[[Any], FlowState]):
     """Phases that follow one another. `run` runs them in this process; `git gate run FILE:NAME` so that they outlive one.
 
-    `human_timeout`, `on_timeout` and `human_escalation` are those of `gitgate.flow`.
+    `human_timeout`, `on_timeout`, `human_escalation` and `notify_on_waiting` are those of `gitgate.flow`.
     """
 
     phases: tuple[Phase, ...]
@@ -154,16 +153,17 @@ class Flow(FlowFunction[[Any], FlowState]):
         self,
         *phases: Phase,
         name: str = "",
-        human_escalation: bool = True,
+        human_escalation: bool | None = None,
         human_timeout: str | int | None = None,
         on_timeout: str | None = None,
+        notify_on_waiting: str | Sequence[str] = (),
     ) -> None:
-        seconds = parse_duration(str(human_timeout)) if human_timeout is not None else None
+        terms = terms_of(human_escalation, human_timeout, on_timeout, notify_on_waiting)
 
         def walk(input: str) -> dict[str, Any]:
             return through(self, input)
 
-        super().__init__(walk, name, FlowTerms(human_escalation, seconds, on_timeout))  # type: ignore[arg-type]
+        super().__init__(walk, name, terms)  # type: ignore[arg-type]
         found = tuple(named(phase, number) for number, phase in enumerate(phases, 1))
         object.__setattr__(self, "phases", found)
         check_phases(found)

@@ -23,6 +23,7 @@ from types import ModuleType
 from typing import Any, Generic, NoReturn, ParamSpec, TypeVar, cast
 
 from ..acts import remarks
+from ..acts.askers import STEP, TERMS
 from ..acts.asking import AskWishes, take_work
 from ..agents.flow import RUN
 from ..context.desk import Desk
@@ -144,7 +145,8 @@ def desk_of_run(desk: Desk, run: str) -> Desk:
     from ..agents import without_conversation
 
     env = without_conversation(desk.settings.env)
-    env.pop("GITGATE_AGENT", None)
+    for name in ("GITGATE_AGENT", STEP, TERMS):
+        env.pop(name, None)
     desk.settings = replace(desk.settings, env={**env, RUN: run})
     return desk
 

@@ -2,13 +2,14 @@
 
 How a program is started grants power, so it comes from the machine's own git configuration, else from the policy on the
 protected branch: never from a gate, a session, or a file that another branch carries, not even where the configuration
-includes one.
+includes one. A name may be that of a file there, which says what the program is told about itself.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..context.desk import Desk
 from ..document.values import replace
@@ -17,10 +18,13 @@ from ..model.conversation import SessionRef
 
 if TYPE_CHECKING:
     from ..agents.agent import Agent, AgentSettings
+    from ..model.gate import Gate
 
 
 SECTION = "gitgate.agent."
 STDIN = ("answer", "prompt", "none")
+FOLDERS = (".claude/agents", ".gitgate/agents")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
 
 
 def adapter(name: str) -> Agent:
@@ -104,6 +108,99 @@ def settings_for_start(desk: Desk, name: str) -> AgentSettings:
         project_servers=settings.project_servers
         or ("projectservers" not in said and allowed("project_servers")),
     )
+
+
+class AgentStart(NamedTuple):
+    """How an agent of a name is started: the program, and its settings with what it is told about itself."""
+
+    name: str
+    program: str
+    settings: AgentSettings
+
+
+def how_started(desk: Desk, name: str) -> AgentStart:
+    """By this machine's `gitgate.agent.NAME.start`; by a file of that name on the protected branch; or as a program we know."""
+    if not NAME.fullmatch(name):
+        raise Usage(
+            f"{name!r} is not an agent's name: letters, digits, dots, dashes", hint='gitgate.run("coder")'
+        )
+    said = configured(desk, name)
+    if "start" in said or "resume" in said:
+        return AgentStart(name, name, settings_for_start(desk, name))
+    found = described(desk, name)
+    if found is not None:
+        return found
+    if starts_by_itself(name) and name != "flow":
+        return AgentStart(name, name, settings_for_start(desk, name))
+    raise Usage(
+        f"no agent is called {name!r} on this machine, nor on the protected branch",
+        hint=f"git config gitgate.agent.{name}.start '…'   or commit .claude/agents/{name}.md there",
+    )
+
+
+def described(desk: Desk, name: str) -> AgentStart | None:
+    """The agent that a file of its name describes: what stands after its head is what the program is told about itself."""
+    from ..policy.book import protected_refs
+    from ..store.git.repository import read_protected
+
+    for folder in FOLDERS:
+        found = read_protected(desk.repo, f"{folder}/{name}.md", protected_refs(desk))
+        if found is not None:
+            return read_description(desk, name, found.data.decode("utf-8", "replace"), found.source)
+    return None
+
+
+def read_description(desk: Desk, name: str, text: str, source: str) -> AgentStart:
+    head, text = parted_head(text)
+    program = head.get("program", "claude")
+    if not starts_by_itself(program) or program == "flow":
+        raise Usage(
+            f"{source}: program: expected one that starts by itself, as claude or codex; found {program!r}"
+        )
+    settings = settings_for_start(desk, program)
+    more: list[str] = []
+    if program == "claude":
+        more += ["--append-system-prompt", text.strip()] if text.strip() else []
+        more += ["--model", head["model"]] if head.get("model", "inherit") != "inherit" else []
+        # What the file keeps from it stays kept from it, whatever the machine's own arguments allow.
+        more += ["--tools", head["tools"]] if head.get("tools") else []
+        more += ["--disallowedTools", head["disallowedTools"]] if head.get("disallowedTools") else []
+    return AgentStart(name, program, replace(settings, arguments=(*settings.arguments, *more)))
+
+
+def parted_head(text: str) -> tuple[dict[str, str], str]:
+    """The fields between the dashes that a description begins with, a list as words with commas; and what stands below.
+
+    People write prose there that no reader of YAML takes, so lines are read, and only those of fields and lists.
+    """
+    text = text.replace("\r\n", "\n")
+    if not text.startswith("---\n"):
+        return {}, text
+    top, _, below = text[4:].partition("\n---")
+    head: dict[str, str] = {}
+    key = ""
+    for line in top.splitlines():
+        if item := re.match(r"\s*-\s+(.+)", line):
+            head[key] = f"{head[key]},{bare(item[1])}" if head.get(key) else bare(item[1])
+        elif field := re.match(r"([A-Za-z][\w-]*)\s*:\s*(.*)", line):
+            key, value = field[1], field[2].strip()
+            parts = value[1:-1].split(",") if value[:1] == "[" and value[-1:] == "]" else [value]
+            head[key] = ",".join(bare(part) for part in parts)
+    return head, below
+
+
+def bare(word: str) -> str:
+    return word.strip().strip("\"'")
+
+
+def settings_in_talk(desk: Desk, gate: Gate, program: str) -> AgentSettings:
+    """How the conversation in which a gate was asked is opened again: a flow's agent stays the one that its file describes."""
+    name = gate.opened.asked.agent
+    if gate.opened.config.get("run") and name != program and NAME.fullmatch(name):
+        found = described(desk, name)
+        if found is not None and found.program == program:
+            return found.settings
+    return settings_for_start(desk, program)
 
 
 def setting_parts(name: str, variable: str, said: Mapping[str, Sequence[str]]) -> tuple[str, ...]:

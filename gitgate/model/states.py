@@ -219,6 +219,8 @@ def advice(state: str | None) -> str:
 PRIORITIES = ("urgent", "high", "normal", "low")  # most pressing first
 DELIVERIES = ("resume", "wait", "none")
 ON_TIMEOUT = ("stuck", "default", "remind", "fail")
+# What else people write for one of these.
+AT_DEADLINE = {"notify_again": "remind", "notify-again": "remind"}
 VERDICTS = ("answered", "approved", "rejected", "defaulted")
 SESSION_OUTCOMES = ("approval", "selection", "freeform", "structured")
 OUTCOMES = ("resumed", "released", "failed")

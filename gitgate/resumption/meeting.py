@@ -362,6 +362,7 @@ def request(
 ) -> Start:
     agent, question = chosen.saved.agent, the_question(gate)
     folder = folder_of(desk, gate)
+    settings = agency.settings_in_talk(desk, gate, agent) if chosen.own else None
     around = surroundings(desk, gate, found, agent, project.settings)
     del around["GITGATE_GATE"]  # It says that the agent was resumed, and nobody sits before it.
     meeting = meeting_terms(gate, chosen, servers)
@@ -378,7 +379,7 @@ def request(
         session=SessionRef(agent, chosen.saved.id, chosen.saved.directory) if chosen.saved.id else None,
         hooks=agency.adapter(agent).hooks(),
         permissions=bylaws.permissions(desk, agent),
-        settings=bylaws.without_doubt(agency.settings_for_start(desk, agent), project),
+        settings=bylaws.without_doubt(settings or agency.settings_for_start(desk, agent), project),
         env=scrubbed(desk.settings.env),
         extra_env=around,
         meeting=meeting,

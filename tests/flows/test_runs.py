@@ -11,11 +11,14 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from xml.etree.ElementTree import fromstring
 
 import pytest
 
 import gitgate
+from gitgate.errors import Usage
+from gitgate.text import times
 from support.flowing import Actors, FlowBench, killed_command, was_killed
 from support.testbed.command import COMMAND, Command
 from support.testbed.repositories import Clone
@@ -352,6 +355,79 @@ def test_an_agent_is_described_by_a_file_of_the_protected_branch(
     assert argv[argv.index("--append-system-prompt") + 1] == "You find faults."
     assert argv[argv.index("--model") + 1] == "opus"
     assert (tmp_path / "prompt").read_text() == "Look."
+
+
+# A flow whose steps ask on terms of their own, and an agent that asks in its shell.
+TERMS = """
+import gitgate
+
+
+@gitgate.flow(human_timeout="2h", on_timeout="default", human_escalation=False)
+def terms():
+    said = gitgate.run("coder", "Go.")
+    gitgate.run("shell", "Go.", human=True, human_timeout="3h", on_timeout="notify_again")
+    gitgate.pause("Release?")
+    return said.status
+
+
+@gitgate.flow
+def plain():
+    return gitgate.run("coder", "Go.").status
+
+
+@gitgate.flow
+def quiet():
+    return gitgate.run("shell", "Go.", human=False).status
+"""
+SHELL = "cat >/dev/null; git gate ask 'Which port?' -q 2> said.txt || true; cat said.txt >&2"
+
+
+def test_a_step_asks_on_its_own_terms_and_a_flow_on_its_own(flows: Actors, cli: Command, repo: Clone) -> None:
+    """Also what an agent asks by itself in its shell; a default that no question declares leaves the run stuck."""
+    repo.commit(**{"terms.py": TERMS})
+    repo.git("config", "gitgate.agent.shell.start", json.dumps(["sh", "-c", SHELL]))
+    repo.git("config", "gitgate.agent.shell.resume", json.dumps(["sh", "-c", "cat >/dev/null"]))
+    run = cli("run", "terms.py:terms", "--json", code=8).json["id"]
+    (gate,) = cli("list", "--awaiting", "--json", code=0).json["gates"]
+    assert gate["questions"][0]["prompt"] == "Which port?"
+    assert gate["run"] == {"id": run, "flow": "terms", "step": "run:shell#1"}
+    assert (gate["asked"]["agent"], gate["on_timeout"]) == ("shell", "remind")
+    assert hours_until_deadline(gate) == 3
+    cli("respond", gate["id"], "8080", "--no-resume", code=0)
+    assert flows.starts == ["start coder"], "human=False asked somebody"
+    cli("resume", run, code=8)
+    (gate,) = cli("list", "--awaiting", "--json", code=0).json["gates"]
+    assert (gate["questions"][0]["prompt"], gate["on_timeout"]) == ("Release?", "stuck")
+    assert hours_until_deadline(gate) == 2
+    cli("respond", gate["id"], "--approve", "--no-resume", code=0)
+    assert cli("resume", run, code=0).out == "NEEDS_HUMAN\n"
+
+
+def hours_until_deadline(gate: dict[str, Any]) -> int:
+    until, since = (times.parse_time(gate[at] if at else gate["asked"]["at"]) for at in ("deadline", ""))
+    return round((until - since) / 3600)
+
+
+def test_what_an_agent_needs_is_its_end_where_the_machine_says_so(
+    flows: Actors, cli: Command, repo: Clone
+) -> None:
+    """By setting; and an agent that asks in its shell nevertheless is refused, and told what to do instead."""
+    repo.commit(**{"terms.py": TERMS})
+    repo.git("config", "gitgate.agent.shell.start", json.dumps(["sh", "-c", SHELL]))
+    repo.git("config", "gitgate.humanEscalation", "false")
+    assert cli("run", "terms.py:plain", code=0).out == "NEEDS_HUMAN\n"
+    repo.git("config", "--unset", "gitgate.humanEscalation")
+    cli("run", "terms.py:quiet", code=0)
+    assert "asks nobody in this step" in (repo.path / "said.txt").read_text()
+    assert cli("list", "--all", "--json", code=0).json["gates"] == []
+
+
+def test_terms_that_no_flow_can_have_are_refused_at_once() -> None:
+    """Where the flow is written, with what was expected."""
+    with pytest.raises(Usage, match="on_timeout: expected one of stuck, default, remind"):
+        gitgate.flow(on_timeout="never")
+    with pytest.raises(Usage, match="human_timeout"):
+        gitgate.Flow(human_timeout="0s")
 
 
 def test_a_run_has_a_branch_of_its_own(repo: Clone, actors: Actors, cli: Command) -> None:
