@@ -27,8 +27,7 @@ from gitgate.model.states import gate_id
 from gitgate.record import events
 from gitgate.record.fold import apply, begin
 from gitgate.record.headline import message
-from gitgate.store.records.chain import Beside
-from gitgate.store.records.records import Signature
+from gitgate.store.records.records import Beside, Signature
 from gitgate.text.times import format_time
 
 from .measure import run

@@ -17,9 +17,9 @@ from gitgate.acts.answering import Manner, respond
 from gitgate.acts.asking import AskWishes, ask
 from gitgate.claims.claiming import Claimant, claim
 from gitgate.context.desk import Desk, open_desk
-from gitgate.context.recording import reload
 from gitgate.errors import Conflict
 from gitgate.exchange.syncing import sync
+from gitgate.gates.recording import reload
 from gitgate.model.gate import Gate, Question
 from gitgate.questions.base import Given
 from gitgate.questions.drafts import Draft

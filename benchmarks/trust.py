@@ -15,7 +15,7 @@ import os, pathlib, sys
 from gitgate.questions.base import Given
 from gitgate.acts.answering import Manner, respond
 from gitgate.context.desk import open_desk
-from gitgate.context.recording import reload
+from gitgate.gates.recording import reload
 desk = open_desk(pathlib.Path('.'), dict(os.environ), bulk=True)
 for gate in sys.stdin.read().split():
     print(respond(desk, reload(desk, gate), Given(text='Left'), Manner(sign=True, push=False)).gate.tip)

@@ -119,9 +119,9 @@ def test_what_is_named_is_there() -> None:
 def test_a_wrong_step_is_seen() -> None:
     """One that is not called, one in another order, one that is not there, one that stands too deep."""
     caller = "- `acts.answering.respond`\n"
-    assert wrong_in(f"{caller}  - `context.recording.record`\n") == []
+    assert wrong_in(f"{caller}  - `gates.recording.record`\n") == []
     assert "does not call" in wrong_in(f"{caller}  - `acts.asking.ask`\n")[0]
     after = "  - `acts.answering.refuse_late`\n  - `questions.answers.read_answer`\n"
     assert "after what stands above" in wrong_in(f"{caller}{after}")[0]
     assert "no such function" in wrong_in("- `acts.answering.reply`\n")[0]
-    assert "too deep" in wrong_in(f"{caller}    - `context.recording.record`\n")[0]
+    assert "too deep" in wrong_in(f"{caller}    - `gates.recording.record`\n")[0]

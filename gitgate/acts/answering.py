@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from ..context.desk import Desk
-from ..context.recording import record, reload
 from ..context.remotes import remote_of
 from ..document.values import dataclass, field, replace
 from ..errors import BadAnswer, Conflict, GateError, IllegalEvent, NotAllowed, PushRefused, Stale
 from ..exchange.publishing import Published, publish
-from ..gates.deadlines import act
+from ..gates.recording import act, record, reload
 from ..model import people
 from ..model.gate import Answer, Event, Gate
 from ..model.people import split_person

@@ -16,14 +16,13 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from ..context.desk import Desk
-from ..context.recording import NOBODY
 from ..context.remotes import may_publish_work, remote_of
 from ..document.values import dataclass, replace
 from ..errors import LostRace, NotAllowed, Usage
 from ..exchange.publishing import Published, publish
-from ..gates.deadlines import act
 from ..gates.lineage import FOLLOWED, on_its_branch, tie_commits
 from ..gates.notices import tell_people
+from ..gates.recording import act
 from ..model import trailers
 from ..model.conversation import SavedSession, Talk
 from ..model.gate import Asker, Gate, Opened, Question, Session, Work
@@ -34,7 +33,7 @@ from ..questions.file import ASKED, MOST_BYTES, check_name
 from ..questions.types import type_of
 from ..record import events
 from ..store.git.refs import OPEN, SESSIONS, WORK
-from ..store.records.records import Signature
+from ..store.records.records import NOBODY, Signature
 from ..store.remote.remote import RefMove
 from ..text import times
 from ..text.display import one_line

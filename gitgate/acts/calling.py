@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from ..config import FILE
-from ..context import presence
+from ..context import machine
 from ..context.desk import Desk
 from ..context.remotes import may_publish_work
 from ..document.field import may_have
@@ -86,7 +86,7 @@ def any_gate(desk: Desk, gate: str) -> Gate | None:
 def waiting(desk: Desk, session: str) -> list[Gate]:
     """The gates that this conversation asked from here, and that nobody has decided yet."""
     found = []
-    for present in presence.everyone(desk):
+    for present in machine.everyone_here(desk):
         if present.session != session:
             continue
         tip = desk.refs.get(OPEN + present.gate)

@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..context import presence
+from ..context import machine
 from ..context.desk import Desk
 from ..errors import GateError, NotAllowed, Usage
 from ..gates.agency import is_agent, starts_by_itself
@@ -379,7 +379,7 @@ def asked_by_itself(desk: Desk, before: BeforeRun, session: str) -> list[Gate]:
     asked = []
     for ref, tip in desk.refs.under(OPEN).items():
         gate = ref.removeprefix(OPEN)
-        present = presence.find_presence(desk, gate) if ref not in before.gates else None
+        present = machine.find_presence(desk, gate) if ref not in before.gates else None
         if present is None or Path(present.directory) != desk.repo.place:
             continue
         loaded = desk.records.load(gate, tip)

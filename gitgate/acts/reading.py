@@ -10,7 +10,7 @@ from ..context.find import find_tip
 from ..context.remotes import remote_of
 from ..document.values import dataclass
 from ..errors import GateError, IllegalEvent, UnknownGate
-from ..gates.deadlines import act
+from ..gates.recording import act
 from ..model import states
 from ..model.gate import Gate
 

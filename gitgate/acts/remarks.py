@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..context.desk import Desk, check_choice
-from ..context.recording import record
 from ..context.remotes import may_publish_work
 from ..document.values import dataclass
 from ..errors import NotAllowed, Usage
 from ..exchange.publishing import Published, publish
-from ..gates.deadlines import act
+from ..gates.recording import act, record
 from ..model.gate import Edit, Event, Gate, Remark
 from ..model.states import PRIORITIES
 from ..policy.permit import Permit, permit, permit_change, permit_words, signing

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..claims.attending import hear_remote
-from ..context import presence
+from ..context import machine
 from ..context.desk import Desk
 from ..context.find import summaries
 from ..context.remotes import remote_of
 from ..errors import GateError
-from ..gates.deadlines import act
 from ..gates.listing import Filter, list_gates
+from ..gates.recording import act
 from ..model.gate import Answer, Claim, Gate, Opened
 from ..model.people import UNSIGNED
 from ..record.headline import Summary
@@ -81,10 +81,10 @@ def gate_status(desk: Desk, given: str) -> tuple[Json, str]:
 
 def session_here(desk: Desk, gate: Gate) -> Json:
     """The conversation that asked: of which program, its id where this machine knows it, and whether it is saved."""
-    from ..context import presence
+    from ..context import machine
     from . import sessions
 
-    here, said = presence.find_presence(desk, gate.id), gate.opened.session
+    here, said = machine.find_presence(desk, gate.id), gate.opened.session
     return {
         "agent": said.agent if said is not None else None,
         "id": (here.session if here is not None else "") or None,
@@ -240,7 +240,7 @@ class Known:
 def roster(desk: Desk, found: Iterable[Summary]) -> list[Known]:
     """Every agent that has a gate here, those that need something first."""
     agents: dict[str, Known] = {}
-    seen = {present.gate: present for present in presence.everyone(desk)}
+    seen = {present.gate: present for present in machine.everyone_here(desk)}
     for summary in found:
         known = agents.setdefault(summary.agent, Known(summary.agent))
         known.questions += 1
@@ -259,7 +259,7 @@ def roster(desk: Desk, found: Iterable[Summary]) -> list[Known]:
     return sorted(agents.values(), key=lambda known: (order.index(known.state), known.agent))
 
 
-def meet(known: Known, present: presence.Presence) -> None:
+def meet(known: Known, present: machine.Presence) -> None:
     """What this machine remembers of it; the process that still runs says most."""
     known.here = True
     alive = present.alive

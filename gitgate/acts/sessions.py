@@ -15,9 +15,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ..context import presence
+from ..context import machine
 from ..context.desk import Desk
-from ..context.recording import NOBODY
 from ..context.remotes import remote_of
 from ..document import codec
 from ..document.field import Field
@@ -32,9 +31,9 @@ from ..model.states import is_id
 from ..store.git.objects import FOLDER, REGULAR
 from ..store.git.permissions import private_folder
 from ..store.git.refs import SESSIONS
-from ..store.records.records import Signature
+from ..store.records.records import NOBODY, Signature
 from ..store.remote.remote import RefMove
-from ..store.work.leftout import path_of, printable
+from ..store.work.saved import path_of, printable
 
 DOCUMENT, SEALED, FILES = "session.yaml", "session.age", "files"
 PLAIN = ("agent", "id", "directory", "place")
@@ -96,7 +95,7 @@ def keep_session(desk: Desk, gate: Gate, saved: SavedSession) -> None:
     old = desk.refs.get(ref)
     if old is not None and desk.records.commit(old).tree == tree:
         return
-    if old is None and is_bound(gate) and presence.find_presence(desk, gate.id) is not None:
+    if old is None and is_bound(gate) and machine.find_presence(desk, gate.id) is not None:
         return  # It was erased, and the next key with it.
     from ..context import session_proof
 
@@ -137,7 +136,7 @@ def saved(desk: Desk, gates: Iterable[Gate]) -> frozenset[str]:
 
 def is_gone(desk: Desk, gate: str) -> bool:
     """Whether a session that is not here is known to be nowhere: it was erased from here, or asked here and not kept."""
-    return dropped_mark(desk, gate).exists() or presence.find_presence(desk, gate) is not None
+    return dropped_mark(desk, gate).exists() or machine.find_presence(desk, gate) is not None
 
 
 def dropped_mark(desk: Desk, gate: str) -> Path:
@@ -149,7 +148,7 @@ def bring(desk: Desk, gate: Gate) -> SavedSession:
     session = gate.opened.session
     if session is None:
         raise Failure(f"gate {gate.id} was asked without a session", hint=f"git gate check {gate.id}")
-    here = presence.find_presence(desk, gate.id)
+    here = machine.find_presence(desk, gate.id)
     oid = find_oid(desk, gate.id)
     from ..context import session_proof
 

@@ -207,7 +207,7 @@ def respond(
 def delivery(desk: Desk, *, resume: bool) -> Deliver:
     """An answer given where the agent ran starts it there; what that takes is loaded only where it is allowed."""
     if desk.settings.flag("resumeHere"):
-        from ..resumption.here import deliver_here, leave_here
+        from ..resumption.calls import deliver_here, leave_here
 
         return deliver_here if resume else leave_here
     from ..exchange.publishing import publish

@@ -14,12 +14,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ..context.desk import Desk
-from ..context.recording import NOBODY
 from ..context.remotes import remote_of
 from ..errors import Conflict, Failure, GateError, LostRace, RemoteUnreachable
 from ..exchange.publishing import stands_on
-from ..gates.deadlines import act
 from ..gates.leases import boottime, load_lease, shared_at, sightings, watch_lease
+from ..gates.recording import act
 from ..model.gate import Claim, Gate, Outcome
 from ..model.lease import Lease, end_of
 from ..model.states import AWAITING
@@ -27,7 +26,7 @@ from ..policy.permit import check_heard, check_told
 from ..record.fold import told_commit
 from ..store.git.permissions import private_folder
 from ..store.git.refs import LEASES, OPEN
-from ..store.records.records import Signature
+from ..store.records.records import NOBODY, Signature
 from ..store.remote.remote import RefMove
 from ..text import times
 from .claiming import (

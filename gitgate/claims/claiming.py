@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from ..context.desk import Desk
-from ..context.recording import NOBODY, reload
 from ..context.remotes import may_publish_work, remote_of
 from ..errors import Conflict, GateError, IllegalEvent, LostRace, PushRefused, RemoteUnreachable
 from ..exchange.publishing import publish, push_moves, stands_on
 from ..gates.leases import Sightings, boottime, load_lease, shared_at, sightings, watch_lease
 from ..gates.notices import tell_people
+from ..gates.recording import reload
 from ..model import lease as leases
 from ..model.gate import Claim, Event, Gate, Outcome
 from ..model.lease import Lease
@@ -32,7 +32,7 @@ from ..record.fold import told_commit
 from ..record.headline import loose_ends
 from ..store.git.permissions import private_folder
 from ..store.git.refs import LEASES, OPEN
-from ..store.records.records import Signature
+from ..store.records.records import NOBODY, Signature
 from ..store.remote.remote import RefFate, RefMove, tracking
 from ..text import times
 

@@ -8,17 +8,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ..context.desk import Desk
-from ..context.recording import NOBODY, reload
 from ..context.remotes import beside, may_publish_work, work_moves
 from ..errors import FINAL, BrokenRecord, Failure, GateError, IllegalEvent, LostRace
+from ..gates.recording import reload
 from ..model.gate import Answer, Entry, Gate
 from ..model.people import split_person
 from ..model.states import RESUMING
 from ..record import events
 from ..record.fold import reconcile, repeatable
 from ..store.git.refs import ASIDE, LEASES, OPEN, RUNS
-from ..store.records.chain import AT_ONCE, MOST_STEPS, Beside
-from ..store.records.records import Signature
+from ..store.records.records import AT_ONCE, MOST_STEPS, NOBODY, Beside, Signature
 from ..store.remote.push import push
 from ..store.remote.remote import RefMove
 from . import entering

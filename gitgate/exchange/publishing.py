@@ -118,7 +118,7 @@ def stands_on(gate: Gate, known: str | None) -> bool:
 
 def catch_up(desk: Desk, gate: Gate, remote: str) -> Gate:
     """After a lost race: what the remote has now, with what was said here recorded again on top of it."""
-    from ..context.recording import reload
+    from ..gates.recording import reload
     from .syncing import bring_home
 
     bring_home(desk, remote)

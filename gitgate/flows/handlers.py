@@ -15,13 +15,14 @@ from .. import config
 from ..acts.answering import check_open
 from ..agents import mark_in
 from ..context.ancestry import agent_above
-from ..context.recording import NOBODY, record
 from ..errors import Conflict, NotAllowed, Usage
+from ..gates.recording import record
 from ..model.gate import Answer, Event, Gate, Question
 from ..model.states import ANSWERED
 from ..policy.permit import check_program
 from ..questions.answers import read_answer
 from ..questions.base import Given
+from ..store.records.records import NOBODY
 from ..text.display import one_line
 from .engine import Engine
 from .program import called

@@ -32,7 +32,6 @@ from ..claims.claiming import (
     write_lease,
 )
 from ..context.desk import Desk
-from ..context.recording import NOBODY
 from ..context.remotes import remote_of
 from ..errors import (
     AmbiguousGate,
@@ -54,7 +53,7 @@ from ..record.runs import MOST_EVENTS, MOST_SPARE, Run, RunEntry, said_of_claim
 from ..store.git.permissions import private_folder
 from ..store.git.refs import LEASES, RUNS
 from ..store.records.journal import PACK_AFTER, Journals
-from ..store.records.records import Signature
+from ..store.records.records import NOBODY, Signature
 from ..store.remote.fetch import fetch_refs
 from ..store.remote.remote import RefMove, tracking
 

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ..context.desk import Desk
-from ..context.recording import NOBODY
 from ..document.values import replace
 from ..errors import AmbiguousGate, GateError
 from ..model.gate import Answer, Gate
 from ..record.fold import counted
 from ..store.records import archive, closing
-from ..store.records.records import Signature
+from ..store.records.records import NOBODY, Signature
 
 if TYPE_CHECKING:
     from ..record.runs import Run

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..context.desk import Desk
-from ..context.presence import boot_id
+from ..context.machine import boot_id
 from ..context.remotes import remote_of
 from ..document.values import dataclass, replace
 from ..errors import BrokenRecord, GateError, RemoteUnreachable

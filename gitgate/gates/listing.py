@@ -145,7 +145,7 @@ def overdue(summary: Summary, now: str) -> bool:
 
 def settled_summary(desk: Desk, summary: Summary) -> Summary:
     """The summary of a gate whose deadline passed, after acting on it. One that cannot be acted on stays as it is."""
-    from .deadlines import act
+    from .recording import act
 
     try:
         gate = act(desk, desk.records.load(summary.id, summary.tip))

@@ -147,8 +147,9 @@ def note_inability(desk: Desk, gate: str, why: str) -> None:
     """Once for an answer, and only where all can see it: what one of many clones cannot do says nothing."""
     import socket
 
-    from ..context.recording import NOBODY, record, reload
     from ..context.remotes import remote_of
+    from ..store.records.records import NOBODY
+    from .recording import record, reload
 
     if remote_of(desk) is not None:
         return

@@ -18,7 +18,7 @@ from ..store.git.repository import Repository, protected_tip, read_protected
 from ..store.work import pinned
 from ..store.work import pinned as hiding
 from ..store.work.aside import Difference, Files, compare
-from ..store.work.leftout import printable
+from ..store.work.saved import printable
 from .book import protected_refs
 
 if TYPE_CHECKING:

@@ -2,6 +2,9 @@
 
 A call is a mark that is made before the runner is started; whoever works looks for marks until none is left, and looks
 once more after letting go of the lock, so that no call falls between two runners.
+
+An answer that is given where the agent ran calls its runner there, at once: answer, claim and lease go in one push, so that
+nobody else begins with it meanwhile, and the runner takes the claim from there.
 """
 
 from __future__ import annotations
@@ -11,17 +14,18 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..claims.claiming import Claimant, lift_note
-from ..context import presence
+from ..claims.claiming import Claimant, claim, hand_over, leave_to_others, lift_note
+from ..context import machine
 from ..context.desk import Desk, open_desk
 from ..context.find import summaries
+from ..context.machine import slot
 from ..context.remotes import no_remote, remote_of
-from ..errors import Conflict, Failure, GateError, StillWaiting
-from ..exchange.publishing import push_moves
+from ..errors import Conflict, Failure, GateError, RemoteUnreachable, StillWaiting
+from ..exchange.publishing import Published, publish, push_moves
 from ..exchange.syncing import bring_home
 from ..gates import agency
 from ..gates.leases import boottime, shared_at
@@ -196,7 +200,7 @@ def was_ours(desk: Desk, gate: Gate) -> bool:
     if not desk.settings.flag("resumeHere") or desk.settings.text("runner") != "local":
         return False
     session = gate.opened.session
-    asked_here = presence.find_presence(desk, gate.id) is not None
+    asked_here = machine.find_presence(desk, gate.id) is not None
     return asked_here and session is not None and not agency.cannot_start(desk, session.agent)
 
 
@@ -221,3 +225,53 @@ def wake(desk: Desk, remote: str, gate: Gate) -> None:
     known, ref = desk.tracked(remote, gate.id) or gate.tip, WAKE + gate.id
     push_moves(desk, remote, [RefMove(ref, known, None)])
     push_moves(desk, remote, [RefMove(ref, None, known)])
+
+
+def may_resume_here(desk: Desk, gate: Gate, push: bool | None) -> bool:
+    """Whether this clone may start the agent: it asked from here, `init` allowed it, and its program is known."""
+    if not desk.settings.flag("resumeHere") or desk.repo.bare or desk.settings.text("runner") != "local":
+        return False
+    here, session = machine.find_presence(desk, gate.id), gate.opened.session
+    if here is None or session is None or not gate.actionable or gate.opened.delivery != "resume":
+        return False
+    if not may_claim(desk, gate, push) or here.work != (gate.opened.work.commit or ""):
+        return False
+    return not agency.cannot_start(desk, gate.opened.program)
+
+
+def may_claim(desk: Desk, gate: Gate, push: bool | None) -> bool:
+    """A claim on a shared gate is a push: where none is wanted, there is none."""
+    if remote_of(desk) is None:
+        return push is not True
+    wanted = push is True or (push is None and desk.settings.flag("push"))
+    return wanted or (push is None and shared_at(desk, gate.id) is None)
+
+
+def leave_here(desk: Desk, gate: Gate, *, push: bool | None = None) -> Published:
+    """Publish the answer, and start nothing here by itself: neither now nor when another answer starts its agent."""
+    leave_to_others(desk, gate)
+    return publish(desk, gate, push=push)
+
+
+def deliver_here(desk: Desk, gate: Gate, *, push: bool | None = None) -> Published:
+    """Publish the answer with a claim on it and start the agent; where that is not to be, publish it as ever."""
+    if not may_resume_here(desk, gate, push):
+        return publish(desk, gate, push=push)
+    with slot(desk.settings.env, desk.settings.number("maxAgents")) as free:
+        pass
+    if not free:
+        # Whoever has room acts on it; if nobody does, our own runner does when an agent has ended.
+        published = publish(desk, gate, push=push)
+        return replace(published, log=call(desk, gate.id))
+    who = Claimant("local", term=desk.settings.seconds("leaseTerm") or 120, monotonic=boottime)
+    try:
+        held = claim(desk, gate, who)
+    except RemoteUnreachable as silent:
+        if push or desk.settings.in_ci:
+            return publish(desk, gate, push=push)
+        return Published(gate, shared_at(desk, gate.id), reason=silent.message)
+    except GateError:
+        return publish(desk, gate, push=push)
+    hand_over(desk, held)
+    call(desk, gate.id)
+    return Published(held.gate, held.remote, pushed=held.remote is not None, log=str(log_of(desk, gate.id)))

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from ..acts.calling import publish_sessions, save_sessions
 from ..claims.claiming import BranchMoved, HeldClaim, claim_outcome, finish
 from ..context.desk import Desk
-from ..context.recording import NOBODY, record, reload
 from ..context.remotes import may_publish_work
 from ..errors import GateError, IllegalEvent, PushRefused
 from ..exchange.publishing import publish, push_moves
 from ..gates.lineage import before
+from ..gates.recording import record, reload
 from ..gates.work import bring_work
 from ..model import states
 from ..model.conversation import SessionRef
@@ -23,6 +23,7 @@ from ..model.gate import Event, Gate, Remark
 from ..questions.prompts import LATE, trailers
 from ..sharing.branches import Joined, join_commits, tip_there, withheld
 from ..store.git import commits
+from ..store.records.records import NOBODY
 from ..store.remote.remote import RefMove
 from ..store.work.worktrees import list_worktrees
 from ..text.display import counted

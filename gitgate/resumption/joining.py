@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 
 from ..acts import sessions
 from ..acts.answering import Deliver
-from ..context import presence
+from ..context import machine
 from ..context.ancestry import is_agent
 from ..context.desk import Desk
-from ..context.recording import reload
 from ..errors import Conflict, Failure, GateError
 from ..exchange.publishing import Published
 from ..gates import agency
+from ..gates.recording import reload
 from ..gates.work import bring_work, worktrees
 from ..model.conversation import SavedSession, SessionRef
 from ..model.gate import Gate, Question
@@ -113,7 +113,7 @@ def find_session(desk: Desk, gate: Gate) -> SavedSession:
         raise Failure(
             f"the session of gate {gate.id} cannot be opened on this machine: {reason}", hint=otherwise(gate)
         )
-    here = presence.find_presence(desk, gate.id)
+    here = machine.find_presence(desk, gate.id)
     if here is not None and here.alive and is_agent(here.pid):
         raise Conflict(
             f"the agent of gate {gate.id} still runs (process {here.pid}); a second copy would undo what the first does",

@@ -24,14 +24,14 @@ from ..acts.reading import find_gate
 from ..agents import scrubbed
 from ..agents.agent import Meeting, Start
 from ..agents.claude.transcript import TRANSCRIPT
-from ..context import presence, session_proof
+from ..context import machine, session_proof
 from ..context.desk import Desk
-from ..context.recording import reload
 from ..document import codec
 from ..document.field import field_of
 from ..document.values import replace
 from ..errors import BadAnswer, Conflict, Failure, GateError, NotAllowed, RemoteUnreachable
 from ..gates import agency
+from ..gates.recording import reload
 from ..model.conversation import LEFT, PROPOSED, Conversation, SavedSession, SessionRef, Talk, kept
 from ..model.gate import Gate, Question
 from ..policy import project as bylaws
@@ -220,7 +220,7 @@ def remember(desk: Desk, talk: JoinedConversation, pid: int, seconds: int) -> No
         "directory": str(talk.launch.cwd),
         "own": talk.own,
     }
-    running = {"pid": pid, "started": presence.started(pid) if pid else ""}
+    running = {"pid": pid, "started": machine.started(pid) if pid else ""}
     with contextlib.suppress(OSError):
         write(folder_of(desk, talk.gate) / "session.json", {**said, **running, "seconds": seconds})
 
@@ -267,7 +267,7 @@ def refuse_open(desk: Desk, gate: Gate) -> None:
     if not isinstance(pid, int) or not begun:
         return
     until = time.monotonic() + ENDS_WITHIN
-    while presence.started(pid) == begun:
+    while machine.started(pid) == begun:
         if time.monotonic() > until:
             raise Conflict(
                 f"the session of gate {gate.id} is still open (process {pid}), though whoever opened it has gone",

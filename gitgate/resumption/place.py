@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..claims.claiming import HeldClaim
-from ..context import presence
+from ..context import machine
 from ..context.desk import Desk
 from ..errors import GateError, WorkFailed
 from ..gates import agency
@@ -125,9 +125,9 @@ class Situation:
         return discover(self.directory, without_place(desk.repo.git.env))
 
 
-def asked_here(desk: Desk, gate: Gate) -> presence.Presence | None:
+def asked_here(desk: Desk, gate: Gate) -> machine.Presence | None:
     """The asker as this machine remembers it; what the record says of hosts and directories, anybody could have written."""
-    found = presence.find_presence(desk, gate.id)
+    found = machine.find_presence(desk, gate.id)
     return found if found is not None and found.work == (gate.opened.work.commit or "") else None
 
 
@@ -458,9 +458,9 @@ def flags_before(
     No record says so, only this machine's own note. A flag that this machine gives counts alone.
     """
     from ..agents.claude.command import beside
-    from ..context import presence
+    from ..context import machine
 
-    asked = presence.find_presence(desk, gate.id)
+    asked = machine.find_presence(desk, gate.id)
     own = asked is not None and asked.trusted and found.trusted
     if asked is None or not own or (asked.program, asked.session) != (saved.agent, saved.id):
         return ()

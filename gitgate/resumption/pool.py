@@ -19,14 +19,13 @@ from ..claims import claiming
 from ..claims.claiming import Claimant, HeldByAnother, is_left_to_others, pending, take_over
 from ..context.desk import Desk, open_desk
 from ..context.find import summaries
-from ..context.recording import reload
-from ..context.registry import slot
+from ..context.machine import slot
 from ..context.remotes import remote_of
 from ..errors import Conflict, GateError, RemoteUnreachable, UnknownGate, Usage
 from ..exchange.publishing import publish
 from ..exchange.syncing import sync
-from ..gates.deadlines import act
 from ..gates.leases import RENEW_AT, boottime
+from ..gates.recording import act, reload
 from ..gates.starting import CannotStart, note_inability
 from ..model.gate import Gate, Outcome
 from ..record.headline import Summary

@@ -26,7 +26,7 @@ from ..policy.book import load_book, protected_refs
 from ..questions.calls import strange_tools
 from ..sharing.branches import cut_off
 from ..store.git.repository import read_protected
-from ..store.work.leftout import printable
+from ..store.work.saved import printable
 from ..text.display import counted
 from . import manpage
 from .steps import REPLACE, hidden, spec_of, wrong_modes
@@ -321,9 +321,9 @@ def hooks(desk: Desk) -> Iterator[Finding]:
 
 def agents(desk: Desk) -> Iterator[Finding]:
     """The programs that asked here, or are set up: whether they can be started again."""
-    from ..context import presence
+    from ..context import machine
 
-    names = {present.program for present in presence.everyone(desk) if present.program}
+    names = {present.program for present in machine.everyone_here(desk) if present.program}
     names |= {
         key.removeprefix(agency.SECTION).rpartition(".")[0]
         for key in desk.settings.git

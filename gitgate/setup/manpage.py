@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ..context import registry
+from ..context import machine
 from ..context.desk import Desk
 from .steps import Step
 
@@ -75,7 +75,7 @@ def page_of() -> Path | None:
 
 def noted(env: Mapping[str, str]) -> Path | None:
     """Where it is written down that a link is ours: `pipx` makes one of its own, which is not ours to take away."""
-    home = registry.state_home(env)
+    home = machine.state_home(env)
     return home / "manual" if home else None
 
 
@@ -115,7 +115,7 @@ def removal(desk: Desk) -> Iterator[Step]:
     """Our link, once this was the last repository of this person that is set up."""
     env = desk.settings.env
     note, link = noted(env), ours(env)
-    if note is None or link is None or any(one != desk.repo.place for one in registry.places(env)):
+    if note is None or link is None or any(one != desk.repo.place for one in machine.repositories(env)):
         return
 
     def take() -> None:

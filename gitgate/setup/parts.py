@@ -12,10 +12,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
-from ..context import registry
+from ..context import machine
 from ..context.desk import Desk
 from ..context.find import summaries
-from ..context.registry import state_home
+from ..context.machine import state_home
 from ..document.values import replace
 from ..errors import Conflict
 from ..gates.work import worktrees
@@ -191,7 +191,7 @@ def state_step(desk: Desk) -> Step | None:
 def home(desk: Desk) -> Step | None:
     """What is kept for all of a person's repositories, once this was the last of them."""
     place = state_home(desk.settings.env)
-    others = [one for one in registry.places(desk.settings.env) if one != desk.repo.place]
+    others = [one for one in machine.repositories(desk.settings.env) if one != desk.repo.place]
     if place is None or others or not place.exists():
         return None
 

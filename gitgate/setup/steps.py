@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..context import registry
+from ..context import machine
 from ..context.desk import Desk
 from ..context.remotes import remote_of
 from ..errors import Failure, Usage
@@ -188,8 +188,8 @@ def known(desk: Desk) -> Step:
     return Step(
         "known repository",
         "git gate list --everywhere and git gate worker --everywhere include it",
-        place in registry.read_registry(env),
-        lambda: registry.add(env, place),
+        place in machine.read_registry(env),
+        lambda: machine.register(env, place),
     )
 
 
@@ -216,8 +216,8 @@ def removal(desk: Desk) -> list[Step]:
     if folder is not None:
         found.extend(taken_away(folder, name) for name in starting.NAMES)
     place, env = desk.repo.place, desk.settings.env
-    gone = place not in registry.read_registry(env)
-    found.append(Step("known repository", "forgotten", gone, lambda: registry.remove(env, place)))
+    gone = place not in machine.read_registry(env)
+    found.append(Step("known repository", "forgotten", gone, lambda: machine.unregister(env, place)))
     return found
 
 

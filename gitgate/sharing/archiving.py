@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from ..context.desk import Desk
 from ..context.find import summaries
-from ..context.recording import NOBODY
 from ..context.remotes import may_publish_work, remote_of
 from ..errors import GateError
 from ..gates.archived import tidy
@@ -15,7 +14,7 @@ from ..gates.listing import runs_here, settled_summary
 from ..model.gate import Gate
 from ..store.git.refs import CODE_OF_RUNS, RUNS
 from ..store.records import closing
-from ..store.records.records import Signature
+from ..store.records.records import NOBODY, Signature
 from ..store.remote.remote import RefMove
 from ..text import times
 from ..text.display import counted

@@ -16,7 +16,6 @@ from contextlib import suppress
 from ..config import FILE
 from ..context.desk import Desk
 from ..context.find import summaries
-from ..context.recording import NOBODY
 from ..context.remotes import may_publish_work, remote_of
 from ..document.values import dataclass
 from ..errors import BrokenPolicy, Failure, GateError
@@ -25,9 +24,9 @@ from ..policy.book import SIGNERS, load_book, policy_remote, protected_refs
 from ..policy.project import configures
 from ..store.git import commits
 from ..store.git.refs import BESIDE, OPEN, CutOff
+from ..store.records.records import NOBODY
 from ..store.remote.remote import RefMove
-from ..store.work.leftout import printable
-from ..store.work.saved import between
+from ..store.work.saved import between, printable
 from ..text.display import counted
 
 HEADS = "refs/heads/"

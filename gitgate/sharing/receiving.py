@@ -12,7 +12,7 @@ from ..context.desk import Desk
 from ..errors import GateError
 from ..model.states import is_id
 from ..store.git.refs import ARCHIVE, EVIDENCE, LEASES, OPEN, RUNS, SESSIONS, WAKE, WORK, Update
-from ..store.records.chain import AT_ONCE
+from ..store.records.records import AT_ONCE
 from .pushed import Beyond, Push
 
 HITL = "refs/hitl/"

@@ -272,7 +272,7 @@ def test_a_quorum_says_how_far_it_is(alone: Seat) -> None:
 VOTES = """
 from gitgate.questions.base import Given
 from gitgate.acts.answering import Manner, respond
-from gitgate.context.recording import reload
+from gitgate.gates.recording import reload
 done = respond(desk, reload(desk, sys.argv[3]), Given(approve=True), Manner(who=f"P{who} <p{who}@example.org>"))
 print(done.counted)
 """

@@ -13,8 +13,8 @@ import pytest
 from gitgate.acts import remarks, sessions
 from gitgate.acts.asking import AskWishes, ask, title_of, with_nonce
 from gitgate.context.desk import open_desk
-from gitgate.context.recording import reload
 from gitgate.errors import BadDocument, GateError, LostRace, NotAllowed, Usage
+from gitgate.gates.recording import reload
 from gitgate.model.gate import Question, Work
 from gitgate.model.states import gate_id
 from gitgate.questions.drafts import Draft, question

@@ -14,10 +14,10 @@ import pytest
 
 from gitgate.acts import sessions
 from gitgate.acts.asking import ask
-from gitgate.context.presence import presence_folder
-from gitgate.context.recording import reload
+from gitgate.context.machine import presence_folder
 from gitgate.errors import BrokenRecord, Failure, MissingExtra, UnknownGate
 from gitgate.exchange.syncing import sync
+from gitgate.gates.recording import reload
 from gitgate.model.conversation import SavedSession, SessionRef
 from gitgate.model.gate import Gate, Question
 from gitgate.questions.drafts import Draft

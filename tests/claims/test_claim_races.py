@@ -11,9 +11,9 @@ import pytest
 
 from gitgate.claims.claiming import claim
 from gitgate.context.desk import open_desk
-from gitgate.context.recording import reload
 from gitgate.errors import Conflict
 from gitgate.exchange.syncing import sync
+from gitgate.gates.recording import reload
 from gitgate.model.gate import Gate
 from support.resuming import Clock, Seat, claimant
 from support.testbed.repositories import Clone

@@ -12,10 +12,10 @@ from gitgate.acts.remarks import comment
 from gitgate.claims import claiming
 from gitgate.claims.attending import RENEW_EVERY, TERM, Attendance, hear
 from gitgate.claims.claiming import ClaimLost, claim, claim_outcome, finish, renew
-from gitgate.context import presence
-from gitgate.context.recording import reload
+from gitgate.context import machine
 from gitgate.errors import Conflict, IllegalEvent, LostRace, PushRefused
 from gitgate.exchange.syncing import sync
+from gitgate.gates.recording import reload
 from gitgate.model.gate import Gate, Question
 from gitgate.questions.drafts import Draft
 from gitgate.sharing.archiving import fold_closed
@@ -131,7 +131,7 @@ def test_a_system_that_does_not_name_its_starts(
     alone: Seat, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What one process saw of a lease still counts for it; another one could not compare its clock."""
-    monkeypatch.setattr(presence, "BOOT", alone.clone.path / "none")
+    monkeypatch.setattr(machine, "BOOT", alone.clone.path / "none")
     gate = answered(alone)
     claim(alone.desk, gate, claimant(monotonic=clock))
     with pytest.raises(Conflict):

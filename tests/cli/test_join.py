@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from gitgate.agents.claude.transcript import project_folder
-from gitgate.context.presence import started
+from gitgate.context.machine import started
 from support.resuming import until
 from support.testbed.command import Command
 from support.testbed.repositories import Clone

@@ -215,13 +215,13 @@ def test_everywhere(
 ) -> None:
     """One list a repository that `init` knows; one that is broken is named, and the others go on."""
     from gitgate.config import environment
-    from gitgate.context.registry import add
+    from gitgate.context.machine import register
 
     assert "no repository is known" in cli.quick("list", "--everywhere", cwd=tmp_path, code=0).err
     first, second = clone_of(bare, "first"), clone_of(bare, "second")
     (tmp_path / "broken").mkdir()
     for place in (first.path, second.path, tmp_path / "broken"):
-        add(environment(), place)
+        register(environment(), place)
     gates = {str(clone.path): ask("Which?", "--no-push", cwd=clone.path) for clone in (first, second)}
     said = cli.quick("list", "--everywhere", cwd=tmp_path, code=0)
     assert all(f"{place}\nID " in said.out for place in gates)

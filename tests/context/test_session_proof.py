@@ -8,14 +8,13 @@ from dataclasses import replace
 import pytest
 
 from gitgate.acts import sessions
-from gitgate.context.recording import NOBODY
 from gitgate.errors import BrokenRecord
 from gitgate.exchange.publishing import publish
 from gitgate.exchange.syncing import sync
 from gitgate.model import lease
 from gitgate.model.conversation import Conversation, SavedSession
 from gitgate.model.gate import Answer, Gate, Remark
-from gitgate.store.records.records import Signature
+from gitgate.store.records.records import NOBODY, Signature
 from support.resuming import Seat
 from support.testbed.command import Command
 from support.testbed.repositories import Clone, GitError

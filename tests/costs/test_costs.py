@@ -165,7 +165,7 @@ import os
 from pathlib import Path
 from gitgate.acts.reading import open_gate
 from gitgate.context.desk import open_desk
-from gitgate.context.recording import record
+from gitgate.gates.recording import record
 from gitgate.errors import IllegalEvent
 from gitgate.model.gate import Remark
 

@@ -8,11 +8,10 @@ from dataclasses import replace
 import pytest
 
 from gitgate.acts.reading import find_gate
-from gitgate.context.recording import append
 from gitgate.errors import GateError
-from gitgate.gates import deadlines
-from gitgate.gates.deadlines import act, past_due
+from gitgate.gates import recording
 from gitgate.gates.listing import Filter, list_gates
+from gitgate.gates.recording import act, append, past_due
 from gitgate.model.gate import Edit, Gate
 from gitgate.store.git.refs import OPEN
 from gitgate.text.times import format_time, parse_time
@@ -86,7 +85,7 @@ def test_who_never_looks_is_not_reminded_without_end(
     alone: Seat, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A record's room is for answers."""
-    monkeypatch.setattr(deadlines, "MOST_REMINDERS", 3)
+    monkeypatch.setattr(recording, "MOST_REMINDERS", 3)
     gate = gate_of(alone, timeout=60, on_timeout="remind")
     for _ in range(4):
         clock.pass_by(86_400)
@@ -192,7 +191,7 @@ def test_one_that_cannot_be_acted_on_is_still_shown(
     def refuse(*_args: object) -> Gate:
         raise GateError("read-only")
 
-    monkeypatch.setattr(deadlines, "append", refuse)
+    monkeypatch.setattr(recording, "append", refuse)
     desk = alone.desk
     said: list[str] = []
     desk.progress = said.append
@@ -253,7 +252,7 @@ def test_acting_gives_up_when_it_never_wins(
     def lose(*_args: object) -> Gate:
         raise LostRace("again")
 
-    monkeypatch.setattr(deadlines, "append", lose)
-    monkeypatch.setattr(deadlines, "TRIES", 3)
+    monkeypatch.setattr(recording, "append", lose)
+    monkeypatch.setattr(recording, "TRIES", 3)
     assert act(alone.desk, gate) == gate
     assert alone.clone.refs("refs/hitl/open") == {OPEN + gate.id: gate.tip}

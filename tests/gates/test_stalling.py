@@ -5,9 +5,9 @@ from __future__ import annotations
 from gitgate.acts.asking import ask
 from gitgate.acts.reporting import gate_status
 from gitgate.claims.claiming import claim, renew
-from gitgate.context.recording import reload
 from gitgate.exchange.syncing import sync
 from gitgate.gates.listing import Filter, list_gates
+from gitgate.gates.recording import reload
 from gitgate.gates.starting import note_inability
 from gitgate.model.gate import Gate, Question
 from gitgate.questions.drafts import Draft

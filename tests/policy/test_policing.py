@@ -16,10 +16,10 @@ from gitgate.acts.reading import find_gate
 from gitgate.audit.auditing import audit
 from gitgate.claims.attending import WaitLimit, wait
 from gitgate.claims.claiming import claim
-from gitgate.context.recording import record
 from gitgate.errors import BrokenPolicy, NotAllowed
 from gitgate.exchange.syncing import sync
 from gitgate.gates import agency
+from gitgate.gates.recording import record
 from gitgate.model.gate import Answer, Gate, Option, Question, Work
 from gitgate.policy.permit import check_told
 from gitgate.questions.base import Given

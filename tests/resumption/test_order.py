@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from gitgate.agents.agent import AgentSettings
-from gitgate.context import presence
+from gitgate.context import machine
 from gitgate.context.desk import open_desk
 from gitgate.resumption.place import flags_before
 from support.testbed.repositories import Clone
 
 GATE = "7k2fw3x9ab"
 MODEL = ("--model", "opus")
-HERE = presence.Presence(
+HERE = machine.Presence(
     GATE, "repo/1", "claude", "s-1", "/repo", "", 0, "", "", "2026-01-01T00:00:00Z", flags=MODEL
 )
 
@@ -38,7 +38,7 @@ def test_flags_of_the_run_that_asked(
 ) -> None:
     """Only what this machine noted itself, of this conversation, on work of its own."""
     desk = open_desk(repo.path, {"HOME": str(repo.path.parent)})
-    presence.note(desk, replace(HERE, **changes))
+    machine.note(desk, replace(HERE, **changes))
     gate: Any = SimpleNamespace(id=GATE)
     saved: Any = SimpleNamespace(agent="claude", id="s-1")
     found: Any = SimpleNamespace(trusted=trusted)
@@ -48,11 +48,11 @@ def test_flags_of_the_run_that_asked(
 def test_a_note_of_an_earlier_version_has_no_flags(repo: Clone) -> None:
     """It is read all the same."""
     desk = open_desk(repo.path, {"HOME": str(repo.path.parent)})
-    presence.note(desk, HERE)
-    place = presence.presence_folder(desk) / GATE
+    machine.note(desk, HERE)
+    place = machine.presence_folder(desk) / GATE
     place.write_text(
         place.read_text(encoding="utf-8").replace('"flags": ["--model", "opus"]', '"pid": 0'), "utf-8"
     )
-    found = presence.find_presence(desk, GATE)
+    found = machine.find_presence(desk, GATE)
     assert found is not None
     assert found.flags == ()

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.context import presence, registry
+from gitgate.context import machine
 from gitgate.context.ancestry import is_agent
-from gitgate.context.recording import reload
-from gitgate.context.registry import slot
+from gitgate.context.machine import slot
 from gitgate.errors import Conflict, Failure, Usage
 from gitgate.gates import starting
 from gitgate.gates.agency import agent_settings, cannot_join, cannot_start, configured, current_session
+from gitgate.gates.recording import reload
 from gitgate.gates.starting import foretold, heard
 from gitgate.setup import github
 from support.resuming import Seat
@@ -33,20 +33,20 @@ def test_repositories_are_listed_while_they_are_there(tmp_path: Path) -> None:
     places = [tmp_path / name for name in ("one", "two")]
     for place in places:
         place.mkdir()
-        registry.add(env, place)
-    registry.add(env, places[0])
-    assert registry.read_registry(env) == [places[1], places[0]]
+        machine.register(env, place)
+    machine.register(env, places[0])
+    assert machine.read_registry(env) == [places[1], places[0]]
     places[1].rmdir()
-    assert registry.places(env) == [places[0]]
-    registry.remove(env, places[0])
-    assert registry.places(env) == []
+    assert machine.repositories(env) == [places[0]]
+    machine.unregister(env, places[0])
+    assert machine.repositories(env) == []
 
 
 @pytest.mark.parametrize("env", [{}, {"HOME": ""}])
 def test_who_has_no_home_has_no_list(env: dict[str, str], tmp_path: Path) -> None:
     """A service account without one is no error: nothing is kept, and as many agents run as are wanted."""
-    registry.add(env, tmp_path)
-    assert registry.read_registry(env) == []
+    machine.register(env, tmp_path)
+    assert machine.read_registry(env) == []
     with slot(env, 1) as first, slot(env, 1) as second, slot(env, 0) as none:
         assert (first, second, none) == (True, True, False)
 
@@ -68,8 +68,8 @@ def test_a_system_without_such_locks(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with slot(env, 1) as first, slot(env, 1) as second:
         assert first
         assert second
-    registry.add(env, tmp_path)
-    assert registry.places(env) == [tmp_path]
+    machine.register(env, tmp_path)
+    assert machine.repositories(env) == [tmp_path]
 
 
 # hooks
@@ -258,8 +258,8 @@ def test_whoever_pushes_hears_why_an_agent_does_not_go_on(bare: Clone) -> None:
 def test_processes_that_are_gone() -> None:
     """Nothing is known of them, and that is no error."""
     gone = 2**22 + 1
-    assert (presence.started(gone), is_agent(gone)) == ("", False)
-    assert presence.started(os.getpid()) != ""
+    assert (machine.started(gone), is_agent(gone)) == ("", False)
+    assert machine.started(os.getpid()) != ""
 
 
 def test_who_asked_through_many_shells(alone: Seat) -> None:
@@ -277,7 +277,7 @@ def test_who_asked_through_many_shells(alone: Seat) -> None:
 def test_what_is_remembered_of_askers(alone: Seat) -> None:
     """Files that are none of ours, or were cut short, are passed over."""
     gate = alone.ask()
-    folder = presence.presence_folder(alone.desk)
+    folder = machine.presence_folder(alone.desk)
     (folder / "notes").write_text("x")
     (folder / "2222222222").write_text('{"gate": "2222222222"')
-    assert [known.gate for known in presence.everyone(alone.desk)] == [gate.id]
+    assert [known.gate for known in machine.everyone_here(alone.desk)] == [gate.id]

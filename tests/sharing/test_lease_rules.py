@@ -12,8 +12,7 @@ import pytest
 from gitgate.claims import claiming
 from gitgate.claims.attending import Attendance, hear
 from gitgate.claims.claiming import HeldClaim, claim, claim_outcome, finish, renew
-from gitgate.context.presence import boot_id
-from gitgate.context.recording import NOBODY
+from gitgate.context.machine import boot_id
 from gitgate.errors import Conflict, PushRefused
 from gitgate.exchange.syncing import sync
 from gitgate.gates import leases
@@ -21,7 +20,7 @@ from gitgate.gates.leases import Sighting, boottime, read_sighting
 from gitgate.model import lease
 from gitgate.model.gate import Claim, Gate, Outcome
 from gitgate.model.lease import Lease
-from gitgate.store.records.records import Signature
+from gitgate.store.records.records import NOBODY, Signature
 from support.resuming import Seat, claimant
 from support.testbed.command import Command
 from support.testbed.repositories import Clone, GitError

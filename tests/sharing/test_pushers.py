@@ -14,7 +14,7 @@ from gitgate.acts import remarks
 from gitgate.acts.asking import AskWishes
 from gitgate.claims.claiming import claim
 from gitgate.errors import PushRefused
-from gitgate.gates.deadlines import act
+from gitgate.gates.recording import act
 from gitgate.model.gate import Answer, Gate, Option, Question, Remark
 from gitgate.sharing.pushers import Actor, actor_of
 from gitgate.store.records.records import Signature

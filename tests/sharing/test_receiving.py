@@ -13,8 +13,8 @@ import pytest
 
 from gitgate.acts.answering import Manner, respond
 from gitgate.claims.claiming import claim
-from gitgate.context.recording import reload
 from gitgate.exchange.syncing import sync
+from gitgate.gates.recording import reload
 from gitgate.questions.base import Given
 from gitgate.sharing import receiving
 from gitgate.sharing.receiving import refusals

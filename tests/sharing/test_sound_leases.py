@@ -16,14 +16,13 @@ from hypothesis import strategies as st
 
 from gitgate.claims import claiming
 from gitgate.claims.claiming import HeldClaim, claim_outcome
-from gitgate.context.recording import NOBODY
 from gitgate.errors import GateError
 from gitgate.exchange.syncing import sync
 from gitgate.gates.leases import read_sighting
 from gitgate.model import lease as leases
 from gitgate.model.gate import Claim, Gate, Outcome
 from gitgate.store.git.refs import LEASES, OPEN
-from gitgate.store.records.records import Signature
+from gitgate.store.records.records import NOBODY, Signature
 from gitgate.store.remote.remote import RefMove
 from support.resuming import Seat, claimant
 from support.testbed.command import Command

@@ -12,9 +12,8 @@ from gitgate.errors import BadDocument, BrokenRecord, Failure, IllegalEvent
 from gitgate.model.gate import Answer, Edit, Gate
 from gitgate.record.fold import fold
 from gitgate.store.git.objects import COMMIT, FOLDER, Objects, TreeEntry, dump_commit, open_objects
-from gitgate.store.records import chain, records
-from gitgate.store.records.chain import Beside
-from gitgate.store.records.records import Records
+from gitgate.store.records import records
+from gitgate.store.records.records import Beside, Records
 from support.forging import BY, Bench
 from support.histories import ADA, EARLY, TEXT, opened, remark
 from support.testbed.memory import MemoryObjects, memory_records
@@ -247,6 +246,6 @@ def test_what_the_author_had_before_them(forks: int) -> None:
 def test_a_side_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """More beside a record than anybody says is not read."""
     written, gate = two_sided(MemoryObjects(), 12, 2)
-    monkeypatch.setattr(chain, "MOST_BESIDE", 5)
+    monkeypatch.setattr(records, "MOST_BESIDE", 5)
     with pytest.raises(BrokenRecord, match="of another gate"):
         written.load(gate.id, gate.tip)

@@ -24,7 +24,7 @@ from gitgate.store.git.objects import (
     dump_tree,
     open_objects,
 )
-from gitgate.store.records import chain
+from gitgate.store.records import records
 from gitgate.store.records.records import Records
 from support.forging import BY, EMPTY_TREE, Bench, answer_file
 from support.histories import ADA, BOB, EARLY, EVE, TEXT, oid, opened, remark
@@ -294,7 +294,7 @@ def test_a_second_question_is_no_event(bench: Bench) -> None:
 
 def test_a_loop_of_first_parents_has_an_end(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """No git makes one; a store that lies does not hang the reader."""
-    monkeypatch.setattr(chain, "MOST_EVENTS", 50)
+    monkeypatch.setattr(records, "MOST_EVENTS", 50)
     assert isinstance(bench.objects, MemoryObjects)
     loop = "2" * 40
     bench.objects.known[loop] = (COMMIT, dump_commit(EMPTY_TREE, (loop,), BY.who, 1, "x"))

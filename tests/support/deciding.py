@@ -7,7 +7,7 @@ from typing import Any
 
 from gitgate.acts.answering import Manner, Responded, respond
 from gitgate.acts.asking import Asked, AskWishes, ask
-from gitgate.context.recording import reload
+from gitgate.gates.recording import reload
 from gitgate.model.gate import Gate, Option, Question
 from gitgate.questions.base import Given
 from gitgate.questions.drafts import Draft

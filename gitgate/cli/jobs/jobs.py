@@ -97,7 +97,7 @@ def act_on_gates(
 def act_on_gate(
     screen: Screen, desk: Desk, forge: Forge, name: str, stopping: threading.Event, vouched: str
 ) -> int:
-    from ...context.recording import reload
+    from ...gates.recording import reload
     from ...resumption.calls import pool_of
     from ...surfaces.forge.posting import course_of
     from ...surfaces.forge.proof import doubt, is_retried

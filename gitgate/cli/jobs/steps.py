@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def desk_and_forge(screen: Screen) -> tuple[Desk, Forge]:
-    from ...gates.deadlines import NEVER
+    from ...gates.recording import NEVER
     from ...surfaces.forge.hosts.connect import connect
 
     desk = screen.desk()
@@ -302,8 +302,8 @@ def held_back(screen: Screen, desk: Desk, words: Sequence[str], doubt: str) -> t
 
 def uncommitted(desk: Desk) -> frozenset[str]:
     """Files that are otherwise than the last commit has them, by name; not those that git ignores, nor signal files."""
-    from ...store.work.leftout import printable
     from ...store.work.plan import is_signal
+    from ...store.work.saved import printable
     from ...store.work.snapshot import signals_below
 
     said = desk.repo.git.out("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames")

@@ -179,11 +179,11 @@ def worker_command(
 
 def known(screen: Screen, directories: tuple[str, ...], *, everywhere: bool) -> list[Path]:
     if everywhere:
-        from ...context.registry import places
+        from ...context.machine import repositories
 
         if directories:
             raise Usage("--everywhere, or directories: not both")
-        found = places(screen.env)
+        found = repositories(screen.env)
         if not found:
             raise Usage("no repository is known", hint="git gate init in each")
         return found

@@ -63,7 +63,7 @@ def conclude(screen: Screen, talk: JoinedConversation, ended: EndedSession, flag
     from ...acts.calling import publish_sessions
     from ...acts.reading import open_gate
     from ...exchange.syncing import news
-    from ...gates.deadlines import act
+    from ...gates.recording import act
     from ...resumption import joining, meeting
 
     desk = screen.desk()
@@ -359,7 +359,7 @@ def chosen(desk: Desk, gate_id: str | None, *, next_: bool) -> Gate:
         gate_id = most_pressing(desk)
     from ...acts.answering import check_open
     from ...acts.reading import asking, open_gate
-    from ...gates.deadlines import act
+    from ...gates.recording import act
 
     try:
         gate = act(desk, asking(open_gate, desk, gate_id))

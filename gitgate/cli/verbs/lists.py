@@ -301,11 +301,11 @@ def next_command(first: Summary) -> str:
 
 def list_everywhere(screen: Screen, flags: dict[str, Any]) -> None:
     """One list a repository, each under its place. One that cannot be read is said, and the others go on."""
-    from ...context.registry import places
+    from ...context.machine import repositories
 
     parts: list[str] = []
     gates: list[dict[str, object]] = []
-    known = places(screen.env)
+    known = repositories(screen.env)
     for place in known:
         try:
             desk = replace(screen, directory=str(place)).desk(bulk=screen.as_json)

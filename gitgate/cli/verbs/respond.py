@@ -180,7 +180,7 @@ def delivery(desk: Desk, flags: dict[str, Any]) -> dict[str, Any]:
     """An answer given where the agent ran starts it there; what that takes is loaded only where it is allowed."""
     if not desk.settings.flag("resumeHere"):
         return {}
-    from ...resumption.here import deliver_here, leave_here
+    from ...resumption.calls import deliver_here, leave_here
 
     return {"deliver": leave_here if flags["no_resume"] else deliver_here}
 
@@ -295,7 +295,7 @@ def acts_there(desk: Desk, done: Responded, *, resume: bool) -> str:
 
 def no_job(desk: Desk, gate: Gate) -> str:
     """Its session stayed where it was asked: what starts it there, and here, what would let a job do so the next time."""
-    from ...context.presence import find_presence
+    from ...context.machine import find_presence
 
     how = f" ({sharing(desk)})" if find_presence(desk, gate.id) is not None else ""
     return f"no job has its session{how}; {resumed_by_hand(desk, gate)}"
@@ -318,7 +318,7 @@ def hook_acts(desk: Desk, done: Responded) -> str:
 
 def resumed_by_hand(desk: Desk, gate: Gate) -> str:
     """Where the agent's session is, as far as anybody knows: where it asked."""
-    from ...context.presence import find_presence
+    from ...context.machine import find_presence
     from ...text.display import one_line
 
     command = f"git gate resume {gate.id[:4]}"
@@ -399,8 +399,7 @@ def begun(desk: Desk, fate: BatchFate, flags: dict[str, Any]) -> BatchFate:
     if fate.done is None or not delivery(desk, flags):
         return fate
     from ...claims.claiming import leave_to_others
-    from ...resumption.calls import call
-    from ...resumption.here import may_resume_here
+    from ...resumption.calls import call, may_resume_here
 
     done = fate.done
     if flags["no_resume"]:

@@ -23,7 +23,7 @@ from ...errors import WorkFailed
 from ..git.permissions import private_folder
 from ..git.process import Git
 from ..git.repository import Repository
-from .leftout import lstat, printable
+from .saved import lstat, printable
 from .snapshot import scratch_index
 
 NOTE, DRAFT = "note.json", "note.new"

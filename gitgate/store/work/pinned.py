@@ -37,7 +37,7 @@ from .aside import (
     save_note,
     take_away,
 )
-from .leftout import lstat
+from .saved import lstat
 from .snapshot import scratch_index, wait_for_lock
 
 EXCLUDE, CONFIG = "exclude", "config"

@@ -14,7 +14,7 @@ from stat import S_ISDIR
 
 from ...document.values import dataclass, field
 from ..git.process import Git
-from .leftout import (
+from .saved import (
     GATES_OWN,
     NESTED,
     NOT_A_FILE,

@@ -11,8 +11,17 @@ from shlex import quote
 from ...errors import GateError, GitFailed, WorkFailed
 from ..git.process import Git
 from ..git.repository import Repository, discover
-from .leftout import lstat, printable
-from .saved import EMPTY_TREE, Saved, beneath, is_id, load_saved, load_unverified, missing_or_failed
+from .saved import (
+    EMPTY_TREE,
+    Saved,
+    beneath,
+    is_id,
+    load_saved,
+    load_unverified,
+    lstat,
+    missing_or_failed,
+    printable,
+)
 from .snapshot import Wanted, signals_below, take_wanted
 from .worktrees import Choice, choose_branch, in_turn, list_worktrees, outside, without_place
 

@@ -19,9 +19,19 @@ from ...errors import GitFailed, Usage, WorkFailed
 from ..git.permissions import private_folder
 from ..git.process import Git
 from ..git.repository import Repository
-from .leftout import READ_FOR_SECRETS, LeftOut, lstat, printable, secret_text_reason
 from .plan import Changes, IndexPlan, PathChange, Planner, look
-from .saved import EMPTY_TREE, UNMERGED_SUBJECT, WORK_SUBJECT, Aside, work_failed
+from .saved import (
+    EMPTY_TREE,
+    READ_FOR_SECRETS,
+    UNMERGED_SUBJECT,
+    WORK_SUBJECT,
+    Aside,
+    LeftOut,
+    lstat,
+    printable,
+    secret_text_reason,
+    work_failed,
+)
 
 PREFIX = "index-"
 LONGEST_WAIT = 2.0

@@ -11,7 +11,7 @@ from pathlib import Path
 from ...errors import Usage, WorkFailed
 from ..git.process import Git
 from ..git.repository import Repository
-from .leftout import printable
+from .saved import printable
 
 MOST_NAMES = 100
 READABLE = 0o644

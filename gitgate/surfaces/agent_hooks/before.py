@@ -85,12 +85,12 @@ def left_behind(event: HookEvent, desk: Desk) -> str:
 
 def in_this_place(event: HookEvent, desk: Desk, gate: Gate) -> tuple[Mapping[str, object], str]:
     """An approved call as it is to be made in this folder, or why it is not to be."""
-    from ...context import presence
+    from ...context import machine
 
     placed, here = calls.placed_of(gate), here_of(desk)
     if placed is None:
         return event.given, against_unplaced(event, gate, here)
-    stayed = here == placed.root and presence.find_presence(desk, gate.id) is not None
+    stayed = here == placed.root and machine.find_presence(desk, gate.id) is not None
     name = calls.FILES.get(event.tool, "")
     given = event.given.get(name)
     if not isinstance(given, str):

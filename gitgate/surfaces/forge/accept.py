@@ -16,7 +16,7 @@ from ...acts.reading import find_gate, open_gate
 from ...context.desk import Desk
 from ...context.remotes import remote_of
 from ...errors import BadAnswer, Conflict, Failure, NotAllowed, Stale, UnknownGate, Usage
-from ...gates.deadlines import judged_at
+from ...gates.recording import judged_at
 from ...model.gate import Answer, Gate
 from ...model.people import as_account
 from . import telling

@@ -15,7 +15,7 @@ from ...context.remotes import remote_of
 from ...errors import BadAnswer, GateError
 from ...exchange.publishing import publish
 from ...exchange.syncing import sync
-from ...gates.deadlines import DAY, act, judged_at
+from ...gates.recording import DAY, act, judged_at
 from ...gates.starting import kept_back, stayed
 from ...model.gate import Gate
 from ...store.git.refs import SESSIONS

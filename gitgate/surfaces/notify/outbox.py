@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...context.desk import Desk
-from ...context.registry import state_home
+from ...context.machine import state_home
 from ...errors import Failure
 from ...store.git.permissions import Sharing, private_folder, sharing
 from .addresses import is_server

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from ...context.desk import Desk, open_desk
 from ...context.find import summaries
-from ...context.recording import reload
 from ...errors import GateError
 from ...gates.listing import overdue, settled_summary
 from ...gates.notices import is_told_of
+from ...gates.recording import reload
 from ...model.gate import Gate
 from ...model.states import AWAITING, FAILED, RESUMED
 from ...policy.book import Book, load_book

@@ -145,7 +145,7 @@ def forged(team: Team, gate: str, **changed: object) -> None:
     """An answer in Ada's name that somebody with the right to push wrote into the record."""
     from gitgate.acts.answering import Manner, respond
     from gitgate.context.desk import open_desk
-    from gitgate.context.recording import reload
+    from gitgate.gates.recording import reload
     from gitgate.questions.base import Given
 
     ada = team.forge.accounts["ada"]

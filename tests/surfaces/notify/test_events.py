@@ -64,7 +64,7 @@ def test_a_gate_that_waits_is_told_of_and_its_deadline(alone: Seat, clock: Clock
 def test_each_reminder_is_told_of_once(alone: Seat, clock: Clock) -> None:
     gate = asked(alone, timeout=60, on_timeout="remind")
     clock.pass_by(61)
-    from gitgate.gates.deadlines import act
+    from gitgate.gates.recording import act
 
     first = act(alone.desk, gate)
     clock.pass_by(1000)

@@ -6,10 +6,11 @@ from collections import Counter
 
 import pytest
 
-from gitgate.context.recording import NOBODY, append, record, reload
 from gitgate.errors import IllegalEvent, LostRace, UnknownGate
+from gitgate.gates.recording import append, record, reload
 from gitgate.model.gate import Event, Gate
 from gitgate.store.git.refs import OPEN, Refs
+from gitgate.store.records.records import NOBODY
 from gitgate.store.remote.remote import RefMove
 from support.deciding import gate_of, say
 from support.histories import ADA, remark
@@ -106,7 +107,7 @@ def test_another_failure_is_no_lost_race(alone: Seat, monkeypatch: pytest.Monkey
 
 
 COMMENTS = """
-from gitgate.context.recording import reload
+from gitgate.gates.recording import reload
 from gitgate.acts.remarks import comment
 for number in range(5):
     comment(desk, reload(desk, sys.argv[3]), f"{who} {number}")
@@ -125,7 +126,7 @@ def test_many_who_speak_at_once_are_all_heard(alone: Seat) -> None:
 ANSWERS = """
 from gitgate.questions.base import Given
 from gitgate.acts.answering import Manner, respond
-from gitgate.context.recording import reload
+from gitgate.gates.recording import reload
 try:
     respond(desk, reload(desk, sys.argv[3]), Given(text="Postgres"), Manner(who=f"P{who} <p{who}@example.org>"))
     print("won")

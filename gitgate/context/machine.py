@@ -1,0 +1,194 @@
+"""Context: what this machine knows for itself, and no record says: the repositories that `git gate init` was run in, slots for agents,
+and which agents asked from a clone, by process, directory and conversation.
+
+The latter is kept beside the repository and never pushed: it is how this machine knows that a gate is its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from ..document.values import dataclass, names_of, replace
+from ..model.states import is_id
+from ..store.git.permissions import private_folder
+from .desk import Desk
+
+
+@dataclass(frozen=True)
+class Presence:
+    """One gate that was asked here. `session` is the conversation's id, which no record holds.
+
+    `branch` is the one that its directory was on; empty where that is the work's own. Not `trusted`: the agent had been
+    resumed here with work that came from elsewhere. `flags` are those of its command line that a run of the same
+    conversation needs again.
+    """
+
+    gate: str
+    agent: str
+    program: str
+    session: str
+    directory: str
+    work: str
+    pid: int
+    started: str
+    boot: str
+    at: str
+    branch: str = ""
+    trusted: bool = True
+    flags: tuple[str, ...] = ()
+
+    @property
+    def alive(self) -> bool:
+        """Whether that very process still runs: a number alone may be another one's by now."""
+        return (
+            self.pid > 0
+            and self.boot == boot_id()
+            and bool(self.started)
+            and started(self.pid) == self.started
+        )
+
+
+def presence_folder(desk: Desk) -> Path:
+    return desk.repo.state_dir / "asked"
+
+
+def note(desk: Desk, present: Presence) -> None:
+    """Write down who asked; a disk that is full is no reason to fail a question that was asked already."""
+    present = replace(present, started=started(present.pid), boot=boot_id())
+    with suppress(OSError):
+        private_folder(presence_folder(desk))
+        place = presence_folder(desk) / present.gate
+        with os.fdopen(
+            os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
+        ) as out:
+            json.dump({name: getattr(present, name) for name in names_of(present)}, out)
+
+
+def find_presence(desk: Desk, gate: str) -> Presence | None:
+    """Who asked this gate from here; None when it was asked elsewhere."""
+    try:
+        said = json.loads((presence_folder(desk) / gate).read_text(encoding="utf-8"))
+        return Presence(**{**said, "flags": tuple(map(str, said.get("flags", ())))})
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def everyone_here(desk: Desk) -> Iterator[Presence]:
+    with suppress(OSError):
+        for place in sorted(presence_folder(desk).iterdir()):
+            found = find_presence(desk, place.name) if is_id(place.name) else None
+            if found is not None:
+                yield found
+
+
+def started(pid: int) -> str:
+    """When a process began, as the kernel counts; empty when it is gone or nobody can tell."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    return stat.rpartition(")")[2].split()[19]
+
+
+BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+def boot_id() -> str:
+    """One clock runs from one start of the machine to the next; without a name for that, only within one process."""
+    try:
+        return BOOT.read_text("ascii").strip() or f"process-{os.getpid()}"
+    except OSError:
+        return f"process-{os.getpid()}"
+
+
+def state_home(env: Mapping[str, str]) -> Path | None:
+    """Where this person's programs keep what outlives them, on this machine; None where there is no home."""
+    if env.get("XDG_STATE_HOME"):
+        return Path(env["XDG_STATE_HOME"]) / "gitgate"
+    return Path(env["HOME"]) / ".local" / "state" / "gitgate" if env.get("HOME") else None
+
+
+@contextmanager
+def slot(env: Mapping[str, str], most: int) -> Iterator[bool]:
+    """Whether one of `most` slots was free; it is ours until this is left."""
+    home = state_home(env)
+    if home is None or most <= 0:
+        yield most > 0
+        return
+    number = take_slot(home / "slots", most)
+    try:
+        yield number is not None
+    finally:
+        if number is not None:
+            os.close(number)
+
+
+def take_slot(folder: Path, most: int) -> int | None:
+    """The open file of the first free slot."""
+    try:
+        import fcntl
+    except ImportError:  # Without such locks every start is let through; the claims still keep each to one.
+        return os.open(os.devnull, os.O_RDONLY)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for place in range(most):
+        number = os.open(folder / str(place), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(number)
+        else:
+            return number
+    return None
+
+
+MOST_REPOSITORIES = 10_000
+
+
+def repositories(env: Mapping[str, str]) -> list[Path]:
+    """Where they are; those that are gone are left out."""
+    return [place for place in read_registry(env) if place.is_dir()]
+
+
+def read_registry(env: Mapping[str, str]) -> list[Path]:
+    home = state_home(env)
+    if home is None:
+        return []
+    try:
+        lines = (home / "repositories").read_text("utf-8", "surrogateescape").split("\n")
+    except OSError:
+        return []
+    return list(dict.fromkeys(Path(line) for line in lines[:MOST_REPOSITORIES] if line))
+
+
+def register(env: Mapping[str, str], place: Path) -> None:
+    change_registry(env, lambda known: [*(p for p in known if p != place and p.is_dir()), place])
+
+
+def unregister(env: Mapping[str, str], place: Path) -> None:
+    change_registry(env, lambda known: [p for p in known if p != place])
+
+
+def change_registry(env: Mapping[str, str], to: Callable[[list[Path]], list[Path]]) -> None:
+    """Read and write the list while nobody else does."""
+    home = state_home(env)
+    if home is None:
+        return
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    lock = os.open(home / "repositories.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            import fcntl
+        except ImportError:
+            pass
+        else:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        lines = "".join(f"{place}\n" for place in to(read_registry(env)) if "\n" not in str(place))
+        new = home / "repositories.new"
+        new.write_text(lines, "utf-8", "surrogateescape")
+        new.replace(home / "repositories")
+    finally:
+        os.close(lock)
