@@ -27,7 +27,7 @@ from .terms import ShownGate as Gate
 
 if TYPE_CHECKING:
     from ..acts.sessions import Dropped
-    from ..audit.gate_checks import Problem, Verified
+    from ..audit import Problem, Verified
     from ..audit.policies import Explained as Ruling
     from ..audit.policies import PolicyInForce as Policy
     from ..exchange.synced import PutAside, Synced
@@ -58,7 +58,7 @@ RESULTS = {
     "Human": ("flows.phases", "Human"),
     "Phase": ("flows.phases", "Phase"),
     "Policy": ("audit.policies", "PolicyInForce"),
-    "Problem": ("audit.gate_checks", "Problem"),
+    "Problem": ("audit", "Problem"),
     "PutAside": ("exchange.synced", "PutAside"),
     "Resumed": ("resumption.run", "Resumed"),
     "Ruling": ("audit.policies", "Explained"),
@@ -67,7 +67,7 @@ RESULTS = {
     "Step": ("setup.steps", "Step"),
     "StepFailed": ("flows.engine", "StepFailed"),
     "Synced": ("exchange.synced", "Synced"),
-    "Verified": ("audit.gate_checks", "Verified"),
+    "Verified": ("audit", "Verified"),
     "Worktree": ("store.work.restore", "Worktree"),
     "auto_approve": ("flows.handlers", "auto_approve"),
     "cli_prompt": ("flows.handlers", "cli_prompt"),

@@ -14,7 +14,7 @@ from .terms import ShownGate as Gate
 
 if TYPE_CHECKING:
     from ..acts.reporting import Json
-    from ..audit.gate_checks import Verified
+    from ..audit import Verified
     from ..context.desk import Desk
     from ..exchange.synced import Synced
     from ..gates.listing import Filter

@@ -24,7 +24,7 @@ from ..policy.ruling import Ruling, RulingCase, Who, deciding, people_behind
 from ..store.git.repository import BranchChange, left_line, load_changes, load_line, read_protected
 from ..store.git.signatures import BAD, Verdict, verify
 from ..text import times
-from .gate_checks import Verified
+from . import Verified
 
 # How long somebody may have gone by a policy that had been replaced: a clone knows of it when it fetches.
 GRACE = 86_400

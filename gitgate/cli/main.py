@@ -21,8 +21,8 @@ COMPLETING = "_GIT_GATE_COMPLETE"  # set when a shell asks what may be typed nex
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "For the agent": {
         "ask": ("verbs.ask", "Open a gate: ask a person, and exit."),
-        "wait": ("verbs.wait", "Block until a gate is answered; print the answer."),
-        "check": ("verbs.wait", "Print the answer, or exit 8 while there is none."),
+        "wait": ("verbs.show", "Block until a gate is answered; print the answer."),
+        "check": ("verbs.show", "Print the answer, or exit 8 while there is none."),
         "withdraw": ("verbs.remarks", "Take a question back."),
         "outcome": ("verbs.remarks", "In a session that a person joined: say what was decided."),
         "wrap": ("verbs.wrap", "Run an agent; open the gate when it ends by asking."),

@@ -165,7 +165,7 @@ class AgentRun:
         """Start it, in its own conversation where it was started before, and with the answer where it has asked."""
         from ..agents import process, scrubbed
         from ..resumption.place import answer_texts, document
-        from ..setup import equipping
+        from ..setup import claude
 
         desk, settings, again = self.desk, self.start.settings, again or gate is not None
         first = ("--session-id", self.session) if self.start.program == "claude" and not again else ()
@@ -173,7 +173,7 @@ class AgentRun:
         if gate is not None:
             self.bring_session()
         with self.engine.turn:
-            permissions = equipping.permissions(desk, self.start.program)
+            permissions = claude.permissions_of(desk, self.start.program)
         call = bool(gate is not None and gate.opened.config.get("deferred"))
         launch = program.start(
             Start(

@@ -1,18 +1,21 @@
-"""Render: one gate as a short letter: the question, its context, the options, what the agent did, how to answer."""
+"""Render: one gate as a short letter: the question, its context, the options, what the agent did, how to answer; and the audit trail,
+a line an event.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from shlex import quote
 from typing import TYPE_CHECKING
 
 from ..model.gate import Answer, Counted, Gate, Opened, Outcome, Question, Remark
 from ..model.people import UNSIGNED, SignatureMark
+from ..model.states import traits
 from ..questions.answers import value_words
 from ..questions.file import told_fields
 from ..questions.types import plain_word, type_of
-from ..text.display import hang, indent, neutral, one_line, wrap
+from ..text.display import clip, hang, indent, neutral, one_line, width, wrap
 from .shapes import event, event_words, proposal, resume, who_ended
 from .table import STATE_COLORS, age, due, paint
 
@@ -346,3 +349,27 @@ def history(gate: Gate, cells: int) -> str:
         told = f"{shape['at']}  {entry.name:<10} {by}{words}  ({entry.commit[:10]})"
         lines.append(hang(told, cells, "  "))
     return "\n".join(lines)
+
+
+NARROW = 72
+
+
+def trail_line(event: Mapping[str, object], cells: int = 10_000, *, color: bool = False) -> str:
+    """One event, its words cut to what the line has left."""
+    name = str(event["event"])
+    who = one_line(str(event.get("by") or "nobody").partition(" <")[0])
+    words = one_line(" · ".join(event_words(event).split("\n")))
+    mark = event.get("signature")
+    if isinstance(mark, Mapping):
+        who = f"{who} ({one_line(str(mark['verdict']))})"
+    at, gate = str(event["at"]), str(event["gate"])
+    if cells < NARROW:  # to the minute, and of the id what a person types
+        at, gate = at[:16] + at[-1:], gate[:6]
+    head = f"{at}  {gate[:10]}  "
+    painted = paint(f"{name:<10}", traits(name).color, on=color)
+    left = max(1, cells - width(head) - max(len(name), 10) - 1)
+    return f"{head}{painted} {clip(f'{who}: {words}' if words else who, left)}"
+
+
+def trail(events: Sequence[Mapping[str, object]], cells: int, *, color: bool = False) -> list[str]:
+    return [trail_line(event, cells, color=color) for event in events]

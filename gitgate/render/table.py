@@ -1,9 +1,11 @@
-"""Render: gates as a list, aligned to the terminal's width, and colour. What came out of a gate is neutralised here."""
+"""Render: gates as a list, aligned to the terminal's width, and as a tree by branch; and colour. What came out of a gate is
+neutralised here.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from ..errors import Usage
@@ -248,3 +250,47 @@ def colored(text: str, row: TableRow) -> str:
     if row.state in STATE_COLORS:
         text = text.replace(f" {row.state} ", f" {paint(row.state, STATE_COLORS[row.state], on=True)} ", 1)
     return text
+
+
+LEAST_TITLE = 8
+DEEPEST = 12
+
+
+class BranchGates(Protocol):
+    """The gates of a branch."""
+
+    @property
+    def first(self) -> Sequence[TableRow]: ...
+    def children(self, of: str) -> Sequence[TableRow]: ...
+
+
+def tree_lines(branches: Mapping[str, BranchGates], cells: int, *, color: bool = False) -> list[str]:
+    lines: list[str] = []
+    for name in sorted(branches):
+        lines.append(paint(clip(one_line(name), cells) or "(no branch)", "bold", on=color))
+        lines.extend(family_lines(branches[name], cells, color=color))
+    return lines
+
+
+def family_lines(family: BranchGates, cells: int, *, color: bool) -> Iterator[str]:
+    """Each gate with what follows it below. A long story is not indented out of sight."""
+    todo = side_by_side(family.first, "")
+    while todo:
+        row, lead, last = todo.pop()
+        state = one_line(row.state)
+        head = f"{lead}{'└─' if last else '├─'} {one_line(row.id[:6])} "
+        painted = paint(f"[{state}]", STATE_COLORS.get(row.state, ""), on=color)
+        # Only the title is cut: colour codes take no room.
+        room = max(LEAST_TITLE, cells - len(head) - len(state) - 3)
+        title, question = one_line(row.title), one_line(row.question)
+        same = is_beginning(title, question)
+        yield f"{head}{painted} {clip(question if same else title, room)}"
+        below = f"{lead}{'   ' if last else '│  '}" if len(lead) < 3 * DEEPEST else lead
+        if question and not same:
+            yield clip(f"{below}  Question: {question}", cells)
+        todo += side_by_side(family.children(row.id), below)
+
+
+def side_by_side(rows: Sequence[TableRow], lead: str) -> list[tuple[TableRow, str, bool]]:
+    """As a stack: the first one on top."""
+    return [(row, lead, place == 0) for place, row in enumerate(reversed(rows))]

@@ -25,7 +25,7 @@ from ..sharing.branches import Joined, join_commits, tip_there, withheld
 from ..store.git import commits
 from ..store.records.records import NOBODY
 from ..store.remote.remote import RefMove
-from ..store.work.worktrees import list_worktrees
+from ..store.work.restore import list_worktrees
 from ..text.display import counted
 from .place import Course, Situation, leave
 

@@ -31,7 +31,7 @@ from ..policy import project as bylaws
 from ..policy.project import InForce
 from ..questions.answers import printed
 from ..questions.prompts import Circumstances, late_branches, resume_prompt
-from ..setup import equipping
+from ..setup import claude
 from ..store.git import commits
 from ..store.git.permissions import private_folder
 from ..store.git.process import Git
@@ -47,9 +47,9 @@ from ..store.work.restore import (
     refused_names,
     remove_worktree,
     switched_off,
+    without_place,
 )
 from ..store.work.snapshot import take
-from ..store.work.worktrees import without_place
 from ..text.display import counted
 
 if TYPE_CHECKING:
@@ -440,7 +440,7 @@ def order(desk: Desk, held: HeldClaim, found: Situation, saved: SavedSession, pr
         session=started,
         deferred=bool(gate.opened.config.get("deferred")),
         hooks=agency.adapter(started.agent).hooks(),
-        permissions=equipping.permissions(desk, started.agent),
+        permissions=claude.permissions_of(desk, started.agent),
         answer=document(gate),
         told=answer_texts(gate),
         settings=settings,

@@ -25,8 +25,8 @@ from ..store.git.process import Git
 from ..text.display import one_line
 from . import claude
 from .checkup import GOOD, MISSING, WRONG, Finding
+from .claude import able_to_ask
 from .demo import PASSED_ON, WITHIN, blocks, find_claude, surroundings, text_of
-from .equipping import able_to_ask
 from .steps import top_of
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from ..errors import Conflict
 from ..gates.work import worktrees
 from ..store.git.process import Git
 from ..store.git.refs import TRACKING
-from ..store.work.worktrees import list_worktrees, without_place
+from ..store.work.restore import list_worktrees, without_place
 from ..text.display import counted
 from .steps import Step
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from gitgate.acts.reading import find_gate
+from gitgate.audit import Verified
 from gitgate.audit.auditing import audit
-from gitgate.audit.gate_checks import Verified
 from gitgate.audit.policies import GRACE
 from gitgate.errors import NotAllowed
 from gitgate.model.gate import Answer, Gate

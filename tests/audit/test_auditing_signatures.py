@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from gitgate.audit import Verified
 from gitgate.audit.auditing import audit
-from gitgate.audit.gate_checks import Verified
 from gitgate.model.gate import Gate, Remark
 from gitgate.store.git.refs import OPEN
 from gitgate.store.records.records import Signature

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from gitgate.audit import Verified
 from gitgate.audit.auditing import check_orphans
-from gitgate.audit.gate_checks import Verified
 from gitgate.cli import exits
 from gitgate.cli.main import VERBS
 from gitgate.context.desk import open_desk

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gitgate.record.headline import Summary
-from gitgate.render.table import LEFT_TO_RIGHT, is_beginning, table
-from gitgate.render.trail import line, tree
+from gitgate.render.letter import trail_line
+from gitgate.render.table import LEFT_TO_RIGHT, is_beginning, table, tree_lines
 from gitgate.text.display import width
 from gitgate.text.times import format_time
 
@@ -89,7 +89,7 @@ def test_a_trail_never_wraps(cells: int) -> None:
     """Narrow, a moment is told to the minute, and of an id what a person types."""
     event = {"at": "2026-01-02T03:04:05Z", "gate": "7k2fw9c3ab", "event": "answered", "by": "Ada <a@b.c>"}
     for words in QUESTIONS.values():
-        shown = line({**event, "text": words, "title": words}, cells)
+        shown = trail_line({**event, "text": words, "title": words}, cells)
         assert width(shown) <= cells
         assert shown.startswith(
             "2026-01-02T03:04Z  7k2fw9  " if cells < 72 else "2026-01-02T03:04:05Z  7k2fw9c3ab"
@@ -109,7 +109,7 @@ class OneFamily:
 @pytest.mark.parametrize("cells", WIDTHS)
 def test_a_tree_never_wraps(cells: int) -> None:
     """The branch's name included; a question that its title begins with is told once."""
-    shown = tree({"a-branch-with-a-name-that-is-longer-than-forty-cells": OneFamily()}, cells)
+    shown = tree_lines({"a-branch-with-a-name-that-is-longer-than-forty-cells": OneFamily()}, cells)
     assert max(map(width, shown)) <= cells
     assert len(shown) == 1 + len(AGENTS)
 

@@ -10,7 +10,7 @@ import pytest
 from gitgate.agents.claude.adapter import Claude
 from gitgate.context.desk import open_desk
 from gitgate.errors import Failure, Usage
-from gitgate.setup.equipping import equipped, permissions
+from gitgate.setup.claude import equipped, permissions_of
 from support.testbed.repositories import Clone
 
 RULES = {"permissions": {"allow": ["Bash(npm test:*)"], "deny": ["Edit(./migrations/**)"]}}
@@ -19,20 +19,20 @@ RULES = {"permissions": {"allow": ["Bash(npm test:*)"], "deny": ["Edit(./migrati
 def test_elsewhere_the_project_alone_permits(repo: Clone) -> None:
     """As its protected branch says."""
     repo.commit("rules", **{".claude/settings.json": json.dumps(RULES)})
-    assert permissions(open_desk(repo.path, os.environ), "claude") == RULES["permissions"]
+    assert permissions_of(open_desk(repo.path, os.environ), "claude") == RULES["permissions"]
 
 
 def test_a_job_permits_to_work(repo: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside what the project says; what it forbids stays forbidden. Another program is given nothing."""
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    assert permissions(open_desk(repo.path, os.environ), "claude") == {"allow": list(Claude.job_rules)}
+    assert permissions_of(open_desk(repo.path, os.environ), "claude") == {"allow": list(Claude.job_rules)}
     repo.commit("rules", **{".claude/settings.json": json.dumps(RULES)})
-    found = permissions(open_desk(repo.path, os.environ), "claude")
+    found = permissions_of(open_desk(repo.path, os.environ), "claude")
     assert found == {
         "allow": ["Bash(npm test:*)", *Claude.job_rules],
         "deny": ["Edit(./migrations/**)"],
     }
-    assert permissions(open_desk(repo.path, os.environ), "scripted") == {}
+    assert permissions_of(open_desk(repo.path, os.environ), "scripted") == {}
 
 
 def test_rules_that_cannot_be_read_start_nobody(repo: Clone) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from gitgate.errors import WorkFailed
 from gitgate.store.git.process import Git, GitResult
-from gitgate.store.work import worktrees
+from gitgate.store.work import restore
 from gitgate.store.work.restore import diff, matches, open_worktree, remove_worktree
 from gitgate.store.work.snapshot import Snapshot
 from store.hard_cases import CASES, listing, reopen, snap, status
@@ -303,7 +303,7 @@ def test_when_every_name_is_taken_it_says_so(
     repo: Clone, asked: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rather than looking for ever."""
-    monkeypatch.setattr(worktrees, "MOST_NAMES", 3)
+    monkeypatch.setattr(restore, "MOST_NAMES", 3)
     other = repo.git("commit-tree", "-m", "x", "HEAD^{tree}")
     for name in ("gate/7k2f", "gate/7k2f-2"):
         repo.git("branch", name, other)

@@ -75,7 +75,7 @@ def hand_on(screen: Screen, desk: Desk, gates: list[str]) -> None:
 
 def resume_gates(screen: Screen, desk: Desk, forge: Forge, gates: list[str], vouched: str = "") -> int:
     """Start the agents of gates whose answer is proven, one after the other, and say on the thread what came of it."""
-    from ...setup.equipping import in_job
+    from ...setup.claude import in_job
     from ..machinery.resume import stop_on_signal
 
     refuse_unprepared(desk)
@@ -172,7 +172,7 @@ def job_event(screen: Screen) -> dict[str, object]:
 
 def started_by(screen: Screen) -> tuple[str, ...]:
     """The accounts that started this job; nobody's where it is none of Actions'."""
-    from ...setup.equipping import in_job
+    from ...setup.claude import in_job
     from ...surfaces.forge.hosts.events import started_by
 
     return started_by(screen.env, job_event(screen)) if in_job(screen.env) else ()
@@ -199,7 +199,7 @@ def refuse_other_requesters(desk: Desk, logins: Sequence[str]) -> None:
 def need_protected(screen: Screen, desk: Desk) -> None:
     """In a job nobody's answer counts, and nobody is started, where it is not certain which branch has the policy."""
     from ...policy.book import policy_remote, protected_refs
-    from ...setup.equipping import in_job
+    from ...setup.claude import in_job
     from ...store.git.repository import protected_tip
 
     if not in_job(screen.env):
@@ -217,7 +217,7 @@ def need_protected(screen: Screen, desk: Desk) -> None:
 @contextlib.contextmanager
 def undisturbed(screen: Screen, desk: Desk) -> Iterator[None]:
     """Let an agent change neither what git is set up with, which has the token next, nor what the steps after it run with."""
-    from ...setup.equipping import in_job
+    from ...setup.claude import in_job
 
     if not in_job(screen.env):
         yield

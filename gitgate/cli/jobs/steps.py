@@ -235,7 +235,7 @@ PACKAGE = (
 
 def run_first(screen: Screen) -> int:
     from ...policy.project import in_force
-    from ...setup.equipping import in_job
+    from ...setup.claude import in_job
     from ..verbs.wrap import ASKED, SETTINGS, wrap_command
     from .jobs import agent_command, need_protected, note, undisturbed
 
@@ -273,7 +273,7 @@ def need_program(screen: Screen, program: str) -> None:
 def ready(screen: Screen, desk: Desk, words: Sequence[str], project: InForce) -> tuple[str, ...]:
     """The command with what it is given by us. The task is one word, whatever it says: no shell ever reads it."""
     from ...questions.prompts import Circumstances, first_prompt
-    from ...setup.equipping import equipped
+    from ...setup.claude import equipped
 
     unread = held_back(screen, desk, words, project.doubt)
     now = Circumstances(unread=unread, replaced=project.replaced)
@@ -284,14 +284,14 @@ def ready(screen: Screen, desk: Desk, words: Sequence[str], project: InForce) ->
 def held_back(screen: Screen, desk: Desk, words: Sequence[str], doubt: str) -> tuple[str, ...]:
     """Say what takes no part because of a doubt, and why; the instructions that Claude Code does not load by itself then."""
     from ...agents.claude.command import is_claude
-    from ...setup.equipping import SOURCES, names
+    from ...setup.claude import SOURCES, names_flag
 
     if not doubt:
         return ()
     screen.warn(f"what configures the agent is the branch's own: {doubt}")
     if not is_claude(words):
         return ()
-    if names(words, SOURCES):
+    if names_flag(words, SOURCES):
         screen.warn(f"its command names {SOURCES}, and may load that; the project's servers stay off")
         return ()
     screen.warn("so the project's own settings, hooks and servers take no part")
@@ -343,7 +343,7 @@ ROBOT = ("github-actions[bot]", "41898282+github-actions[bot]@users.noreply.gith
 def prepare(screen: Screen) -> int:
     """Settings of this checkout alone, none of them secret: the token stays in the environment of the steps that need it."""
     from ...gates.agency import agent_settings
-    from ...setup.equipping import in_job
+    from ...setup.claude import in_job
     from ...sharing.branches import head_branch
     from ...store.git.gitconfig import digest
 
@@ -389,7 +389,7 @@ def prepare(screen: Screen) -> int:
 
 def requesters(screen: Screen) -> tuple[str, ...]:
     """For whom this job asks; on a schedule for no person, whatever name its commits have."""
-    from ...setup.equipping import in_job
+    from ...setup.claude import in_job
 
     nobody = (f"{ROBOT[0]} <{ROBOT[1]}>",)
     return (started_by(screen) or nobody) if in_job(screen.env) else ()

@@ -12,7 +12,7 @@ from ..terminal.screen import Screen, complete_ids, read_duration, verb
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ...audit.gate_checks import Problem, Verified
+    from ...audit import Problem, Verified
     from ...context.desk import Desk
     from ...exchange.syncing import Freshness
     from ...record.headline import Summary

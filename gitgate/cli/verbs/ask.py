@@ -261,7 +261,7 @@ def ask_command(screen: Screen, **flags: Any) -> int:
     if asked.new:
         tell_taken(screen, desk, draft)
     if waits:
-        from .wait import wait_for
+        from .show import wait_for
 
         return wait_for(screen, desk, asked.gate, flags["wait_for"])
     from ...render import shapes

@@ -261,8 +261,8 @@ def show_run(screen: Screen, desk: Desk, given: str, format_: str | None) -> Non
 
 def log_run(screen: Screen, desk: Desk, given: str, most: int | None) -> None:
     """A run's journal, newest first."""
+    from ...render.letter import trail
     from ...render.runs import run_trail
-    from ...render.trail import trail
 
     events = run_trail(run_of(desk, given))[:most]
     screen.emit("log", {"events": events}, "")

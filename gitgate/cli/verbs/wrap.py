@@ -47,7 +47,7 @@ def wrap_command(screen: Screen, command: tuple[str, ...], waiting_ok: bool, age
 
     from ...acts.needing import asker_of, environment_of, gates_of, look, read_end
     from ...agents.terminal import run_wrapped
-    from ...setup.equipping import able_to_ask
+    from ...setup.claude import able_to_ask
 
     command = able_to_ask(desk, command, str(uuid4()))
     before = look(desk)
