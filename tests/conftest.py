@@ -29,6 +29,7 @@ from gitgate.context import ancestry
 from support.resuming import Clock, Seat
 from support.servers import HttpServer, SshServer, http_server, ssh_server
 from support.testbed.command import Command
+from support.testbed.loaded import LOADED
 from support.testbed.remembered import Remembered
 from support.testbed.repositories import PATTERNS, Clone, clone_repository, make_clone, make_server, run_git
 from support.testbed.seal import LoopbackSocket, environment, write_global_config
@@ -140,6 +141,13 @@ def remembered() -> Iterator[Remembered]:
         memory = Remembered()
         memory.install(patch)
         yield memory
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _loaded_once() -> Iterator[None]:
+    """The process that `cli.forked` forks from ends with the tests."""
+    yield
+    LOADED.end()
 
 
 @pytest.fixture(autouse=True, scope="session")

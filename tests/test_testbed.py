@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -19,7 +20,8 @@ from conftest import Person
 from gitgate.context.desk import read_git_config
 from gitgate.errors import NotARepository
 from gitgate.version import VERSION
-from support.testbed.command import Command, Outcome
+from support.testbed.command import COMMAND, Command, Outcome
+from support.testbed.loaded import LOADED
 from support.testbed.repositories import Clone, GitError, make_clone, run_git
 from support.testbed.terminal import Terminal
 
@@ -116,17 +118,17 @@ def test_a_child_is_sealed_too(home: Path) -> None:
     assert said.split() == [str(home), str(home / ".gitconfig")]
 
 
-def test_the_command_runs_three_ways(cli: Command, pty_cli: Callable[..., Terminal]) -> None:
-    """As a process, within this one, and in front of a terminal: the same words and the same status."""
+def test_the_command_runs_four_ways(cli: Command, pty_cli: Callable[..., Terminal]) -> None:
+    """As a process, as one that was loaded before, within this one, and in front of a terminal: the same words and status."""
     said = f"git-gate {VERSION}\n"
-    assert cli("--version") == cli.quick("--version") == Outcome(0, said, "")
+    assert cli("--version") == cli.forked("--version") == cli.quick("--version") == Outcome(0, said, "")
     assert pty_cli("--version").finish(code=0) == said
 
 
 def test_a_wrong_command_fails_alike(cli: Command) -> None:
-    """The console script passes the exit code on; so does the quick way."""
+    """The console script passes the exit code on; so do the quicker ways."""
     process, within = cli("--no-such-option"), cli.quick("--no-such-option")
-    assert process == within
+    assert process == cli.forked("--no-such-option") == within
     assert (process.code, process.out) == (2, "")
 
 
@@ -148,6 +150,49 @@ def test_the_quick_way_takes_input_and_puts_everything_back(
     before = (sys.stdin, sys.stdout, sys.stderr, sys.argv, Path.cwd(), dict(os.environ))
     cli.quick("--version", cwd=tmp_path, input="text", env={"GITGATE_COLOR": "never"})
     assert before == (sys.stdin, sys.stdout, sys.stderr, sys.argv, Path.cwd(), dict(os.environ))
+
+
+SHOWN = """
+import json, os, random, signal, sys
+print(json.dumps([os.getcwd(), os.environ["HOME"], os.environ.get("ONLY"), sys.argv, sys.stdin.read(), random.random()]))
+print("err", file=sys.stderr)
+"""
+
+
+def test_what_was_loaded_before_is_a_process_all_the_same(
+    home: Path, tmp_path: Path, cli: Command, unmeasured: None
+) -> None:
+    """Its directory, environment, arguments, streams and chance are its own, and so is how it ends; none sees the one before."""
+    chances = set()
+    for number in ("1", "2"):
+        folder = tmp_path / number
+        folder.mkdir()
+        env = {**os.environ, "ONLY": number}
+        done = LOADED.run(
+            [str(COMMAND), "x"], cwd=folder, env=env, input=b"fed" + number.encode(), script=SHOWN
+        )
+        *said, chance = json.loads(done.out)
+        assert said == [str(folder), str(home), number, ["-c", "x"], f"fed{number}"]
+        assert (done.code, done.err) == (0, b"err\n")
+        chances.add(chance)
+    assert len(chances) == 2
+    assert json.loads(cli.scripted(SHOWN).out)[2] is None
+    assert cli.scripted("raise SystemExit(7)").code == 7
+    assert cli.scripted("import os; os._exit(8)").code == 8
+    assert cli.scripted("import os; os.kill(os.getpid(), 9)").code == -9
+    failed = cli.scripted("1 / 0")
+    assert (failed.code, "ZeroDivisionError" in failed.err) == (1, True)
+    with pytest.raises(subprocess.TimeoutExpired):
+        cli.scripted("import time; time.sleep(60)", timeout=0.2)
+    assert cli.scripted("print('well')") == Outcome(0, "well\n", "")
+
+
+def test_another_start_is_a_process_that_starts(cli: Command, unmeasured: None) -> None:
+    """What Python reads when it starts was read already: such a process is no fork."""
+    cli.forked("--version", code=0)
+    assert LOADED.may_run({**os.environ, "TZ": "Asia/Tokyo"}) is False
+    assert LOADED.may_run({**os.environ, "COVERAGE_PROCESS_START": "x"}) is False
+    assert cli.forked("--version", env={"TZ": "Asia/Tokyo"}) == cli("--version")
 
 
 def test_a_copied_repository_is_as_git_made_it(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from support.testbed.command import Command, Outcome
+from support.testbed.command import Command, ForkedCommand, Outcome
 from support.testbed.repositories import Clone
 
 NEED = json.dumps(
@@ -36,6 +36,12 @@ def result(**more: object) -> str:
 def gates(cli: Command) -> list[dict[str, object]]:
     found: list[dict[str, object]] = cli.quick("list", "--all", "--json", code=0).json["gates"]
     return found
+
+
+@pytest.fixture
+def cli() -> Command:
+    """A true process, in whose place another runs; how it starts is not what is tested here."""
+    return ForkedCommand()
 
 
 @pytest.mark.parametrize("code", [0, 1, 3, 8, 77])

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from support.flowing import Actors, FlowBench
+from support.testbed.command import Command, ForkedCommand
 from support.testbed.repositories import Clone
+
+
+@pytest.fixture
+def cli() -> Command:
+    """A run needs a process, which it ends where it waits; none of these tests is about how one starts."""
+    return ForkedCommand()
 
 
 @pytest.fixture

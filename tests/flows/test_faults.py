@@ -278,11 +278,11 @@ def cast(actors: Actors) -> Actors:
     actors.says("coder", {"status": "DONE"})
     actors.says("helped", {"status": "NEEDS_HUMAN", "reason": "What of it?"}, {"status": "DONE"})
     # The agent that is helped asks in each session that is new to it, and is done in one that goes on.
-    script = actors.folder / "agent.py"
-    text = script.read_text().replace(
-        "number = int(said.read_text()) if said.exists() else 0", 'number = 1 if how == "resume" else 0'
-    )
-    script.write_text(text)
+    script = actors.folder / "agent.sh"
+    plain = '[ -f "$name.said" ] && read -r number < "$name.said"'
+    text = script.read_text()
+    assert plain in text
+    script.write_text(text.replace(plain, '[ "$how" = resume ] && number=1'))
     return actors
 
 

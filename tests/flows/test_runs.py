@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -20,7 +18,7 @@ import gitgate
 from gitgate.errors import Usage
 from gitgate.text import times
 from support.flowing import Actors, FlowBench, killed_command, was_killed
-from support.testbed.command import COMMAND, Command
+from support.testbed.command import Command
 from support.testbed.repositories import Clone
 
 # The examples of a program whose runs pause, as they are written here.
@@ -636,7 +634,7 @@ def test_a_killed_process_is_gone_on_with(
             said.unlink()
         (flows.folder / "starts.log").unlink(missing_ok=True)
         done = killed_command(repo, number, when, "run", "flows.py:reviews", "x")
-        assert was_killed(done), done.stderr
+        assert was_killed(done), done.err
         run = next(r["id"] for r in cli("list", "--runs", "--active", "--json").json["runs"])
         answer_all(cli)
         assert was_killed(killed_command(repo, later, when, "resume", run))
@@ -651,12 +649,10 @@ def test_a_killed_process_is_gone_on_with(
 def drive(cli: Command, run: str) -> str:
     """Go on and answer until it is over."""
     for _ in range(12):
-        ended = subprocess.run(
-            [str(COMMAND), "resume", run], capture_output=True, text=True, check=False, env=os.environ
-        )
-        if ended.returncode != 8:
-            assert ended.returncode == 0, ended.stderr
-            return ended.stdout.strip()
+        ended = cli("resume", run)
+        if ended.code != 8:
+            assert ended.code == 0, ended.err
+            return ended.out.strip()
         answer_all(cli)
     raise AssertionError("it waits for ever")
 

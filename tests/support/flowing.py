@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,22 +16,20 @@ from gitgate.flows.journal import HeldRun, load_run, take_run
 from gitgate.flows.program import FlowEnding, FlowFunction, Surroundings
 from gitgate.record.runs import Run
 from gitgate.testing import Crash
+from support.testbed.command import Command, Outcome
 from support.testbed.repositories import Clone
 
-# An agent: says what the file of its name has as its next line, and notes how it was started.
-AGENT = """
-import json, os, pathlib, sys
-name, how, session, place = sys.argv[1:5]
-folder = pathlib.Path(place)
-said = folder / f"{name}.said"
-with (folder / "starts.log").open("a") as log:
-    log.write(f"{how} {name} {session}\\n")
-number = int(said.read_text()) if said.exists() else 0
-said.write_text(str(number + 1))
-lines = json.loads((folder / f"{name}.json").read_text())
-prompt = sys.stdin.read()
-(folder / f"{name}.prompt").write_text(prompt)
-print(json.dumps(lines[min(number, len(lines) - 1)]))
+# An agent: says the next of its files, the last one again and again, and notes how it was started.
+AGENT = """#!/bin/sh
+name=$1 how=$2 session=$3
+cd "$4" || exit 1
+echo "$how $name $session" >> starts.log
+number=0
+[ -f "$name.said" ] && read -r number < "$name.said"
+echo $((number + 1)) > "$name.said"
+while [ ! -f "$name.$number" ]; do number=$((number - 1)); done
+cat > "$name.prompt"
+cat "$name.$number"
 """
 
 # Runs the command, and kills its own process at the n-th event of the journal: before it is written, or after.
@@ -70,13 +66,28 @@ class Actors:
     def says(self, name: str, *said: Mapping[str, object]) -> None:
         """What the agent of that name says the first time, the second time, and so on."""
         self.folder.mkdir(exist_ok=True)
-        (self.folder / "agent.py").write_text(AGENT)
-        (self.folder / f"{name}.json").write_text(json.dumps(said))
-        words = [sys.executable, str(self.folder / "agent.py"), name]
+        agent = self.folder / "agent.sh"
+        agent.write_text(AGENT)
+        agent.chmod(0o755)
+        known = (self.folder / f"{name}.0").exists()
+        for old in self.folder.glob(f"{name}.*"):
+            old.unlink()
+        for number, words in enumerate(said):
+            (self.folder / f"{name}.{number}").write_text(json.dumps(words) + "\n")
+        if not known:
+            self.set_up(name, agent)
+
+    def set_up(self, name: str, agent: Path) -> None:
+        """Tell git's configuration how it is started and resumed; three processes of git's for each were many."""
+        settings = {"stdin": "prompt"}
         for how in ("start", "resume"):
-            line = [*words, how, "{session}", str(self.folder)]
-            self.clone.git("config", f"gitgate.agent.{name}.{how}", json.dumps(line))
-        self.clone.git("config", f"gitgate.agent.{name}.stdin", "prompt")
+            settings[how] = json.dumps([str(agent), name, how, "{session}", str(self.folder)])
+        lines = [f'[gitgate "agent.{name}"]', *(f"\t{key} = {quoted(v)}" for key, v in settings.items())]
+        inner = self.clone.path / ".git"
+        with ((inner if inner.exists() else self.clone.path) / "config").open(
+            "a", encoding="utf-8"
+        ) as config:
+            config.write("\n".join(lines) + "\n")
 
     @property
     def starts(self) -> list[str]:
@@ -96,6 +107,11 @@ class Actors:
     def prompt(self, name: str) -> str:
         """What it was told last."""
         return (self.folder / f"{name}.prompt").read_text()
+
+
+def quoted(value: str) -> str:
+    """A value as git's configuration has it."""
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 @dataclass
@@ -142,17 +158,10 @@ def die(held: HeldRun) -> None:
     raise Crash
 
 
-def killed_command(clone: Clone, number: int, when: str, *words: str) -> subprocess.CompletedProcess[str]:
+def killed_command(clone: Clone, number: int, when: str, *words: str) -> Outcome:
     """`git gate …` that kills itself with SIGKILL at the n-th event that it writes."""
-    return subprocess.run(
-        [sys.executable, "-c", KILLER, str(number), when, *words],
-        cwd=clone.path,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    return Command().scripted(KILLER, str(number), when, *words, cwd=clone.path, timeout=120)
 
 
-def was_killed(done: subprocess.CompletedProcess[str]) -> bool:
-    return done.returncode == -signal.SIGKILL
+def was_killed(done: Outcome) -> bool:
+    return done.code == -signal.SIGKILL

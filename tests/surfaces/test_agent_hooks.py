@@ -12,12 +12,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gitgate.model.conversation import SessionRef
-from support.testbed.command import Command
+from support.testbed.command import Command, ForkedCommand
 from support.testbed.repositories import Clone
 
 from .conftest import Agent, new_call, question
 
 DECISION, REASON, TOLD = "permissionDecision", "permissionDecisionReason", "additionalContext"
+
+
+@pytest.fixture
+def cli() -> Command:
+    """Beside the hook, whoever answers is another process."""
+    return ForkedCommand()
 
 
 def put_rules(clone: Clone, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Test bed: the command, as its users start it (a process) or within this one (quicker, same entry)."""
+"""Test bed: the command, as its users start it (a process), as a process that was loaded before, or within this one."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from typing import Any
 from unittest import mock
 
 import pytest
+
+from .loaded import LOADED
 
 COMMAND = Path(sys.executable).parent / "git-gate"
 
@@ -41,7 +43,9 @@ class Outcome:
 
 
 class Command:
-    """`cli(…)` starts the installed command; `cli.quick(…)` calls the same entry in this process."""
+    """`cli(…)` starts the installed command; `cli.forked(…)` is a process too, whose modules were loaded before;
+    `cli.quick(…)` calls the same entry in this process.
+    """
 
     def __call__(
         self,
@@ -63,6 +67,34 @@ class Command:
             check=False,
         )
         return checked(args, Outcome(done.returncode, *map(decoded, (done.stdout, done.stderr))), code)
+
+    def forked(
+        self,
+        *args: str,
+        cwd: Path | None = None,
+        input: str | bytes = b"",
+        env: Mapping[str, str] | None = None,
+        code: int | None = None,
+        timeout: float = 30,
+    ) -> Outcome:
+        """As `cli(…)` without its start-up, which is most of what a process costs: for all but how it starts."""
+        surroundings = {**os.environ, **(env or {})}
+        if not LOADED.may_run(surroundings):
+            return self(*args, cwd=cwd, input=input, env=env, code=code, timeout=timeout)
+        fed = input.encode() if isinstance(input, str) else input
+        words = [str(COMMAND), *args]
+        done = LOADED.run(words, cwd=cwd, env=surroundings, input=fed, timeout=timeout)
+        return checked(args, Outcome(done.code, *map(decoded, (done.out, done.err))), code)
+
+    def scripted(self, script: str, *args: str, cwd: Path | None = None, timeout: float = 30) -> Outcome:
+        """Python code in a process of its own, as by `python -c`: the command with something of it replaced."""
+        if LOADED.may_run(os.environ):
+            words = [str(COMMAND), *args]
+            done = LOADED.run(words, cwd=cwd, env=os.environ, timeout=timeout, script=script)
+            return Outcome(done.code, *map(decoded, (done.out, done.err)))
+        called = [sys.executable, "-c", script, *args]
+        ended = subprocess.run(called, cwd=cwd, capture_output=True, timeout=timeout, check=False)
+        return Outcome(ended.returncode, *map(decoded, (ended.stdout, ended.stderr)))
 
     def start(
         self, *args: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
@@ -100,6 +132,15 @@ class Command:
             status = call_main()
             said = Outcome(status, decoded(out.getvalue()), decoded(err.getvalue()))
         return checked(args, said, code)
+
+
+class ForkedCommand(Command):
+    """Its `cli(…)` is `cli.forked(…)`."""
+
+    def __call__(self, *args: str, **how: Any) -> Outcome:
+        if LOADED.may_run({**os.environ, **(how.get("env") or {})}):
+            return self.forked(*args, **how)
+        return super().__call__(*args, **how)
 
 
 def call_main() -> int:
