@@ -28,6 +28,7 @@ from ..acts.asking import AskWishes, take_work
 from ..agents.flow import RUN
 from ..context.desk import Desk
 from ..errors import Conflict, Failure, GateError, NotAllowed, Usage
+from ..gates.notices import check_names
 from ..model.gate import Gate
 from ..model.states import AWAITING, STOPPING
 from ..policy.book import protected_refs
@@ -310,6 +311,7 @@ def start_run(
 ) -> HeldRun:
     shown = given["args"][0] if len(given["args"]) == 1 and not given["kwargs"] else given
     started = {"flow": flow.name or "flow", "given": given, "input": shown, **who_starts(desk), **said}
+    check_names(desk, flow.terms.notify)
     held = begin_run(desk, {key: value for key, value in started.items() if value not in (None, "")})
     if said.get("code"):
         desk.refs.update([RefMove(CODE_OF_RUNS + held.run.id, str(said["code"]), None)])

@@ -1,14 +1,21 @@
 """Gates: whether people are to hear of gates from here, and a process that tells them (`surfaces.notify`).
 
-Nothing is loaded, and nothing started, where nobody is to be told.
+Nothing is loaded, and nothing started, where nobody is to be told. What addresses are called is said here as well: a
+question may name them, and brings none along.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from ..context.desk import Desk
+from ..errors import GateError, Usage
+from ..text.display import one_line
+
+NAMED = re.compile(r"([A-Za-z][A-Za-z0-9_-]{0,39})=(.*)", re.DOTALL)
 
 
 def tell_people(desk: Desk) -> None:
@@ -17,8 +24,6 @@ def tell_people(desk: Desk) -> None:
     """
     if not is_told_of(desk):
         return
-    from contextlib import suppress
-
     with suppress(OSError):  # what waits is told by the next one
         start_sender(desk.repo.place, desk.settings.env, desk.repo.state_dir / "logs" / "notify.log")
 
@@ -45,8 +50,6 @@ def is_told_of(desk: Desk) -> bool:
 
 def branch_tells(desk: Desk) -> bool:
     """Whether the protected branch may name somebody. It is read when it has moved: a push in between starts no git for this."""
-    from contextlib import suppress
-
     from ..policy.book import protected_refs
 
     refs = protected_refs(desk)
@@ -80,3 +83,51 @@ def stamp(desk: Desk, refs: Sequence[str]) -> str:
         else:
             said.append(f"{found.st_mtime_ns}:{found.st_ino}:{found.st_size}")
     return " ".join(said)
+
+
+def check_names(desk: Desk, names: Sequence[str]) -> None:
+    """Usage where a question names nobody who is known here, by this machine or by the protected branch."""
+    for name in names:
+        if not name.replace("_", "").replace("-", "").isalnum():
+            raise Usage(
+                f"--notify {one_line(name, 40)!r}: expected the name of an address, and no address",
+                hint="their names: git gate notify",
+            )
+    known = names_here(desk) if names else []
+    unknown = [name for name in names if name not in known]
+    if known and unknown:  # who knows none leaves it to the server
+        raise Usage(
+            f"--notify {unknown[0]}: no address is called so here; there are {', '.join(known)}",
+            hint="see them: git gate notify   another one: a name and an address in `notify:` of .gitgate.yml, on the protected branch",
+        )
+
+
+def names_here(desk: Desk) -> list[str]:
+    """What the addresses are called that this machine's configuration and the protected branch have."""
+    from ..config import FILE
+    from ..document import codec
+    from ..document.field import may_have
+    from ..policy.book import protected_refs
+    from ..store.git.gitconfig import machine_values
+    from ..store.git.repository import read_protected
+
+    lines = machine_values(desk.repo, r"^gitgate\.notify$").get("gitgate.notify", [])
+    found = [named[1] if (named := NAMED.fullmatch(line.strip())) else usual_name(line) for line in lines]
+    with suppress(GateError):
+        branch = read_protected(desk.repo, FILE, protected_refs(desk))
+        if branch is not None and may_have(branch.data, "notify"):
+            section = codec.parse_document(branch.data, branch.source).get("notify")
+            for entry in section.items() if section is not None else []:
+                name, address = entry.get("name"), entry.get("address")
+                if name is not None or address is not None:
+                    found.append(name.text() if name is not None else usual_name(address.text()))  # type: ignore[union-attr]
+    return sorted(set(found))
+
+
+def usual_name(address: str) -> str:
+    """How an address is called that was given no name: by its first word, a chat by what stands before `://`."""
+    word = address.strip().partition(" ")[0]
+    scheme, chat, _ = word.partition("://")
+    if not chat:
+        return word
+    return scheme if NAMED.fullmatch(f"{scheme}=") else "apprise"

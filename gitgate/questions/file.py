@@ -10,7 +10,7 @@ from ..document.field import MOST_READ, Field, mapping, moment, oid, one_of, tex
 from ..document.values import dataclass, replace
 from ..errors import BadAnswer, BadDocument, Usage
 from ..model.gate import Asker, Opened, Option, Question, Session, Work
-from ..model.states import DELIVERIES, ON_TIMEOUT, PRIORITIES
+from ..model.states import AT_DEADLINE, DELIVERIES, ON_TIMEOUT, PRIORITIES
 from ..text.display import one_line
 from ..text.times import parse_duration
 from .base import article
@@ -165,7 +165,8 @@ class GateField:
     def parse(self, field: Field) -> object:
         """What a record says."""
         if self.entry == "choice":
-            return field.one_of(self.choices)
+            meant = AT_DEADLINE.get(field.value) if isinstance(field.value, str) else None
+            return meant if meant in self.choices else field.one_of(self.choices)
         value = PARSERS[self.entry](field)
         return self.usual if value in ("", ()) else value
 

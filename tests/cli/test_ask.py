@@ -408,3 +408,17 @@ def test_a_question_that_cannot_be(cli: Command, repo: Clone, args: list[str], w
     said = cli.quick("ask", "Which?", *args, code=2)
     assert words in said.err
     assert repo.refs("refs/hitl") == {}
+
+
+@pytest.mark.parametrize("word", ["notify_again", "notify-again", "remind"])
+def test_to_be_told_again_is_to_be_reminded(repo: Clone, cli: Command, word: str) -> None:
+    """By flag and in a question file; a word that is neither is refused with those that are."""
+    gate = cli.quick(
+        "ask", "Which?", "--timeout", "2h", "--on-timeout", word, "--json", cwd=repo.path, code=0
+    )
+    assert gate.json["on_timeout"] == "remind"
+    repo.write("q.yaml", f"prompt: Which?\ntimeout: 2h\non_timeout: {word}\n")
+    asked = cli.quick("ask", "--file", "q.yaml", "--json", cwd=repo.path, code=0)
+    assert asked.json["on_timeout"] == "remind"
+    refused = cli.quick("ask", "Which?", "--timeout", "2h", "--on-timeout", "again", cwd=repo.path, code=2)
+    assert "remind" in refused.err

@@ -15,6 +15,7 @@ from xml.etree.ElementTree import fromstring
 import pytest
 
 import gitgate
+from gitgate.document import codec
 from gitgate.errors import Usage
 from gitgate.text import times
 from support.flowing import Actors, FlowBench, killed_command, was_killed
@@ -418,6 +419,33 @@ def test_what_an_agent_needs_is_its_end_where_the_machine_says_so(
     cli("run", "terms.py:quiet", code=0)
     assert "asks nobody in this step" in (repo.path / "said.txt").read_text()
     assert cli("list", "--all", "--json", code=0).json["gates"] == []
+
+
+def test_a_flow_names_who_is_told_of_what_it_asks(flows: Actors, cli: Command, repo: Clone) -> None:
+    """By the name of an address; one that nobody has here is refused before the run begins."""
+    code = "import gitgate\n@gitgate.flow(notify_on_waiting=['team'])\ndef told():\n"
+    code += "    gitgate.run('coder', 'Go.', notify=['desk'])\n    gitgate.pause('Go on?')\n"
+    repo.commit(**{"told.py": code})
+    repo.git("config", "gitgate.notify", "tema=command true")
+    refused = cli("run", "told.py", code=2)
+    assert "--notify team: no address is called so here; there are tema" in refused.err
+    assert cli("list", "--runs", "--json", code=0).json["runs"] == []
+    repo.git("config", "gitgate.notify", "team=command true")
+    run = cli("run", "told.py", "--json", code=8).json["id"]
+    (gate,) = cli("list", "--awaiting", "--json", code=0).json["gates"]
+    assert asked_for(repo, gate["id"])["notify"] == ["desk"]
+    cli("respond", gate["id"], "OAuth2", "--no-resume", code=0)
+    cli("resume", run, code=8)
+    (gate,) = cli("list", "--awaiting", "--json", code=0).json["gates"]
+    assert asked_for(repo, gate["id"])["notify"] == ["team"]
+
+
+def asked_for(repo: Clone, gate: str) -> dict[str, Any]:
+    """What the gate's own record says."""
+    opened = repo.git("log", "--format=%H", "--reverse", "--first-parent", f"refs/hitl/open/{gate}").split()[
+        0
+    ]
+    return dict(codec.parse_document(repo.git("show", f"{opened}:question.yaml").encode(), "q").plain())  # type: ignore[call-overload]
 
 
 def test_terms_that_no_flow_can_have_are_refused_at_once() -> None:

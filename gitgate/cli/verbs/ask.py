@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...errors import BadDocument, Usage
-from ...model.states import SESSION_FIELDS, SESSION_OUTCOMES
+from ...model.states import AT_DEADLINE, SESSION_FIELDS, SESSION_OUTCOMES
 from ...questions.file import ASKED, GateField
 from ...questions.types import TYPES, type_name
 from ..terminal.screen import (
@@ -111,6 +111,14 @@ def session_options(command: Callable[..., object]) -> Callable[..., object]:
     return command
 
 
+class MeantChoice(click.Choice[str]):
+    """One of these words, or another that people write for one of them."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        meant = AT_DEADLINE.get(value, value)
+        return super().convert(meant if meant in self.choices else value, param, ctx)
+
+
 def gate_options(command: Callable[..., object]) -> Callable[..., object]:
     """A flag for each field that whoever asks may give."""
     kinds: dict[str, dict[str, Any]] = {
@@ -119,7 +127,7 @@ def gate_options(command: Callable[..., object]) -> Callable[..., object]:
         "people": {"multiple": True},
     }
     for row in reversed(ASKED):
-        kind = {"type": click.Choice(row.offered or row.choices)} if row.choices else kinds.get(row.entry, {})
+        kind = {"type": MeantChoice(row.offered or row.choices)} if row.choices else kinds.get(row.entry, {})
         command = click.option(row.flag, metavar=row.metavar, help=row.help, **kind)(command)
     return command
 

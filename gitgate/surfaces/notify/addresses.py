@@ -16,6 +16,7 @@ from ...config import BY_NAME, FILE, OF_NOTIFY, TRUE, close_name, misfit
 from ...context.desk import Desk
 from ...document.field import Field, may_have
 from ...errors import BadDocument, GateError
+from ...gates.notices import NAMED, usual_name
 from ...policy.book import protected_refs
 from ...store.git.gitconfig import machine_values
 from ...store.git.repository import Protected, read_protected
@@ -25,7 +26,6 @@ from .channels import CHANNELS, split_address
 
 SECTION = "notify"
 KEY = "gitgate.notify"
-NAMED = re.compile(r"([A-Za-z][A-Za-z0-9_-]{0,39})=(.*)", re.DOTALL)
 # What the protected branch may say of an address. A secret stands in no repository.
 IN_BRANCH = ("address", "name", "to", "only", "quiet", "detail", "url")
 MOST = 50
@@ -115,7 +115,7 @@ def own_recipients(
             unusable.append(Unusable(KEY, f"{KEY} is {clue(address)!r}; expected {wrong}{near}", ADD))
             continue
         yield from with_options(
-            Recipient(name or usual_name(channel, words), channel, target, "git config"), values, unusable
+            Recipient(name or usual_name(address), channel, target, "git config"), values, unusable
         )
 
 
@@ -186,7 +186,7 @@ def branch_recipient(desk: Desk, entry: Field, values: Mapping[str, list[str]]) 
         address.fail(
             "expected webhook URL, or an Apprise address: programs of a machine are named by its own configuration"
         )
-    name = given["name"].text(most=40) if "name" in given else usual_name(channel, words)
+    name = given["name"].text(most=40) if "name" in given else usual_name(address.text())
     if not NAMED.fullmatch(f"{name}="):
         given.get("name", address).fail("expected a name of letters, digits, _ and -")
     secret = next((values[k][-1] for k in (f"{KEY}.{name}.secret", f"{KEY}.secret") if k in values), "")
@@ -207,12 +207,6 @@ def options_of(given: Mapping[str, Field]) -> dict[str, str]:
         if expected := misfit(BY_NAME[f"notify.{option}"], said[option]):
             one.fail(f"expected {expected}")
     return said
-
-
-def usual_name(channel: Channel, words: str) -> str:
-    """How an address is called that was given no name: a chat by what stands before `://`."""
-    scheme = words.partition("://")[0]
-    return scheme if channel.kind == "apprise" and NAMED.fullmatch(f"{scheme}=") else channel.kind
 
 
 def clue(text: str) -> str:

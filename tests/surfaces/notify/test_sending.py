@@ -208,10 +208,13 @@ def test_a_reminder_is_told_by_whoever_looks(alone: Seat, told: Told, tmp_path: 
 def test_a_question_names_addresses_and_silences_nobody(
     alone: Seat, told: Told, listener: Listener, tmp_path: Path, cli: Command
 ) -> None:
-    """Where this machine knows a name, that one is told alone; where it knows none, everybody is. An address is refused."""
+    """Where this machine knows a name, that one is told alone; where it knows none, everybody is. What is asked here names
+    those who are known here, and no address.
+    """
+    unknown = asked(alone, notify=("nobody-of-this-name",))
     hook_up(alone.clone, f"team=webhook {listener.url}")
     hook_up(alone.clone, f"command {tmp_path}/hear")
-    named, unknown = asked(alone, notify=("team",)), asked(alone, notify=("nobody-of-this-name",))
+    named = asked(alone, notify=("team",))
     send(alone)
     assert {one["gate"]["id"] for one in listener.said} == {named.id, unknown.id}
     assert [one["gate"]["id"] for one in told()] == [unknown.id]
@@ -219,6 +222,11 @@ def test_a_question_names_addresses_and_silences_nobody(
     where = alone.clone.path
     refused = cli.quick("ask", "Which?", "--notify", "slack://a/b/c", cwd=where, code=2)
     assert "expected the name of an address" in refused.err
+    branch = "notify:\n  - {address: 'slack://a/b/c'}\n  - {address: 'slack://d/e/f', name: ops}\n"
+    alone.clone.commit(**{".gitgate.yml": branch})
+    refused = cli.quick("ask", "Which?", "--notify", "tema", cwd=where, code=2)
+    assert "there are command, ops, slack, team" in refused.err
+    cli.quick("ask", "Which?", "--notify", "slack", cwd=where, code=0)
 
 
 def test_those_named_by_an_edit_hear_of_it_then(
