@@ -86,6 +86,7 @@ if TYPE_CHECKING:
         wait,
         watch,
         withdraw,
+        workdir,
         worktree,
     )
     from .errors import GateError
@@ -164,6 +165,7 @@ __all__ = [
     "wait",
     "watch",
     "withdraw",
+    "workdir",
     "worktree",
 ]
 

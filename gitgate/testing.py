@@ -14,6 +14,7 @@ written down says DONE, yes, or the first option. A flow that waits is replayed 
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import tempfile
@@ -108,8 +109,10 @@ class Cast:
             return script[min(number, len(script) - 1)]
         return script
 
-    def agent(self, name: str, prompt: str) -> Any:
-        return self.next_of(f"agent {name}", self.agents.get(name, {"status": "DONE"}), prompt)
+    def agent(self, name: str, prompt: str, place: Path) -> Any:
+        script = self.agents.get(name, {"status": "DONE"})
+        given = (prompt, place) if callable(script) and takes_two(script) else (prompt,)
+        return self.next_of(f"agent {name}", script, *given)
 
     def person(self, gate: Gate) -> Any:
         asked = gate.opened.questions[0]
@@ -122,6 +125,12 @@ class Cast:
         if people is None:
             return usual
         return self.next_of("people", people, asked.prompt, list(asked.labels))
+
+
+def takes_two(script: Callable[..., Any]) -> bool:
+    takes = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = inspect.signature(script).parameters.values()
+    return sum(1 for one in parameters if one.kind in takes and one.default is inspect.Parameter.empty) == 2
 
 
 def usually(asked: Question) -> Any:
@@ -157,7 +166,7 @@ class ScriptedRun(AgentRun):
             )
             self.cast.starts.append(f"{'resume' if self.gates else 'start'} {name}")
             self.cast.told[name] = prompt
-            self.cast.ended[key] = self.cast.agent(name, prompt)
+            self.cast.ended[key] = self.cast.agent(name, prompt, self.desk.repo.place)
         said = self.cast.ended[key]
         failed = isinstance(said, BaseException)
         text = said if isinstance(said, str) else "" if failed else json.dumps(said)

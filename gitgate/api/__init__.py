@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ..setup.steps import Step
     from ..sharing.archiving import Archived
     from ..store.work.restore import Worktree
-    from .flows import flow, note, now, parallel, patched, random, run, step, step_id, stuck, uuid
+    from .flows import flow, note, now, parallel, patched, random, run, step, step_id, stuck, uuid, workdir
 
 # What functions give back, and what flows are written with, by the module that has it and its name there: loaded when somebody names the class.
 RESULTS = {
@@ -82,6 +82,7 @@ RESULTS = {
     "step_id": ("api.flows", "step_id"),
     "stuck": ("api.flows", "stuck"),
     "uuid": ("api.flows", "uuid"),
+    "workdir": ("api.flows", "workdir"),
 }
 
 __all__ = [
@@ -157,6 +158,7 @@ __all__ = [
     "wait",
     "watch",
     "withdraw",
+    "workdir",
     "worktree",
 ]
 

@@ -17,11 +17,12 @@ import random as chance
 import time
 import uuid as uuids
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NoReturn, ParamSpec, TypeVar, cast, overload
 
 from ..errors import Usage
 from ..flows.agents import AgentSignal, run_agent
-from ..flows.branches import together
+from ..flows.branches import in_parallel
 from ..flows.engine import STEP, Doing, RunStuck, current, need_engine, terms_of
 from ..flows.program import FlowFunction, as_flow, called
 from ..flows.steps import do_step, returned
@@ -119,18 +120,29 @@ def step(
 def parallel(*branches: Work, policy: str = "all") -> list[Any]:
     """Run several at once: agents (a name, or a name and a prompt) and functions without arguments. Their results, in order.
 
-    They share the working tree: agents that change the same files get into one another's way. If one fails, its error is
-    raised when all are through.
+    The agents of each work in a tree of its own, which begins with the run's work so far. When all are through, what they
+    did is merged in their order; where two changed the same lines, a person is asked. If one fails, its error is raised when
+    all are through: what it did stays on a Git branch, and what the others did is merged.
     """
     engine = need_engine("parallel")
     if policy != "all":
         raise Usage(f"policy: expected 'all'; found {policy!r}", hint="results[0] is the first one's")
-    came = together(engine, [branch_of(branch) for branch in branches])
+    came = in_parallel(engine, [branch_of(branch) for branch in branches])
     errors = [ended for ended in came if isinstance(ended, BaseException)]
     passing = [ended for ended in errors if not isinstance(ended, Exception)]
     if errors:
         raise (passing or errors)[0]
     return came
+
+
+def workdir() -> Path:
+    """The directory that the flow's agents work in at this place: in a branch of `parallel` its own working tree.
+
+    >>> gitgate.step(lambda: subprocess.run(["make"], cwd=gitgate.workdir()).returncode, name="make")
+    """
+    engine = need_engine("workdir")
+    engine.settle()
+    return engine.desk.repo.place
 
 
 def branch_of(work: Work) -> Callable[[], Any]:

@@ -355,6 +355,7 @@ def run_agent(engine: Engine, name: str, prompt: str | None, own: FlowTerms = Fl
 
     def act(doing: Doing) -> dict[str, Any]:
         session = doing.again.begun.text("session") if doing.again is not None else begun["session"]
+        engine.settle()
         actor = engine.extra.get("actor")
         if actor is not None:  # a test's
             return dict(actor(doing, name, session, told, terms).to_the_end().plain())

@@ -8,21 +8,42 @@ from contextvars import copy_context
 from typing import TypeVar
 
 from .engine import BRANCH, Branch, Engine, RunStops
+from .trees import BranchTrees
 
 T = TypeVar("T")
 
 
-def together(
-    engine: Engine, branches: Sequence[Callable[[], T]], kind: str = "parallel", name: str = ""
-) -> list[T | BaseException]:
-    """What each branch came to, in their order; steps of one branch are told from those of the others."""
+def in_parallel(engine: Engine, branches: Sequence[Callable[[], T]]) -> list[T | BaseException]:
+    """What each branch came to, in their order. Agents of each work in a tree of its own, and what they did is joined."""
     with engine.turn:
         engine.check()
         above = BRANCH.get()
-        path = above.next(kind, name)
-        lines = [Branch(f"{path}/{number}", above=above) for number in range(len(branches))]
-        engine.active += len(branches) - 1
+        trees = BranchTrees(engine, above.next("parallel", ""), above, len(branches))
+        lines = [trees.line_of(number) for number in range(len(branches))]
+    came = run_lines(engine, branches, lines)
+    trees.join(came)
+    return came
+
+
+def within_branch(engine: Engine, branch: Callable[[], T], kind: str, name: str) -> T:
+    """What a part of the flow gives whose steps are told from those around it."""
+    with engine.turn:
+        engine.check()
+        above = BRANCH.get()
+        line = Branch(f"{above.next(kind, name)}/0", above=above)
+    (came,) = run_lines(engine, [branch], [line])
+    if isinstance(came, BaseException):
+        raise came
+    return came
+
+
+def run_lines(
+    engine: Engine, branches: Sequence[Callable[[], T]], lines: Sequence[Branch]
+) -> list[T | BaseException]:
+    """Each branch in a thread of its own, on its line. What is raised in one is what it came to."""
     came: list[T | BaseException] = [RunStops("it was not begun")] * len(branches)
+    with engine.turn:
+        engine.active += len(branches) - 1
 
     def run_branch(number: int) -> None:
         BRANCH.set(lines[number])
@@ -47,4 +68,7 @@ def together(
         thread.join()
     with engine.turn:
         engine.active += 1
+        for line in lines:
+            if line.desk is not None:
+                line.desk.close()
     return came

@@ -140,6 +140,8 @@ class Branch:
     above: Branch | None = None
     desk: Desk | None = None
     """Where its agents work, if that is not where the branch above works."""
+    settle: Callable[[], None] | None = None
+    """Makes it a place of its own, when the first of them starts."""
 
     def next(self, kind: str, name: str) -> str:
         """The id of the next step of that kind and name here."""
@@ -215,6 +217,16 @@ class Engine:
         while branch is not None and branch.desk is None:
             branch = branch.above
         return self.run_desk if branch is None or branch.desk is None else branch.desk
+
+    def settle(self) -> None:
+        """Whoever works in this branch is about to begin: from now on it has its place."""
+        branch = BRANCH.get()
+        while branch.desk is None and branch.above is not None:
+            if branch.settle is not None:
+                settle, branch.settle = branch.settle, None
+                settle()
+            else:
+                branch = branch.above
 
     @property
     def run_id(self) -> str:
@@ -384,13 +396,14 @@ class Engine:
         kind: str = "ask",
         name: str = "",
         stuck: bool = True,
+        by_handler: bool = True,
     ) -> Gate:
         """The gate of a step, decided where `wait` says so. One that was asked before is not asked again."""
 
         def open_and_wait(doing: Doing) -> dict[str, str]:
             gate = self.open_gate(doing, draft, wishes, attachments)
             if wait:
-                gate = self.decided(gate.id, stuck=stuck)
+                gate = self.decided(gate.id, stuck=stuck, by_handler=by_handler)
             return {"gate": gate.id, "tip": gate.tip}
 
         question = draft.questions[0]

@@ -39,7 +39,7 @@ from ..store.git.repository import protected_tip
 from ..store.remote.remote import RefMove
 from ..version import VERSION
 from .agents import RunStalled
-from .branches import together
+from .branches import within_branch
 from .engine import (
     Diverged,
     Engine,
@@ -53,6 +53,7 @@ from .engine import (
     error_of,
 )
 from .journal import HeldRun, begin_run, folder_of, load_run, take_run
+from .trees import keep_all
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -84,10 +85,7 @@ def within(
     engine: Engine, flow: FlowFunction[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
     """A flow that another one calls: a branch of its run, which ends with it."""
-    (came,) = together(engine, [lambda: called(flow.function, args, kwargs)], "flow", flow.name)
-    if isinstance(came, BaseException):
-        raise came
-    return came
+    return within_branch(engine, lambda: called(flow.function, args, kwargs), "flow", flow.name)
 
 
 def called(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -196,7 +194,7 @@ def replayed(engine: Engine, call: Callable[[], Any]) -> Any:
 
 def ended_by_error(held: HeldRun, desk: Desk, failed: Exception) -> FlowEnding:
     error = error_of(failed)
-    withdraw_gates(desk, held.run, "its run has failed")
+    wind_up(desk, held.run, "its run has failed")
     held.leave("failed", error=error)
     return FlowEnding(held.run.id, "failed", reason=error["message"], error=error, raised=failed)
 
@@ -206,12 +204,12 @@ def ended_early(held: HeldRun, desk: Desk, ended: FlowEnds) -> FlowEnding:
     if isinstance(ended, RunWaits):
         return FlowEnding(run, "waiting_human", reason=ended.message, gates=ended.gates, raised=ended)
     if isinstance(ended, RunStuck):
-        withdraw_gates(desk, held.run, "its run is stuck")
+        wind_up(desk, held.run, "its run is stuck")
         held.leave("stuck", reason=ended.message, refused=ended.refused)
         return FlowEnding(run, "stuck", reason=ended.message, refused=ended.refused, raised=ended)
     if isinstance(ended, RunStops):
         reason = stop_reason(held.run)
-        withdraw_gates(desk, held.run, f"its run was stopped: {reason}")
+        wind_up(desk, held.run, f"its run was stopped: {reason}")
         held.leave("stopped", reason=reason)
         return FlowEnding(run, "stopped", reason=reason, raised=ended)
     stalled = isinstance(ended, RunStalled)
@@ -229,6 +227,16 @@ def let_go(held: HeldRun, reason: str) -> None:
 def stop_reason(run: Run) -> str:
     found = next((e.event for e in reversed(run.events) if e.event.name == "stopping"), None)
     return found.text("reason") if found is not None else "stopped"
+
+
+def wind_up(desk: Desk, run: Run, reason: str) -> None:
+    """Before a run ends that did not come to its end: what it asks is taken back, what its branches did is kept."""
+    withdraw_gates(desk, run, reason)
+    try:
+        for words in keep_all(desk, run.id):
+            desk.progress(words)
+    except (GateError, OSError) as failed:
+        desk.progress(f"a branch's working tree is still there: {failed}")
 
 
 def withdraw_gates(desk: Desk, run: Run, reason: str) -> None:

@@ -1,0 +1,406 @@
+"""Flows: branches that run at once: each works in a tree of its own, and what they did becomes one again, once."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gitgate
+from gitgate import testing
+from gitgate.flows.engine import need_engine
+from gitgate.store.git.process import Git
+from gitgate.store.work import merging
+from gitgate.store.work.restore import open_worktree
+from gitgate.testing import Stage
+from support.testbed.command import Command
+from support.testbed.repositories import Clone
+
+
+@gitgate.flow
+def both() -> str:
+    gitgate.parallel(("left", "a"), ("right", "b"))
+    return "joined"
+
+
+def writes(**files: str) -> Any:
+    """An agent that writes these files where it works, and commits those whose name has a `c` in front."""
+
+    def agent(_prompt: str, place: Path) -> dict[str, str]:
+        for name, words in files.items():
+            path = place / name.removeprefix("c_").replace("_", ".")
+            path.write_text(words)
+            if name.startswith("c_"):
+                git = Git(place, ENV)
+                git.run("add", "--", path.name)
+                git.run("commit", "-q", "--no-verify", "-m", f"Write {path.name}")
+        return {"status": "DONE"}
+
+    return agent
+
+
+ENV = {
+    "PATH": "/usr/bin:/bin:/usr/local/bin",
+    **{f"GIT_{role}_{key}": f"a@{key}" for role in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")},
+}
+
+
+def prepared(stage: Stage) -> Git:
+    git = Git(stage.place, {**stage.env, **ENV})
+    (stage.place / "both.txt").write_text("one\ntwo\nthree\n")
+    (stage.place / "gone.txt").write_text("old\n")
+    git.run("add", "-A")
+    git.run("commit", "-q", "--no-verify", "-m", "Begin")
+    (stage.place / "draft.txt").write_text("uncommitted\n")
+    return git
+
+
+def afterwards(stage: Stage, git: Git) -> tuple[list[str], list[str]]:
+    """The trees and the branches that are left."""
+    trees = [
+        line for line in git.text("worktree", "list", "--porcelain").splitlines() if line[:9] == "worktree "
+    ]
+    branches = git.text(
+        "for-each-ref", "--format=%(refname:short)", "refs/heads/gitgate", "refs/gitgate/+branches"
+    )
+    return trees[1:], branches.split()
+
+
+def dies() -> None:
+    """The process of the run that is played here ends."""
+    held = need_engine("a crash").held
+    assert isinstance(held, testing.CrashingRun)
+    held.die()
+
+
+def test_each_works_in_a_tree_of_its_own_and_what_they_did_is_joined() -> None:
+    """Commits become commits of the run's branch, what was left uncommitted stays so, and the trees are gone."""
+    seen: list[tuple[Path, str]] = []
+
+    def left(prompt: str, place: Path) -> dict[str, str]:
+        seen.append((place, (place / "draft.txt").read_text()))
+        (place / "gone.txt").unlink()
+        return dict(writes(c_left_txt="left\n", draft_txt="uncommitted\nmore\n")(prompt, place))
+
+    with testing.stage() as stage:
+        git = prepared(stage)
+        played = stage.play(
+            both, agents={"left": left, "right": writes(c_right_txt="right\n", new_txt="new\n")}
+        )
+        assert played.result == "joined"
+        ((place, draft),) = seen
+        assert place != stage.place
+        assert draft == "uncommitted\n"
+        assert git.text("log", "--format=%s").splitlines()[-1] == "A stage"
+        assert sorted(git.text("log", "--no-merges", "--format=%s").splitlines()) == [
+            "A stage",
+            "Begin",
+            "Write left.txt",
+            "Write right.txt",
+        ]
+        assert git.text("status", "--porcelain").splitlines() == [" D gone.txt", "?? draft.txt", "?? new.txt"]
+        assert (stage.place / "draft.txt").read_text() == "uncommitted\nmore\n"
+        assert (stage.place / "left.txt").read_text() == "left\n"
+        assert afterwards(stage, git) == ([], [])
+        assert {"parallel#1/trees#1", "parallel#1/merge#1"} <= set(played.steps)
+
+
+def test_branches_that_only_ask_have_no_tree() -> None:
+    """Nothing is made for them, and nothing is joined."""
+
+    @gitgate.flow
+    def asks() -> list[Any]:
+        return gitgate.parallel(lambda: bool(gitgate.pause("A?")), lambda: bool(gitgate.pause("B?")))
+
+    played = testing.play(asks)
+    assert played.result == [True, True]
+    assert not [step for step in played.steps if "trees" in step or "merge" in step]
+
+
+CONFLICT = {"left": writes(both_txt="one\nLEFT\nthree\n"), "right": writes(both_txt="one\nRIGHT\nthree\n")}
+
+
+@pytest.mark.parametrize(("said", "words"), [("keep first", "LEFT"), ("keep second", "RIGHT")])
+def test_a_conflict_is_a_question_with_both_diffs(said: str, words: str) -> None:
+    """A person says which is right, as at any gate."""
+    with testing.stage() as stage:
+        git = prepared(stage)
+        played = stage.play(both, agents=CONFLICT, people={"What is right?": said})
+        assert played.result == "joined"
+        assert (stage.place / "both.txt").read_text() == f"one\n{words}\nthree\n"
+        (asked,) = played.asked
+        assert "both.txt" in asked
+        diffs = git.text("log", "-p", "--all", "--format=%s")
+        assert "+LEFT" in diffs
+        assert "+RIGHT" in diffs
+        assert afterwards(stage, git) == ([], [])
+
+
+def test_a_conflict_may_be_resolved_by_hand() -> None:
+    """In a tree that is named, with git's marks in the files; as long as they are there it is asked again."""
+    tries: list[str] = []
+
+    with testing.stage() as stage:
+        git = prepared(stage)
+
+        def person(_prompt: str, _options: list[str]) -> str:
+            listed = git.text("worktree", "list", "--porcelain").splitlines()
+            place = next(
+                Path(line[9:])
+                for line in listed
+                if line.startswith("worktree ") and is_join(git, Path(line[9:]))
+            )
+            tries.append((place / "both.txt").read_text())
+            if len(tries) == 2:
+                (place / "both.txt").write_text("one\nLEFT and RIGHT\nthree\n")
+            return "resolved"
+
+        played = stage.play(both, agents=CONFLICT, people=person)
+        assert played.result == "joined"
+        assert len(tries) == 2
+        assert "<<<<<<<" in tries[0]
+        assert "LEFT" in tries[0]
+        assert (stage.place / "both.txt").read_text() == "one\nLEFT and RIGHT\nthree\n"
+        assert afterwards(stage, git) == ([], [])
+
+
+def is_join(git: Git, place: Path) -> bool:
+    return Git(place, ENV).text("rev-parse", "--abbrev-ref", "HEAD").endswith("-join")
+
+
+def test_nothing_of_a_branch_is_lost_where_the_run_ends() -> None:
+    """A person stops it: what each did is on a Git branch, the trees are gone, and the run's own tree is as it was."""
+    with testing.stage() as stage:
+        git = prepared(stage)
+        played = stage.play(both, agents=CONFLICT, people={"What is right?": "stop"})
+        assert (played.status, "not joined" in played.reason) == ("stuck", True)
+        assert (stage.place / "both.txt").read_text() == "one\ntwo\nthree\n"
+        trees, branches = afterwards(stage, git)
+        assert trees == []
+        kept = sorted(
+            git.text("show", f"{name}:both.txt").split()[1] for name in branches if "join" not in name
+        )
+        assert kept == ["LEFT", "RIGHT"]
+
+
+def test_what_a_branch_did_that_failed_stays_on_its_branch() -> None:
+    """The others are joined, and the flow goes on from its error."""
+
+    @gitgate.flow
+    def catches() -> str:
+        def fails() -> None:
+            gitgate.run("left")
+            raise ValueError("no")
+
+        try:
+            gitgate.parallel(fails, "right")
+        except ValueError as failed:
+            return str(failed)
+        return "no error"
+
+    with testing.stage() as stage:
+        git = prepared(stage)
+        agents = {"left": writes(left_txt="left\n"), "right": writes(right_txt="right\n")}
+        assert stage.play(catches, agents=agents).result == "no"
+        assert (stage.place / "right.txt").exists()
+        assert not (stage.place / "left.txt").exists()
+        trees, (branch,) = afterwards(stage, git)
+        assert trees == []
+        assert git.text("show", f"{branch}:left.txt") == "left"
+
+
+def test_branches_of_a_branch_are_joined_in_its_tree() -> None:
+    """And with it in the run's."""
+
+    @gitgate.flow
+    def nested() -> None:
+        def inner() -> None:
+            gitgate.parallel("a", "b")
+            gitgate.run("c")
+
+        gitgate.parallel(inner, "d")
+
+    seen: list[list[str]] = []
+
+    def last(_prompt: str, place: Path) -> dict[str, str]:
+        seen.append(sorted(path.name for path in place.glob("[abd].txt")))
+        return {"status": "DONE"}
+
+    with testing.stage() as stage:
+        git = prepared(stage)
+        agents: Mapping[str, Any] = {name: writes(**{f"{name}_txt": name}) for name in "abd"} | {"c": last}
+        assert stage.play(nested, agents=agents).status == "completed"
+        assert seen == [["a.txt", "b.txt"]]
+        assert sorted(path.name for path in stage.place.glob("[abd].txt")) == ["a.txt", "b.txt", "d.txt"]
+        assert afterwards(stage, git) == ([], [])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_joining_is_killed_at_every_event() -> None:
+    """Each agent works once, a person is asked once, and the tree has what both did."""
+
+    @gitgate.flow
+    def joins() -> str:
+        gitgate.parallel(("left", "a"), ("right", "b"))
+        return (gitgate.workdir() / "both.txt").read_text()
+
+    agents = {
+        "left": writes(both_txt="one\nLEFT\nthree\n", c_left_txt="left\n"),
+        "right": writes(both_txt="one\nRIGHT\nthree\n", right_txt="right\n"),
+    }
+    places = []
+    whole = testing.Fuse()
+    with testing.stage() as stage:
+        prepared(stage)
+        assert (
+            stage.play(joins, agents=agents, people={"What is right?": "keep second"}, fuse=whole).status
+            == "completed"
+        )
+    for number in range(1, whole.count + 1):
+        for when in ("before", "after"):
+            with testing.stage() as stage:
+                git = prepared(stage)
+                fuse = testing.Fuse(number, when)
+                crash = stage.play(joins, agents=agents, people={"What is right?": "keep second"}, fuse=fuse)
+                places.append(crash.crash)
+                assert crash.result == "one\nRIGHT\nthree\n", crash.crash
+                assert sorted(crash.starts) == ["start left", "start right"], crash.crash
+                assert len(crash.asked) == 1, crash.crash
+                assert git.text("log", "--format=%s", "--no-merges").split("\n")[0] == "Write left.txt", (
+                    crash.crash
+                )
+                assert git.text("status", "--porcelain").splitlines() == [
+                    " M both.txt",
+                    "?? draft.txt",
+                    "?? right.txt",
+                ]
+                assert afterwards(stage, git) == ([], []), crash.crash
+    assert "before done of parallel#1/merge#1" in places
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("which", range(6))
+def test_a_joining_that_is_cut_off_among_its_files_is_done_to_its_end(
+    which: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each file is there as it was, or as it is to be; a file that a person changed meanwhile is not overwritten."""
+    done: list[object] = []
+    plain_put, plain_index, plain_remove = merging.put, merging.follow_index, merging.remove_file
+
+    def cut(plain: Any) -> Any:
+        def cutting(*given: Any) -> Any:
+            done.append(given)
+            if len(done) == which + 1:
+                dies()
+            return plain(*given)
+
+        return cutting
+
+    with testing.stage() as stage:
+        git = prepared(stage)
+        agents = {
+            "left": writes(c_a_txt="a\n", both_txt="ONE\ntwo\nthree\n"),
+            "right": writes(b_txt="b\n", c_c_txt="c\n"),
+        }
+
+        def removes(prompt: str, place: Path) -> dict[str, str]:
+            (place / "gone.txt").unlink()
+            return dict(agents["right"](prompt, place))
+
+        for name, plain in (("put", plain_put), ("follow_index", plain_index), ("remove_file", plain_remove)):
+            monkeypatch.setattr(merging, name, cut(plain))
+        played = stage.play(both, agents={"left": agents["left"], "right": removes})
+        assert played.result == "joined"
+        assert len(done) > 5
+        assert git.text("status", "--porcelain").splitlines() == [
+            " M both.txt",
+            " D gone.txt",
+            "?? b.txt",
+            "?? draft.txt",
+        ]
+        assert sorted(git.text("ls-files").split()) == ["a.txt", "both.txt", "c.txt", "gone.txt"]
+
+
+def test_what_a_person_changed_meanwhile_is_not_overwritten() -> None:
+    """The run says which file it is, and goes on when that is put away."""
+    with testing.stage() as stage:
+        prepared(stage)
+
+        def right(prompt: str, place: Path) -> dict[str, str]:
+            (stage.place / "both.txt").write_text("a person's\n")
+            return dict(writes(both_txt="RIGHT\n")(prompt, place))
+
+        played = stage.play(both, agents={"left": writes(), "right": right})
+        assert played.status == "stalled"
+        assert "both.txt" in played.reason
+        assert (stage.place / "both.txt").read_text() == "a person's\n"
+
+
+def test_a_tree_that_was_made_in_part_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed as soon as git has it, before its mark."""
+    plain, made = open_worktree, []
+
+    def once(*given: Any, **how: Any) -> Any:
+        found = plain(*given, **how)
+        made.append(found)
+        if len(made) == 1:
+            dies()
+        return found
+
+    monkeypatch.setattr("gitgate.flows.trees.open_worktree", once)
+    with testing.stage() as stage:
+        git = prepared(stage)
+        agents = {"left": writes(left_txt="left\n"), "right": writes(right_txt="right\n")}
+        assert stage.play(both, agents=agents).result == "joined"
+        assert (stage.place / "left.txt").read_text() == "left\n"
+        assert afterwards(stage, git) == ([], [])
+
+
+FLOWS = """
+import gitgate
+
+@gitgate.flow
+def both(prompt: str):
+    gitgate.parallel(("coder", prompt), ("tester", prompt))
+    return (gitgate.workdir() / "coder.txt").read_text()
+"""
+
+
+def test_a_branch_waits_for_a_person_and_its_tree_with_it(
+    repo: Clone, bare: Clone, clone_of: Callable[..., Clone], cli: Command
+) -> None:
+    """In processes that come and go. Another clone says where the trees are; several who go on here do each thing once."""
+    repo.git("remote", "add", "origin", str(bare.path))
+    repo.commit(**{"flows.py": FLOWS})
+    repo.git("push", "-q", "--force", "origin", "main")
+    repo.git("fetch", "-q", "origin")
+    script = 'echo $0 $1 >> $2; [ $0 = tester ] || [ $1 = resume ] && { echo $0 > $0.txt; echo \'{"status": "DONE"}\'; } || echo \'{"status": "NEEDS_HUMAN", "reason": "Which?"}\''
+    log = repo.path.parent / "starts.log"
+    there = clone_of(bare, "there")
+    for name in ("coder", "tester"):
+        for how in ("start", "resume"):
+            line = json.dumps(["sh", "-c", script, name, how, str(log)])
+            for clone in (repo, there):
+                clone.git("config", f"gitgate.agent.{name}.{how}", line)
+    run = cli("run", "flows.py:both", "x", "--json", code=8).json["id"]
+    assert len(repo.git("worktree", "list").splitlines()) == 3
+    cli("sync", cwd=there.path, code=0)
+    (gate,) = cli("list", "--awaiting", "--json", cwd=there.path, code=0).json["gates"]
+    cli("respond", gate["id"], "this", cwd=there.path, code=0)
+    stalled = cli("resume", run, cwd=there.path, code=1)
+    assert f"needs {socket.gethostname()}: the working trees of parallel#1 are there" in stalled.err
+    cli("sync", code=0)
+    several = [cli.start("resume", run) for _ in range(3)]
+    codes = sorted(one.wait(60) for one in several)
+    for one in several:
+        one.communicate()
+    assert codes == [0, 5, 5]
+    assert sorted(log.read_text().splitlines()) == ["coder resume", "coder start", "tester start"]
+    assert cli("show", run, "--json", code=0).json["result"] == "coder\n"
+    assert (repo.path / "tester.txt").read_text() == "tester\n"
+    assert len(repo.git("worktree", "list").splitlines()) == 1
