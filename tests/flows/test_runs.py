@@ -445,7 +445,8 @@ def asked_for(repo: Clone, gate: str) -> dict[str, Any]:
     opened = repo.git("log", "--format=%H", "--reverse", "--first-parent", f"refs/hitl/open/{gate}").split()[
         0
     ]
-    return dict(codec.parse_document(repo.git("show", f"{opened}:question.yaml").encode(), "q").plain())  # type: ignore[call-overload]
+    said: Any = codec.parse_document(repo.git("show", f"{opened}:question.yaml").encode(), "q").plain()
+    return dict(said)
 
 
 def test_terms_that_no_flow_can_have_are_refused_at_once() -> None:
