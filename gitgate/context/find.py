@@ -50,6 +50,10 @@ def gate_of_run(desk: Desk, given: str) -> str:
     word = given.strip().lower()
     refs = desk.refs.beginning(RUNS + word) if states.is_prefix(word) else []
     tips = [tip for ref in refs if (tip := desk.refs.get(ref)) is not None]
+    if not tips and states.is_prefix(word) and is_archived_run(desk, word):
+        raise IllegalEvent(
+            f"run {word} is over, and archived: it waits for nobody", hint=f"git gate show {word}"
+        )
     if len(tips) != 1:
         return ""
     run, said = refs[0].removeprefix(RUNS), parse_trailers(desk.records.commit(tips[0]).message) or {}
@@ -60,7 +64,10 @@ def gate_of_run(desk: Desk, given: str) -> str:
             hint=f"git gate show {run[:6]}",
         )
     if len(gates) > 1:
-        raise AmbiguousGate(f"run {run} waits at {', '.join(gates)}", hint="name one of them")
+        raise AmbiguousGate(
+            f"run {run} waits at {', '.join(gates)}",
+            hint="name one of them; what each asks: git gate list --awaiting",
+        )
     return gates[0]
 
 

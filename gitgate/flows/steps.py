@@ -39,7 +39,9 @@ def do_step(
                 return result
         return plain(called(function, args, kwargs or {}), model, doing.id, loose=loose)
 
-    result = engine.perform("step", name, act)
+    # A phase's function stands where another phase has an agent's name: lists and events call it its agent.
+    begun: dict[str, Any] = {"agent": name} if loose else {}
+    result = engine.perform("step", name, act, **begun)
     return model.model_validate(result) if model is not None and result is not None else result
 
 

@@ -56,6 +56,9 @@ def run_details(run: Run, asked: Mapping[str, tuple[str, bool]]) -> dict[str, ob
         "branch": started.text("branch") or None,
         "by": started.text("by") or None,
         "error": run.end.said.get("error") if run.end is not None else None,
+        "waiting": [
+            {"gate": gate, "title": asked[gate][0], "answered": asked[gate][1]} for gate in run.waits_for
+        ],
         "steps": [step_shape(step) for step in run.steps.values()],
     }
 
@@ -135,8 +138,9 @@ def run_page(shape: Mapping[str, Any], now: float, cells: int, *, color: bool = 
     about.append(f"status: {paint(status, COLORS.get(status, ''), on=color)}")
     if shape["input"] not in (None, "", {}, []):
         about.append(wrap(f"input: {one_line(str(shape['input']), 400)}", cells))
-    if shape["waiting_for"]:
-        about.append(wrap(f"waits for: {one_line(str(shape['waiting_for']))} (gate {shape['gate']})", cells))
+    for one in shape["waiting"]:
+        word = "answered" if one["answered"] else "waits for"
+        about.append(wrap(f"{word}: {one_line(str(one['title']))} (gate {one['gate']})", cells))
     if shape["answered"]:
         about.append(to_go_on(shape))
     if shape["reason"]:
@@ -144,6 +148,38 @@ def run_page(shape: Mapping[str, Any], now: float, cells: int, *, color: bool = 
     if shape["status"] == "completed":
         about.append(wrap(f"result: {one_line(str(shape['result']), 400)}", cells))
     return "\n".join([*about, "", *step_lines(shape["steps"], now, cells)])
+
+
+def run_tree(shape: Mapping[str, Any], cells: int, *, color: bool = False) -> Iterator[str]:
+    """A run's steps as a tree: what ran at once below the step that started it."""
+    status = str(shape["status"])
+    yield f"run {shape['id']} {paint(f'[{status}]', COLORS.get(status, ''), on=color)} {one_line(str(shape['name'] or shape['flow']))}"
+    seen: set[str] = set()
+    for step in by_branch(shape["steps"]):
+        *above, name = str(step["path"]).split("/")
+        for depth in range(len(above)):
+            branch = "/".join(above[: depth + 1])
+            if branch not in seen:
+                seen.add(branch)
+                yield clip(f"{'  ' * (depth + 1)}{one_line(above[depth])}", cells)
+        gate = f" gate {step['gate']}" if step["gate"] else ""
+        yield clip(f"{'  ' * (len(above) + 1)}{one_line(name)} [{step['status']}]{gate}", cells)
+
+
+def by_branch(steps: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Each branch's steps together, where the first of them was begun; branches that ran at once by their numbers."""
+    first: dict[str, int] = {}
+
+    def place(number: int, step: Mapping[str, Any]) -> tuple[int, ...]:
+        parts = str(step["path"]).split("/")
+        names = ["/".join(parts[: depth + 1]) for depth in range(len(parts))]
+        return tuple(
+            int(part) if part.isdecimal() else first.setdefault(name, number)
+            for part, name in zip(parts, names, strict=True)
+        )
+
+    places = [place(number, step) for number, step in enumerate(steps)]
+    return [steps[number] for number in sorted(range(len(steps)), key=lambda number: places[number])]
 
 
 def step_lines(steps: Sequence[Mapping[str, Any]], now: float, cells: int) -> Iterator[str]:

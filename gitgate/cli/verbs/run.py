@@ -16,7 +16,7 @@ import click
 from ...errors import Conflict, GateError, Usage
 from ...text.display import counted
 from .. import exits
-from ..terminal.screen import Screen, verb
+from ..terminal.screen import Screen, json_line, verb
 
 if TYPE_CHECKING:
     from ...context.desk import Desk
@@ -196,16 +196,22 @@ def shown_value(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def detached(screen: Screen, run: str) -> int:
-    """Leave a run that was begun to a process of its own."""
+def leave_to_process(screen: Screen, desk: Desk, run: str) -> Path:
+    """Have a process of its own go on with a run; its log."""
     from ...agents import without_caller
     from ...flows.journal import folder_of
     from ...store.git.programs import detach
 
-    desk = screen.desk()
     log = folder_of(desk, run) / "log"
     argv = [sys.executable, "-P", "-m", "gitgate", "-C", str(desk.repo.place), "resume", run]
     detach(argv, desk.repo.place, without_caller(screen.env), log)
+    return log
+
+
+def detached(screen: Screen, run: str) -> int:
+    """Leave a run that was begun to a process of its own."""
+    desk = screen.desk()
+    log = leave_to_process(screen, desk, run)
     screen.emit("run", details_of(desk, run_of(desk, run)), run)
     screen.say(f"run {run} goes on by itself (log {log}); see: git gate show {run[:6]}")
     return exits.DONE
@@ -257,6 +263,33 @@ def show_run(screen: Screen, desk: Desk, given: str, format_: str | None) -> Non
         from ...render.runs import run_page
 
         screen.page(run_page(shape, desk.clock(), screen.letter_width, color=screen.colored))
+
+
+def tree_run(screen: Screen, desk: Desk, given: str) -> None:
+    """A run's steps, those of a branch below it."""
+    from ...render.runs import run_tree
+
+    shape = details_of(desk, run_of(desk, given))
+    screen.emit("run", shape, "")
+    if not screen.as_json:
+        screen.page("\n".join(run_tree(shape, screen.width, color=screen.colored)))
+
+
+def watch_run(screen: Screen, desk: Desk, given: str, seconds: float | None, *, going_on: bool) -> None:
+    """What happens to a run, until it is over. `going_on`: as soon as its wait ends a process goes on with it."""
+    from ...flows.watching import TO_PROGRAMS, RunWatch
+    from ...render.letter import trail_line
+
+    def go_on(run: Run) -> None:
+        log = leave_to_process(screen, desk, run.id)
+        screen.say(f"run {run.id}: somebody answered; going on (log {log})")
+
+    watch = RunWatch(desk, run_of(desk, given).id, go_on if going_on else None)
+    for event in watch.events(seconds):
+        if screen.as_json:
+            click.echo(json_line("event", event))
+        elif event["event"] not in TO_PROGRAMS:
+            click.echo(trail_line(event, screen.width, color=screen.colored))
 
 
 def log_run(screen: Screen, desk: Desk, given: str, most: int | None) -> None:

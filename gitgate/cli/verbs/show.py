@@ -221,20 +221,33 @@ def status_command(screen: Screen, gate_id: str | None) -> None:
 
 
 @click.command("tree")
+@gate_argument(required=False)
 @click.option("--all", "all_", is_flag=True, help="Closed gates too.")
 @verb
-def tree_command(screen: Screen, all_: bool) -> None:
-    """Gates under the branch that their work is on; a gate that follows another stands below it.
+def tree_command(screen: Screen, gate_id: str | None, all_: bool) -> None:
+    """Gates under the branch that their work is on; a gate that follows another stands below it. Of a run: its steps.
 
     \b
     git gate tree
     git gate tree --all
+    git gate tree RUN
     """
+    from ...context.find import is_run
     from ...gates.lineage import families
     from ...gates.listing import Filter, by_branch, list_gates
     from ...render.table import tree_lines
 
     desk = screen.desk()
+    if gate_id is not None:
+        from .run import tree_run
+
+        if not is_run(desk, gate_id):
+            raise Usage(
+                f"tree takes a run's id, and {gate_id} is none here",
+                hint="git gate tree --all   runs: git gate list --runs --all",
+            )
+        tree_run(screen, desk, gate_id)
+        return
     states = () if all_ else ("awaiting", "answered", "resuming", "failed")
     branches = families(desk, by_branch(list_gates(desk, Filter(all=all_, states=states))))
     shape = {
@@ -295,21 +308,34 @@ def log_command(screen: Screen, gate_id: str | None, most: int | None) -> None:
 @click.command("watch")
 @gate_argument(required=False)
 @click.option("--for", "for_", metavar="30m", help="Stop after so long.")
+@click.option(
+    "--continue", "continue_", is_flag=True, help="Of a run: go on with it as soon as somebody has answered."
+)
 @verb
-def watch_command(screen: Screen, gate_id: str | None, for_: str | None) -> None:
-    """What happens to gates, as it happens, one line each; read-only. Ends with the gate when one is named.
+def watch_command(screen: Screen, gate_id: str | None, for_: str | None, continue_: bool) -> None:
+    """What happens to gates, as it happens, one line each; read-only. Ends with the gate, or the run, when one is named.
 
     \b
     git gate watch --for 30m
     git gate watch 7k2f
+    git gate watch RUN --continue
     """
     from ...acts.reporting import watch_events
+    from ...context.find import is_run
     from ...render.letter import trail_line
 
     desk = screen.desk()
     seconds = read_duration(for_, "--for", "30m") if for_ is not None else None
+    of_run = gate_id is not None and is_run(desk, gate_id)
+    if continue_ and not of_run:
+        raise Usage("--continue goes on with a run: name one", hint="git gate list --runs --active")
     if screen.interactive:
         screen.say("each event is a line, as it comes; Ctrl-C ends this")
+    if gate_id is not None and of_run:
+        from .run import watch_run
+
+        watch_run(screen, desk, gate_id, seconds, going_on=continue_)
+        return
     for event in watch_events(desk, gate_id, seconds):
         if screen.as_json:
             click.echo(json_line("event", event))
