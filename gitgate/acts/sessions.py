@@ -182,8 +182,9 @@ def find_oid(desk: Desk, gate: str) -> str | None:
     if oid is None and remote is not None:
         from ..store.remote.fetch import fetch_refs
 
-        timeout = desk.settings.seconds("networkTimeout") or 60
-        oid = fetch_refs(desk.repo, remote, [SESSIONS + gate], timeout=timeout).get(SESSIONS + gate)
+        oid = fetch_refs(desk.repo, remote, [SESSIONS + gate], timeout=desk.network_timeout).get(
+            SESSIONS + gate
+        )
     return oid
 
 
@@ -330,8 +331,7 @@ def drop(desk: Desk, gate: str) -> Dropped:
     if remote is not None:
         from ..store.remote.fetch import fetch_refs
 
-        timeout = desk.settings.seconds("networkTimeout") or 60
-        there = fetch_refs(desk.repo, remote, [ref], timeout=timeout).get(ref)
+        there = fetch_refs(desk.repo, remote, [ref], timeout=desk.network_timeout).get(ref)
     if here is None and there is None:
         raise UnknownGate(f"gate {gate} has no saved session", hint="git gate list --all")
     if remote is not None and there is not None:

@@ -7,13 +7,13 @@ directory. It has no deferred calls: an answer is always the next thing that is 
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..errors import Failure, Usage
 from ..model.conversation import SavedSession, SessionRef
+from ..store.git.permissions import private_folder, write_private
 from .agent import (
     SESSION_MOST,
     Agent,
@@ -82,9 +82,8 @@ class Codex(Agent):
             )
         if find_rollout(SessionRef(self.name, saved.id), home) is None:
             target = home / names[0]
-            target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
-                out.write(saved.files[names[0]])
+            private_folder(target.parent)
+            write_private(target, saved.files[names[0]])
 
     def start(self, request: Start) -> Launch:
         settings = request.settings

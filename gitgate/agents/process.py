@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Conflict
+from ..store.git.permissions import write_private
 from . import keeper
 from .agent import Finished, Launch, ProcessEnding
 
@@ -77,7 +78,7 @@ def begin(launch: Launch, grace: float = GRACE) -> Running:
             f"something was already started in {launch.folder}", hint="every start takes a new folder"
         ) from taken
     for name, content in {**launch.files, **({keeper.STDIN: launch.stdin} if launch.stdin else {})}.items():
-        _write_private(launch.folder / name, content)
+        write_private(launch.folder / name, content)
     lifeline, ours = os.pipe()
     order = {
         "argv": launch.argv,
@@ -152,8 +153,3 @@ def _read_json(place: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _write_private(place: Path, content: bytes) -> None:
-    with os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
-        out.write(content)

@@ -18,6 +18,7 @@ from types import FrameType
 from typing import Any
 
 from ..errors import Failure
+from ..store.git.permissions import write_private
 from .agent import Launch
 
 GRACE = 10
@@ -101,11 +102,7 @@ def begin(launch: Launch) -> subprocess.Popen[bytes]:
     if launch.files:
         launch.folder.mkdir(parents=True, mode=0o700, exist_ok=True)
     for name, content in launch.files.items():
-        place = launch.folder / name
-        with contextlib.suppress(FileNotFoundError):
-            place.unlink()
-        with os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
-            out.write(content)
+        write_private(launch.folder / name, content)
     try:
         return subprocess.Popen(list(launch.argv), cwd=launch.cwd, env=dict(launch.env))
     except OSError as unstartable:

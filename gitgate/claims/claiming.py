@@ -30,7 +30,7 @@ from ..model.states import FAILED, RESUMING, is_id
 from ..policy.permit import check_told
 from ..record.fold import told_commit
 from ..record.headline import loose_ends
-from ..store.git.permissions import private_folder
+from ..store.git.permissions import private_folder, write_private
 from ..store.git.refs import LEASES, OPEN
 from ..store.records.records import NOBODY, Signature
 from ..store.remote.remote import RefFate, RefMove, tracking
@@ -475,7 +475,6 @@ def held_folder(desk: Desk) -> Path:
 
 def hand_over(desk: Desk, held: HeldClaim) -> None:
     """Write the claim down for the runner that is about to start."""
-    private_folder(held_folder(desk))
     said = {
         "claim": held.claim,
         "lease": held.lease,
@@ -483,10 +482,7 @@ def hand_over(desk: Desk, held: HeldClaim) -> None:
         "taken": held.taken,
         "seed": held.seed,
     }
-    new = held_folder(desk) / f".{held.gate.id}.new"
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:
-        json.dump(said, out)
-    new.replace(held_folder(desk) / held.gate.id)
+    write_private(private_folder(held_folder(desk)) / held.gate.id, json.dumps(said).encode())
 
 
 def pending(desk: Desk) -> list[str]:

@@ -71,6 +71,11 @@ class Desk:
     def at(self) -> int:
         return int(self.clock())
 
+    @property
+    def network_timeout(self) -> int:
+        """Seconds that a remote has for its answer."""
+        return self.settings.seconds("networkTimeout") or 60
+
     def person(self) -> str:
         """Who is at this machine; an answer in nobody's name is none."""
         who = self.settings.identity()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ..document.values import dataclass, names_of, replace
 from ..model.states import is_id
-from ..store.git.permissions import private_folder
+from ..store.git.permissions import locked, private_folder, take_lock, write_private
 from .desk import Desk
 
 
@@ -60,12 +60,8 @@ def note(desk: Desk, present: Presence) -> None:
     """Write down who asked; a disk that is full is no reason to fail a question that was asked already."""
     present = replace(present, started=started(present.pid), boot=boot_id())
     with suppress(OSError):
-        private_folder(presence_folder(desk))
-        place = presence_folder(desk) / present.gate
-        with os.fdopen(
-            os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
-        ) as out:
-            json.dump({name: getattr(present, name) for name in names_of(present)}, out)
+        said = {name: getattr(present, name) for name in names_of(present)}
+        write_private(private_folder(presence_folder(desk)) / present.gate, json.dumps(said).encode())
 
 
 def find_presence(desk: Desk, gate: str) -> Presence | None:
@@ -119,7 +115,7 @@ def slot(env: Mapping[str, str], most: int) -> Iterator[bool]:
     if home is None or most <= 0:
         yield most > 0
         return
-    number = take_slot(home / "slots", most)
+    number = take_slot(private_folder(home / "slots"), most)
     try:
         yield number is not None
     finally:
@@ -129,20 +125,8 @@ def slot(env: Mapping[str, str], most: int) -> Iterator[bool]:
 
 def take_slot(folder: Path, most: int) -> int | None:
     """The open file of the first free slot."""
-    try:
-        import fcntl
-    except ImportError:  # Without such locks every start is let through; the claims still keep each to one.
-        return os.open(os.devnull, os.O_RDONLY)
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    for place in range(most):
-        number = os.open(folder / str(place), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(number)
-        else:
-            return number
-    return None
+    slots = (take_lock(folder / str(number)) for number in range(most))
+    return next((taken for taken in slots if taken is not None), None)
 
 
 MOST_REPOSITORIES = 10_000
@@ -177,18 +161,6 @@ def change_registry(env: Mapping[str, str], to: Callable[[list[Path]], list[Path
     home = state_home(env)
     if home is None:
         return
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    lock = os.open(home / "repositories.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            import fcntl
-        except ImportError:
-            pass
-        else:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(private_folder(home) / "repositories.lock", wait=True):
         lines = "".join(f"{place}\n" for place in to(read_registry(env)) if "\n" not in str(place))
-        new = home / "repositories.new"
-        new.write_text(lines, "utf-8", "surrogateescape")
-        new.replace(home / "repositories")
-    finally:
-        os.close(lock)
+        write_private(home / "repositories", lines.encode("utf-8", "surrogateescape"))

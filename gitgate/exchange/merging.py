@@ -209,9 +209,8 @@ def push_each(desk: Desk, done: Synced, waiting: Mapping[str, str], theirs: Mapp
     if not moves:
         return
     desk.progress(f"pushing {len(waiting)} gates to {remote}")
-    timeout = desk.settings.seconds("networkTimeout") or 60
     taken: list[str] = []
-    for fate in push_gates(desk.repo, remote, moves, timeout=timeout):
+    for fate in push_gates(desk.repo, remote, moves, timeout=desk.network_timeout):
         gate = fate.ref.rpartition("/")[2]
         if not fate.ok:
             done.refused[gate] = fate.reason
@@ -339,7 +338,7 @@ def send_runs(desk: Desk, done: Synced, remote: str, runs: Differing) -> None:
             continue
         try:
             move = RefMove(RUNS + run, mine, theirs)
-            (fate,) = push(desk.repo, remote, [move], timeout=desk.settings.seconds("networkTimeout") or 60)
+            (fate,) = push(desk.repo, remote, [move], timeout=desk.network_timeout)
         except GateError as failed:
             done.refused[run] = failed.message
             continue

@@ -136,5 +136,4 @@ def in_archive(desk: Desk, gate: Gate, remote: str) -> Gate | None:
 def push_moves(desk: Desk, remote: str, moves: Sequence[RefMove]) -> list[RefFate]:
     from ..store.remote.push import push
 
-    timeout = desk.settings.seconds("networkTimeout") or 60
-    return push(desk.repo, remote, moves, timeout=timeout)
+    return push(desk.repo, remote, moves, timeout=desk.network_timeout)

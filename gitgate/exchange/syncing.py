@@ -35,7 +35,7 @@ def sync(desk: Desk, remote: str | None = None, *, aside: str | None = None) -> 
     if OVERTAKEN in done.refused.values():
         # Another command in this clone brought something meanwhile: that is here now, and can be brought together.
         done = joined(done, one_round(desk, name))
-    desk.heard = desk.settings.seconds("networkTimeout") or 60
+    desk.heard = desk.network_timeout
     return done
 
 
@@ -124,7 +124,7 @@ def listen(desk: Desk, remote: str, *, within: float | None = None) -> tuple[Syn
     from ..store.remote.fetch import begin_fetch
     from ..store.remote.wire import LONGEST
 
-    timeout = within or desk.settings.seconds("networkTimeout") or 60
+    timeout = within or desk.network_timeout
     prompts = None if within is None else False
     desk.progress(f"asking {remote}")
     with begin_fetch(

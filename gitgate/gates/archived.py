@@ -33,8 +33,7 @@ def has_partial_work(desk: Desk, gate: str, tip: str) -> bool:
 def settle_archived(desk: Desk, remote: str, absent: Mapping[str, str]) -> closing.Folded:
     """Which of these gates, open here and not there, the remote has archived, with why one is still open here."""
     by = Signature(desk.settings.identity() or NOBODY, desk.at)
-    timeout = desk.settings.seconds("networkTimeout") or 60
-    result = closing.settle(desk.repo, remote, absent, by=by, timeout=timeout)
+    result = closing.settle(desk.repo, remote, absent, by=by, timeout=desk.network_timeout)
     if result.gates:
         tidy(desk)
     return result

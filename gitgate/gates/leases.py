@@ -56,8 +56,7 @@ def load_lease(desk: Desk, gate: str, remote: str | None) -> tuple[str, Lease | 
     else:
         from ..store.remote.fetch import fetch_refs
 
-        timeout = desk.settings.seconds("networkTimeout") or 60
-        oid = fetch_refs(desk.repo, remote, [ref], timeout=timeout).get(ref)
+        oid = fetch_refs(desk.repo, remote, [ref], timeout=desk.network_timeout).get(ref)
     return None if oid is None else (oid, read_lease(desk, gate, oid))
 
 

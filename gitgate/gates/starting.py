@@ -68,7 +68,7 @@ def kept_back(desk: Desk, gates: Iterable[Gate]) -> frozenset[str]:
     known = have(desk.repo, remote, wanted)
     unsure = [ref for ref in wanted if ref not in known]
     try:
-        there = ask_refs(desk.repo, remote, unsure, timeout=desk.settings.seconds("networkTimeout") or 60)
+        there = ask_refs(desk.repo, remote, unsure, timeout=desk.network_timeout)
     except GateError:
         return frozenset()
     return frozenset(ref.removeprefix(SESSIONS) for ref in unsure if ref not in there)

@@ -13,7 +13,7 @@ import contextlib
 import os
 import socket
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,7 +31,7 @@ from ..gates import agency
 from ..gates.leases import boottime, shared_at
 from ..model.gate import Claim, Gate
 from ..runners import Order, find_runner
-from ..store.git.permissions import private_folder
+from ..store.git.permissions import locked, private_folder
 from ..store.git.refs import WAKE
 from ..store.remote.push import MOST_OWN, most_refs
 from ..store.remote.remote import RefMove
@@ -57,27 +57,6 @@ def call(desk: Desk, gate: str = "", runner: str = "local") -> str:
     return str(log_of(desk, gate)) if runner == "local" and gate else log
 
 
-@contextlib.contextmanager
-def alone(folder: Path) -> Iterator[bool]:
-    """Whether no other runner of this repository works."""
-    try:
-        import fcntl
-    except ImportError:
-        yield True
-        return
-    private_folder(folder)
-    number = os.open(folder / "runner.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        got = True
-    except OSError:
-        got = False
-    try:
-        yield got
-    finally:
-        os.close(number)
-
-
 def answer_calls(desk: Desk, say: Callable[[str], None], stopping: threading.Event) -> PoolGroup | None:
     """Act on everything that can be acted on in this repository; None when another runner does so already."""
     called = mark(desk)
@@ -92,8 +71,8 @@ def answer_calls(desk: Desk, say: Callable[[str], None], stopping: threading.Eve
         return False
 
     while again() and not stopping.is_set():
-        with alone(desk.repo.state_dir) as got:
-            if not got:
+        with locked(private_folder(desk.repo.state_dir) / "runner.lock") as ours:
+            if not ours:  # another runner of this repository works
                 called.touch()  # The other one finds it, or found it before it went.
                 return group
             group = PoolGroup([pool], desk.settings.number("maxAgents"), stopping)

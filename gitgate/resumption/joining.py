@@ -28,7 +28,7 @@ from ..model.conversation import SavedSession, SessionRef
 from ..model.gate import Gate, Question
 from ..model.states import ANSWERED, AWAITING
 from ..store.git import commits
-from ..store.git.permissions import private_folder
+from ..store.git.permissions import locked, private_folder
 from ..store.work.aside import is_standing
 from ..store.work.restore import matches, open_worktree, remove_worktree
 from . import place
@@ -65,28 +65,17 @@ class JoinedConversation:
 @contextlib.contextmanager
 def alone(desk: Desk, gate: Gate) -> Iterator[None]:
     """One conversation at a time for a person in a clone. A lock of the system: it ends with us, however we end."""
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
     lock = desk.repo.state_dir / f"joined-{os.getuid()}.lock"
     private_folder(lock.parent)
-    number = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as taken:
-            other, _, pid = os.read(number, 100).decode("ascii", "replace").partition(" ")
+    with locked(lock) as ours:
+        if not ours:
+            other, _, pid = lock.read_text("ascii", "replace").partition(" ")
             raise Conflict(
                 f"you are in a session already: gate {other} (process {pid}); one at a time in a clone",
                 hint=f"end that one first, or answer without a session: git gate respond {gate.id[:6]}",
-            ) from taken
-        os.truncate(number, 0)
-        os.write(number, f"{gate.id} {os.getpid()}".encode())
+            )
+        lock.write_text(f"{gate.id} {os.getpid()}", "ascii")
         yield
-    finally:
-        os.close(number)
 
 
 def otherwise(gate: Gate) -> str:

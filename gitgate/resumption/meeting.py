@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sys
 import time
 import uuid
@@ -41,6 +40,7 @@ from ..questions.answers import talk_question
 from ..questions.file import parse_question, plain_question
 from ..questions.prompts import SERVER, TOOL
 from ..questions.signals import read_need
+from ..store.git.permissions import write_private
 from ..store.git.refs import SESSIONS
 from ..text.secrets import redact, secret_values
 from . import joining, place
@@ -130,13 +130,7 @@ def heard(place: Path, question: Question) -> Understood | None:
 
 
 def write(place: Path, value: Mapping[str, object]) -> None:
-    """All of it or nothing, for our eyes only."""
-    new = place.with_name(f".{place.name}.{os.getpid()}.new")
-    with contextlib.suppress(FileNotFoundError):
-        new.unlink()
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
-        out.write(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
-    new.replace(place)
+    write_private(place, json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
 
 
 BRIEF = "brief.md"

@@ -33,7 +33,7 @@ from ..questions.answers import printed
 from ..questions.prompts import Circumstances, late_branches, resume_prompt
 from ..setup import claude
 from ..store.git import commits
-from ..store.git.permissions import private_folder
+from ..store.git.permissions import locked, private_folder
 from ..store.git.process import Git
 from ..store.git.repository import Repository, discover
 from ..store.work.aside import is_standing
@@ -197,21 +197,10 @@ def repository_of(desk: Desk, directory: Path) -> Repository | None:
 
 def lock(desk: Desk, directory: Path, held: contextlib.ExitStack) -> bool:
     """Whether nobody else of ours works in this directory; kept until `held` is left, or the process ends."""
-    try:
-        import fcntl
-    except ImportError:  # Where there are no such locks, the claim alone has to do.
-        return True
     name = hashlib.sha256(str(directory.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:20]
     place = desk.repo.state_dir / "places" / f"{name}.lock"
     private_folder(place.parent)
-    number = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(number)
-        return False
-    held.callback(os.close, number)
-    return True
+    return held.enter_context(locked(place))
 
 
 def same_directory(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situation | None:
@@ -335,9 +324,7 @@ def branch_now(desk: Desk, gate: Gate, branch: str) -> str | None:
         from ..store.remote.fetch import fetch_branch
 
         try:
-            there = fetch_branch(
-                desk.repo, remote, branch, timeout=desk.settings.seconds("networkTimeout") or 60
-            )
+            there = fetch_branch(desk.repo, remote, branch, timeout=desk.network_timeout)
         except GateError:
             there = None
         if there is not None:

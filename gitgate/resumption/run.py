@@ -340,7 +340,7 @@ def proves_reach(errand: Errand, desk: Desk, renewer: Renewer) -> bool:
     moves += [RefMove(f"refs/heads/gate/{gate.id}", base, None)] if base else []
     while not (renewer.lost.is_set() or errand.stopping.is_set()):
         try:
-            rehearse(desk.repo, remote, moves, timeout=desk.settings.seconds("networkTimeout") or 60)
+            rehearse(desk.repo, remote, moves, timeout=desk.network_timeout)
             return True
         except RemoteUnreachable as silent:
             errand.say(f"{silent.message}; the agent is not started before it answers")

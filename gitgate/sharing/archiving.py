@@ -55,7 +55,7 @@ def fold_closed(desk: Desk, *, older_than: int = 0, remote: str | None = None) -
             [*(as_closed(desk, gate) for gate in ready), *runs],
             by=Signature(desk.settings.identity() or NOBODY, desk.at),
             remote=name,
-            timeout=desk.settings.seconds("networkTimeout") or 60,
+            timeout=desk.network_timeout,
         )
         ours = {run.id for run in runs}
         done.folded = tuple(gate for gate in result.gates if gate not in ours)

@@ -130,7 +130,7 @@ def head_branch(desk: Desk) -> str:
 def tip_there(desk: Desk, remote: str, branch: str) -> str | None:
     from ..store.remote.fetch import fetch_branch
 
-    return fetch_branch(desk.repo, remote, branch, timeout=desk.settings.seconds("networkTimeout") or 60)
+    return fetch_branch(desk.repo, remote, branch, timeout=desk.network_timeout)
 
 
 def withheld(desk: Desk, branch: str, there: str | None, tip: str, *, begun: str) -> str:

@@ -8,7 +8,6 @@ its shape: parallel tool calls and abandoned branches are forks in it.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -19,6 +18,7 @@ from typing import Any
 
 from ...errors import Failure
 from ...model.conversation import SavedSession, SessionRef
+from ...store.git.permissions import private_folder, write_private
 from ...text.secrets import redact, secret_values
 from ..agent import home_of, need_session_id
 
@@ -401,11 +401,5 @@ def _moved(content: bytes, before: str, here: str) -> bytes:
 
 
 def _write(target: Path, content: bytes) -> None:
-    """All of it or nothing, for our eyes only."""
-    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    new = target.with_name(f".{target.name}.{os.getpid()}.new")
-    with contextlib.suppress(FileNotFoundError):
-        new.unlink()
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
-        out.write(content)
-    new.replace(target)
+    private_folder(target.parent)
+    write_private(target, content)

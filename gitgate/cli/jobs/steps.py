@@ -420,7 +420,7 @@ def named_by_server(desk: Desk, remote: str) -> object:
     from ...store.remote.fetch import default_branch_of
 
     try:
-        return default_branch_of(desk.repo, remote, timeout=desk.settings.seconds("networkTimeout") or 60)
+        return default_branch_of(desk.repo, remote, timeout=desk.network_timeout)
     except GateError:
         return ""
 

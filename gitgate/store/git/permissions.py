@@ -37,6 +37,44 @@ def private_folder(folder: Path) -> Path:
     return folder
 
 
+def write_private(place: Path, content: bytes) -> None:
+    """A file for this account alone, all of it or nothing: it is written beside its place, and then put there."""
+    new = place.with_name(f".{place.name}.{os.getpid()}.new")
+    with contextlib.suppress(FileNotFoundError):
+        new.unlink()
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+        out.write(content)
+    new.replace(place)
+
+
+def take_lock(place: Path, *, wait: bool = False) -> int | None:
+    """The open file of a lock of the system, ours until it is closed or this process ends, however that ends; None while
+    somebody else has it. Where the system has no such locks nobody is kept out: the claims still keep each gate to one.
+    """
+    number = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        import fcntl
+
+        fcntl.flock(number, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except ImportError:
+        pass
+    except OSError:
+        os.close(number)
+        return None
+    return number
+
+
+@contextlib.contextmanager
+def locked(place: Path, *, wait: bool = False) -> Iterator[bool]:
+    """Whether the lock is ours in here."""
+    number = take_lock(place, wait=wait)
+    try:
+        yield number is not None
+    finally:
+        if number is not None:
+            os.close(number)
+
+
 def may_keep(state: Path) -> bool:
     """Whether this account has, or could make, its folder in the repository."""
     place = state if os.path.lexists(state) else state.parent

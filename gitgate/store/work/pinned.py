@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ...errors import GitFailed, WorkFailed
+from ..git.permissions import take_lock
 from ..git.process import Git
 from ..git.repository import Repository
 from .aside import (
@@ -187,25 +188,15 @@ def take_off(there: Repository) -> tuple[bytes, ...]:
 @contextlib.contextmanager
 def _alone(there: Repository) -> Iterator[None]:
     """One at a time: an agent's question may be saved just when its runner takes all off."""
+    until = time.monotonic() + LONGEST_WAIT
+    while (number := take_lock(there.standing_lock)) is None:
+        if time.monotonic() > until:
+            raise WorkFailed(
+                f"another process has changed which files stand in {there.place} for a minute",
+                hint=f"let it finish; who it is says: fuser {there.standing_lock}",
+            )
+        time.sleep(0.02)
     try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    number = os.open(there.standing_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        until = time.monotonic() + LONGEST_WAIT
-        while True:
-            try:
-                fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except OSError:
-                if time.monotonic() > until:
-                    raise WorkFailed(
-                        f"another process has changed which files stand in {there.place} for a minute",
-                        hint=f"let it finish; who it is says: fuser {there.standing_lock}",
-                    ) from None
-            time.sleep(0.02)
         wait_for_lock(there)
         yield
     finally:
