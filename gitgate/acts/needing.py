@@ -1,6 +1,7 @@
 """Acts: an agent ended by saying that it needs a person, in its last words or in a signal file, or under `wrap`.
 
-What it said becomes a gate, once; its work stays as it is.
+What it said becomes a gate, once; its work stays as it is. A signal file that is written anew, and needs nobody any more,
+takes that gate back.
 """
 
 from __future__ import annotations
@@ -12,20 +13,25 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..context import machine
 from ..context.desk import Desk
+from ..context.find import summaries
 from ..errors import GateError, NotAllowed, Usage
 from ..gates.agency import is_agent, starts_by_itself
 from ..model.conversation import SessionRef
 from ..model.gate import Gate
-from ..model.states import AWAITING
+from ..model.states import AWAITING, WITHDRAWN
 from ..questions.calls import Call, config_of, digest_of_call, questions_of
 from ..questions.drafts import Draft
-from ..questions.signals import Need, draft_of, find_need, plain_draft, read_need
+from ..questions.signals import Need, draft_of, find_need, last_object, plain_draft, read_need
+from ..questions.types import type_of
 from ..store.git.refs import OPEN
 from ..text import times
+from ..text.display import one_line
+from ..text.secrets import redact, secret_values
+from . import remarks
 from .askers import asks_nobody
 from .asking import AskWishes, ask, read_attachment
 from .calling import (
@@ -162,6 +168,63 @@ def ask_for(
                     open_gate(desk, signal.need, session if main else "", signal.path, name, key=key)
                 )
         return found
+
+
+FILE, SAYS = "signal-file", "its signal file now says "
+SIGNALLED = ("status", "summary", "reason", "message")
+MOST_WORDS = 500
+
+
+def end_signalled(desk: Desk) -> list[Gate]:
+    """The gates that are taken back because the signal file that they come from, here, was written anew and needs nobody.
+
+    That answers no approval: only a question that an agent ended with has such a file.
+    """
+    ended = []
+    for summary in summaries(desk):
+        here = machine.find_presence(desk, summary.id) if summary.state == AWAITING else None
+        folder = Path(here.directory) / desk.settings.text("signals") if here is not None else None
+        if folder is None or not folder.is_dir():
+            continue
+        gate = desk.records.load(summary.id, summary.tip)
+        said = rewritten(gate, folder)
+        if said is not None:
+            kept = {name: one_line(str(said[name]), MOST_WORDS) for name in SIGNALLED if said.get(name)}
+            words = redact(SAYS + json.dumps(kept, ensure_ascii=False), secret_values(desk.settings.env))
+            with suppress(GateError):  # an agent looks, whose gate it is not; or somebody answered just now
+                ended.append(remarks.withdraw(desk, gate, words, via=FILE).gate)
+    return ended
+
+
+def rewritten(gate: Gate, folder: Path) -> Mapping[str, Any] | None:
+    """What the signal file of this gate's agent says, if it was written after the question, and needs nobody any more."""
+    need = gate.opened.config.get("need")
+    if not isinstance(need, Mapping):
+        return None
+    if any(type_of(question).approves for question in gate.opened.questions):
+        return None
+    source = str(need.get("source") or SAID)
+    own = gate.opened.asked.agent.replace("/", "_") if source == SAID else Path(source).stem
+    place = folder / f"{own}.json"
+    with suppress(OSError, ValueError, RecursionError):
+        seen = place.stat()
+        # The question's moment is in whole seconds. What is its source said then that somebody is needed.
+        if seen.st_size > MOST_BYTES or (
+            source == SAID and seen.st_mtime < times.parse_time(gate.opened.asked.at) + 1
+        ):
+            return None
+        said = json.loads(place.read_bytes().decode("utf-8-sig"))
+        if isinstance(said, dict) and isinstance(said.get("status"), str) and read_need(said) is None:
+            return said
+    return None
+
+
+def signalled_end(gate: Gate) -> Mapping[str, Any] | None:
+    """What a signal file said that took this gate back."""
+    closing = gate.closing
+    if gate.state != WITHDRAWN or closing is None or closing.via != FILE:
+        return None
+    return last_object(closing.text)[0]
 
 
 def says_the_same(gate: Gate, need: Need) -> bool:

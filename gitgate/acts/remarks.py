@@ -75,12 +75,12 @@ def record_remark(desk: Desk, gate: Gate, name: str, event: Event, leave: Permit
         )
 
 
-def withdraw(desk: Desk, gate: Gate, reason: str, *, push: bool | None = None) -> Published:
+def withdraw(desk: Desk, gate: Gate, reason: str, *, push: bool | None = None, via: str = "cli") -> Published:
     """The asker takes the question back; an agent only its own."""
     words = needed(reason, "say why it is withdrawn", "git gate withdraw ID --reason 'found it in the docs'")
     if desk.agent_here():
         refuse_others(desk, gate, "withdraws")
-    event = Remark(at=desk.now, by=speaker(desk, gate), text=words)
+    event = Remark(at=desk.now, by=speaker(desk, gate), text=words, via=via)
     gate = act(desk, gate)
     return publish(
         desk, record_remark(desk, gate, "withdrawn", event, permit_change(desk, gate, event.by)), push=push

@@ -33,6 +33,9 @@ Json = dict[str, object]
 
 def gate_status(desk: Desk, given: str) -> tuple[Json, str]:
     """One gate in a few lines."""
+    from .needing import end_signalled
+
+    end_signalled(desk)
     gate = find_gate(desk, given).gate
     asked = gate.opened.asked
     waiting = times.ago(desk.clock() - times.parse_time(asked.at))
@@ -133,6 +136,9 @@ def overall_status(desk: Desk) -> tuple[Json, str]:
     """All gates counted, and each agent with how it is doing."""
     from dataclasses import asdict
 
+    from .needing import end_signalled
+
+    end_signalled(desk)
     found = list_gates(desk, Filter(all=True))
     counts: dict[str, int] = {}
     for summary in found:
@@ -310,7 +316,10 @@ def watch_events(
     counted = {gate: len(load_gate(desk, gate, tip).history) for gate, tip in known.items()}
     start = last_fetch = monotonic()
     remote = remote_of(desk)
+    from .needing import end_signalled
+
     while True:
+        end_signalled(desk)
         for gate, tip in tips(desk, only).items():
             loaded = settled_gate(desk, gate, tip)
             if known.get(gate) != loaded.tip:

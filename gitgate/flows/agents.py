@@ -92,6 +92,7 @@ class AgentRun:
     prompt: str
     terms: FlowTerms
     gates: list[str] = field(default_factory=list)
+    source: str = needing.SAID
 
     @property
     def desk(self) -> Desk:
@@ -102,7 +103,12 @@ class AgentRun:
         if self.doing.again is not None:
             self.gates = list(self.doing.again.gates)
         for _ in range(MOST_ROUNDS):
-            gate = self.engine.decided(self.gates[-1]) if self.gates else None
+            gate = self.engine.decided(self.gates[-1], stuck=False) if self.gates else None
+            if gate is not None:
+                said = needing.signalled_end(gate)
+                if said is not None:  # it was written elsewhere that nobody is needed any more
+                    return replace(signal_from(said), session=self.session, gates=tuple(self.gates))
+                self.engine.check_ended(gate)
             ended, outcome, before = self.one_round(gate)
             signal, need = self.read_end(outcome, before)
             self.refuse_failed(ended, outcome, signal)
@@ -253,6 +259,7 @@ class AgentRun:
     def read_end(self, outcome: AgentOutcome, before: Before) -> tuple[AgentSignal, Need | None]:
         """Its signal file if it wrote one, else the object that ends its words, else that it ended."""
         written = before.newer(self.desk, self.start.name)
+        self.source = needing.SAID if written is None else f"{self.start.name}.json"
         said = written if written is not None else last_object(outcome.text)[0]
         need = read_need(said) if said is not None else find_need(outcome.text)
         if said is None:
@@ -287,7 +294,8 @@ class AgentRun:
             return self.engine.find(opened)
         if need is None or not self.terms.human_escalation:
             return None
-        gate = self.open_for(replace(draft_of(need), agent=self.start.name))
+        config = {"need": {"source": self.source, "digest": need.digest}}
+        gate = self.open_for(replace(draft_of(need), agent=self.start.name, config=config))
         self.gates.append(gate.id)
         return gate
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +16,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from ..acts import needing
+from ..agents import without_caller
 from ..claims import claiming
 from ..claims.claiming import Claimant, HeldByAnother, is_left_to_others, pending, take_over
 from ..context.desk import Desk, open_desk
@@ -31,6 +34,7 @@ from ..model.gate import Gate, Outcome
 from ..record.headline import Summary
 from ..sharing.branches import finish_cut_off
 from ..store.git.permissions import private_folder
+from ..store.git.programs import detach
 from ..text import times
 from ..text.display import counted
 from .place import Course
@@ -297,6 +301,7 @@ class WatchedRepository:
         try:
             self.listen()
             self.keep_deadlines()
+            self.read_signals()
         except GateError as trouble:
             self.say(f"{self.desk.repo.place}: {trouble.message}")
 
@@ -326,6 +331,25 @@ class WatchedRepository:
             if after.tip != before.tip:
                 self.say(f"the deadline of gate {summary.id} has passed: {after.history[-1].name}")
                 publish(self.desk, after)
+
+    def read_signals(self) -> None:
+        """What an agent of this machine needs nobody for any more. A run that waited for it goes on, in a process of its own."""
+        for gate in needing.end_signalled(self.desk):
+            self.say(f"gate {gate.id} was taken back: {gate.closing.text if gate.closing else ''}")
+            run = gate.opened.run
+            if run:
+                log = self.desk.repo.state_dir / "logs" / f"run-{run}.log"
+                command = [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "gitgate",
+                    "-C",
+                    str(self.desk.repo.place),
+                    "resume",
+                    run,
+                ]
+                detach(command, self.desk.repo.place, without_caller(self.desk.settings.env), log)
 
 
 @dataclass(frozen=True)

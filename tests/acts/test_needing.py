@@ -286,3 +286,45 @@ def test_a_gate_that_is_unknown_here(alone: Seat) -> None:
     known = any_gate(alone.desk, gate.id)
     assert known is not None
     assert known.id == gate.id
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "said", "state"),
+    [
+        ({}, '{"status": "DONE", "summary": "done by hand"}', "withdrawn"),
+        ({}, '{"status": "NEEDS_HUMAN", "question": "And which port?"}', "awaiting"),
+        ({}, '{"status": "DO', "awaiting"),
+        ({}, '["DONE"]', "awaiting"),
+        ({}, None, "awaiting"),
+        ({"type": "approval"}, '{"status": "APPROVED"}', "awaiting"),
+    ],
+)
+def test_a_signal_that_is_written_anew_ends_the_wait_and_approves_nothing(
+    alone: Seat, asked_for: dict[str, str], said: str | None, state: str
+) -> None:
+    """Only where it needs nobody any more; half a file, or one that was taken away, says nothing."""
+    place = alone.clone.write(
+        ".agents/signals/builder.json",
+        json.dumps({"status": "NEEDS_HUMAN", "question": "Which database?", **asked_for}),
+    )
+    (gate,) = ask_for(alone.desk, None, "", signals(alone.desk))
+    assert needing.end_signalled(alone.desk) == []
+    if said is None:
+        place.unlink()
+    else:
+        place.write_text(said)
+    ended = needing.end_signalled(alone.desk)
+    now = alone.now(gate)
+    assert (now.state, now.answer, len(ended)) == (state, None, int(state == "withdrawn"))
+    if state == "withdrawn":
+        assert needing.signalled_end(now) == {"status": "DONE", "summary": "done by hand"}
+
+
+def test_a_signal_from_before_the_question_ends_nothing(alone: Seat) -> None:
+    """What an agent said in its words has no file; one of its name that was there earlier is no word on it."""
+    place = alone.clone.write(".agents/signals/builder.json", '{"status": "DONE"}')
+    os.utime(place, (alone.desk.clock() - 60,) * 2)
+    (gate,) = ask_for(alone.desk, NEED, "", (), "builder")
+    assert needing.end_signalled(alone.desk) == []
+    os.utime(place, (alone.desk.clock() + 60,) * 2)
+    assert [one.id for one in needing.end_signalled(alone.desk)] == [gate.id]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import signal
 import sys
@@ -419,6 +420,39 @@ def test_what_an_agent_needs_is_its_end_where_the_machine_says_so(
     cli("run", "terms.py:quiet", code=0)
     assert "asks nobody in this step" in (repo.path / "said.txt").read_text()
     assert cli("list", "--all", "--json", code=0).json["gates"] == []
+
+
+@pytest.mark.parametrize("looks", ["status", "watch", "worker"])
+def test_a_signal_file_written_anew_goes_on_without_the_agent(
+    flows: Actors, cli: Command, repo: Clone, looks: str
+) -> None:
+    """Whoever looks ends the wait; the step ends with what the file says, and an approval is not answered by one."""
+    run = cli("run", "flows.py:approval", "x", "--json", code=8).json["id"]
+    gate, _ = waiting_gate(cli)
+    place = repo.write(".agents/signals/coder.json", json.dumps({"status": "BUILT", "summary": "by hand"}))
+    os.utime(place, (time.time() + 5,) * 2)
+    if looks == "watch":
+        cli("watch", gate, "--for", "20s", code=0)
+    elif looks == "worker":
+        said = cli("worker", "--once", code=0)
+        assert f"gate {gate} was taken back" in said.err
+    else:
+        cli("status", gate, code=0)
+    shown = cli("show", gate, "--json", code=0).json
+    assert (shown["state"], shown["answer"]) == ("withdrawn", None)
+    if looks == "worker":
+        wait_until(lambda: len(cli("list", "--awaiting", "--json", code=0).json["gates"]) == 1)
+        wait_until(lambda: cli("show", run, "--json", code=0).json["status"] == "waiting_human")
+    else:
+        cli("resume", run, code=8)
+    step = next(one for one in cli("show", run, "--json", code=0).json["steps"] if one["name"] == "coder")
+    assert (step["signal"]["status"], step["signal"]["summary"]) == ("BUILT", "by hand")
+    assert flows.starts == ["start architect", "start coder", "start test-runner"]
+    approval, asked = waiting_gate(cli)
+    assert asked == "Approve for production deployment?"
+    repo.write(".agents/signals/approval.json", json.dumps({"status": "APPROVED"}))
+    cli("status", code=0)
+    assert waiting_gate(cli)[0] == approval
 
 
 def test_a_flow_names_who_is_told_of_what_it_asks(flows: Actors, cli: Command, repo: Clone) -> None:
