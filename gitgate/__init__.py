@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         diff,
         doctor,
         edit,
+        first,
         flow,
         init,
         list,  # noqa: A004 - the verb's name
@@ -135,6 +136,7 @@ __all__ = [
     "doctor",
     "edit",
     "errors",
+    "first",
     "flow",
     "init",
     "list",

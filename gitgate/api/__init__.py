@@ -41,7 +41,21 @@ if TYPE_CHECKING:
     from ..setup.steps import Step
     from ..sharing.archiving import Archived
     from ..store.work.restore import Worktree
-    from .flows import flow, note, now, parallel, patched, random, run, step, step_id, stuck, uuid, workdir
+    from .flows import (
+        first,
+        flow,
+        note,
+        now,
+        parallel,
+        patched,
+        random,
+        run,
+        step,
+        step_id,
+        stuck,
+        uuid,
+        workdir,
+    )
 
 # What functions give back, and what flows are written with, by the module that has it and its name there: loaded when somebody names the class.
 RESULTS = {
@@ -71,6 +85,7 @@ RESULTS = {
     "Worktree": ("store.work.restore", "Worktree"),
     "auto_approve": ("flows.handlers", "auto_approve"),
     "cli_prompt": ("flows.handlers", "cli_prompt"),
+    "first": ("api.flows", "first"),
     "flow": ("api.flows", "flow"),
     "note": ("api.flows", "note"),
     "now": ("api.flows", "now"),
@@ -129,6 +144,7 @@ __all__ = [
     "doctor",
     "edit",
     "errors",
+    "first",
     "flow",
     "init",
     "list",

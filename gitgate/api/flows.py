@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any, NoReturn, ParamSpec, TypeVar, cast, overload
 
 from ..errors import Usage
-from ..flows.agents import AgentSignal, run_agent
-from ..flows.branches import in_parallel
+from ..flows.agents import AgentSignal, run_agent, signal_from
+from ..flows.branches import first_error, first_of, in_parallel
 from ..flows.engine import STEP, Doing, RunStuck, current, need_engine, terms_of
 from ..flows.program import FlowFunction, as_flow, called
 from ..flows.steps import do_step, returned
@@ -122,17 +122,48 @@ def parallel(*branches: Work, policy: str = "all") -> list[Any]:
 
     The agents of each work in a tree of its own, which begins with the run's work so far. When all are through, what they
     did is merged in their order; where two changed the same lines, a person is asked. If one fails, its error is raised when
-    all are through: what it did stays on a Git branch, and what the others did is merged.
+    all are through: what it did stays on a Git branch, and what the others did is merged. `policy="first"`: as `first`, and
+    None stands for each that was not.
     """
     engine = need_engine("parallel")
-    if policy != "all":
-        raise Usage(f"policy: expected 'all'; found {policy!r}", hint="results[0] is the first one's")
+    if policy not in ("all", "first"):
+        raise Usage(f"policy: expected 'all' or 'first'; found {policy!r}", hint='policy="first"')
+    if policy == "first":
+        winner, value = raced(branches)
+        return [value if number == winner else None for number in range(len(branches))]
     came = in_parallel(engine, [branch_of(branch) for branch in branches])
-    errors = [ended for ended in came if isinstance(ended, BaseException)]
-    passing = [ended for ended in errors if not isinstance(ended, Exception)]
-    if errors:
-        raise (passing or errors)[0]
+    if any(isinstance(ended, BaseException) for ended in came):
+        raise first_error(came)
     return came
+
+
+def first(*branches: Work) -> Any:
+    """Run several at once, and give the result of the first that comes to its end, which is JSON or an agent's signal.
+
+    The others are ended: their agents stop, and what they ask is taken back. One that fails is not the first; if all fail,
+    the first one's error is raised.
+
+    >>> gitgate.first(("coder", "fix it"), lambda: gitgate.ask("Or do you know how?", wait=True).answer.text)
+    """
+    return raced(branches)[1]
+
+
+def raced(branches: Sequence[Work]) -> tuple[int, Any]:
+    engine = need_engine("first")
+    if not branches:
+        raise Usage("first: expected branches", hint='gitgate.first("coder", other)')
+    winner, value = first_of(engine, [plainly(branch_of(branch)) for branch in branches])
+    return winner, signal_from(value["signal"]) if "signal" in value else value["value"]
+
+
+def plainly(branch: Callable[[], Any]) -> Callable[[], dict[str, Any]]:
+    """What a branch gives, as the journal can have it."""
+
+    def act() -> dict[str, Any]:
+        found = branch()
+        return {"signal": found.plain()} if isinstance(found, AgentSignal) else {"value": found}
+
+    return act
 
 
 def workdir() -> Path:

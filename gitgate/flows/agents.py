@@ -210,8 +210,9 @@ class AgentRun:
         return ended
 
     def check_wanted(self) -> None:
-        """An agent is ended where another process took the run over, or a person stops it."""
+        """An agent is ended where another process took the run over, a person stops it, or another branch was first."""
         held = self.engine.held
+        self.engine.check_branch()
         held.check_held()
         if held.is_stopping():
             raise self.engine.broken_by(RunStops("the run was stopped"))

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from contextvars import copy_context
-from typing import TypeVar
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Generic, TypeVar
 
-from .engine import BRANCH, Branch, Engine, RunStops
+from ..acts.remarks import withdraw
+from ..context.find import summaries
+from ..errors import Conflict, Usage
+from ..model.states import AWAITING
+from ..record.runs import RunStep
+from .engine import BRANCH, STEP, Branch, Engine, RunStops, StepFailed
 from .trees import BranchTrees
 
 T = TypeVar("T")
+LOOK_EVERY = 0.1
+ENDS_WITHIN = 30.0
+"""So long an agent has for its end, when another branch was first."""
+LOST = {"class": "gitgate.flows.engine:BranchLost", "message": "another branch was first"}
 
 
 def in_parallel(engine: Engine, branches: Sequence[Callable[[], T]]) -> list[T | BaseException]:
@@ -37,38 +50,172 @@ def within_branch(engine: Engine, branch: Callable[[], T], kind: str, name: str)
     return came
 
 
+def first_of(engine: Engine, branches: Sequence[Callable[[], Any]]) -> tuple[int, Any]:
+    """Which branch came to its end first, and what it gave; the same in each replay. The others are ended where they are."""
+    found = engine.perform("first", "", lambda doing: Race(engine, doing.id, branches).run())
+    return found["winner"], found["value"]
+
+
+@dataclass
+class Race:
+    """Branches of which the first to come to its end counts. `id`: of the step that they are."""
+
+    engine: Engine
+    id: str
+    branches: Sequence[Callable[[], Any]]
+    trees: BranchTrees = field(init=False)
+    lines: list[Branch] = field(init=False)
+    won: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        with self.engine.turn:
+            self.trees = BranchTrees(self.engine, self.id, BRANCH.get(), len(self.branches))
+            self.lines = [self.trees.line_of(number) for number in range(len(self.branches))]
+
+    def run(self) -> dict[str, Any]:
+        """Who is first is written down before anybody is ended: whoever replays this ends the same ones."""
+        if f"{self.id}/winner#1" in self.engine.held.run.steps:
+            self.write_winner({})
+        else:
+            came = run_lines(
+                self.engine, [partial(self.one, n) for n in range(len(self.lines))], self.lines, self
+            )
+            if self.won is None:
+                raise first_error(came)
+        won = self.won or {}
+        losers = [number for number in range(len(self.lines)) if number != won["winner"]]
+        self.end_losers(losers)
+        lost = StepFailed("another branch was first")
+        self.trees.join([lost if number in losers else None for number in range(len(self.lines))])
+        return won
+
+    def one(self, number: int) -> Any:
+        token = STEP.set("")
+        try:
+            value = self.engine.encoded(f"{self.id}/{number}", self.branches[number]())
+            self.engine.check_all_done()
+        finally:
+            STEP.reset(token)
+        with self.engine.turn:
+            self.engine.check()
+            if self.won is None:
+                self.write_winner({"winner": number, "value": value})
+                for other, line in enumerate(self.lines):
+                    if other != number:
+                        self.engine.drop_branch(line)
+        return value
+
+    def write_winner(self, won: dict[str, Any]) -> None:
+        with self.engine.turn:
+            if self.trees.are_begun:  # that is the step before this one
+                self.trees.base()
+            with self.trees.in_line():
+                self.won = self.engine.perform("winner", "", lambda _: won, brief=True)
+
+    def is_over(self, threads: Sequence[threading.Thread]) -> bool:
+        """Whether nobody has to be waited for any more. An agent ends when it is told to; a function that runs goes on alone."""
+        if not any(thread.is_alive() for thread in threads):
+            return True
+        if self.won is None:
+            return False
+        self.late = self.late or time.monotonic() + ENDS_WITHIN
+        return time.monotonic() > self.late
+
+    late: float = 0.0
+
+    def end_losers(self, losers: Sequence[int]) -> None:
+        """What they still ask is taken back, and that their steps came to nothing is written down."""
+        begun = tuple(f"{self.id}/{number}/" for number in losers)
+        steps = [step for step in self.engine.held.run.steps.values() if step.id.startswith(begun)]
+        with self.engine.turn:
+            for step in steps:
+                for gate_id in self.gates_of(step):
+                    gate = self.engine.find(gate_id)
+                    if gate.state == AWAITING:
+                        with suppress(Conflict):  # somebody answers it in this moment
+                            withdraw(self.engine.desk, gate, "another branch was first")
+                if not step.is_over:
+                    self.engine.append("raised", step=step.id, error=LOST)
+
+    def gates_of(self, step: RunStep) -> list[str]:
+        """Of a step that was cut off also one that its process opened in its last moment."""
+        if step.is_over:
+            return step.gates
+        key = f"{self.engine.run_id}/{step.id}"
+        late = [
+            s.id for s in summaries(self.engine.desk) if s.key == key or (s.key or "").startswith(f"{key}.")
+        ]
+        return list(dict.fromkeys([*step.gates, *late]))
+
+
+def first_error(came: Sequence[object]) -> BaseException:
+    errors = [ended for ended in came if isinstance(ended, BaseException)]
+    passing = [ended for ended in errors if not isinstance(ended, Exception)]
+    return (
+        passing
+        or errors
+        or [Usage("first: expected branches", hint="gitgate.first(('coder', 'fix a'), other)")]
+    )[0]
+
+
 def run_lines(
-    engine: Engine, branches: Sequence[Callable[[], T]], lines: Sequence[Branch]
+    engine: Engine, branches: Sequence[Callable[[], T]], lines: Sequence[Branch], race: Race | None = None
 ) -> list[T | BaseException]:
     """Each branch in a thread of its own, on its line. What is raised in one is what it came to."""
-    came: list[T | BaseException] = [RunStops("it was not begun")] * len(branches)
-    with engine.turn:
-        engine.active += len(branches) - 1
+    group = BranchGroup(engine, branches, lines)
+    group.run(race)
+    return group.came
 
-    def run_branch(number: int) -> None:
-        BRANCH.set(lines[number])
+
+class BranchGroup(Generic[T]):
+    """The threads of branches that run at once. Between the end of the last one and whoever goes on then, the run never seems
+    to wait.
+    """
+
+    def __init__(self, engine: Engine, branches: Sequence[Callable[[], T]], lines: Sequence[Branch]) -> None:
+        self.engine, self.branches, self.lines = engine, branches, lines
+        self.came: list[T | BaseException] = [RunStops("it was not begun")] * len(branches)
+        self.left = set(range(len(branches)))
+
+    def run(self, race: Race | None) -> None:
+        with self.engine.turn:
+            self.engine.active += len(self.branches) - 1
+        threads = [
+            threading.Thread(target=copy_context().run, args=(self.run_branch, number), daemon=True)
+            for number in range(len(self.branches))
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            while thread.is_alive() and not (race is not None and race.is_over(threads)):
+                thread.join(None if race is None else LOOK_EVERY)
+        self.let_go()
+
+    def run_branch(self, number: int) -> None:
+        BRANCH.set(self.lines[number])
         try:
-            came[number] = branches[number]()
-            engine.check_all_done()
+            self.came[number] = self.branches[number]()
+            self.engine.check_all_done()
         except BaseException as ended:  # noqa: BLE001 - it is the caller's, who is in another thread
-            came[number] = ended
+            self.came[number] = ended
         try:
-            engine.end_branch()
+            self.end(number)
         except BaseException as lost:  # noqa: BLE001 - the same; and nobody goes on waiting beside it
-            came[number] = lost
-            engine.wake_by(lost)
+            self.came[number] = lost
+            self.engine.wake_by(lost)
 
-    threads = [
-        threading.Thread(target=copy_context().run, args=(run_branch, number), daemon=True)
-        for number in range(len(branches))
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    with engine.turn:
-        engine.active += 1
-        for line in lines:
-            if line.desk is not None:
-                line.desk.close()
-    return came
+    def end(self, number: int) -> None:
+        with self.engine.turn:
+            if number in self.left:  # else nobody waits for it any more
+                self.left.remove(number)
+                if self.left:
+                    self.engine.end_branch()
+
+    def let_go(self) -> None:
+        """Whoever runs these branches goes on, in the place of one of them; one that does not end no longer counts."""
+        with self.engine.turn:
+            self.engine.active -= max(len(self.left) - 1, 0)
+            self.left.clear()
+            for line in self.lines:
+                if line.desk is not None:
+                    line.desk.close()

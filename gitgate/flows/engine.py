@@ -77,6 +77,10 @@ class RunStops(FlowEnds):
     """A person has ended the run."""
 
 
+class BranchLost(FlowEnds):
+    """Another branch was first, and this one ends where it is."""
+
+
 class Diverged(FlowEnds):
     """The flow's code wants another step than its journal has at this place."""
 
@@ -142,6 +146,12 @@ class Branch:
     """Where its agents work, if that is not where the branch above works."""
     settle: Callable[[], None] | None = None
     """Makes it a place of its own, when the first of them starts."""
+    lost: bool = False
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether another branch was first, beside this one or beside one that it is a part of."""
+        return self.lost or (self.above is not None and self.above.is_lost)
 
     def next(self, kind: str, name: str) -> str:
         """The id of the next step of that kind and name here."""
@@ -320,9 +330,16 @@ class Engine:
             raise self.broken
         if self.lost is not None:
             raise self.lost
+        self.check_branch()
+
+    def check_branch(self) -> None:
+        branch = BRANCH.get(None)
+        if branch is not None and branch.is_lost:
+            raise BranchLost("another branch was first")
 
     def append(self, event: str, /, **said: Any) -> None:
         with self.turn:
+            self.check_branch()
             self.held.append(event, **said)
 
     def check_drift(self, known: RunStep, now: Mapping[str, Any], *, fatal: bool) -> None:
@@ -443,6 +460,7 @@ class Engine:
         """Bound by the step's key, which is in the gate's own record: whoever replays this finds it, on whatever machine."""
         key = f"{self.run_id}/{doing.id}"
         with self.turn:
+            self.check_branch()
             if doing.again is not None:
                 known = self.gate_of(doing.again, key)
                 if known is not None:
@@ -573,6 +591,15 @@ class Engine:
             self.active -= 1
             if self.active == 0 and self.parked and self.broken is None and self.lost is None:
                 self.all_wait()
+
+    def drop_branch(self, line: Branch) -> None:
+        """Another was first: whatever waits in this one goes on, to its end."""
+        with self.turn:
+            line.lost = True
+            for path in [path for path in self.parked if f"{path}/".startswith(f"{line.path}/")]:
+                del self.parked[path]
+                self.active += 1
+            self.changed.notify_all()
 
 
 def digest_of(value: object) -> str:

@@ -227,7 +227,7 @@ class BranchTrees:
         """Merge what the branches did, in their order. What one did that failed stays on its Git branch."""
         passing = any(isinstance(one, BaseException) and not isinstance(one, Exception) for one in came)
         order = self.engine.held.run.order.get(self.path, [])
-        if passing or not order:
+        if passing or not self.are_begun:
             return
         with self.in_line():
             base, merge = self.base_of_record(), self.engine.held.run.steps.get(f"{self.path}/merge#1")
@@ -237,6 +237,11 @@ class BranchTrees:
                 self.merge(self.base(), came)
             if base["head"]:
                 self.clean(came)
+
+    @property
+    def are_begun(self) -> bool:
+        """Whether any branch had a tree, in this process or in an earlier one."""
+        return f"{self.path}/trees#1" in self.engine.held.run.steps
 
     def base_of_record(self) -> Mapping[str, Any]:
         ended = self.engine.held.run.steps[f"{self.path}/trees#1"].ended

@@ -12,11 +12,14 @@ import pytest
 
 import gitgate
 from gitgate import testing
+from gitgate.acts.reading import find_gate
 from gitgate.flows.engine import need_engine
+from gitgate.flows.journal import load_run
 from gitgate.store.git.process import Git
 from gitgate.store.work import merging
 from gitgate.store.work.restore import open_worktree
 from gitgate.testing import Stage
+from support.flowing import Actors
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
 
@@ -404,3 +407,148 @@ def test_a_branch_waits_for_a_person_and_its_tree_with_it(
     assert cli("show", run, "--json", code=0).json["result"] == "coder\n"
     assert (repo.path / "tester.txt").read_text() == "tester\n"
     assert len(repo.git("worktree", "list").splitlines()) == 1
+
+
+# the first of several
+
+
+def test_the_first_to_end_counts_and_the_others_are_ended() -> None:
+    """What they ask is taken back, which is recorded; in replay the same one is first."""
+    drawn: list[int] = []
+
+    @gitgate.flow
+    def races() -> list[Any]:
+        def asks() -> bool:
+            return bool(gitgate.pause("Shall I?"))
+
+        def quick() -> str:
+            drawn.append(1)
+            return "quick"
+
+        found = gitgate.first(asks, lambda: gitgate.step(quick))
+        both = gitgate.parallel(asks, lambda: gitgate.step(lambda: "again", name="quick"), policy="first")
+        return [found, both, bool(gitgate.pause("On?"))]
+
+    with testing.stage() as stage:
+        played = stage.play(races)
+        assert played.result == ["quick", [None, "again"], True]
+        assert played.asked == ("On?",)
+        assert drawn == [1]
+        desk = stage.desk()
+        run = load_run(desk, played.id)
+        gates = [gate for step in run.steps.values() for gate in step.gates]
+        states = {find_gate(desk, gate).gate.opened.title: find_gate(desk, gate).gate.state for gate in gates}
+        desk.close()
+        assert states.get("Shall I?", "withdrawn") == "withdrawn"
+        assert states["On?"] == "resumed"
+        assert all(step.is_over for step in run.steps.values())
+
+
+def test_a_person_may_be_first() -> None:
+    """Both ask, and one is answered: the other's question is withdrawn."""
+
+    @gitgate.flow
+    def races() -> str:
+        return str(
+            gitgate.first(
+                lambda: f"A {gitgate.ask('A?', wait=True).answer.text}",  # type: ignore[union-attr]
+                lambda: f"B {gitgate.ask('B?', wait=True).answer.text}",  # type: ignore[union-attr]
+            )
+        )
+
+    with testing.stage() as stage:
+        played = stage.play(races, people={"A?": None, "B?": "here"})
+        assert played.result == "B here"
+        desk = stage.desk()
+        run = load_run(desk, played.id)
+        loser = run.steps["first#1/0/ask#1"]
+        assert find_gate(desk, loser.gates[0]).gate.state == "withdrawn"
+        assert loser.ended is not None
+        assert loser.ended.said["error"]["message"] == "another branch was first"
+        desk.close()
+
+
+def test_one_that_fails_is_not_the_first() -> None:
+    """If all fail, the first one's error is raised, in replay as well."""
+
+    def fails(word: str) -> Any:
+        def act() -> None:
+            raise ValueError(word)
+
+        return act
+
+    @gitgate.flow
+    def races() -> list[str]:
+        found = [gitgate.first(fails("a"), lambda: "b")]
+        try:
+            gitgate.first(fails("c"), fails("d"))
+        except ValueError as failed:
+            found.append(str(failed))
+        gitgate.pause("On?")
+        return found
+
+    assert testing.play(races).result == ["b", "c"]
+
+
+def test_the_work_of_the_first_is_joined_and_that_of_the_others_kept(
+    repo: Clone, actors: Actors, cli: Command
+) -> None:
+    """The losing agent's process is ended; what it did by then is on its Git branch."""
+    code = "import gitgate\n@gitgate.flow\ndef races():\n    return gitgate.first('slow', 'quick').status\n"
+    repo.commit(**{"races.py": code})
+    slow = "echo slow > slow.txt; touch ../slow.began; while true; do date +%N > ../beat; sleep 0.1; done"
+    quick = 'while [ ! -e ../slow.began ]; do sleep 0.05; done; echo quick > quick.txt; echo \'{"status": "FINE"}\''
+    for name, script in (("slow", slow), ("quick", quick)):
+        repo.git("config", f"gitgate.agent.{name}.start", json.dumps(["sh", "-c", script]))
+    assert cli("run", "races.py", code=0).out == "FINE\n"
+    assert (repo.path / "quick.txt").read_text() == "quick\n"
+    assert not (repo.path / "slow.txt").exists()
+    (branch,) = repo.git("for-each-ref", "--format=%(refname:short)", "refs/heads/gitgate").split()
+    assert repo.git("show", f"{branch}:slow.txt").strip() == "slow"
+    assert len(repo.git("worktree", "list").splitlines()) == 1
+
+
+def test_branches_within_a_branch_do_not_let_the_run_go_while_it_works() -> None:
+    """One waits for a person; the other goes on after branches of its own, in the same process."""
+    told: list[str] = []
+
+    @gitgate.flow
+    def several() -> None:
+        def works() -> None:
+            gitgate.parallel(
+                lambda: gitgate.step(lambda: 1, name="a"), lambda: gitgate.step(lambda: 2, name="b")
+            )
+            gitgate.step(lambda: told.append("went on"), name="c")
+
+        gitgate.parallel(lambda: gitgate.pause("On?"), works)
+
+    for _ in range(5):
+        told.clear()
+        assert testing.play(several, people={"On?": None}).status == "waiting_human"
+        assert told == ["went on"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_race_is_killed_at_every_event() -> None:
+    """There is one winner, and it stays that: its agent works once, and a person who answered is not asked again."""
+
+    @gitgate.flow
+    def races() -> list[str]:
+        def quick() -> str:
+            said = gitgate.run("coder").status
+            return f"{said} {bool(gitgate.pause('Take it?'))}"
+
+        def patient() -> str:
+            return str(gitgate.ask("Or words?", wait=True).answer)
+
+        return [gitgate.first(quick, patient), str(bool(gitgate.pause("On?")))]
+
+    places = []
+    for crash in testing.crashes(races, people={"Or words?": None}):
+        places.append(crash.crash)
+        assert crash.result == ["DONE True", "True"], crash.crash
+        assert crash.starts == ("start coder",), crash.crash
+        assert [words for words in crash.asked if words != "Or words?"] == ["Take it?", "On?"], crash.crash
+        assert crash.doubted == (), crash.crash
+    assert "after done of first#1/winner#1" in places
