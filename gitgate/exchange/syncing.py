@@ -142,16 +142,15 @@ def listen(desk: Desk, remote: str, *, within: float | None = None) -> tuple[Syn
 
         bring_runs(desk, done, sides.runs)
     differing = {gate: tip for gate, tip in sides.theirs.items() if sides.local.get(gate) != tip}
-    if not differing:
-        return done, sides
-    from .merging import bring_in
+    if differing:
+        from .merging import bring_in
 
-    bring_in(desk, done, sides, differing, fetched.before)
+        bring_in(desk, done, sides, differing, fetched.before)
     if done.new or done.updated:
         from ..gates.notices import tell_people
 
         tell_people(desk)
-    return done, both_sides(desk, remote)
+    return done, both_sides(desk, remote) if differing else sides
 
 
 def remember_sync(desk: Desk) -> None:

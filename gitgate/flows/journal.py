@@ -45,6 +45,7 @@ from ..errors import (
 )
 from ..gates.archived import load_archived_run
 from ..gates.leases import RENEW_AT, boottime, load_lease, sightings, watch_lease
+from ..gates.notices import tell_people
 from ..model import states
 from ..model.gate import Claim
 from ..model.lease import Lease, end_of, parse_lease
@@ -357,6 +358,8 @@ class HeldRun:
             if self.held.remote is not None:
                 self.end_there()
             self.unlock()
+            if name != "waiting":  # of what it waits for people hear as of any gate
+                tell_people(self.desk)
             return self.run
 
     def end_there(self) -> None:

@@ -14,11 +14,12 @@ from ...errors import GateError
 from ...gates.work import diff_of
 from ...model.gate import Gate, Outcome
 from ...model.people import split_person
-from ...model.states import AWAITING, FAILED, PRIORITIES
+from ...model.states import AWAITING, FAILED, PRIORITIES, run_status
 from ...policy.book import Book
 from ...policy.permit import explain
 from ...policy.ruling import Who
 from ...record.headline import loose_ends
+from ...record.runs import Run, last_reason
 from ...render import shapes
 from ...text import times
 from ...text.display import neutral, one_line
@@ -32,6 +33,12 @@ HEADS = {
     "failed": "Could not go on",
     "unfinished": "Stopped short",
     "test": "Test",
+}
+RUN_HEADS = {
+    "run:completed": "Completed",
+    "run:failed": "Failed",
+    "run:stuck": "Stuck",
+    "run:stalled": "Cannot go on here",
 }
 ASKING = ("opened", "reminded", "deadline")
 MOST_TITLE, MOST_CONTEXT, MOST_DIFF = 160, 4000, 20_000
@@ -74,6 +81,13 @@ def occasions(gate: Gate) -> Iterator[Occasion]:
             yield Occasion(gate.id, "unfinished", commit, event.at)
 
 
+def run_occasion(run: Run) -> Occasion | None:
+    """How a run of a flow ended, or that it stands still. One that a person stopped is news to nobody."""
+    last = next((entry.event for entry in reversed(run.events) if entry.event.name != "noted"), run.started)
+    event = f"run:{run_status(run.state, last_reason(run))}"
+    return Occasion(run.id, event, str(last.n), last.at) if event in RUN_HEADS else None
+
+
 def last_outcome(gate: Gate) -> tuple[str, Outcome] | None:
     for entry in reversed(gate.history):
         if isinstance(entry.event, Outcome):
@@ -94,6 +108,15 @@ def concerns(desk: Desk, book: Book | None, recipient: Recipient, gate: Gate, wh
         return False
     people = recipient.to or ((who,) if who and recipient.target.own else ())
     return not people or any(may(desk, book, gate, one) for one in people)
+
+
+def run_concerns(recipient: Recipient, run: Run, who: str) -> bool:
+    """Whether whoever reads there is to hear of this run: whoever started it, where the address is for some people."""
+    if PRIORITIES.index("normal") > PRIORITIES.index(recipient.only):
+        return False
+    people = recipient.to or ((who,) if who and recipient.target.own else ())
+    by = {name.lower() for name in names_of(run.started.text("by"))}
+    return not people or not by or any(by & {word.lower() for word in names_of(one)} for one in people)
 
 
 def may(desk: Desk, book: Book | None, gate: Gate, person: str) -> bool:
@@ -144,6 +167,32 @@ def notification(desk: Desk, recipient: Recipient, gate: Gate, occasion: Occasio
     urgent = gate.priority == "urgent"
     whole = told_shape(occasion.event, name, title, text, shape, url, command_for(gate, occasion))
     return Notification(name, occasion.event, gate.id, title, text, urgent, whole)
+
+
+def run_notification(desk: Desk, recipient: Recipient, run: Run, occasion: Occasion) -> Notification:
+    """What is said to one recipient of a run's end."""
+    started, name = run.started, inert(run.started.text("name") or run.flow, MOST_TITLE)
+    title = f"{RUN_HEADS[occasion.event]}: {name}"
+    age = times.ago(max(0.0, desk.clock() - times.parse_time(started.at)))
+    who = inert(split_person(started.text("by")), 80)
+    reason, command = inert(last_reason(run), 400), f"git gate show {run.id[:6]}"
+    about = (
+        f"run {run.id} in {inert(repository_name(desk), 60)}, begun {age} ago{f' by {who}' if who else ''}"
+    )
+    shape = {
+        "id": run.id,
+        "flow": inert(run.flow, MOST_TITLE),
+        "name": name,
+        "status": occasion.event.partition(":")[2],
+        "reason": reason or None,
+        "by": who or None,
+        "started": started.at,
+        "repository": inert(repository_name(desk), 80),
+    }
+    name = message_id(run.id, occasion.event, occasion.key, recipient.digest)
+    text = "\n".join(line for line in (about, reason, command) if line)
+    whole = told_shape(occasion.event, name, title, text, None, None, command) | {"run": shape}
+    return Notification(name, occasion.event, run.id, title, text, False, whole)
 
 
 def told_shape(

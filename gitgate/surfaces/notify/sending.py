@@ -15,17 +15,21 @@ from pathlib import Path
 from ...context.desk import Desk, open_desk
 from ...context.find import summaries
 from ...errors import GateError
-from ...gates.listing import overdue, settled_summary
+from ...gates.listing import overdue, runs_here, settled_summary
 from ...gates.notices import is_told_of
 from ...gates.recording import reload
 from ...model.gate import Gate
-from ...model.states import AWAITING, FAILED, RESUMED
+from ...model.states import AWAITING, FAILED, RESUMED, run_status
 from ...policy.book import Book, load_book
 from ...record.headline import Summary, by_pressure
+from ...record.runs import Run
+from ...store.git.refs import RUNS
+from ...store.records.journal import Journals
 from ...text import times
 from .addresses import AddressBook, Recipient, is_server, load_addresses
 from .channel import Notification, NotSent
 from .events import (
+    RUN_HEADS,
     Occasion,
     concerns,
     is_over,
@@ -33,6 +37,9 @@ from .events import (
     notification,
     occasions,
     quiet_until,
+    run_concerns,
+    run_notification,
+    run_occasion,
     told_shape,
 )
 from .outbox import FILE, Due, Looked, Outbox, open_outbox, usable
@@ -117,30 +124,55 @@ class Messenger:
     def tell(self, book: AddressBook, due: Due, done: SendingResult) -> None:
         """One message, if it is still true."""
         now, recipient = self.desk.clock(), book.find(due.address)
-        gate = None if recipient is None else gate_now(self.desk, due.occasion.gate)
-        if recipient is None or gate is None or is_over(gate, due.occasion.event, due.occasion.key):
+        message = None if recipient is None else self.message(recipient, due.occasion)
+        if recipient is None or message is None:
             self.outbox.over(due, now, "" if recipient else "nobody has this address any more")
             done.over += 1
             return
-        silent = 0.0 if gate.priority == "urgent" else quiet_until(recipient.quiet, now)
+        silent = 0.0 if message.urgent else quiet_until(recipient.quiet, now)
         if silent:
             self.outbox.later(due, silent)
             return
         self.outbox.trying(due)
         try:
-            recipient.channel.send(recipient.target, notification(self.desk, recipient, gate, due.occasion))
+            recipient.channel.send(recipient.target, message)
         except NotSent as failed:
             until = self.outbox.failed(
                 due, self.desk.clock(), failed.message, after=failed.after, gone=failed.gone
             )
             again = times.format_time(until)
             done.failed += 1
-            done.said.append(f"gate {due.occasion.gate}: {failed.message}; the next attempt is at {again}")
+            done.said.append(f"{named(due.occasion)}: {failed.message}; the next attempt is at {again}")
             self.say(done.said[-1])
         else:
             self.outbox.sent(due, self.desk.clock())
             done.sent += 1
-            self.say(f"gate {due.occasion.gate}: told {recipient.name} ({due.occasion.event})")
+            self.say(f"{named(due.occasion)}: told {recipient.name} ({due.occasion.event})")
+
+    def message(self, recipient: Recipient, occasion: Occasion) -> Notification | None:
+        """What is to be said, as things stand; None where there is nothing to tell any more."""
+        if occasion.event in RUN_HEADS:
+            run = run_now(self.desk, occasion.gate)
+            now = run_occasion(run) if run is not None else None
+            if run is None or now is None or (now.event, now.key) != (occasion.event, occasion.key):
+                return None
+            return run_notification(self.desk, recipient, run, occasion)
+        gate = gate_now(self.desk, occasion.gate)
+        if gate is None or is_over(gate, occasion.event, occasion.key):
+            return None
+        return notification(self.desk, recipient, gate, occasion)
+
+
+def named(occasion: Occasion) -> str:
+    return f"{'run' if occasion.event in RUN_HEADS else 'gate'} {occasion.gate}"
+
+
+def run_now(desk: Desk, run: str) -> Run | None:
+    """As its journal stands; None where it is folded away, or cannot be read."""
+    tip = desk.refs.get(RUNS + run)
+    with contextlib.suppress(GateError):
+        return Journals(desk.repo, desk.records).load(run, tip) if tip is not None else None
+    return None
 
 
 def gate_now(desk: Desk, gate: str) -> Gate | None:
@@ -165,11 +197,44 @@ def look_at_gates(desk: Desk, outbox: Outbox, book: AddressBook) -> None:
         Looked(one.id, one.tip, messages(desk, book, policy, one, who, since) if may_tell(one, since) else ())
         for one in by_pressure(fresh)
     ]
+    runs = {ref.removeprefix(RUNS): tip for ref, tip in desk.refs.under(RUNS).items()}
+    looked += look_at_runs(desk, book, {run: tip for run, tip in runs.items() if tip != seen.get(run)}, since)
     if looked:
         outbox.put(looked, now)
-    gone = [gate for gate in seen if gate not in found]
+    gone = [gate for gate in seen if gate not in found and gate not in runs]
     if gone:
         outbox.forget(gone, now)
+
+
+def look_at_runs(
+    desk: Desk, book: AddressBook, fresh: Mapping[str, str], since: Mapping[str, float]
+) -> list[Looked]:
+    """The runs of flows that have changed since the last look. Whether a journal is read, its last message says."""
+    if not fresh:
+        return []
+    earliest, who = min(since.values(), default=0.0), person_here(desk)
+    found = []
+    for said in runs_here(desk):
+        run, tip = said["Run"], fresh.get(said["Run"])
+        if tip is None:
+            continue
+        status = run_status(said.get("State", ""), said.get("Reason", ""))
+        told = f"run:{status}" in RUN_HEADS and float(said["At"] or 0) >= earliest
+        loaded = run_now(desk, run) if told else None
+        found.append(Looked(run, tip, hearing(book, loaded, who, since) if loaded is not None else ()))
+    return found
+
+
+def hearing(book: AddressBook, run: Run, who: str, since: Mapping[str, float]) -> list[tuple[Occasion, str]]:
+    """How the run ended, with each address that is to hear of it."""
+    what = run_occasion(run)
+    return [
+        (what, one.digest)
+        for one in book.recipients
+        if what is not None
+        and begins_before(what, since.get(one.digest, 0.0))
+        and run_concerns(one, run, who)
+    ]
 
 
 def may_tell(summary: Summary, since: Mapping[str, float]) -> bool:
