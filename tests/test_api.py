@@ -28,7 +28,7 @@ VERBS = (
     *("diff", "worktree", "tree", "watch", "resume", "archive", "init", "doctor", "policy_check"),
     "session_drop",
 )
-INTERACTIVE = ("ask_interactive", "pause")
+INTERACTIVE = ("ask_interactive", "pause", "complete")
 HEAVY = ("click", "yaml", "pygit2", "git", "json", "subprocess", "gitgate.api")
 # Flags of a terminal, or told otherwise in Python: by another name, as a list, or by the directory.
 TERMINAL_ONLY = {
@@ -42,7 +42,7 @@ TERMINAL_ONLY = {
     "match",
     "template",
     "no_resume",
-    *("runs", "active", "code"),  # of runs, which are an object of their own in Python
+    *("runs", "active", "code", "continue_"),  # of runs, which are an object of their own in Python
     "online",  # asks a forge, whom only the command line knows
 }
 SAID_OTHERWISE = {"option", "message", "pairs", "for_", "most", "most_", "gate_ids"}

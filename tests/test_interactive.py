@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import FrozenInstanceError
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from pydantic import BaseModel, Field, field_validator
@@ -333,3 +335,67 @@ def test_an_ordinary_ask_takes_the_flags(repo: Clone) -> None:
         gitgate.ask("Sound?", model="opus")
     with pytest.raises(errors.Usage, match="file brings the question"):
         gitgate.ask(file="q.yaml", transcript=True)
+
+
+def harness_of_the_docs(folder: Path) -> Path:
+    """The program that the documentation shows, as a file."""
+    text = (Path(__file__).parents[1] / "docs" / "python.md").read_text("utf-8")
+    (code,) = (block.partition("```")[0] for block in text.split("```python\n")[1:] if "def harness" in block)
+    assert len([line for line in code.splitlines() if line.strip()]) <= 25
+    place = folder / "harness.py"
+    place.write_text(code, "utf-8")
+    return place
+
+
+@pytest.mark.parametrize("last", ["yes", "no", "/quit"])
+def test_a_harness_of_ones_own_records_what_join_does(repo: Clone, tmp_path: Path, last: str) -> None:
+    """The documentation's, as a program that a person talks to: what was said, how long, and what it came to."""
+    handle = gitgate.Interactive().ask("May we?", outcome="approval", capture_transcript=True)
+    words = [sys.executable, str(harness_of_the_docs(tmp_path)), str(handle.id)]
+    done = subprocess.run(words, cwd=repo.path, input=f"why?\n{last}\n", text=True, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    result = handle.wait("10s")
+    assert result is not None
+    assert result.transcript is not None
+    assert result.transcript.startswith("person: why?\n\nagent: Is that all")
+    gate = gitgate.show(str(handle.id))
+    assert gate.session is not None
+    if last == "/quit":
+        assert (result.outcome, gate.state, result.reason) == ("cancelled", "stopped", "given up")
+        return
+    assert (result.outcome, result.response) == ("completed", last == "yes")
+    assert gate.answer is not None
+    assert (gate.answer.via, gate.session.source, gate.session.confirmed) == ("python", "person", True)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "response", "said"),
+    [
+        ("completed", None, "what a completed conversation came to"),
+        ("cancelled", True, "what a completed conversation came to"),
+        ("done", True, "expected 'completed', 'cancelled' or 'timeout'"),
+        ("completed", "PERHAPS", "decides nothing"),
+    ],
+)
+def test_what_no_conversation_comes_to_is_refused(
+    repo: Clone, outcome: Any, response: object, said: str
+) -> None:
+    """And the gate waits."""
+    gate = gitgate.ask("May we?", type="approval")
+    with pytest.raises(errors.GateError, match=said):
+        gitgate.complete(gate, outcome, response)
+    assert gitgate.show(gate.id).state == "awaiting"
+
+
+def test_an_agent_completes_nothing(repo: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its words are no person's; a status of a checkpoint is as good as a yes, from a person."""
+    gate = gitgate.ask("Go on?", type="session", checkpoint=True)
+    monkeypatch.setenv("GITGATE_AGENT", "coder")
+    with pytest.raises(errors.NotAllowed, match="for people"):
+        gitgate.complete(gate, "completed", True)
+    monkeypatch.delenv("GITGATE_AGENT")
+    after = gitgate.complete(gate, "completed", "CONTINUE", summary="all read", seconds=4.2)
+    assert after.answer is not None
+    assert after.answer.value is True
+    assert after.session is not None
+    assert (after.session.status, after.session.summary, after.session.seconds) == ("CONTINUE", "all read", 4)

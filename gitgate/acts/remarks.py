@@ -54,12 +54,18 @@ def propose(
 
 
 def stop(
-    desk: Desk, gate: Gate, reason: str, *, push: bool | None = None, session: Conversation | None = None
+    desk: Desk,
+    gate: Gate,
+    reason: str,
+    *,
+    push: bool | None = None,
+    session: Conversation | None = None,
+    via: str = "",
 ) -> Published:
     """A person ends it; the agent does not go on. `session` is a conversation that came to no answer."""
     desk.refuse_agents("stop")
     words = needed(reason, "say why it is stopped", "git gate stop ID --reason 'we do it differently'")
-    via = "join" if session is not None else "cli"
+    via = via or ("join" if session is not None else "cli")
     event = Remark(at=desk.now, by=desk.person(), text=words, via=via, session=session)
     gate = act(desk, gate)
     return publish(

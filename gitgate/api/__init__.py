@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from .. import errors
 from ..errors import GateError
-from .acts import ask, check, comment, edit, respond, signal, stop, wait, withdraw
+from .acts import ask, check, comment, complete, edit, respond, signal, stop, wait, withdraw
 from .interactive import Checkpoint, Interactive, SessionResult, ask_interactive, pause
 from .keeper import archive, doctor, init, policy_check, resume, session_drop
 from .reader import diff, list, log, show, status, sync, tree, verify, watch, worktree  # noqa: A004 - the verb's name
@@ -140,6 +140,7 @@ __all__ = [
     "check",
     "cli_prompt",
     "comment",
+    "complete",
     "diff",
     "doctor",
     "edit",

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Literal, Unpack
 
+from ..document.values import replace
 from ..errors import Usage
+from ..model.conversation import Conversation, kept
 from ..model.gate import Gate as Folded
 from ..model.gate import Value
 from ..model.states import SESSION_FIELDS
+from ..questions.base import Given
+from ..questions.types import type_of
 from .terms import (
     Asking,
     Choices,
@@ -202,6 +206,101 @@ def respond(
             deliver=delivery(desk, resume=resume),
         )
         return published_gate(desk, answering.respond(desk, gate, given, manner).published)
+
+
+def complete(
+    id: str | Gate,
+    outcome: Literal["completed", "cancelled", "timeout"],
+    response: object = None,
+    *,
+    summary: str = "",
+    reason: str = "",
+    transcript: str | Sequence[tuple[str, str]] = "",
+    seconds: float = 0,
+    resume: bool = True,
+    push: bool | None = None,
+    directory: Directory = None,
+) -> Gate:
+    """Record what a conversation of your own with a person came to, as `git gate join` does with one that it opens.
+
+    `completed` answers the gate with `response`, the value that `gitgate.check(id).value` gives then; `cancelled` and `timeout`
+    end it. `transcript`: what was said, as a text or as (who, words); it is kept where the asker wanted it. Refused in an agent's process.
+
+    >>> gitgate.complete("7k2f", "completed", "Postgres", transcript=[("person", "Postgres.")], seconds=40)
+    """
+    from ..acts import answering, reading, remarks
+
+    with open_desk(directory) as desk:
+        desk.refuse_agents("join")
+        gate = reading.open_gate(desk, str(id))
+        held, given = completed(desk, gate, (outcome, response), (summary, reason), transcript, seconds)
+        if given is None:
+            words = (
+                reason or f"the conversation was {'over in time' if outcome == 'timeout' else 'cancelled'}"
+            )
+            return published_gate(
+                desk, remarks.stop(desk, gate, words, push=push, session=held, via="python")
+            )
+        manner = answering.Manner(
+            via="python",
+            seen=gate.tip,
+            push=push,
+            session=held,
+            deliver=delivery(desk, resume=resume),
+        )
+        return published_gate(desk, answering.respond(desk, gate, given, manner).published)
+
+
+def completed(
+    desk: Desk,
+    gate: Folded,
+    came: tuple[str, object],
+    words: tuple[str, str],
+    said: str | Sequence[tuple[str, str]],
+    took: float,
+) -> tuple[Conversation, Given | None]:
+    """How the conversation was held, for the record, and the answer that it came to; None where it came to none."""
+    from ..questions import signals
+    from ..questions.answers import talk_question
+    from ..text.secrets import redact, secret_values
+
+    outcome, response = came
+    if outcome not in ("completed", "cancelled", "timeout"):
+        raise Usage(
+            f"outcome: expected 'completed', 'cancelled' or 'timeout'; found {outcome!r}",
+            hint='gitgate.complete(id, "completed", True)',
+        )
+    if (outcome == "completed") != (response is not None):
+        raise Usage(
+            "response: what a completed conversation came to, and of no other one",
+            hint='gitgate.complete(id, "completed", True)   or: gitgate.complete(id, "cancelled")',
+        )
+    asked = talk_question(gate)
+    text = said if isinstance(said, str) else "\n\n".join(f"{who}: {spoken}" for who, spoken in said)
+    wanted = asked is not None and asked.talk is not None and asked.talk.transcript
+    held = Conversation(
+        outcome,
+        max(0, int(took)),
+        summary=words[0],
+        reason=words[1],
+        source="person",
+        transcript=kept(redact(text, secret_values(desk.settings.env))) if wanted else "",
+    )
+    if outcome != "completed":
+        return held, None
+    questions = gate.opened.questions
+    if len(questions) > 1:
+        if not isinstance(response, Mapping):
+            keys = ", ".join(question.key for question in questions)
+            raise Usage(f"response: expected a mapping with an answer for each of {keys}")
+        return held, Given(values=dict(response))
+    word = type_of(questions[0]).approves and isinstance(response, str)
+    understood = signals.signalled({"status" if word else "value": response}, questions[0], "person")
+    if understood.value is None:
+        raise Usage(
+            f"response: {response!r} decides nothing here; expected {type_of(questions[0]).example(questions[0])}"
+        )
+    return replace(held, status=understood.status), Given(values={questions[0].key: understood.value})
 
 
 def delivery(desk: Desk, *, resume: bool) -> Deliver:
