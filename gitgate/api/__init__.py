@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..audit import Problem, Verified
     from ..audit.policies import Explained as Ruling
     from ..audit.policies import PolicyInForce as Policy
-    from ..exchange.synced import PutAside, Synced
+    from ..exchange import PutAside, Synced
     from ..flows.agents import AgentFailed, AgentSignal
     from ..flows.engine import Diverged, RunStuck, RunWaits, StepFailed
     from ..flows.handlers import auto_approve, cli_prompt
@@ -73,14 +73,14 @@ RESULTS = {
     "Phase": ("flows.phases", "Phase"),
     "Policy": ("audit.policies", "PolicyInForce"),
     "Problem": ("audit", "Problem"),
-    "PutAside": ("exchange.synced", "PutAside"),
+    "PutAside": ("exchange", "PutAside"),
     "Resumed": ("resumption.run", "Resumed"),
     "Ruling": ("audit.policies", "Explained"),
     "RunStuck": ("flows.engine", "RunStuck"),
     "RunWaits": ("flows.engine", "RunWaits"),
     "Step": ("setup.steps", "Step"),
     "StepFailed": ("flows.engine", "StepFailed"),
-    "Synced": ("exchange.synced", "Synced"),
+    "Synced": ("exchange", "Synced"),
     "Verified": ("audit", "Verified"),
     "Worktree": ("store.work.restore", "Worktree"),
     "auto_approve": ("flows.handlers", "auto_approve"),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..acts.reporting import Json
     from ..audit import Verified
     from ..context.desk import Desk
-    from ..exchange.synced import Synced
+    from ..exchange import Synced
     from ..gates.listing import Filter
     from ..store.work.restore import Worktree
 

@@ -25,7 +25,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "check": ("verbs.show", "Print the answer, or exit 8 while there is none."),
         "withdraw": ("verbs.remarks", "Take a question back."),
         "outcome": ("verbs.remarks", "In a session that a person joined: say what was decided."),
-        "wrap": ("verbs.wrap", "Run an agent; open the gate when it ends by asking."),
+        "wrap": ("machinery.resume", "Run an agent; open the gate when it ends by asking."),
     },
     "For the person": {
         "list": ("verbs.lists", "What waits, most pressing first."),
@@ -56,7 +56,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "archive": ("machinery.sync", "Fold closed gates away."),
         "notify": ("machinery.notify", "Who hears of gates, and how; try it."),
         "session": ("machinery.resume", "Erase a saved session."),
-        "policy": ("machinery.policy", "Who may answer what, and why."),
+        "policy": ("machinery.init", "Who may answer what, and why."),
         "verify": ("machinery.sync", "Check every gate's chain and bindings."),
         "doctor": ("machinery.init", "What is set up, what is missing, what mends it."),
         "github": ("jobs.github", "The pull request: questions as comments, replies as answers."),

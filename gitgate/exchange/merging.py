@@ -20,8 +20,7 @@ from ..store.git.refs import ASIDE, LEASES, OPEN, RUNS
 from ..store.records.records import AT_ONCE, MOST_STEPS, NOBODY, Beside, Signature
 from ..store.remote.push import push
 from ..store.remote.remote import RefMove
-from . import entering
-from .synced import MANY, OVERTAKEN, PutAside, Sides, Synced
+from . import MANY, OVERTAKEN, PutAside, Sides, Synced, entering
 
 # Events recorded again by one git process: more would be held in memory, each with the whole list of its fellows.
 TOGETHER = 100

@@ -15,7 +15,7 @@ from ..errors import Failure, GateError
 from ..store.git.permissions import private_folder
 from ..store.git.refs import OPEN, RUNS
 from ..store.remote.remote import tracking_base
-from .synced import OVERTAKEN, Sides, Synced
+from . import OVERTAKEN, Sides, Synced
 
 GLANCE = 10  # seconds that a person waits who only wants to see one gate
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.agents.terminal import Limit
+from gitgate.agents.process import Limit
 from support.resuming import until
 from support.talking import Meeting, meet
 from support.testbed.command import Command

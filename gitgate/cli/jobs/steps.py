@@ -236,7 +236,7 @@ PACKAGE = (
 def run_first(screen: Screen) -> int:
     from ...policy.project import in_force
     from ...setup.claude import in_job
-    from ..verbs.wrap import ASKED, SETTINGS, wrap_command
+    from ..machinery.resume import ASKED, SETTINGS, wrap_command
     from .jobs import agent_command, need_protected, note, undisturbed
 
     desk = screen.desk()

@@ -27,7 +27,7 @@ from ..terminal.screen import (
 )
 
 if TYPE_CHECKING:
-    from ...agents.terminal import LeftProgram, Limit
+    from ...agents.process import LeftProgram, Limit
     from ...context.desk import Desk
     from ...model.conversation import Conversation
     from ...model.gate import Gate
@@ -498,7 +498,7 @@ def open_editor(screen: Screen, desk: Desk, talk: JoinedConversation) -> None:
 
 
 def limit_of(gate: Gate, flags: dict[str, Any]) -> Limit | None:
-    from ...agents.terminal import Limit
+    from ...agents.process import Limit
     from ...resumption import meeting
 
     talk = meeting.talk_of(gate)
@@ -516,7 +516,7 @@ def limit_of(gate: Gate, flags: dict[str, Any]) -> Limit | None:
 
 def converse(screen: Screen, desk: Desk, talk: JoinedConversation, limit: Limit | None) -> EndedSession:
     """The program has the terminal. However it ends, what was said is saved with the gate."""
-    from ...agents.terminal import foreground
+    from ...agents.process import foreground
     from ...context.desk import open_desk
     from ...resumption import meeting
     from ...resumption.joining import saving

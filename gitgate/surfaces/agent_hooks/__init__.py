@@ -8,19 +8,162 @@ is used, the call is not made: it is denied, with the reason.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ...errors import GateError
-from . import after, before
-from . import after as endings
-from .event import HookEvent, HookReply, read_event
+from ...errors import GateError, NotARepository
+from ...model.conversation import SessionRef
+from ...questions.calls import ASK_TOOL
+from ...text import shell
+from . import before
+from .event import NOTHING, HookEvent, HookReply, last_words, read_event
+
+if TYPE_CHECKING:
+    from ...context.desk import Desk
+    from ...model.gate import Gate
+
+
+OURS = re.compile(r"mcp__.*git-?_?gate.*", re.IGNORECASE)
+MOST_RESULT = 6000
+
+
+def post_tool_use(event: HookEvent) -> HookReply:
+    if event.env.get("GITGATE_GATE") and event.tool != ASK_TOOL:
+        told = made(event)
+        if told.out:
+            return told
+    if not may_have_asked(event):
+        return NOTHING
+    from ...acts.calling import waiting
+
+    try:
+        desk = event.desk()
+    except NotARepository:
+        return NOTHING
+    found = [gate for gate in waiting(desk, event.session) if has_asked(event, gate)]
+    if not found:
+        return NOTHING
+    words = f"gate {found[0].id} waits for an answer; the run goes on with it"
+    return HookReply(json.dumps({"continue": False, "stopReason": words}))
+
+
+def may_have_asked(event: HookEvent) -> bool:
+    """Whether the call can have opened a gate: looked at before anything is read."""
+    if event.subagent:
+        return False
+    if event.tool in ("Bash", "PowerShell"):
+        return "gate" in str(event.given.get("command", "")) or "ask" in str(event.given.get("command", ""))
+    return OURS.fullmatch(event.tool) is not None
+
+
+def has_asked(event: HookEvent, gate: Gate) -> bool:
+    """Whether this call opened that gate: it says so, or its command is one that asks."""
+    return shell.asks(str(event.given.get("command", ""))) or gate.id in json.dumps(event.response)
+
+
+def made(event: HookEvent) -> HookReply:
+    """What an approved call gave. In a turn with several calls the program may show the agent no result of it."""
+    from ...acts.calling import gate_of_call
+
+    gate = gate_of_call(event.desk(), event.call)
+    if gate is None:
+        return NOTHING
+    text = (
+        event.response if isinstance(event.response, str) else json.dumps(event.response, ensure_ascii=False)
+    )
+    clipped = (
+        text
+        if len(text) <= MOST_RESULT
+        else f"{text[:MOST_RESULT]} … ({len(text) - MOST_RESULT} more characters)"
+    )
+    words = f"The call that gate {gate.id} approved was made once, just now. Its result: {clipped}"
+    said = {"hookEventName": "PostToolUse", "additionalContext": words}
+    return HookReply(json.dumps({"hookSpecificOutput": said}))
+
+
+def run_stopped(event: HookEvent) -> HookReply:
+    """A run that ends with `needs_input` or `NEEDS_HUMAN`, said or signalled, has asked."""
+    if event.attended or event.subagent or not event.session:
+        return NOTHING
+    from ...acts import needing
+    from ...questions.signals import find_need
+
+    need = find_need(event.said or last_words(event))
+    try:
+        desk = event.desk()
+    except NotARepository:
+        return (
+            cannot(event, "this is no git repository, so that no question can be kept") if need else NOTHING
+        )
+    try:
+        since = needing.started(event.transcript)
+        gates = needing.ask_for(desk, need, event.session, needing.signals(desk, since=since))
+    except GateError as failed:
+        return cannot(event, f"{failed.message} {failed.hint}")
+    if not gates:
+        return NOTHING
+    named = " and ".join(gate.id for gate in gates)
+    words = f"gates {named} wait for answers" if len(gates) > 1 else f"gate {named} waits for an answer"
+    return HookReply(json.dumps({"systemMessage": f"git gate: {words}"}))
+
+
+def cannot(event: HookEvent, reason: str) -> HookReply:
+    """The agent is told once that it was not heard; a second time it may end."""
+    words = f"Your question could not be asked: {reason}. Say so in your result."
+    return NOTHING if event.again else HookReply(json.dumps({"decision": "block", "reason": words}))
+
+
+def session_end(event: HookEvent) -> HookReply:
+    """Save the conversation for the gates that it waits at: only now are the last words in it."""
+    if not event.session:
+        return NOTHING
+    from ...acts.calling import save_sessions
+
+    try:
+        desk = event.desk()
+    except NotARepository:
+        return NOTHING
+    saved = save_sessions(desk, SessionRef("claude", event.session, str(event.cwd), event.transcript))
+    if saved and desk.settings.text("session") == "push":
+        share(event, saved)
+    return NOTHING if event.attended or told_otherwise(event) else still_waiting(event, desk)
+
+
+def told_otherwise(event: HookEvent) -> bool:
+    """Whether somebody else says what waits: `wrap`, or whoever resumed the agent."""
+    return bool(event.env.get("GITGATE_WRAPPED") or event.env.get("GITGATE_GATE"))
+
+
+def still_waiting(event: HookEvent, desk: Desk) -> HookReply:
+    """What the run asked, and how to answer: the program itself ends with an empty line. It shows words at its end only of a
+    hook that fails, and begins them with its own word for that.
+    """
+    from ...acts.calling import waiting
+    from ...render.letter import waiting_words
+
+    found = waiting(desk, event.session)
+    words = ["nothing failed: the run ended at its question.", *(waiting_words(gate) for gate in found)]
+    return HookReply(told="\n".join(words)) if found else NOTHING
+
+
+def share(event: HookEvent, gates: list[str]) -> None:
+    """Push in the background: the program waits for this hook for a second and a half, and a network may take longer."""
+    import sys
+
+    from ...store.git.programs import detach
+
+    desk = event.desk()
+    argv = [sys.executable, "-P", "-m", "gitgate", "hook", "claude-share-session", *gates]
+    detach(argv, desk.repo.place, event.env, desk.repo.state_dir / "share.log")
+
 
 HOOKS: dict[str, Callable[[HookEvent], HookReply]] = {
     "claude-pre-tool-use": before.pre_tool_use,
-    "claude-post-tool-use": after.post_tool_use,
-    "claude-stop": endings.run_stopped,
-    "claude-session-end": endings.session_end,
+    "claude-post-tool-use": post_tool_use,
+    "claude-stop": run_stopped,
+    "claude-session-end": session_end,
 }
 BEFORE = "claude-pre-tool-use"
 
