@@ -106,6 +106,9 @@ COMMITS = re.compile(r'^ +source-commit: "([0-9a-f]{40})"', re.MULTILINE)
 UNLOCKED = re.compile(
     r'(\n +)package: "git-gate(?:\[[\w,-]*\])? @ git\+https://[\w.:-]+/[\w.-]+/[\w.-]+@[0-9a-f]{40}"'
 )
+UNCHECKED = re.compile(
+    r"(\n +)statuses: write(?!\1checks:)"
+)  # of files from before a called workflow asked for it; GitHub runs none that asks for more
 BEFORE = re.compile(r"(\n +)(?=package: )")
 INDEX = re.compile(r"^( +package-index: )\S+(.*)$", re.MULTILINE)
 REQUIREMENT = re.compile(
@@ -142,6 +145,7 @@ def pinned(text: str, source: Source) -> str:
         r"(uses: )[\w.-]+/[\w.-]+(/\.github/workflows/(?:agent|answer|sweep)\.yml@)[0-9a-f]{40}"
     )
     text = called.sub(rf"\g<1>{source.repository}\g<2>{source.commit}", text)
+    text = UNCHECKED.sub(r"\g<0>\g<1>checks: write", text)
     lines = rf'\g<1>source: {source.repository}\g<1>source-commit: "{source.commit}"'
     if COMMITS.search(text):
         return INSTALLED.sub(lines, text)

@@ -113,7 +113,7 @@ def examine_claude(desk: Desk, about: str, words: list[str]) -> Iterator[Finding
 
 
 INIT = "git gate init --github"
-NEEDED = ("contents", "pull-requests", "issues", "statuses")
+NEEDED = ("contents", "pull-requests", "issues", "statuses", "checks")
 EVENTS = ("issue_comment", "repository_dispatch", "workflow_dispatch", "schedule")
 CALLED = re.compile(r"\buses:\s*(\S+)")
 OUR_WORKFLOW = re.compile(r"/\.github/workflows/(?:agent|answer|sweep)\.yml@")

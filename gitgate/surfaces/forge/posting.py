@@ -36,8 +36,9 @@ from .comment import (
     unasked_in,
 )
 from .hosts.events import MOST_NUMBER
-from .hosts.forge import Comment, Forge, PullRequest, Thread, logins
+from .hosts.forge import CheckPage, Comment, Forge, PullRequest, Thread, logins
 from .hosts.web import ForgeFailed, Unclear
+from .page import page_of
 from .telling import logins_of, takes_plain, whose_reply
 
 OPEN_STATES = frozenset(("awaiting", "answered", "resuming"))
@@ -124,13 +125,11 @@ def post_gate(desk: Desk, forge: Forge, gate: Gate, board: Board) -> Board:
 
 def view_of(desk: Desk, forge: Forge, gate: Gate, board: Board) -> View:
     others = [one for one in board.marks if one != gate.id and is_waiting(desk, one)]
-    try:
-        stat, diff = diff_of(desk, gate, stat=True), diff_of(desk, gate)[:MOST_DIFF]
-    except GateError:
-        stat = diff = ""  # the work stayed where the agent ran
     unheard, whose = isinstance(board.thread, str), whose_reply(desk, gate)
     return View(
-        *(gate, stat, diff, forge.site),
+        gate,
+        *work_of(desk, gate),
+        forge.site,
         alone=not others,
         unheard=unheard,
         gates=tuple(board.marks),
@@ -365,10 +364,33 @@ def mark_head(desk: Desk, forge: Forge, pull: PullRequest, shown: Collection[str
     """The status of a pull request's head, which also one without a gate has, since it may be required. A forge takes so many
     of a name and commit and no more, so it is not said again.
     """
-    state, words = judge(desk, pull, gates_of(desk, pull, shown))
+    found = gates_of(desk, pull, shown)
+    state, words = judge(desk, pull, found)
     if forge.fetch_status(pull.head) != (state, words):
         forge.set_status(pull.head, state, words, pull.url)
+    if found and not forge.unchecked:
+        forge.show_check(pull.head, check_of(desk, forge, pull, found, (state, words)), pull.url)
     return state
+
+
+def check_of(
+    desk: Desk, forge: Forge, pull: PullRequest, found: Sequence[Summary], judged: tuple[str, str]
+) -> CheckPage:
+    """The same as a page, with the questions that wait."""
+    gates = [desk.records.load(one.id, one.tip) for one in found if one.state == "awaiting"]
+    views = [
+        View(gate, *work_of(desk, gate), forge.site, alone=len(gates) == 1, whose=whose_reply(desk, gate))
+        for gate in gates
+    ]
+    return page_of(views, *judged, pull.url, pull.head)
+
+
+def work_of(desk: Desk, gate: Gate) -> tuple[str, str]:
+    """A stat and a diff of it."""
+    try:
+        return diff_of(desk, gate, stat=True), diff_of(desk, gate)[:MOST_DIFF]
+    except GateError:
+        return "", ""  # it stayed where the agent ran
 
 
 def bring_up_to_date(desk: Desk, forge: Forge, gate: Gate, board: Board) -> str:

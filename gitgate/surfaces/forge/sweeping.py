@@ -324,10 +324,19 @@ def sweep(desk: Desk, forge: Forge) -> Swept:
         mark_others(now, threads)
         places = {gate.id: thread for thread, gates in threads.items() for gate in gates}
         find_answered(now, places)
+    say_once(now, forge.unchecked)
     if now.done.resume and may_only_read(desk.settings.env):
         now.note(LATER)  # without the repository's secrets an agent would fail, and its gate with it
         now.done.resume.clear()
     return now.done
+
+
+def say_once(now: Round, words: str) -> None:
+    """What is as it is for good is no news in the next sweep of this clone."""
+    from .webhook import Seen
+
+    if words and Seen(now.desk.repo.state_dir / "told-once").first(words.encode()):
+        now.note(words)
 
 
 def is_missing(trouble: GateError) -> bool:

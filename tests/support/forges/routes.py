@@ -207,6 +207,50 @@ def status_now(forge: Forge, parts: Any, _query: Any, _body: Any, _login: str) -
     return 200, {"state": worst, "statuses": shapes}
 
 
+MOST_ANNOTATIONS = 50
+
+
+def check_runs(forge: Forge, parts: Any, query: Any, _body: Any, _login: str) -> Reply:
+    """The latest of each name."""
+    found = [
+        one for one in forge.checks if one["head_sha"] == parts[0] and one["name"] == query["check_name"]
+    ]
+    return 200, {"total_count": len(found[-1:]), "check_runs": [without_notes(one) for one in found[-1:]]}
+
+
+def without_notes(check: dict[str, Any]) -> dict[str, Any]:
+    """Reading one counts its annotations, and does not list them."""
+    output = {name: check["output"].get(name) for name in ("title", "summary", "text")}
+    count = {"annotations_count": len(check["output"]["annotations"]), "annotations_url": ""}
+    return {**check, "output": {**output, **count}}
+
+
+def post_check(forge: Forge, _: Any, _query: Any, body: Any, login: str) -> Reply:
+    """Only programs that are Apps may."""
+    if forge.accounts[login].type != "Bot":
+        return 403, {"message": "You must authenticate via a GitHub App."}
+    check: dict[str, Any] = {"id": len(forge.checks) + 1, "conclusion": None, "output": {"annotations": []}}
+    forge.checks.append(check)
+    return changed_check(check, body, 201)
+
+
+def patch_check(forge: Forge, parts: Any, _query: Any, body: Any, _login: str) -> Reply:
+    found = [one for one in forge.checks if one["id"] == int(parts[0])]
+    return changed_check(found[0], body, 200) if found else NOT_FOUND
+
+
+def changed_check(check: dict[str, Any], body: Any, code: int) -> Reply:
+    """Annotations are added to those that are there; of one request no more than fifty are taken."""
+    said = body["output"]
+    if len(said.get("annotations", [])) > MOST_ANNOTATIONS or any(
+        len(said.get(name, "")) > description.MOST_COMMENT for name in ("summary", "text")
+    ):
+        return 422, {"message": "Invalid request."}
+    notes = [*check["output"]["annotations"], *said.get("annotations", [])]
+    check |= {**body, "output": {**said, "annotations": notes}}
+    return code, without_notes(check)
+
+
 Route = Callable[["Forge", Any, Any, Any, str], Reply]
 ROUTES: list[tuple[str, Route]] = [
     ("GET /user", whoami),
@@ -233,6 +277,9 @@ ROUTES: list[tuple[str, Route]] = [
     (rf"GET {AT}/pulls/(\d+)/reviews/(\d+)", review),
     (rf"POST {AT}/pulls/(\d+)/requested_reviewers", request_review),
     (rf"GET {AT}/commits/(\w+)/status", status_now),
+    (rf"GET {AT}/commits/(\w+)/check-runs", check_runs),
+    (f"POST {AT}/check-runs", post_check),
+    (rf"PATCH {AT}/check-runs/(\d+)", patch_check),
     (rf"POST {AT}/statuses/(\w+)", status),
     (rf"POST {AT}/actions/workflows/([\w.]+)/dispatches", dispatch),
     (f"POST {AT}/dispatches", dispatch_event),

@@ -75,6 +75,7 @@ class Forge:
     issues: set[int] = field(default_factory=set)
     """The numbers that are no pull request's."""
     statuses: list[dict[str, Any]] = field(default_factory=list)
+    checks: list[dict[str, Any]] = field(default_factory=list)
     reactions: list[tuple[int, str, str]] = field(default_factory=list)
     dispatched: list[dict[str, Any]] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from gitgate.surfaces.forge.hosts.forge import Author, Comment, PullRequest, Thread
+from gitgate.surfaces.forge.hosts.forge import Author, CheckPage, Comment, PullRequest, Thread
 
 OURS = Author("gatekeeper", 1)
 
@@ -23,6 +23,8 @@ class Tiny:
     comments: dict[int, Comment] = field(default_factory=dict)
     reactions: list[tuple[int, str]] = field(default_factory=list)
     statuses: dict[str, tuple[str, str]] = field(default_factory=dict)
+    checks: dict[str, CheckPage] = field(default_factory=dict)
+    unchecked: str = ""
     started: list[tuple[str, str]] = field(default_factory=list)
 
     def write(self, thread: Thread, author: Author, body: str) -> Comment:
@@ -91,6 +93,10 @@ class Tiny:
 
     def fetch_status(self, commit: str) -> tuple[str, str]:
         return self.statuses.get(commit, ("", ""))
+
+    def show_check(self, commit: str, page: CheckPage, url: str) -> None:
+        assert url.startswith(self.site)
+        self.checks[commit] = page
 
     def dispatch(self, gate: str, commit: str) -> str:
         self.started.append((gate, commit))

@@ -101,6 +101,7 @@ def test_the_default_branch_before_anything_says_which_it_is(look: Look, repo: C
         ('commit: "' + "a1" * 20, 'commit: "' + "b2" * 20, "wrong", "several commits of git gate"),
         ("sweep.yml@" + "a1" * 20, "sweep.yml@" + "b2" * 20, "wrong", "several commits of git gate"),
         ("      statuses: write\n", "", "wrong", "may not write statuses"),
+        ("      checks: write\n", "", "wrong", "may not write checks"),
         ("  schedule:\n", "  page_build:\n", "wrong", "does not run on schedule"),
         ("# Written by", "# Not written by", "missing", "somebody else's"),
         ("jobs:", "jobs: [", "wrong", "gitgate.yml"),

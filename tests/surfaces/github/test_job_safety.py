@@ -213,7 +213,7 @@ def documented() -> list[dict[str, Any]]:
     )
     said = codec.parse_document(textwrap.dedent(block).encode(), "docs/github.md").plain()
     assert isinstance(said, dict)
-    needed = {"contents": "write", "pull-requests": "write", "issues": "write", "statuses": "write"}
+    needed = dict.fromkeys(("contents", "pull-requests", "issues", "statuses", "checks"), "write")
     assert said["permissions"] == needed
     steps: Any = said["steps"]
     return list(steps)

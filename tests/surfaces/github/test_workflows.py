@@ -39,7 +39,7 @@ def test_nothing_is_permitted_on_top(path: Path) -> None:
     """Each job says what it needs, and no more than that."""
     said = load(path)
     assert said["permissions"] == {}
-    needed = {"contents": "write", "pull-requests": "write", "issues": "write", "statuses": "write"}
+    needed = dict.fromkeys(("contents", "pull-requests", "issues", "statuses", "checks"), "write")
     assert all(job["permissions"] == needed for job in said["jobs"].values())
 
 
@@ -154,6 +154,18 @@ def test_init_writes_small_workflows(repo: Clone, cli: Command) -> None:
     assert "a1" * 20 not in answers.read_text()
     cli.quick("init", "--github", "--remove", code=0)
     assert not (repo.path / ".github").exists()
+
+
+def test_files_from_before_checks_get_that_right(repo: Clone, cli: Command) -> None:
+    """GitHub starts none of a file's jobs where a called workflow asks for more than it is given."""
+    repo.git("config", "gitgate.workflows", PIN)
+    cli.quick("init", "--github", code=0)
+    for name in NAMES:
+        place = repo.path / ".github/workflows" / name
+        now = place.read_text()
+        place.write_text(now.replace("      checks: write\n", ""))
+        cli.quick("init", "--github", code=0)
+        assert place.read_text() == now
 
 
 def test_jobs_install_what_was_said(repo: Clone, cli: Command) -> None:

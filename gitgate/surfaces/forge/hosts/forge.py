@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Protocol
 
 from ....context.desk import Desk
@@ -95,6 +96,32 @@ class PullRequest:
     author: str = ""
 
 
+@dataclass(frozen=True)
+class CheckNote:
+    """A word at lines of a file."""
+
+    path: str
+    first: int
+    last: int
+    words: str
+
+
+@dataclass(frozen=True)
+class CheckPage:
+    """A check run beside a commit. `conclusion`: `action_required`, `success` or `failure`; empty while it goes on."""
+
+    conclusion: str
+    title: str
+    summary: str
+    text: str
+    notes: tuple[CheckNote, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """By which it is known whether it stands there already."""
+        return sha256(repr(self).encode("utf-8", "backslashreplace")).hexdigest()[:40]
+
+
 class Forge(Protocol):
     """The few calls. Whatever cannot be had is a `ForgeFailed` with what to do about it."""
 
@@ -105,6 +132,8 @@ class Forge(Protocol):
     """Whether this is a job of the repository's own."""
     site: str
     """Where people see the repository; links that lead elsewhere are never shown."""
+    unchecked: str
+    """Why no check runs can be shown, once that is known; empty where they can, or where there is no such thing."""
 
     def fetch_self(self) -> str:
         """Our own login: only what it wrote is ours. Empty until we wrote something, where our token may not ask."""
@@ -178,6 +207,10 @@ class Forge(Protocol):
 
     def fetch_status(self, commit: str) -> tuple[str, str]:
         """What `set_status` said last: the state and the words; empty where it said nothing."""
+        ...
+
+    def show_check(self, commit: str, page: CheckPage, url: str) -> None:
+        """The page beside a commit, unless it stands there. Where it cannot, `unchecked` says why, and nothing fails."""
         ...
 
     def dispatch(self, gate: str, commit: str) -> str:

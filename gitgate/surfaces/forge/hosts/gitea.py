@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from ....setup.github import ANSWERS
 from ....text.times import format_time, parse_time
-from .forge import Comment, PullRequest, Thread
+from .forge import CheckPage, Comment, PullRequest, Thread
 from .github import GONE, GitHub
 from .web import ForgeFailed, understood
 
@@ -97,6 +97,9 @@ class Gitea(GitHub):
             raise
         with understood(self.web.base):
             return said["permission"] in ("owner", "admin", "write")
+
+    def show_check(self, commit: str, page: CheckPage, url: str) -> None:
+        """It has none."""
 
     def has_jobs(self) -> bool:
         """The workflows are GitHub's."""

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from ....setup.github import ANSWERS
 from ....text.times import parse_time
-from .forge import COMMIT, DIFF, Author, Comment, PullRequest, Thread, whole
+from .forge import COMMIT, DIFF, Author, CheckPage, Comment, PullRequest, Thread, whole
 from .web import ForgeFailed, Web, understood
 
 VERSION = "2022-11-28"
@@ -22,6 +22,8 @@ NO_WORKFLOW = ("", "deleted")
 RUN_DETAILS = "return_run_details"
 CONTEXT = "gitgate"
 MOST_WORDS = 140
+CHECK = "gitgate questions"  # one of the status's own name would be required with it
+NO_CHECKS = "check runs cannot be written with this token (it takes Checks: write, which Apps and jobs alone can have): the status stays"
 KINDS = {"": "/issues", COMMIT: "", DIFF: "/pulls"}
 UNASKED = frozenset((403, 404, 422))
 NOBODYS = -1  # no review's number
@@ -49,6 +51,7 @@ class GitHub:
     asked: dict[str, bool] = field(default_factory=dict, repr=False)
     written: Callable[[], bool] | None = field(default=None, repr=False)
     """Whether this clone's default branch has the workflow, for where the token may not ask Actions."""
+    unchecked: str = ""
     nameless: bool = False
     """Our token may not ask who it is; what we wrote ourselves tells."""
 
@@ -243,6 +246,33 @@ class GitHub:
             ours = [one for one in said["statuses"] or [] if one["context"] == CONTEXT]
             return status_in(ours[0]) if ours else ("", "")
 
+    def show_check(self, commit: str, page: CheckPage, url: str) -> None:
+        """Only Apps and jobs may, by GitHub's own rule."""
+        if not self.unchecked:
+            try:
+                self.put_check(commit, page, url)
+            except ForgeFailed as refused:
+                if refused.status not in (403, 404) or "rate limit" in refused.message.lower():
+                    raise
+                self.unchecked = NO_CHECKS
+
+    def put_check(self, commit: str, page: CheckPage, url: str) -> None:
+        """A new one where there are notes to bring, which nobody can take away, or the last is over; else that one, changed."""
+        query = {"check_name": CHECK, "filter": "latest", "per_page": 1}
+        said = self.web.get(f"{self.base}/commits/{quote(commit, safe='')}/check-runs", query).value
+        with understood(self.web.base):
+            known = next(iter(said["check_runs"]), None)
+            if known and known["external_id"] == page.digest:
+                return
+            again = known and (page.conclusion or known["status"] != "completed") and not page.notes
+            number = int(known["id"]) if known and again else 0
+        body = check_body(page, url)
+        if number:
+            self.web.send("PATCH", f"{self.base}/check-runs/{number}", body)
+        else:
+            new = {"name": CHECK, "head_sha": commit, **body}
+            self.web.send("POST", f"{self.base}/check-runs", new, repeatable=True)
+
     def dispatch(self, gate: str, commit: str) -> str:
         """By the workflow's own event where the token may, which tells the run; else by the repository's."""
         inputs = {"gate": gate, "commit": commit}
@@ -341,6 +371,27 @@ def review_in(item: Mapping[str, Any]) -> int:
     """That of a comment on a line of the diff, which GitHub has no other word for."""
     on_diff = item.get("commit_id") and item.get("pull_request_url")
     return int(item["pull_request_review_id"] or NOBODYS) if on_diff else 0
+
+
+def check_body(page: CheckPage, url: str) -> dict[str, object]:
+    done = (
+        {"status": "completed", "conclusion": page.conclusion}
+        if page.conclusion
+        else {"status": "in_progress"}
+    )
+    marks = [
+        {
+            "path": one.path,
+            "start_line": one.first,
+            "end_line": one.last,
+            "annotation_level": "notice",
+            "message": one.words,
+        }
+        for one in page.notes
+    ]
+    shown = {"title": page.title, "summary": page.summary, **({"text": page.text} if page.text else {})}
+    output = {**shown, **({"annotations": marks} if marks else {})}
+    return {"external_id": page.digest, "details_url": url, **done, "output": output}
 
 
 def thumbs_in(counts: Any) -> int:

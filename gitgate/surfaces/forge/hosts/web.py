@@ -39,6 +39,7 @@ RIGHTS = (
     ("/actions/", "Actions"),
     ("/issues/", "Issues and Pull requests"),
     ("/pulls", "Pull requests"),
+    ("/check-runs", "Checks"),
     ("/status", "Commit statuses"),
     ("/dispatches", "Contents"),
     ("/comments", "Contents"),
