@@ -18,7 +18,8 @@ import inspect
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -32,8 +33,8 @@ from .context.desk import Desk, open_desk
 from .errors import IllegalEvent, Usage
 from .flows import program
 from .flows.agents import AgentRun, Before
-from .flows.engine import Diverged, Doing, Engine, FlowEnds, FlowTerms, error_from
-from .flows.journal import HeldRun, find_run, load_run, take_run
+from .flows.engine import Diverged, Doing, Engine, FlowEnds
+from .flows.journal import HeldRun, find_run, load_run, signal_run, take_run
 from .flows.program import (
     FlowEnding,
     FlowFunction,
@@ -44,6 +45,7 @@ from .flows.program import (
     said_of_input,
     start_run,
 )
+from .flows.terms import FlowTerms, error_from
 from .gates.agency import AgentStart
 from .model.gate import Gate, Question
 from .model.states import AWAITING
@@ -51,6 +53,7 @@ from .questions.base import Given
 from .questions.drafts import Draft
 from .record.runs import Run, RunEntry
 from .store.git.process import Git
+from .text.times import parse_time
 
 PERSON = "A Person <person@example.invalid>"
 MOST_ROUNDS = 1000
@@ -92,6 +95,8 @@ class Cast:
 
     agents: Mapping[str, Script]
     people: Script
+    signals: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    sent: dict[str, int] = field(default_factory=dict)
     starts: list[str] = field(default_factory=list)
     asked: dict[str, str] = field(default_factory=dict)
     told: dict[str, str] = field(default_factory=dict)
@@ -240,13 +245,15 @@ class CrashingRun(HeldRun):
             self.fuse.burn(self, number, "after", name, step)
             return entry
 
-    def leave(self, name: str, /, **said: Any) -> Run:
+    def leave(self, name: str, /, *, still: Callable[[], bool] | None = None, **said: Any) -> Run:
         with self.turn:
             self.check_held()
             self.fuse.count += 1
             number = self.fuse.count
             self.fuse.burn(self, number, "before", name, "")
-            run = super().leave(name, **said)
+            run = super().leave(name, still=still, **said)
+            if not self.over.is_set():
+                return run
             self.fuse.burn(self, number, "after", name, "")
             return run
 
@@ -264,9 +271,42 @@ class Stage:
 
     place: Path
     env: dict[str, str]
+    ahead: float = 0.0
+    """How far its clock is before the machine's: sleeps and deadlines are not waited for."""
+
+    def clock(self) -> float:
+        return time.time() + self.ahead
 
     def desk(self) -> Desk:
-        return open_desk(self.place, self.env, bulk=True)
+        return open_desk(self.place, self.env, bulk=True, clock=self.clock)
+
+    def skip_to(self, moment: str) -> bool:
+        """Set the clock to a moment; False where there is none to go to."""
+        if not moment:
+            return False
+        self.ahead = max(self.ahead, parse_time(moment) - time.time() + 1)
+        return True
+
+    def goes_on(self, ended: FlowEnding, cast: Cast) -> bool:
+        """Whether what a run waits for comes: somebody answers or sends a signal; else its time comes."""
+        if ended.status not in ("waiting_human", "sleeping"):
+            return False
+        return self.answer(ended, cast) or self.send(ended, cast) or self.skip_to(ended.until)
+
+    def send(self, ended: FlowEnding, cast: Cast) -> bool:
+        """The next signal of each topic that the run waits for; False where nothing more is written down."""
+        desk = self.desk()
+        try:
+            run = load_run(desk, ended.id)
+            topics = list(run.rest.said.get("topics", ())) if run.rest is not None else []
+            sent = [topic for topic in topics if cast.sent.get(topic, 0) < len(cast.signals.get(topic, ()))]
+            for topic in sent:
+                number = cast.sent.get(topic, 0)
+                cast.sent[topic] = number + 1
+                run = signal_run(desk, run, topic, cast.signals[topic][number])
+            return bool(sent)
+        finally:
+            desk.close()
 
     def play(
         self,
@@ -274,15 +314,16 @@ class Stage:
         *args: Any,
         agents: Mapping[str, Script] | None = None,
         people: Script = None,
+        signals: Mapping[str, Sequence[Any]] | None = None,
         fuse: Fuse | None = None,
         **kwargs: Any,
     ) -> Played:
-        """Run a flow to its end, or to where nobody answers: `people` gives None."""
+        """Run a flow to its end, or to where nobody answers: `people` gives None. Sleeps and deadlines take no time."""
         if not isinstance(flow, FlowFunction):
             raise Usage(
                 f"expected a flow; found {flow!r}", hint="@gitgate.flow above its def, or gitgate.Flow(…)"
             )
-        cast, fuse = Cast(agents or {}, people), fuse or Fuse()
+        cast, fuse = Cast(agents or {}, people, dict(signals or {})), fuse or Fuse()
         given = said_of_input(args, kwargs)
         desk = self.desk()
         try:
@@ -290,7 +331,7 @@ class Stage:
             run = held.run.id
             ended = self.replayed(flow, crashing(held, fuse), cast)
             for _ in range(MOST_ROUNDS):
-                if ended is not None and (ended.status != "waiting_human" or not self.answer(ended, cast)):
+                if ended is not None and not self.goes_on(ended, cast):
                     break
                 ended = self.again(flow, run, cast, fuse)
             return self.told(desk, run, cast, fuse, ended)
@@ -324,6 +365,7 @@ class Stage:
             return ScriptedRun(engine, doing, start, session, prompt, terms, cast=cast)
 
         engine.extra["actor"] = actor
+        engine.stays = 0.0
 
     def answer(self, ended: FlowEnding, cast: Cast) -> bool:
         """People answer what the run waits for; False where none of them says anything."""
@@ -370,15 +412,18 @@ class Stage:
         *args: Any,
         agents: Mapping[str, Script] | None = None,
         people: Script = None,
+        signals: Mapping[str, Sequence[Any]] | None = None,
         **kwargs: Any,
     ) -> Iterator[Played]:
         """The same run, killed at each of its events in turn, before and after it is written, and then gone on with."""
         whole = Fuse()
-        self.play(flow, *args, agents=agents, people=people, fuse=whole, **kwargs)
+        self.play(flow, *args, agents=agents, people=people, signals=signals, fuse=whole, **kwargs)
         for number in range(1, whole.count + 1):
             for when in ("before", "after"):
                 fuse = Fuse(number, when)
-                yield self.play(flow, *args, agents=agents, people=people, fuse=fuse, **kwargs)
+                yield self.play(
+                    flow, *args, agents=agents, people=people, signals=signals, fuse=fuse, **kwargs
+                )
 
 
 def given_to(gate: Gate, said: Any) -> Given:
@@ -415,11 +460,12 @@ def play(
     *args: Any,
     agents: Mapping[str, Script] | None = None,
     people: Script = None,
+    signals: Mapping[str, Sequence[Any]] | None = None,
     **kwargs: Any,
 ) -> Played:
     """Run a flow with these agents and people, in a repository of its own."""
     with stage() as here:
-        return here.play(flow, *args, agents=agents, people=people, **kwargs)
+        return here.play(flow, *args, agents=agents, people=people, signals=signals, **kwargs)
 
 
 def crashes(
@@ -427,6 +473,7 @@ def crashes(
     *args: Any,
     agents: Mapping[str, Script] | None = None,
     people: Script = None,
+    signals: Mapping[str, Sequence[Any]] | None = None,
     **kwargs: Any,
 ) -> Iterator[Played]:
     """The flow once for each event of its run, killed before it is written, and once killed after; each gone on with to its end.
@@ -435,7 +482,7 @@ def crashes(
     ...     assert crash.result == "merged", crash.crash
     """
     with stage() as here:
-        yield from here.crashes(flow, *args, agents=agents, people=people, **kwargs)
+        yield from here.crashes(flow, *args, agents=agents, people=people, signals=signals, **kwargs)
 
 
 # recorded runs
@@ -452,7 +499,7 @@ class RecordedRun(HeldRun):
     def append(self, name: str, /, **said: Any) -> RunEntry:
         raise RecordEnds(f"{name} {said.get('step', '')} is not recorded")
 
-    def leave(self, name: str, /, **_said: Any) -> Run:
+    def leave(self, name: str, /, *, still: Callable[[], bool] | None = None, **_said: Any) -> Run:  # noqa: ARG002
         raise RecordEnds(f"{name} is not recorded")
 
     def share(self) -> None:

@@ -48,7 +48,7 @@ class FlowRun(Agent):
         except (ValueError, AttributeError):
             status = ""
         if finished.ending is ProcessEnding.EXITED and status:
-            asked = finished.code == WAITING
+            asked = finished.code == WAITING and status == "waiting_human"
             return AgentOutcome(AgentResult.ASKED if asked else AgentResult.DONE, text=f"the run is {status}")
         return AgentOutcome(
             AgentResult.FAILED, text=text, reason=last_words(finished), retry=killed(finished)

@@ -32,9 +32,10 @@ if TYPE_CHECKING:
     from ..audit.policies import PolicyInForce as Policy
     from ..exchange import PutAside, Synced
     from ..flows.agents import AgentFailed, AgentSignal
-    from ..flows.engine import Diverged, RunStuck, RunWaits, StepFailed
+    from ..flows.engine import Diverged, RunStuck, RunWaits
     from ..flows.handlers import auto_approve, cli_prompt
     from ..flows.phases import Flow, FlowEvent, FlowState, Human, Phase
+    from ..flows.terms import StepFailed
     from ..model.conversation import Conversation
     from ..resumption.run import Resumed
     from ..setup.checkup import Finding
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from ..sharing.archiving import Archived
     from ..store.work.restore import Worktree
     from .flows import (
+        ReceivedSignal,
         first,
         flow,
         note,
@@ -49,10 +51,13 @@ if TYPE_CHECKING:
         parallel,
         patched,
         random,
+        receive,
         run,
+        sleep,
         step,
         step_id,
         stuck,
+        until,
         uuid,
         workdir,
     )
@@ -74,12 +79,13 @@ RESULTS = {
     "Policy": ("audit.policies", "PolicyInForce"),
     "Problem": ("audit", "Problem"),
     "PutAside": ("exchange", "PutAside"),
+    "ReceivedSignal": ("api.flows", "ReceivedSignal"),
     "Resumed": ("resumption.run", "Resumed"),
     "Ruling": ("audit.policies", "Explained"),
     "RunStuck": ("flows.engine", "RunStuck"),
     "RunWaits": ("flows.engine", "RunWaits"),
     "Step": ("setup.steps", "Step"),
-    "StepFailed": ("flows.engine", "StepFailed"),
+    "StepFailed": ("flows.terms", "StepFailed"),
     "Synced": ("exchange", "Synced"),
     "Verified": ("audit", "Verified"),
     "Worktree": ("store.work.restore", "Worktree"),
@@ -92,10 +98,13 @@ RESULTS = {
     "parallel": ("api.flows", "parallel"),
     "patched": ("api.flows", "patched"),
     "random": ("api.flows", "random"),
+    "receive": ("api.flows", "receive"),
     "run": ("api.flows", "run"),
+    "sleep": ("api.flows", "sleep"),
     "step": ("api.flows", "step"),
     "step_id": ("api.flows", "step_id"),
     "stuck": ("api.flows", "stuck"),
+    "until": ("api.flows", "until"),
     "uuid": ("api.flows", "uuid"),
     "workdir": ("api.flows", "workdir"),
 }
@@ -122,6 +131,7 @@ __all__ = [
     "Policy",
     "Problem",
     "PutAside",
+    "ReceivedSignal",
     "Resumed",
     "Ruling",
     "RunStuck",
@@ -157,12 +167,14 @@ __all__ = [
     "pause",
     "policy_check",
     "random",
+    "receive",
     "respond",
     "resume",
     "run",
     "session_drop",
     "show",
     "signal",
+    "sleep",
     "status",
     "step",
     "step_id",
@@ -170,6 +182,7 @@ __all__ = [
     "stuck",
     "sync",
     "tree",
+    "until",
     "uuid",
     "verify",
     "wait",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Unpack
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from ..document.values import replace
 from ..errors import Usage
@@ -314,12 +314,40 @@ def delivery(desk: Desk, *, resume: bool) -> Deliver:
     return publish
 
 
+@overload
 def signal(
     id: str | Gate, *, status: str, message: str = "", push: bool | None = None, directory: Directory = None
-) -> Gate:
-    """For scripts: `CONTINUE` approves, `STOP` rejects; other statuses reach a waiting workflow as they are."""
+) -> Gate: ...
+@overload
+def signal(id: str, *, topic: str, value: object = None, directory: Directory = None) -> None: ...
+def signal(
+    id: str | Gate,
+    *,
+    status: str = "",
+    message: str = "",
+    topic: str = "",
+    value: object = None,
+    push: bool | None = None,
+    directory: Directory = None,
+) -> Gate | None:
+    """For scripts: `CONTINUE` approves, `STOP` rejects; other statuses reach a waiting workflow as they are.
+
+    With `topic` a run of a flow is sent a value, for its `receive(topic)`. That approves nothing.
+    """
     from ..acts import answering, reading
 
+    if bool(status) == bool(topic):
+        raise Usage(
+            "signal: expected status, for a gate, or topic, for a run", hint='signal(run, topic="deployed")'
+        )
+    if topic:
+        from ..flows.journal import find_run, signal_run
+        from ..resumption.calls import wake_due
+
+        with open_desk(directory) as desk:
+            signal_run(desk, find_run(desk, str(id)), topic, value)
+            wake_due(desk)
+        return None
     with open_desk(directory) as desk:
         desk.refuse_agents("signal")
         gate = reading.open_gate(desk, str(id))

@@ -17,19 +17,24 @@ import random as chance
 import time
 import uuid as uuids
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, ParamSpec, TypeVar, cast, overload
 
 from ..errors import Usage
 from ..flows.agents import AgentSignal, run_agent, signal_from
 from ..flows.branches import first_error, first_of, in_parallel
-from ..flows.engine import STEP, Doing, RunStuck, current, need_engine, terms_of
+from ..flows.engine import STEP, Doing, RunStuck, current, digest_of, need_engine
 from ..flows.program import FlowFunction, as_flow, called
-from ..flows.steps import do_step, returned
+from ..flows.steps import do_step, receive_next, returned, sleep_until
+from ..flows.terms import terms_of
+from ..text.times import parse_duration, parse_time
 from .interactive import model_of
+from .terms import seconds
 
 P = ParamSpec("P")
 R = TypeVar("R")
+LONGEST_SLEEP = 100 * 365 * 86400
 Work = str | tuple[str, str] | Callable[[], Any]
 
 
@@ -194,8 +199,60 @@ def stuck(reason: str = "") -> NoReturn:
 def now() -> dt.datetime:
     """The moment, in UTC; in a flow the one at which the flow came here first."""
     engine = current()
-    at = time.time() if engine is None else engine.perform("now", "", lambda _: time.time(), brief=True)
+    if engine is None:
+        return dt.datetime.now(dt.UTC)
+    at = engine.perform("now", "", lambda _: engine.desk.clock(), brief=True)
     return dt.datetime.fromtimestamp(at, dt.UTC)
+
+
+def sleep(duration: str | float) -> None:
+    """Wait so long, `"2h"` or a number of seconds. In a flow the process ends meanwhile, and the run goes on when it is time."""
+    length = float(duration) if isinstance(duration, int | float) else float(parse_duration(duration))
+    if not 0 <= length < LONGEST_SLEEP:
+        raise Usage(
+            f"sleep: expected from 0 to {LONGEST_SLEEP:,} seconds; found {duration}", hint='sleep("2h")'
+        )
+    engine = current()
+    if engine is None:
+        time.sleep(length)
+    else:
+        sleep_until(engine, "sleep", engine.desk.clock() + length, digest_of(length))
+
+
+def until(when: dt.datetime | str) -> None:
+    """Wait until that moment, as `sleep` does: a `datetime` with its zone, or text such as `2030-01-31T14:05:00Z`."""
+    if isinstance(when, dt.datetime) and when.tzinfo is None:
+        raise Usage(f"until: {when} names no zone", hint="datetime.now(UTC) + timedelta(hours=2)")
+    moment = when.timestamp() if isinstance(when, dt.datetime) else parse_time(when)
+    engine = current()
+    if engine is None:
+        time.sleep(max(0.0, moment - time.time()))
+    else:
+        sleep_until(engine, "until", moment, digest_of(moment))
+
+
+@dataclass(frozen=True)
+class ReceivedSignal:
+    """What somebody sent to a run: its value, by whom and when. `agent`: the agent's name, where an agent sent it."""
+
+    topic: str
+    value: Any = None
+    by: str = ""
+    at: str = ""
+    agent: str = ""
+
+
+def receive(topic: str, *, timeout: str | int | None = None) -> ReceivedSignal | None:
+    """The next signal on a topic, from `git gate signal RUN --topic NAME VALUE`; None if none came within `timeout`.
+
+    Signals are kept in the order they came, also those that come before anybody asks; each is received once. A signal is
+    nobody's approval: whoever may write to the repository may send one. To have a person decide, `ask` or `pause`.
+    """
+    found = receive_next(need_engine("receive"), topic, seconds(timeout))
+    if found is None:
+        return None
+    by, at, agent = (str(found.get(key) or "") for key in ("by", "at", "agent"))
+    return ReceivedSignal(topic, found.get("value"), by, at, agent)
 
 
 def random() -> float:

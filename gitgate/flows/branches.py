@@ -16,7 +16,8 @@ from ..context.find import summaries
 from ..errors import Conflict, Usage
 from ..model.states import AWAITING
 from ..record.runs import RunStep
-from .engine import BRANCH, STEP, Branch, Engine, RunStops, StepFailed
+from .engine import BRANCH, STEP, Branch, Engine, RunStops
+from .terms import StepFailed
 from .trees import BranchTrees
 
 T = TypeVar("T")

@@ -9,15 +9,14 @@ What passes through a flow without being its error (a wait, an end, a divergence
 
 from __future__ import annotations
 
-import importlib
 import json
-import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from shlex import quote
 from typing import Any, NoReturn
 
 from ..acts.asking import AskWishes, ask, on_terms
@@ -26,29 +25,29 @@ from ..claims.attending import hear
 from ..context.desk import Desk
 from ..context.find import summaries
 from ..context.remotes import remote_of
-from ..errors import Conflict, Failure, GateError, Usage
+from ..errors import Conflict, Usage
 from ..model.conversation import SessionRef
 from ..model.gate import Gate
 from ..model.states import (
-    AT_DEADLINE,
     AWAITING,
     EXPIRED,
-    ON_TIMEOUT,
     STOPPED,
     STOPPING,
     WITHDRAWN,
 )
 from ..policy.permit import check_heard
 from ..questions.drafts import Draft
-from ..record.runs import MOST_RESULT, RunStep
+from ..record.runs import MOST_RESULT, RunEvent, RunStep
 from ..text.secrets import redact, secret_values
-from ..text.times import parse_duration
+from ..text.times import parse_time
 from .journal import HeldRun
+from .terms import FlowTerms, error_from, error_of
 
 KEY_FOR = 10 * 365 * 86400
 """A key stands for its gate for the life of its run."""
 LOOK_EVERY = 1.0
-MOST_MESSAGE = 10_000
+STAYS = 5.0
+"""A sleep that is over so soon is waited for by the process."""
 APPROVALS = ("approval", "pause")
 
 
@@ -62,9 +61,10 @@ class FlowEnds(BaseException):
 
 
 class RunWaits(FlowEnds):
-    """Nothing goes on before a person has answered. `gates`: what they are asked."""
+    """Nothing goes on before a person has answered, a moment has come, or a signal. `gates`: what people are asked."""
 
     gates: tuple[str, ...] = ()
+    until: str = ""
 
 
 class RunStuck(FlowEnds):
@@ -85,53 +85,13 @@ class Diverged(FlowEnds):
     """The flow's code wants another step than its journal has at this place."""
 
 
-class StepFailed(Failure):
-    """A step failed when it was done, with an error that cannot be made again here."""
-
-    code = "step_failed"
-
-
 @dataclass(frozen=True)
-class FlowTerms:
-    """What a flow, or a step of it, says of its questions; where it says nothing, the flow above it or this machine does.
+class Waiting:
+    """What a branch waits for: a gate, a moment, a signal on a topic; whichever comes first."""
 
-    `human_timeout`: seconds until the deadline of each. `notify`: the names of those who are told of it.
-    """
-
-    human_escalation: bool | None = None
-    human_timeout: int | None = None
-    on_timeout: str | None = None
-    notify: tuple[str, ...] = ()
-
-    def below(self, above: FlowTerms) -> FlowTerms:
-        """What counts in a step of a flow that says `above`."""
-        own = {name: value for name, value in vars(self).items() if value not in (None, ())}
-        return replace(above, **own)
-
-    def of_question(self) -> dict[str, Any]:
-        """As a question takes them over, and as an agent finds them in its environment."""
-        said = {"timeout": self.human_timeout, "on_timeout": self.on_timeout, "notify": list(self.notify)}
-        return {name: value for name, value in said.items() if value}
-
-
-def terms_of(
-    human_escalation: bool | None,
-    human_timeout: str | int | None,
-    on_timeout: str | None,
-    notify: str | Sequence[str],
-) -> FlowTerms:
-    """Terms as a program writes them."""
-    seconds = parse_duration(str(human_timeout)) if human_timeout is not None else None
-    if seconds is not None and seconds <= 0:
-        raise Usage("human_timeout: a deadline has to be in the future", hint='human_timeout="24h"')
-    how = AT_DEADLINE.get(on_timeout, on_timeout) if on_timeout is not None else None
-    if how is not None and how not in ON_TIMEOUT:
-        raise Usage(
-            f"on_timeout: expected one of {', '.join(ON_TIMEOUT)}; found {on_timeout!r}",
-            hint='on_timeout="stuck"',
-        )
-    names = (notify,) if isinstance(notify, str) and notify else tuple(notify)
-    return FlowTerms(human_escalation, seconds, how, names)
+    gate: str = ""
+    until: str = ""
+    topic: str = ""
 
 
 @dataclass
@@ -200,7 +160,7 @@ class Engine:
 
     held: HeldRun
     run_desk: Desk
-    terms: FlowTerms = FlowTerms()
+    terms: FlowTerms = field(default_factory=FlowTerms)
     say: Callable[[str], None] = lambda _words: None
     leave: Callable[[RunWaits], NoReturn] | None = None
     handler: Callable[[Engine, Gate], None] | None = None
@@ -212,7 +172,10 @@ class Engine:
     broken: FlowEnds | None = None
     lost: BaseException | None = None
     active: int = 1
-    parked: dict[str, str] = field(default_factory=dict)
+    parked: dict[str, Waiting] = field(default_factory=dict)
+    stays: float = STAYS
+    received: set[int] = field(default_factory=set)
+    """Signals that a step of this process has taken."""
     turn: threading.RLock = field(default_factory=threading.RLock)
     changed: threading.Condition = field(init=False)
 
@@ -510,7 +473,7 @@ class Engine:
                 gate = self.find(gate_id)
             if gate.state != AWAITING:
                 break
-            self.park(gate_id)
+            self.park(Waiting(gate_id))
         if stuck:
             self.check_ended(gate)
         return self.heard(gate)
@@ -535,12 +498,12 @@ class Engine:
 
     # waiting
 
-    def park(self, gate: str) -> None:
+    def park(self, waiting: Waiting) -> None:
         """This branch waits. Where all do, the run does: its process ends, or `RunWaits` passes through the flow."""
         branch = BRANCH.get()
         with self.turn:
             self.check()
-            self.parked[branch.path] = gate
+            self.parked[branch.path] = waiting
             self.active -= 1
             if self.active == 0:
                 try:
@@ -554,31 +517,88 @@ class Engine:
             self.check()
 
     def all_wait(self) -> None:
-        """Nothing runs any more. Answers that came meanwhile are heard before the run is let go."""
+        """Nothing runs any more. What came meanwhile is heard before the run is let go."""
+        self.hear_news()
+        while not self.some_go_on():
+            left = self.soonest()
+            if left is None or left > self.stays:
+                self.rest()
+                return
+            self.changed.wait(max(left, 0.01))
+            self.held.check_held()
+
+    def hear_news(self) -> None:
         remote = remote_of(self.desk)
         if remote is not None and self.held.held.remote is not None:
             from ..exchange.syncing import news
 
             news(self.desk)
-        for path, gate in list(self.parked.items()):
-            if self.find(gate).state != AWAITING:
+            if any(waiting.topic for waiting in self.parked.values()):
+                self.held.hear_others()
+
+    def some_go_on(self) -> bool:
+        """Whether a branch has what it waited for; each that has goes on."""
+        for path, waiting in list(self.parked.items()):
+            if self.is_over(waiting):
                 del self.parked[path]
                 self.active += 1
         if self.active:
             self.changed.notify_all()
+        return bool(self.active)
+
+    def is_over(self, waiting: Waiting) -> bool:
+        if waiting.gate and self.find(waiting.gate).state != AWAITING:
+            return True
+        if waiting.until and parse_time(waiting.until) <= self.desk.clock():
+            return True
+        return bool(waiting.topic) and self.next_signal(waiting.topic) is not None
+
+    def soonest(self) -> float | None:
+        """In how many seconds the first branch goes on by itself."""
+        moments = [parse_time(waiting.until) for waiting in self.parked.values() if waiting.until]
+        return min(moments) - self.desk.clock() if moments else None
+
+    def rest(self) -> None:
+        """Let the run go, and say what it waits for. A signal that arrives as that is written is heard instead."""
+        waits = self.what_is_awaited()
+        topics = list(dict.fromkeys(one.topic for one in self.parked.values() if one.topic))
+        said: dict[str, Any] = {"gates": list(waits.gates), "until": waits.until, "topics": topics}
+        said = {key: value for key, value in said.items() if value}
+        self.held.leave("waiting" if waits.gates else "sleeping", still=lambda: not self.some_go_on(), **said)
+        if self.active:
             return
-        gates = tuple(dict.fromkeys(self.parked.values()))
-        why = str(self.extra.get("declined", ""))
-        waits = RunWaits(
-            f"run {self.run_id} waits for an answer to {', '.join(gates)}{f'; {why}' if why else ''}",
-            hint="\n".join(f"git gate respond {gate[:6]}" for gate in gates),
-        )
-        waits.gates = gates
         self.broken = waits
-        self.held.leave("waiting", gates=list(gates))
         if self.leave is not None:
             self.leave(waits)
         self.changed.notify_all()
+
+    def what_is_awaited(self) -> RunWaits:
+        parked = self.parked.values()
+        gates = tuple(dict.fromkeys(one.gate for one in parked if one.gate))
+        until = min((one.until for one in parked if one.until), default="")
+        deadline = min(filter(None, map(self.end_of, gates)), default="")
+        topics = dict.fromkeys(one.topic for one in parked if one.topic)
+        parts = [f"for an answer to {', '.join(gates)}"] if gates else []
+        parts += [f"for a signal on {topic!r}" for topic in topics]
+        parts += [f"until {until}"] if until else []
+        why = str(self.extra.get("declined", ""))
+        hints = [f"git gate respond {gate[:6]}" for gate in gates]
+        hints += [f"git gate signal {self.run_id[:6]} --topic {quote(topic)} VALUE" for topic in topics]
+        waits = RunWaits(
+            f"run {self.run_id} waits {', or '.join(parts)}{f'; {why}' if why else ''}", hint="\n".join(hints)
+        )
+        waits.gates, waits.until = gates, min(filter(None, (until, deadline)), default="")
+        return waits
+
+    def end_of(self, gate_id: str) -> str:
+        """When nobody has answered a gate in time, and the run ends by that. What else a deadline brings is an answer, and wakes by itself."""
+        gate = self.find(gate_id)
+        return gate.deadline or "" if gate.opened.on_timeout == "stuck" else ""
+
+    def next_signal(self, topic: str) -> RunEvent | None:
+        """The oldest on that topic that no step has received."""
+        unheard = self.held.run.unheard(topic)
+        return next((event for event in unheard if event.n not in self.received), None)
 
     def wake_by(self, lost: BaseException) -> None:
         """Who waits in another branch hears that the run cannot be let go as it should: it is lost, or its place is silent."""
@@ -604,47 +624,3 @@ class Engine:
 
 def digest_of(value: object) -> str:
     return sha256(repr(value).encode("utf-8", "replace")).hexdigest()[:16]
-
-
-def error_of(failed: BaseException) -> dict[str, Any]:
-    """An error as it is recorded: its class, its words without secrets, and what it was made of where that is plain."""
-    kind = type(failed)
-    message = failed.message if isinstance(failed, GateError) else str(failed)
-    said: dict[str, Any] = {
-        "class": f"{kind.__module__}:{kind.__qualname__}",
-        "message": redact(message)[:MOST_MESSAGE],
-    }
-    if all(isinstance(arg, str | int | float | bool | None) for arg in failed.args):
-        text = json.dumps(failed.args, allow_nan=True)
-        if (
-            redact(text) == text
-            and len(text) <= MOST_MESSAGE
-            and "NaN" not in text
-            and "Infinity" not in text
-        ):
-            said["args"] = json.loads(text)
-    return said
-
-
-def error_from(said: Mapping[str, Any]) -> BaseException:
-    """The same error: of the same class where that is still known, and can be made of the same words."""
-    module, _, name = str(said["class"]).partition(":")
-    found: Any = None
-    with suppress(ImportError, AttributeError, ValueError):
-        found = loaded(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-    if isinstance(found, type) and issubclass(found, Exception):
-        args = said.get("args")
-        with suppress(Exception):
-            return found(*args) if isinstance(args, list) else found(said["message"])
-    return StepFailed(f"{name}: {said['message']}")
-
-
-def loaded(module: str) -> Any:
-    """A module that the flow has loaded itself, or one of ours: a journal makes no other be imported."""
-    if module == "builtins" or module.partition(".")[0] == __name__.partition(".")[0]:
-        return importlib.import_module(module)
-    if module not in sys.modules:
-        raise ImportError(module)
-    return sys.modules[module]

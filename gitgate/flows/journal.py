@@ -15,7 +15,7 @@ import json
 import os
 import socket
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -42,25 +42,30 @@ from ..errors import (
     PushRefused,
     RemoteUnreachable,
     UnknownGate,
+    Usage,
 )
 from ..gates.archived import load_archived_run
 from ..gates.leases import RENEW_AT, boottime, load_lease, sightings, watch_lease
 from ..gates.notices import tell_people
+from ..gates.starting import folder_of_run
 from ..model import states
 from ..model.gate import Claim
 from ..model.lease import Lease, end_of, parse_lease
 from ..model.states import STOPPING
-from ..record.runs import MOST_EVENTS, MOST_SPARE, Run, RunEntry, said_of_claim
+from ..record.runs import MOST_EVENTS, MOST_NAME, MOST_SPARE, Run, RunEntry, is_short, said_of_claim
 from ..store.git.permissions import private_folder
 from ..store.git.refs import LEASES, RUNS
 from ..store.records.journal import PACK_AFTER, Journals
 from ..store.records.records import NOBODY, Signature
 from ..store.remote.fetch import fetch_refs
 from ..store.remote.remote import RefMove, tracking
+from ..text.secrets import redact, secret_values
 
 TRIES = 16
 GIVE_UP_AT = 0.7
 RUNNER = "flow"
+MOST_SIGNAL = 1 << 16
+MOST_SIGNALS = 5_000
 
 
 def journals(desk: Desk) -> Journals:
@@ -334,11 +339,13 @@ class HeldRun:
             else:
                 renewed, pause = began, term * RENEW_AT
 
-    def leave(self, name: str, /, **said: Any) -> Run:
-        """The last event of this holder, and the lease's end with it."""
+    def leave(self, name: str, /, *, still: Callable[[], bool] | None = None, **said: Any) -> Run:
+        """The last event of this holder, and the lease's end with it. `still`: whether there is reason to, when it comes to it."""
         with self.turn:
             self.check_held()
             for _ in range(TRIES):
+                if still is not None and not still():
+                    return self.run
                 before = self.run.tip
                 entry = self.write(name, {**said, "reveal": next_link(self.held)})
                 here = [RefMove(RUNS + self.run.id, entry.commit, before)]
@@ -400,8 +407,8 @@ class HeldRun:
 
 
 def folder_of(desk: Desk, run: str) -> Path:
-    """What this machine alone keeps of a run: its claim, its agents' folders, its code."""
-    return private_folder(desk.repo.state_dir / "flows" / run)
+    """What this machine alone keeps of a run, where it is kept now."""
+    return private_folder(folder_of_run(desk, run))
 
 
 def place_of(desk: Desk, run: str) -> Path:
@@ -538,13 +545,61 @@ def own_claim(desk: Desk, run: Run, lock: int) -> HeldRun | None:
 
 def stop_run(desk: Desk, run: Run, reason: str) -> Run:
     """Say that a run is to end. Whoever goes on with it ends its agents; if nobody does, the next one does that first."""
-    by = Signature(desk.person() or NOBODY, desk.at)
+    if run.closed or run.state == STOPPING:
+        return run
+    said = {"reason": reason, "by": desk.person()}
+    return say_beside(desk, run, "stopping", said, done=lambda now: now.closed or now.state == STOPPING)
+
+
+def signal_run(desk: Desk, run: Run, topic: str, value: Any = None) -> Run:
+    """Send a run a word on a topic. It is kept in the journal until a step receives it, and is nobody's approval."""
+    refuse_signal(desk, run, topic, value)
+    agent = desk.agent_here()
+    said = {"topic": topic, "by": desk.settings.identity(), "nonce": desk.entropy(6)}
+    said |= {"value": value} if value is not None else {}
+    said |= {"agent": agent} if agent else {}
+    return say_beside(desk, run, "signalled", said)
+
+
+def refuse_signal(desk: Desk, run: Run, topic: str, value: Any) -> None:
+    again = f"git gate signal {run.id[:6]} --topic NAME VALUE"
+    if run.closed or run.state == STOPPING:
+        raise Conflict(
+            f"run {run.id} is {run.state}, and receives nothing more", hint=f"git gate show {run.id[:6]}"
+        )
+    if not is_short(topic):
+        raise Usage(f"--topic: expected a name in one line, of at most {MOST_NAME} characters", hint=again)
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as unfit:
+        raise Usage(f"a signal's value is JSON: {unfit}", hint="text, a number, a list, a mapping") from unfit
+    if len(text.encode("utf-8", "replace")) > MOST_SIGNAL:
+        raise Usage(
+            f"a signal's value has at most {MOST_SIGNAL:,} bytes; this one has {len(text):,} characters",
+            hint="write it to a file, and send its name",
+        )
+    if redact(text, secret_values(desk.settings.env)) != text:
+        raise Usage(
+            "the value looks like a secret, and it would be recorded in Git",
+            hint="send what it is called, and read it where it is used",
+        )
+    if len(run.events) > MOST_EVENTS - 2 * MOST_SPARE or sum(map(len, run.signals.values())) >= MOST_SIGNALS:
+        raise Conflict(
+            f"run {run.id} has no room for another signal: {len(run.events):,} events",
+            hint=f"git gate show {run.id[:6]}",
+        )
+
+
+def say_beside(
+    desk: Desk, run: Run, name: str, said: Mapping[str, Any], done: Callable[[Run], bool] = lambda _run: False
+) -> Run:
+    """An event of somebody who does not hold the run. `done`: that it need not be said any more."""
+    by = Signature(str(said["by"]) or NOBODY, desk.at)
     for _ in range(TRIES):
-        if run.closed or run.state == STOPPING:
+        if done(run):
             return run
         before, remote = run.tip, shared_at(desk, run.id)
-        said = {"reason": reason, "by": desk.person()}
-        journals(desk).write_event(run, "stopping", desk.now, said, by)
+        journals(desk).write_event(run, name, desk.now, said, by)
         known = desk.refs.get(tracking(remote, RUNS + run.id)) if remote is not None else before
         if move(desk, remote, [RefMove(RUNS + run.id, run.tip, known)]):
             if remote is not None:

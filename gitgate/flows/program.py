@@ -29,6 +29,7 @@ from ..agents.flow import RUN
 from ..context.desk import Desk
 from ..errors import Conflict, Failure, GateError, NotAllowed, Usage
 from ..gates.notices import check_names
+from ..gates.starting import began_here, note_begun
 from ..model.gate import Gate
 from ..model.states import AWAITING, STOPPING
 from ..policy.book import protected_refs
@@ -44,15 +45,13 @@ from .engine import (
     Diverged,
     Engine,
     FlowEnds,
-    FlowTerms,
     RunStops,
     RunStuck,
     RunWaits,
     current,
-    error_from,
-    error_of,
 )
 from .journal import HeldRun, begin_run, folder_of, load_run, take_run
+from .terms import FlowTerms, error_from, error_of
 from .trees import keep_all
 
 P = ParamSpec("P")
@@ -118,6 +117,7 @@ class FlowEnding:
     reason: str = ""
     error: Mapping[str, Any] = field(default_factory=dict)
     gates: tuple[str, ...] = ()
+    until: str = ""
     refused: bool = False
     raised: BaseException | None = field(default=None, repr=False, compare=False)
 
@@ -202,7 +202,10 @@ def ended_by_error(held: HeldRun, desk: Desk, failed: Exception) -> FlowEnding:
 def ended_early(held: HeldRun, desk: Desk, ended: FlowEnds) -> FlowEnding:
     run = held.run.id
     if isinstance(ended, RunWaits):
-        return FlowEnding(run, "waiting_human", reason=ended.message, gates=ended.gates, raised=ended)
+        status = "waiting_human" if ended.gates else "sleeping"
+        return FlowEnding(
+            run, status, reason=ended.message, gates=ended.gates, until=ended.until, raised=ended
+        )
     if isinstance(ended, RunStuck):
         wind_up(desk, held.run, "its run is stuck")
         held.leave("stuck", reason=ended.message, refused=ended.refused)
@@ -337,15 +340,6 @@ def who_starts(desk: Desk) -> dict[str, str]:
         "version": VERSION,
         "python": sys.version.split()[0],
     }
-
-
-def note_begun(desk: Desk, run: str, path: str) -> None:
-    """This machine's own word that the run began here, and from which file: a journal could name any."""
-    (folder_of(desk, run) / "begun.json").write_text(json.dumps({"path": path}), encoding="utf-8")
-
-
-def began_here(desk: Desk, run: str) -> bool:
-    return (folder_of(desk, run) / "begun.json").exists()
 
 
 # going on

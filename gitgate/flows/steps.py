@@ -1,7 +1,8 @@
-"""Flows: a step that runs any function once, and keeps its result; and what is noted of what a person said."""
+"""Flows: a step that runs any function once, one that sleeps, one that receives a signal; and what is noted of what a person said."""
 
 from __future__ import annotations
 
+import math
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -12,7 +13,9 @@ from ..model.gate import Gate
 from ..questions.answers import printed
 from ..questions.drafts import Draft, question
 from ..questions.drafts import option as option_of
-from .engine import Doing, Engine, RunStuck
+from ..record.runs import RunEvent
+from ..text.times import format_time
+from .engine import Doing, Engine, RunStuck, Waiting
 from .program import called
 
 
@@ -95,3 +98,42 @@ def noting(engine: Engine, gate: Gate) -> Gate:
         engine.extra["refused"] = said.verdict == "rejected"
         engine.extra["told"] = f"What a person said last, to {gate.opened.title!r}: {words}{note}"
     return gate
+
+
+def sleep_until(engine: Engine, kind: str, moment: float, digest: str = "") -> None:
+    """A step that is over when that moment has come. The moment is the one of its first time."""
+    begun = {"until": format_time(math.ceil(moment)), "digest": digest}
+
+    def act(doing: Doing) -> None:
+        awaited = Waiting(until=(doing.again.begun.text("until") if doing.again else "") or begun["until"])
+        while not engine.is_over(awaited):
+            engine.park(awaited)
+
+    engine.perform(kind, "", act, False, **begun)
+
+
+def receive_next(engine: Engine, topic: str, within: int | None) -> dict[str, Any] | None:
+    """A step that is over with the next signal on a topic, or without one when its time is over."""
+    begun = {"until": format_time(math.ceil(engine.desk.clock() + within))} if within is not None else {}
+
+    def act(doing: Doing) -> dict[str, Any] | None:
+        until = doing.again.begun.text("until") if doing.again is not None else begun.get("until", "")
+        awaited = Waiting(until=until, topic=topic)
+        while True:
+            with engine.turn:
+                sent = engine.next_signal(topic)
+                if sent is not None:
+                    engine.received.add(sent.n)
+                    return said_of_signal(sent)
+                if engine.is_over(awaited):
+                    return None
+            engine.park(awaited)
+
+    found = engine.perform("receive", topic, act, False, **begun)
+    return found if isinstance(found, dict) else None
+
+
+def said_of_signal(sent: RunEvent) -> dict[str, Any]:
+    """A signal as the result of the step that receives it."""
+    found = {"signal": sent.n, "value": sent.said.get("value"), "at": sent.at}
+    return found | {key: sent.text(key) for key in ("by", "agent") if sent.text(key)}

@@ -15,7 +15,7 @@ from ..context.desk import Desk
 from ..context.remotes import remote_of
 from ..errors import GateError
 from ..model.gate import Gate
-from ..model.states import AWAITING, WAITING_HUMAN
+from ..model.states import AWAITING
 from ..record.runs import Run, RunEvent
 from ..render.runs import run_trail
 from .handlers import shown_labels
@@ -30,7 +30,7 @@ Json = dict[str, Any]
 
 @dataclass
 class RunWatch:
-    """One run, watched until it is over. `waited`: called when somebody has answered what it waits for, once for each wait."""
+    """One run, watched until it is over. `waited`: called when what it waits for has come, once for each wait."""
 
     desk: Desk
     run: str
@@ -91,7 +91,7 @@ class RunWatch:
 
     def call(self, run: Run) -> None:
         """Whoever wants to go on hears when the wait is over."""
-        over = run.state == WAITING_HUMAN and any(self.asked.get(gate) for gate in run.waits_for)
+        over = any(self.asked.get(gate) for gate in run.waits_for) or "" < run.wakes <= self.desk.now
         if self.waited is not None and over and self.called_at != run.tip:
             self.called_at = run.tip
             self.waited(run)

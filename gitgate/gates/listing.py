@@ -85,6 +85,12 @@ def runs_here(desk: Desk) -> list[Mapping[str, str]]:
     ]
 
 
+def due_runs(desk: Desk) -> list[str]:
+    """The runs that slept until now, or were sent what they wait for."""
+    now = desk.now
+    return [said["Run"] for said in runs_here(desk) if said.get("Wakes") and said["Wakes"] <= now]
+
+
 def troubled_runs(desk: Desk) -> dict[str, int]:
     """How many runs of the last week came to no good end, or to none here: by status."""
     counts: dict[str, int] = {}

@@ -6,6 +6,7 @@ the gate stays answered, so that any other machine, one that has the session, ma
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 
 VIA = "runner"
+BEGUN = "begun.json"
 STARTS = "its agent is resumed here"
 STAYS = "its agent is not resumed here: "
 _HEARD = re.compile(rf"gate: ([2-9a-z]+): ({re.escape(STARTS)}|{re.escape(STAYS)}[^·]*)")
@@ -72,6 +74,26 @@ def kept_back(desk: Desk, gates: Iterable[Gate]) -> frozenset[str]:
     except GateError:
         return frozenset()
     return frozenset(ref.removeprefix(SESSIONS) for ref in unsure if ref not in there)
+
+
+# runs of flows
+
+
+def folder_of_run(desk: Desk, run: str) -> Path:
+    """What this machine alone keeps of a run: its claim, its agents' folders, its code."""
+    return desk.repo.state_dir / "flows" / run
+
+
+def note_begun(desk: Desk, run: str, path: str) -> None:
+    """This machine's own word that the run began here, and from which file: a journal could name any."""
+    from ..store.git.permissions import private_folder
+
+    place = private_folder(folder_of_run(desk, run)) / BEGUN
+    place.write_text(json.dumps({"path": path}), encoding="utf-8")
+
+
+def began_here(desk: Desk, run: str) -> bool:
+    return (folder_of_run(desk, run) / BEGUN).exists()
 
 
 # said to whoever pushes

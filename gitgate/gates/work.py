@@ -131,6 +131,15 @@ def tree_on_branch(desk: Desk, branch: str) -> Path:
     return place
 
 
+def tree_of_run(desk: Desk, run: str, commit: str) -> Path:
+    """Where a run goes on that began elsewhere, in a repository without a working tree: one of its own on its commit."""
+    place = worktrees(desk) / f"run-{run}"
+    if not place.exists():
+        place.parent.mkdir(parents=True, exist_ok=True)
+        desk.repo.git.run("worktree", "add", "-q", "--detach", str(place), commit)
+    return place
+
+
 def worktrees(desk: Desk) -> Path:
     """The folder where agents are resumed that do not find the directory which they left.
 

@@ -75,10 +75,11 @@ TABLE: tuple[StateRow, ...] = (
 # A run of a flow has a record of its own kind, its journal (`record.runs`). These are its states and events.
 RUNNING = "running"
 WAITING_HUMAN = "waiting_human"
+SLEEPING = "sleeping"
 STOPPING = "stopping"
 COMPLETED = "completed"
 STUCK = "stuck"
-RUN_STATES = (RUNNING, WAITING_HUMAN, STOPPING, COMPLETED, STUCK, FAILED, STOPPED)
+RUN_STATES = (RUNNING, WAITING_HUMAN, SLEEPING, STOPPING, COMPLETED, STUCK, FAILED, STOPPED)
 
 RUN_TABLE: tuple[StateRow, ...] = (
     StateRow(None, "started", RUNNING, "somebody starts a flow"),
@@ -91,13 +92,20 @@ RUN_TABLE: tuple[StateRow, ...] = (
     StateRow(RUNNING, "patched", RUNNING, "the flow's code was changed here"),
     StateRow(RUNNING, "noted", RUNNING, "a remark that decides nothing"),
     StateRow(RUNNING, "waiting", WAITING_HUMAN, "nothing goes on before a person has answered"),
+    StateRow(RUNNING, "sleeping", SLEEPING, "nothing goes on before a moment, or before a signal"),
+    StateRow(RUNNING, "signalled", RUNNING, "somebody sends it a word, which it keeps until it asks for it"),
     StateRow(RUNNING, "completed", COMPLETED, "the flow returned"),
     StateRow(RUNNING, "stuck", STUCK, "the flow says that it cannot go on"),
     StateRow(RUNNING, "failed", FAILED, "the flow raised an error"),
     StateRow(RUNNING, "stopping", STOPPING, "a person ends it; no step begins any more"),
     StateRow(WAITING_HUMAN, "claimed", RUNNING, "an answer came, or somebody looks for one"),
     StateRow(WAITING_HUMAN, "noted", WAITING_HUMAN, "a remark that decides nothing"),
+    StateRow(WAITING_HUMAN, "signalled", WAITING_HUMAN, "a word that it keeps; it may wait for that as well"),
     StateRow(WAITING_HUMAN, "stopping", STOPPING, "a person ends it"),
+    StateRow(SLEEPING, "claimed", RUNNING, "the moment or the signal came, or somebody looks for it"),
+    StateRow(SLEEPING, "noted", SLEEPING, "a remark that decides nothing"),
+    StateRow(SLEEPING, "signalled", SLEEPING, "a word that it keeps; it may wait for that"),
+    StateRow(SLEEPING, "stopping", STOPPING, "a person ends it"),
     StateRow(STOPPING, "claimed", STOPPING, "whoever ends it takes the right to"),
     StateRow(STOPPING, "released", STOPPING, "it hands that back"),
     StateRow(STOPPING, "asked", STOPPING, "the gate of a step that had begun"),

@@ -29,9 +29,11 @@ MOST_NAME = 400
 STARTED = "started"
 ENDS = ("completed", "stuck", "failed", "stopped")
 # With these the claim is given up, so that they tell the next link of its lease's chain.
-LETS_GO = ("waiting", "released", *ENDS)
+RESTS = ("waiting", "sleeping")
+LETS_GO = (*RESTS, "released", *ENDS)
 # What needs no claim: the start, a claim, and what others say of a run.
-BY_ANYBODY = ("started", "claimed", "stopping", "noted")
+BY_ANYBODY = ("started", "claimed", "stopping", "noted", "signalled")
+OF_NO_CONSEQUENCE = ("noted", "signalled")
 OF_A_STEP = ("begun", "asked", "done", "raised", "patched")
 
 
@@ -73,6 +75,8 @@ NEEDED: dict[str, dict[str, Check]] = {
     "patched": {"step": is_short, "name": is_short},
     "noted": {"text": is_text},
     "waiting": {"gates": is_texts},
+    "sleeping": {},
+    "signalled": {"topic": is_short},
     "stopping": {"reason": is_text},
     "completed": {},
     "stuck": {"reason": is_text},
@@ -80,12 +84,12 @@ NEEDED: dict[str, dict[str, Check]] = {
     "stopped": {"reason": is_text},
 }
 MAY_SAY: dict[str, Check] = {
-    **dict.fromkeys(("result", "input", "given", "output"), is_anything),
+    **dict.fromkeys(("result", "input", "given", "output", "value"), is_anything),
     **dict.fromkeys(("by", "host", "reason", "reveal", "text", "step", "kind", "name", "gate"), is_text),
     **dict.fromkeys(("session", "agent", "digest", "file", "code", "branch", "directory", "parent"), is_text),
-    **dict.fromkeys(("version", "python", "lock", "path", "nonce"), is_text),
+    **dict.fromkeys(("version", "python", "lock", "path", "nonce", "until", "topic"), is_text),
     **dict.fromkeys(("options", "error"), is_mapping),
-    **dict.fromkeys(("gates", "commits", "steps"), is_texts),
+    **dict.fromkeys(("gates", "commits", "steps", "topics"), is_texts),
 }
 
 
@@ -212,6 +216,10 @@ class Run:
     claim: Entry | None = None
     attempts: int = 0
     end: RunEvent | None = None
+    signals: dict[str, list[RunEvent]] = field(default_factory=dict)
+    """Of each topic what was sent, oldest first."""
+    heard: set[int] = field(default_factory=set)
+    """The signals that a step has received, by their places in the journal."""
 
     @property
     def flow(self) -> str:
@@ -224,8 +232,27 @@ class Run:
     @property
     def waits_for(self) -> list[str]:
         """The gates that it waits at; empty where it does not wait."""
-        last = next((e.event for e in reversed(self.events) if e.event.name != "noted"), None)
-        return list(last.said["gates"]) if last is not None and last.name == "waiting" else []
+        rest = self.rest
+        return list(rest.said.get("gates", ())) if rest is not None else []
+
+    @property
+    def rest(self) -> RunEvent | None:
+        """What it waits for, as it was let go; None where it does not wait."""
+        last = last_of_consequence(self)
+        return last if last is not None and last.name in RESTS else None
+
+    @property
+    def wakes(self) -> str:
+        """The moment from which on it can go on without any person; empty where there is none."""
+        rest = self.rest
+        if rest is None:
+            return ""
+        sent = any(self.unheard(topic) for topic in rest.said.get("topics", ()))
+        return rest.at if sent else rest.text("until")
+
+    def unheard(self, topic: str) -> list[RunEvent]:
+        """What was sent on that topic, and has not been received."""
+        return [event for event in self.signals.get(topic, ()) if event.n not in self.heard]
 
     def take(self, entry: RunEntry) -> None:
         """One more event. One that the table does not have raises and changes nothing."""
@@ -248,6 +275,8 @@ class Run:
             self.attempts += 1
         elif event.name in LETS_GO:
             self.claim = None
+        elif event.name == "signalled":
+            self.signals.setdefault(event.said["topic"], []).append(event)
         if event.name in ENDS:
             self.end = event
         self.state, self.tip = state, entry.commit
@@ -268,6 +297,10 @@ class Run:
             known.gates.append(event.said["gate"])
         else:
             known.state, known.ended = event.name, event
+            received = event.said.get("result") if known.kind == "receive" else None
+            number = received.get("signal") if isinstance(received, dict) else None
+            if isinstance(number, int):
+                self.heard.add(number)
 
     def add_step(self, name: str, event: RunEvent) -> None:
         """What takes no time, as a moment or a random number, is done as it begins."""
@@ -297,7 +330,9 @@ def fold_run(run: str, entries: Sequence[RunEntry]) -> Run:
 def run_message(run: Run) -> str:
     """The message of the commit of a run's last event: all that a list shows stands in it."""
     event = run.events[-1].event
-    about = event.text("step") or event.text("reason") or event.text("text") or run.flow
+    about = (
+        event.text("step") or event.text("topic") or event.text("reason") or event.text("text") or run.flow
+    )
     step = current_step(run)
     return trailer_message(
         f"{event.name}: {about}",
@@ -310,6 +345,7 @@ def run_message(run: Run) -> str:
             ("Step", step.id if step else ""),
             ("Agent", step.begun.text("agent") if step else ""),
             ("Gates", " ".join(run.waits_for)),
+            ("Wakes", run.wakes),
             ("Started", run.started.at),
             ("Asked-By", run.started.text("by")),
             ("Reason", last_reason(run)),
@@ -318,9 +354,14 @@ def run_message(run: Run) -> str:
     )
 
 
+def last_of_consequence(run: Run) -> RunEvent | None:
+    """Its last event, without what others have said of it since."""
+    return next((e.event for e in reversed(run.events) if e.event.name not in OF_NO_CONSEQUENCE), None)
+
+
 def last_reason(run: Run) -> str:
     """Why it ended, or was let go."""
-    event = next((e.event for e in reversed(run.events) if e.event.name != "noted"), None)
+    event = last_of_consequence(run)
     if event is None or event.name not in ("stuck", "stopped", "released", "failed", "stopping"):
         return ""
     return event.text("reason") or str(event.said.get("error", {}).get("message", ""))

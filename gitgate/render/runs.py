@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..model.states import run_status
-from ..record.runs import OF_A_STEP, Run, RunStep, current_step, last_reason
+from ..record.runs import OF_A_STEP, RESTS, Run, RunStep, current_step, last_reason
 from ..text.display import clip, one_line, wrap
 from ..text.times import ago, parse_time
 from .shapes import attributes, element
@@ -15,6 +15,7 @@ from .table import paint
 COLORS = {
     "running": "cyan",
     "waiting_human": "yellow",
+    "sleeping": "blue",
     "completed": "green",
     "stuck": "red",
     "failed": "red",
@@ -28,6 +29,7 @@ def run_shape(run: Run, asked: Mapping[str, tuple[str, bool]]) -> dict[str, obje
     """What `list --runs --json` says of a run. `asked`: the title of each gate that it waits at, and whether that is decided."""
     step, gates = current_step(run), run.waits_for
     reason = last_reason(run)
+    rest = run.rest.said if run.rest is not None else {}
     return {
         "id": run.id,
         "flow": run.flow,
@@ -37,12 +39,20 @@ def run_shape(run: Run, asked: Mapping[str, tuple[str, bool]]) -> dict[str, obje
         "agent": (step.begun.text("agent") or None) if step else None,
         "gate": gates[0] if gates else None,
         "gates": gates,
-        "waiting_for": asked[gates[0]][0] if gates else None,
+        "waiting_for": asked[gates[0]][0] if gates else ", or ".join(awaited(rest)) or None,
+        "wakes": run.wakes or None,
+        "topics": list(rest.get("topics", ())),
         "answered": any(asked[gate][1] for gate in gates),
         "started": run.started.at,
         "result": run.end.said.get("result") if run.end is not None else None,
         "reason": reason or None,
     }
+
+
+def awaited(said: Mapping[str, Any]) -> list[str]:
+    """What a run waits for that asks nobody, by the event that let it go."""
+    parts = [f"a signal on {topic!r}" for topic in said.get("topics", ())]
+    return [*parts, *([f"the moment {said['until']}"] if said.get("until") else [])]
 
 
 def run_details(run: Run, asked: Mapping[str, tuple[str, bool]]) -> dict[str, object]:
@@ -141,6 +151,8 @@ def run_page(shape: Mapping[str, Any], now: float, cells: int, *, color: bool = 
     for one in shape["waiting"]:
         word = "answered" if one["answered"] else "waits for"
         about.append(wrap(f"{word}: {one_line(str(one['title']))} (gate {one['gate']})", cells))
+    if shape["waiting_for"] and not shape["waiting"]:
+        about.append(wrap(f"waits for: {one_line(str(shape['waiting_for']))}", cells))
     if shape["answered"]:
         about.append(to_go_on(shape))
     if shape["reason"]:
@@ -223,10 +235,11 @@ def trail_words(name: str, said: Mapping[str, Any]) -> str:
         return one_line(f"{said.get('step', '')} {error.get('message', '')}".strip(), 400)
     if name == "claimed":
         return f"on {said['claim'].get('host', '')}, attempt {said['claim'].get('attempt', '')}"
-    if name == "waiting":
-        return f"for {', '.join(said['gates'])}"
-    about = " ".join(str(said[key]) for key in ("step", "gate", "flow", "text", "reason") if said.get(key))
-    return one_line(about, 400)
+    if name in RESTS:
+        gates = [", ".join(said["gates"])] if said.get("gates") else []
+        return one_line(f"for {', or '.join([*gates, *awaited(said)])}", 400)
+    told = ("step", "gate", "flow", "topic", "value", "text", "reason")
+    return one_line(" ".join(str(said[key]) for key in told if said.get(key)), 400)
 
 
 # pictures, and XML
@@ -242,6 +255,7 @@ PICTURE_COLORS = {
     "waiting_human": "#fbeeb4",
     "stalled": "#e5d0f5",
     "running": "#cfe6fb",
+    "sleeping": "#cfe6fb",
 }
 
 

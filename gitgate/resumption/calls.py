@@ -29,10 +29,12 @@ from ..exchange.publishing import Published, publish, push_moves
 from ..exchange.syncing import bring_home
 from ..gates import agency
 from ..gates.leases import boottime, shared_at
+from ..gates.listing import due_runs
+from ..gates.starting import began_here
 from ..model.gate import Claim, Gate
 from ..runners import Order, find_runner
 from ..store.git.permissions import locked, private_folder
-from ..store.git.refs import WAKE
+from ..store.git.refs import RUNS, WAKE
 from ..store.remote.push import MOST_OWN, most_refs
 from ..store.remote.remote import RefMove
 from .pool import Pool, PoolGroup, is_candidate
@@ -161,11 +163,25 @@ def hand_on(desk: Desk, found: Iterable[Summary]) -> list[str]:
     return said
 
 
+def wake_due(desk: Desk) -> list[str]:
+    """Start a runner where a run that began here has what it waited for, once for each that it waits for."""
+    if desk.repo.bare or desk.agent_here() or not desk.settings.flag("resumeHere"):
+        return []
+    if desk.settings.text("runner") != "local":
+        return []
+    due = [run for run in due_runs(desk) if began_here(desk, run)]
+    new = [run for run in due if is_new(desk, run, desk.refs.get(RUNS + run) or "")]
+    if not new:
+        return []
+    log = call(desk)
+    return [f"run {run}: what it waited for has come; it goes on (log {log})" for run in new]
+
+
 def hand_on_one(desk: Desk, gate: Gate) -> list[str]:
     if was_ours(desk, gate):
         return [f"gate {gate.id}: its runner here is gone; the next one goes on (log {call(desk, gate.id)})"]
     remote = shared_at(desk, gate.id)
-    if remote is None or not may_wake(desk, remote) or not is_new(desk, gate):
+    if remote is None or not may_wake(desk, remote) or not is_new(desk, gate.id, gate.tip):
         return []
     wake(desk, remote, gate)
     return [f"gate {gate.id}: nobody acts on it; {remote} was told, and goes on where its hook can"]
@@ -188,13 +204,13 @@ def may_wake(desk: Desk, remote: str) -> bool:
     return bool(desk.heard) and desk.settings.flag("push") and most_refs(desk.repo, remote) == MOST_OWN
 
 
-def is_new(desk: Desk, gate: Gate) -> bool:
+def is_new(desk: Desk, name: str, tip: str) -> bool:
     """Once for each state of the record, and again after a while."""
-    place = private_folder(desk.repo.state_dir / "woken") / gate.id
+    place = private_folder(desk.repo.state_dir / "woken") / name
     with contextlib.suppress(OSError):
-        if place.read_text("ascii") == gate.tip and desk.clock() - place.stat().st_mtime < AGAIN_AFTER:
+        if place.read_text("ascii") == tip and desk.clock() - place.stat().st_mtime < AGAIN_AFTER:
             return False
-    place.write_text(gate.tip, "ascii")
+    place.write_text(tip, "ascii")
     os.utime(place, (desk.clock(), desk.clock()))
     return True
 

@@ -28,6 +28,7 @@ from ..errors import Conflict, GateError, RemoteUnreachable, UnknownGate, Usage
 from ..exchange.publishing import publish
 from ..exchange.syncing import sync
 from ..gates.leases import RENEW_AT, boottime
+from ..gates.listing import due_runs
 from ..gates.recording import act, reload
 from ..gates.starting import CannotStart, note_inability
 from ..model.gate import Gate, Outcome
@@ -35,10 +36,11 @@ from ..record.headline import Summary
 from ..sharing.branches import finish_cut_off
 from ..store.git.permissions import private_folder
 from ..store.git.programs import detach
+from ..store.git.refs import RUNS
 from ..text import times
 from ..text.display import counted
 from .place import Course
-from .run import Errand, Resumed, log_of, resume_gate
+from .run import Errand, Resumed, log_of, resume_gate, wake_run
 
 PAUSE = 0.2
 LOOK_AGAIN = 30.0
@@ -85,6 +87,8 @@ class Pool:
         """One gate to its end: again after a failure that may pass, as often as the settings allow."""
         desk, insist = self.opener(), self.insist
         try:
+            if desk.refs.get(RUNS + gate) is not None:
+                return self.wake(desk, gate)
             while True:
                 if not self.wait_until_ready(desk, reload(desk, gate), insist=insist):
                     return Resumed(gate, "released", claiming.HANDED_BACK)
@@ -97,22 +101,37 @@ class Pool:
 
     def attempt(self, desk: Desk, gate: str, *, insist: bool = False) -> Resumed:
         """Wait for a free slot, then try once."""
+
+        def once() -> Resumed:
+            held = take_over(desk, gate)
+            known = held.gate if held else reload(desk, gate)
+            return resume_gate(self.errand(gate, insist=insist), desk, known, held)
+
+        return self.in_a_slot(desk, gate, once)
+
+    def in_a_slot(self, desk: Desk, gate: str, act: Callable[[], Resumed]) -> Resumed:
         waiting = False
         while not self.stopping.is_set():
             with slot(desk.settings.env, desk.settings.number("maxAgents")) as free:
                 if free:
-                    held = take_over(desk, gate)
-                    return resume_gate(
-                        self.errand(gate, insist=insist),
-                        desk,
-                        held.gate if held else reload(desk, gate),
-                        held,
-                    )
+                    return act()
             if not waiting:
-                self.tell(gate, f"gate {gate} waits: as many agents run as gitgate.maxAgents allows")
+                self.tell(gate, f"{gate} waits: as many agents run as gitgate.maxAgents allows")
                 waiting = True
             self.stopping.wait(PAUSE)
         return Resumed(gate, "released", claiming.HANDED_BACK)
+
+    def wake(self, desk: Desk, run: str) -> Resumed:
+        """Go on with a run that slept until now: no gate's answer is told to it."""
+        self.put_off_run(desk, run)
+        self.tell(run, f"run {run}: what it waited for has come")
+        done = self.in_a_slot(desk, run, lambda: wake_run(self.errand(run), desk, run))
+        self.put_off_run(desk, run)
+        return done
+
+    def put_off_run(self, desk: Desk, run: str) -> None:
+        """What went wrong with it goes wrong again: until its journal has grown, or for a while."""
+        self.later[run] = (desk.refs.get(RUNS + run) or "", time.monotonic() + SAY_AGAIN)
 
     def wait_until_ready(self, desk: Desk, gate: Gate, *, insist: bool = False) -> bool:
         """After a failed attempt, wait; twice as long after each. False when we are to stop."""
@@ -134,6 +153,10 @@ class Pool:
                 wanted = not is_left_to_others(desk, summary.id)
             if wanted and summary.id not in handed and not (seen == summary.tip and now < at):
                 yield summary.id
+        for run in due_runs(desk) if not chosen else ():
+            seen, at = self.later.get(run, ("", 0.0))
+            if not (seen == desk.refs.get(RUNS + run) and now < at):
+                yield run
 
     def put_off(self, desk: Desk, gate: str, seconds: float = LOOK_AGAIN) -> None:
         """Not now: until it changes, or for a while."""

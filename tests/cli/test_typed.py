@@ -25,6 +25,7 @@ BLOCK = re.compile(r"^( *)```(?:sh|bash)\n(.*?)^ *```", re.MULTILINE | re.DOTALL
 ELSEWHERE = {
     ("flows.md", "git config gitgate.agent.coder.start"): "tests/flows/test_runs.py",
     ("flows.md", "git gate run flows.py"): "tests/flows/test_runs.py",
+    ("flows.md", "git gate signal RUN"): "tests/flows/test_time.py",
     ("README.md", "python3 -m venv"): ".ci/run",
     ("README.md", "git gate init --claude"): "tests/asking/test_readme_claude.py",
     ("README.md", "git gate init --server"): "tests/sharing/test_readme_server.py",

@@ -13,7 +13,8 @@ import pytest
 import gitgate
 from gitgate import testing
 from gitgate.errors import Usage
-from gitgate.flows.engine import Diverged, RunStuck, RunWaits, StepFailed, error_from
+from gitgate.flows.engine import Diverged, RunStuck, RunWaits
+from gitgate.flows.terms import StepFailed, error_from
 from support.flowing import FlowBench
 
 

@@ -79,3 +79,44 @@ def stands(cli: Command, clone: Clone, run: str, gate: str, wanted: str) -> bool
     cli("sync", cwd=clone.path)
     shown = (cli("show", name, "--json", cwd=clone.path, code=0).json for name in (run, gate))
     return [next(shown)["status"], next(shown)["state"]] == [wanted, "resumed"]
+
+
+NIGHTLY = """
+import gitgate
+
+
+@gitgate.flow
+def nightly():
+    word = gitgate.receive("built")
+    gitgate.run("coder", word.value)
+    return [word.value, word.by]
+"""
+
+
+@pytest.mark.slow
+def test_a_signal_from_another_clone_wakes_the_run_on_the_server(
+    server: Clone, clone_of: Callable[..., Clone], cli: Command, tmp_path: Path
+) -> None:
+    """The push of the signal is what the server's hook acts on; who sent it is known there."""
+    ann, bob = clone_of(server, "ann"), clone_of(server, "bob")
+    for clone in (ann, bob):
+        cli.quick("init", "--no-resume", cwd=clone.path, code=0)
+    ann.commit(**{"flows.py": NIGHTLY})
+    ann.git("push", "-q", "origin", "main")
+    actors = Actors(server, tmp_path / "agents")
+    actors.says("coder", {"status": "DONE"})
+    run = cli("run", "flows.py", "--json", cwd=ann.path, code=8).json["id"]
+    cli("sync", cwd=bob.path, code=0)
+    cli("signal", run, "--topic", "built", "v1.4", cwd=bob.path, code=0)
+
+    def is_over() -> bool:
+        cli("sync", cwd=bob.path)
+        return bool(cli("show", run, "--json", cwd=bob.path, code=0).json["status"] == "completed")
+
+    until(is_over, 40)
+    name = bob.git("config", "user.email")
+    shown = cli("show", run, "--json", cwd=bob.path, code=0).json["result"]
+    assert shown[0] == "v1.4"
+    assert name in shown[1]
+    assert actors.prompt("coder") == "v1.4"
+    cli("verify", cwd=server.path, code=0)

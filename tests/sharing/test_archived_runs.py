@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,7 @@ def desks() -> Iterator[Callable[[Clone], Desk]]:
         desk.close()
 
 
-def over(desk: Desk, *, end: str = "completed", **said: object) -> Run:
+def over(desk: Desk, *, end: str = "completed", **said: Any) -> Run:
     """A run of two steps that has ended."""
     held = begin_run(desk, {"flow": "feature"})
     held.append("begun", step="step:a#1", kind="step", name="a")

@@ -68,6 +68,13 @@ def hand_on(screen: Screen, desk: Desk, found: Iterable[Summary]) -> None:
 
         for words in hand_on(desk, stalled):
             screen.say(words)
+    from ...gates.listing import due_runs
+
+    if due_runs(desk):
+        from ...resumption.calls import wake_due
+
+        for words in wake_due(desk):
+            screen.say(words)
 
 
 def hand_on_all(screen: Screen, desk: Desk, known: int) -> None:

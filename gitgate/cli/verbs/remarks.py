@@ -133,19 +133,39 @@ def edit_command(
 
 @click.command("signal")
 @gate_argument()
-@click.option(
-    "--status", required=True, metavar="S", help="CONTINUE approves, STOP rejects; others pass through."
-)
+@click.argument("value", required=False)
+@click.option("--status", metavar="S", help="CONTINUE approves, STOP rejects; others pass through.")
 @click.option("--message", metavar="M", default="", help="A word with it.")
+@click.option("--topic", metavar="NAME", help="Send a run of a flow VALUE on this topic, for its receive().")
 @push_option
 @verb
-def signal_command(screen: Screen, gate_id: str, status: str, message: str, push: bool | None) -> int:
+def signal_command(
+    screen: Screen,
+    gate_id: str,
+    value: str | None,
+    status: str | None,
+    message: str,
+    topic: str | None,
+    push: bool | None,
+) -> int:
     """Answer from a script: CONTINUE approves and STOP rejects; other statuses reach a waiting workflow as they are.
+
+    With --topic a run is sent a word, which its journal keeps until the flow receives it. That approves nothing.
 
     \b
     git gate signal 7k2f --status CONTINUE
     git gate signal 7k2f --status STOP --message 'not this week'
+    git gate signal 9m4x --topic deployed v1.4
     """
+    if topic is not None and status is None:
+        from .run import send_signal
+
+        return send_signal(screen, screen.desk(), gate_id, topic, value)
+    if status is None or topic is not None or value is not None:
+        raise Usage(
+            "say --status, for a gate, or --topic with a value, for a run",
+            hint=f"git gate signal {gate_id} --status CONTINUE   or of a run: git gate signal RUN --topic NAME VALUE",
+        )
     from ...acts import answering, reading
     from .respond import nameless, tell_answered
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 CODES = {
     "completed": exits.DONE,
     "waiting_human": exits.WAITING,
+    "sleeping": exits.WAITING,
     "stuck": exits.CLOSED,
     "stopped": exits.CLOSED,
     "failed": exits.FAILURE,
@@ -328,7 +329,7 @@ def list_runs(screen: Screen, *, active: bool, archived: bool = False) -> None:
             continue
         shapes.append(run_shape(run, asked_at(desk, run.waits_for)))
     shapes.sort(key=lambda shape: str(shape["started"]), reverse=True)
-    shapes.sort(key=lambda shape: shape["status"] not in ("waiting_human", "running", "stalled"))
+    shapes.sort(key=lambda shape: shape["status"] not in ("waiting_human", "sleeping", "running", "stalled"))
     screen.emit("runs", {"runs": shapes}, "")
     if shapes and not screen.as_json:
         screen.page("\n".join(run_rows(shapes, desk.clock(), screen.width, color=screen.colored)))
@@ -339,7 +340,7 @@ def list_runs(screen: Screen, *, active: bool, archived: bool = False) -> None:
 
 def directory_of(screen: Screen, desk: Desk, run: Run) -> Path | None:
     """Where the run was begun, if that was in this clone; whoever acts on an answer has chosen a directory already."""
-    from ...flows.program import began_here
+    from ...gates.starting import began_here
 
     place = Path(run.started.text("directory") or ".")
     if screen.directory or screen.env.get("GITGATE_GATE") or not began_here(desk, run.id):
@@ -357,6 +358,24 @@ def resume_run(screen: Screen, desk: Desk, given: str, *, now: bool) -> int:
     around = around_run(screen, directory_of(screen, desk, run))
     screen.say(f"run {run.id} of {run.flow}: {counted(len(run.steps), 'step')} recorded; going on")
     return told(screen, around, lambda: go_on(desk, run.id, around, now=now))
+
+
+def send_signal(screen: Screen, desk: Desk, given: str, topic: str, value: str | None) -> int:
+    """A word for a run, and a runner for it where it waits for that word and began here."""
+    from ...flows import journal
+    from ...resumption.calls import wake_due
+
+    run = journal.signal_run(desk, run_of(desk, given), topic, value)
+    screen.emit("run", details_of(desk, run), "")
+    awaited = run.rest is not None and topic in run.rest.said.get("topics", ())
+    what = "which it waits for" if awaited else "kept until it asks for it"
+    screen.say(f"sent to run {run.id} on {topic!r}, {what}")
+    woken = wake_due(desk)
+    for words in woken:
+        screen.say(words)
+    if awaited and not woken:
+        screen.say(f"to go on with it here: git gate resume {run.id[:6]}")
+    return exits.DONE
 
 
 def stop_run(screen: Screen, desk: Desk, given: str, reason: str) -> int:
