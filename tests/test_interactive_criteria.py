@@ -350,7 +350,7 @@ def test_a_pause_goes_on_or_stops_by_a_persons_word(repo: Clone, pty_cli: Pty) -
         while not (waiting := gitgate.list(awaiting=True)):
             workflow.join(0.05)
         terminal = pty_cli("join", waiting[0].id)
-        terminal.expect("[d/m/c/s/q]: ")
+        terminal.expect("[d/m/c/s/t/q]: ")
         terminal.line("s")
         terminal.expect("why: ")
         terminal.line("the tests fail")

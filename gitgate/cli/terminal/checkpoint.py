@@ -1,4 +1,4 @@
-"""Command line: a checkpoint: no agent, a few keys: look at the work, go on or stop, and say why."""
+"""Command line: a checkpoint: a few keys: look at the work, go on or stop, and say why; an agent only where one is wanted."""
 
 from __future__ import annotations
 
@@ -18,16 +18,20 @@ if TYPE_CHECKING:
 KEYS = (
     "\n  d  look at the work as a diff      c  continue\n"
     "  m  a message to go with it         s  stop, and say why\n"
-    "  q  not yet: the gate still waits\n"
+    "  t  talk it over with an agent      q  not yet: the gate still waits\n"
 )
-PROMPT = "[d/m/c/s/q]: "
+PROMPT = "[d/m/c/s/t/q]: "
+TALK = "TALK"
 
 
-def decide_here(screen: Screen, desk: Desk, gate: Gate, flags: dict[str, Any]) -> int:
-    """CONTINUE or STOP, as the person says; nothing else is one of them."""
+def decide_here(screen: Screen, desk: Desk, gate: Gate, flags: dict[str, Any]) -> int | None:
+    """CONTINUE or STOP, as the person says; nothing else is one of them. None where they talk to an agent first."""
     begun = desk.clock()
     try:
         status, reason, message = ask_checkpoint(screen, desk, gate)
+        if status == TALK:
+            flags["note"] = "\n".join(words for words in (flags["note"], message) if words)
+            return None
     except EOFError:
         screen.warn("")
         screen.say(f"the gate still waits: git gate join {gate.id[:6]}   or: git gate respond {gate.id[:6]}")
@@ -51,8 +55,10 @@ def ask_checkpoint(screen: Screen, desk: Desk, gate: Gate) -> tuple[str, str, st
             return "CONTINUE", "", message
         elif word in ("s", "stop"):
             return "STOP", needed("why: "), message
+        elif word in ("t", "talk"):
+            return TALK, "", message
         else:
-            sys.stderr.write("  expected one of d, m, c, s, q\n")
+            sys.stderr.write("  expected one of d, m, c, s, t, q\n")
 
 
 def needed(prompt: str) -> str:

@@ -306,7 +306,7 @@ def join_command(screen: Screen, gate_id: str | None, next_: bool, **flags: Any)
     session gets a new one, in a worktree of its own, with the question first. While you talk the gate waits. When you leave
     the session you are shown what it proposes and confirm it, or are asked for the answer; an empty line or Ctrl-D leaves
     the gate waiting (exit 8), and joining again goes on from there. A gate that is ended there, or whose session ran out of
-    time, is closed (exit 9).
+    time, is closed (exit 9). At a checkpoint a few keys decide; `t`, --new or --agent opens a session about it first.
 
     \b
     git gate join 7k2f
@@ -325,7 +325,11 @@ def join_command(screen: Screen, gate_id: str | None, next_: bool, **flags: Any)
         if talk.checkpoint and meeting.the_question(gate) is not None:
             from ..terminal.checkpoint import decide_here
 
-            return decide_here(screen, desk, gate, flags)
+            apart = flags["new"] or flags["agent"]
+            decided = None if apart else decide_here(screen, desk, gate, flags)
+            if decided is not None:
+                return decided
+            flags["apart"] = True
         choice = which(screen, desk, gate, flags)
         servers = agreed(screen, desk, gate, choice, flags)
         with meeting.open_meeting(desk, gate, choice, servers) as opened:
@@ -406,7 +410,7 @@ def which(screen: Screen, desk: Desk, gate: Gate, flags: dict[str, Any]) -> Chos
     from ...resumption import joining, meeting
 
     agent = flags["agent"] or desk.settings.text("joinAgent")
-    if flags["new"] or gate.opened.session is None:
+    if flags["new"] or flags.get("apart") or gate.opened.session is None:
         return meeting.another(desk, gate, agent, anew=flags["new"])
     try:
         return meeting.own(desk, gate, joining.find_session(desk, gate))
