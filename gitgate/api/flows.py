@@ -26,7 +26,7 @@ from ..flows.agents import AgentSignal, run_agent, signal_from
 from ..flows.branches import first_error, first_of, in_parallel
 from ..flows.engine import STEP, Doing, RunStuck, current, digest_of, need_engine
 from ..flows.program import FlowFunction, as_flow, called
-from ..flows.steps import do_step, receive_next, returned, sleep_until
+from ..flows.steps import coming_id, do_step, receive_next, returned, sleep_until, with_tries
 from ..flows.terms import terms_of
 from ..text.times import parse_duration, parse_time
 from .interactive import model_of
@@ -80,18 +80,23 @@ def run(
     human_timeout: str | int | None = None,
     on_timeout: str | None = None,
     notify: str | Sequence[str] = (),
+    tries: int = 1,
+    backoff: str | float = "1s",
+    max_minutes: float | None = None,
     output: Any = None,
 ) -> AgentSignal:
     """Run the agent of that name, and come back with how it ended. If it needs a person, that is a gate, and it takes longer.
 
     Without a prompt it is told the flow's input, what was done before, and what a person said last. `human=False`: its need
     of a person is its end, and nobody is asked; `human_timeout`, `on_timeout` and `notify` are those of its questions, where
-    they are not to be the flow's. `output`: a pydantic model that what it said is read as.
+    they are not to be the flow's. `output`: a pydantic model that what it said is read as. An agent that fails is started
+    anew, `tries` times in all; `max_minutes` ends each of its starts, as a failure.
 
     >>> gitgate.run("reviewer").status == "APPROVED"
     """
     terms = terms_of(human, human_timeout, on_timeout, notify)
-    signal = run_agent(need_engine("run"), agent, prompt, terms)
+    pause, engine = check_tries(tries, backoff, max_minutes), need_engine("run")
+    signal = with_tries(engine, tries, pause, lambda: run_agent(engine, agent, prompt, terms, max_minutes))
     model = model_of(output)
     if model is None:
         return signal
@@ -105,6 +110,9 @@ def step(
     name: str = "",
     retry: bool = False,
     done: Callable[[], R | None] | None = None,
+    tries: int = 1,
+    backoff: str | float = "1s",
+    max_minutes: float | None = None,
     output: Any = None,
     **kwargs: Any,
 ) -> R:
@@ -113,13 +121,39 @@ def step(
     A process that dies in it leaves open whether it was done. `retry=True` says that doing it again is harmless; `done` is
     asked for its result, and gives None where it was not done; else a person is asked. `step_id()` is a key for the outside
     world, the same each time.
+
+    If it raises, it is tried again, `tries` times in all, after `backoff`, and twice as long each time. Longer than
+    `max_minutes` it is not waited for: that is a TimeoutError.
     """
-    engine = current()
+    pause, engine = check_tries(tries, backoff, max_minutes), current()
     if engine is None:
         return cast("R", called(function, args, kwargs))
     known = name or getattr(function, "__name__", "step")
     model = model_of(output) or model_of(returned(function))
-    return cast("R", do_step(engine, function, args, kwargs, name=known, retry=retry, done=done, model=model))
+    key = coming_id("step", known)
+
+    def once() -> Any:
+        return do_step(
+            *(engine, function, args, kwargs),
+            name=known,
+            retry=retry,
+            done=done,
+            model=model,
+            key=key,
+            max_minutes=max_minutes,
+        )
+
+    return cast("R", with_tries(engine, tries, pause, once))
+
+
+def check_tries(tries: int, backoff: str | float, max_minutes: float | None) -> float:
+    """The first pause between two tries, in seconds."""
+    if tries < 1 or (max_minutes is not None and not 0 < max_minutes < LONGEST_SLEEP / 60):
+        raise Usage(
+            f"expected at least one try, and a limit above zero; found tries={tries}, max_minutes={max_minutes}",
+            hint='gitgate.step(fetch, tries=3, backoff="10s", max_minutes=5)',
+        )
+    return length_of(backoff)
 
 
 def parallel(*branches: Work, policy: str = "all") -> list[Any]:
@@ -205,13 +239,17 @@ def now() -> dt.datetime:
     return dt.datetime.fromtimestamp(at, dt.UTC)
 
 
-def sleep(duration: str | float) -> None:
-    """Wait so long, `"2h"` or a number of seconds. In a flow the process ends meanwhile, and the run goes on when it is time."""
+def length_of(duration: str | float) -> float:
+    """A duration in seconds."""
     length = float(duration) if isinstance(duration, int | float) else float(parse_duration(duration))
     if not 0 <= length < LONGEST_SLEEP:
-        raise Usage(
-            f"sleep: expected from 0 to {LONGEST_SLEEP:,} seconds; found {duration}", hint='sleep("2h")'
-        )
+        raise Usage(f"expected from 0 to {LONGEST_SLEEP:,} seconds; found {duration}", hint='"2h", or 7200')
+    return length
+
+
+def sleep(duration: str | float) -> None:
+    """Wait so long, `"2h"` or a number of seconds. In a flow the process ends meanwhile, and the run goes on when it is time."""
+    length = length_of(duration)
     engine = current()
     if engine is None:
         time.sleep(length)

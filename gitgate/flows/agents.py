@@ -357,7 +357,13 @@ class Before:
         return None
 
 
-def run_agent(engine: Engine, name: str, prompt: str | None, own: FlowTerms = FlowTerms()) -> AgentSignal:
+def run_agent(
+    engine: Engine,
+    name: str,
+    prompt: str | None,
+    own: FlowTerms = FlowTerms(),
+    max_minutes: float | None = None,
+) -> AgentSignal:
     """One step that runs the agent `name`: started once, and gone on with until it needs nobody any more."""
     terms = own.below(engine.terms)
     if terms.human_escalation is None:
@@ -371,6 +377,9 @@ def run_agent(engine: Engine, name: str, prompt: str | None, own: FlowTerms = Fl
             return dict(actor(doing, name, session, told, terms).to_the_end().plain())
         with engine.turn:
             start = agency.how_started(engine.desk, name)
+        if max_minutes is not None:
+            limited = replace(start.settings, timeout=max_minutes * 60)
+            start = agency.AgentStart(start.name, start.program, limited)
         run = AgentRun(engine, doing, start, session, told, terms)
         return run.to_the_end().plain()
 

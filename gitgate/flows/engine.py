@@ -317,7 +317,11 @@ class Engine:
                     hint="an approval counts for what was asked: bring the earlier words back, or start anew",
                 )
             )
-        self.say(f"step {known.id}: its input is another one than it was recorded with")
+        said = f"step {known.id}: its input is another one than it was recorded with"
+        self.say(said)
+        with self.turn:
+            if all(entry.event.said.get("text") != said for entry in self.held.run.events):
+                self.append("noted", step=known.id, text=said)
 
     def replayed(self, known: RunStep) -> Any:
         ended = known.ended

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import math
+import threading
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from contextvars import copy_context
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from ..acts.asking import AskWishes
-from ..errors import Usage
+from ..errors import Conflict, Usage
 from ..model.gate import Gate
 from ..questions.answers import printed
 from ..questions.drafts import Draft, question
 from ..questions.drafts import option as option_of
 from ..record.runs import RunEvent
 from ..text.times import format_time
-from .engine import Doing, Engine, RunStuck, Waiting
+from .engine import BRANCH, STEP, Doing, Engine, RunStuck, Waiting, digest_of
 from .program import called
+
+T = TypeVar("T")
 
 
 def do_step(
@@ -30,9 +36,11 @@ def do_step(
     done: Callable[[], Any] | None = None,
     model: Any = None,
     loose: bool = False,
+    key: str = "",
+    max_minutes: float | None = None,
 ) -> Any:
     """What the function gave when it was done. `model`: what its result is read as; `loose`: a model that nobody announced is
-    kept as the mapping that it is.
+    kept as the mapping that it is; `key`: its key for the outside world, where that is not its own id.
     """
 
     def act(doing: Doing) -> object:
@@ -40,12 +48,69 @@ def do_step(
             over, result = was_done(engine, doing, done)
             if over:
                 return result
-        return plain(called(function, args, kwargs or {}), model, doing.id, loose=loose)
+        token = STEP.set(key or doing.id)
+        try:
+            given = in_time(lambda: called(function, args, kwargs or {}), max_minutes, doing.id)
+            return plain(given, model, doing.id, loose=loose)
+        finally:
+            STEP.reset(token)
 
     # A phase's function stands where another phase has an agent's name: lists and events call it its agent.
     begun: dict[str, Any] = {"agent": name} if loose else {}
+    digest = digest_of_input(args, kwargs or {})
+    begun |= {"digest": digest} if digest else {}
     result = engine.perform("step", name, act, **begun)
     return model.model_validate(result) if model is not None and result is not None else result
+
+
+def digest_of_input(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    """What a step is given, as far as that is JSON: other things look different in each process."""
+    try:
+        text = json.dumps([list(args), dict(kwargs)], sort_keys=True)
+    except (TypeError, ValueError, RecursionError):
+        return ""
+    return digest_of(text) if args or kwargs else ""
+
+
+def in_time(act: Callable[[], T], minutes: float | None, step: str) -> T:
+    """What it gives. Longer than so long it is not waited for: Python cannot end it, and it may go on beside the flow."""
+    if minutes is None:
+        return act()
+    came: list[T | BaseException] = []
+
+    def run() -> None:
+        try:
+            came.append(act())
+        except BaseException as failed:  # noqa: BLE001 - it is the caller's, who is in another thread
+            came.append(failed)
+
+    thread = threading.Thread(target=copy_context().run, args=(run,), daemon=True)
+    thread.start()
+    thread.join(minutes * 60)
+    if not came:
+        raise TimeoutError(f"step {step} took longer than {minutes:g} minutes")
+    if isinstance(came[0], BaseException):
+        raise came[0]
+    return came[0]
+
+
+def with_tries(engine: Engine, tries: int, backoff: float, act: Callable[[], T]) -> T:
+    """What `act` gives the first time that it does not fail. Each try is a step, and so is each pause, twice as long as the last."""
+    for number in range(tries - 1):
+        try:
+            return act()
+        except (Usage, Conflict):
+            raise  # the same again
+        except Exception:  # noqa: BLE001 - whatever a step raises
+            engine.check()
+            sleep_until(engine, "backoff", engine.desk.clock() + backoff * 2.0**number)
+    return act()
+
+
+def coming_id(kind: str, name: str) -> str:
+    """The id of the next step of that kind and name here."""
+    branch = BRANCH.get()
+    return replace(branch, counts=dict(branch.counts)).next(kind, name)
 
 
 def returned(function: Callable[..., Any]) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 import time
 from collections import Counter
 from typing import Any
@@ -503,3 +504,102 @@ def test_outside_of_a_flow(bench: FlowBench) -> None:
     assert len(gitgate.uuid()) == 36
     assert gitgate.now().tzinfo is not None
     assert gitgate.step(lambda: (1, 2)) == (1, 2)
+
+
+def test_a_step_that_fails_is_tried_again() -> None:
+    """Each try is a step, and each pause: none is done twice when its process ends between. Its key stays the same."""
+    tries: list[str] = []
+
+    def flaky(good: int) -> str:
+        tries.append(gitgate.step_id())
+        if len(tries) < good:
+            raise OSError(f"no network, {len(tries)}")
+        return "fetched"
+
+    @gitgate.flow
+    def fetches(good: int) -> str:
+        return gitgate.step(flaky, good, tries=3, backoff="1h")
+
+    played = testing.play(fetches, 3)
+    assert played.result == "fetched"
+    assert played.steps == ("step:flaky#1", "backoff#1", "step:flaky#2", "backoff#2", "step:flaky#3")
+    assert len(tries) == 3
+    assert len(set(tries)) == 1
+    tries.clear()
+    failed = testing.play(fetches, 9)
+    assert (failed.status, failed.reason) == ("failed", "no network, 3")
+
+
+def test_an_agent_that_fails_is_started_anew() -> None:
+    @gitgate.flow
+    def builds() -> str:
+        return gitgate.run("coder", "x", tries=2, backoff=0).summary
+
+    said = {"status": "DONE", "summary": "second time"}
+    played = testing.play(builds, agents={"coder": [OSError("no network"), said]})
+    assert (played.result, played.starts) == ("second time", ("start coder", "start coder"))
+
+
+def test_a_step_that_takes_too_long_is_not_waited_for(bench: FlowBench) -> None:
+    """It is a TimeoutError, which a flow may catch, now and in replay."""
+    over = threading.Event()
+
+    @gitgate.flow
+    def slow() -> str:
+        try:
+            gitgate.step(over.wait, 60, name="slow", max_minutes=0.005)
+        except TimeoutError as late:
+            gitgate.pause("Go on?")
+            return str(late)
+        return "in time"
+
+    began = time.monotonic()
+    waits = bench.begin(slow)
+    assert time.monotonic() - began < 20
+    over.set()
+    answer(waits.id, bench, True)
+    assert "longer than 0.005 minutes" in bench.again(slow, waits.id).value
+    for wrong in ({"tries": 0}, {"max_minutes": 0}, {"max_minutes": float("nan")}):
+        with pytest.raises(Usage, match="at least one try"):
+            gitgate.step(len, "x", **wrong)
+
+
+def test_another_input_is_drift_and_is_shown_once(bench: FlowBench) -> None:
+    """What was recorded counts; that the code would give something else stands in the journal, and is said."""
+    given = ["a"]
+
+    @gitgate.flow
+    def drifts() -> str:
+        found = gitgate.step(str.upper, given[0], name="up")
+        gitgate.pause("Go on?")
+        return found
+
+    waits = bench.begin(drifts)
+    given[0] = "b"
+    for _ in range(2):
+        assert bench.again(drifts, waits.id).status == "waiting_human"
+    noted = [entry.event for entry in bench.load(waits.id).events if entry.event.name == "noted"]
+    assert [event.said["step"] for event in noted] == ["step:up#1"]
+    assert "another one" in noted[0].said["text"]
+    assert any("another one" in line for line in bench.lines)
+    answer(waits.id, bench, True)
+    assert bench.again(drifts, waits.id).value == "A"
+
+
+def test_an_agent_that_takes_too_long_is_ended(bench: FlowBench) -> None:
+    """Its program with it; the next try is a start of its own."""
+    bench.clone.git("config", "gitgate.agent.slow.start", "sleep 600")
+
+    @gitgate.flow
+    def waits() -> str:
+        try:
+            gitgate.run("slow", "x", tries=2, backoff=0, max_minutes=0.02)
+        except gitgate.AgentFailed as failed:
+            return str(failed)
+        return "in time"
+
+    began = time.monotonic()
+    ended = bench.begin(waits)
+    assert "agent slow failed" in ended.value
+    assert time.monotonic() - began < 50
+    assert [step.state for step in bench.load(ended.id).steps.values()] == ["raised", "done", "raised"]
