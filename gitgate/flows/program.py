@@ -429,6 +429,25 @@ def code_now(desk: Desk, file: Path) -> tuple[str, str]:
     return path, commit
 
 
+def code_protected(desk: Desk, file: Path) -> tuple[str, str, Path]:
+    """The same of the file as the protected branch has it, whatever is checked out here; and where that is now."""
+    top = desk.repo.top
+    if top is None or not file.resolve().is_relative_to(top.resolve()):
+        raise Usage(
+            f"{file} is not in this repository", hint="a flow's code is kept with its run: put it here"
+        )
+    path, tip = (
+        file.resolve().relative_to(top.resolve()).as_posix(),
+        protected_tip(desk.repo, protected_refs(desk)),
+    )
+    if tip is None or not desk.repo.git.ok("cat-file", "-e", f"{tip}:{path}"):
+        raise Usage(
+            f"the protected branch has no file {path}",
+            hint=f"bring it there first, or with the code as it is here: git gate run {path}",
+        )
+    return path, tip, check_out(desk, "protected", tip) / path
+
+
 def load_flow(file: Path, name: str) -> FlowFunction[..., Any]:
     """The flow of that name in a file; the only one that it has, where none is named."""
     module = load_module(file)

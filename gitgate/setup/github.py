@@ -1,4 +1,5 @@
-"""Setup: `git gate init --github`: small workflows in a person's repository, which call this project's own by commit.
+"""Setup: `git gate init --github`: small workflows in a person's repository, which call this project's own by commit; and
+`--flows`: an example of a flow, with a workflow that runs it.
 
 What they call is pinned to the commit that git gate was installed from; `gitgate.workflows` names another one. Enterprise Server
 calls only workflows that are on it, and there a job fetches them from that server. A job installs git gate from the commit
@@ -11,6 +12,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -184,6 +186,55 @@ def removal_step(top: Path, name: str) -> Step:
     place = top / FOLDER / name
     ours = OURS in text_of(place)
     return Step(f"{FOLDER}/{name}", "taken away", not ours, lambda: take_away(place, top))
+
+
+# an example of a flow
+
+FLOW = "gitgate-flow.yml"
+FLOW_OURS = "# Written by `git gate init --flows`"
+EXAMPLES = {
+    "flows/change.py": "change.txt",
+    ".gitgate/agents/coder.md": "coder.md",
+    ".gitgate/agents/reviewer.md": "reviewer.md",
+}
+EXAMPLE_MEANS = "yours from now on; what is there already stays as it is"
+FLOW_MEANS = "runs the flow on a pull request that gets the label gitgate-flow (commit all of it to the default branch)"
+
+
+def flows_steps(desk: Desk) -> list[Step]:
+    """The example is written once: it is there to be changed."""
+    top = top_of(desk)
+    found = [
+        example_step(top / name, name, text_of(TEXTS / "flows" / text)) for name, text in EXAMPLES.items()
+    ]
+    place = top / FOLDER / FLOW
+    here = text_of(place)
+    if here and FLOW_OURS not in here:
+        raise Usage(f"{FOLDER}/{FLOW} is there, and is not ours", hint="rename it, and run this again")
+    try:
+        source = source_of(desk)
+    except Failure as unknown:
+        words = f"not written: {unknown.message}; {unknown.hint}"
+        return [*found, Step(f"{FOLDER}/{FLOW}", words, True, lambda: None)]
+    wanted = packaged(desk, pinned(here or text_of(TEXTS / "workflows" / FLOW), source))
+    return [*found, Step(f"{FOLDER}/{FLOW}", FLOW_MEANS, here == wanted, lambda: put_text(place, wanted))]
+
+
+def example_step(place: Path, name: str, text: str) -> Step:
+    return Step(name, EXAMPLE_MEANS, place.exists(), lambda: put_text(place, text))
+
+
+def flows_removal(desk: Desk) -> list[Step]:
+    """What nobody has changed since it was written goes, and the workflow."""
+    top = desk.repo.top
+    if top is None:
+        return []
+    ours = {name: text_of(top / name) == text_of(TEXTS / "flows" / text) for name, text in EXAMPLES.items()}
+    ours[f"{FOLDER}/{FLOW}"] = FLOW_OURS in text_of(top / FOLDER / FLOW)
+    return [
+        Step(name, "taken away", not is_ours, partial(take_away, top / name, top))
+        for name, is_ours in ours.items()
+    ]
 
 
 def offered(desk: Desk) -> str:

@@ -38,6 +38,11 @@ PARTS: tuple[Part, ...] = (
     Part("claude", "Claude Code's hooks and skill, in this project.", "gitgate.setup.claude"),
     Part("agents", "Guidance for other agents, in AGENTS.md.", "gitgate.setup.steps"),
     Part("script", "scripts/ask-human.sh, by which any program asks.", "gitgate.setup.steps"),
+    Part(
+        "flows",
+        "An example flow, its agents, and a workflow that runs it on a label.",
+        "gitgate.setup.github",
+    ),
     Part("github", "GitHub's workflows: pull requests as the place to answer.", "gitgate.setup.github"),
 )
 

@@ -115,6 +115,18 @@ def test_a_watched_run_goes_on_by_itself(flows: Actors, cli: Command, repo: Clon
     assert "git gate list --runs --active" in refused.err
 
 
+def test_the_protected_branchs_code_is_run(flows: Actors, cli: Command, repo: Clone) -> None:
+    """Whatever the file says here; one that is not there, or no repository's, is refused with what to type."""
+    repo.write("flows.py", "raise SystemExit('the code here was run')\n")
+    run = begun(cli, "--protected", "flows.py:quick", code=0)
+    found = cli("show", run, "--json", code=0).json
+    assert (found["result"], found["code"]) == ("1", repo.git("rev-parse", "main"))
+    repo.write("new.py", FLOWS)
+    refused = cli("run", "--protected", "new.py:quick", code=2).err
+    assert "the protected branch has no file new.py" in refused
+    assert "git gate run new.py" in refused
+
+
 @pytest.fixture
 def runs(flows: Actors, cli: Command) -> dict[str, str]:
     """One that waits, one that waits at two gates, one that is over, one that is archived, and none."""

@@ -56,6 +56,7 @@ def init_command(screen: Screen, **flags: Any) -> int:
     git gate init
     git gate init --claude
     git gate init --github --package 'git-gate[all]==0.1.0'
+    git gate init --flows
     git gate init --dry-run
     git gate init --remove
     git gate init --remove --purge --dry-run
@@ -86,6 +87,10 @@ def init_command(screen: Screen, **flags: Any) -> int:
         if flags["claude"]:
             screen.say('Claude Code asks through gates now: git gate wrap -- claude -p "The task"')
             screen.say("to see it tried, without a model: git gate doctor --claude")
+        if flags["flows"]:
+            screen.say(
+                'next: git gate run flows/change.py "The task"   (after you have committed .gitgate/agents)'
+            )
         if flags["github"]:
             screen.say("next: say in .github/workflows what installs your agent (agent-package), then:")
             screen.say('  git add .github && git commit -m "Ask through git gate" && git push')

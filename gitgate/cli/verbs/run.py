@@ -44,6 +44,7 @@ CODES = {
 @click.option("--name", metavar="N", help="What this run is called in lists.")
 @click.option("--branch", metavar="B", help="In a working tree of its own, on this branch.")
 @click.option("--detach", is_flag=True, help="Start it and return; the log says what comes of it.")
+@click.option("--protected", is_flag=True, help="With the flow's code as the protected branch has it.")
 @click.option("--push/--no-push", default=None, help="Insist on pushing, or stay local.")
 @verb
 def run_command(
@@ -54,6 +55,7 @@ def run_command(
     name: str | None,
     branch: str | None,
     detach: bool,
+    protected: bool,
     push: bool | None,
 ) -> int:
     """Start a flow: a Python function that runs agents and asks people, and survives its process.
@@ -71,8 +73,12 @@ def run_command(
     said = {"push": {True: "true", False: "false"}[push]} if push is not None else None
     desk = screen.desk(said=said)
     place, _, wanted = flow.partition(":")
-    path, code = program.code_now(desk, screen.start / place)
-    found = program.load_flow(screen.start / place, wanted)
+    file = screen.start / place
+    if protected:
+        path, code, file = program.code_protected(desk, file)
+    else:
+        path, code = program.code_now(desk, file)
+    found = program.load_flow(file, wanted)
     args, kwargs = arguments_of(found, given, pairs)
     started = {"file": path, "code": code, "name": name or "", "branch": branch or "", "path": path}
     directory = tree_of_branch(desk, branch) if branch else None

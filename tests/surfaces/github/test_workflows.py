@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from gitgate.setup.github import NAMES
+from gitgate.setup.github import FLOW, NAMES
 from gitgate.version import REPOSITORY
 from support.forges.jobs import ACTION, CALL, OTHERS, TOP, WORKFLOWS, Step, load, run_job
 from support.forges.standin import Forge
@@ -28,7 +28,7 @@ from support.testbed.terminal import Terminal
 from .conftest import THREAD
 
 REUSABLE = ("agent.yml", "answer.yml", "sweep.yml")
-CALLERS = [TOP / "gitgate/texts/workflows" / name for name in NAMES]
+CALLERS = [TOP / "gitgate/texts/workflows" / name for name in (*NAMES, FLOW)]
 ALL = [*(WORKFLOWS / name for name in REUSABLE), *CALLERS]
 HARMLESS = re.compile(r"(inputs|secrets|matrix\.gate|github\.token|steps\.prepare\.outputs\.settings)\b")
 PIN = "team/git-gate@" + "a1" * 20
