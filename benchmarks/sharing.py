@@ -93,15 +93,16 @@ def push_many(room: Path) -> list[Row]:
 
 def bulk(room: Path) -> list[Row]:
     """A thousand gates shared at once, and brought to another clone, as git itself moves the same refs. In turns, each time
-    to a server of its own.
+    to a server of its own; what was copied before is on the disk before the clock starts, else whoever comes first waits for it.
     """
     origin = scenes.repository(room / "origin")
     run(["git", "remote", "add", "origin", str(room / "nowhere")], origin)
     run([COMMAND, "init", "--no-resume"], origin)
     scenes.with_gates(origin, 1000)
     times: dict[str, list[float]] = {"push": [], "git push": [], "pull": [], "git fetch": []}
-    for number in range(3):
-        for which, ours in (("ours", True), ("plain", False)):
+    for number in range(5):
+        turns = (("ours", True), ("plain", False))
+        for which, ours in turns if number % 2 else reversed(turns):
             server = scenes.repository(room / f"{which}-{number}.git", bare=True)
             if ours:
                 run([COMMAND, "init", "--server", "--no-resume"], server)
@@ -114,8 +115,10 @@ def bulk(room: Path) -> list[Row]:
             sync, spec = [COMMAND, "sync", "-q"], "refs/hitl/open/*:refs/hitl/open/*"
             push = sync if ours else ["git", "push", "-q", "origin", spec]
             pull = sync if ours else ["git", "fetch", "-q", "origin", spec]
-            times["push" if ours else "git push"].append(timed(lambda p=push, at=place: run(p, at)))
-            times["pull" if ours else "git fetch"].append(timed(lambda p=pull, at=other: run(p, at)))
+            names = ("push", "pull") if ours else ("git push", "git fetch")
+            for name, command, at in zip(names, (push, pull), (place, other), strict=True):
+                os.sync()
+                times[name].append(timed(lambda command=command, at=at: run(command, at)))
     took = {name: statistics.median(each) for name, each in times.items()}
     return [
         ratio(
