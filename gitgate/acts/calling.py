@@ -36,9 +36,9 @@ STALE_TURN = 150.0
 def load_rules(desk: Desk) -> tuple[CallRule, ...]:
     """The calls that need approval, by the protected branch; where there is no such file, none."""
     from ..policy.book import protected_refs
-    from ..store.git.repository import read_protected
+    from ..store.git.objects import read_protected
 
-    found = read_protected(desk.repo, FILE, protected_refs(desk))
+    found = read_protected(desk.records.objects, FILE, protected_refs(desk))
     if found is None or not may_have(found.data, "approvals"):
         return ()
     from ..document import codec

@@ -21,7 +21,8 @@ from ..policy.book import SIGNERS, Book, parsed, protected_refs, signers_of
 from ..policy.permit import POLICY, case, explain, paths_of, said_by, who_said
 from ..policy.rules import RuleTerms
 from ..policy.ruling import Ruling, RulingCase, Who, deciding, people_behind
-from ..store.git.repository import BranchChange, left_line, load_changes, load_line, read_protected
+from ..store.git.objects import read_protected
+from ..store.git.repository import BranchChange, left_line, load_changes, load_line
 from ..store.git.signatures import BAD, Verdict, verify
 from ..text import times
 from . import Verified
@@ -85,7 +86,7 @@ def load_epoch(desk: Desk, ref: str, change: BranchChange, place: int) -> Epoch:
     """The policy and the allowed signers, as that commit has them."""
     book = Book((), ref, change.commit)
     try:
-        found = read_protected(desk.repo, FILE, [change.commit])
+        found = read_protected(desk.records.objects, FILE, [change.commit])
         policy = None if found is None else parsed(found)
         book = Book(() if policy is None else (policy,), ref, change.commit)
         return Epoch(change, place, book, signers_of(desk, book))

@@ -101,8 +101,8 @@ def has_policy(desk: Desk) -> bool:
     if not isinstance(objects, PlumbingObjects) or desk.settings.git.get("core.bare") == "false":
         return True
     try:
-        _, _, tree = objects.ask("HEAD^{tree}")
-        return f" {FILE}\0".encode() in tree and may_have(objects.ask(f"HEAD:{FILE}")[2], "policy")
+        tree = objects.ask("HEAD^{tree}").payload
+        return f" {FILE}\0".encode() in tree and may_have(objects.ask(f"HEAD:{FILE}").payload, "policy")
     except BrokenRecord:
         # It is too large, which has to be said; or HEAD is not there, and it may stand on another branch, if there is one.
         return desk.refs.may_have("refs/heads/")

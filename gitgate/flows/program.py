@@ -35,8 +35,8 @@ from ..model.states import AWAITING, STOPPING
 from ..policy.book import protected_refs
 from ..record.runs import Run
 from ..store.git.commits import is_ancestor
+from ..store.git.objects import protected_tip
 from ..store.git.refs import CODE_OF_RUNS
-from ..store.git.repository import protected_tip
 from ..store.remote.remote import RefMove
 from ..version import VERSION
 from .agents import RunStalled
@@ -383,7 +383,7 @@ def refuse_untrusted(desk: Desk, run: Run, code: str) -> None:
         )
     if began_here(desk, run.id):
         return
-    tip = protected_tip(desk.repo, protected_refs(desk))
+    tip = protected_tip(desk.records.objects, protected_refs(desk))
     if tip is None or not is_ancestor(desk.repo.git, code, tip):
         raise NotAllowed(
             f"run {run.id} began elsewhere, with code that is not on the protected branch ({code[:10]})",
@@ -438,7 +438,7 @@ def code_protected(desk: Desk, file: Path) -> tuple[str, str, Path]:
         )
     path, tip = (
         file.resolve().relative_to(top.resolve()).as_posix(),
-        protected_tip(desk.repo, protected_refs(desk)),
+        protected_tip(desk.records.objects, protected_refs(desk)),
     )
     if tip is None or not desk.repo.git.ok("cat-file", "-e", f"{tip}:{path}"):
         raise Usage(

@@ -141,10 +141,10 @@ def how_started(desk: Desk, name: str) -> AgentStart:
 def described(desk: Desk, name: str) -> AgentStart | None:
     """The agent that a file of its name describes: what stands after its head is what the program is told about itself."""
     from ..policy.book import protected_refs
-    from ..store.git.repository import read_protected
+    from ..store.git.objects import read_protected
 
     for folder in FOLDERS:
-        found = read_protected(desk.repo, f"{folder}/{name}.md", protected_refs(desk))
+        found = read_protected(desk.records.objects, f"{folder}/{name}.md", protected_refs(desk))
         if found is not None:
             return read_description(desk, name, found.data.decode("utf-8", "replace"), found.source)
     return None

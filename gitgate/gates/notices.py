@@ -61,10 +61,10 @@ def branch_tells(desk: Desk) -> bool:
             return word == "yes"
     from ..config import FILE
     from ..document.field import may_have
+    from ..store.git.objects import read_protected
     from ..store.git.permissions import private_folder
-    from ..store.git.repository import read_protected
 
-    found = read_protected(desk.repo, FILE, refs)
+    found = read_protected(desk.records.objects, FILE, refs)
     tells = found is not None and may_have(found.data, "notify")
     with suppress(OSError):
         private_folder(known.parent)
@@ -109,12 +109,12 @@ def names_here(desk: Desk) -> list[str]:
     from ..document.field import may_have
     from ..policy.book import protected_refs
     from ..store.git.gitconfig import machine_values
-    from ..store.git.repository import read_protected
+    from ..store.git.objects import read_protected
 
     lines = machine_values(desk.repo, r"^gitgate\.notify$").get("gitgate.notify", [])
     found = [named[1] if (named := NAMED.fullmatch(line.strip())) else usual_name(line) for line in lines]
     with suppress(GateError):
-        branch = read_protected(desk.repo, FILE, protected_refs(desk))
+        branch = read_protected(desk.records.objects, FILE, protected_refs(desk))
         if branch is not None and may_have(branch.data, "notify"):
             section = codec.parse_document(branch.data, branch.source).get("notify")
             for entry in section.items() if section is not None else []:

@@ -13,7 +13,8 @@ from ..context.desk import Desk
 from ..document.field import may_have
 from ..document.values import dataclass, replace
 from ..errors import BadDocument, BrokenPolicy, GateError
-from ..store.git.repository import USUAL, Protected, read_protected
+from ..store.git.objects import Protected, read_protected
+from ..store.git.repository import USUAL
 from .rules import Policy, RuleTerms, parse_policy
 
 SIGNERS = ".gitgate/allowed_signers"
@@ -80,7 +81,7 @@ def policy_remote(desk: Desk) -> str | None:
 def load_book(desk: Desk) -> Book:
     """The policies as they are now; BrokenPolicy where one cannot be read, and then nothing is allowed."""
     refs = protected_refs(desk)
-    found = read_protected(desk.repo, FILE, refs)
+    found = read_protected(desk.records.objects, FILE, refs)
     if found is None and desk.settings.text("protectedBranch") and desk.refs.get(refs[0]) is None:
         raise BrokenPolicy(
             f"gitgate.protectedBranch names {refs[0]}, which is not here, so that no policy can be read",
@@ -164,7 +165,7 @@ def signers_of(desk: Desk, book: Book | None = None) -> bytes | None:
         return b""  # nobody's signature is good while nobody can say whose keys count
     at = book.commit or book.ref
     refs = [at] if at else protected_refs(desk)
-    file = read_protected(desk.repo, book.signers_path, refs)
+    file = read_protected(desk.records.objects, book.signers_path, refs)
     lines = [line for policy in book.policies for line in policy.signers]
     named = any(policy.allowed_signers for policy in book.policies)
     if file is None and not lines:

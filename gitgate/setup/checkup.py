@@ -25,7 +25,7 @@ from ..gates.work import worktrees
 from ..policy.book import load_book, protected_refs
 from ..questions.calls import strange_tools
 from ..sharing.branches import cut_off
-from ..store.git.repository import read_protected
+from ..store.git.objects import read_protected
 from ..store.work.saved import printable
 from ..text.display import counted
 from . import manpage
@@ -83,7 +83,7 @@ def documents(desk: Desk) -> Iterator[Field]:
     with contextlib.suppress(OSError):
         if desk.repo.top is not None:
             found[(desk.repo.top / FILE).read_bytes()] = FILE
-    protected = read_protected(desk.repo, FILE, protected_refs(desk))
+    protected = read_protected(desk.records.objects, FILE, protected_refs(desk))
     if protected is not None:
         found.setdefault(protected.data, protected.source)
     for data, source in found.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -404,5 +405,6 @@ def test_a_gate_is_safe_when_the_remote_is_not_there(
 def test_the_question_of_the_readme(alone: Seat) -> None:
     """From the function that the command line calls."""
     draft = Draft((question("Which database?", options=[*DB.options]),))
-    gate = ask(open_desk(alone.clone.path, os.environ), draft).gate
+    with closing(open_desk(alone.clone.path, os.environ)) as desk:
+        gate = ask(desk, draft).gate
     assert gate.opened.title == "Which database?"

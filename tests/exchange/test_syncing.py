@@ -207,6 +207,7 @@ def test_without_consent_the_record_goes_alone(shared: Shared) -> None:
     ann.clone.git("config", "gitgate.publishWork", "true")
     consenting = open_desk(ann.clone.path, ann.desk.settings.env, clock=ann.desk.clock)
     second = ask(consenting, Draft((question("And now?"),), agent="agent")).gate
+    consenting.close()
     assert f"refs/hitl/work/{second.id}" in shared.server.refs("refs/hitl")
 
 

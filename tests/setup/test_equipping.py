@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 
 import pytest
 
 from gitgate.agents.claude.adapter import Claude
-from gitgate.context.desk import open_desk
+from gitgate.context.desk import Desk, open_desk
 from gitgate.errors import Failure, Usage
 from gitgate.setup.claude import equipped, permissions_of
 from support.testbed.repositories import Clone
@@ -16,36 +17,42 @@ from support.testbed.repositories import Clone
 RULES = {"permissions": {"allow": ["Bash(npm test:*)"], "deny": ["Edit(./migrations/**)"]}}
 
 
-def test_elsewhere_the_project_alone_permits(repo: Clone) -> None:
+@pytest.fixture
+def desk(repo: Clone) -> Iterator[Desk]:
+    opened = open_desk(repo.path, os.environ)
+    yield opened
+    opened.close()
+
+
+def test_elsewhere_the_project_alone_permits(repo: Clone, desk: Desk) -> None:
     """As its protected branch says."""
     repo.commit("rules", **{".claude/settings.json": json.dumps(RULES)})
-    assert permissions_of(open_desk(repo.path, os.environ), "claude") == RULES["permissions"]
+    assert permissions_of(desk, "claude") == RULES["permissions"]
 
 
-def test_a_job_permits_to_work(repo: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_permits_to_work(repo: Clone, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside what the project says; what it forbids stays forbidden. Another program is given nothing."""
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    assert permissions_of(open_desk(repo.path, os.environ), "claude") == {"allow": list(Claude.job_rules)}
+    assert permissions_of(desk, "claude") == {"allow": list(Claude.job_rules)}
     repo.commit("rules", **{".claude/settings.json": json.dumps(RULES)})
-    found = permissions_of(open_desk(repo.path, os.environ), "claude")
+    found = permissions_of(desk, "claude")
     assert found == {
         "allow": ["Bash(npm test:*)", *Claude.job_rules],
         "deny": ["Edit(./migrations/**)"],
     }
-    assert permissions_of(open_desk(repo.path, os.environ), "scripted") == {}
+    assert permissions_of(desk, "scripted") == {}
 
 
-def test_rules_that_cannot_be_read_start_nobody(repo: Clone) -> None:
+def test_rules_that_cannot_be_read_start_nobody(repo: Clone, desk: Desk) -> None:
     """What they forbid cannot be known."""
     repo.commit("rules", **{".claude/settings.json": "{"})
     with pytest.raises(Failure, match="cannot be read"):
-        equipped(open_desk(repo.path, os.environ), ["claude", "-p"])
+        equipped(desk, ["claude", "-p"])
 
 
-def test_a_command_of_claudes_is_equipped(repo: Clone) -> None:
+def test_a_command_of_claudes_is_equipped(repo: Clone, desk: Desk) -> None:
     """With a file of settings that the command names, from the top of the repository; any other command stays."""
     repo.write("ci.json", json.dumps({"model": "opus"}))
-    desk = open_desk(repo.path, os.environ)
     words = equipped(desk, ["claude", "--settings", "ci.json", "-p"])
     said = json.loads(words[2])
     assert said["model"] == "opus"

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.errors import BrokenRecord
+from gitgate.errors import BrokenRecord, Failure
 from gitgate.store.git import objects, process
 from gitgate.store.git.objects import (
     BLOB,
@@ -22,6 +22,7 @@ from gitgate.store.git.objects import (
     REGULAR,
     TREE,
     LibraryObjects,
+    NamedObject,
     Objects,
     PlumbingObjects,
     TreeEntry,
@@ -102,6 +103,38 @@ def test_names_are_gits_own(store: Objects, repo: Clone) -> None:
     assert store.read(commit) == (COMMIT, dump_commit(tree, (), "A <a@b>", 5, "m\n"))
     entry = TreeEntry(REGULAR, b"a", oid)
     assert store.read(store.write(TREE, dump_tree([entry]))) == (TREE, dump_tree([entry]))
+
+
+def test_a_name_is_what_git_means_by_it(real: Objects, repo: Clone) -> None:
+    """A commit, a branch's file, a symbolic link's words; and two words in a name are no answer of git's."""
+    repo.write("a folder/a file", "words\n")
+    (repo.path / "link").symlink_to("elsewhere")
+    tip = repo.commit("files")
+    link = NamedObject(repo.git("rev-parse", "HEAD:link"), BLOB, b"elsewhere")
+    commit, file, linked = real.find(["HEAD^{commit}", "HEAD:a folder/a file", f"{tip}:link"])
+    assert commit == (tip, COMMIT, real.read(tip)[1])
+    assert file is not None
+    assert (file.kind, file.payload) == (BLOB, b"words\n")
+    assert linked == link
+    nothing = ["HEAD:none", "refs/heads/none", "two words", "a blob 7", "", "HEAD\nHEAD", ABSENT]
+    assert real.find([*nothing, f"{tip}:link"]) == [*[None] * len(nothing), link]
+
+
+def test_a_file_of_the_protected_branch(real: Objects, repo: Clone) -> None:
+    """Of the first branch that is there, whether it has the file or not; never one that fills the memory."""
+    repo.write(".gitgate.yml", "policy: {}\n")
+    tip = repo.commit("policy")
+    refs = ["refs/remotes/origin/HEAD", "refs/heads/none", "HEAD", "refs/heads/main"]
+    found = objects.read_protected(real, ".gitgate.yml", refs)
+    assert found == objects.Protected(b"policy: {}\n", "HEAD:.gitgate.yml", tip)
+    assert objects.protected_tip(real, refs) == tip
+    assert objects.read_protected(real, "none", refs) is None
+    assert objects.read_protected(real, ".gitgate.yml", refs[:2]) is None
+    assert objects.protected_tip(real, refs[:2]) is None
+    repo.write(".gitgate.yml", "#" * (objects.MOST_FILE + 1))
+    repo.commit("large")
+    with pytest.raises(Failure, match="HEAD is larger than 1048576 bytes"):
+        objects.read_protected(real, ".gitgate.yml", refs)
 
 
 @pytest.mark.parametrize("oid", [ABSENT, "0" * 40, "f" * 64])

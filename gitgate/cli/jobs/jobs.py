@@ -200,13 +200,13 @@ def need_protected(screen: Screen, desk: Desk) -> None:
     """In a job nobody's answer counts, and nobody is started, where it is not certain which branch has the policy."""
     from ...policy.book import policy_remote, protected_refs
     from ...setup.claude import in_job
-    from ...store.git.repository import protected_tip
+    from ...store.git.objects import protected_tip
 
     if not in_job(screen.env):
         return
     refs = protected_refs(desk)
     known = desk.settings.text("protectedBranch") or desk.refs.get(f"refs/remotes/{policy_remote(desk)}/HEAD")
-    if known and protected_tip(desk.repo, refs[:1]) is not None:
+    if known and protected_tip(desk.records.objects, refs[:1]) is not None:
         return
     raise NotAllowed(
         f"this job does not know the default branch, whose policy holds: {refs[0]} is not here",

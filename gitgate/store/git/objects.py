@@ -1,4 +1,4 @@
-"""Store: git objects, read and written raw, by whichever way is cheaper here.
+"""Store: git objects, read and written raw, by whichever way is cheaper here; and a file as the protected branch has it.
 
 Importing pygit2 costs forty times a git process, so a verb about one gate goes through git's plumbing; a walk over
 thousands, and a process that lives long, goes through pygit2. Both meet the same contract suite.
@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from functools import partial
 from hashlib import sha1, sha256
 from pathlib import Path
 from typing import IO, NamedTuple, Protocol
 
+from ...document.values import dataclass
 from ...errors import BrokenRecord, Failure
 from .permissions import sharing
 from .process import Git, Patient, Piped
@@ -154,10 +155,19 @@ class Commit(NamedTuple):
     signed: bool
 
 
+class NamedObject(NamedTuple):
+    oid: str
+    kind: str
+    payload: bytes
+
+
 class Objects(Protocol):
     """What a store of objects does. `read` raises BrokenRecord for an object that is not there or is too large."""
 
     def read(self, oid: str) -> tuple[str, bytes]: ...
+
+    def find(self, names: Sequence[str]) -> list[NamedObject | None]:
+        """What git means by each of these, such as `HEAD:folder/file`; None where there is no such thing."""
 
     def ahead(self, oids: Sequence[str]) -> Mapping[str, tuple[str, bytes]]:
         """What is asked for soon, read at once where that is cheaper; what is missing or unsound waits for `read`."""
@@ -217,17 +227,17 @@ class PlumbingObjects:
             self.second = self.library()
         if self.second is not None:
             return self.second.read(oid)
-        _, kind, payload = self.ask(oid)
-        return kind, payload
+        found = self.ask(oid)
+        return found.kind, found.payload
 
     def tip(self, ref: str) -> str | None:
         """Git reads the object as well when it looks a ref up, so that what is asked next is known already."""
         try:
-            oid, kind, payload = self.ask(ref)
+            found = self.ask(ref)
         except BrokenRecord:
             return None
-        self.known = {oid: (kind, payload)}
-        return oid
+        self.known = {found.oid: (found.kind, found.payload)}
+        return found.oid
 
     def ahead(self, oids: Sequence[str]) -> Mapping[str, tuple[str, bytes]]:
         """One question after the other takes two processes in turns; here git answers many while nobody waits."""
@@ -264,26 +274,39 @@ class PlumbingObjects:
     def forget(self) -> None:
         self.held, self.held_bytes = {}, 0
 
-    def ask(self, name: str) -> tuple[str, str, bytes]:
-        """The object of this name, its kind and its contents."""
+    def ask(self, name: str) -> NamedObject:
+        found = self.find_one(name)
+        if found is None:
+            raise missing(name)
+        return found
+
+    def find(self, names: Sequence[str]) -> list[NamedObject | None]:
+        return [self.find_one(name) for name in names]
+
+    def find_one(self, name: str) -> NamedObject | None:
+        if "\n" in name:
+            return None  # it would be two questions
         into, said = self.pipes()
         into.write(f"{name}\n".encode())
         into.flush()
         try:
             head = said.line().split()
-            size = int(head[2]) if len(head) == 3 else 0
-            payload = said.exactly(size + 1) if len(head) == 3 and size <= MOST_BYTES else b""
+            there = (
+                len(head) == 3 and head[2].isdigit()
+            )  # else it repeats the name, which may be of two words
+            size = int(head[2]) if there else 0
+            payload = said.exactly(size + 1) if there and size <= MOST_BYTES else b""
         except TimeoutError as silent:
             raise self.drop(stuck(name, silent)) from silent
         if not head:
             raise self.drop(damaged(name))
-        if len(head) != 3:
-            raise missing(name)
+        if not there:
+            return None
         if size > MOST_BYTES:
             raise self.drop(too_large(name, size))
         if len(payload) != size + 1:
             raise self.drop(damaged(name))
-        return head[0].decode(), head[1].decode(), payload[:-1]
+        return NamedObject(head[0].decode(), head[1].decode(), payload[:-1])
 
     def write(self, kind: str, payload: bytes) -> str:
         if self.waiting is None:
@@ -347,6 +370,7 @@ class LibraryObjects:
         }
         self.names = {number: name for name, number in self.kinds.items()}
         self.failure = pygit2.GitError
+        self.git = repo.git
         library = pygit2.Repository(str(repo.git_dir))
         self.odb = library.odb
         # Git gives others what `core.sharedRepository` says; libgit2 leaves it to the umask.
@@ -382,6 +406,11 @@ class LibraryObjects:
         except self.failure as unreadable:
             raise damaged(oid) from unreadable
         return self.names.get(int(kind), "tag"), payload
+
+    def find(self, names: Sequence[str]) -> list[NamedObject | None]:
+        """By git: libgit2 fetches nothing that a partial clone lacks, and loads what it finds, however large that is."""
+        with closing(PlumbingObjects(self.git)) as git:
+            return git.find(names)
 
     def ahead(self, oids: Sequence[str]) -> Mapping[str, tuple[str, bytes]]:
         del oids
@@ -438,6 +467,40 @@ def open_library(repo: Repository) -> LibraryObjects | None:
         if type(refused).__name__ != "GitError":
             raise
         return None
+
+
+# No file that a project is configured by is larger.
+MOST_FILE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Protected:
+    """The file, and where it was read: the branch and the path, and the branch's commit."""
+
+    data: bytes
+    source: str
+    commit: str | None = None
+
+
+def read_protected(objects: Objects, path: str, refs: Sequence[str]) -> Protected | None:
+    """The file on the first of `refs` that is there; None where that branch has no such file, or no branch is there."""
+    names = [part for ref in refs for part in (f"{ref}^{{commit}}", f"{ref}:{path}")]
+    found = objects.find(names)
+    for ref, commit, file in zip(refs, found[::2], found[1::2], strict=True):
+        if commit is None:
+            continue
+        if file is None or file.kind != BLOB:
+            return None
+        if len(file.payload) > MOST_FILE:
+            raise Failure(f"{path} on {ref} is larger than {MOST_FILE} bytes", hint="make it smaller")
+        return Protected(file.payload, f"{ref.removeprefix('refs/')}:{path}", commit.oid)
+    return None
+
+
+def protected_tip(objects: Objects, refs: Sequence[str]) -> str | None:
+    """The commit that the protected branch is at; None where no branch is there."""
+    found = objects.find([f"{ref}^{{commit}}" for ref in refs])
+    return next((commit.oid for commit in found if commit is not None), None)
 
 
 def missing(oid: str) -> BrokenRecord:

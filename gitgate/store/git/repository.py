@@ -1,4 +1,4 @@
-"""Store: where the repository is, found by one `rev-parse`; and a file as the protected branch has it."""
+"""Store: where the repository is, found by one `rev-parse`; and how its protected branch changed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...document.values import dataclass
-from ...errors import Failure, NotARepository
+from ...errors import NotARepository
 from .process import Git, Started
 
 
@@ -134,42 +134,6 @@ def not_a_repository(start: Path, said: str, named: str | None) -> NotARepositor
 
 
 USUAL = ("main", "master", "trunk")
-MOST_BYTES = 1 << 20
-
-
-@dataclass(frozen=True)
-class Protected:
-    """The file, and where it was read: the branch and the path, and the branch's commit."""
-
-    data: bytes
-    source: str
-    commit: str | None = None
-
-
-def read_protected(repo: Repository, path: str, refs: Sequence[str]) -> Protected | None:
-    """The file on the first of `refs` that is there; None where that branch has no such file, or no branch is there."""
-    names = [part for ref in refs for part in (f"{ref}^{{commit}}", f"{ref}:{path}")]
-    out = repo.git.run("cat-file", "--batch-check", input="".join(f"{name}\n" for name in names).encode()).out
-    lines = out.decode("utf-8", "replace").splitlines()
-    for ref, commit, file in zip(refs, lines[::2], lines[1::2], strict=True):
-        if commit.endswith(" missing"):
-            continue
-        said = file.split(" ")
-        if len(said) != 3 or said[1] != "blob":
-            return None
-        if int(said[2]) > MOST_BYTES:
-            raise Failure(f"{path} on {ref} is larger than {MOST_BYTES} bytes", hint="make it smaller")
-        data = repo.git.out("cat-file", "blob", said[0])
-        return Protected(data, f"{ref.removeprefix('refs/')}:{path}", commit.partition(" ")[0])
-    return None
-
-
-def protected_tip(repo: Repository, refs: Sequence[str]) -> str | None:
-    """The commit that the protected branch is at; None where no branch is there."""
-    names = "".join(f"{ref}^{{commit}}\n" for ref in refs)
-    out = repo.git.out("cat-file", "--batch-check=%(objectname)", input=names.encode())
-    lines = out.decode("utf-8", "replace").splitlines()
-    return next((line for line in lines if not line.endswith(" missing")), None)
 
 
 class BranchChange(NamedTuple):

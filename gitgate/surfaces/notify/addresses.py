@@ -19,7 +19,7 @@ from ...errors import BadDocument, GateError
 from ...gates.notices import NAMED, usual_name
 from ...policy.book import protected_refs
 from ...store.git.gitconfig import machine_values
-from ...store.git.repository import Protected, read_protected
+from ...store.git.objects import Protected, read_protected
 from ...text.display import one_line
 from .channel import Channel, Endpoint
 from .channels import CHANNELS, split_address
@@ -154,7 +154,7 @@ def branch_recipients(
 ) -> Iterator[Recipient]:
     """Those of the protected branch. One wrong entry stops none of the others."""
     try:
-        found = read_protected(desk.repo, FILE, protected_refs(desk))
+        found = read_protected(desk.records.objects, FILE, protected_refs(desk))
         entries = [] if found is None else entries_of(found)
     except GateError as wrong:
         unusable.append(Unusable(FILE, wrong.message, "mend it on the protected branch"))

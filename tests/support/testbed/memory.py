@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from gitgate.store.git.objects import MOST_BYTES, check_oid, missing, too_large
+from gitgate.store.git.objects import MOST_BYTES, NamedObject, check_oid, missing, too_large
 from gitgate.store.git.process import Git
 from gitgate.store.git.repository import Repository
 from gitgate.store.records.records import Records
@@ -27,6 +27,9 @@ class MemoryObjects:
         if len(payload) > MOST_BYTES:
             raise too_large(oid, len(payload))
         return kind, payload
+
+    def find(self, names: Sequence[str]) -> list[NamedObject | None]:
+        return [NamedObject(name, *self.known[name]) if name in self.known else None for name in names]
 
     def ahead(self, oids: Sequence[str]) -> Mapping[str, tuple[str, bytes]]:
         return {oid: self.known[oid] for oid in oids if oid in self.known}

@@ -243,9 +243,9 @@ def has_workflow(desk: Desk) -> bool:
     """Whether the default branch, as it was last fetched, has the workflow whose jobs take replies."""
     from ....policy.book import protected_refs
     from ....setup.github import ANSWERS, FOLDER
-    from ....store.git.repository import read_protected
+    from ....store.git.objects import read_protected
 
-    return read_protected(desk.repo, f"{FOLDER}/{ANSWERS}", protected_refs(desk)) is not None
+    return read_protected(desk.records.objects, f"{FOLDER}/{ANSWERS}", protected_refs(desk)) is not None
 
 
 def foreign_token(desk: Desk, forge: Forge) -> str:
