@@ -59,10 +59,10 @@ def session_of(desk: Desk, draft: Draft) -> SavedSession | None:
 
 def remember_asker(desk: Desk, gate: Gate, saved: SavedSession | None, branch: str | None = None) -> None:
     """What this machine alone knows of the asker, so that it can be resumed in its place, and told from others."""
-    from ..context.machine import Presence, note
+    from ..context.machine import Presence, note_presence
     from ..gates.lineage import stands_here
 
-    note(
+    note_presence(
         desk,
         Presence(
             gate=gate.id,

@@ -47,7 +47,7 @@ from .askers import (
     session_of,
     terms_of_step,
 )
-from .sessions import digest_of
+from .sessions import session_digest
 
 if TYPE_CHECKING:
     from ..store.work.snapshot import Snapshot
@@ -419,7 +419,7 @@ def snapshot(desk: Desk, wishes: AskWishes) -> tuple[Work, int, int]:
 def session_named(desk: Desk, saved: SavedSession, tree: str, salt: str) -> Session:
     from ..context.session_proof import content_of, first_key
 
-    digest, content = digest_of(salt, saved.id), content_of(salt, tree)
+    digest, content = session_digest(salt, saved.id), content_of(salt, tree)
     return Session(saved.agent, digest, salt, bool(saved.files), content, first_key(desk, salt))
 
 

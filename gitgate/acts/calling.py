@@ -202,7 +202,7 @@ def publish_sessions(desk: Desk, gates: list[str]) -> None:
             publish(desk, desk.records.load(gate, tip), work=may_publish_work(desk))
 
 
-def context_of(env: Mapping[str, str], text: str, most: int = 4000) -> str:
+def context_from_agent(env: Mapping[str, str], text: str, most: int = 4000) -> str:
     """Words of an agent for a gate's context: without secrets, and not without end."""
     from ..text.secrets import redact, secret_values
 

@@ -36,7 +36,7 @@ from .askers import asks_nobody
 from .asking import AskWishes, ask, read_attachment
 from .calling import (
     any_gate,
-    context_of,
+    context_from_agent,
     gate_of_key,
     key_of_call,
     publish_sessions,
@@ -267,7 +267,7 @@ def open_gate(
             enclosed[name] = body
     draft = replace(
         draft,
-        context=context_of(desk.settings.env, draft.context, 60_000),
+        context=context_from_agent(desk.settings.env, draft.context, 60_000),
         agent=agent,
         session=session or None,
         config={"need": {"source": source, "digest": need.digest}},
@@ -275,7 +275,7 @@ def open_gate(
     )
     # Words may be said again in a conversation that went on. Without one, every run is a request of its own.
     for number in range(MOST_ROUNDS if session and key is None else 0):
-        words = key_of(need, session, number)
+        words = key_of_need(need, session, number)
         held = gate_of_key(desk, words)
         if held is None or held.state == AWAITING:
             return ask_anyhow(desk, replace(draft, key=words), need, enclosed)
@@ -293,7 +293,7 @@ def ask_anyhow(desk: Desk, draft: Draft, need: Need, enclosed: Mapping[str, byte
         return ask(desk, replace(plain, context=words, **kept), AskWishes()).gate
 
 
-def key_of(need: Need, session: str, number: int) -> str:
+def key_of_need(need: Need, session: str, number: int) -> str:
     """The session's id stays out of the record, and the key is in it."""
     return f"need:{sha256(f'{session}:{need.digest}:{number}'.encode('utf-8', 'replace')).hexdigest()[:24]}"
 
@@ -318,7 +318,7 @@ def draft_of_call(desk: Desk, tool: str, given: Mapping[str, object]) -> Draft:
 
     if tool == calls.ASK_TOOL:
         return Draft(questions_of(given))
-    exact = context_of(desk.settings.env, calls.exact(tool, given), 60_000)
+    exact = context_from_agent(desk.settings.env, calls.exact(tool, given), 60_000)
     question = calls.approval(tool, {"command": exact})
     return Draft((question,), title=f"Allow {tool}", context=calls.indented(exact))
 
@@ -331,7 +331,7 @@ class BeforeRun:
     signals: frozenset[str]
 
 
-def look(desk: Desk) -> BeforeRun:
+def look_before_run(desk: Desk) -> BeforeRun:
     return BeforeRun(frozenset(desk.refs.under(OPEN)), writings(desk))
 
 
@@ -350,7 +350,7 @@ def environment_of(
     """What the command is started with: it and all that it starts are an agent's, and answer no gate. `settings` are git's."""
     from ..store.work.restore import as_environment
 
-    name, env = program_of(argv), desk.settings.env
+    name, env = program_name(argv), desk.settings.env
     mark = name if can_start(desk, name) else f"wrapped-{name}"
     return {
         "GITGATE_AGENT": mark,
@@ -365,12 +365,12 @@ def started_with(argv: Sequence[str]) -> str:
     from ..agents import AGENTS
     from ..agents.claude.adapter import session_in
 
-    program = AGENTS.get(program_of(argv))
+    program = AGENTS.get(program_name(argv))
     flags = program.lasting(argv) if program is not None else ()
     return json.dumps({"session": session_in(argv), "flags": flags})
 
 
-def program_of(argv: Sequence[str]) -> str:
+def program_name(argv: Sequence[str]) -> str:
     return Path(argv[0]).name
 
 
@@ -411,7 +411,7 @@ class WrappedAsker:
 
 
 def asker_of(desk: Desk, argv: Sequence[str], pid: int, agent: str | None) -> WrappedAsker:
-    name = program_of(argv)
+    name = program_name(argv)
     return WrappedAsker(name, pid, agent, can_start(desk, name), started_with(argv))
 
 

@@ -16,7 +16,7 @@ from ..policy.permit import Permit, permit, permit_change, permit_words, signing
 from ..policy.ruling import SaidHow, Who
 from ..text import times
 from .askers import RUN, STEP, agent_here
-from .sessions import digest_of
+from .sessions import session_digest
 
 if TYPE_CHECKING:
     from ..model.conversation import Conversation
@@ -120,7 +120,7 @@ def is_own(desk: Desk, gate: Gate) -> bool:
         from ..agents import detect
 
         here = detect(env)
-        return here is not None and digest_of(session.salt, here.id) == session.digest
+        return here is not None and session_digest(session.salt, here.id) == session.digest
     own = (env.get("GITGATE_AGENT"), agent_here(desk))
     return bool(gate.opened.asked.agent) and gate.opened.asked.agent in own
 

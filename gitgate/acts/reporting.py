@@ -60,7 +60,7 @@ def gate_status(desk: Desk, given: str) -> tuple[Json, str]:
     stuck = is_stalled(desk, gate)
     if stuck:
         lines.append(f"stalled: {stuck}")
-    from ..render.shapes import held, held_of
+    from ..render.shapes import conversation_shape, held_of
 
     talked = held_of(gate)
     lines += talked_lines(talked) if talked is not None else []
@@ -76,7 +76,7 @@ def gate_status(desk: Desk, given: str) -> tuple[Json, str]:
         "session": session_here(desk, gate),
         "deadline": gate.deadline,
         "type": ",".join(dict.fromkeys(question.type for question in gate.opened.questions)),
-        "talked": held(talked, transcript=False),
+        "talked": conversation_shape(talked, transcript=False),
         "next": next_command(gate),
     }
     return fields, "\n".join(lines)

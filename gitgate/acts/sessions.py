@@ -163,7 +163,7 @@ def bring(desk: Desk, gate: Gate) -> SavedSession:
         saved = SavedSession(session.agent, here.session, here.directory)
     if saved is None:
         raise stayed(gate, "here")
-    if digest_of(session.salt, saved.id) != session.digest:
+    if session_digest(session.salt, saved.id) != session.digest:
         raise BrokenRecord(
             f"gate {gate.id}: the saved session is not the one that asked", hint="git gate verify"
         )
@@ -348,5 +348,5 @@ def drop(desk: Desk, gate: str) -> Dropped:
     return Dropped(gate, here is not None, remote, there is not None)
 
 
-def digest_of(salt: str, session_id: str) -> str:
+def session_digest(salt: str, session_id: str) -> str:
     return sha256(f"{salt}:{session_id}".encode()).hexdigest()[:32]

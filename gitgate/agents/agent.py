@@ -279,14 +279,14 @@ def called_by(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def home_of(env: Mapping[str, str]) -> Path:
+def home_folder(env: Mapping[str, str]) -> Path:
     home = env.get("HOME") or env.get("USERPROFILE")
     if not home:
         raise Failure("HOME is not set, so the agent's own files cannot be found", hint="set HOME")
     return Path(home)
 
 
-def last_words(finished: Finished) -> str:
+def reason_of_end(finished: Finished) -> str:
     """Why a process that said nothing readable ended: its last line of talk, or its exit code."""
     lines = [line.strip() for line in finished.err.decode("utf-8", "replace").splitlines() if line.strip()]
     ended = f"exit {finished.code}" if finished.ending is ProcessEnding.EXITED else str(finished.ending)

@@ -25,10 +25,10 @@ from .agent import (
     ProcessEnding,
     Start,
     brief,
-    home_of,
+    home_folder,
     killed,
-    last_words,
     need_session_id,
+    reason_of_end,
 )
 
 ANSWER = "last-message.txt"
@@ -128,7 +128,7 @@ class Codex(Agent):
             return AgentOutcome(
                 AgentResult.FAILED,
                 session,
-                reason=reason or last_words(finished),
+                reason=reason or reason_of_end(finished),
                 retry=killed(finished) or bool(reason),
             )
         return AgentOutcome(AgentResult.DONE, session, last_message(finished.folder))
@@ -148,7 +148,7 @@ class Codex(Agent):
 
 
 def codex_home(env: Mapping[str, str]) -> Path:
-    return Path(env["CODEX_HOME"]) if env.get("CODEX_HOME") else home_of(env) / ".codex"
+    return Path(env["CODEX_HOME"]) if env.get("CODEX_HOME") else home_folder(env) / ".codex"
 
 
 def find_rollout(session: SessionRef, home: Path) -> Path | None:
@@ -162,21 +162,21 @@ def clean_rollout(content: bytes, values: frozenset[str]) -> bytes:
     for line in content.splitlines():
         try:
             record = json.loads(line.decode("utf-8", "replace"))
-            out.append(json.dumps(_clean(record, values), separators=(",", ":")).encode() + b"\n")
+            out.append(json.dumps(_without_secrets(record, values), separators=(",", ":")).encode() + b"\n")
         except (ValueError, RecursionError):
             continue
     return b"".join(out)
 
 
-def _clean(value: object, values: frozenset[str]) -> object:
+def _without_secrets(value: object, values: frozenset[str]) -> object:
     from ..text.secrets import redact
 
     if isinstance(value, str):
         return redact(value, values)
     if isinstance(value, list):
-        return [_clean(item, values) for item in value]
+        return [_without_secrets(item, values) for item in value]
     if isinstance(value, dict):
-        return {key: item if key in SEALED else _clean(item, values) for key, item in value.items()}
+        return {key: item if key in SEALED else _without_secrets(item, values) for key, item in value.items()}
     return value
 
 

@@ -23,7 +23,7 @@ from .agent import (
     ProcessEnding,
     Start,
     killed,
-    last_words,
+    reason_of_end,
 )
 
 ANSWER_FILE, PROMPT_FILE = "answer.json", "prompt.md"
@@ -89,7 +89,7 @@ class Command(Agent):
         if finished.ending is ProcessEnding.EXITED and finished.code in (0, WAITING):
             return AgentOutcome(AgentResult.ASKED if finished.code else AgentResult.DONE, text=text)
         return AgentOutcome(
-            AgentResult.FAILED, text=text, reason=last_words(finished), retry=killed(finished)
+            AgentResult.FAILED, text=text, reason=reason_of_end(finished), retry=killed(finished)
         )
 
 

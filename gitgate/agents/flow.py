@@ -14,7 +14,7 @@ from .agent import (
     ProcessEnding,
     Start,
     killed,
-    last_words,
+    reason_of_end,
 )
 from .command import WAITING
 
@@ -51,5 +51,5 @@ class FlowRun(Agent):
             asked = finished.code == WAITING and status == "waiting_human"
             return AgentOutcome(AgentResult.ASKED if asked else AgentResult.DONE, text=f"the run is {status}")
         return AgentOutcome(
-            AgentResult.FAILED, text=text, reason=last_words(finished), retry=killed(finished)
+            AgentResult.FAILED, text=text, reason=reason_of_end(finished), retry=killed(finished)
         )

@@ -61,7 +61,7 @@ def init(
         desk.refuse_agents("init")
         chosen = parts.InitChoice(server, publish_work, resume, named)
         found = parts.removal(desk, named, purge=purge) if remove else parts.wanted(desk, chosen)
-        return tuple(found if dry_run else parts.take(found))
+        return tuple(found if dry_run else parts.take_steps(found))
 
 
 def doctor(*, online: bool = False, claude: bool = False, directory: Directory = None) -> tuple[Finding, ...]:

@@ -228,8 +228,8 @@ def audit(desk: Desk, given: Sequence[str] = (), branch: str | None = None) -> V
     chosen = {full_id(word, {*is_open, *archived, *runs, *ended}) for word in given}
     wanted = chosen if given else {*is_open, *archived}
     found = [
-        *check_all(desk, done, one_of(is_open, wanted), archived=False, branch=branch),
-        *check_all(desk, done, one_of(archived, wanted), archived=True, branch=branch),
+        *check_all(desk, done, chosen_tips(is_open, wanted), archived=False, branch=branch),
+        *check_all(desk, done, chosen_tips(archived, wanted), archived=True, branch=branch),
     ]
     check_signatures(desk, done, found)
     check_policies(desk, done, [checked.gate for checked in found])
@@ -242,8 +242,8 @@ def audit(desk: Desk, given: Sequence[str] = (), branch: str | None = None) -> V
     for gate in sorted(wanted & set(is_open) & set(archived)):
         check_twice(done, gate, is_open[gate], archived[gate])
     chosen = chosen if given else {*runs, *ended}
-    check_runs(desk, done, one_of(runs, chosen))
-    check_runs(desk, done, one_of(ended, chosen), archived=True)
+    check_runs(desk, done, chosen_tips(runs, chosen))
+    check_runs(desk, done, chosen_tips(ended, chosen), archived=True)
     for run in sorted(chosen & set(runs) & set(ended)):
         check_twice(done, run, runs[run], ended[run])
     if not given:
@@ -256,7 +256,7 @@ def open_tips(desk: Desk) -> dict[str, str]:
     return {ref.removeprefix(OPEN): oid for ref, oid in desk.refs.under(OPEN).items()}
 
 
-def one_of(tips: Mapping[str, str], wanted: set[str]) -> list[tuple[str, str]]:
+def chosen_tips(tips: Mapping[str, str], wanted: set[str]) -> list[tuple[str, str]]:
     return [(gate, tip) for gate, tip in tips.items() if gate in wanted]
 
 

@@ -36,7 +36,7 @@ from .claiming import (
     HeldClaim,
     current,
     follow,
-    is_ours,
+    is_our_lease,
     move,
     next_lease,
     next_link,
@@ -209,7 +209,7 @@ def still_held(desk: Desk, gate: Gate, held: HeldClaim | None, remote: str | Non
     if held is None:
         return None
     found = load_lease(desk, gate.id, remote)
-    if found is None or found[1] is None or not is_ours(held, found[1]):
+    if found is None or found[1] is None or not is_our_lease(held, found[1]):
         return None
     return with_lease(held, found[0], found[1])
 

@@ -106,7 +106,7 @@ def claim(desk: Desk, gate: Gate, who: Claimant, *, insist: bool = False) -> Hel
             continue
         old = check_free(desk, gate, remote, watched, insist=insist, look=attempt > 0)
         check_told(desk, gate)
-        held, moves = compose(desk, gate, who, (remote, known), old)
+        held, moves = compose_claim(desk, gate, who, (remote, known), old)
         if move(desk, remote, moves):
             note_renewal(desk, held, who.monotonic)
             return settle(desk, held, gate)
@@ -193,7 +193,7 @@ def nothing_to_act_on(gate: Gate) -> IllegalEvent:
     )
 
 
-def compose(
+def compose_claim(
     desk: Desk, gate: Gate, who: Claimant, where: tuple[str | None, str | None], old: str | None
 ) -> tuple[HeldClaim, list[RefMove]]:
     """The claim and its lease as objects, and the two moves that make them count."""
@@ -269,7 +269,7 @@ def with_lease(held: Held, oid: str, said: Lease) -> Held:
     return replace(held, seed=leases.next_seed(held.seed), chain=oid, began=said.beat)
 
 
-def is_ours(held: HeldLease, said: Lease | None) -> bool:
+def is_our_lease(held: HeldLease, said: Lease | None) -> bool:
     """Whether a lease that stands there is one of ours: a renewal may have arrived without our hearing of it."""
     if said is None or said.nonce != held.said.nonce:
         return False
@@ -421,7 +421,7 @@ def still_ours(desk: Desk, held: HeldClaim) -> HeldClaim:
     has moved or deleted the lease: as long as the record has no other claim, ours counts, and its lease goes on.
     """
     found = load_lease(desk, held.gate.id, held.remote)
-    if found is not None and found[1] is not None and is_ours(held, found[1]):
+    if found is not None and found[1] is not None and is_our_lease(held, found[1]):
         return with_lease(held, found[0], found[1])
     if held.gate.claim is None:
         raise lost(held)  # a waiter's lease is all that it has

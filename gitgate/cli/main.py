@@ -159,7 +159,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     unbreakable()
     try:
         refuse_system()
-        result = run(args)
+        result = run_verb(args)
     except GateError as failed:
         return refused(args, failed)
     except click.UsageError as wrong:
@@ -187,7 +187,7 @@ def misused(args: Sequence[str], wrong: click.UsageError) -> int:
     return complain(args, "usage", usage_message(wrong), usage_hint(wrong, args, VERBS), exits.USAGE)
 
 
-def run(args: list[str]) -> object:
+def run_verb(args: list[str]) -> object:
     from ..config import environment
 
     asked = environment().get(COMPLETING)

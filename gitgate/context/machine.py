@@ -56,7 +56,7 @@ def presence_folder(desk: Desk) -> Path:
     return desk.repo.state_dir / "asked"
 
 
-def note(desk: Desk, present: Presence) -> None:
+def note_presence(desk: Desk, present: Presence) -> None:
     """Write down who asked; a disk that is full is no reason to fail a question that was asked already."""
     present = replace(present, started=started(present.pid), boot=boot_id())
     with suppress(OSError):

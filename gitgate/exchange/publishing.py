@@ -104,9 +104,9 @@ def send(desk: Desk, gate: Gate, remote: str, *, work: bool) -> Published:
 def told_of(fates: Sequence[RefFate], gate: str) -> str | None:
     if not any(fate.words for fate in fates):
         return None
-    from ..gates.starting import heard
+    from ..gates.starting import said_of_push
 
-    return heard(fates[0].words, gate)
+    return said_of_push(fates[0].words, gate)
 
 
 def stands_on(gate: Gate, known: str | None) -> bool:

@@ -171,7 +171,7 @@ class AgentRun:
     def start_program(self, place: Path, prompt: str, gate: Gate | None, *, again: bool) -> Finished:
         """Start it, in its own conversation where it was started before, and with the answer where it has asked."""
         from ..agents import process, scrubbed
-        from ..resumption.place import answer_texts, document
+        from ..resumption.place import answer_document, answer_texts
         from ..setup import claude
 
         desk, settings, again = self.desk, self.start.settings, again or gate is not None
@@ -193,7 +193,7 @@ class AgentRun:
                 deferred=call,
                 hooks=program.hooks(),
                 permissions=permissions,
-                answer=document(gate) if gate is not None else b"",
+                answer=answer_document(gate) if gate is not None else b"",
                 told=answer_texts(gate) if gate is not None else {},
                 settings=replace(settings, arguments=(*settings.arguments, *first)),
                 env=scrubbed(desk.settings.env),

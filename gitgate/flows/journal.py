@@ -24,7 +24,7 @@ from ..claims.claiming import (
     ClaimLost,
     HeldByAnother,
     HeldLease,
-    is_ours,
+    is_our_lease,
     move,
     next_lease,
     next_link,
@@ -275,7 +275,7 @@ class HeldRun:
     def still_ours(self) -> None:
         """The lease as it stands there: a renewal may have arrived without our hearing of it."""
         found = load_lease(self.desk, self.run.id, self.held.remote)
-        if found is not None and found[1] is not None and is_ours(self.held, found[1]):
+        if found is not None and found[1] is not None and is_our_lease(self.held, found[1]):
             self.held = with_lease(self.held, found[0], found[1])
 
     # the lease

@@ -9,7 +9,7 @@ from ..context.desk import Desk
 from ..document.values import replace
 from ..errors import AmbiguousGate, GateError
 from ..model.gate import Answer, Gate
-from ..record.fold import counted
+from ..record.fold import counted_entry
 from ..store.records import archive, closing
 from ..store.records.records import NOBODY, Signature
 
@@ -76,7 +76,7 @@ def with_late(desk: Desk, gate: Gate, tips: tuple[str, ...]) -> Gate:
         for entry in entries:
             if isinstance(entry.event, Answer) and entry.event not in said:
                 said.append(entry.event)
-                late.append(counted(entry, entry.event))
+                late.append(counted_entry(entry, entry.event))
     return replace(gate, late=(*gate.late, *late))
 
 

@@ -37,12 +37,12 @@ class Filter:
             and (self.type is None or self.type in summary.type.split(","))
             and (self.branch is None or summary.branch == self.branch)
             and (self.pull_request is None or summary.pull_request == str(self.pull_request))
-            and (self.mine is None or may_answer(summary, self.mine))
+            and (self.mine is None or is_meant_for(summary, self.mine))
             and (self.asked_by is None or self.asked_by.lower() in f"{summary.agent} {summary.by}".lower())
         )
 
 
-def may_answer(summary: Summary, person: str) -> bool:
+def is_meant_for(summary: Summary, person: str) -> bool:
     """Whether the gate is for anybody, or names this person by name, address or `@login`."""
     if not summary.to:
         return True

@@ -40,7 +40,7 @@ class CannotStart(Failure):
     code = "cannot_start"
 
 
-def place_of(asked: Asker) -> str:
+def asker_place(asked: Asker) -> str:
     """Machine and directory, as the asker told them."""
     where = " in ".join(word for word in (asked.host, asked.directory) if word)
     return f" (on {where})" if where else ""
@@ -50,7 +50,7 @@ def stayed(gate: Gate, how: str) -> CannotStart:
     """Only where it was asked can this gate be resumed."""
     asked = gate.opened.asked
     return CannotStart(
-        f"the session of gate {gate.id} is not {how}: it stayed where {asked.agent} asked{place_of(asked)}",
+        f"the session of gate {gate.id} is not {how}: it stayed where {asked.agent} asked{asker_place(asked)}",
         hint="resume it there, or share sessions from there: git config gitgate.session push",
     )
 
@@ -154,7 +154,7 @@ def no_agent(desk: Desk, gate: Gate, known: dict[str, str]) -> str:
     return known[agent]
 
 
-def heard(words: str, gate: str) -> str | None:
+def said_of_push(words: str, gate: str) -> str | None:
     """What a server said of a gate as it took a push: empty, it resumes it; else why it does not; None: nothing."""
     for name, said in _HEARD.findall(words):
         if name == gate:

@@ -96,14 +96,14 @@ def facts(desk: Desk) -> list[GateFacts]:
     for one in summaries(desk):
         if one.state == AWAITING:
             waiting.add(one.id)
-            found.append(GateFacts(one.agent, one.type, one.branch, moment(one.at), AWAITING))
+            found.append(GateFacts(one.agent, one.type, one.branch, seconds_at(one.at), AWAITING))
         elif one.state != "broken":
             tips[one.tip] = one.id
     tips |= {tip: gate for gate, tip in archived_tips(desk) if tip and gate not in waiting}
     return [*found, *read_chains(desk, tips)]
 
 
-def moment(said: str) -> float:
+def seconds_at(said: str) -> float:
     try:
         return times.parse_time(said)
     except GateError:
@@ -128,7 +128,7 @@ def read_chains(desk: Desk, tips: Mapping[str, str]) -> Iterator[GateFacts]:
         one = gates.setdefault(gate, GateFacts())
         if tips.get(oid) == gate:
             read_tip(one, dict(TRAILER.findall(last)))
-        read_event(one, event)
+        count_event(one, event)
         if event == "answered":
             answers[gate] = (oid, float(at), who)
     said_by = read_answers(desk, [oid for oid, _, _ in answers.values()])
@@ -143,13 +143,13 @@ def read_tip(one: GateFacts, said: Mapping[str, str]) -> None:
     """What every commit says of its gate, as the last one has it."""
     one.agent, one.type, one.branch = said.get("Agent", ""), said.get("Type", ""), said.get("Branch", "")
     one.asked, one.state, one.verdict = (
-        moment(said.get("Asked-At", "")),
+        seconds_at(said.get("Asked-At", "")),
         said.get("State", ""),
         said.get("Verdict", ""),
     )
 
 
-def read_event(one: GateFacts, event: str) -> None:
+def count_event(one: GateFacts, event: str) -> None:
     one.late += event == "late"
     one.failed_resumes += event == "failed"
     one.expired = one.expired or event == "expired"

@@ -12,7 +12,7 @@ from ..document.values import replace
 from ..errors import Failure, GateError
 from ..model.gate import Gate, Work
 from ..store.git.refs import WORK
-from .starting import place_of
+from .starting import asker_place
 
 if TYPE_CHECKING:
     from ..store.work.restore import Worktree
@@ -34,7 +34,7 @@ def bring_work(desk: Desk, gate: Gate) -> str:
             return commit
     asked = gate.opened.asked
     raise Failure(
-        f"the work of gate {gate.id} is not here: it stayed where {asked.agent} asked{place_of(asked)}",
+        f"the work of gate {gate.id} is not here: it stayed where {asked.agent} asked{asker_place(asked)}",
         hint="publish it there: git gate init, then git gate sync",
     )
 

@@ -211,9 +211,9 @@ def parse_people(section: Field) -> tuple[dict[str, Person], tuple[str, ...]]:
         if not NAME.fullmatch(name) or name == ANYONE or "@" in name:
             item.fail("expected a plain name for a person")
         only(item, PERSON, "a person")
-        emails = tuple(word.strip().casefold() for word in several(item, "email"))
+        emails = tuple(word.strip().casefold() for word in read_texts(item, "email"))
         keys = []
-        for key in several(item, "key"):
+        for key in read_texts(item, "key"):
             print_, line = fingerprint(key)
             if not print_:
                 item.need("key").fail("expected an ssh public key, or a key's fingerprint (SHA256:… or hex)")
@@ -225,12 +225,12 @@ def parse_people(section: Field) -> tuple[dict[str, Person], tuple[str, ...]]:
                 signers.append(
                     f"# key {print_} {owner}"
                 )  # read by `store.git.signatures`; ssh passes over it
-        logins = tuple(word.strip().removeprefix("@").casefold() for word in several(item, "login"))
+        logins = tuple(word.strip().removeprefix("@").casefold() for word in read_texts(item, "login"))
         people[name] = Person(name, frozenset(emails), frozenset(logins), frozenset(keys))
     return people, tuple(signers)
 
 
-def several(item: Field, name: str) -> tuple[str, ...]:
+def read_texts(item: Field, name: str) -> tuple[str, ...]:
     """One text or a list of them; none of them empty."""
     found = item.get(name)
     if found is None:

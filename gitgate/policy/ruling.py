@@ -301,8 +301,8 @@ def against_requester(policies: Sequence[Policy], who: Who, case: RulingCase) ->
     a login may be one person's, as where it counts people.
     """
     logins = (who.login,) if who.login else ()
-    said = names_of(policies, (who.by, who.signer), logins, known_as(policies, who))
-    asking = names_of(policies, (case.requester,), case.logins)
+    said = known_names(policies, (who.by, who.signer), logins, known_as(policies, who))
+    asking = known_names(policies, (case.requester,), case.logins)
     if said.shares(asking):
         return "whose agent asked may not answer"
     if not (asking.addresses or asking.logins) or said.told_apart(asking):
@@ -315,7 +315,7 @@ def against_requester(policies: Sequence[Policy], who: Who, case: RulingCase) ->
     )
 
 
-def names_of(
+def known_names(
     policies: Sequence[Policy], by: Sequence[str], logins: Sequence[str], known: Sequence[Person] = ()
 ) -> KnownNames:
     """What is said of somebody, and what the policy knows of whoever that is. A forge's own addresses are logins; programs,

@@ -184,7 +184,7 @@ class SessionEnding:
         return self.outcome == COMPLETED and self.value is True and self.confirmed
 
 
-def plain(gate: Gate) -> dict[str, object] | None:
+def plain_result(gate: Gate) -> dict[str, object] | None:
     """The same for programs; None for another question, and while the gate waits. A checkpoint says whether to proceed."""
     question, ended = talk_question(gate), ending_of(gate)
     if question is None or ended is None:

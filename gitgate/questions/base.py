@@ -258,7 +258,7 @@ def each(questions: Sequence[Question]) -> str:
 NUMBER = re.compile(r"#*([0-9]{1,6})")
 
 
-def listed(question: Question) -> str:
+def labels_listed(question: Question) -> str:
     return ", ".join(question.labels)
 
 
@@ -301,7 +301,7 @@ def wrong_option(question: Question, word: str) -> str:
 
     close = get_close_matches(word.casefold(), list(near), 1, 0.6)
     meant = f"; did you mean {near[close[0]]}?" if close else ""
-    return f"{quoted(word)} is not one of the options: {listed(question)}{meant}"
+    return f"{quoted(word)} is not one of the options: {labels_listed(question)}{meant}"
 
 
 def option_hint(question: Question, word: str) -> str:

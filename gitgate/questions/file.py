@@ -54,7 +54,7 @@ def check_names(
             raise BadDocument(
                 one_line(source), line, field, f"expected at most {MOST_ATTACHMENTS} files; found more"
             )
-        folded = fold(name)
+        folded = folded_name(name)
         if folded in checked:
             both = f'"{one_line(checked[folded], 80)}" and "{one_line(name, 80)}"'
             raise BadDocument(
@@ -71,7 +71,7 @@ def check_names(
     return tuple(checked.values())
 
 
-def fold(name: str) -> str:
+def folded_name(name: str) -> str:
     """What systems that ignore case and composition take `name` for."""
     if name.isascii():
         return name.lower()
@@ -113,7 +113,7 @@ def _part(part: str) -> str:
         return "a path without `..`"
     if part != part.strip() or part.endswith("."):
         return "a path whose parts do not end with a dot or begin or end with a blank"
-    folded = fold(part)
+    folded = folded_name(part)
     if folded == ".git" or SHORT_GIT.fullmatch(folded):
         return "a path outside .git"
     if DEVICES.fullmatch(folded):

@@ -47,7 +47,7 @@ class Circumstances:
 
 def resume_prompt(gate: Gate, now: Circumstances = Circumstances()) -> str:
     """The first words of a resumed agent: its question, what came of it, what changed, how to commit."""
-    parts = [opening(gate), *outcome_prompt(gate, now), circumstances_prompt(now), closing(gate)]
+    parts = [opening(gate), *outcome_prompt(gate, now), circumstances_prompt(now), closing_words(gate)]
     return "\n\n".join(part for part in (FENCES, *parts) if part) + "\n"
 
 
@@ -166,7 +166,7 @@ def stand_in(replaced: Iterable[str]) -> str:
     )
 
 
-def closing(gate: Gate) -> str:
+def closing_words(gate: Gate) -> str:
     lines = "\n".join(f"    {name}: {value}" for name, value in trailers(gate))
     return (
         "Your partial work is in place, uncommitted, as you left it. Go on from there. If a further decision is not yours to "

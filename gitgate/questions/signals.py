@@ -108,7 +108,7 @@ def read_need(value: Mapping[str, object], before: str = "") -> Need | None:
         details=details,
         reason=reason,
         issues=texts_in(value.get("issues")),
-        options=options_of(value.get("options")),
+        options=signalled_options(value.get("options")),
         type=type_name(kind) or "" if isinstance(kind, str) else "",
         given=value,
     )
@@ -126,7 +126,7 @@ def texts_in(value: object) -> tuple[str, ...]:
     )
 
 
-def options_of(value: object) -> tuple[Option, ...]:
+def signalled_options(value: object) -> tuple[Option, ...]:
     found: dict[str, Option] = {}
     for item in (value if isinstance(value, list) else [])[:100]:
         said = item if isinstance(item, Mapping) else {"label": item}

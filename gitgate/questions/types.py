@@ -25,8 +25,8 @@ from .base import (
     given_value,
     is_option,
     kind_of,
+    labels_listed,
     lines_of,
-    listed,
     match_option,
     quoted,
     quoted_whole,
@@ -160,7 +160,7 @@ class ChoiceType(QuestionType):
     means = "a number, a label, or the beginning of one"
 
     def expected(self, question: Question) -> str:
-        return f"expected one of: {listed(question)}"
+        return f"expected one of: {labels_listed(question)}"
 
     def read(self, question: Question, given: object) -> Value:
         if not isinstance(given, str):
@@ -282,7 +282,7 @@ class ChoicesType(ChoiceType):
     means = "several of them with commas between, as numbers or labels: 1,3"
 
     def expected(self, question: Question) -> str:
-        return f"expected some of: {listed(question)}"
+        return f"expected some of: {labels_listed(question)}"
 
     def read(self, question: Question, given: object) -> Value:
         if isinstance(given, str):
@@ -538,7 +538,7 @@ def read_other(question: Question, given: str) -> Value:
         )
     if not question.other:
         raise BadAnswer(
-            f"{question.key}: only the options are allowed: {listed(question)}", hint=typed(question)
+            f"{question.key}: only the options are allowed: {labels_listed(question)}", hint=typed(question)
         )
     if not given.strip():
         raise one.empty(question)

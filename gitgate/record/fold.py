@@ -232,13 +232,13 @@ def same_values(value: object) -> object:
     return tuple(map(same_values, value)) if isinstance(value, (list, tuple)) else value
 
 
-def counted(entry: Entry, answer: Answer) -> Counted:
+def counted_entry(entry: Entry, answer: Answer) -> Counted:
     """Recorded again after a race, it is signed where it was first written: in the second parent."""
     return Counted(entry.commit, answer, entry.parents[1] if len(entry.parents) > 1 else entry.commit)
 
 
 def with_answer(gate: Gate, entry: Entry, answer: Answer, name: str) -> Gate:
-    vote = counted(entry, answer)
+    vote = counted_entry(entry, answer)
     if name == "late":
         return replace(gate, late=(*gate.late, vote))
     mine = people.address(answer.by)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..model.conversation import Conversation
 
 
-def ways(gate: Gate) -> list[str]:
+def ways_to_answer(gate: Gate) -> list[str]:
     """What is decided in a conversation may be typed all the same."""
     questions = gate.opened.questions
     joined = [join_line(gate)] if any(question.type == "session" for question in questions) else []
@@ -39,7 +39,7 @@ def waiting_words(gate: Gate) -> str:
     acts = "its answer starts it again" if starts else f"read the answer: git gate check {short}"
     return (
         f"{named}\nthe agent waits for an answer; {acts}\n"
-        f"to see all of it: git gate show {short}   to answer: {ways(gate)[0]}"
+        f"to see all of it: git gate show {short}   to answer: {ways_to_answer(gate)[0]}"
     )
 
 
@@ -225,10 +225,12 @@ def outcome_part(gate: Gate, cells: int) -> str:
     lines += [f"commits{branch}: {commits}"] if commits else []
     lines += [one_line(str(came["reason"]))] if came["reason"] else []
     text = "\n".join(hang(line, cells, "  ") for line in lines)
-    return "\n".join([text, *loose_ends(gate.outcome, host, cells)]) if gate.outcome is not None else text
+    return (
+        "\n".join([text, *loose_end_lines(gate.outcome, host, cells)]) if gate.outcome is not None else text
+    )
 
 
-def loose_ends(came: Outcome, host: str, cells: int) -> list[str]:
+def loose_end_lines(came: Outcome, host: str, cells: int) -> list[str]:
     """Each with what a person needs to go on from there."""
     lines = []
     if came.meant:
@@ -334,7 +336,9 @@ def how(gate: Gate, cells: int, *, color: bool) -> str:
     if gate.state not in ("failed", "awaiting"):
         return ""
     title, lines = (
-        ("What can be done", after_failure(gate)) if gate.state == "failed" else ("How to answer", ways(gate))
+        ("What can be done", after_failure(gate))
+        if gate.state == "failed"
+        else ("How to answer", ways_to_answer(gate))
     )
     return section(title, "\n".join(hang(line, cells, "  ") for line in lines), color=color)
 

@@ -41,7 +41,7 @@ def gate(
         "id": given.id,
         "state": given.state,
         "title": opened.title,
-        "questions": [question(item) for item in opened.questions],
+        "questions": [question_shape(item) for item in opened.questions],
         "context": opened.context,
         "asked": asker_shape(opened.asked),
         "work": work_shape(opened.work, comes_back),
@@ -117,7 +117,7 @@ def says_saved(given: Gate) -> bool:
     return given.opened.session is not None and given.opened.session.saved
 
 
-def question(given: Question) -> Json:
+def question_shape(given: Question) -> Json:
     shape: Json = {
         "key": given.key,
         "prompt": given.prompt,
@@ -134,7 +134,7 @@ def question(given: Question) -> Json:
     return shape
 
 
-def held(given: Conversation | None, *, transcript: bool = True) -> Json | None:
+def conversation_shape(given: Conversation | None, *, transcript: bool = True) -> Json | None:
     """How a conversation was held; most gates have none, and their shapes load nothing for it."""
     if given is None:
         return None
@@ -169,7 +169,7 @@ def held_of(gate: Gate) -> Conversation | None:
 
 
 def closing(given: Remark, *, transcript: bool = True) -> Json:
-    session = held(given.session, transcript=transcript)
+    session = conversation_shape(given.session, transcript=transcript)
     return {"by": who_ended(given), "at": given.at, "reason": given.text, "session": session}
 
 
@@ -195,7 +195,7 @@ def answer_shape(counted: Counted, signed: Mapping[str, SignatureMark], *, trans
         "signed": mark.word == VERIFIED,
         "signature": {"verdict": mark.word, "by": mark.by or None, "key": mark.key or None},
         "evidence": dict(said.evidence),
-        "session": held(said.session, transcript=transcript),
+        "session": conversation_shape(said.session, transcript=transcript),
         "commit": counted.commit,
     }
 
@@ -260,7 +260,7 @@ def event(entry: Entry) -> Json:
     if words:
         shape["text"] = words
     if (talked := getattr(given, "session", None)) is not None and not isinstance(given, Opened):
-        shape["session"] = held(talked, transcript=False)
+        shape["session"] = conversation_shape(talked, transcript=False)
     return shape
 
 

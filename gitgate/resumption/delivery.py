@@ -27,7 +27,7 @@ from ..store.records.records import NOBODY
 from ..store.remote.remote import RefMove
 from ..store.work.restore import list_worktrees
 from ..text.display import counted
-from .place import Course, Situation, leave
+from .place import Course, Situation, remove_place
 
 HEADS = "refs/heads/"
 TRIES = 4
@@ -88,7 +88,7 @@ def gather(desk: Desk, held: HeldClaim, place: Situation, later: Sequence[Gate] 
     there = place.there(desk)
     made = commits.made_since(there.git, before(held.gate, place.known))
     named = [gate.opened.work.base for gate in later if gate.opened.work.base]
-    keep = set(commits.below(there.git, named, place.known)) if named else set()
+    keep = set(commits.new_commits(there.git, named, place.known)) if named else set()
     done = commits.add_trailers(there.git, made, trailers(held.gate), keep) if made else []
     branch = commits.head_branch(there.git)
     begun = place.course.branch or held.gate.opened.work.branch
@@ -102,7 +102,7 @@ def gather_named(desk: Desk, held: HeldClaim, later: Sequence[Gate], course: Cou
         with contextlib.suppress(GateError):
             bring_work(desk, one)
     named = [one.opened.work.base for one in later if one.opened.work.base]
-    made = commits.below(desk.repo.git, named, before(gate, commits.known_tips(desk.repo)))
+    made = commits.new_commits(desk.repo.git, named, before(gate, commits.known_tips(desk.repo)))
     return Made(tuple(made), None, course.branch or gate.opened.work.branch, course)
 
 
@@ -270,7 +270,7 @@ def clean_up(desk: Desk, place: Situation, done: Delivered, *, asked_again: bool
     if asked_again:
         return ""
     gate, target = done.gate.id, done.target
-    remains = leave(desk, gate, place)
+    remains = remove_place(desk, gate, place)
     own = place.branch if place.new_branch else None
     if not remains and own and own.startswith("gate/") and target.moves and target.branch != own:
         drop_branch(desk, own, [*(move.new for move in target.moves), *done.commits])

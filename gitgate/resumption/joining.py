@@ -208,7 +208,7 @@ def go_on_from(talk: JoinedConversation, deliver: Deliver) -> Deliver:
                 and talk.own
                 and (found.ours or not place.stands_as_before(there, work, left))
             ):
-                place.remember(desk, gate, found)
+                place.write_note(desk, gate, found)
         return deliver(desk, gate, push=push)
 
     return go

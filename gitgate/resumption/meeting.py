@@ -63,7 +63,7 @@ def open_channel(folder: Path, question: Question) -> Path:
     place = folder / SAID
     with contextlib.suppress(FileNotFoundError):
         place.unlink()
-    write(folder / ASKED, plain_question(question))
+    write_json(folder / ASKED, plain_question(question))
     return place
 
 
@@ -93,7 +93,7 @@ def question_of(place: Path) -> Question:
 def say(place: Path, said: Mapping[str, object], source: str) -> Understood:
     """Leave an outcome for the person; the last one counts. BadAnswer says what was expected."""
     understood = meaning(said, question_of(place), source)
-    write(place, {**said, "source": source})
+    write_json(place, {**said, "source": source})
     return understood
 
 
@@ -129,7 +129,7 @@ def heard(place: Path, question: Question) -> Understood | None:
         raise BadAnswer(f"the outcome that the session left does not fit: {unfit.message}") from unfit
 
 
-def write(place: Path, value: Mapping[str, object]) -> None:
+def write_json(place: Path, value: Mapping[str, object]) -> None:
     write_private(place, json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
 
 
@@ -216,7 +216,7 @@ def remember(desk: Desk, talk: JoinedConversation, pid: int, seconds: int) -> No
     }
     running = {"pid": pid, "started": machine.started(pid) if pid else ""}
     with contextlib.suppress(OSError):
-        write(folder_of(desk, talk.gate) / "session.json", {**said, **running, "seconds": seconds})
+        write_json(folder_of(desk, talk.gate) / "session.json", {**said, **running, "seconds": seconds})
 
 
 def recall(desk: Desk, gate: Gate) -> Mapping[str, object]:
@@ -283,7 +283,7 @@ def open_meeting(
         find = joining.find_place if chosen.own else joining.place_apart
         found = find(desk, gate, held)
         question = the_question(gate)
-        cwd = within(found.directory, talk_of(gate).cwd)
+        cwd = folder_within(found.directory, talk_of(gate).cwd)
         adapter = agency.adapter(chosen.saved.agent)
         if chosen.saved.files:
             adapter.place(chosen.saved, cwd, desk.settings.env)
@@ -399,7 +399,7 @@ def our_server(place: Path) -> dict[str, object]:
     }
 
 
-def within(top: Path, folder: str) -> Path:
+def folder_within(top: Path, folder: str) -> Path:
     """The folder in which the conversation is held; a link may lead nowhere else than `..` may."""
     cwd = (top / folder).resolve()
     if not cwd.is_relative_to(top.resolve()):

@@ -33,7 +33,7 @@ from ..questions.answers import printed
 from ..questions.prompts import Circumstances, late_branches, resume_prompt
 from ..setup import claude
 from ..store.git import commits
-from ..store.git.permissions import locked, private_folder
+from ..store.git.permissions import locked, private_folder, write_private
 from ..store.git.process import Git
 from ..store.git.repository import Repository, discover
 from ..store.work.aside import is_standing
@@ -60,7 +60,7 @@ def note_run(desk: Desk, gate: Gate, folder: Path) -> None:
     """Where the agent's process leaves what it says and how it ended, for whoever comes after a runner that was killed."""
     place = took_place(desk, gate.id)
     said = json.loads(place.read_text(encoding="utf-8"))
-    write(place, {**said, "run": str(folder)})
+    write_private(place, json.dumps({**said, "run": str(folder)}).encode())
 
 
 def noted_run(desk: Desk, gate: Gate) -> Path | None:
@@ -69,14 +69,6 @@ def noted_run(desk: Desk, gate: Gate) -> Path | None:
     except (OSError, ValueError):
         return None
     return Path(run) if run else None
-
-
-def write(place: Path, said: Mapping[str, object]) -> None:
-    """All of it or nothing."""
-    private_folder(place.parent)
-    new = place.with_suffix(".new")
-    new.write_text(json.dumps(said), encoding="utf-8")
-    new.replace(place)
 
 
 def answer_of(gate: Gate) -> str:
@@ -153,7 +145,7 @@ def take_place(desk: Desk, gate: Gate, course: Course = Course()) -> Iterator[Si
             or new_place(desk, gate, held)
         )
         found = with_branch_news(desk, gate, replace(found, course=course))
-        remember(desk, gate, found)
+        write_note(desk, gate, found)
         yield found
 
 
@@ -177,10 +169,12 @@ def resumed_before(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situat
     return before if fits and lock(desk, before.directory, held) else None
 
 
-def remember(desk: Desk, gate: Gate, found: Situation) -> None:
+def write_note(desk: Desk, gate: Gate, found: Situation) -> None:
     run = noted_run(desk, gate) if found.again else None
     said = {**asdict(found), "directory": str(found.directory), "answer": answer_of(gate)}
-    write(took_place(desk, gate.id), {**said, "run": str(run) if run else None})
+    place = took_place(desk, gate.id)
+    private_folder(place.parent)
+    write_private(place, json.dumps({**said, "run": str(run) if run else None}).encode())
 
 
 def repository_of(desk: Desk, directory: Path) -> Repository | None:
@@ -382,7 +376,7 @@ def uncommitted(desk: Desk, found: Situation) -> tuple[str, ...]:
     return (*names[:MOST_LEFT], f"… and {len(names) - MOST_LEFT:,} more")
 
 
-def leave(desk: Desk, gate: str, found: Situation) -> str:
+def remove_place(desk: Desk, gate: str, found: Situation) -> str:
     """Take a finished working tree of ours away; one with changes that were not committed stays, and is named."""
     with contextlib.suppress(OSError):
         took_place(desk, gate).unlink()
@@ -428,7 +422,7 @@ def order(desk: Desk, held: HeldClaim, found: Situation, saved: SavedSession, pr
         deferred=bool(gate.opened.config.get("deferred")),
         hooks=agency.adapter(started.agent).hooks(),
         permissions=claude.permissions_of(desk, started.agent),
-        answer=document(gate),
+        answer=answer_document(gate),
         told=answer_texts(gate),
         settings=settings,
         env=scrubbed(desk.settings.env),
@@ -444,14 +438,14 @@ def flags_before(
 
     No record says so, only this machine's own note. A flag that this machine gives counts alone.
     """
-    from ..agents.claude.command import beside
+    from ..agents.claude.command import remaining_flags
     from ..context import machine
 
     asked = machine.find_presence(desk, gate.id)
     own = asked is not None and asked.trusted and found.trusted
     if asked is None or not own or (asked.program, asked.session) != (saved.agent, saved.id):
         return ()
-    return beside(asked.flags, settings.arguments)
+    return remaining_flags(asked.flags, settings.arguments)
 
 
 def circumstances(gate: Gate, found: Situation, settings: AgentSettings, project: InForce) -> Circumstances:
@@ -479,12 +473,12 @@ def answer_texts(gate: Gate) -> dict[str, str]:
     return {"verdict": answer.verdict, "answer": words, "note": answer.note, "by": answer.by}
 
 
-def document(gate: Gate) -> bytes:
+def answer_document(gate: Gate) -> bytes:
     """The answer as a JSON document, for a program that reads it."""
     from ..render import shapes
 
     answer = shapes.answer_shape(gate.answer, {}) if gate.answer else None
-    questions = [shapes.question(question) for question in gate.opened.questions]
+    questions = [shapes.question_shape(question) for question in gate.opened.questions]
     said = {"gate": gate.id, "state": gate.state, "questions": questions, "answer": answer}
     return json.dumps(
         shapes.thing("resume", {**said, **answer_texts(gate), "answer": answer}), ensure_ascii=False

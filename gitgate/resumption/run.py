@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from ..acts import sessions
-from ..acts.calling import context_of, told_of_call
+from ..acts.calling import context_from_agent, told_of_call
 from ..acts.needing import note_writings
 from ..claims import claiming
 from ..claims.claiming import Claimant, ClaimLost, HeldClaim, renew
@@ -334,7 +334,7 @@ def only_record(errand: Errand, desk: Desk, renewer: Renewer, later: list[Gate],
         done = record_when_heard(
             errand, renewer, lambda held: delivery.deliver(desk, held, made, log=log, remark=ASKED_AGAIN)
         )
-    return recorded(errand, renewer.held, done, log, again=True)
+    return tell_outcome(errand, renewer.held, done, log, again=True)
 
 
 def run_agent(
@@ -461,7 +461,7 @@ def conclude(
     if again and outcome.session and gate.opened.session is not None:
         delivery.share_session(desk, SessionRef(gate.opened.session.agent, outcome.session))
     remains = delivery.clean_up(desk, found, done, asked_again=again)
-    return recorded(errand, renewer.held, done, log, again=again, remains=remains)
+    return tell_outcome(errand, renewer.held, done, log, again=again, remains=remains)
 
 
 def claimed_at(held: HeldClaim) -> str:
@@ -470,7 +470,7 @@ def claimed_at(held: HeldClaim) -> str:
     return event.at if isinstance(event, Claim) else ""
 
 
-def recorded(
+def tell_outcome(
     errand: Errand, held: HeldClaim, done: Delivered, log: str, *, again: bool, remains: str = ""
 ) -> Resumed:
     """What came of it, told to whoever watches."""
@@ -488,8 +488,8 @@ def told_at_the_end(desk: Desk, found: Situation, outcome: AgentOutcome, *, agai
     """
     env = desk.settings.env
     left = () if again else place.uncommitted(desk, found)
-    denied = tuple(context_of(env, call) for call in outcome.denied)
-    said = context_of(env, outcome.text, LAST_WORDS)
+    denied = tuple(context_from_agent(env, call) for call in outcome.denied)
+    said = context_from_agent(env, outcome.text, LAST_WORDS)
     return delivery.Told(said, denied, left, str(found.directory) if left else "")
 
 

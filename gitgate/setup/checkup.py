@@ -298,7 +298,7 @@ def consent(desk: Desk) -> Iterator[Finding]:
     yield Finding("resume here", GOOD if runs else MISSING, words, "" if runs else f"{init} --resume")
 
 
-def hooks(desk: Desk) -> Iterator[Finding]:
+def hook_findings(desk: Desk) -> Iterator[Finding]:
     init = "git gate init --server" if desk.repo.bare else "git gate init"
     folder = starting.hooks_folder(desk.repo)
     if folder is None:
@@ -401,7 +401,7 @@ LOOKS: tuple[Callable[[Desk], Iterator[Finding]], ...] = (
     replaced_objects,
     locked_refs,
     consent,
-    hooks,
+    hook_findings,
     agents,
     extras,
     manual,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..agents.agent import Launch, last_words
+from ..agents.agent import Launch, reason_of_end
 from ..agents.claude.rehearsed import Message, ModelLine, RehearsedModel, rehearsed
 from ..agents.process import run_launch
 from ..context.desk import Desk, open_desk
@@ -26,7 +26,7 @@ from ..text.display import one_line
 from . import claude
 from .checkup import GOOD, MISSING, WRONG, Finding
 from .claude import able_to_ask
-from .demo import PASSED_ON, WITHIN, blocks, find_claude, surroundings, text_of
+from .demo import PASSED_ON, WITHIN, blocks, find_claude, model_environment, text_of
 from .steps import top_of
 
 if TYPE_CHECKING:
@@ -53,7 +53,9 @@ def rehearse(desk: Desk) -> Iterator[Finding]:
         told = stage.start("--version")
         version = told.out.decode("utf-8", "replace").strip()
         if told.code or not version:
-            yield Finding("Claude Code", WRONG, f"{program} does not run: {last_words(told)}", "reinstall it")
+            yield Finding(
+                "Claude Code", WRONG, f"{program} does not run: {reason_of_end(told)}", "reinstall it"
+            )
             return
         yield Finding("Claude Code", GOOD, f"{version}, {program}")
         yield from set_up(desk)
@@ -102,7 +104,7 @@ class RehearsalStage:
             **kept,
             "HOME": str(home),
             "GIT_CONFIG_NOSYSTEM": "1",
-            **surroundings(self.room, self.model),
+            **model_environment(self.room, self.model),
         }
         Git(self.room, self.env).run("init", "-q", str(self.place))
         git = Git(self.place, self.env)
@@ -160,7 +162,9 @@ class RehearsalStage:
         for answer in (("respond", found[0], OPTIONS[0], "--no-resume", "-q"), ("resume", found[0], "-q")):
             ended = self.gate(*answer)
             if ended.code:
-                yield Finding(f"{name}, goes on", WRONG, last_words(ended), "git gate demo --claude --keep")
+                yield Finding(
+                    f"{name}, goes on", WRONG, reason_of_end(ended), "git gate demo --claude --keep"
+                )
                 return
         yield Finding(f"{name}, goes on", GOOD, "it was started again with the answer")
 
@@ -173,7 +177,7 @@ class RehearsalStage:
         """Why there is no gate, from what the model was shown last, and what mends it."""
         results = [text_of(block) for block in blocks(self.model.shown) if block.get("type") == "tool_result"]
         if not results:
-            return f"it did not come to ask: {last_words(ended)}", "try it by hand: claude -p 'Say hello'"
+            return f"it did not come to ask: {reason_of_end(ended)}", "try it by hand: claude -p 'Say hello'"
         said = one_line(results[-1], SEEN_CELLS)
         if shutil.which("git-gate", path=self.env.get("PATH")) is None:
             return (

@@ -125,7 +125,7 @@ class DemoActor:
     env: Mapping[str, str] = field(default_factory=dict)
 
 
-def play(
+def demo_steps(
     room: Path,
     env: Mapping[str, str],
     actor: DemoActor | None = None,
@@ -251,12 +251,14 @@ def play_claude(room: Path, env: Mapping[str, str]) -> Iterator[DemoStep]:
     """The steps, each as it is done, and at last what the model was shown."""
     program = find_claude(env)
     with rehearsed(learnt) as model:
-        actor = DemoActor(partial(prepare, program), partial(ask_step, program), surroundings(room, model))
-        yield from play(room, {name: env[name] for name in PASSED_ON & set(env)}, actor)
+        actor = DemoActor(
+            partial(prepare_demo, program), partial(ask_step, program), model_environment(room, model)
+        )
+        yield from demo_steps(room, {name: env[name] for name in PASSED_ON & set(env)}, actor)
         yield conversation_step(model)
 
 
-def surroundings(room: Path, model: RehearsedModel) -> dict[str, str]:
+def model_environment(room: Path, model: RehearsedModel) -> dict[str, str]:
     """What makes Claude Code speak to this model and to nobody else."""
     quiet = "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC DISABLE_TELEMETRY DISABLE_AUTOUPDATER DISABLE_ERROR_REPORTING"
     return {
@@ -267,7 +269,7 @@ def surroundings(room: Path, model: RehearsedModel) -> dict[str, str]:
     }
 
 
-def prepare(program: str, stage: DemoStage) -> None:
+def prepare_demo(program: str, stage: DemoStage) -> None:
     stage.git(SERVER, "config", "gitgate.agent.claude.program", json.dumps([program]))
     stage.git(SERVER, "config", "gitgate.agent.claude.arguments", json.dumps(["--allowedTools", "Bash"]))
     stage.git(SERVER, "config", "gitgate.agentTimeout", f"{WITHIN:g}s")
@@ -309,7 +311,11 @@ def learnt(messages: Sequence[Message]) -> ModelLine:
     used = [str(block["input"]) for block in blocks(messages) if block.get("type") == "tool_use"]
     answer = answer_in(messages)
     if answer is not None:
-        return ModelLine(f"The login uses {answer} now.") if "git commit" in used[-1] else finish(answer)
+        return (
+            ModelLine(f"The login uses {answer} now.")
+            if "git commit" in used[-1]
+            else last_line_of_model(answer)
+        )
     if not used:
         begin = (
             f"printf %s {shlex.quote(HALF_DONE)} > login.py && echo 'Both drivers are installed.' > notes.txt"
@@ -322,7 +328,7 @@ def learnt(messages: Sequence[Message]) -> ModelLine:
     return ModelLine("Which database is not mine to decide.", "AskUserQuestion", {"questions": [asked]})
 
 
-def finish(answer: str) -> ModelLine:
+def last_line_of_model(answer: str) -> ModelLine:
     text = f"import {DRIVERS.get(answer, 'sqlite3')}\n\n\ndef find(name):\n    return USERS[name]\n"
     commit = f"git add -A && git commit -q -m {shlex.quote(f'Log in with {answer}')}"
     return ModelLine(

@@ -248,7 +248,7 @@ def offered(desk: Desk) -> str:
 def source_of(desk: Desk) -> Source:
     """Where the reusable workflows are, and at which commit."""
     installed = installed_from(desk.settings.env)
-    host = host_of(desk, installed)
+    host = workflow_host(desk, installed)
     named = desk.settings.text("workflows")
     found = PINNED.fullmatch(named)
     if found:
@@ -267,7 +267,7 @@ def source_of(desk: Desk) -> Source:
     return installed
 
 
-def host_of(desk: Desk, installed: Source | None) -> str:
+def workflow_host(desk: Desk, installed: Source | None) -> str:
     """The server whose workflows these will be: GitHub's own, unless the remote is on one that is known to be another."""
     host = urlsplit(server_of(desk, address_of(desk))).netloc
     known = is_github(host) or desk.settings.text("forge") == "github"

@@ -22,20 +22,20 @@ EVERYWHERE = ("/usr/local/share/man", "/usr/share/man")
 
 
 def has_reader(env: Mapping[str, str]) -> bool:
-    return shutil.which("man", path=path_of(env)) is not None
+    return shutil.which("man", path=search_path(env)) is not None
 
 
 def is_found(env: Mapping[str, str]) -> bool:
     return any(page.is_file() for place in places(env) for page in (place / PAGE, place / f"{PAGE}.gz"))
 
 
-def path_of(env: Mapping[str, str]) -> str:
+def search_path(env: Mapping[str, str]) -> str:
     return env.get("PATH", os.defpath)
 
 
 def folders(env: Mapping[str, str]) -> list[Path]:
     """Those of PATH that say where they are wherever one stands."""
-    return [Path(one) for one in path_of(env).split(os.pathsep) if one.startswith("/")]
+    return [Path(one) for one in search_path(env).split(os.pathsep) if one.startswith("/")]
 
 
 def places(env: Mapping[str, str]) -> list[Path]:

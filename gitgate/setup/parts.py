@@ -84,7 +84,7 @@ def removal(desk: Desk, parts: Sequence[Part] = (), *, purge: bool = False) -> l
     if parts:
         return found
     kept = [*manpage.removal(desk), *purge_steps(desk)] if purge else []
-    return [*found, *setup.removal(desk), *kept]
+    return [*found, *setup.removal_steps(desk), *kept]
 
 
 def steps_of(part: Part, desk: Desk) -> list[Step]:
@@ -97,7 +97,7 @@ def removal_of(part: Part, desk: Desk) -> list[Step]:
     return steps
 
 
-def take(found: Sequence[Step]) -> list[Step]:
+def take_steps(found: Sequence[Step]) -> list[Step]:
     """Take each that is to be taken; all of them as they are then."""
     for step in found:
         if not step.done:

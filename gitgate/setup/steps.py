@@ -62,7 +62,7 @@ def steps(desk: Desk, wishes: CloneWishes) -> list[Step]:
         *([refspec(desk, remote)] if remote else []),
         *hooks(desk),
         *modes(desk),
-        known(desk),
+        known_step(desk),
     ]
 
 
@@ -183,7 +183,7 @@ def modes(desk: Desk) -> list[Step]:
     return [Step(f"modes of {counted(len(ours), 'file')}", words, False, mend)]
 
 
-def known(desk: Desk) -> Step:
+def known_step(desk: Desk) -> Step:
     place, env = desk.repo.place, desk.settings.env
     return Step(
         "known repository",
@@ -193,7 +193,7 @@ def known(desk: Desk) -> Step:
     )
 
 
-def removal(desk: Desk) -> list[Step]:
+def removal_steps(desk: Desk) -> list[Step]:
     """Everything that `init` did, undone; gates, sessions and settings of the person's own stay."""
     keys = ("initialised", "publishWork", "resumeHere", "server")
     folder = starting.hooks_folder(desk.repo)

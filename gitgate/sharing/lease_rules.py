@@ -29,7 +29,7 @@ def against_record(push: Push, gate: Gate, old: str | None) -> str:
     acts = [entry for entry in fresh(gate, old) if isinstance(entry.event, Claim | Outcome)]
     if not acts:
         return ""
-    before = standing(gate, old)
+    before = counting_claim(gate, old)
     lease = push.before(LEASES + gate.id)
     if before is not None:
         why = against_next(push, gate, before, lease, acts[0])
@@ -43,7 +43,7 @@ def against_record(push: Push, gate: Gate, old: str | None) -> str:
     return ""
 
 
-def standing(gate: Gate, old: str | None) -> Entry | None:
+def counting_claim(gate: Gate, old: str | None) -> Entry | None:
     """The claim that counted where the record was before the push."""
     found: Entry | None = None
     for entry in gate.history:

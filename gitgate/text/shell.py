@@ -195,7 +195,7 @@ WRITERS = frozenset(("Write", "Edit", "MultiEdit", "NotebookEdit"))
 ASK_INSTEAD = "Leave it to the person: ask with `git gate ask`, and read answers with `git gate check ID`."
 
 
-def refusal(tool: str, given: Mapping[str, object]) -> str:
+def why_not_run(tool: str, given: Mapping[str, object]) -> str:
     """Why this call is not to be made; empty when nothing speaks against it."""
     if tool in ("Bash", "PowerShell"):
         command = given.get("command")

@@ -102,7 +102,7 @@ def test_the_record_does_not_hold_the_sessions_id(alone: Seat) -> None:
     gate = gate_of(alone, session="session-1")
     session = gate.opened.session
     assert session is not None
-    assert session.digest == sessions.digest_of(session.salt, "session-1")
+    assert session.digest == sessions.session_digest(session.salt, "session-1")
     files = alone.clone.git("show", f"{gate.tip}:question.yaml")
     assert "session-1" not in files
     again = gate_of(alone, session="session-1").opened.session

@@ -6,7 +6,13 @@ import json
 
 import pytest
 
-from gitgate.agents.claude.command import beside, is_claude, lasting_flags, with_settings, words_of_line
+from gitgate.agents.claude.command import (
+    is_claude,
+    lasting_flags,
+    remaining_flags,
+    with_settings,
+    words_of_line,
+)
 from gitgate.errors import Usage
 
 HOOK = {"matcher": "*", "hooks": [{"type": "command", "command": "git-gate hook"}]}
@@ -115,7 +121,7 @@ def test_what_a_later_run_needs_again(line: str, kept: str) -> None:
 )
 def test_this_machines_own_word_counts_alone(given: tuple[str, ...], kept: tuple[str, ...]) -> None:
     """By each spelling of a flag."""
-    assert beside(("--allowedTools", "Edit", "--model", "opus"), given) == kept
+    assert remaining_flags(("--allowedTools", "Edit", "--model", "opus"), given) == kept
 
 
 RULE = "Bash(git add:*)"

@@ -187,7 +187,7 @@ def record(data: bytes) -> None:
 def hook(data: bytes) -> None:
     """What Claude Code tells a hook of ours: the call, what it would do, and what it asks."""
     said = hook_event.read_event(data, {}, Path("/"))
-    shell.refusal(said.tool, said.given)
+    shell.why_not_run(said.tool, said.given)
     command = said.given.get("command")
     if isinstance(command, str):
         shell.asks(command)

@@ -10,7 +10,7 @@ from gitgate.acts import remarks
 from gitgate.context.find import summaries
 from gitgate.context.remotes import never_synced
 from gitgate.exchange.syncing import sync
-from gitgate.gates.listing import Filter, archived, by_branch, list_gates, may_answer, settled_summary
+from gitgate.gates.listing import Filter, archived, by_branch, is_meant_for, list_gates, settled_summary
 from gitgate.model.gate import Question
 from gitgate.record.headline import Summary
 from gitgate.sharing.archiving import fold_closed
@@ -121,7 +121,7 @@ def test_filters(alone: Seat, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_whom_it_is_for(to: str, mine: bool) -> None:
     """Anybody, or a name, an address, a login; never a part of one."""
-    assert may_answer(Summary("abcdefghjk", "1" * 40, to=to), ADA) is mine
+    assert is_meant_for(Summary("abcdefghjk", "1" * 40, to=to), ADA) is mine
 
 
 def test_mine(alone: Seat) -> None:

@@ -38,7 +38,7 @@ def test_flags_of_the_run_that_asked(
 ) -> None:
     """Only what this machine noted itself, of this conversation, on work of its own."""
     desk = open_desk(repo.path, {"HOME": str(repo.path.parent)})
-    machine.note(desk, replace(HERE, **changes))
+    machine.note_presence(desk, replace(HERE, **changes))
     gate: Any = SimpleNamespace(id=GATE)
     saved: Any = SimpleNamespace(agent="claude", id="s-1")
     found: Any = SimpleNamespace(trusted=trusted)
@@ -48,7 +48,7 @@ def test_flags_of_the_run_that_asked(
 def test_a_note_of_an_earlier_version_has_no_flags(repo: Clone) -> None:
     """It is read all the same."""
     desk = open_desk(repo.path, {"HOME": str(repo.path.parent)})
-    machine.note(desk, HERE)
+    machine.note_presence(desk, HERE)
     place = machine.presence_folder(desk) / GATE
     place.write_text(
         place.read_text(encoding="utf-8").replace('"flags": ["--model", "opus"]', '"pid": 0'), "utf-8"

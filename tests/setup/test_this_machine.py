@@ -18,7 +18,7 @@ from gitgate.errors import Conflict, Failure, Usage
 from gitgate.gates import starting
 from gitgate.gates.agency import agent_settings, cannot_join, cannot_start, configured, current_session
 from gitgate.gates.recording import reload
-from gitgate.gates.starting import foretold, heard
+from gitgate.gates.starting import foretold, said_of_push
 from gitgate.setup import github
 from support.resuming import Seat
 from support.testbed.command import COMMAND
@@ -248,8 +248,8 @@ def test_whoever_pushes_hears_why_an_agent_does_not_go_on(bare: Clone) -> None:
         gate = server.answer(server.ask())
         (line,) = foretold(server.desk, [gate], [])
     assert "is not a list of words" in line
-    assert "is not a list of words" in str(heard(f"remote: {line}", gate.id))
-    assert heard(f"remote: {line}", "2222222222") is None
+    assert "is not a list of words" in str(said_of_push(f"remote: {line}", gate.id))
+    assert said_of_push(f"remote: {line}", "2222222222") is None
 
 
 # processes

@@ -149,7 +149,7 @@ def take_over(seat: Seat, gate: Gate, name: str = "eve") -> tuple[HeldClaim, lis
     """A claim on top of the one that counts, whatever was watched, with its lease."""
     desk = seat.desk
     now = seat.now(gate)
-    held, moves = claiming.compose(desk, now, claimant(name), ("origin", now.tip), None)
+    held, moves = claiming.compose_claim(desk, now, claimant(name), ("origin", now.tip), None)
     return held, [f"{move.new}:{move.ref}" for move in moves]
 
 

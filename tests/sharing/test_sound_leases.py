@@ -85,7 +85,7 @@ class World:
         free = self.state in ("answered", "failed") or self.idle >= TERM
         where = ("origin", gate.tip)
         try:
-            held, moves = claiming.compose(
+            held, moves = claiming.compose_claim(
                 seat.desk, gate, claimant(who, term=TERM), where, refs.get(self.lease)
             )
         except GateError:
@@ -202,7 +202,9 @@ class World:
         if not (gate.state == "resuming" or gate.actionable):
             return
         desk = self.mallory.desk
-        held, moves = claiming.compose(desk, gate, claimant("mallory", term=TERM), ("origin", gate.tip), None)
+        held, moves = claiming.compose_claim(
+            desk, gate, claimant("mallory", term=TERM), ("origin", gate.tip), None
+        )
         claim, lease = str(moves[0].new), str(moves[1].new)
         if how == "alone":
             self.attack(f"{claim}:{self.record}")

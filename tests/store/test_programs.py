@@ -10,7 +10,7 @@ import pytest
 from gitgate.errors import Failure, GitFailed, LostRace, Usage
 from gitgate.store.git.commits import add_trailers, conflicts, known_tips, load_raw, made_since, move_head
 from gitgate.store.git.process import Git
-from gitgate.store.git.programs import edit, editor_of, open_folder, page
+from gitgate.store.git.programs import edit_file, editor_of, open_folder, page
 from gitgate.store.remote.fetch import branch_ref, fetch_branch, fetch_refs
 from gitgate.store.work import saved
 from gitgate.store.work.saved import touched
@@ -25,19 +25,19 @@ WANTED = (("Gate", "7k2fabcdef"),)
 def test_an_editor_ends_as_it_likes(repo: Clone) -> None:
     """Done, failed, or left with Ctrl-C: which is no failure but the person's wish to stop."""
     place = repo.write("draft")
-    edit(repo.repository, place, {**os.environ, "GIT_EDITOR": "echo written >"})
+    edit_file(repo.repository, place, {**os.environ, "GIT_EDITOR": "echo written >"})
     assert place.read_text() == "written\n"
     with pytest.raises(Failure, match="ended with exit 3"):
-        edit(repo.repository, place, {**os.environ, "GIT_EDITOR": "exit 3;"})
+        edit_file(repo.repository, place, {**os.environ, "GIT_EDITOR": "exit 3;"})
     with pytest.raises(KeyboardInterrupt):
-        edit(repo.repository, place, {**os.environ, "GIT_EDITOR": "exit 130;"})
+        edit_file(repo.repository, place, {**os.environ, "GIT_EDITOR": "exit 130;"})
 
 
 def test_an_editor_that_cannot_be_started(repo: Clone) -> None:
     """Which one, and how to choose another."""
     place = repo.write("draft")
     with pytest.raises(Failure, match="'mine' could not be started") as failed:
-        edit(repo.repository, place, {**NOWHERE, "GIT_EDITOR": "mine"})
+        edit_file(repo.repository, place, {**NOWHERE, "GIT_EDITOR": "mine"})
     assert failed.value.hint.startswith("git config --global core.editor")
     assert "could not be started" in open_folder("mine", repo.path, NOWHERE)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.text.shell import asks, commands, files_read, plain_asking, plain_words, refusal
+from gitgate.text.shell import asks, commands, files_read, plain_asking, plain_words, why_not_run
 
 REFUSED = [
     "git gate respond 7k2f SQLite",
@@ -62,13 +62,13 @@ LEFT_ALONE = [
 @pytest.mark.parametrize("command", REFUSED)
 def test_an_agent_does_not_answer(command: str) -> None:
     """However a command is wrapped, one that answers, ends or changes gates or grants power is refused, with a word on what to do."""
-    assert refusal("Bash", {"command": command})
+    assert why_not_run("Bash", {"command": command})
 
 
 @pytest.mark.parametrize("command", LEFT_ALONE)
 def test_other_commands_are_left_alone(command: str) -> None:
     """Asking, reading, and what only speaks of answering."""
-    assert refusal("Bash", {"command": command}) == ""
+    assert why_not_run("Bash", {"command": command}) == ""
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ def test_other_commands_are_left_alone(command: str) -> None:
 def test_git_s_own_files_are_not_written(path: str, refused: bool) -> None:
     """Records, and what says who may do what."""
     for tool in ("Write", "Edit", "MultiEdit"):
-        assert bool(refusal(tool, {"file_path": path, "content": ""})) is refused
-    assert refusal("Read", {"file_path": path}) == ""
+        assert bool(why_not_run(tool, {"file_path": path, "content": ""})) is refused
+    assert why_not_run("Read", {"file_path": path}) == ""
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_asking_in_a_shell_is_told_from_waiting(command: str, wanted: bool) -> N
 def test_nothing_breaks_the_reading(text: str) -> None:
     """Any text can be read, and gives words."""
     assert all(words and all(isinstance(word, str) for word in words) for words in commands(text))
-    assert isinstance(refusal("Bash", {"command": text}), str)
+    assert isinstance(why_not_run("Bash", {"command": text}), str)
     assert isinstance(asks(text), bool)
 
 
@@ -116,12 +116,12 @@ def test_nothing_breaks_the_reading(text: str) -> None:
 def test_what_is_no_command_is_no_error(given_: dict[str, object]) -> None:
     """A call of another shape is not ours to judge here."""
     for tool in ("Bash", "Write", "", "mcp__x__y"):
-        assert refusal(tool, {**given_, "command": 3, "file_path": None}) == ""
+        assert why_not_run(tool, {**given_, "command": 3, "file_path": None}) == ""
 
 
 def test_a_long_command_is_read_quickly() -> None:
     """A command of a megabyte is seen through like a short one."""
-    assert refusal("Bash", {"command": "echo " + "x " * 400_000 + "; git gate respond 7k2f yes"})
+    assert why_not_run("Bash", {"command": "echo " + "x " * 400_000 + "; git gate respond 7k2f yes"})
 
 
 PLAIN = {

@@ -29,8 +29,8 @@ from ..agent import (
     Start,
     brief,
     killed,
-    last_words,
     need_session_id,
+    reason_of_end,
 )
 
 # AskUserQuestion is offered only where somebody could be asked for a permission; its calls are deferred by our hook.
@@ -242,7 +242,7 @@ def without_result(finished: Finished) -> AgentOutcome:
     )
     lost = NO_CONVERSATION.encode() in finished.err
     return AgentOutcome(
-        AgentResult.FAILED, next(ids, ""), reason=last_words(finished), retry=killed(finished) and not lost
+        AgentResult.FAILED, next(ids, ""), reason=reason_of_end(finished), retry=killed(finished) and not lost
     )
 
 
@@ -259,7 +259,7 @@ def failure(said: Mapping[str, Any], finished: Finished) -> str:
     errors = said.get("errors")
     words = [str(error) for error in errors] if isinstance(errors, list) else []
     kind = said.get("terminal_reason") or said.get("stop_reason") or said.get("subtype")
-    words += [text for text in (said.get("result"), last_words(finished)) if isinstance(text, str)]
+    words += [text for text in (said.get("result"), reason_of_end(finished)) if isinstance(text, str)]
     text = next(word.strip().splitlines()[0] for word in words if word.strip())
     return brief(text if kind in (None, "success", "completed") else f"{kind}: {text}")
 

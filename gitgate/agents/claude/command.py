@@ -132,7 +132,7 @@ def without_settings(line: str) -> str:
     return before + after[end:]
 
 
-def beside(kept: Sequence[str], given: Sequence[str]) -> tuple[str, ...]:
+def remaining_flags(kept: Sequence[str], given: Sequence[str]) -> tuple[str, ...]:
     """Of flags with their values, those whose flag is not among what this machine gives: there its word counts alone."""
     named = {LISTS.get(word.partition("=")[0], word.partition("=")[0]) for word in given}
     pairs = zip(kept[::2], kept[1::2], strict=True)

@@ -20,7 +20,7 @@ from ...errors import Failure
 from ...model.conversation import SavedSession, SessionRef
 from ...store.git.permissions import private_folder, write_private
 from ...text.secrets import redact, secret_values
-from ..agent import home_of, need_session_id
+from ..agent import home_folder, need_session_id
 
 Record = dict[str, Any]
 
@@ -276,7 +276,7 @@ def _base36(number: int) -> str:
 
 
 def config_home(env: Mapping[str, str]) -> Path:
-    return Path(env["CLAUDE_CONFIG_DIR"]) if env.get("CLAUDE_CONFIG_DIR") else home_of(env) / ".claude"
+    return Path(env["CLAUDE_CONFIG_DIR"]) if env.get("CLAUDE_CONFIG_DIR") else home_folder(env) / ".claude"
 
 
 def project_folder(env: Mapping[str, str], cwd: Path) -> Path:

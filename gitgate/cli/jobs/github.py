@@ -209,9 +209,9 @@ def dispatched(screen: Screen, desk: Desk, forge: Forge, event: Dispatched, *, r
 
 
 def tell_accepted(screen: Screen, gate: str | None, outcome: str, words: str) -> int:
-    from .jobs import note
+    from .jobs import write_outputs
 
-    note(screen, gate=gate or "", outcome=outcome)
+    write_outputs(screen, gate=gate or "", outcome=outcome)
     screen.emit("github-accept", {"gate": gate, "outcome": outcome, "words": words}, "")
     screen.say(f"{outcome}: {words}")
     return exits.DONE

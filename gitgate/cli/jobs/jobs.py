@@ -24,7 +24,7 @@ OUTPUT, SUMMARY = "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"
 TOKEN = "GITGATE_GITHUB_TOKEN"  # noqa: S105 - the name of a variable
 
 
-def note(screen: Screen, **words: str) -> None:
+def write_outputs(screen: Screen, **words: str) -> None:
     """Outputs of a step. Each is a word of ours: no line of it can be somebody else's."""
     append(screen, OUTPUT, "".join(f"{name}={word}\n" for name, word in words.items()))
 
@@ -70,7 +70,7 @@ def hand_on(screen: Screen, desk: Desk, gates: list[str]) -> None:
 
     ready = [found.gate for found in (find_gate(desk, name) for name in gates) if found.gate.actionable]
     names = [gate.id for gate in ready if gate.opened.delivery == "resume"]
-    note(screen, resume=json.dumps(names[:MOST_HANDED_ON]))
+    write_outputs(screen, resume=json.dumps(names[:MOST_HANDED_ON]))
 
 
 def resume_gates(screen: Screen, desk: Desk, forge: Forge, gates: list[str], vouched: str = "") -> int:
@@ -170,7 +170,7 @@ def job_event(screen: Screen) -> dict[str, object]:
     return said if isinstance(said, dict) else {}
 
 
-def started_by(screen: Screen) -> tuple[str, ...]:
+def accounts_behind_job(screen: Screen) -> tuple[str, ...]:
     """The accounts that started this job; nobody's where it is none of Actions'."""
     from ...setup.claude import in_job
     from ...surfaces.forge.hosts.events import started_by
@@ -239,10 +239,10 @@ def runner_files(screen: Screen) -> list[Path]:
 
 def refuse_altered(screen: Screen, desk: Desk) -> None:
     """The agent's step was cut off, or found another way: what it left is not used to send a token anywhere."""
-    from ...store.git.gitconfig import altered, digest
+    from ...store.git.gitconfig import altered, config_digest
 
     expected = screen.env.get("GITGATE_PREPARED", "")
-    if expected and digest(desk.repo) != expected:
+    if expected and config_digest(desk.repo) != expected:
         raise altered()
 
 

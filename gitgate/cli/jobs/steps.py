@@ -12,7 +12,7 @@ import click
 from ...errors import Failure, GateError, NotAllowed, Usage
 from .. import exits
 from ..terminal.screen import Screen, gate_argument, read_file, verb
-from .jobs import job_event, need_protected, note, started_by
+from .jobs import accounts_behind_job, job_event, need_protected, write_outputs
 
 if TYPE_CHECKING:
     from ...context.desk import Desk
@@ -146,12 +146,12 @@ def publish_command(screen: Screen) -> int:
     """
     from ...acts.askers import logins_of
     from ...sharing.branches import head_branch, publish_branch
-    from .jobs import need_protected, refuse_altered, refuse_other_requesters, started_by
+    from .jobs import accounts_behind_job, need_protected, refuse_altered, refuse_other_requesters
 
     refuse_altered(screen, screen.desk())
     desk, forge = desk_and_forge(screen)
     need_protected(screen, desk)
-    refuse_other_requesters(desk, logins_of(started_by(screen)))
+    refuse_other_requesters(desk, logins_of(accounts_behind_job(screen)))
     pushed = publish_branch(desk)
     if pushed is not None:
         screen.say(f"pushed {pushed.branch}{f', {pushed.how}' if pushed.how else ''}")
@@ -237,7 +237,7 @@ def run_first(screen: Screen) -> int:
     from ...policy.project import in_force
     from ...setup.claude import in_job
     from ..machinery.resume import ASKED, SETTINGS, wrap_command
-    from .jobs import agent_command, need_protected, note, undisturbed
+    from .jobs import agent_command, need_protected, undisturbed, write_outputs
 
     desk = screen.desk()
     need_protected(screen, desk)
@@ -258,7 +258,7 @@ def run_first(screen: Screen) -> int:
     if lost_nothing(screen, desk, written, None if asked else before):
         return code
     if not asked:
-        note(screen, state="failed")  # of an output that is written twice the last counts
+        write_outputs(screen, state="failed")  # of an output that is written twice the last counts
     return code or exits.FAILURE
 
 
@@ -345,7 +345,7 @@ def prepare(screen: Screen) -> int:
     from ...gates.agency import agent_settings
     from ...setup.claude import in_job
     from ...sharing.branches import head_branch
-    from ...store.git.gitconfig import digest
+    from ...store.git.gitconfig import config_digest
 
     desk = screen.desk()
     desk.refuse_agents("github prepare")
@@ -381,7 +381,7 @@ def prepare(screen: Screen) -> int:
         git.run("config", "--local", "--replace-all", "gitgate.worktrees", place)
     keep_session_key(screen, desk)
     need_protected(screen, screen.desk())
-    note(screen, settings=digest(desk.repo))
+    write_outputs(screen, settings=config_digest(desk.repo))
     screen.emit("github-prepare", {"ready": True}, "")
     screen.say("this checkout is ready: questions and their work are pushed, sessions travel along")
     return exits.DONE
@@ -392,7 +392,7 @@ def requesters(screen: Screen) -> tuple[str, ...]:
     from ...setup.claude import in_job
 
     nobody = (f"{ROBOT[0]} <{ROBOT[1]}>",)
-    return (started_by(screen) or nobody) if in_job(screen.env) else ()
+    return (accounts_behind_job(screen) or nobody) if in_job(screen.env) else ()
 
 
 def default_branch(screen: Screen, desk: Desk) -> str:

@@ -75,7 +75,7 @@ def init_command(screen: Screen, **flags: Any) -> int:
         parts.removal(desk, named, purge=flags["purge"]) if flags["remove"] else parts.wanted(desk, chosen)
     )
     if not flags["dry_run"]:
-        parts.take(found)
+        parts.take_steps(found)
     tell_steps(screen, found, dry_run=flags["dry_run"], remove=flags["remove"], purge=flags["purge"])
     if flags["purge"]:
         tell_of_gates(screen, desk)
@@ -298,9 +298,9 @@ def demo_command(screen: Screen, keep: bool, claude: bool) -> None:
 def player(screen: Screen, claude: bool) -> Callable[[Path, Mapping[str, str]], Iterator[DemoStep]]:
     """Whose demonstration it is; a program that is missing is told of before anything is made."""
     if not claude:
-        from ...setup.demo import play
+        from ...setup.demo import demo_steps
 
-        return play
+        return demo_steps
     from ...setup.demo import find_claude, play_claude
 
     find_claude(screen.env)

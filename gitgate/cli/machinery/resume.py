@@ -68,14 +68,16 @@ def resume_command(
         gate = open_gate(desk, gate_id)
         refuse_waiting(gate)
         return (
-            elsewhere(screen, desk, name, gate.id) if detach or name != "local" else one(screen, desk, gate)
+            hand_to_runner(screen, desk, name, gate.id)
+            if detach or name != "local"
+            else one(screen, desk, gate)
         )
     if name != "local":
         return each_elsewhere(screen, desk, name)
-    return elsewhere(screen, desk, name, "") if detach else every(screen, desk)
+    return hand_to_runner(screen, desk, name, "") if detach else every(screen, desk)
 
 
-def elsewhere(screen: Screen, desk: Desk, name: str, gate: str) -> int:
+def hand_to_runner(screen: Screen, desk: Desk, name: str, gate: str) -> int:
     """Leave it to a runner."""
     from ...resumption.calls import call
 
@@ -259,12 +261,12 @@ def wrap_command(screen: Screen, command: tuple[str, ...], waiting_ok: bool, age
     desk = screen.desk()
     from uuid import uuid4
 
-    from ...acts.needing import asker_of, environment_of, gates_of, look, read_end
+    from ...acts.needing import asker_of, environment_of, gates_of, look_before_run, read_end
     from ...agents.process import run_wrapped
     from ...setup.claude import able_to_ask
 
     command = able_to_ask(desk, command, str(uuid4()))
-    before = look(desk)
+    before = look_before_run(desk)
     # With --json our object is all there is on standard output, and what the command says is talk.
     out = sys.stderr.buffer if screen.as_json else sys.stdout.buffer
 

@@ -60,7 +60,7 @@ def tell_age(screen: Screen, desk: Desk, known: Freshness | None) -> None:
             screen.warn(f"kept, and without effect: {late}")
 
 
-def hand_on(screen: Screen, desk: Desk, found: Iterable[Summary]) -> None:
+def hand_stalled_on(screen: Screen, desk: Desk, found: Iterable[Summary]) -> None:
     """What stands still is not left to whoever reads the list, where somebody else can go on with it."""
     stalled = [summary for summary in found if summary.state == "stalled"]
     if stalled:
@@ -83,7 +83,7 @@ def hand_on_all(screen: Screen, desk: Desk, known: int) -> None:
     from ...gates.listing import Filter, list_gates
 
     if known <= FEW or is_time(desk, LOOKED_THROUGH, LOOK_THROUGH_EVERY):
-        hand_on(screen, desk, list_gates(desk, Filter()))
+        hand_stalled_on(screen, desk, list_gates(desk, Filter()))
 
 
 def age_shape(known: Freshness | None) -> dict[str, object] | None:

@@ -48,20 +48,20 @@ def ask_checkpoint(screen: Screen, desk: Desk, gate: Gate) -> tuple[str, str, st
         if word in ("q", "quit", ""):
             raise EOFError
         if word in ("d", "diff"):
-            look(screen, desk, gate)
+            look_at_work(screen, desk, gate)
         elif word in ("m", "message"):
             message = read_word("message: ").strip()
         elif word in ("c", "continue"):
             return "CONTINUE", "", message
         elif word in ("s", "stop"):
-            return "STOP", needed("why: "), message
+            return "STOP", read_reason("why: "), message
         elif word in ("t", "talk"):
             return TALK, "", message
         else:
             sys.stderr.write("  expected one of d, m, c, s, t, q\n")
 
 
-def needed(prompt: str) -> str:
+def read_reason(prompt: str) -> str:
     while True:
         words = read_word(prompt).strip()
         if words:
@@ -69,7 +69,7 @@ def needed(prompt: str) -> str:
         sys.stderr.write("  whoever goes on from here needs a reason\n")
 
 
-def look(screen: Screen, desk: Desk, gate: Gate) -> None:
+def look_at_work(screen: Screen, desk: Desk, gate: Gate) -> None:
     from ...errors import GateError
     from ...gates.work import diff_of
 

@@ -250,7 +250,7 @@ CELLS = 78
 
 def write_answer(screen: Screen, desk: Desk, gate: Gate, given: Given) -> Given:
     """What the person wrote, once it fits. One that does not is offered again, with its text and the reason."""
-    from ...store.git.programs import edit
+    from ...store.git.programs import edit_file
 
     path = draft_path(desk, gate)
     wrong, text = "", kept(path, gate, given)
@@ -258,7 +258,7 @@ def write_answer(screen: Screen, desk: Desk, gate: Gate, given: Given) -> Given:
         private_folder(path.parent)
         path.write_text(document(gate, text, wrong), encoding="utf-8", errors="surrogateescape")
         screen.pulse.stop()
-        edit(desk.repo, path, screen.env)
+        edit_file(desk.repo, path, screen.env)
         text = below(path.read_text(encoding="utf-8", errors="surrogateescape"))
         try:
             return read_document(gate, text)
@@ -271,9 +271,9 @@ def give_up_or_retry(screen: Screen, path: Path, unfit: BadAnswer, *, empty: boo
     """Empty means that the person thought better of it. Without anybody to ask, the text waits where it is."""
     if not empty and screen.interactive:
         screen.warn(f"{unfit.message}\nyour text is kept in {path}")
-        from .screen import choose
+        from .screen import choose_letter
 
-        if choose("edit it again, or quit? [e/q]: ", "eq") == "e":
+        if choose_letter("edit it again, or quit? [e/q]: ", "eq") == "e":
             return
     if empty:
         path.unlink(missing_ok=True)

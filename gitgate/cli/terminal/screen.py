@@ -526,7 +526,7 @@ def more_is_there() -> bool:
     return bool(select.select([sys.stdin], [], [], PASTED_WITHIN)[0])
 
 
-def choose(prompt: str, words: str) -> str:
+def choose_letter(prompt: str, words: str) -> str:
     """One of the letters in `words`; anything else is asked again."""
     while True:
         word = read_word(prompt).strip().lower()[:1]

@@ -154,7 +154,7 @@ def flag_of(name: str) -> str:
     return "--type session" if name == "type" else f"--{flag.replace('_', '-')}"
 
 
-def talk_of(flags: Mapping[str, Any]) -> Talk | None:
+def talk_from_flags(flags: Mapping[str, Any]) -> Talk | None:
     """The conversation that the flags describe; None for another question, and for one that leaves all of it open."""
     used = given(flags)
     if not used and flags["type_"] is None:
@@ -316,7 +316,7 @@ def draft_of(flags: Mapping[str, Any]) -> Draft:
     from ...document.values import replace
     from ...questions import drafts
 
-    draft = draft_from_file(flags) if flags["file"] else drafts.Draft((question_of(flags),))
+    draft = draft_from_file(flags) if flags["file"] else drafts.Draft((question_from_flags(flags),))
     changes: dict[str, Any] = {row.name: typed_after(row, flags[row.name]) for row in ASKED}
     if changes["timeout"] == 0:
         raise Usage("a deadline has to be in the future", hint="--timeout 2h")
@@ -349,7 +349,7 @@ def draft_from_file(flags: Mapping[str, Any]) -> Draft:
         raise
 
 
-def question_of(flags: Mapping[str, Any]) -> Any:
+def question_from_flags(flags: Mapping[str, Any]) -> Any:
     from ...questions import drafts
 
     if flags["prompt"] is None:
@@ -364,7 +364,7 @@ def question_of(flags: Mapping[str, Any]) -> Any:
         default=flags["default"],
         other=not flags["no_other"],
         schema=schema,
-        talk=talk_of(flags),
+        talk=talk_from_flags(flags),
     )
 
 

@@ -95,7 +95,7 @@ def conclude(screen: Screen, talk: JoinedConversation, ended: EndedSession, flag
         return end(screen, desk, talk, gate, held, reason or CANCELLED, flags)
     source = "" if kept is not None and kept is heard.said and kept.value is not None else "person"
     held = meeting.held(desk, talk, "completed", ended.seconds, kept, source=source)
-    return record(screen, desk, talk, gate, given, {**flags, "note": note}, held)
+    return record_conversation(screen, desk, talk, gate, given, {**flags, "note": note}, held)
 
 
 def understood(screen: Screen, desk: Desk, talk: JoinedConversation, ended: EndedSession) -> HeardProposal:
@@ -130,9 +130,9 @@ def unasked(
     ruling = permit.may_be_automatic(desk, gate)
     if heard.plain and said.value is not None and ruling.allowed:
         held = meeting.held(desk, talk, "completed", ended.seconds, said, confirmed=False)
-        return record(screen, desk, talk, gate, given_in_session(gate, said), flags, held)
+        return record_conversation(screen, desk, talk, gate, given_in_session(gate, said), flags, held)
     proposal = meeting.proposed(desk, talk, ended.seconds, said)
-    words = f"{talk.saved.agent} proposed: {in_words(said)}; nobody has confirmed it"
+    words = f"{talk.saved.agent} proposed: {proposal_words(said)}; nobody has confirmed it"
     tell_trouble(screen, remarks.propose(desk, gate, words, proposal, push=flags["push"]))
     doubt = ruling.why if not ruling.allowed else "it may not be what you said last, or repeat older words"
     screen.say(f"kept as a proposal, which --yes does not confirm: {doubt}")
@@ -166,7 +166,7 @@ def given_in_session(gate: Gate, said: Understood) -> Given:
     return Given(values={gate.opened.questions[0].key: said.value})
 
 
-def in_words(said: Understood) -> str:
+def proposal_words(said: Understood) -> str:
     return "no answer yet" if said.value is None else value_words(said.value)
 
 
@@ -175,7 +175,7 @@ def show_proposal(screen: Screen, talk: JoinedConversation, heard: HeardProposal
     said = heard.said
     if said is None:
         return
-    value = in_words(said)
+    value = proposal_words(said)
     screen.warn(f"\n{talk.saved.agent} proposes, {SOURCES[said.source]}: {value}")
     for name in ("status", "summary", "reason", "message"):
         words = getattr(said, name)
@@ -220,7 +220,7 @@ def why() -> str:
         return ""
 
 
-def record(
+def record_conversation(
     screen: Screen,
     desk: Desk,
     talk: JoinedConversation,
@@ -316,7 +316,7 @@ def join_command(screen: Screen, gate_id: str | None, next_: bool, **flags: Any)
     desk = screen.desk()
     desk.refuse_agents("join")
     need_terminal(screen, gate_id)
-    gate = chosen(desk, gate_id, next_=next_)
+    gate = waiting_gate(desk, gate_id, next_=next_)
     from ...resumption import joining, meeting
 
     with joining.alone(desk, gate):
@@ -355,7 +355,7 @@ def need_terminal(screen: Screen, gate_id: str | None) -> None:
         )
 
 
-def chosen(desk: Desk, gate_id: str | None, *, next_: bool) -> Gate:
+def waiting_gate(desk: Desk, gate_id: str | None, *, next_: bool) -> Gate:
     """The waiting gate that is meant; what happened to one that no longer waits is told."""
     if next_ and gate_id is not None:
         raise Usage("name a gate, or --next, not both")

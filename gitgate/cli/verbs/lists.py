@@ -64,18 +64,18 @@ def list_command(screen: Screen, **flags: Any) -> None:
         return
     desk = screen.desk(bulk=screen.as_json)
     from ...exchange.syncing import freshness
-    from ..machinery.sync import age_shape, hand_on, looked, tell_age
+    from ..machinery.sync import age_shape, hand_stalled_on, looked, tell_age
 
     known = None if flags["sync_"] else looked(screen, desk)
     found = gather(screen, desk, flags)
     known = freshness(desk) if flags["sync_"] else known
     if screen.as_json:
-        screen.emit("list", {"gates": gates_of(screen, desk, found), "synced": age_shape(known)}, "")
+        screen.emit("list", {"gates": whole_gates(screen, desk, found), "synced": age_shape(known)}, "")
     elif found:
         screen.page("\n".join(lines_of(screen, desk, found, verbose=flags["verbose"])))
     if not found:
         screen.say(nothing(desk, filtered=is_filtered(flags)))
-    hand_on(screen, desk, found)
+    hand_stalled_on(screen, desk, found)
     tell_age(screen, desk, known)
     screen.say_once(desk)
 
@@ -180,7 +180,7 @@ def beneath(screen: Screen, desk: Desk, summary: Summary) -> list[str]:
     return lines
 
 
-def gates_of(screen: Screen, desk: Desk, found: Sequence[Summary]) -> list[dict[str, object]]:
+def whole_gates(screen: Screen, desk: Desk, found: Sequence[Summary]) -> list[dict[str, object]]:
     """The same gates whole. A broken record is reported and left out: nothing is decided from it."""
     from ...acts.sessions import saved
     from ...context.remotes import remote_of
@@ -231,7 +231,7 @@ def overview(screen: Screen) -> None:
     from ...gates.listing import Filter, list_gates, own_word_last, troubled_runs
 
     desk = screen.desk()
-    from ..machinery.sync import age_shape, hand_on, looked, tell_age
+    from ..machinery.sync import age_shape, hand_stalled_on, looked, tell_age
 
     known = looked(screen, desk)
     every = list_gates(desk, Filter(all=True))
@@ -242,14 +242,14 @@ def overview(screen: Screen) -> None:
     pressing = own_word_last(desk, pressing)
     if screen.as_json:
         plain = replace(screen, quiet=True)
-        shape = gates_of(plain, screen.desk(bulk=True), pressing)
+        shape = whole_gates(plain, screen.desk(bulk=True), pressing)
         fields = {"counts": counts, "runs": troubled_runs(desk), "gates": shape, "synced": age_shape(known)}
         screen.emit("overview", fields, "")
     else:
         lines = overview_lines(screen, desk, counts, pressing)
         lines[0] += "".join(f" · {counted(n, 'run')} {status}" for status, n in troubled_runs(desk).items())
         screen.emit("overview", {}, "\n".join(lines))
-    hand_on(screen, desk, pressing)
+    hand_stalled_on(screen, desk, pressing)
     tell_age(screen, desk, known)
     screen.say_once(desk)
 
@@ -311,7 +311,7 @@ def list_everywhere(screen: Screen, flags: dict[str, Any]) -> None:
             desk = replace(screen, directory=str(place)).desk(bulk=screen.as_json)
             found = gather(screen, desk, flags)
             if screen.as_json:
-                gates += [{**gate, "repository": str(place)} for gate in gates_of(screen, desk, found)]
+                gates += [{**gate, "repository": str(place)} for gate in whole_gates(screen, desk, found)]
             elif found:
                 parts.append(
                     "\n".join([place_name(place), *lines_of(screen, desk, found, verbose=flags["verbose"])])

@@ -416,7 +416,7 @@ def wait_for(screen: Screen, desk: Desk, gate: Gate, most: str | None) -> int:
 
 def tell_answer(screen: Screen, gate: Gate, *, pushed: bool, archived: bool = False) -> int:
     """The answer on stdout, the circumstances on stderr, the verdict as the exit code."""
-    from ...questions.answers import plain, printed
+    from ...questions.answers import plain_result, printed
     from ...render import shapes
     from ...text.display import neutral
 
@@ -425,7 +425,7 @@ def tell_answer(screen: Screen, gate: Gate, *, pushed: bool, archived: bool = Fa
     text = neutral(printed(gate.opened.questions, answer)) if answer else ""
     fields = {**shapes.gate(gate, pushed=pushed, archived=archived), "verdict": verdict}
     if any(question.type == "session" for question in gate.opened.questions):
-        fields["result"] = plain(gate)
+        fields["result"] = plain_result(gate)
     screen.emit("answer", fields, text)
     screen.say(circumstances_line(gate))
     return exits.of_gate(gate.state, verdict, expired=gate.expired)

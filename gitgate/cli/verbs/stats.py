@@ -65,7 +65,7 @@ def stats_command(screen: Screen, since: str | None, by: str | None, form: str) 
         return
     groups = [{"name": name, **shape_of(one)} for name, one in found.groups.items()]
     shape = {**shape_of(found.whole), "since": since, "by": by, "groups": groups}
-    screen.emit("stats", shape, text_of(found))
+    screen.emit("stats", shape, figures_text(found))
 
 
 def read_since(said: str | None, now: float) -> float:
@@ -93,7 +93,7 @@ def shape_of(one: Figures) -> dict[str, object]:
     return shape
 
 
-def text_of(found: Statistics) -> str:
+def figures_text(found: Statistics) -> str:
     whole = found.whole
     lines = [
         f"{whole.waiting} wait · {whole.answered} answered{took(whole)}",
@@ -153,7 +153,7 @@ def chart(title: str, counts: Mapping[str, int]) -> list[str]:
 def openmetrics(found: Statistics, by: str) -> str:
     """The text format of OpenMetrics 1.0. With groups the figures are theirs alone: together they would be counted twice."""
     rows = (
-        {f'{{{by}="{escaped(name)}"}}': one for name, one in found.groups.items()}
+        {f'{{{by}="{xml_escaped(name)}"}}': one for name, one in found.groups.items()}
         if by
         else {"": found.whole}
     )
@@ -173,5 +173,5 @@ def openmetrics(found: Statistics, by: str) -> str:
     return "\n".join([*lines, "# EOF"])
 
 
-def escaped(text: str) -> str:
+def xml_escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -30,7 +30,7 @@ def made_since(there: Git, known: Sequence[str]) -> list[str]:
     return listed.split()
 
 
-def below(git: Git, tips: Sequence[str], known: Sequence[str]) -> list[str]:
+def new_commits(git: Git, tips: Sequence[str], known: Sequence[str]) -> list[str]:
     """The commits of these tips, oldest first, that are not below a known one; a tip that is not here has none."""
     fed = "".join([*(f"{tip}\n" for tip in tips), *(f"^{tip}\n" for tip in known)]).encode()
     return git.text("rev-list", "--topo-order", "--reverse", "--ignore-missing", "--stdin", input=fed).split()

@@ -140,7 +140,7 @@ def whole_config(repo: Repository) -> bytes:
     return repo.git.run("config", "--list", "--show-origin", "--includes", "-z", check=False).out
 
 
-def digest(repo: Repository) -> str:
+def config_digest(repo: Repository) -> str:
     """A word for all of git's configuration here."""
     return sha256(whole_config(repo)).hexdigest()
 

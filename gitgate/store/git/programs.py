@@ -44,7 +44,7 @@ def editor_of(repo: Repository, env: Mapping[str, str]) -> str:
         raise Failure("git knows no editor for this terminal", hint=HINT) from none
 
 
-def edit(repo: Repository, path: Path, env: Mapping[str, str]) -> None:
+def edit_file(repo: Repository, path: Path, env: Mapping[str, str]) -> None:
     """Open the editor on `path` and wait until it is closed. Ctrl-C is the editor's own business meanwhile."""
     command = editor_of(repo, env)
     try:
@@ -53,14 +53,14 @@ def edit(repo: Repository, path: Path, env: Mapping[str, str]) -> None:
         )
     except OSError as wrong:
         raise Failure(f"the editor {command!r} could not be started: {wrong.strerror}", hint=HINT) from wrong
-    status = ended(editor)
+    status = editor_code(editor)
     if status in INTERRUPTED:
         raise KeyboardInterrupt
     if status:
         raise Failure(f"the editor {command!r} ended with exit {status}; nothing was written", hint=HINT)
 
 
-def ended(editor: subprocess.Popen[bytes]) -> int:
+def editor_code(editor: subprocess.Popen[bytes]) -> int:
     while True:
         try:
             return editor.wait()
@@ -76,7 +76,7 @@ def open_folder(command: str, folder: Path, env: Mapping[str, str]) -> str:
         )
     except OSError as wrong:
         return f"the editor {command!r} could not be started: {wrong.strerror}"
-    status = ended(editor)
+    status = editor_code(editor)
     return f"the editor {command!r} ended with exit {status}" if status else ""
 
 

@@ -103,7 +103,7 @@ class Chains:
         data = self.blob(question.oid)
         if gate_id(data) != gate:
             raise BrokenRecord(f"gate {gate}: its question was rewritten; it belongs to gate {gate_id(data)}")
-        return Entry(oid, "opened", parsed(gate, None, data, QUESTION_FILE), (), QUESTION_FILE)
+        return Entry(oid, "opened", parse_recorded(gate, None, data, QUESTION_FILE), (), QUESTION_FILE)
 
     def entry(
         self,
@@ -122,7 +122,7 @@ class Chains:
         fork = ""
         if len(commit.parents) > 1:
             saw, fork = beside.saw(oid, commit, (folder, blob))
-        event = parsed(gate, folder, self.blob(blob), path)
+        event = parse_recorded(gate, folder, self.blob(blob), path)
         first = said.setdefault((folder, blob), oid)
         repeats = first if first != oid else ""
         return Entry(oid, events.BY_FOLDER[folder].name, event, commit.parents, path, saw, fork, repeats)
@@ -333,7 +333,7 @@ def difference(at: str, what: str, before: Tree, after: Tree) -> bytes:
     return changed[0]
 
 
-def parsed(gate: str, folder: str | None, data: bytes, path: str) -> Event:
+def parse_recorded(gate: str, folder: str | None, data: bytes, path: str) -> Event:
     try:
         return events.parse_event(folder, data, f"{gate}:{path}")
     except BadDocument as wrong:
@@ -397,7 +397,7 @@ class Records(Chains):
         name = events.BY_FOLDER[folder].name
         check_room(gate, name)
         data = self.file_of(entry)
-        event = parsed(gate.id, folder, data, entry.path)
+        event = parse_recorded(gate.id, folder, data, entry.path)
         tree = self.commit(gate.tip).tree
         there = self.files_in(tree, folder)
         if self.has(there, data):

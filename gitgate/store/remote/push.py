@@ -92,7 +92,7 @@ def push(
                 raise
             break
         fates |= {fate.ref: fate for fate in told}
-        remember(repo, remote, [move for move in batch if fates[move.ref].ok], known)
+        note_pushed(repo, remote, [move for move in batch if fates[move.ref].ok], known)
     return [fates.get(move.ref, RefFate(move.ref, ok=False, reason=NOT_SENT)) for move in moves]
 
 
@@ -275,7 +275,7 @@ def tracked(repo: Repository, remote: str, moves: Iterable[RefMove]) -> dict[str
     return Refs(repo).under(*asked) if names else {}
 
 
-def remember(repo: Repository, remote: str, moves: Sequence[RefMove], known: Mapping[str, str]) -> None:
+def note_pushed(repo: Repository, remote: str, moves: Sequence[RefMove], known: Mapping[str, str]) -> None:
     """Note what the remote has now: git itself does so only for refs of a configured refspec.
 
     A fetch that saw more than we know wins; then the note is left to it.

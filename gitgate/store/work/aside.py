@@ -114,7 +114,7 @@ def load_note(there: Repository) -> AsideNote | None:
     try:
         said = json.loads(place.read_text("ascii"))
         return AsideNote(
-            tuple(map(_stood, said["stood"])), _text(said["patterns"]), said.get("locked") is True
+            tuple(map(_stood, said["stood"])), _as_text(said["patterns"]), said.get("locked") is True
         )
     except (FileNotFoundError, NotADirectoryError):
         return None
@@ -129,7 +129,7 @@ def _stood(said: Mapping[str, object]) -> Stood:
     own = said["own"]
     if own is not None and not (isinstance(own, str) and own.isdecimal()):
         raise ValueError("a name of a file put aside is a number")
-    index, theirs, seen = _entry(said["index"]), _entry(said["theirs"]), _text(said["seen"])
+    index, theirs, seen = _entry(said["index"]), _entry(said["theirs"]), _as_text(said["seen"])
     committed, hidden = said["committed"] is True, said.get("hidden") is True
     return Stood(_path(said["path"]), own, committed, index, theirs, seen, hidden)
 
@@ -152,7 +152,7 @@ def _entry(said: object) -> Entry | None:
     return mode, oid
 
 
-def _text(said: object) -> str | None:
+def _as_text(said: object) -> str | None:
     if said is not None and not isinstance(said, str):
         raise ValueError("expected text")
     return said
@@ -224,7 +224,7 @@ def take_away(top: Path, path: bytes, to: Path | None = None) -> None:
             return
 
 
-def put(source: Path, top: Path, path: bytes) -> None:
+def put_file(source: Path, top: Path, path: bytes) -> None:
     """A file to a place where none is."""
     place = top / os.fsdecode(path)
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -358,14 +358,14 @@ def looks_of(there: Repository, entries: Entries, folder: Path) -> dict[bytes, s
     if not plain:
         return {}
     with scratch_index(there, copied=False) as scratch:
-        scratch.index_info(lines_of(plain))
+        scratch.index_info(index_lines(plain))
         env = {"GIT_INDEX_FILE": str(scratch.index), "GIT_WORK_TREE": str(folder)}
         there.git.run("-c", "core.safecrlf=false", "checkout-index", "-a", "-f", env=env)
     looks = ((path, look_of(folder, path)) for path in plain)
     return {path: look for path, look in looks if look is not None}
 
 
-def entries_of(git: Git, paths: Iterable[bytes], env: Mapping[str, str] | None = None) -> Entries:
+def index_entries(git: Git, paths: Iterable[bytes], env: Mapping[str, str] | None = None) -> Entries:
     """The entries of the index for those of the paths that it has, where they are in no conflict."""
     wanted, found = set(paths), Entries()
     for entry in git.out("ls-files", "-z", "-s", env=env).split(b"\0"):
@@ -377,5 +377,5 @@ def entries_of(git: Git, paths: Iterable[bytes], env: Mapping[str, str] | None =
     return found
 
 
-def lines_of(entries: Entries) -> list[bytes]:
+def index_lines(entries: Entries) -> list[bytes]:
     return [b"%s %s\t%s" % (mode.encode(), oid.encode(), path) for path, (mode, oid) in entries.items()]

@@ -24,17 +24,17 @@ from .aside import (
     Entry,
     Stood,
     clear,
-    entries_of,
     files_of_commit,
+    index_entries,
+    index_lines,
     is_folder,
     is_standing,
-    lines_of,
     load_note,
     look_of,
     looks_of,
     make_folder,
     on_folders,
-    put,
+    put_file,
     save_note,
     take_away,
 )
@@ -102,11 +102,11 @@ def let_git_look_again(there: Repository, note: AsideNote) -> None:
     held = tagged(there.git, b"S") - stood
     # A file that was renamed meanwhile took its mark along.
     stored = {one.index for one in note.stood if one.index}
-    renamed = {path for path, entry in entries_of(there.git, held).items() if entry in stored}
+    renamed = {path for path, entry in index_entries(there.git, held).items() if entry in stored}
     own = {one.path for one in note.stood if not one.hidden}
     # Held back by patterns that somebody set meanwhile, which were ours to end.
     missing = set() if _is_sparse(there) else {path for path in held if lstat(there.place, path) is None}
-    shown = {*entries_of(there.git, own), *renamed, *missing}
+    shown = {*index_entries(there.git, own), *renamed, *missing}
     feed(there.git, "update-index", "--no-skip-worktree", "-z", "--stdin", paths=shown)
     feed(there.git, "checkout-index", "-f", "-z", "--stdin", paths=missing)
 
@@ -207,7 +207,7 @@ def _put_on(there: Repository, stand: Mapping[bytes, Entry | None]) -> None:
     folder = make_folder(there)
     theirs = {path: entry for path, entry in stand.items() if entry}
     looks = looks_of(there, theirs, folder / "theirs")
-    index, head = entries_of(there.git, stand), _at_head(there.git, stand)
+    index, head = index_entries(there.git, stand), _at_head(there.git, stand)
     stored, hidden = _as_stored(there, stand, index), tagged(there.git, b"S")
     stood = tuple(
         Stood(
@@ -227,7 +227,7 @@ def _put_on(there: Repository, stand: Mapping[bytes, Entry | None]) -> None:
         if one.own is not None:
             take_away(there.place, one.path, folder / "own" / one.own)
     for path in looks:
-        put(folder / "theirs" / os.fsdecode(path), there.place, path)
+        put_file(folder / "theirs" / os.fsdecode(path), there.place, path)
 
 
 def _take_off(there: Repository) -> tuple[bytes, ...]:
@@ -235,7 +235,7 @@ def _take_off(there: Repository) -> tuple[bytes, ...]:
     if note is None:
         return ()
     let_git_look_again(there, note)
-    now, own = entries_of(there.git, {one.path for one in note.stood}), there.standing_dir / "own"
+    now, own = index_entries(there.git, {one.path for one in note.stood}), there.standing_dir / "own"
     paths = {one.path for one in note.stood}
     written: set[bytes] = set()
     made: list[bytes] = []
@@ -289,7 +289,7 @@ def _bring_back(there: Repository, one: Stood, now: Entry | None, own: Path) -> 
         return [one.path] if moved_on and now else []
     if moved_on and one.committed:
         return [one.path] if now else []
-    put(own / one.own, there.place, one.path)
+    put_file(own / one.own, there.place, one.path)
     return []
 
 
@@ -305,7 +305,7 @@ def _keep_beside(there: Repository, one: Stood, own: Path) -> None:
         for number in range(1000):
             beside = name + b".own" + (str(number).encode() if number else b"")
             if on_folders(there.place, beside) and lstat(there.place, beside) is None:
-                put(own / one.own, there.place, beside)
+                put_file(own / one.own, there.place, beside)
                 return
 
 
@@ -327,12 +327,12 @@ def _as_stored(there: Repository, paths: Iterable[bytes], index: Entries) -> Ent
     if not present:
         return {}
     with scratch_index(there, copied=False) as scratch:
-        scratch.index_info(lines_of({path: index[path] for path in present}))
+        scratch.index_info(index_lines({path: index[path] for path in present}))
         try:
             scratch.add(present)
         except GitFailed:
             return {}  # Nothing is known to be committed, so that all of it comes back as it was.
-        return entries_of(there.git, present, {"GIT_INDEX_FILE": str(scratch.index)})
+        return index_entries(there.git, present, {"GIT_INDEX_FILE": str(scratch.index)})
 
 
 def _at_head(git: Git, paths: Iterable[bytes]) -> Entries:

@@ -84,7 +84,7 @@ class Changes:
     unreadable: tuple[str, ...] = ()
 
 
-def look(git: Git, *, untracked: bool) -> Changes:
+def changes_of_tree(git: Git, *, untracked: bool) -> Changes:
     """What has changed. All that a person may have configured about the output of `status` is said explicitly."""
     asked = git.run(
         "status",

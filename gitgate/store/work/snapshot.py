@@ -19,7 +19,7 @@ from ...errors import GitFailed, Usage, WorkFailed
 from ..git.permissions import private_folder
 from ..git.process import Git
 from ..git.repository import Repository
-from .plan import Changes, IndexPlan, PathChange, Planner, look
+from .plan import Changes, IndexPlan, PathChange, Planner, changes_of_tree
 from .saved import (
     EMPTY_TREE,
     READ_FOR_SECRETS,
@@ -225,7 +225,7 @@ def take_wanted(repo: Repository, wanted: Wanted) -> Snapshot:
         for _ in range(TRIES):
             wait_for_lock(repo)
             before = mark(repo)
-            changes = look(repo.git, untracked=wanted.untracked)
+            changes = changes_of_tree(repo.git, untracked=wanted.untracked)
             taken = _take(repo, wanted, changes)
             if mark(repo) == before:
                 return taken

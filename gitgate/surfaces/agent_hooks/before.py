@@ -156,7 +156,7 @@ def pre_tool_use(event: HookEvent) -> HookReply:
     """What becomes of a call: nothing to say, denied, deferred until there is an answer, or made with it."""
     if not event.tool:
         raise Usage("the hook was given a call without a tool")
-    refused = shell.refusal(event.tool, event.given)
+    refused = shell.why_not_run(event.tool, event.given)
     if refused:
         return deny(refused)
     if event.tool == ASK_TOOL:
@@ -265,15 +265,19 @@ def approval(event: HookEvent) -> HookReply:
 
 
 def approval_draft(event: HookEvent, rule: CallRule, placed: Placed) -> Draft:
-    from ...acts.calling import context_of
+    from ...acts.calling import context_from_agent
     from ...questions.drafts import Draft
 
     why = f"The rule `{rule.text}` asks for a person{f': {rule.why}' if rule.why else ''}."
-    exact = context_of(event.env, calls.exact(event.tool, event.given), 100_000)
-    safe = json.loads(context_of(event.env, json.dumps(event.given), 400_000)) if safe_json(event) else {}
+    exact = context_from_agent(event.env, calls.exact(event.tool, event.given), 100_000)
+    safe = (
+        json.loads(context_from_agent(event.env, json.dumps(event.given), 400_000))
+        if safe_json(event)
+        else {}
+    )
     ask = calls.approval(event.tool, safe or {"command": exact})
     text = f"{why}\n\nThe whole call, in {event.cwd}:\n\n{calls.indented(exact)}"
-    elsewhere = context_of(event.env, elsewhere_words(event, placed))
+    elsewhere = context_from_agent(event.env, elsewhere_words(event, placed))
     text += f"\n\n{elsewhere}" if elsewhere else ""
     return Draft(
         (ask,),
@@ -289,18 +293,18 @@ def approval_draft(event: HookEvent, rule: CallRule, placed: Placed) -> Draft:
 
 def safe_json(event: HookEvent) -> bool:
     """Whether the call's arguments are still an object when secrets are taken out of them."""
-    from ...acts.calling import context_of
+    from ...acts.calling import context_from_agent
 
     try:
-        return isinstance(json.loads(context_of(event.env, json.dumps(event.given), 400_000)), dict)
+        return isinstance(json.loads(context_from_agent(event.env, json.dumps(event.given), 400_000)), dict)
     except ValueError:
         return False
 
 
 def context(event: HookEvent, more: str = "") -> str:
-    from ...acts.calling import context_of
+    from ...acts.calling import context_from_agent
 
-    words = context_of(event.env, last_words(event))
+    words = context_from_agent(event.env, last_words(event))
     return "\n\n".join(part for part in (words, more) if part)
 
 

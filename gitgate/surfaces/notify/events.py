@@ -135,7 +135,7 @@ def may(desk: Desk, book: Book | None, gate: Gate, person: str) -> bool:
 
 
 def names_of(person: str) -> tuple[str, ...]:
-    """As `gates.listing.may_answer` knows them: the name, the address, and what stands before its @."""
+    """As `gates.listing.is_meant_for` knows them: the name, the address, and what stands before its @."""
     name, _, rest = person.partition(" <")
     return tuple(word for word in (name.strip(), rest.rstrip(">"), rest.partition("@")[0]) if word)
 
