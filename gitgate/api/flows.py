@@ -12,11 +12,12 @@ replayed from its top. Outside of a flow `run`, `parallel` and `stuck` are refus
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import random as chance
 import time
 import uuid as uuids
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, ParamSpec, TypeVar, cast, overload
@@ -25,6 +26,7 @@ from ..errors import Usage
 from ..flows.agents import AgentSignal, run_agent, signal_from
 from ..flows.branches import first_error, first_of, in_parallel
 from ..flows.engine import STEP, Doing, RunStuck, current, digest_of, need_engine
+from ..flows.loops import soon as soon_of
 from ..flows.program import FlowFunction, as_flow, called
 from ..flows.steps import coming_id, do_step, receive_next, returned, sleep_until, with_tries
 from ..flows.terms import terms_of
@@ -203,6 +205,17 @@ def plainly(branch: Callable[[], Any]) -> Callable[[], dict[str, Any]]:
         return {"signal": found.plain()} if isinstance(found, AgentSignal) else {"value": found}
 
     return act
+
+
+def soon(function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
+    """In an async flow: a step, or a function of several, to be awaited, so that others go on meanwhile.
+
+    >>> await asyncio.gather(gitgate.soon(gitgate.run, "coder", "fix a"), gitgate.soon(gitgate.pause, "And b?"))
+    """
+    engine = current()
+    if engine is None:
+        return asyncio.to_thread(function, *args, **kwargs)
+    return soon_of(engine, lambda: called(function, args, kwargs))
 
 
 def workdir() -> Path:

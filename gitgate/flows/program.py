@@ -51,6 +51,7 @@ from .engine import (
     current,
 )
 from .journal import HeldRun, begin_run, folder_of, load_run, take_run
+from .loops import in_loop
 from .terms import FlowTerms, error_from, error_of
 from .trees import keep_all
 
@@ -98,13 +99,9 @@ def until_done(found: Any) -> Any:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(awaited(found))
+        return in_loop(found)
     with ThreadPoolExecutor(1) as beside:
-        return beside.submit(copy_context().run, asyncio.run, awaited(found)).result()
-
-
-async def awaited(found: Any) -> Any:
-    return await found
+        return beside.submit(copy_context().run, in_loop, found).result()
 
 
 @dataclass(frozen=True)

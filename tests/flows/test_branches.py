@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from gitgate.store.git.process import Git
 from gitgate.store.work import merging
 from gitgate.store.work.restore import open_worktree
 from gitgate.testing import Stage
-from support.flowing import Actors
+from support.flowing import Actors, FlowBench
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
 
@@ -552,3 +554,146 @@ def test_a_race_is_killed_at_every_event() -> None:
         assert [words for words in crash.asked if words != "Or words?"] == ["Take it?", "On?"], crash.crash
         assert crash.doubted == (), crash.crash
     assert "after done of first#1/winner#1" in places
+
+
+# async
+
+
+def test_what_is_awaited_at_once_waits_at_once(bench: FlowBench) -> None:
+    """Both questions are asked before any is answered; each line's steps are told by where it was begun."""
+    going: list[str] = []
+
+    async def one(name: str, pause: float) -> str:
+        await asyncio.sleep(pause)
+        number = await gitgate.soon(gitgate.step, lambda: len(name), name="same")
+        word = await gitgate.soon(gitgate.pause, f"Take {name}?")
+        going.append(name)
+        return f"{name} {number} {bool(word)}"
+
+    @gitgate.flow
+    async def feature(*, swap: bool = False) -> list[Any]:
+        pauses = (0.1, 0.0) if swap else (0.0, 0.1)
+        both = await asyncio.gather(one("a", pauses[0]), one("bb", pauses[1]))
+        asked = await asyncio.gather(
+            gitgate.soon(gitgate.ask, "Which?", wait=True),
+            gitgate.soon(gitgate.step, lambda: 3, name="three"),
+        )
+        return [*both, asked[0].answer and asked[0].answer.text, asked[1]]
+
+    waits = bench.begin(feature)
+    assert waits.status == "waiting_human"
+    first = [step for step in bench.load(waits.id).steps if "same" in step]
+    titles = {gitgate.show(gate).title: gate for gate in waits.gates}
+    assert sorted(titles) == ["Take a?", "Take bb?"]
+    other = bench.begin(feature)
+    other_way = [step for step in bench.load(other.id).steps if "same" in step]
+    assert sorted(first) == sorted(other_way) == ["task#1/soon#1/step:same#1", "task#2/soon#1/step:same#1"]
+    gitgate.respond(titles["Take bb?"], approve=True, resume=False)
+    assert bench.again(feature, waits.id).status == "waiting_human"
+    assert going == ["bb"]
+    gitgate.respond(titles["Take a?"], reject=True, resume=False)
+    again = bench.again(feature, waits.id)
+    assert [gitgate.show(gate).title for gate in again.gates] == ["Which?"]
+    gitgate.respond(again.gates[0], "this", resume=False)
+    assert bench.again(feature, waits.id).value == ["a 1 False", "bb 2 True", "this", 3]
+
+
+def test_a_loop_that_has_something_to_do_keeps_the_run(bench: FlowBench) -> None:
+    """A timer, a thread, a step: as long as one of them goes on, the run is not let go."""
+    did: list[str] = []
+
+    async def works() -> None:
+        await asyncio.sleep(0.2)
+        await asyncio.to_thread(time.sleep, 0.2)
+        await gitgate.soon(gitgate.step, lambda: time.sleep(0.2), name="slow")
+        did.append("all")
+
+    @gitgate.flow
+    async def feature() -> bool:
+        word, _ = await asyncio.gather(gitgate.soon(gitgate.pause, "On?"), works())
+        return bool(word)
+
+    assert bench.begin(feature).status == "waiting_human"
+    assert did == ["all"]
+
+
+def test_an_error_of_what_is_awaited_is_the_flows(bench: FlowBench) -> None:
+    """And what was begun beside it comes to its end; `stuck` passes through what the flow catches."""
+    did: list[str] = []
+
+    def fails() -> None:
+        raise ValueError("no")
+
+    @gitgate.flow
+    async def feature() -> None:
+        beside = gitgate.soon(gitgate.step, lambda: did.append("beside"), name="beside")
+        await gitgate.soon(gitgate.step, fails)
+        await beside
+
+    @gitgate.flow
+    async def gives_up() -> None:
+        try:
+            await asyncio.gather(gitgate.soon(gitgate.stuck, "no way on"))
+        except Exception:  # noqa: BLE001 - what a careless flow does
+            return
+
+    ended = bench.begin(feature)
+    assert (ended.status, ended.reason, did) == ("failed", "no", ["beside"])
+    stuck = bench.begin(gives_up)
+    assert (stuck.status, stuck.reason) == ("stuck", "no way on")
+
+
+def test_a_call_that_blocks_the_loop_is_woken_by_what_ends_beside_it(bench: FlowBench) -> None:
+    """Nobody waits for ever where a flow mixes both: the run is let go when everything waits."""
+
+    def slowly() -> int:
+        time.sleep(0.2)
+        return 7
+
+    @gitgate.flow
+    async def mixed() -> list[Any]:
+        beside = gitgate.soon(gitgate.step, slowly)
+        word = bool(gitgate.pause("On?"))
+        return [word, await beside]
+
+    waits = bench.begin(mixed)
+    assert waits.status == "waiting_human"
+    gitgate.respond(waits.gates[0], approve=True, resume=False)
+    assert bench.again(mixed, waits.id).value == [True, 7]
+
+
+def test_the_async_flow_of_the_page_runs() -> None:
+    """As `docs/flows.md` has it."""
+    page = (Path(__file__).parents[2] / "docs" / "flows.md").read_text(encoding="utf-8")
+    blocks = [block.partition("```")[0] for block in page.split("```python\n")[1:]]
+    names: dict[str, Any] = {}
+    exec(next(block for block in blocks if "async def" in block), names)  # noqa: S102 - our own page
+    assert testing.play(names["reviews"], "x", people={"tester": False}).result == [True, False]
+
+
+def test_outside_of_a_flow_soon_is_a_thread() -> None:
+    """So that a function which is used in both does the same."""
+
+    async def both() -> list[int]:
+        return list(await asyncio.gather(gitgate.soon(len, "ab"), gitgate.soon(gitgate.step, lambda: 3)))
+
+    assert asyncio.run(both()) == [2, 3]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_an_async_flow_is_killed_at_every_event() -> None:
+    """Each agent starts once, each person is asked once, whatever was awaited at once."""
+
+    async def one(name: str) -> str:
+        said = await gitgate.soon(gitgate.run, name, "do it")
+        return f"{said.status} {bool(await gitgate.soon(gitgate.pause, f'Take {name}?'))}"
+
+    @gitgate.flow
+    async def feature() -> list[str]:
+        return list(await asyncio.gather(one("left"), one("right"), gitgate.soon(gitgate.uuid)))[:2]
+
+    for crash in testing.crashes(feature):
+        assert crash.result == ["DONE True", "DONE True"], crash.crash
+        assert sorted(crash.starts) == ["start left", "start right"], crash.crash
+        assert sorted(crash.asked) == ["Take left?", "Take right?"], crash.crash
