@@ -21,6 +21,7 @@ from ..terminal.screen import Screen, read_duration, verb
 if TYPE_CHECKING:
     from ...context.desk import Desk
     from ...surfaces.forge.hosts.events import Commented, Dispatched
+    from ...surfaces.forge.hosts.web import Known
     from ...surfaces.forge.webhook import Receiver
 
 
@@ -114,6 +115,8 @@ class Office:
     stopping: threading.Event
     hands: ThreadPoolExecutor
     pause: int
+    known: Known = field(default_factory=dict)
+    """What the forge said before: it is asked whether that changed."""
     swept: float = field(default_factory=time.monotonic)
 
     def work(self) -> None:
@@ -152,7 +155,7 @@ class Office:
         from ...surfaces.forge.sweeping import hear
         from .steps import fetch_gates
 
-        forge = connect(desk)
+        forge = connect(desk, self.known)
         if not isinstance(event, Commented) or not forge.is_ours(event.repository):
             return
         fetch_gates(desk)
@@ -165,7 +168,7 @@ class Office:
         from ...surfaces.forge.hosts.connect import connect
         from ...surfaces.forge.sweeping import sweep
 
-        done = sweep(desk, connect(desk))
+        done = sweep(desk, connect(desk, self.known))
         asked = [f"a job was asked to post what is to be shown: {done.asked}"] if done.asked else []
         heard = [one.words for one in done.accepted]
         for words in (*heard, *done.noted, *asked, *done.doubts.values(), *done.trouble):

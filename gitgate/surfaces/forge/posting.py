@@ -36,7 +36,7 @@ from .comment import (
     unasked_in,
 )
 from .hosts.events import MOST_NUMBER
-from .hosts.forge import CheckPage, Comment, Forge, PullRequest, Thread, logins
+from .hosts.forge import BEGIN, CheckPage, Comment, Forge, PullRequest, Thread, logins
 from .hosts.web import ForgeFailed, Unclear
 from .page import page_of
 from .telling import logins_of, takes_plain, whose_reply
@@ -178,6 +178,24 @@ def is_writer(forge: Forge, login: str) -> bool:
         return forge.may_write(login)
     except ForgeFailed:
         return False
+
+
+def is_shown(desk: Desk, forge: Forge, gate: Gate, board: Board) -> bool:
+    """Whether all that is to be said of it stands there already, and nothing else of ours about it: no request is needed."""
+    known = board.ours_of(gate.id)
+    if not known:
+        return gate.closed
+    if len(known) > 1 or on_own_branch(gate) is not None:
+        return False
+    view = view_of(desk, forge, gate, board)
+    note = outcome_note(view)
+    if note is not None and not board.says(note.mark):
+        return False
+    if gate.state == "awaiting" and known[0].thumbs:
+        return board.says(telling.reacted(gate, telling.ANYBODY).mark) and same_text(
+            known[0].body, render(view)
+        )
+    return same_text(known[0].body, render(view))
 
 
 def same_text(here: str, wanted: str) -> bool:
@@ -403,6 +421,14 @@ def bring_up_to_date(desk: Desk, forge: Forge, gate: Gate, board: Board) -> str:
     return ""
 
 
+def by_thread(comments: Sequence[Comment]) -> dict[Thread, list[Comment]]:
+    """In the order of their numbers."""
+    found: dict[Thread, list[Comment]] = {}
+    for comment in sorted(comments, key=lambda one: one.number):
+        found.setdefault(comment.thread, []).append(comment)
+    return found
+
+
 MOST_LOOKED_AT = 5  # so many pull requests with one commit
 
 
@@ -417,6 +443,33 @@ class Pulls:
     commits: dict[str, list[PullRequest]] = field(default_factory=dict)
     boards: dict[Thread, Board] = field(default_factory=dict)
     there: dict[int, bool] = field(default_factory=dict)
+    recent: dict[Thread, list[Comment]] | None = None
+    """By thread what was said lately, where the whole repository's was asked for; `on_diffs` the same of diffs."""
+    on_diffs: dict[Thread, list[Comment]] | None = None
+
+    def look_back(self, since: str, most: int) -> None:
+        """At what was said since then, in a request or two for all threads; nothing, where that is too much."""
+        said = self.forge.fetch_comments_since(since, most)
+        self.recent = None if said is None else by_thread(said)
+        said = self.forge.fetch_comments_since(since, most, diff=True) if said is not None else None
+        self.on_diffs = None if said is None else by_thread(said)
+
+    def glimpse(self, thread: Thread, gates: Collection[str]) -> Board | None:
+        """A thread as far as it was looked back at, where that has our comments of all these gates."""
+        if self.recent is None or isinstance(thread, str):
+            return None
+        comments = tuple(self.recent.get(thread, []))
+        begun = [one for one in comments if one.body.startswith(BEGIN)]
+        board = Board(thread, logins(self.forge, comments) if begun else (), comments)
+        return board if set(gates) <= set(board.marks) else None
+
+    def on_diff(self, board: Board) -> list[Comment]:
+        """Where something was asked: their event would run the workflow file of the branch itself, so they are looked for."""
+        if not board.marks:
+            return []
+        if self.on_diffs is not None:
+            return self.on_diffs.get(board.thread, [])
+        return self.forge.fetch_diff_comments(board.thread)
 
     def has(self, number: int) -> bool:
         """Whether that is a pull request's."""

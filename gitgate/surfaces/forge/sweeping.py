@@ -19,7 +19,7 @@ from ...gates.recording import DAY, act, judged_at
 from ...gates.starting import kept_back, stayed
 from ...model.gate import Gate
 from ...store.git.refs import SESSIONS
-from ...text.times import parse_time
+from ...text.times import format_time, parse_time
 from . import telling
 from .accept import Accepted, accept_comment, alone, is_meant, is_taken, shown_before
 from .hosts.events import LATER, NO_REPLY, final, is_of_thread, may_only_read, nobodys
@@ -29,6 +29,7 @@ from .posting import (
     Board,
     Pulls,
     bring_up_to_date,
+    is_shown,
     is_waiting,
     left_to_jobs,
     load_board,
@@ -207,6 +208,8 @@ def overdue(desk: Desk) -> set[str]:
     return {one.id for one in waiting if one.deadline and one.deadline <= desk.now}
 
 
+FEW = 3  # threads, or heads, for which it is worth to ask for all of them at once
+HOUR = 3600  # by which the clocks of who asked and of the forge may differ
 NEWEST, OTHERS = 50, 50  # so many pull requests without a gate: the newest, and some of the rest
 ENDED, LONG_ENDED = 20, 5  # so many gates that closed more than a day ago; each takes three requests at most
 
@@ -314,6 +317,10 @@ def sweep(desk: Desk, forge: Forge) -> Swept:
         now = Round(desk, forge, Pulls(forge, forge.list_pull_requests()))
         now.done.trouble.extend(f"gate {gate}: {why}" for gate, why in broken.items())
         threads = find_threads(now)
+        look_back(now, threads)
+        if len(now.pulls.listed or []) >= FEW and not desk.settings.pull_request:
+            with contextlib.suppress(ForgeFailed):
+                forge.look_at_heads()
         hear_elsewhere(now, threads)
         for thread, gates in threads.items():
             try:
@@ -384,8 +391,40 @@ def pass_deadlines(now: Round, gates: Sequence[Gate]) -> None:
             now.excused(f"gate {gate.id}", trouble)
 
 
+MARGIN = 60  # seconds in which a sweep comes from what was looked back at to a gate's deadline
+
+
+def quiet_board(now: Round, gates: Sequence[Gate], thread: Thread) -> Board | None:
+    """The thread as it was looked back at, where nobody said anything since, no deadline is near, and ours says all there is."""
+    if any(long_over(gate, now.desk.clock()) for gate in gates):
+        return None
+    board = now.pulls.glimpse(thread, [gate.id for gate in gates if not gate.closed])
+    if board is None or missed(now.desk, board, now.pulls.on_diff(board)):
+        return None
+    soon = format_time(now.desk.clock() + MARGIN)
+    if any(gate.deadline and gate.deadline <= soon for gate in gates if not gate.closed):
+        return None
+    pass_deadlines(now, gates)  # reminders are due before them
+    current = [find_gate(now.desk, gate.id).gate for gate in gates]
+    return board if all(is_shown(now.desk, now.forge, gate, board) for gate in current) else None
+
+
+def look_back(now: Round, threads: Mapping[Thread, Sequence[Gate]]) -> None:
+    """At what was said since the first of the gates that are not long over was asked, where that saves requests."""
+    lately = [gate for gates in threads.values() for gate in gates if not long_over(gate, now.desk.clock())]
+    if len(threads) < FEW or now.desk.settings.pull_request:
+        return
+    since = min((parse_time(gate.opened.asked.at) for gate in lately), default=now.desk.clock())
+    with contextlib.suppress(ForgeFailed):
+        now.pulls.look_back(format_time(since - HOUR), max(1, len(threads) // 2))
+
+
 def sweep_thread(now: Round, gates: Sequence[Gate], thread: Thread) -> None:
     """The comments of one thread that were not heard, then the deadlines, then ours brought up to date."""
+    quiet = quiet_board(now, gates, thread)
+    if quiet is not None:
+        mark_thread(now, thread, quiet, changed=False, recent=True)
+        return
     before = now.pulls.board(thread)
     recent = not all(long_over(gate, now.desk.clock()) for gate in gates)
     diff = on_diff(now.forge, before) if recent else []
@@ -408,10 +447,15 @@ def sweep_thread(now: Round, gates: Sequence[Gate], thread: Thread) -> None:
         if after is not board:
             now.done.shown.append(gate.id)
         board = after
+    mark_thread(now, thread, board, changed=board is not before, recent=recent)
+
+
+def mark_thread(now: Round, thread: Thread, board: Board, *, changed: bool, recent: bool) -> None:
+    """The status of a pull request's head, beside its thread."""
     pull = next((one for one in now.pulls.listed or [] if one.number == thread), None)
     if pull is not None:
         mark_head(now.desk, now.forge, pull, board.marks)
-    elif board is not before or recent:
+    elif changed or recent:
         post_status(now.desk, now.forge, board)  # closed meanwhile, or an issue
 
 
@@ -435,8 +479,10 @@ def hear_elsewhere(now: Round, threads: Mapping[Thread, object]) -> None:
     others = [one for one in now.pulls.listed or [] if one.number not in threads and one.updated >= first]
     for pull in sorted(others, key=lambda one: one.updated, reverse=True)[:NEWEST]:
         try:
-            board = now.pulls.board(pull.number)
-            hear_missed(now, board, missed_elsewhere(now.desk, board, waiting))
+            board = now.pulls.glimpse(pull.number, ()) or now.pulls.board(pull.number)
+            if missed_elsewhere(now.desk, board, waiting):
+                board = now.pulls.board(pull.number)
+                hear_missed(now, board, missed_elsewhere(now.desk, board, waiting))
         except GateError as trouble:
             now.excused(f"thread {pull.number}", trouble)
     if now.done.accepted:

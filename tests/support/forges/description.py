@@ -18,6 +18,8 @@ from urllib.parse import parse_qsl, urlsplit
 from openapi_core import OpenAPI
 from openapi_core.testing import MockRequest, MockResponse
 
+from . import graph
+
 FILE = Path(__file__).with_name("github-api.json")
 ENTERPRISE_FILE = Path(__file__).with_name("github-enterprise.json")
 HOST = "https://api.github.com"
@@ -27,6 +29,8 @@ MOST_COMMENT, MOST_STATUS, MOST_PAYLOAD = 65_536, 140, 65_535
 USED: dict[str, tuple[str, ...]] = {
     "/user": ("get",),
     "/repos/{owner}/{repo}": ("get",),
+    "/repos/{owner}/{repo}/issues/comments": ("get",),
+    "/repos/{owner}/{repo}/pulls/comments": ("get",),
     "/repos/{owner}/{repo}/issues/comments/{comment_id}": ("get", "patch", "delete"),
     "/repos/{owner}/{repo}/issues/comments/{comment_id}/reactions": ("post",),
     "/repos/{owner}/{repo}/issues/{issue_number}/comments": ("get", "post"),
@@ -194,6 +198,12 @@ def write(package: Path) -> None:
     hosted, enterprise = (subset(read(package, name)) for name in ("api.github.com", "ghes-3.19"))
     for place, value in ((FILE, hosted), (ENTERPRISE_FILE, differing(enterprise, hosted))):
         place.write_text(json.dumps(value, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def write_graph(package: Path) -> None:
+    """The same of the schema of GraphQL."""
+    said = json.loads((package / "schema.json").read_text(encoding="utf-8"))
+    graph.FILE.write_text(json.dumps(graph.subset(said), indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def read(package: Path, name: str) -> Any:

@@ -126,6 +126,27 @@ def react(forge: Forge, parts: Any, _query: Any, body: Any, login: str) -> Reply
     return (200 if known else 201), {**shape, "node_id": "x", "created_at": "2026-01-01T00:00:00Z"}
 
 
+def lately(forge: Forge, items: dict[int, dict[str, Any]], query: Any) -> Reply:
+    """Of the whole repository, those that changed since then."""
+    assert forge.kind != "gitea"
+    found = [one for one in items.values() if one["updated_at"] >= query.get("since", "")]
+    return 200, sorted(found, key=lambda one: one["created_at"])
+
+
+def all_comments(forge: Forge, _: Any, query: Any, _body: Any, _login: str) -> Reply:
+    return lately(forge, forge.comments, query)
+
+
+def all_diff_comments(forge: Forge, _: Any, query: Any, _body: Any, _login: str) -> Reply:
+    sent = {n: one for n, one in forge.on_diffs.items() if is_sent(forge, one)}
+    return lately(forge, sent, query)
+
+
+def is_sent(forge: Forge, comment: dict[str, Any]) -> bool:
+    """Of a review that waits only its author sees anything."""
+    return "submitted_at" in forge.reviews.get(comment["pull_request_review_id"], {"submitted_at": ""})
+
+
 def diff_comments(forge: Forge, parts: Any, _query: Any, _body: Any, _login: str) -> Reply:
     if int(parts[0]) not in forge.pulls:
         return NOT_FOUND
@@ -272,6 +293,8 @@ ROUTES: list[tuple[str, Route]] = [
     (rf"GET {AT}/collaborators/([^/]+)/permission", permission),
     (f"GET {AT}/pulls", pulls),
     (rf"GET {AT}/pulls/(\d+)", one_pull),
+    (f"GET {AT}/issues/comments", all_comments),
+    (f"GET {AT}/pulls/comments", all_diff_comments),
     (rf"GET {AT}/pulls/comments/(\d+)", diff_comment),
     (rf"GET {AT}/pulls/(\d+)/comments", diff_comments),
     (rf"GET {AT}/pulls/(\d+)/reviews/(\d+)", review),

@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from . import description, events, gitea
+from . import description, events, gitea, graph
 from .routes import AT, NOT_FOUND, ROBOT, ROUTES, RUN_DETAILS, Reply
 
 START = 1_780_000_000
@@ -80,6 +81,9 @@ class Forge:
     dispatched: list[dict[str, Any]] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
+    unchanged: int = 0
+    """How many were answered with nothing new."""
+    graphql: bool = True
     broken: list[str] = field(default_factory=list)
     ticks: int = 0
     made: int = 0
@@ -241,6 +245,9 @@ class Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         parts = urlsplit(self.path)
         prefix = self.forge.prefix
+        if self.path == {"enterprise": "/api/graphql"}.get(self.forge.kind, "/graphql"):
+            self.say_graph(body)
+            return
         target = self.path.removeprefix(prefix)
         request = self.held(target, body)  # whatever becomes of it
         if not self.path.startswith(prefix):
@@ -286,6 +293,18 @@ class Handler(BaseHTTPRequestHandler):
 
     do_GET = do_POST = do_PATCH = do_DELETE = handle_any  # noqa: N815 - the names that http.server looks for
 
+    def say_graph(self, body: bytes) -> None:
+        """One query, for whoever has a token."""
+        self.forge.asked.append("POST /graphql")
+        login = self.forge.tokens.get(self.headers.get("Authorization", "").partition(" ")[2], "")
+        if not login or not self.forge.graphql:
+            self.say(401 if not login else 403, {"message": "Bad credentials"})
+            return
+        given = json.loads(body)
+        tree = self.check(lambda: graph.hold(given))
+        with self.forge.lock:
+            self.say(200, graph.answer(self.forge, given, tree))
+
     def held(self, target: str, body: bytes) -> Any:
         """What github.com takes and Enterprise Server does not know is its own to refuse: a client has to find out."""
         kind = self.forge.kind
@@ -313,6 +332,12 @@ class Handler(BaseHTTPRequestHandler):
         self, code: int, value: Any, headers: dict[str, str] | None = None, *, short: bool = False
     ) -> None:
         data = b"" if value is None else json.dumps(value).encode()
+        mark = f'W/"{sha256(data).hexdigest()}"'
+        if self.command == "GET" and code == 200:
+            headers = {**(headers or {}), "ETag": mark}
+            if self.headers.get("If-None-Match") == mark:
+                self.forge.unchanged += 1
+                code, data = 304, b""
         self.send_response(code)
         for name, word in {"Content-Type": "application/json", **(headers or {})}.items():
             self.send_header(name, word)

@@ -52,6 +52,13 @@ class Tiny:
     def fetch_comments(self, thread: Thread) -> list[Comment]:
         return [one for one in self.comments.values() if one.thread == thread and not one.review]
 
+    def fetch_comments_since(self, since: str, most: int, *, diff: bool = False) -> list[Comment] | None:
+        del since, most, diff
+        return None
+
+    def look_at_heads(self) -> None:
+        """There is no such thing."""
+
     def post_comment(self, thread: Thread, body: str) -> Comment:
         return self.write(thread, OURS, body)
 

@@ -25,7 +25,7 @@ from gitgate.surfaces.forge.hosts.events import (
     parse_event,
     read_event,
 )
-from support.forges import description
+from support.forges import description, graph
 from support.forges.standin import Forge
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
@@ -82,6 +82,12 @@ def test_the_description_is_githubs_own() -> None:
     """What is committed is what the real package gives."""
     whole = description.read(package("openapi"), "api.github.com")
     assert description.subset(whole) == json.loads(description.FILE.read_text(encoding="utf-8"))
+
+
+def test_the_schema_of_graphql_is_githubs_own() -> None:
+    """The same."""
+    whole = json.loads((package("graphql-schema") / "schema.json").read_text(encoding="utf-8"))
+    assert graph.subset(whole) == json.loads(graph.FILE.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("version", ["3.17", "3.18", "3.19"])

@@ -17,7 +17,7 @@ from ....text.display import one_line
 from .forge import Forge, has_workflow
 from .gitea import Gitea
 from .github import GitHub, headers
-from .web import Web
+from .web import Known, Web
 
 REPOSITORY = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+", re.ASCII)
 TOKENS = ("GITGATE_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN")
@@ -150,21 +150,23 @@ def git_password(desk: Desk, place: ForgePlace) -> str:
     return next((line.removeprefix("password=") for line in lines if line.startswith("password=")), "")
 
 
-def web_to(place: ForgePlace, token: str, *, hurried: bool = False) -> Web:
-    """The way to its API. `hurried`: somebody sits before it, and waits a few seconds, no more."""
+def web_to(place: ForgePlace, token: str, *, hurried: bool = False, known: Known | None = None) -> Web:
+    """The way to its API. `hurried`: somebody sits before it, and waits a few seconds, no more. `known`: what was read before."""
     kind = KINDS[place.kind]
     web = Web(place.api, token, scheme=kind.scheme, headers=kind.headers, renewal=way_to_token(place))
+    if known is not None:
+        web.known = known
     if hurried:
         web.timeout, web.pauses, web.longest = HURRIED
     return web
 
 
-def forge_at(place: ForgePlace, token: str, *, hurried: bool = False) -> Forge:
+def forge_at(place: ForgePlace, token: str, *, hurried: bool = False, known: Known | None = None) -> Forge:
     """The adapter that speaks to this place."""
-    return KINDS[place.kind].build(place, web_to(place, token, hurried=hurried))
+    return KINDS[place.kind].build(place, web_to(place, token, hurried=hurried, known=known))
 
 
-def connect(desk: Desk) -> Forge:
+def connect(desk: Desk, known: Known | None = None) -> Forge:
     """The forge, ready to be asked; an error says what is missing."""
     place = find_place(desk)
     if place is None:
@@ -172,7 +174,7 @@ def connect(desk: Desk) -> Forge:
     token = find_token(desk, place)
     if not token:
         raise Failure(f"there is no token for {place.host}", hint=way_to_token(place))
-    return forge_at(replace(place, written=lambda: has_workflow(desk)), token)
+    return forge_at(replace(place, written=lambda: has_workflow(desk)), token, known=known)
 
 
 def unknown_forge(desk: Desk) -> Failure:

@@ -161,6 +161,10 @@ class Forge(Protocol):
         """
         ...
 
+    def fetch_comments_since(self, since: str, most: int, *, diff: bool = False) -> list[Comment] | None:
+        """All that changed since then, of every thread, or every diff; None where these are more than `most` pages, or nobody tells."""
+        ...
+
     def post_comment(self, thread: Thread, body: str) -> Comment: ...
 
     def edit_comment(self, comment: Comment, body: str) -> Comment: ...
@@ -207,6 +211,12 @@ class Forge(Protocol):
 
     def fetch_status(self, commit: str) -> tuple[str, str]:
         """What `set_status` said last: the state and the words; empty where it said nothing."""
+        ...
+
+    def look_at_heads(self) -> None:
+        """Ask at once what stands beside the heads of all open pull requests, where the forge can tell; `fetch_status` and
+        `show_check` go by it until something is set there.
+        """
         ...
 
     def show_check(self, commit: str, page: CheckPage, url: str) -> None:

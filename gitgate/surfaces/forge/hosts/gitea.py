@@ -54,6 +54,14 @@ class Gitea(GitHub):
         del thread
         return []
 
+    def fetch_comments_since(self, since: str, most: int, *, diff: bool = False) -> list[Comment] | None:
+        """Thread by thread."""
+        del since, most, diff
+        return None
+
+    def look_at_heads(self) -> None:
+        """One by one."""
+
     def comments_of(self, thread: Thread) -> str:
         if isinstance(thread, str):
             raise ForgeFailed(

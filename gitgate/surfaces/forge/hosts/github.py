@@ -11,7 +11,7 @@ from urllib.parse import quote
 from ....setup.github import ANSWERS
 from ....text.times import parse_time
 from .forge import COMMIT, DIFF, Author, CheckPage, Comment, PullRequest, Thread, whole
-from .web import ForgeFailed, Web, understood
+from .web import ForgeFailed, TooMany, Web, understood
 
 VERSION = "2022-11-28"
 ACTIONS_BOT = "github-actions[bot]"
@@ -23,6 +23,24 @@ RUN_DETAILS = "return_run_details"
 CONTEXT = "gitgate"
 MOST_WORDS = 140
 CHECK = "gitgate questions"  # one of the status's own name would be required with it
+MOST_LOOKS = 10
+HEADS = """query($owner: String!, $name: String!, $status: String!, $check: String!, $after: String) {
+  repository(owner: $owner, name: $name) {
+    pullRequests(states: OPEN, first: 100, after: $after) {
+      pageInfo { hasNextPage endCursor }
+      nodes {
+        headRefOid
+        commits(last: 1) { nodes { commit {
+          oid
+          status { context(name: $status) { state description } }
+          checkSuites(first: 10, filterBy: {checkName: $check}) { nodes {
+            checkRuns(first: 1, filterBy: {checkName: $check, checkType: LATEST}) { nodes { databaseId status externalId } }
+          } }
+        } } }
+      }
+    }
+  }
+}"""
 NO_CHECKS = "check runs cannot be written with this token (it takes Checks: write, which Apps and jobs alone can have): the status stays"
 KINDS = {"": "/issues", COMMIT: "", DIFF: "/pulls"}
 UNASKED = frozenset((403, 404, 422))
@@ -32,6 +50,15 @@ SUBMITTING = 2  # seconds between a review and the last touch of its comments by
 
 def headers() -> dict[str, str]:
     return {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": VERSION}
+
+
+@dataclass(frozen=True)
+class KnownCheck:
+    """A check run of ours that stands beside a commit. `over`: it is completed."""
+
+    number: int
+    digest: str
+    over: bool
 
 
 @dataclass
@@ -52,6 +79,8 @@ class GitHub:
     written: Callable[[], bool] | None = field(default=None, repr=False)
     """Whether this clone's default branch has the workflow, for where the token may not ask Actions."""
     unchecked: str = ""
+    heads: dict[str, tuple[tuple[str, str], KnownCheck | None]] = field(default_factory=dict, repr=False)
+    """The status and the check of each head that was looked at."""
     nameless: bool = False
     """Our token may not ask who it is; what we wrote ourselves tells."""
 
@@ -124,6 +153,14 @@ class GitHub:
     def fetch_comments(self, thread: Thread) -> list[Comment]:
         found = self.web.pages(self.comments_of(thread), {"per_page": 100})
         return sorted((self.read(item) for item in found), key=lambda comment: comment.number)
+
+    def fetch_comments_since(self, since: str, most: int, *, diff: bool = False) -> list[Comment] | None:
+        path = f"{self.base}/{'pulls' if diff else 'issues'}/comments"
+        query = {"since": since, "sort": "created", "direction": "asc", "per_page": 100}
+        try:
+            return [self.read(item) for item in self.web.pages(path, query, most)]
+        except TooMany:
+            return None
 
     def post_comment(self, thread: Thread, body: str) -> Comment:
         said = self.web.send("POST", self.comments_of(thread), {"body": body}).value
@@ -233,11 +270,33 @@ class GitHub:
         body = {"state": state, "context": CONTEXT, "description": words[:MOST_WORDS]}
         if url:
             body["target_url"] = url
+        self.heads.pop(commit, None)
         self.web.send("POST", f"{self.base}/statuses/{quote(commit, safe='')}", body, repeatable=True)
 
     def fetch_status(self, commit: str) -> tuple[str, str]:
         """One of a hundred names, which is more than anybody has, is on the first page."""
+        if commit in self.heads:
+            return self.heads[commit][0]
         return self.latest_status(commit, {"per_page": 100})
+
+    def look_at_heads(self) -> None:
+        """By GraphQL, which takes one request for a hundred; what it does not tell is asked for head by head."""
+        owner, _, name = self.repository.partition("/")
+        asked: dict[str, object] = {"owner": owner, "name": name, "status": CONTEXT, "check": CHECK}
+        self.heads.clear()
+        for _ in range(MOST_LOOKS):
+            body = {"query": HEADS, "variables": asked}
+            said = self.web.send(
+                "POST", self.web.base.removesuffix("/v3") + "/graphql", body, repeatable=True
+            )
+            with understood(self.web.base):
+                if said.value.get("errors"):
+                    return
+                found = said.value["data"]["repository"]["pullRequests"]
+                self.heads.update(head_in(one) for one in found["nodes"])
+            if not found["pageInfo"]["hasNextPage"]:
+                return
+            asked["after"] = found["pageInfo"]["endCursor"]
 
     def latest_status(self, commit: str, query: Mapping[str, object]) -> tuple[str, str]:
         path = f"{self.base}/commits/{quote(commit, safe='')}/status"
@@ -258,20 +317,29 @@ class GitHub:
 
     def put_check(self, commit: str, page: CheckPage, url: str) -> None:
         """A new one where there are notes to bring, which nobody can take away, or the last is over; else that one, changed."""
-        query = {"check_name": CHECK, "filter": "latest", "per_page": 1}
-        said = self.web.get(f"{self.base}/commits/{quote(commit, safe='')}/check-runs", query).value
-        with understood(self.web.base):
-            known = next(iter(said["check_runs"]), None)
-            if known and known["external_id"] == page.digest:
-                return
-            again = known and (page.conclusion or known["status"] != "completed") and not page.notes
-            number = int(known["id"]) if known and again else 0
+        known = self.heads[commit][1] if commit in self.heads else self.latest_check(commit)
+        if known is not None and known.digest == page.digest:
+            return
+        again = known is not None and (page.conclusion or not known.over) and not page.notes
+        number = known.number if known is not None and again else 0
+        self.heads.pop(commit, None)
         body = check_body(page, url)
         if number:
             self.web.send("PATCH", f"{self.base}/check-runs/{number}", body)
         else:
             new = {"name": CHECK, "head_sha": commit, **body}
             self.web.send("POST", f"{self.base}/check-runs", new, repeatable=True)
+
+    def latest_check(self, commit: str) -> KnownCheck | None:
+        query = {"check_name": CHECK, "filter": "latest", "per_page": 1}
+        said = self.web.get(f"{self.base}/commits/{quote(commit, safe='')}/check-runs", query).value
+        with understood(self.web.base):
+            one = next(iter(said["check_runs"]), None)
+            return (
+                KnownCheck(int(one["id"]), one["external_id"] or "", one["status"] == "completed")
+                if one
+                else None
+            )
 
     def dispatch(self, gate: str, commit: str) -> str:
         """By the workflow's own event where the token may, which tells the run; else by the repository's."""
@@ -371,6 +439,21 @@ def review_in(item: Mapping[str, Any]) -> int:
     """That of a comment on a line of the diff, which GitHub has no other word for."""
     on_diff = item.get("commit_id") and item.get("pull_request_url")
     return int(item["pull_request_review_id"] or NOBODYS) if on_diff else 0
+
+
+def head_in(item: Any) -> tuple[str, tuple[tuple[str, str], KnownCheck | None]]:
+    """Of a pull request as GraphQL tells of it: its head's status and check; both are none where it means another commit."""
+    commit = item["commits"]["nodes"][-1]["commit"]
+    if commit["oid"] != item["headRefOid"]:
+        return "", (("", ""), None)
+    status = (commit["status"] or {}).get("context")
+    said = (str(status["state"]).lower(), str(status["description"] or "")) if status else ("", "")
+    runs = [run for suite in commit["checkSuites"]["nodes"] for run in suite["checkRuns"]["nodes"]]
+    checks = [
+        KnownCheck(int(run["databaseId"]), run["externalId"] or "", run["status"] == "COMPLETED")
+        for run in runs
+    ]
+    return str(commit["oid"]), (said, max(checks, key=lambda one: one.number, default=None))
 
 
 def check_body(page: CheckPage, url: str) -> dict[str, object]:

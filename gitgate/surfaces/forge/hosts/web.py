@@ -30,6 +30,9 @@ PAUSES = (1.0, 2.0, 5.0, 15.0)
 LONGEST_PAUSE = 90.0
 UNSAID_PAUSE = 60.0  # what GitHub asks for where a secondary limit names no time
 PASSING = frozenset((500, 502, 503, 504))
+UNCHANGED = 304
+MOST_KNOWN = 500  # replies that are kept, of so many bytes each
+MOST_KEPT = 500_000
 MOVED = frozenset((301, 302, 307, 308))
 MOST_MOVES = 3
 ANOTHER = "it needs another one"
@@ -62,6 +65,10 @@ class Unclear(ForgeFailed):
     code = "forge_unclear"
 
 
+class TooMany(ForgeFailed):
+    """There are more pages than were to be read."""
+
+
 @dataclass(frozen=True)
 class WebReply:
     """What came back: the status, the headers by small letters, and the JSON value."""
@@ -69,6 +76,9 @@ class WebReply:
     status: int
     headers: Mapping[str, str]
     value: Any
+
+
+Known = dict[tuple[str, str], tuple[str, WebReply]]
 
 
 class StayHere(HTTPRedirectHandler):
@@ -93,6 +103,8 @@ class Web:
     longest: float = LONGEST_PAUSE
     pause: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.time
+    known: Known = field(default_factory=dict, repr=False)
+    """What was read before, by token and address, with the mark that it had: the forge sends it again only where it changed."""
     opener: OpenerDirector = field(default_factory=lambda: build_opener(StayHere()), repr=False)
     moved: bool = False
 
@@ -153,18 +165,39 @@ class Web:
             headers["Authorization"] = f"{self.scheme} {self.token}"
         if sent is not None:
             headers["Content-Type"] = "application/json"
+        mark, before = self.known.get((self.token, url), ("", None)) if method == "GET" else ("", None)
+        if mark:
+            headers["If-None-Match"] = mark
         asked = Request(url, data=sent, method=method, headers=headers)  # noqa: S310 - see refuse_unsafe
-        with self.opener.open(asked, timeout=self.timeout) as answer:
+        try:
+            answer = self.opener.open(asked, timeout=self.timeout)
+        except HTTPError as said:
+            if said.code != UNCHANGED or before is None:
+                raise
+            said.close()
+            return before
+        with answer:
             data = answer.read(MOST_BYTES + 1)
             promised = digits(answer.headers.get("Content-Length"))
             if promised is not None and len(data) < min(promised, MOST_BYTES):
                 raise IncompleteRead(data)  # reading up to a limit does not notice by itself
-            return WebReply(answer.status, lower(answer.headers), read_json(data, self.base))
+            reply = WebReply(answer.status, lower(answer.headers), read_json(data, self.base))
+        if method == "GET" and len(data) <= MOST_KEPT:
+            self.keep(url, reply)
+        return reply
 
-    def pages(self, path: str, query: Mapping[str, object]) -> Iterator[Any]:
+    def keep(self, url: str, reply: WebReply) -> None:
+        """For as long as whoever asks goes on; the oldest goes first."""
+        self.known.pop((self.token, url), None)
+        if reply.headers.get("etag"):
+            self.known[self.token, url] = (reply.headers["etag"], reply)
+        while len(self.known) > MOST_KNOWN:
+            del self.known[next(iter(self.known))]
+
+    def pages(self, path: str, query: Mapping[str, object], most: int = MOST_PAGES) -> Iterator[Any]:
         """Every item of every page: an answer on a later page is an answer too."""
         reply = self.get(path, query)
-        for _ in range(MOST_PAGES):
+        for page in range(1, most + 1):
             if not isinstance(
                 reply.value, list
             ):  # an empty thread, it would seem, and everything be said again
@@ -173,12 +206,14 @@ class Web:
             following = next_page(reply.headers.get("link", ""))
             if not following:
                 return
+            if page == most:
+                break
             if not self.is_here(following):
                 raise ForgeFailed(
                     f"{host_of(self.base)} names a page of another host: {one_line(following, 100)}"
                 )
             reply = self.send("GET", following)
-        raise ForgeFailed(f"{host_of(self.base)}: there is no end of pages at {path}")
+        raise TooMany(f"{host_of(self.base)}: there is no end of pages at {path}")
 
     def is_here(self, address: str) -> bool:
         """Whether it can be asked for at all, and the token goes there."""
