@@ -79,6 +79,15 @@ def pytest_report_header() -> list[str]:
     return [f"left out: tests that need {', '.join(missing)}, not found on PATH"] if missing else []
 
 
+def pytest_xdist_auto_num_workers() -> int | None:
+    """One more than there are processors: a test waits for git or for time in a fifth of its time."""
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None
+    return (
+        len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)) + 1
+    )
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--sample",
@@ -135,10 +144,11 @@ def _patterns(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def remembered() -> Iterator[Remembered]:
-    """What git said of a place and its settings is asked once in a test."""
+def remembered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Remembered]:
+    """What git said of a place, its settings and its refs is asked once, for as long as they are the same."""
     with pytest.MonkeyPatch.context() as patch:
         memory = Remembered()
+        memory.keep_below(tmp_path_factory.getbasetemp())
         memory.install(patch)
         yield memory
 
@@ -173,7 +183,6 @@ def home(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, remembered: Remembered
 ) -> Path:
     """The seal: a fresh home, and no other variable, directory or configuration than a test was given."""
-    remembered.said.clear()
     home = tmp_path_factory.mktemp(f"home{next(NUMBERS)}", numbered=False)
     sealed = environment(home)
     for name in set(os.environ) - set(sealed):
