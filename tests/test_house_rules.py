@@ -111,7 +111,8 @@ def test_no_file_has_what_nobody_wants_to_read() -> None:
 
 def test_a_module_says_which_room_it_is() -> None:
     """Every module, of the tests too, begins with a docstring."""
-    assert [name for name in PYTHON if not ast.get_docstring(ast.parse(text_of(name)))] == []
+    begins = re.compile(r'(?:#.*\n|\n)*r?"""')  # to parse them all takes a second
+    assert [name for name in PYTHON if not begins.match(text_of(name))] == []
 
 
 def test_names_say_something() -> None:

@@ -10,6 +10,7 @@ from gitgate.agents.agent import AgentSettings
 from gitgate.errors import Failure
 from gitgate.gates.agency import settings_for_start
 from gitgate.policy.project import InForce, configures, in_force, permissions, without_doubt
+from gitgate.store.work import snapshot
 from support.resuming import Seat
 
 RULES = {"allow": ["Bash(make test)"], "deny": ["Bash(rm:*)", "Read(./.env)"], "ask": ["WebFetch"]}
@@ -149,8 +150,9 @@ def test_an_error_meanwhile_leaves_the_branchs_own(ann: Seat) -> None:
     assert (ann.clone.path / ".claude/settings.json").read_text() == "planted"
 
 
-def test_what_cannot_be_taken_back_is_told(ann: Seat) -> None:
+def test_what_cannot_be_taken_back_is_told(ann: Seat, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another git holds the index when the agent ends: its outcome counts, and the next to come here takes it back."""
+    monkeypatch.setattr(snapshot, "LONGEST_WAIT", 0.1)
     publish(ann, "{}")
     ann.clone.write(".claude/settings.json", "planted")
     said: list[str] = []

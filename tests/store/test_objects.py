@@ -181,7 +181,7 @@ def test_an_object_too_large_is_not_taken_into_memory(
 
 def test_what_is_read_ahead_is_what_is_read(store: Objects, monkeypatch: pytest.MonkeyPatch) -> None:
     """In any order, some of it twice, more than any pipe holds; what is missing, no id or too large is left to `read`."""
-    payloads = [*PAYLOADS, *(f"{number} {'x' * number}".encode() for number in range(700))]
+    payloads = [*PAYLOADS, *(f"{number} {'x' * number * 60}".encode() for number in range(90))]
     oids = [store.write(BLOB, payload) for payload in payloads]
     large = store.write(BLOB, b"x" * 200_001)
     for module in ("gitgate.store.git.objects", "support.testbed.memory"):
@@ -196,13 +196,21 @@ def test_what_is_read_ahead_is_what_is_read(store: Objects, monkeypatch: pytest.
     assert store.read(oids[-1]) == (BLOB, payloads[-1])
 
 
+def blobs(repo: Clone, payloads: list[bytes]) -> list[str]:
+    """Written by one git process."""
+    names = [f"payload-{number}" for number in range(len(payloads))]
+    for name, payload in zip(names, payloads, strict=True):
+        repo.write(name, payload)
+    return repo.git("hash-object", "-w", "--no-filters", "--stdin-paths", input="\n".join(names)).split()
+
+
 def test_no_more_is_read_ahead_than_may_be_held(repo: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever pushes chooses how much there is: large objects are left out, and many end it."""
     monkeypatch.setattr(objects, "MOST_AHEAD", 1000)
     monkeypatch.setattr(objects, "MOST_HELD", 5000)
     store = plumbing(repo)
     payloads = [bytes([number]) * size for number in range(100) for size in (1000, 1001)]
-    oids = [repo.git("hash-object", "-w", "--stdin", input=payload) for payload in payloads]
+    oids = blobs(repo, payloads)
     found = [store.ahead(oids[start : start + 10]) for start in range(0, 200, 10)]
     assert {len(payload) for part in found for _, payload in part.values()} == {1000}
     assert 5 <= sum(len(part) for part in found) <= 10
@@ -213,7 +221,7 @@ def test_no_more_is_read_ahead_than_may_be_held(repo: Clone, monkeypatch: pytest
 def test_what_is_read_ahead_is_asked_of_git_at_once(repo: Clone) -> None:
     """And not again afterwards: the object may even be gone by then."""
     store = PlumbingObjects(repo.repository.git)
-    oids = [repo.git("hash-object", "-w", "--stdin", input=f"{number}") for number in range(20)]
+    oids = blobs(repo, [f"{number}".encode() for number in range(20)])
     store.ahead(oids)
     for oid in oids:
         (repo.path / ".git" / "objects" / oid[:2] / oid[2:]).unlink()

@@ -59,6 +59,16 @@ class Clone:
             self.write(name, text)
         self.git("add", "-A")
         self.git("commit", "-q", "--allow-empty", "-m", message)
+        return self.head()
+
+    def head(self) -> str:
+        """The commit that is checked out; just made, it is in a file."""
+        inner = self.path / ".git"
+        if inner.is_dir():
+            text = (inner / "HEAD").read_text().strip()
+            file = inner / text.removeprefix("ref: ")
+            if file.is_file() and text.startswith("ref: "):
+                return file.read_text().strip()
         return self.git("rev-parse", "HEAD")
 
     def refs(self, pattern: str = "refs") -> dict[str, str]:
