@@ -30,6 +30,7 @@ def init(
     agents: bool = False,
     script: bool = False,
     github: bool = False,
+    flows: bool = False,
     package: str | None = None,
     package_index: str | None = None,
     dry_run: bool = False,
@@ -45,7 +46,7 @@ def init(
     """
     from ..setup import parts
 
-    flags = {"claude": claude, "agents": agents, "script": script, "github": github}
+    flags = {"claude": claude, "agents": agents, "script": script, "github": github, "flows": flows}
     named = [part for part in parts.PARTS if flags[part.flag]]
     if purge and (named or not remove):
         raise Usage(
