@@ -53,6 +53,11 @@ def feature(task: str):
 @gitgate.flow
 def release(version: str):
     return version
+
+
+@gitgate.flow
+def deploys():
+    gitgate.ask("Where?", wait=True)
 """
 
 
@@ -134,9 +139,14 @@ def test_an_example_runs(
     (clone.path / "notes.md").write_text("x", encoding="utf-8")
     gate = cli.quick("ask", "Which?", "-o", "Postgres", "-o", "JWT", "-q", cwd=clone.path, code=0).line
     words = [gate if word == "7k2f" else word for word in shlex.split(line)[2:]]
-    if words[0] == "run":
+    run = "deploys" if "--topic" in words else "release" if "RUN" in words else ""
+    if run or words[0] == "run":
         (clone.path / "flows.py").write_text(FLOWS, encoding="utf-8")
-    if "signal" in words:
+    if run:
+        cli("run", f"flows.py:{run}", *(["1.4"] if run == "release" else []), cwd=clone.path)
+        (begun,) = cli.quick("list", "--runs", "--all", "--json", cwd=clone.path, code=0).json["runs"]
+        words = [begun["id"] if word in ("RUN", "9m4x") else word for word in words]
+    elif "signal" in words:
         words[1] = cli.quick("ask", "Go?", "--type", "approval", "-q", cwd=clone.path, code=0).line
     if "--github" in words:
         clone.git("config", "gitgate.workflows", f"team/git-gate@{'a1' * 20}")
