@@ -19,7 +19,7 @@ from hashlib import sha256
 from shlex import quote
 from typing import Any, NoReturn
 
-from ..acts.asking import AskWishes, ask, on_terms
+from ..acts.asking import AskWishes, on_terms
 from ..agents.flow import RUN
 from ..claims.attending import hear
 from ..context.desk import Desk
@@ -41,7 +41,7 @@ from ..record.runs import MOST_RESULT, RunEvent, RunStep
 from ..text.secrets import redact, secret_values
 from ..text.times import parse_time
 from .journal import HeldRun
-from .terms import FlowTerms, error_from, error_of
+from .terms import FlowTerms, ask_own, error_from, error_of, is_asked_by
 
 KEY_FOR = 10 * 365 * 86400
 """A key stands for its gate for the life of its run."""
@@ -429,7 +429,7 @@ class Engine:
         with self.turn:
             self.check_branch()
             if doing.again is not None:
-                known = self.gate_of(doing.again, key)
+                known = self.gate_of(doing.again, key, draft)
                 if known is not None:
                     return known
             said = (terms or self.terms).of_question()
@@ -446,21 +446,25 @@ class Engine:
                     "step": doing.id,
                 },
             )
-            asked = ask(self.desk, draft, replace(wishes, wait=False), attachments or {})
+            wishes = replace(wishes, wait=False)
+            asked = ask_own(
+                self.desk, draft, wishes, attachments or {}, doing.again, self.say, agents=bool(step)
+            )
             self.append("asked", step=step or doing.id, gate=asked.gate.id)
         self.say(f"asks: {asked.gate.opened.title} (gate {asked.gate.id})")
         self.told(asked.gate)
         return asked.gate
 
-    def gate_of(self, step: RunStep, key: str) -> Gate | None:
+    def gate_of(self, step: RunStep, key: str, draft: Draft) -> Gate | None:
         """The gate of a step that was begun before: as its journal says, or, where its process died in between, by its key."""
         if step.gates:
             return self.find(step.gates[-1])
-        found = next((s for s in summaries(self.desk) if s.key == key), None)
-        if found is None:
-            return None
-        self.append("asked", step=step.id, gate=found.id)
-        return self.find(found.id)
+        for found in [one.id for one in summaries(self.desk) if one.key == key]:
+            gate = self.find(found)
+            if is_asked_by(gate, step, draft):
+                self.append("asked", step=step.id, gate=found)
+                return gate
+        return None
 
     def find(self, gate: str) -> Gate:
         from ..acts.reading import find_gate

@@ -1,4 +1,4 @@
-"""Flows: what a flow says of its questions; and the error of a step, as it is recorded and made again in replay: of the same
+"""Flows: what a flow says of its questions, and which gate is one of them; and the error of a step, as it is recorded and made again in replay: of the same
 class, where that is known and plain.
 """
 
@@ -7,17 +7,23 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..errors import Failure, GateError, Usage
+from ..acts.asking import Asked, AskWishes, ask
+from ..context.desk import Desk
+from ..errors import Conflict, Failure, GateError, Usage
+from ..model.gate import Gate
 from ..model.states import AT_DEADLINE, ON_TIMEOUT
+from ..questions.drafts import Draft
+from ..record.runs import RunStep
 from ..text.secrets import redact
 from ..text.times import parse_duration
 
 MOST_MESSAGE = 10_000
+MOST_FORGED = 16
 
 
 @dataclass(frozen=True)
@@ -111,3 +117,38 @@ def loaded(module: str) -> Any:
     if module not in sys.modules:
         raise ImportError(module)
     return sys.modules[module]
+
+
+def ask_own(
+    desk: Desk,
+    draft: Draft,
+    wishes: AskWishes,
+    attachments: Mapping[str, bytes],
+    before: RunStep | None,
+    say: Callable[[str], None],
+    *,
+    agents: bool,
+) -> Asked:
+    """Ask under a key that nobody else's question has. An agent of the flow may know the key, and have asked something
+    harmless under it: an answer to that is none to this. What an agent asks (`agents`) is its own anyway. `before`: the step,
+    where it was begun by a process that died.
+    """
+    for number in range(MOST_FORGED):
+        key = f"{draft.key}~{number}" if number else draft.key
+        asked = ask(desk, replace(draft, key=key), wishes, attachments)
+        if asked.new or agents or (before is not None and is_asked_by(asked.gate, before, draft)):
+            return asked
+        say(f"gate {asked.gate.id} has the key {key}, and is not the question of that step")
+    raise Conflict(
+        f"{MOST_FORGED} gates have the key {draft.key}, and none is the question of that step",
+        hint="git gate list --all",
+    )
+
+
+def is_asked_by(gate: Gate, step: RunStep, draft: Draft) -> bool:
+    """Whether a gate with a step's key is what the step asked: the same question, and not before the step began."""
+    asked, wanted = (
+        [(q.prompt.strip(), q.type, q.labels) for q in questions]
+        for questions in (gate.opened.questions, draft.questions)
+    )
+    return asked == wanted and gate.opened.asked.at >= step.begun.at
