@@ -29,7 +29,7 @@ from ..store.git.permissions import private_folder
 from ..store.git.refs import OPEN
 from .asking import key_ref
 
-TURN_WITHIN = 100.0
+TURN_TIMEOUT = 100.0
 STALE_TURN = 150.0
 
 
@@ -137,7 +137,7 @@ def turn(
     folder = desk.repo.state_dir / "turns"
     private_folder(folder)
     place = folder / session_name(session)
-    until = monotonic() + TURN_WITHIN
+    until = monotonic() + TURN_TIMEOUT
     while not take_turn(place):
         if monotonic() > until:
             raise Conflict(

@@ -29,7 +29,7 @@ from . import keeper
 from .agent import Finished, Launch, ProcessEnding
 
 GRACE = 10.0
-PS_WITHIN = 3.0
+PS_TIMEOUT = 3.0
 KEEPER_MARGIN = 10.0
 # The end of the output is where a program says what came of it; all of it stays in the folder.
 OUT_MOST, ERR_MOST = 4_000_000, 64_000
@@ -134,7 +134,7 @@ def shown_by_ps(pid: int) -> tuple[int, str]:
     """The process above this one and the line that started it, as POSIX has them told; (0, "") where nobody tells."""
     argv = ["ps", "-ww", "-o", "ppid=", "-o", "args=", "-p", str(pid)]
     try:
-        said = subprocess.run(argv, capture_output=True, timeout=PS_WITHIN, check=False).stdout
+        said = subprocess.run(argv, capture_output=True, timeout=PS_TIMEOUT, check=False).stdout
     except (OSError, subprocess.SubprocessError):
         return 0, ""
     parent, _, line = said.decode("utf-8", "replace").strip().partition(" ")

@@ -249,29 +249,29 @@ class WaitLimit:
     sleep: Callable[[float], None] = time.sleep
 
 
-def wait(desk: Desk, gate: Gate, patience: WaitLimit = WaitLimit()) -> Gate:
-    """The gate once it is decided, or still waiting when the patience ran out. Delivers the answer to this waiter.
+def wait(desk: Desk, gate: Gate, limit: WaitLimit = WaitLimit()) -> Gate:
+    """The gate once it is decided, or still waiting when the time is over. Delivers the answer to this waiter.
 
     One that is interrupted says that it has left, so that nobody is told that somebody waits.
     """
-    attendance = Attendance(desk, gate, patience.monotonic)
+    attendance = Attendance(desk, gate, limit.monotonic)
     with blocking(desk, gate.id):
         try:
-            return until_decided(desk, gate, patience, attendance)
+            return until_decided(desk, gate, limit, attendance)
         except BaseException:
             attendance.leave(gate)
             raise
 
 
-def until_decided(desk: Desk, gate: Gate, patience: WaitLimit, attendance: Attendance) -> Gate:
-    start = patience.monotonic()
+def until_decided(desk: Desk, gate: Gate, limit: WaitLimit, attendance: Attendance) -> Gate:
+    start = limit.monotonic()
     pause, next_fetch, next_word = POLL, start, start + WORD_EVERY
     every = FETCH_EVERY
     remote = remote_of(desk)
     while True:
         gate = act(desk, gate)
-        now = patience.monotonic()
-        over = patience.seconds is not None and now - start >= patience.seconds
+        now = limit.monotonic()
+        over = limit.seconds is not None and now - start >= limit.seconds
         if gate.state != AWAITING:
             try:
                 return deliver(desk, gate, attendance)
@@ -290,8 +290,8 @@ def until_decided(desk: Desk, gate: Gate, patience: WaitLimit, attendance: Atten
         elif now >= next_word:
             desk.progress(f"still waiting for an answer to {gate.id} ({int((now - start) / 60)} min)")
             next_word += WORD_EVERY
-        left = None if patience.seconds is None else patience.seconds - (now - start)
-        patience.sleep(pause if left is None else max(0.0, min(pause, left)))
+        left = None if limit.seconds is None else limit.seconds - (now - start)
+        limit.sleep(pause if left is None else max(0.0, min(pause, left)))
         pause = min(pause * 1.2, SLOWEST_POLL)
         gate = refreshed(desk, gate)
 

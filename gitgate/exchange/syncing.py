@@ -17,7 +17,7 @@ from ..store.git.refs import OPEN, RUNS
 from ..store.remote.remote import tracking_base
 from . import OVERTAKEN, Sides, Synced
 
-GLANCE = 10  # seconds that a person waits who only wants to see one gate
+NEWS_TIMEOUT = 10  # seconds that a person waits who only wants to see one gate
 
 
 def sync(desk: Desk, remote: str | None = None, *, aside: str | None = None) -> Synced:
@@ -107,7 +107,7 @@ def bring_home(desk: Desk, remote: str) -> Synced:
     return listen(desk, remote)[0]
 
 
-def news(desk: Desk, within: float = GLANCE) -> str:
+def news(desk: Desk, within: float = NEWS_TIMEOUT) -> str:
     """Hear once, in a bounded time, what others have done; empty, or why that could not be heard. For who reads on either way."""
     known = freshness(desk)
     if known is None:

@@ -300,7 +300,7 @@ def term_of(gate: Leased) -> float:
 
 
 # A job may wait for its machine for so long; whatever else resumes agents begins at once.
-QUEUE = 600.0
+QUEUE_TIME = 600.0
 # A runner has said that it cannot; a worker elsewhere that can looks every few seconds.
 GRACE = 60.0
 RUNNING = "resuming"
@@ -331,8 +331,10 @@ def ignored(desk: Desk, gate: Gate) -> bool:
     if not unbegun(gate):
         return False
     by_job = desk.settings.text("runner") != "local"
-    patience = GRACE if noted(gate) else QUEUE if by_job else float(desk.settings.seconds("leaseTerm") or 120)
-    return answered_at(gate) + patience < known_until(desk)
+    term = (
+        GRACE if noted(gate) else QUEUE_TIME if by_job else float(desk.settings.seconds("leaseTerm") or 120)
+    )
+    return answered_at(gate) + term < known_until(desk)
 
 
 def answered_at(gate: Gate) -> float:

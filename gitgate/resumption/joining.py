@@ -234,7 +234,7 @@ def put_away(desk: Desk, talk: JoinedConversation) -> str:
 
 # They are for the thread that waits for the program; what is started here has them blocked too.
 OF_THE_PROGRAM = ("SIGALRM", "SIGINT", "SIGQUIT", "SIGTSTP", "SIGTERM", "SIGHUP")
-ENDS_WITHIN = 30.0
+JOIN_TIMEOUT = 30.0
 
 
 @contextlib.contextmanager
@@ -250,7 +250,7 @@ def saving(open_desk: Callable[[], Desk], talk: JoinedConversation, every: int) 
         yield
     finally:
         over.set()
-        thread.join(ENDS_WITHIN)
+        thread.join(JOIN_TIMEOUT)
 
 
 def save_until(

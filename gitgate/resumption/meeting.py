@@ -135,7 +135,7 @@ def write_json(place: Path, value: Mapping[str, object]) -> None:
 
 BRIEF = "brief.md"
 ALLOWED = (f"mcp__{SERVER}__{TOOL}", "Bash(git gate outcome:*)", "Bash(git-gate outcome:*)")
-ENDS_WITHIN = 3.0
+END_TIMEOUT = 3.0
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,7 @@ def refuse_open(desk: Desk, gate: Gate) -> None:
     pid, begun = said.get("pid"), said.get("started")
     if not isinstance(pid, int) or not begun:
         return
-    until = time.monotonic() + ENDS_WITHIN
+    until = time.monotonic() + END_TIMEOUT
     while machine.started(pid) == begun:
         if time.monotonic() > until:
             raise Conflict(

@@ -75,7 +75,7 @@ def answer_of(gate: Gate) -> str:
     return gate.answer.commit if gate.answer else "expired"
 
 
-STALE = 10.0
+LOCK_AGE = 10.0
 MOST_LEFT, MOST_NAME = 100, 500
 
 
@@ -350,7 +350,7 @@ def free(desk: Desk, there: Repository) -> None:
     """A git that was killed in a working tree of ours left its lock behind: nobody else works there now."""
     lock = there.git_dir / "index.lock"
     with contextlib.suppress(OSError):
-        if made_by_us(desk, there.place) and time.time() - lock.lstat().st_mtime > STALE:
+        if made_by_us(desk, there.place) and time.time() - lock.lstat().st_mtime > LOCK_AGE:
             lock.unlink()
 
 

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from ..errors import Failure
 from .runner import Order
 
-PATIENCE = 90.0
-GH_PATIENCE = 10.0
+DISPATCH_TIMEOUT = 90.0
+ANSWER_TIMEOUT = 10.0
 
 
 class GitHubRunner:
@@ -30,7 +30,7 @@ class GitHubRunner:
                 env=dict(order.env),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
-                timeout=PATIENCE,
+                timeout=DISPATCH_TIMEOUT,
                 check=False,
             )
         except subprocess.TimeoutExpired as slow:
@@ -66,7 +66,7 @@ def told_by(name: str, *words: str, env: Mapping[str, str]) -> str:
             env=dict(env),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=GH_PATIENCE,
+            timeout=ANSWER_TIMEOUT,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):

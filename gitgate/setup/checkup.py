@@ -117,7 +117,7 @@ def approvals(desk: Desk) -> Iterator[Finding]:
 
 
 OLDEST_GIT = (2, 38)
-REACHED_WITHIN = 20
+REMOTE_TIMEOUT = 20
 MOST_NAMED = 5
 
 
@@ -243,7 +243,7 @@ def answering(desk: Desk, name: str) -> Finding:
     from ..store.remote.fetch import ask_refs
 
     try:
-        ask_refs(desk.repo, name, ["refs/hitl/open"], timeout=REACHED_WITHIN)
+        ask_refs(desk.repo, name, ["refs/hitl/open"], timeout=REMOTE_TIMEOUT)
     except GateError as silent:
         words = f"gates go to {name}, which cannot be reached: {silent.message}"
         return Finding("remote", WRONG, words, f"git ls-remote {quote(name)} HEAD")
@@ -265,7 +265,7 @@ def replaced_objects(desk: Desk) -> Iterator[Finding]:
         from ..store.remote.fetch import names_below
 
         try:
-            found = names_below(desk.repo, name, f"{REPLACE}/", timeout=REACHED_WITHIN)
+            found = names_below(desk.repo, name, f"{REPLACE}/", timeout=REMOTE_TIMEOUT)
         except GateError:
             return  # That it cannot be reached is told already.
         delete = f"git push {quote(name)} --delete"

@@ -26,7 +26,7 @@ from ..text.display import one_line
 from . import claude
 from .checkup import GOOD, MISSING, WRONG, Finding
 from .claude import able_to_ask
-from .demo import PASSED_ON, WITHIN, blocks, find_claude, model_environment, text_of
+from .demo import AGENT_TIMEOUT, PASSED_ON, blocks, find_claude, model_environment, text_of
 from .steps import top_of
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class RehearsalStage:
         self.starts += 1
         folder = self.room / f"start-{self.starts}"
         place = self.place if self.place.is_dir() else self.room
-        return run_launch(Launch(tuple(words), place, self.env, folder, timeout=WITHIN))
+        return run_launch(Launch(tuple(words), place, self.env, folder, timeout=AGENT_TIMEOUT))
 
     def gate(self, *words: str) -> Finished:
         return self.run((sys.executable, "-P", "-m", "gitgate", *words))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..agents.agent import Finished
 
 
-PATIENCE = 40.0
+RESUME_TIMEOUT = 40.0
 POLL = 0.1
 SERVER, AGENT, PERSON = "server.git", "agent", "you"
 
@@ -210,7 +210,7 @@ def resumed(stage: DemoStage, sleep: Callable[[float], None]) -> Iterator[DemoSt
 def until_resumed(stage: DemoStage, sleep: Callable[[float], None]) -> None:
     import json
 
-    for _ in range(int(PATIENCE / POLL)):
+    for _ in range(int(RESUME_TIMEOUT / POLL)):
         stage.git(PERSON, "gate", "sync", "-q")
         state = json.loads(stage.git(PERSON, "gate", "show", stage.gate, "--json"))["state"]
         if state == "resumed":
@@ -226,7 +226,7 @@ def until_resumed(stage: DemoStage, sleep: Callable[[float], None]) -> None:
 
 MODEL = "model"
 PASSED_ON = frozenset("PATH LANG LC_ALL TERM TZ TMPDIR TMP TEMP LD_LIBRARY_PATH PYTHONPATH".split())
-WITHIN = 60.0
+AGENT_TIMEOUT = 60.0
 TASK = "Finish the login."
 QUESTION = "Which database should the login use?"
 OPTIONS = {"Postgres": "the cluster that we have", "SQLite": "one file, no server"}
@@ -272,7 +272,7 @@ def model_environment(room: Path, model: RehearsedModel) -> dict[str, str]:
 def prepare_demo(program: str, stage: DemoStage) -> None:
     stage.git(SERVER, "config", "gitgate.agent.claude.program", json.dumps([program]))
     stage.git(SERVER, "config", "gitgate.agent.claude.arguments", json.dumps(["--allowedTools", "Bash"]))
-    stage.git(SERVER, "config", "gitgate.agentTimeout", f"{WITHIN:g}s")
+    stage.git(SERVER, "config", "gitgate.agentTimeout", f"{AGENT_TIMEOUT:g}s")
 
 
 def ask_step(program: str, stage: DemoStage) -> Iterator[DemoStep]:
@@ -299,7 +299,9 @@ def ask_step(program: str, stage: DemoStage) -> Iterator[DemoStep]:
 def start_claude(stage: DemoStage, program: str, *arguments: str) -> Finished:
     """Run Claude Code in the agent's clone, to its end."""
     folder = stage.room / "claude" / arguments[0].strip("-")
-    return run_launch(Launch((program, *arguments), stage.room / AGENT, stage.env, folder, timeout=WITHIN))
+    return run_launch(
+        Launch((program, *arguments), stage.room / AGENT, stage.env, folder, timeout=AGENT_TIMEOUT)
+    )
 
 
 def output_text(said: bytes) -> str:

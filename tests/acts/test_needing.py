@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.acts import needing
-from gitgate.acts.calling import TURN_WITHIN, any_gate, publish_sessions, turn
+from gitgate.acts.calling import TURN_TIMEOUT, any_gate, publish_sessions, turn
 from gitgate.acts.needing import Signal, ask_for, ask_for_call, note_writings, signals, started, writings
 from gitgate.errors import Conflict
 from gitgate.model.gate import Gate
@@ -251,7 +251,7 @@ def test_questions_of_a_conversation_take_turns(alone: Seat) -> None:
     at = [0.0]
 
     def sleep(_seconds: float) -> None:
-        at[0] += TURN_WITHIN / 4
+        at[0] += TURN_TIMEOUT / 4
 
     with (
         turn(alone.desk, SESSION),
@@ -259,7 +259,7 @@ def test_questions_of_a_conversation_take_turns(alone: Seat) -> None:
         turn(alone.desk, SESSION, lambda: at[0], sleep),
     ):
         pass
-    assert at[0] > TURN_WITHIN
+    assert at[0] > TURN_TIMEOUT
     with turn(alone.desk, SESSION):
         (left,) = (alone.clone.path / ".git/gitgate").glob("turns/*")
         os.utime(left, (1, 1))

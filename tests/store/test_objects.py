@@ -235,7 +235,7 @@ def test_reading_ahead_waits_for_no_git_that_falls_silent(
     repo: Clone, monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:
     """It is ended; what was wanted is read one by one, and what is wrong said there."""
-    monkeypatch.setattr(process, "PATIENCE", 0.1)
+    monkeypatch.setattr(process, "READ_TIMEOUT", 0.1)
     stuck = subprocess.Popen(
         ["sh", "-c", 'read asked; printf "$1"; exec sleep 60', "git", said],
         stdin=subprocess.PIPE,
@@ -336,7 +336,7 @@ def test_a_git_that_falls_silent_is_not_waited_for(
     repo: Clone, monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:
     """Some versions turn round in themselves over a damaged file. It is ended, and another is asked what comes next."""
-    monkeypatch.setattr(process, "PATIENCE", 0.1)
+    monkeypatch.setattr(process, "READ_TIMEOUT", 0.1)
     stuck = subprocess.Popen(
         ["sh", "-c", 'read asked; printf "$1"; exec sleep 60', "git", said],
         stdin=subprocess.PIPE,

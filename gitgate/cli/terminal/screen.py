@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ...exchange.publishing import Published
 
 
-PATIENCE = 1.0
+TELL_AFTER = 1.0
 
 
 @dataclass(frozen=False)
@@ -42,7 +42,7 @@ class Pulse:
         from threading import Timer
 
         self.stop()
-        timer = Timer(PATIENCE, say, (words,))
+        timer = Timer(TELL_AFTER, say, (words,))
         timer.daemon = True
         timer.start()
         self.pending.append(timer)
@@ -483,7 +483,7 @@ def show_paged(command: str, text: str, env: Mapping[str, str]) -> bool:
 
 
 # Not `click.prompt`: at our lower bound (8.1.7) it writes to stdout even with `err=True`, and it knows no pasted lines.
-PASTED_WITHIN = 0.05
+PASTE_TIMEOUT = 0.05
 
 
 def read_word(prompt: str) -> str:
@@ -523,7 +523,7 @@ def read_lines(prompt: str) -> str:
 
 
 def more_is_there() -> bool:
-    return bool(select.select([sys.stdin], [], [], PASTED_WITHIN)[0])
+    return bool(select.select([sys.stdin], [], [], PASTE_TIMEOUT)[0])
 
 
 def choose_letter(prompt: str, words: str) -> str:

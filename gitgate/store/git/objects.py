@@ -18,7 +18,7 @@ from typing import IO, NamedTuple, Protocol
 from ...document.values import dataclass
 from ...errors import BrokenRecord, Failure
 from .permissions import sharing
-from .process import Git, Patient, Piped
+from .process import Git, Piped, TimedReader
 from .repository import Repository
 
 NUMBERS = {"commit": 1, "tree": 2, "blob": 3}
@@ -207,7 +207,7 @@ class PlumbingObjects:
         self.library = library
         self.second: Objects | None = None
         self.reader = reader
-        self.said: Patient | None = None
+        self.said: TimedReader | None = None
         self.width = width
         self.waiting: dict[str, tuple[str, bytes]] | None = None
         self.known: dict[str, tuple[str, bytes]] = {}
@@ -334,13 +334,13 @@ class PlumbingObjects:
             self.git.run("unpack-objects", "-q", input=pack)
             self.waiting.clear()
 
-    def pipes(self) -> tuple[IO[bytes], Patient]:
+    def pipes(self) -> tuple[IO[bytes], TimedReader]:
         if self.reader is None:
             self.reader = self.git.pipe("cat-file", "--batch")
         if self.reader.stdin is None or self.reader.stdout is None:
             raise Failure("git cat-file has no pipes")
         if self.said is None:
-            self.said = Patient(self.reader.stdout.fileno())
+            self.said = TimedReader(self.reader.stdout.fileno())
         return self.reader.stdin, self.said
 
     def close(self) -> None:

@@ -207,10 +207,10 @@ def no_git(directory: Path) -> Failure:
 
 
 # Seconds without a byte. A partial clone may have to fetch what is asked, so it is not short.
-PATIENCE = 60.0
+READ_TIMEOUT = 60.0
 
 
-class Patient:
+class TimedReader:
     """A pipe that is read for as long as something comes: a damaged object can leave git turning round in itself."""
 
     def __init__(self, pipe: int) -> None:
@@ -221,8 +221,8 @@ class Patient:
 
     def more(self) -> bytes:
         """What came next, empty at the end; TimeoutError where nothing did."""
-        if not self.poll.poll(PATIENCE * 1000):
-            raise TimeoutError(f"has said nothing for {PATIENCE:g} s")
+        if not self.poll.poll(READ_TIMEOUT * 1000):
+            raise TimeoutError(f"has said nothing for {READ_TIMEOUT:g} s")
         return os.read(self.pipe, 1 << 16)
 
     def line(self) -> bytes:

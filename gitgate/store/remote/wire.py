@@ -23,7 +23,7 @@ from ..git.repository import Repository
 from .remote import Remote
 
 LONGEST = 3600.0  # A server that trickles for ever is cut off, too.
-GRACE = 2.0
+END_TIMEOUT = 2.0
 
 Progress = Callable[[str, int, int | None], None]
 """Told a stage, how many are done, and of how many."""
@@ -119,7 +119,7 @@ class SilenceLimit:
         """Ask git to clean up after itself, then insist; its ssh and helpers go with it."""
         for sign in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
             self._send(sign)
-            if self.ended.wait(GRACE):
+            if self.ended.wait(END_TIMEOUT):
                 break
         if self.own_session:  # git is gone; an ssh that hangs in a connection may not be.
             self._send(signal.SIGKILL)
@@ -170,26 +170,26 @@ class GitConversation:
             )
         except FileNotFoundError as missing:
             raise no_git(repo.git.directory) from missing
-        self.patience = SilenceLimit(self.process, timeout, longest, own_session=own_session)
-        self.out = Ear(self.process.stdout, self.patience, None)
-        self.err = Ear(self.process.stderr, self.patience, on_line)
+        self.silence = SilenceLimit(self.process, timeout, longest, own_session=own_session)
+        self.out = LineReader(self.process.stdout, self.silence, None)
+        self.err = LineReader(self.process.stderr, self.silence, on_line)
 
     def end(self) -> GitSpoken:
         """Wait until git is done, or has been silent for too long."""
         try:
-            self.patience.wait()
+            self.silence.wait()
         except BaseException:
-            self.patience.stop()
+            self.silence.stop()
             raise
         # A connection that ssh keeps for later holds our pipe open: what git had to say has been said.
-        self.out.join(GRACE)
-        self.err.join(GRACE)
-        return GitSpoken(self.process.returncode, self.out.lines, self.err.lines, self.patience.silenced)
+        self.out.join(END_TIMEOUT)
+        self.err.join(END_TIMEOUT)
+        return GitSpoken(self.process.returncode, self.out.lines, self.err.lines, self.silence.silenced)
 
     def leave(self) -> None:
         """Stop what has not ended yet."""
-        if not self.patience.ended.is_set():
-            self.patience.stop()
+        if not self.silence.ended.is_set():
+            self.silence.stop()
 
 
 def converse(
@@ -208,15 +208,15 @@ def converse(
     ).end()
 
 
-class Ear(threading.Thread):
+class LineReader(threading.Thread):
     """Reads one stream to its end. A line ends with a newline or, for progress, with a carriage return."""
 
     def __init__(
-        self, stream: IO[bytes] | None, patience: SilenceLimit, on_line: Callable[[str], None] | None
+        self, stream: IO[bytes] | None, silence: SilenceLimit, on_line: Callable[[str], None] | None
     ) -> None:
         super().__init__(daemon=True)
         self.stream = stream
-        self.patience = patience
+        self.silence = silence
         self.on_line = on_line
         self.lines: list[str] = []
         self.start()
@@ -227,7 +227,7 @@ class Ear(threading.Thread):
             return
         with self.stream as stream:
             while chunk := os.read(stream.fileno(), 1 << 16):
-                self.patience.sign_of_life()
+                self.silence.sign_of_life()
                 *whole, rest = (rest + chunk).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
                 for line in whole:
                     self._take(line)

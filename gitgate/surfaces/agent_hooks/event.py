@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # What Claude Code calls itself where a person sits before it, who can be asked at once.
 ATTENDED = frozenset(("cli", "claude-vscode", "claude-desktop", "claude-jetbrains"))
 
-WRITES_WITHIN = 0.4
+TRANSCRIPT_TIMEOUT = 0.4
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def last_words(event: HookEvent, most: int = 400_000) -> str:
 
 def settled_tail(event: HookEvent, most: int) -> bytes:
     """The end of the transcript, once it has the call that the event is about."""
-    until = time.monotonic() + WRITES_WITHIN
+    until = time.monotonic() + TRANSCRIPT_TIMEOUT
     while True:
         tail = tail_of(event.transcript, most)
         if not tail or not event.call or event.call.encode() in tail or time.monotonic() > until:
