@@ -27,7 +27,6 @@ from ...record.runs import (
 )
 from ..git.objects import BLOB, REGULAR, TreeEntry
 from ..git.process import Git
-from ..git.refs import RUNS
 from ..git.repository import Repository
 from .records import Records, Signature
 
@@ -167,7 +166,3 @@ def zip_files(
         at = start + int(said[2])
         yield commit, blob, name, out[start:at]
         at += 1
-
-
-def ref_of_run(run: str) -> str:
-    return RUNS + run
