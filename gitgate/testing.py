@@ -20,7 +20,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -33,15 +33,14 @@ from .context.desk import Desk, open_desk
 from .errors import IllegalEvent, Usage
 from .flows import program
 from .flows.agents import AgentRun, Before
-from .flows.engine import Diverged, Doing, Engine, FlowEnds
-from .flows.journal import HeldRun, find_run, load_run, signal_run, take_run
+from .flows.checking import ReplayedRun, export, replay
+from .flows.engine import Doing, Engine
+from .flows.journal import HeldRun, load_run, signal_run, take_run
 from .flows.program import (
     FlowEnding,
     FlowFunction,
     Surroundings,
     called,
-    desk_of_run,
-    replayed,
     said_of_input,
     start_run,
 )
@@ -485,87 +484,15 @@ def crashes(
         yield from here.crashes(flow, *args, agents=agents, people=people, signals=signals, **kwargs)
 
 
-# recorded runs
-
-
-class RecordEnds(FlowEnds):
-    """The code has come to the end of what is recorded, and did the same until there."""
-
-
-@dataclass
-class RecordedRun(HeldRun):
-    """A journal that is read and not written: nothing is done, and nobody is asked."""
-
-    def append(self, name: str, /, **said: Any) -> RunEntry:
-        if name == "noted":  # as that an input has changed: the code goes on, and so does the comparison
-            return self.run.events[-1]
-        raise RecordEnds(f"{name} {said.get('step', '')} is not recorded")
-
-    def leave(self, name: str, /, *, still: Callable[[], bool] | None = None, **_said: Any) -> Run:  # noqa: ARG002
-        raise RecordEnds(f"{name} is not recorded")
-
-    def share(self) -> None:
-        raise RecordEnds("the last step is not done")
-
-
-@dataclass(frozen=True)
-class ReplayedRun:
-    """What the present code makes of a recorded run. `status`: `same` (as far as it is recorded) or `diverged`; `value`: what it
-    came to, where the run is over.
-    """
-
-    run: str
-    status: str
-    reason: str = ""
-    value: Any = None
-
-    @property
-    def same(self) -> bool:
-        return self.status == "same"
-
-
-def replay(flow: FlowFunction[..., Any], run: str, *, directory: str | Path | None = None) -> ReplayedRun:
-    """Replay a recorded run against the flow's code as it is now. Nothing is done and nothing is written.
-
-    >>> assert gitgate.testing.replay(feature, "7k2f").same
-    """
-    place = Path.cwd() if directory is None else Path(directory).absolute()
-    desk = open_desk(place, config.environment(), bulk=True)
-    try:
-        recorded = find_run(desk, run)
-        desk = desk_of_run(desk, recorded.id)
-        unheld: Any = None
-        engine = Engine(RecordedRun(desk, recorded, unheld), desk, flow.terms)
-        given = recorded.started.said["given"]
-        return compared(engine, recorded, lambda: called(flow.function, given["args"], given["kwargs"]))
-    finally:
-        desk.close()
-
-
-def compared(engine: Engine, recorded: Run, call: Callable[[], Any]) -> ReplayedRun:
-    run, value = recorded.id, None
-    try:
-        with suppress(RecordEnds):
-            value = replayed(engine, call)
-    except Diverged as other:
-        return ReplayedRun(run, "diverged", other.message)
-    except FlowEnds as ends:
-        return as_recorded(recorded, "stuck", ends.message)
-    except Exception as failed:  # noqa: BLE001 - whatever the flow raises
-        return as_recorded(recorded, "failed", str(failed))
-    if isinstance(engine.broken, Diverged):
-        return ReplayedRun(run, "diverged", engine.broken.message)
-    was = recorded.end.said.get("result") if recorded.end is not None else value
-    if recorded.state == "completed" and was != value:
-        return ReplayedRun(run, "diverged", f"it gave {was!r}, and gives {value!r} now", value)
-    return ReplayedRun(run, "same", value=value)
-
-
-def as_recorded(recorded: Run, state: str, reason: str) -> ReplayedRun:
-    """A run that did not end well is the same where it ends like this again."""
-    if recorded.state == state:
-        return ReplayedRun(recorded.id, "same", reason)
-    return ReplayedRun(recorded.id, "diverged", f"it was {recorded.state}, and is {state} now: {reason}")
-
-
-__all__ = ["Crash", "Fuse", "Played", "ReplayedRun", "Stage", "crashes", "play", "replay", "stage"]
+__all__ = [
+    "Crash",
+    "Fuse",
+    "Played",
+    "ReplayedRun",
+    "Stage",
+    "crashes",
+    "export",
+    "play",
+    "replay",
+    "stage",
+]

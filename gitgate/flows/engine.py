@@ -10,12 +10,14 @@ What passes through a flow without being its error (a wait, an end, a divergence
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from pathlib import Path
 from shlex import quote
 from typing import Any, NoReturn
 
@@ -46,6 +48,8 @@ from .terms import FlowTerms, ask_own, error_from, error_of, is_asked_by
 KEY_FOR = 10 * 365 * 86400
 """A key stands for its gate for the life of its run."""
 LOOK_EVERY = 1.0
+OURS = f"{Path(__file__).parents[1]}/"
+LIBRARY = f"{Path(threading.__file__).parent}/"
 STAYS = 5.0
 """A sleep that is over so soon is waited for by the process."""
 APPROVALS = ("approval", "pause")
@@ -132,6 +136,7 @@ class Doing:
 
     id: str
     again: RunStep | None = None
+    line: str = ""
 
 
 ENGINE: ContextVar[Engine | None] = ContextVar("gitgate_engine", default=None)
@@ -227,12 +232,13 @@ class Engine:
         if known is not None and known.is_over:
             self.check_drift(known, begun, fatal=kind in APPROVALS)
             return self.replayed(known)
+        at = {"line": doing.line} if doing.line else {}
         if brief:
             result = self.encoded(doing.id, act(doing))
-            self.append("done", step=doing.id, kind=kind, name=name, result=result)
+            self.append("done", step=doing.id, kind=kind, name=name, result=result, **at)
             return result
         if known is None:
-            self.append("begun", step=doing.id, kind=kind, name=name, **begun)
+            self.append("begun", step=doing.id, kind=kind, name=name, **begun, **at)
         else:
             self.check_drift(known, begun, fatal=kind in APPROVALS)
             doing.again = known
@@ -253,6 +259,7 @@ class Engine:
 
     def next_step(self, kind: str, name: str) -> tuple[Doing, RunStep | None]:
         """Which step this is, by its branch, kind, name and number; and what the journal knows of it."""
+        line = called_at()
         with self.turn:
             self.check()
             branch = BRANCH.get()
@@ -261,15 +268,17 @@ class Engine:
             expected = recorded[branch.at] if branch.at < len(recorded) else None
             branch.at += 1
             if expected is not None and expected != step:
-                self.diverge(expected, step)
+                self.diverge(expected, f"{step}{f' ({line})' if line else ''}")
             if expected is None and self.held.run.state == STOPPING:
                 raise self.broken_by(RunStops("the run was stopped", hint=f"git gate show {self.run_id[:6]}"))
-            return Doing(step), self.held.run.steps[step] if expected is not None else None
+            return Doing(step, line=line), self.held.run.steps[step] if expected is not None else None
 
     def diverge(self, expected: str, wanted: str) -> NoReturn:
+        line = self.held.run.steps[expected].begun.text("line")
+        did = f"{expected}{f' ({line})' if line else ''}"
         raise self.broken_by(
             Diverged(
-                f"the code of flow {self.held.run.flow} has changed: run {self.run_id} did {expected} here, "
+                f"the code of flow {self.held.run.flow} has changed: run {self.run_id} did {did} here, "
                 f"and the code wants {wanted}",
                 hint='bring the earlier code back, or mark the change where it begins: if gitgate.patched("what"): …',
             )
@@ -628,6 +637,18 @@ class Engine:
                 del self.parked[path]
                 self.active += 1
             self.changed.notify_all()
+
+
+def called_at() -> str:
+    """The line of the flow that wants a step, as `flows.py:12`; empty where that is not known."""
+    frame = sys._getframe(1)  # noqa: SLF001 - a whole traceback for each of 10,000 steps takes too long
+    while frame.f_code.co_filename.startswith(OURS) and frame.f_back is not None:
+        frame = frame.f_back
+    name = frame.f_code.co_filename.rpartition("/")[2]
+    known = (
+        not frame.f_code.co_filename.startswith((OURS, LIBRARY)) and name.isprintable() and len(name) <= 100
+    )
+    return f"{name}:{frame.f_lineno}" if known else ""
 
 
 def digest_of(value: object) -> str:

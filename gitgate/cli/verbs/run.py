@@ -45,6 +45,10 @@ CODES = {
 @click.option("--branch", metavar="B", help="In a working tree of its own, on this branch.")
 @click.option("--detach", is_flag=True, help="Start it and return; the log says what comes of it.")
 @click.option("--protected", is_flag=True, help="With the flow's code as the protected branch has it.")
+@click.option("--check", is_flag=True, help="Replay recorded runs against FILE as it is: would they go on?")
+@click.option("--all", "ended", is_flag=True, help="With --check: runs that have ended as well.")
+@click.option("--lint", is_flag=True, help="Name what FILE does outside of steps that no replay repeats.")
+@click.option("--export", metavar="BUNDLE", help="Write a run's history to a file, for --check elsewhere.")
 @click.option("--push/--no-push", default=None, help="Insist on pushing, or stay local.")
 @verb
 def run_command(
@@ -56,6 +60,10 @@ def run_command(
     branch: str | None,
     detach: bool,
     protected: bool,
+    check: bool,
+    ended: bool,
+    lint: bool,
+    export: str | None,
     push: bool | None,
 ) -> int:
     """Start a flow: a Python function that runs agents and asks people, and survives its process.
@@ -67,7 +75,12 @@ def run_command(
     git gate run flows.py:feature "Add a login page"
     git gate run flows.py:release -i version=1.4 --branch release-1.4
     git gate run nightly.py --detach
+    git gate run --check flows.py
+    git gate run --lint flows.py
+    git gate run 9m4x --export history.bundle
     """
+    if check or lint or export is not None or ended:
+        return look_at(screen, flow, given, check=check, lint=lint, export=export, ended=ended)
     from ...flows import program
 
     said = {"push": {True: "true", False: "false"}[push]} if push is not None else None
@@ -86,6 +99,69 @@ def run_command(
     if detach:
         return detached(screen, program.leave_begun(found, args, kwargs, around, **started))
     return told(screen, around, lambda: program.begin_flow(found, args, kwargs, around, **started))
+
+
+def look_at(
+    screen: Screen,
+    given: str,
+    histories: Sequence[str],
+    *,
+    check: bool,
+    lint: bool,
+    export: str | None,
+    ended: bool,
+) -> int:
+    """What starts nothing: recorded runs held against a file, a file read, a history written."""
+    if check + lint + (export is not None) != 1 or (ended and not check) or (histories and not check):
+        raise Usage(
+            "--check, --lint and --export each stand alone; --all and histories go with --check",
+            hint="git gate run --check FILE [HISTORY.bundle]   git gate run --lint FILE   git gate run RUN --export FILE.bundle",
+        )
+    if lint:
+        return lint_file(screen, screen.start / given.partition(":")[0])
+    if export is not None:
+        from ...flows.checking import export_run
+
+        desk = screen.desk()
+        file = export_run(desk, run_of(desk, given), screen.start / export)
+        screen.emit("export", {"file": str(file)}, str(file))
+        return exits.DONE
+    return check_runs(screen, given, histories, ended=ended)
+
+
+def lint_file(screen: Screen, file: Path) -> int:
+    """What the flows of a file do outside of their steps that a replay does not repeat; exit 1 where there is any."""
+    from ...flows.checking import lint
+
+    found = lint(file)
+    shapes = [{**vars(one), "file": file.name, "instead": one.instead} for one in found]
+    lines = [
+        f"{file.name}:{one.line}: in {one.flow}, {one.name}() asks {one.kind} in each replay; {one.instead}"
+        for one in found
+    ]
+    screen.emit("lint", {"findings": shapes}, "\n".join(lines))
+    if not found:
+        screen.say(f"{file.name}: no clock, no chance, and nothing of the outside world outside of steps")
+    return exits.FAILURE if found else exits.DONE
+
+
+def check_runs(screen: Screen, given: str, histories: Sequence[str], *, ended: bool) -> int:
+    """Recorded runs against a file's code as it is now; exit 1 where one would not go on with it."""
+    from ...flows import checking
+
+    place, _, name = given.partition(":")
+    file, desk = screen.start / place, screen.desk()
+    if histories:
+        found = [checking.check_history(file, screen.start / one) for one in histories]
+    else:
+        found = checking.check_file(desk, file, name, ended=ended)
+    shapes = [{"run": one.run, "status": one.status, "reason": one.reason or None} for one in found]
+    lines = [f"run {one.run}: {one.status}{f': {one.reason}' if one.reason else ''}" for one in found]
+    screen.emit("check", {"runs": shapes}, "\n".join(lines))
+    if not found:
+        kept = "was recorded here" if ended else "goes on here"
+        screen.say(f"no run of {place} {kept}{'' if ended else '; those that have ended: --all'}")
+    return exits.DONE if all(one.same for one in found) else exits.FAILURE
 
 
 def arguments_of(

@@ -1,0 +1,353 @@
+"""Flows: recorded runs against the code as it is now, and code that a replay cannot repeat.
+
+A recorded run is replayed without doing anything: what it did is compared with what the code wants. Its history is exported
+as a Git bundle: the journal, and the gates that its steps asked. `lint` reads a file's syntax alone; nothing of it is run.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from .. import config
+from ..context.desk import Desk, open_desk
+from ..errors import Failure, GateError, Usage
+from ..gates.listing import runs_here
+from ..record.runs import Run, RunEntry
+from ..store.git.process import Git
+from ..store.git.refs import RUNS
+from ..store.remote.remote import RefMove
+from .engine import Diverged, Engine, FlowEnds
+from .journal import HeldRun, find_run
+from .program import FlowFunction, called, desk_of_run, load_flow, replayed
+
+EXPORT = "refs/gitgate/+export/"
+BUNDLE = ".bundle"
+
+
+class RecordEnds(FlowEnds):
+    """The code has come to the end of what is recorded, and did the same until there."""
+
+
+@dataclass
+class RecordedRun(HeldRun):
+    """A journal that is read and not written: nothing is done, and nobody is asked."""
+
+    def append(self, name: str, /, **said: Any) -> RunEntry:
+        if name == "noted":  # as that an input has changed: the code goes on, and so does the comparison
+            return self.run.events[-1]
+        raise RecordEnds(f"{name} {said.get('step', '')} is not recorded")
+
+    def leave(self, name: str, /, *, still: Callable[[], bool] | None = None, **_said: Any) -> Run:  # noqa: ARG002
+        raise RecordEnds(f"{name} is not recorded")
+
+    def share(self) -> None:
+        raise RecordEnds("the last step is not done")
+
+
+@dataclass(frozen=True)
+class ReplayedRun:
+    """What the present code makes of a recorded run. `status`: `same` (as far as it is recorded) or `diverged`; `value`: what it
+    came to, where the run is over.
+    """
+
+    run: str
+    status: str
+    reason: str = ""
+    value: Any = None
+
+    @property
+    def same(self) -> bool:
+        return self.status == "same"
+
+
+def replay(
+    flow: FlowFunction[..., Any], run: str | Path, *, directory: str | Path | None = None
+) -> ReplayedRun:
+    """Replay a recorded run against the flow's code as it is now. Nothing is done and nothing is written.
+
+    `run` is the id of a run in this repository, or a file that `export` has written.
+
+    >>> assert gitgate.testing.replay(feature, "7k2f").same
+    >>> assert gitgate.testing.replay(feature, "tests/histories/feature.bundle").same
+    """
+    place = Path.cwd() if directory is None else Path(directory).absolute()
+    if str(run).endswith(BUNDLE):
+        with unbundled(place / run) as desk:
+            return replay_run(desk, flow, found_in(desk, place / run))
+    desk = open_desk(place, config.environment(), bulk=True)
+    try:
+        return replay_run(desk, flow, find_run(desk, str(run)))
+    finally:
+        desk.close()
+
+
+def replay_run(desk: Desk, flow: FlowFunction[..., Any], recorded: Run) -> ReplayedRun:
+    desk = desk_of_run(desk, recorded.id)
+    unheld: Any = None
+    engine = Engine(RecordedRun(desk, recorded, unheld), desk, flow.terms)
+    given = recorded.started.said["given"]
+    return compared(engine, recorded, lambda: called(flow.function, given["args"], given["kwargs"]))
+
+
+def compared(engine: Engine, recorded: Run, call: Callable[[], Any]) -> ReplayedRun:
+    run, value = recorded.id, None
+    try:
+        with suppress(RecordEnds):
+            value = replayed(engine, call)
+    except Diverged as other:
+        return ReplayedRun(run, "diverged", other.message)
+    except FlowEnds as ends:
+        return as_recorded(recorded, "stuck", ends.message)
+    except Exception as failed:  # noqa: BLE001 - whatever the flow raises
+        return as_recorded(recorded, "failed", str(failed))
+    if isinstance(engine.broken, Diverged):
+        return ReplayedRun(run, "diverged", engine.broken.message)
+    was = recorded.end.said.get("result") if recorded.end is not None else value
+    if recorded.state == "completed" and was != value:
+        return ReplayedRun(run, "diverged", f"it gave {was!r}, and gives {value!r} now", value)
+    return ReplayedRun(run, "same", value=value)
+
+
+def as_recorded(recorded: Run, state: str, reason: str) -> ReplayedRun:
+    """A run that did not end well is the same where it ends like this again."""
+    if recorded.state == state:
+        return ReplayedRun(recorded.id, "same", reason)
+    return ReplayedRun(recorded.id, "diverged", f"it was {recorded.state}, and is {state} now: {reason}")
+
+
+# histories
+
+
+def export(run: str, file: str | Path, *, directory: str | Path | None = None) -> Path:
+    """Write a run's history to a file whose name ends with `.bundle`, for `replay` and `git gate run --check` elsewhere.
+
+    >>> gitgate.testing.export("7k2f", "tests/histories/feature.bundle")
+    """
+    place = Path.cwd() if directory is None else Path(directory).absolute()
+    desk = open_desk(place, config.environment(), bulk=True)
+    try:
+        return export_run(desk, find_run(desk, run), place / file)
+    finally:
+        desk.close()
+
+
+def export_run(desk: Desk, run: Run, file: Path) -> Path:
+    if file.suffix != BUNDLE:
+        raise Usage(f"{file.name}: expected a name that ends with {BUNDLE}", hint=f"run-{run.id[:6]}{BUNDLE}")
+    tips = {RUNS + run.id: run.tip} | {f"{EXPORT}{gate}": tip for gate, tip in gates_of(run).items()}
+    moves = [RefMove(EXPORT + ref.replace("/", "-"), tip, None) for ref, tip in tips.items()]
+    desk.refs.update(moves)
+    try:
+        desk.repo.git.run("bundle", "create", "-q", str(file), *(move.ref for move in moves))
+    finally:
+        desk.refs.update([RefMove(move.ref, None, move.new) for move in moves])
+    return file
+
+
+def gates_of(run: Run) -> dict[str, str]:
+    """The gates that its steps have come to, each as a step recorded it."""
+    results = [step.ended.said.get("result") for step in run.steps.values() if step.ended is not None]
+    found = [one for one in results if isinstance(one, dict) and {"gate", "tip"} <= one.keys()]
+    return {f"{one['gate']}-{one['tip'][:12]}": str(one["tip"]) for one in found}
+
+
+class unbundled:  # noqa: N801  read as a statement: `with unbundled(file) as desk`
+    """A repository of its own with what a bundle holds; it is gone afterwards."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def __enter__(self) -> Desk:
+        if not self.file.is_file():
+            raise Usage(f"there is no file {self.file}", hint=f"git gate run RUN --export FILE{BUNDLE}")
+        self.room = TemporaryDirectory(prefix="gitgate-history-")
+        env, place = config.environment(), Path(self.room.name) / "it"
+        try:
+            Git(Path(self.room.name), env).run("init", "-q", str(place))
+            Git(place, env).run("fetch", "-q", "--no-tags", str(self.file), f"{EXPORT}*:{EXPORT}*")
+            self.desk = open_desk(place, env, bulk=True)
+        except GateError as unread:
+            self.room.cleanup()
+            raise Failure(
+                f"{self.file.name} is no history of a run: {unread.message}",
+                hint=f"git gate run RUN --export FILE{BUNDLE}",
+            ) from unread
+        return self.desk
+
+    def __exit__(self, *_: object) -> None:
+        self.desk.close()
+        self.room.cleanup()
+
+
+def found_in(desk: Desk, file: Path) -> Run:
+    from .journal import journals
+
+    prefix = EXPORT + RUNS.replace("/", "-")
+    refs = desk.refs.under(EXPORT)
+    for ref, tip in refs.items():
+        if ref.startswith(prefix):
+            return journals(desk).load(ref.removeprefix(prefix), tip)
+    raise Failure(f"{file.name} holds no run", hint=f"git gate run RUN --export FILE{BUNDLE}")
+
+
+def check_file(desk: Desk, file: Path, name: str = "", *, ended: bool = False) -> list[ReplayedRun]:
+    """What the file's code makes of the runs of this repository that were begun from it: of those that go on, or of all."""
+    top = desk.repo.top
+    path = file.resolve().relative_to(top.resolve()).as_posix() if top is not None else file.name
+    found = []
+    for said in runs_here(desk):
+        if (said.get("Closed") and not ended) or (name and said.get("Flow") != name):
+            continue
+        run = find_run(desk, said["Run"])
+        if run.started.text("file") == path:
+            found.append(check_run(desk, file, run))
+    return found
+
+
+def check_history(file: Path, history: Path) -> ReplayedRun:
+    """What the file's code makes of a history that was exported."""
+    with unbundled(history) as desk:
+        return check_run(desk, file, found_in(desk, history))
+
+
+def check_run(desk: Desk, file: Path, run: Run) -> ReplayedRun:
+    try:
+        return replay_run(desk, load_flow(file, run.flow), run)
+    except Usage as gone:
+        return ReplayedRun(run.id, "diverged", gone.message)
+
+
+# what a replay cannot repeat
+
+CLOCK, CHANCE, OUTSIDE = "a clock", "chance", "the outside world"
+KINDS: dict[str, str] = {
+    **dict.fromkeys(("time", "datetime.datetime.now", "datetime.datetime.utcnow"), CLOCK),
+    **dict.fromkeys(("datetime.datetime.today", "datetime.date.today"), CLOCK),
+    **dict.fromkeys(("random", "secrets", "uuid.uuid1", "uuid.uuid4", "os.urandom", "numpy.random"), CHANCE),
+    **dict.fromkeys(("open", "input", "print", "os", "io.open", "subprocess", "shutil", "socket"), OUTSIDE),
+    **dict.fromkeys(("requests", "httpx", "aiohttp", "urllib.request", "sqlite3", "tempfile"), OUTSIDE),
+}
+HARMLESS = ("os.path.join", "os.path.basename", "os.path.dirname", "os.path.splitext", "os.fspath")
+BUILTINS = ("open", "input", "print")
+METHODS = ("read_text", "write_text", "read_bytes", "write_bytes", "unlink", "mkdir", "touch", "iterdir")
+INSTEAD = {
+    CLOCK: "gitgate.now(), gitgate.sleep(…)",
+    CHANCE: "gitgate.random(), gitgate.uuid()",
+    OUTSIDE: "gitgate.step(function, …); words for a reader: gitgate.note(…)",
+}
+
+
+@dataclass(frozen=True)
+class LintFinding:
+    """A call that a flow makes again in each replay, and that may give something else then."""
+
+    line: int
+    name: str
+    kind: str
+    flow: str
+
+    @property
+    def instead(self) -> str:
+        return INSTEAD[self.kind]
+
+
+def lint(file: Path) -> list[LintFinding]:
+    """Clocks, chance and the outside world in the flows of a file, outside of their steps."""
+    try:
+        tree = ast.parse(file.read_text(encoding="utf-8"), file.name)
+    except OSError as absent:
+        raise Usage(f"there is no file {file}", hint="git gate run --lint FILE") from absent
+    except (SyntaxError, ValueError) as broken:
+        line = getattr(broken, "lineno", None)
+        raise Failure(
+            f"{file.name} cannot be read{f', line {line}' if line else ''}: {broken}",
+            hint=f"see: python {file.name}",
+        ) from broken
+    linter = FlowLinter(tree)
+    return sorted(set(linter.findings()), key=lambda one: (one.line, one.name))
+
+
+@dataclass
+class FlowLinter:
+    """Reads the flows of a module, and the module's own functions that they call."""
+
+    tree: ast.Module
+    names: dict[str, str] = field(default_factory=dict)
+    functions: dict[str, ast.AST] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                for one in node.names:
+                    self.names[one.asname or one.name.partition(".")[0]] = (
+                        one.name if one.asname else one.name.partition(".")[0]
+                    )
+            elif isinstance(node, ast.ImportFrom):
+                module = "." * node.level + (node.module or "")
+                self.names |= {one.asname or one.name: f"{module}.{one.name}" for one in node.names}
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                self.functions[node.name] = node
+
+    def findings(self) -> Iterator[LintFinding]:
+        for name, node in self.functions.items():
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and any(
+                map(self.is_flow, node.decorator_list)
+            ):
+                yield from self.read(name, node.body, {name})
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Call) and self.called(node.func) == "gitgate.Phase":
+                parts = [one.value for one in node.keywords if one.arg in ("human", "next", "update")]
+                yield from self.read("Phase", parts, set())
+
+    def is_flow(self, decorator: ast.expr) -> bool:
+        given = decorator.func if isinstance(decorator, ast.Call) else decorator
+        return self.called(given) == "gitgate.flow"
+
+    def called(self, node: ast.expr) -> str:
+        """The whole name of what is called, as far as imports tell."""
+        parts: list[str] = []
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name):
+            return ".".join(["…", *reversed(parts)])
+        known = node.id in BUILTINS and node.id not in self.functions
+        root = self.names.get(node.id) or (node.id if known else "…")
+        return ".".join([root, *reversed(parts)])
+
+    def read(self, flow: str, nodes: list[Any], seen: set[str]) -> Iterator[LintFinding]:
+        """What is wrong in these parts of a flow. A step's function is its own business; other functions are read where they are used."""
+        waiting = list(nodes)
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                continue
+            if isinstance(node, ast.Name) and node.id in self.functions and node.id not in seen:
+                seen.add(node.id)
+                body: Any = self.functions[node.id]
+                waiting += [] if any(map(self.is_flow, body.decorator_list)) else body.body
+            if isinstance(node, ast.Call):
+                name = self.called(node.func)
+                kind = kind_of(name)
+                if kind:
+                    yield LintFinding(node.lineno, name.removeprefix("…."), kind, flow)
+                if name == "gitgate.step":
+                    waiting += node.args[1:] + [one.value for one in node.keywords if one.arg != "done"]
+                    continue
+            waiting += ast.iter_child_nodes(node)
+
+
+def kind_of(name: str) -> str:
+    """What a call of that name asks, if it is something that a replay does not repeat."""
+    if name in HARMLESS:
+        return ""
+    if name.rpartition(".")[2] in METHODS:
+        return OUTSIDE
+    parts = name.split(".")
+    return next((KINDS[at] for n in range(len(parts), 0, -1) if (at := ".".join(parts[:n])) in KINDS), "")
