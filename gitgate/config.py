@@ -126,7 +126,7 @@ SETTINGS = (
     ),
     Setting("agentTimeout", "duration", "2h", "how long a resumed agent may run"),
     Setting("timeout", "duration", "", "the deadline of a gate that names none"),
-    Setting("onTimeout", "word:stuck,default,remind,fail", "stuck", "what happens at that deadline"),
+    Setting("onTimeout", "word:stuck,default,remind,defer,fail", "stuck", "what happens at that deadline"),
     Setting(
         "humanEscalation",
         "flag",

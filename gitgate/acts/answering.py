@@ -12,7 +12,7 @@ from ..errors import BadAnswer, Conflict, GateError, IllegalEvent, NotAllowed, P
 from ..exchange.publishing import Published, publish
 from ..gates.recording import act, record, reload
 from ..model import people
-from ..model.gate import Answer, Event, Gate
+from ..model.gate import Answer, Edit, Entry, Event, Gate
 from ..model.people import split_person
 from ..model.states import ANSWERED, AWAITING, refusal, traits
 from ..policy.permit import Permit, permit, signing, written_at
@@ -20,7 +20,7 @@ from ..policy.ruling import SaidHow, Who
 from ..questions.answers import read_answer
 from ..questions.base import Given
 from ..questions.types import type_of
-from ..record.fold import said_elsewhere, why_late
+from ..record.fold import changed_terms, said_elsewhere, why_late
 from ..record.headline import Summary
 from ..store.git.refs import OPEN
 
@@ -146,11 +146,18 @@ def check_seen(gate: Gate, seen: str) -> None:
     places = [place for place, entry in enumerate(gate.history) if seen in (entry.commit, *entry.parents[1:])]
     if not places:
         raise Stale(f"what you saw of gate {gate.id} is not part of it", hint=f"git gate show {gate.id}")
-    since = [entry.name for entry in gate.history[places[0] + 1 :] if not traits(entry.name).harmless]
+    since = [entry.name for entry in gate.history[places[0] + 1 :] if not is_harmless(entry)]
     if since and gate.state == AWAITING:
         raise Stale(
             f"gate {gate.id} was {', '.join(since)} after you read it", hint=f"git gate show {gate.id}"
         )
+
+
+def is_harmless(entry: Entry) -> bool:
+    """Whether whoever read the gate before it may still answer: what only puts it aside asks nothing else."""
+    if isinstance(entry.event, Edit) and changed_terms(entry.event) == {"later"}:
+        return True
+    return traits(entry.name).harmless
 
 
 def refuse_archived(published: Published) -> None:

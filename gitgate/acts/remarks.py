@@ -132,11 +132,14 @@ def edit(
     to: tuple[str, ...] | None = None,
     priority: str | None = None,
     timeout: str | None = None,
+    later: str | None = None,
     push: bool | None = None,
 ) -> Published:
-    """Reassign, reprioritise, or give another deadline (`never` takes it away)."""
-    if to is None and priority is None and timeout is None:
-        raise Usage("nothing to change", hint="git gate edit ID --priority high, --to WHO, --timeout 2h")
+    """Reassign, reprioritise, give another deadline (`never` takes it away), or put it aside for so long (`now` ends that)."""
+    if to is None and priority is None and timeout is None and later is None:
+        raise Usage(
+            "nothing to change", hint="git gate edit ID --priority high, --to WHO, --timeout 2h, --later 2h"
+        )
     if to and not all(who.strip("@ ") for who in to):
         raise Usage("--to needs somebody's name, address or @login", hint="git gate edit ID --to anyone")
     if priority is not None:
@@ -144,9 +147,15 @@ def edit(
     deadline, seconds = new_deadline(desk, timeout)
     if desk.agent_here():
         refuse_others(desk, gate, "changes")
-        refuse_loosening(gate, to, priority, timeout)
+        refuse_loosening(gate, to, priority, timeout, later)
     event = Edit(
-        at=desk.now, by=speaker(desk, gate), to=to, priority=priority, deadline=deadline, timeout=seconds
+        at=desk.now,
+        by=speaker(desk, gate),
+        to=to,
+        priority=priority,
+        deadline=deadline,
+        timeout=seconds,
+        later=put_aside(desk, later),
     )
     gate = act(desk, gate)
     return publish(
@@ -155,7 +164,7 @@ def edit(
 
 
 def refuse_loosening(
-    gate: Gate, to: tuple[str, ...] | None, priority: str | None, timeout: str | None
+    gate: Gate, to: tuple[str, ...] | None, priority: str | None, timeout: str | None, later: str | None
 ) -> None:
     """An agent may make its question more pressing, and for fewer. Sooner, silence would decide; later, an answer would
     be taken that was given under other terms.
@@ -163,6 +172,8 @@ def refuse_loosening(
     why = ""
     if timeout is not None:
         why = "moves no deadline"
+    elif later is not None:
+        why = "puts no question aside"
     elif to is not None and (not to or (gate.to and not set(to) <= set(gate.to))):
         why = f"does not give it to others: it is for {', '.join(gate.to) or 'anyone'}"
     elif priority is not None and PRIORITIES.index(priority) > PRIORITIES.index(gate.priority):
@@ -187,6 +198,19 @@ def new_deadline(desk: Desk, timeout: str | None) -> tuple[str | None, int | Non
     if seconds <= 0:
         raise Usage("a deadline has to be in the future", hint="--timeout 2h, or --timeout never")
     return times.format_time(desk.clock() + seconds), seconds
+
+
+def put_aside(desk: Desk, later: str | None) -> str | None:
+    """Until when; empty where it is no longer put aside."""
+    if later is None or later.strip().lower() == "now":
+        return None if later is None else ""
+    try:
+        seconds = times.parse_duration(later)
+    except Usage as wrong:
+        raise Usage(f"--later: {wrong.message}", hint="git gate edit ID --later 2h, or --later now") from None
+    if seconds <= 0:
+        raise Usage("it is put aside for some time", hint="--later 2h, or --later now to have it back")
+    return times.format_time(desk.clock() + seconds)
 
 
 def needed(text: str, complaint: str, hint: str) -> str:

@@ -176,23 +176,30 @@ def respond(
     sign: bool | None = None,
     amend: bool = False,
     seen: str | None = None,
+    later: str | int | None = None,
     resume: bool = True,
     push: bool | None = None,
     directory: Directory = None,
 ) -> Gate:
     """Answer a gate as the person at this machine; `answers` holds one for each question by its key (`-a`).
 
-    Where the agent ran here and `init` allowed it, the answer starts it again, unless `resume` is False.
+    Where the agent ran here and `init` allowed it, the answer starts it again, unless `resume` is False. `later="2h"` is no
+    answer: it puts the gate aside for so long.
 
     >>> gitgate.respond("7k2f", "Postgres", note="we have it already")
     >>> gitgate.respond("7k2f", approve=True)
     """
-    from ..acts import answering, reading
+    from ..acts import answering, reading, remarks
 
     if approve and reject:
         raise Usage("approve or reject, not both")
     with open_desk(directory) as desk:
         gate = reading.open_gate(desk, None if id is None else str(id))
+        if later is not None:
+            if any(one is not None for one in (answer, answers, other)) or approve or reject:
+                raise Usage("later is no answer", hint='gitgate.respond(id, later="2h")')
+            desk.refuse_agents("respond")
+            return published_gate(desk, remarks.edit(desk, gate, later=str(later), push=push))
         given = given_in_python(
             gate, answer, answers, other, approve=True if approve else False if reject else None
         )
@@ -376,17 +383,21 @@ def edit(
     to: str | Sequence[str] | None = None,
     priority: str | None = None,
     timeout: str | int | None = None,
+    later: str | int | None = None,
     push: bool | None = None,
     directory: Directory = None,
 ) -> Gate:
-    """Reassign (`to="anyone"` for everybody), reprioritise, or give another deadline (`timeout="never"` for none)."""
+    """Reassign (`to="anyone"` for everybody), reprioritise, give another deadline (`timeout="never"` for none), or put it
+    aside (`later="2h"`; `"now"` ends that).
+    """
     from ..acts import reading, remarks
 
     named = None if to is None else (to,) if isinstance(to, str) else tuple(to)
     people = () if named == ("anyone",) else named
-    until = None if timeout is None else str(timeout)
+    until, aside = (None if given is None else str(given) for given in (timeout, later))
     with open_desk(directory) as desk:
         gate = reading.open_gate(desk, str(id))
         return published_gate(
-            desk, remarks.edit(desk, gate, to=people, priority=priority, timeout=until, push=push)
+            desk,
+            remarks.edit(desk, gate, to=people, priority=priority, timeout=until, later=aside, push=push),
         )

@@ -68,7 +68,10 @@ def list_gates(desk: Desk, chosen: Filter) -> list[Summary]:
         current = with_stall(desk, summary) if acted_on else summary
         if chosen.keeps(current) or (current.state == "broken" and not chosen.states):
             found.append(current)
-    return by_pressure(found)
+    pressing = by_pressure(found)
+    if not any(one.later for one in found):
+        return pressing
+    return sorted(pressing, key=lambda one: one.later > now)  # what was put aside comes behind the others
 
 
 def runs_here(desk: Desk) -> list[Mapping[str, str]]:

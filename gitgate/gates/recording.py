@@ -106,14 +106,22 @@ def act(desk: Desk, gate: Gate) -> Gate:
 def due(desk: Desk, gate: Gate) -> tuple[str, Event]:
     """The event that the passed deadline calls for. A default without permission falls back to `stuck`."""
     how = gate.opened.on_timeout
-    if how == "remind" and len(gate.history) < MOST_REMINDERS:
-        return "reminded", Edit(at=desk.now, deadline=times.format_time(desk.clock() + next_term(gate)))
+    if how in ("remind", "defer") and len(gate.history) < MOST_REMINDERS:
+        return "reminded", reminder(desk, gate, aside=how == "defer")
     if how == "default" and may_default(desk, gate):
         values = {q.key: q.default for q in gate.opened.questions if q.default is not None}
         return "answered", Answer(
             gate=gate.id, values=values, verdict="defaulted", at=desk.now, seen=gate.tip, via=VIA
         )
     return "expired", Remark(at=desk.now, text="nobody answered before the deadline", via=VIA)
+
+
+def reminder(desk: Desk, gate: Gate, *, aside: bool) -> Edit:
+    """A new deadline, a term after the moment until which the gate was put aside, or is put aside by this for as long."""
+    term, now = next_term(gate), desk.clock()
+    until = now + term if aside else max(now, times.parse_time(gate.later)) if gate.later else now
+    later = times.format_time(until) if aside else None
+    return Edit(at=desk.now, deadline=times.format_time(until + term), later=later)
 
 
 def next_term(gate: Gate) -> int:

@@ -193,7 +193,7 @@ class Remark:
 
 @dataclass(frozen=True)
 class Edit:
-    """Changed terms: whom it is for, how pressing, until when. None leaves a term as it was."""
+    """Changed terms: whom it is for, how pressing, until when, and until when it is put aside. None leaves a term as it was."""
 
     at: str
     by: str = ""
@@ -201,6 +201,7 @@ class Edit:
     priority: str | None = None
     deadline: str | None = None
     timeout: int | None = None
+    later: str | None = None
 
     @property
     def text(self) -> str:
@@ -209,6 +210,7 @@ class Edit:
             f"for {', '.join(self.to) or 'anyone'}" if self.to is not None else "",
             f"priority {self.priority}" if self.priority else "",
             f"due {self.deadline or 'never'}" if self.deadline is not None else "",
+            (f"later until {self.later}" if self.later else "not later") if self.later is not None else "",
         ]
         return ", ".join(term for term in terms if term)
 
@@ -321,6 +323,7 @@ class Gate:
     deadline: str | None
     timeout: int | None
     history: tuple[Entry, ...]
+    later: str | None = None
     answer: Counted | None = None
     votes: tuple[Counted, ...] = ()
     tally: Tally = field(default_factory=Tally, compare=False, repr=False)

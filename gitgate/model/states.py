@@ -38,10 +38,15 @@ TABLE: tuple[StateRow, ...] = (
         "the deadline passed and the declared default applies; nobody said it",
     ),
     StateRow(AWAITING, "expired", EXPIRED, "the deadline passed and nobody answered"),
-    StateRow(AWAITING, "reminded", AWAITING, "the deadline passed; announced again with a new one"),
+    StateRow(
+        AWAITING,
+        "reminded",
+        AWAITING,
+        "the deadline passed; announced again with a new one, or put aside for as long",
+    ),
     StateRow(AWAITING, "withdrawn", WITHDRAWN, "the asker no longer needs it"),
     StateRow(AWAITING, "stopped", STOPPED, "a person ends it; the agent does not go on"),
-    StateRow(AWAITING, "edited", AWAITING, "reassigned, or another priority or deadline"),
+    StateRow(AWAITING, "edited", AWAITING, "reassigned, put aside, or another priority or deadline"),
     StateRow(AWAITING, "commented", AWAITING, "a remark that decides nothing"),
     StateRow(
         AWAITING, "late", AWAITING, "words from elsewhere whose author had said something else here by then"
@@ -226,7 +231,7 @@ def advice(state: str | None) -> str:
 
 PRIORITIES = ("urgent", "high", "normal", "low")  # most pressing first
 DELIVERIES = ("resume", "wait", "none")
-ON_TIMEOUT = ("stuck", "default", "remind", "fail")
+ON_TIMEOUT = ("stuck", "default", "remind", "defer", "fail")
 # What else people write for one of these.
 AT_DEADLINE = {"notify_again": "remind", "notify-again": "remind"}
 VERDICTS = ("answered", "approved", "rejected", "defaulted")

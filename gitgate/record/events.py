@@ -69,7 +69,12 @@ def plain_event(event: Event) -> dict[str, object]:
     if isinstance(event, Edit):
         listed = None if event.to is None else {"to": list(event.to) or "anyone"}
         fields = {"at": event.at, "by": event.by, **(listed or {}), "priority": event.priority}
-        return {**fields, "deadline": cleared(event.deadline), "timeout": event.timeout}
+        return {
+            **fields,
+            "deadline": cleared(event.deadline),
+            "timeout": event.timeout,
+            "later": "now" if event.later == "" else event.later,
+        }
     flat = {name: getattr(event, name) for name in names_of(event)}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in flat.items()}
 
@@ -134,6 +139,7 @@ def parse_stop(root: Field) -> Remark:
 
 def parse_edit(root: Field) -> Edit:
     to, deadline, timeout = root.get("to"), root.get("deadline"), root.get("timeout")
+    later = root.get("later")
     listed = None if to is None else (() if to.value == "anyone" else texts(root, "to"))
     return Edit(
         at=moment(root.need("at")),
@@ -142,12 +148,18 @@ def parse_edit(root: Field) -> Edit:
         priority=one_of(root, "priority", PRIORITIES, "") or None,
         deadline=None if deadline is None else "" if deadline.value == "never" else moment(deadline),
         timeout=timeout.integer(0, 10**10) if timeout else None,
+        later=None if later is None else "" if later.value == "now" else moment(later),
     )
 
 
 def parse_reminder(root: Field) -> Edit:
-    """A reminder moves the deadline and nothing else: it is nobody's wish."""
-    return Edit(at=moment(root.need("at")), deadline=moment(root.need("deadline")))
+    """A reminder moves the deadline, or puts the gate aside as well, and nothing else: it is nobody's wish."""
+    later = root.get("later")
+    return Edit(
+        at=moment(root.need("at")),
+        deadline=moment(root.need("deadline")),
+        later=moment(later) if later is not None else None,
+    )
 
 
 def parse_claim(root: Field) -> Claim:

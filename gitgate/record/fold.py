@@ -108,6 +108,11 @@ def check_silence(gate: Gate, entry: Entry, name: str) -> None:
         raise BrokenRecord(
             f"gate {gate.id}: it is said to be {name}, but its deadline ({gate.deadline or 'none'}) had not passed"
         )
+    if name == "reminded" and getattr(entry.event, "later", None) and gate.opened.on_timeout != "defer":
+        raise BrokenRecord(
+            f"gate {gate.id}: its deadline is said to put it aside, and nobody asked for that (on_timeout is "
+            f"{gate.opened.on_timeout})"
+        )
 
 
 def effective_answer(gate: Gate, entry: Entry, answer: Answer) -> str:
@@ -176,7 +181,9 @@ def is_overtaken(gate: Gate, entry: Entry, edit: Edit) -> bool:
 
 
 def changed_terms(edit: Edit) -> set[str]:
-    return {name for name in ("to", "priority", "deadline", "timeout") if getattr(edit, name) is not None}
+    return {
+        name for name in ("to", "priority", "deadline", "timeout", "later") if getattr(edit, name) is not None
+    }
 
 
 def knew(gate: Gate, entry: Entry, vote: Counted) -> bool:
@@ -266,6 +273,7 @@ def with_edit(gate: Gate, edit: Edit) -> Gate:
         priority=edit.priority or gate.priority,
         deadline=gate.deadline if edit.deadline is None else edit.deadline or None,
         timeout=gate.timeout if edit.timeout is None else edit.timeout or None,
+        later=gate.later if edit.later is None else edit.later or None,
     )
 
 

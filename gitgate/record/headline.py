@@ -74,6 +74,7 @@ def trailers(name: str, gate: Gate) -> list[tuple[str, str]]:
         ("Delivery", opened.delivery),
         ("Deadline", (gate.deadline or "") if gate.state == "awaiting" else ""),
         ("On-Timeout", opened.on_timeout),
+        ("Later", (gate.later or "") if gate.state == "awaiting" else ""),
         ("To", ", ".join(gate.to)),
         ("Key", opened.key or ""),
         ("Pull-Request", str(opened.config.get("pull_request") or "")),
@@ -135,6 +136,7 @@ class Summary(NamedTuple):
     delivery: str = ""
     deadline: str = ""
     on_timeout: str = ""
+    later: str = ""
     to: str = ""
     key: str = ""
     pull_request: str = ""
@@ -160,6 +162,7 @@ AT_THE_END = (
     "Delivery",
     "Deadline",
     "On-Timeout",
+    "Later",
     "To",
     "Key",
     "Pull-Request",

@@ -17,7 +17,7 @@ from ..questions.file import told_fields
 from ..questions.types import plain_word, type_of
 from ..text.display import clip, hang, indent, neutral, one_line, width, wrap
 from .shapes import event, event_words, proposal, resume, who_ended
-from .table import STATE_COLORS, age, due, paint
+from .table import STATE_COLORS, age, aside, due, paint
 
 if TYPE_CHECKING:
     from ..model.conversation import Conversation
@@ -122,6 +122,7 @@ def head(gate: Gate, now: float, cells: int, *, archived: bool, color: bool) -> 
     line = f"{paint(gate.id, 'bold', on=color)}  {state}"
     extra = [
         gate.priority if gate.priority != "normal" else "",
+        aside(gate.later or "", now).strip(" ·") if gate.state == "awaiting" else "",
         due(gate.deadline, now) if gate.deadline and gate.state == "awaiting" else "",
         f"for {', '.join(gate.to)}" if gate.to else "",
         f"needs {opened.quorum} answers alike" if opened.quorum > 1 else "",

@@ -55,6 +55,7 @@ def gate(
         "confidence": opened.confidence,
         "to": list(given.to),
         "deadline": given.deadline,
+        "later": given.later,
         "on_timeout": opened.on_timeout,
         "answer": answer_shape(given.answer, marks, transcript=transcript) if given.answer else None,
         "answers": [answer_shape(vote, marks, transcript=transcript) for vote in given.votes],

@@ -81,6 +81,8 @@ class TableRow(Protocol):
     @property
     def deadline(self) -> str: ...
     @property
+    def later(self) -> str: ...
+    @property
     def outcome(self) -> str: ...
 
 
@@ -161,12 +163,21 @@ def row_end(row: TableRow, now: float) -> str:
         return more + (f" · {one_line(row.outcome)}" if row.outcome else "")
     talked = " · join" if row.type == SESSION else ""
     talked += f" · {one_line(row.outcome)}" if row.outcome else ""
+    talked += aside(row.later, now)
     return more + talked + (f" · {due(row.deadline, now)}" if row.deadline else "")
+
+
+def aside(later: str, now: float) -> str:
+    """Until when it is put aside, to the minute; nothing once that is over."""
+    try:
+        return f" · later until {later[:16]}Z" if later and parse_time(later) > now else ""
+    except Usage:
+        return ""
 
 
 def is_more(row: TableRow) -> bool:
     return (
-        bool(row.deadline or row.outcome)
+        bool(row.deadline or row.outcome or row.later)
         or row.questions != "1"
         or row.type == SESSION
         or row.state == "failed"

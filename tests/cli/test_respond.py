@@ -309,3 +309,61 @@ class TestMany:
         assert words in cli.quick("respond", *args, "--json", code=code).json["error"]["message"]
         assert cli.quick("check", gate).code == 8
         assert "cannot stand beside it" in cli.quick("respond", gate, "--each", "--approve", code=2).err
+
+
+def test_later_is_no_answer(cli: Command, ask: Ask) -> None:
+    """It waits on, behind the others, and says until when; whoever had read it may still answer, and it may come back at once."""
+    first, second = ask("Which port?"), ask("Which host?")
+    seen = cli.quick("show", first, "--json", code=0).json["tip"]
+    said = cli.quick("respond", first, "--later", "2h", "--json", code=8)
+    until = said.json["later"]
+    assert f"later until {until}" in said.err
+    assert cli.quick("show", first, "--json", code=0).json["later"] == until
+    listed = cli.quick("list", code=0).out.splitlines()
+    assert [line.split()[0] for line in listed[1:]] == [second, first]
+    assert f"later until {until[:16]}Z" in listed[2]
+    assert f"later until {until[:16]}Z" in cli.quick("show", first, code=0).out
+    assert f"later until {until}" in cli.quick("log", first, code=0).out
+    cli.quick("edit", first, "--later", "now", code=0)
+    assert cli.quick("show", first, "--json", code=0).json["later"] is None
+    cli.quick("edit", first, "--later", "3h", code=0)
+    cli.quick("respond", first, "8080", "--seen", seen, code=0)
+    assert cli.quick("check", first, code=0).line == "8080"
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("--later", "2h", "-m", "8080"), "--later is no answer"),
+        (("--later", "soon"), "--later: expected a duration"),
+        (("--later", "0s"), "for some time"),
+    ],
+)
+def test_later_takes_a_time_alone(cli: Command, ask: Ask, args: tuple[str, ...], words: str) -> None:
+    """And leaves the gate as it was where it is given anything else."""
+    gate = ask("Which port?")
+    assert words in cli.quick("respond", gate, *args, code=2).err
+    assert cli.quick("show", gate, "--json", code=0).json["later"] is None
+
+
+def test_an_agent_puts_nothing_aside(cli: Command, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not its own question either; a deadline that comes first is told to whoever puts one aside."""
+    gate = ask("Which port?", "--timeout", "1h")
+    monkeypatch.setenv("GITGATE_AGENT", cli.quick("show", gate, "--json", code=0).json["asked"]["agent"])
+    assert "an agent puts no question aside" in cli.quick("edit", gate, "--later", "2h", code=4).err
+    monkeypatch.delenv("GITGATE_AGENT")
+    assert "its deadline comes first" in cli.quick("respond", gate, "--later", "2h", code=8).err
+
+
+def test_what_was_put_aside_is_so_for_others(
+    cli: Command, bare: Clone, clone_of: Callable[..., Clone]
+) -> None:
+    """A server takes it where it would take an edit, and every clone hears of it."""
+    cli.quick("init", "--server", cwd=bare.path, code=0)
+    ann, bob = clone_of(bare, "ann"), clone_of(bare, "bob")
+    gate = cli.quick("ask", "Which port?", cwd=ann.path, code=0).line
+    cli.quick("sync", cwd=bob.path, code=0)
+    until = cli.quick("respond", gate, "--later", "2h", "--json", cwd=bob.path, code=8).json["later"]
+    cli.quick("sync", cwd=ann.path, code=0)
+    assert cli.quick("show", gate, "--json", cwd=ann.path, code=0).json["later"] == until
+    cli.quick("verify", cwd=bare.path, code=0)

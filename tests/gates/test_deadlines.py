@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from gitgate.acts import remarks
 from gitgate.acts.reading import find_gate
 from gitgate.errors import GateError
 from gitgate.gates import recording
@@ -65,6 +66,50 @@ def test_fail_without_anybody_to_tell_is_over(alone: Seat, clock: Clock) -> None
     gate = gate_of(alone, timeout=60, on_timeout="fail")
     clock.pass_by(60)
     assert looked_at(alone, gate).closed
+
+
+def test_defer_puts_it_aside_and_brings_it_back(alone: Seat, clock: Clock) -> None:
+    """For a term; then it waits as before for another one. It stays open, and is not hidden."""
+    gate = gate_of(alone, timeout=60, on_timeout="defer")
+    clock.pass_by(1)
+    other = gate_of(alone)
+    clock.pass_by(59)
+    first = looked_at(alone, gate)
+    assert (first.state, names(first)) == ("awaiting", ["reminded"])
+    assert first.later == format_time(clock() + 60)
+    assert first.deadline == format_time(clock() + 120)
+    assert [one.id for one in list_gates(alone.desk, Filter())] == [other.id, gate.id]
+    clock.pass_by(61)
+    assert [one.id for one in list_gates(alone.desk, Filter())] == [gate.id, other.id]
+    assert looked_at(alone, gate) == first
+    clock.pass_by(60)
+    assert names(looked_at(alone, gate)) == ["reminded", "reminded"]
+
+
+@pytest.mark.parametrize("how", ["stuck", "remind"])
+def test_what_is_put_aside_comes_to_the_same_end(alone: Seat, clock: Clock, how: str) -> None:
+    """Its deadline counts; a reminder is not due before the moment until which it was put aside."""
+    gate = gate_of(alone, timeout=60, on_timeout=how)
+    aside = remarks.edit(alone.desk, gate, later="1d").gate
+    until = format_time(clock() + 86_400)
+    assert (aside.state, aside.later, aside.deadline) == ("awaiting", until, gate.deadline)
+    clock.pass_by(60)
+    after = looked_at(alone, gate)
+    assert after.state == ("expired" if how == "stuck" else "awaiting")
+    assert how == "stuck" or after.deadline == format_time(parse_time(until) + 60)
+
+
+def test_no_reminder_puts_aside_what_nobody_asked_to(alone: Seat, clock: Clock) -> None:
+    """Nobody judges what a passed deadline brings, so that the record itself says what that may be."""
+    gate = gate_of(alone, timeout=60, on_timeout="remind")
+    clock.pass_by(60)
+    with pytest.raises(GateError, match="nobody asked for that"):
+        append(
+            alone.desk,
+            gate,
+            "reminded",
+            Edit(alone.desk.now, deadline="2999-01-01T00:00:00Z", later="2998-01-01T00:00:00Z"),
+        )
 
 
 def test_remind_announces_again_with_a_new_deadline(alone: Seat, clock: Clock) -> None:

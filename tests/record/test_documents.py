@@ -381,6 +381,8 @@ def test_an_edit_tells_nobody_from_not_said() -> None:
     """No `to` leaves it, an empty one is `anyone`, and a person may be called that."""
     for to in (None, (), ("anyone",), ("ada",)):
         assert parse_event("edits", dump_event(Edit(EARLY, to=to)), "x") == Edit(EARLY, to=to)
+    for later in (None, "", DUE):
+        assert parse_event("edits", dump_event(Edit(EARLY, later=later)), "x") == Edit(EARLY, later=later)
     for deadline in (None, "", DUE):
         assert parse_event("edits", dump_event(Edit(EARLY, deadline=deadline)), "x") == Edit(
             EARLY, deadline=deadline

@@ -153,6 +153,7 @@ def attempts() -> st.SearchStrategy[Callable[[Peer], object]]:
             lambda p: p.add("expired", Remark(LATER)),
             lambda p: p.add("reminded", Edit(LATER, deadline=LATER)),
             lambda p: p.add("edited", Edit(LATER, ADA, priority="high")),
+            lambda p: p.add("edited", Edit(LATER, ADA, later="")),
             lambda p: p.add("answered", default(p)),
             claim,
             lambda p: p.add(

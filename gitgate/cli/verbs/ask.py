@@ -425,6 +425,7 @@ def attachments_of(listed: Sequence[tuple[str, str]], desk: Desk) -> dict[str, b
 THEN = {
     "stuck": "it expires, and nobody is resumed",
     "remind": "it waits on, and is announced again",
+    "defer": "it is put aside for as long again",
     "default": "its default applies, in nobody's name",
     "fail": "it expires, and whoever asked hears that nobody answered",
 }

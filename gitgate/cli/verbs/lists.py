@@ -169,6 +169,8 @@ def beneath(screen: Screen, desk: Desk, summary: Summary) -> list[str]:
         lines.append(wrap(f"options: {options}", cells, "    "))
     if summary.type == "session" and summary.state == "awaiting":
         lines.append(f"    talk it over: git gate join {summary.id[:6]}")
+    if summary.later:
+        lines.append(f"    later until {summary.later}")
     if summary.deadline:
         left = due(summary.deadline, desk.clock())
         lines.append(f"    {left}, at {summary.deadline}; then: {summary.on_timeout}")

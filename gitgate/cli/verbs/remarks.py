@@ -97,6 +97,7 @@ def stop_command(screen: Screen, gate_id: str, reason: str, push: bool | None) -
 )
 @click.option("--priority", type=click.Choice(list(reversed(PRIORITIES))), help="How pressing it is.")
 @click.option("--timeout", metavar="2h|never", help="A new deadline, counted from now.")
+@click.option("--later", metavar="2h|now", help="Put it aside for so long; nobody is reminded meanwhile.")
 @push_option
 @verb
 def edit_command(
@@ -105,13 +106,15 @@ def edit_command(
     to: tuple[str, ...],
     priority: str | None,
     timeout: str | None,
+    later: str | None,
     push: bool | None,
 ) -> None:
-    """Reassign, reprioritise, or move the deadline.
+    """Reassign, reprioritise, move the deadline, or put it aside for a while. Its deadline counts all the same.
 
     \b
     git gate edit 7k2f --to @grace --priority high
     git gate edit 7k2f --timeout 1d
+    git gate edit 7k2f --later 2h
     """
     from ...acts import reading, remarks
 
@@ -126,7 +129,7 @@ def edit_command(
     tell_remark(
         screen,
         desk,
-        remarks.edit(desk, gate, to=named, priority=priority, timeout=timeout, push=push),
+        remarks.edit(desk, gate, to=named, priority=priority, timeout=timeout, later=later, push=push),
         "edited",
     )
 

@@ -61,6 +61,9 @@ def complete_answers(context: click.Context, _param: click.Parameter, incomplete
 @click.option(
     "--seen", metavar="COMMIT", help="The commit of the gate that you read; refused if it has changed since."
 )
+@click.option(
+    "--later", metavar="2h", help="No answer now: put it aside for so long. It still waits (exit 8)."
+)
 @click.option("--no-resume", is_flag=True, help="Do not resume the agent from here.")
 @click.option("--push/--no-push", default=None, help="Insist on pushing, or stay local.")
 @verb
@@ -80,6 +83,8 @@ def respond_command(screen: Screen, gate_id: str | None, answer: str | None, **f
     given = given_in_flags(answer, flags)
     desk = screen.desk()
     desk.refuse_agents("respond")
+    if flags["later"] is not None:
+        return answer_later(screen, desk, gate_id, given, flags)
     if flags["template"]:
         given = from_template(desk, given, flags["template"])
     if flags["each"] or flags["match"] is not None:
@@ -97,6 +102,24 @@ def respond_command(screen: Screen, gate_id: str | None, answer: str | None, **f
     except BadAnswer as unfit:
         raise nameless(unfit) from None
     return tell_answered(screen, desk, done, resume=not flags["no_resume"])
+
+
+def answer_later(screen: Screen, desk: Desk, gate_id: str | None, given: Given, flags: dict[str, Any]) -> int:
+    """Put it aside; it still waits, and its deadline counts."""
+    from ...acts import remarks
+    from ...acts.reading import asking, open_gate
+    from ..terminal.screen import tell_trouble
+
+    if not given.nothing or flags["each"] or flags["match"] is not None or flags["template"]:
+        raise Usage("--later is no answer, and is of one gate", hint="git gate respond ID --later 2h")
+    published = remarks.edit(desk, asking(open_gate, desk, gate_id), later=flags["later"], push=flags["push"])
+    gate = published.gate
+    tell_trouble(screen, published)
+    until = f"later until {gate.later}" if gate.later else "no longer put aside"
+    first = gate.deadline is not None and gate.later is not None and gate.deadline < gate.later
+    screen.emit("gate", {"id": gate.id, "state": gate.state, "later": gate.later}, "")
+    screen.say(f"gate {gate.id}: {until}{f'; its deadline comes first: {gate.deadline}' if first else ''}")
+    return exits.WAITING
 
 
 def nameless(unfit: BadAnswer) -> BadAnswer:

@@ -206,6 +206,8 @@ def terms_words(view: View) -> str:
             else ""
         )
         words.append(f"deadline **{one_line(gate.deadline, 30)}**{within}")
+    if gate.state == "awaiting" and gate.later:
+        words.append(f"later until **{one_line(gate.later, 30)}**")
     words += [span(told, 200) for told in told_fields(gate.opened)]
     if gate.opened.quorum > 1 and gate.state == "awaiting":
         words.append(f"{len(gate.votes)} of {gate.opened.quorum} answers alike that are needed")

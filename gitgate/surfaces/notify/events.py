@@ -62,16 +62,26 @@ class Occasion:
 def occasions(gate: Gate) -> Iterator[Occasion]:
     """Of a gate as it stands now."""
     if gate.state == AWAITING:
-        yield Occasion(gate.id, "opened", "opened", gate.opened.asked.at)
-        reminded = [entry for entry in gate.history if entry.name == "reminded"]
+        aside = gate.later or ""
+        if aside:  # nobody hears of it before that is over, and then that it still waits
+            yield Occasion(gate.id, "reminded", aside, aside, times.parse_time(aside))
+        else:
+            yield Occasion(gate.id, "opened", "opened", gate.opened.asked.at)
+        reminded = [
+            entry
+            for entry in gate.history
+            if entry.name == "reminded" and getattr(entry.event, "at", "") >= aside
+        ]
         for entry in reminded[-1:]:
             yield Occasion(
                 gate.id, "reminded", entry.commit, entry.event.at if hasattr(entry.event, "at") else ""
             )
-        if gate.deadline and gate.opened.on_timeout != "remind":
+        if gate.deadline and gate.opened.on_timeout not in ("remind", "defer"):
             end = times.parse_time(gate.deadline)
             near = min(NEAR_MOST, (gate.timeout or NEAR_PART * NEAR_MOST) / NEAR_PART)
-            yield Occasion(gate.id, "deadline", gate.deadline, gate.deadline, end - near)
+            due = max(end - near, times.parse_time(aside) if aside else 0.0)
+            if due < end:
+                yield Occasion(gate.id, "deadline", gate.deadline, gate.deadline, due)
     outcome = last_outcome(gate)
     if outcome is not None:
         commit, event = outcome

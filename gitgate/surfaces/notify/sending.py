@@ -239,7 +239,7 @@ def hearing(book: AddressBook, run: Run, who: str, since: Mapping[str, float]) -
 
 def may_tell(summary: Summary, since: Mapping[str, float]) -> bool:
     """Whether its record has to be read: not of what waited long before anybody was told."""
-    if summary.state == AWAITING and not summary.deadline:
+    if summary.state == AWAITING and not summary.deadline and not summary.later:
         return times.parse_time(summary.at or times.format_time(0)) >= min(since.values(), default=0.0)
     return summary.state in TOLD_OF
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from gitgate.acts.asking import AskWishes, ask
-from gitgate.acts.remarks import stop
+from gitgate.acts.remarks import edit, stop
 from gitgate.exchange.syncing import sync
 from gitgate.gates.notices import is_told_of
 from gitgate.model.gate import Gate, Question
@@ -203,6 +203,24 @@ def test_a_reminder_is_told_by_whoever_looks(alone: Seat, told: Told, tmp_path: 
     clock.pass_by(601)
     send(alone)
     assert [one["event"] for one in told()] == ["opened", "reminded"]
+
+
+def test_nobody_hears_of_what_was_put_aside_until_then(
+    alone: Seat, told: Told, tmp_path: Path, clock: Clock
+) -> None:
+    """Not that it was asked, not of its deadline; then that it still waits, once."""
+    hook_up(alone.clone, f"command {tmp_path}/hear")
+    gate = asked(alone, timeout=600, on_timeout="remind")
+    edit(alone.desk, gate, later="1h")
+    send(alone)
+    clock.pass_by(601)
+    send(alone)
+    assert alone.now(gate).history[-1].name == "reminded"
+    assert told() == []
+    clock.pass_by(3000)
+    send(alone)
+    send(alone)
+    assert [one["event"] for one in told()] == ["reminded"]
 
 
 def test_a_question_names_addresses_and_silences_nobody(
