@@ -391,6 +391,16 @@ def mark_head(desk: Desk, forge: Forge, pull: PullRequest, shown: Collection[str
     return state
 
 
+def mark_queued(desk: Desk, forge: Forge, number: int, commit: str) -> None:
+    """The status of what a merge queue would merge: while a gate waits a failure, since nobody looks at that commit again; the
+    pull request leaves the queue, and can enter it once the gate is decided.
+    """
+    pull = forge.fetch_pull_request(number)
+    shown = load_board(forge, number).marks if pull is not None else ()
+    state, words = judge(desk, pull, gates_of(desk, pull, shown)) if pull is not None else ("", "nobody's")
+    forge.set_status(commit, "success" if state == "success" else "failure", words, pull.url if pull else "")
+
+
 def check_of(
     desk: Desk, forge: Forge, pull: PullRequest, found: Sequence[Summary], judged: tuple[str, str]
 ) -> CheckPage:

@@ -22,7 +22,7 @@ from ...store.git.refs import SESSIONS
 from ...text.times import format_time, parse_time
 from . import telling
 from .accept import Accepted, accept_comment, alone, is_meant, is_taken, shown_before
-from .hosts.events import LATER, NO_REPLY, final, is_of_thread, may_only_read, nobodys
+from .hosts.events import LATER, NO_REPLY, final, is_of_thread, may_only_read, nobodys, queued_in
 from .hosts.forge import Comment, Forge, Thread
 from .hosts.web import ForgeFailed
 from .posting import (
@@ -34,6 +34,7 @@ from .posting import (
     left_to_jobs,
     load_board,
     mark_head,
+    mark_queued,
     post_gate,
     post_once,
     post_status,
@@ -314,6 +315,10 @@ def sweep(desk: Desk, forge: Forge) -> Swept:
     """
     with judged_at(desk):
         broken = sync(desk).broken if remote_of(desk) is not None else {}
+        queued = queued_in(desk.settings.env)
+        if queued is not None:
+            mark_queued(desk, forge, *queued)
+            return Swept()
         now = Round(desk, forge, Pulls(forge, forge.list_pull_requests()))
         now.done.trouble.extend(f"gate {gate}: {why}" for gate, why in broken.items())
         threads = find_threads(now)

@@ -31,6 +31,7 @@ from support.testbed.command import Command
 from support.testbed.repositories import Clone
 
 from .conftest import THREAD, Team
+from .test_merging import on_the_page
 from .test_workflows import Place, loop_place, run_loop
 
 __all__ = ["loop_place"]
@@ -88,6 +89,18 @@ def test_the_schema_of_graphql_is_githubs_own() -> None:
     """The same."""
     whole = json.loads((package("graphql-schema") / "schema.json").read_text(encoding="utf-8"))
     assert graph.subset(whole) == json.loads(graph.FILE.read_text(encoding="utf-8"))
+
+
+def test_the_ruleset_on_the_page_is_one_of_githubs() -> None:
+    """As its whole description has it; one with another word is none."""
+    whole = description.read(package("openapi"), "api.github.com")
+    post = whole["paths"]["/repos/{owner}/{repo}/rulesets"]["post"]
+    schema = post["requestBody"]["content"]["application/json"]["schema"]
+    held = jsonschema_rs.Draft202012Validator({**schema, "components": whole["components"]})
+    ruleset = on_the_page("json")
+    held.validate(ruleset)
+    assert not held.is_valid({**ruleset, "enforcement": "on"})
+    assert not held.is_valid({**ruleset, "rules": [{"type": "required_status"}]})
 
 
 @pytest.mark.parametrize("version", ["3.17", "3.18", "3.19"])

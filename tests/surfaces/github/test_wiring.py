@@ -93,6 +93,8 @@ NONE: Started = [("sweep.yml", [])]
         (pull("reopened"), SWEEP),
         (pull("synchronize"), SWEEP),
         (pull("closed"), []),
+        (Event("merge_group", "checks_requested", {"merge_group": {"head_sha": "f" * 40}}), SWEEP),
+        (Event("merge_group", "destroyed"), []),
         (pull("synchronize", home="eve/project"), NONE),
         (pull("synchronize", home=None), NONE),
         (pull("synchronize", actor="dependabot[bot]"), NONE),
@@ -112,6 +114,7 @@ def test_an_event_starts_its_jobs(event: Event, started: Started) -> None:
 def test_nothing_else_starts_anything() -> None:
     """Least of all in the context of a pull request's base, with code of its head."""
     events = {"issue_comment", "pull_request", "repository_dispatch", "workflow_dispatch", "schedule"}
+    events |= {"merge_group"}
     assert set(load(ANSWERS)["on"]) == events
     assert set(load(AGENTS)["on"]) == {"workflow_dispatch"}
     assert all(list(load(WORKFLOWS / name)["on"]) == ["workflow_call"] for name in REUSABLE)

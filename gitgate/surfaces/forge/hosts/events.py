@@ -161,6 +161,19 @@ def word(value: object) -> str:
     return value if isinstance(value, str) and value.isalpha() else "something"
 
 
+QUEUED = re.compile(
+    r"refs/heads/gh-readonly-queue/.+/pr-([0-9]{1,15})-(?:[0-9a-f]{40}|[0-9a-f]{64})", re.ASCII
+)
+
+
+def queued_in(env: Mapping[str, str]) -> tuple[int, str] | None:
+    """In a job of a merge queue the pull request that stands at its end there, and the commit that would be merged."""
+    found = QUEUED.fullmatch(env.get("GITHUB_REF", ""))
+    commit = env.get("GITHUB_SHA", "")
+    wanted = env.get("GITHUB_EVENT_NAME") == "merge_group" and found is not None and OID.fullmatch(commit)
+    return (int(found[1]), commit) if wanted and found is not None else None
+
+
 LOCKED = "is locked"
 ARCHIVED = "was archived"
 FORBIDDEN = "Resource not accessible by integration"
