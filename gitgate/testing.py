@@ -161,7 +161,7 @@ class ScriptedRun(AgentRun):
 
     def one_round(self, gate: Gate | None) -> tuple[Finished, AgentOutcome, Before]:
         self.engine.held.check_held()
-        key = (self.doing.id, len(self.gates))
+        key = (f"{self.engine.run_id}/{self.doing.id}", len(self.gates))
         name = self.start.name
         if key not in self.cast.ended:
             answer = gate.answer.answer.values if gate is not None and gate.answer is not None else {}
@@ -330,7 +330,9 @@ class Stage:
             run = held.run.id
             ended = self.replayed(flow, crashing(held, fuse), cast)
             for _ in range(MOST_ROUNDS):
-                if ended is not None and not self.goes_on(ended, cast):
+                if ended is not None and ended.next:
+                    run = ended.next
+                elif ended is not None and not self.goes_on(ended, cast):
                     break
                 ended = self.again(flow, run, cast, fuse)
             return self.told(desk, run, cast, fuse, ended)
@@ -354,7 +356,9 @@ class Stage:
         try:
             return self.replayed(flow, crashing(take_run(desk, run), fuse), cast)
         except IllegalEvent:  # it was killed when it was over
-            return FlowEnding(run, load_run(desk, run).state)
+            over = load_run(desk, run)
+            following = over.end.text("next") if over.end is not None else ""
+            return FlowEnding(run, over.state, next=following)
         finally:
             desk.close()
 

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from ..store.work.restore import Worktree
     from .flows import (
         ReceivedSignal,
+        again,
         first,
         flow,
         note,
@@ -92,6 +93,7 @@ RESULTS = {
     "Worktree": ("store.work.restore", "Worktree"),
     "auto_approve": ("flows.handlers", "auto_approve"),
     "cli_prompt": ("flows.handlers", "cli_prompt"),
+    "again": ("api.flows", "again"),
     "first": ("api.flows", "first"),
     "flow": ("api.flows", "flow"),
     "note": ("api.flows", "note"),
@@ -145,6 +147,7 @@ __all__ = [
     "Synced",
     "Verified",
     "Worktree",
+    "again",
     "archive",
     "ask",
     "ask_interactive",

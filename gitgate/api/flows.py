@@ -25,9 +25,9 @@ from typing import Any, NoReturn, ParamSpec, TypeVar, cast, overload
 from ..errors import Usage
 from ..flows.agents import AgentSignal, run_agent, signal_from
 from ..flows.branches import first_error, first_of, in_parallel
-from ..flows.engine import STEP, Doing, RunStuck, current, digest_of, need_engine
+from ..flows.engine import BRANCH, STEP, Doing, RunStuck, current, digest_of, need_engine
 from ..flows.loops import soon as soon_of
-from ..flows.program import FlowFunction, as_flow, called
+from ..flows.program import FlowFunction, RunAgain, as_flow, called, said_of_input
 from ..flows.steps import coming_id, do_step, receive_next, returned, sleep_until, with_tries
 from ..flows.terms import terms_of
 from ..text.times import parse_duration, parse_time
@@ -241,6 +241,22 @@ def stuck(reason: str = "") -> NoReturn:
     ended = RunStuck(reason or "no reason was given")
     ended.refused = bool(engine.extra.get("refused"))
     raise engine.broken_by(ended)
+
+
+def again(*args: Any, **kwargs: Any) -> NoReturn:
+    """Start the flow afresh with this input, in a run of its own, and end this one: for flows of more than 10,000 steps.
+
+    >>> gitgate.again(state)
+    """
+    engine = need_engine("again")
+    if BRANCH.get().path or engine.active > 1:
+        raise Usage(
+            "again is for the flow itself, and branches of it go on here",
+            hint="return from the branch what is to go on, and call again after parallel(…)",
+        )
+    given = said_of_input(args, kwargs)
+    kept = engine.perform("again", "", lambda _: given, brief=True)
+    raise engine.broken_by(RunAgain(kept, engine.held.run.steps["again#1"].begun.at))
 
 
 def now() -> dt.datetime:

@@ -203,7 +203,7 @@ class HeldRun:
         if name == "begun" and len(self.run.events) > MOST_EVENTS - MOST_SPARE:
             raise Conflict(
                 f"run {self.run.id} has {len(self.run.events):,} events; no further step begins",
-                hint="make each step do more, or start the flow anew with what it has come to",
+                hint="start it afresh with what it has come to, before that: gitgate.again(…)",
             )
 
     def reload(self) -> None:
@@ -430,12 +430,14 @@ def lock_here(desk: Desk, run: str) -> int:
     return number
 
 
-def begin_run(desk: Desk, said: Mapping[str, Any], *, push: bool | None = None) -> HeldRun:
+def begin_run(desk: Desk, said: Mapping[str, Any], *, push: bool | None = None, at: str = "") -> HeldRun:
     """A new run, claimed by this process from its first event on."""
     wanted = desk.settings.flag("push") if push is None else push
     remote = remote_of(desk) if wanted else None
     by = Signature(desk.settings.identity() or NOBODY, desk.at)
-    run = journals(desk).write_started(desk.now, {**said, "nonce": desk.entropy(12)}, by)
+    run = journals(desk).write_started(
+        at or desk.now, {**said, "nonce": said.get("nonce") or desk.entropy(12)}, by
+    )
     lock = lock_here(desk, run.id)
     try:
         try:

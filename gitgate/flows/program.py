@@ -36,7 +36,8 @@ from ..policy.book import protected_refs
 from ..record.runs import Run
 from ..store.git.commits import is_ancestor
 from ..store.git.objects import protected_tip
-from ..store.git.refs import CODE_OF_RUNS
+from ..store.git.refs import CODE_OF_RUNS, RUNS
+from ..store.records.records import NOBODY, Signature
 from ..store.remote.remote import RefMove
 from ..version import VERSION
 from .agents import RunStalled
@@ -50,7 +51,7 @@ from .engine import (
     RunWaits,
     current,
 )
-from .journal import HeldRun, begin_run, folder_of, load_run, take_run
+from .journal import HeldRun, begin_run, folder_of, journals, load_run, take_run
 from .loops import in_loop
 from .terms import FlowTerms, error_from, error_of
 from .trees import keep_all
@@ -104,6 +105,14 @@ def until_done(found: Any) -> Any:
         return beside.submit(copy_context().run, in_loop, found).result()
 
 
+class RunAgain(FlowEnds):
+    """The flow starts afresh in a run of its own. `given`: its input there; `at`: the moment of its beginning."""
+
+    def __init__(self, given: Mapping[str, Any], at: str) -> None:
+        super().__init__("the flow starts afresh")
+        self.given, self.at = given, at
+
+
 @dataclass(frozen=True)
 class FlowEnding:
     """Where a run stands when its process lets go of it. `status`: as `git gate list --runs` says it."""
@@ -116,6 +125,8 @@ class FlowEnding:
     gates: tuple[str, ...] = ()
     until: str = ""
     refused: bool = False
+    next: str = ""
+    """The run in which the flow goes on afresh."""
     raised: BaseException | None = field(default=None, repr=False, compare=False)
 
     def result(self) -> Any:
@@ -203,6 +214,10 @@ def ended_early(held: HeldRun, desk: Desk, ended: FlowEnds) -> FlowEnding:
         return FlowEnding(
             run, status, reason=ended.message, gates=ended.gates, until=ended.until, raised=ended
         )
+    if isinstance(ended, RunAgain):
+        following = begin_next(desk, held.run, ended)
+        held.leave("completed", next=following)
+        return FlowEnding(run, "completed", next=following)
     if isinstance(ended, RunStuck):
         wind_up(desk, held.run, "its run is stuck")
         held.leave("stuck", reason=ended.message, refused=ended.refused)
@@ -292,9 +307,50 @@ def begin_flow(
     try:
         held = start_run(desk, flow, given, said)
         around.say(f"run {held.run.id} of {flow.name}")
-        return play(held, around, flow.terms, lambda: called(flow.function, given["args"], given["kwargs"]))
+        return onward(play_flow(held, around, flow), around, flow)
     finally:
         desk.close()
+
+
+def play_flow(held: HeldRun, around: Surroundings, flow: FlowFunction[..., Any]) -> FlowEnding:
+    given = held.run.started.said.get("given") or {"args": [], "kwargs": {}}
+    return play(held, around, flow.terms, lambda: called(flow.function, given["args"], given["kwargs"]))
+
+
+def onward(ended: FlowEnding, around: Surroundings, flow: FlowFunction[..., Any]) -> FlowEnding:
+    """Where a flow starts afresh, go on with the run in which it does."""
+    while ended.next:
+        desk = around.open_desk()
+        try:
+            held = take_run(desk, ended.next)
+            around.say(f"run {ended.id} starts afresh as run {held.run.id}")
+            ended = play_flow(held, around, flow)
+        finally:
+            desk.close()
+    return ended
+
+
+def begin_next(desk: Desk, run: Run, again: RunAgain) -> str:
+    """The run in which a flow starts afresh, left to whoever goes on with it: one, however often this is done."""
+    own = ("given", "input", "nonce", "after")
+    said = {key: value for key, value in run.started.said.items() if key not in own}
+    said |= {
+        "given": again.given,
+        "input": shown_input(again.given),
+        "after": run.id,
+        "nonce": f"after-{run.id}",
+    }
+    said = {key: value for key, value in said.items() if value not in (None, "")}
+    by = Signature(desk.settings.identity() or NOBODY, desk.at)
+    following = journals(desk).write_started(again.at, said, by).id
+    code = run.started.text("code")
+    if code and desk.refs.get(CODE_OF_RUNS + following) is None:
+        desk.refs.update([RefMove(CODE_OF_RUNS + following, code, None)])
+    if began_here(desk, run.id):
+        note_begun(desk, following, run.started.text("path"))
+    if desk.refs.get(RUNS + following) is None:
+        begin_run(desk, said, at=again.at).leave("released", reason=f"goes on after run {run.id}")
+    return following
 
 
 def leave_begun(
@@ -317,7 +373,7 @@ def leave_begun(
 def start_run(
     desk: Desk, flow: FlowFunction[..., Any], given: Mapping[str, Any], said: Mapping[str, Any]
 ) -> HeldRun:
-    shown = given["args"][0] if len(given["args"]) == 1 and not given["kwargs"] else given
+    shown = shown_input(given)
     started = {"flow": flow.name or "flow", "given": given, "input": shown, **who_starts(desk), **said}
     check_names(desk, flow.terms.notify)
     held = begin_run(desk, {key: value for key, value in started.items() if value not in (None, "")})
@@ -325,6 +381,10 @@ def start_run(
         desk.refs.update([RefMove(CODE_OF_RUNS + held.run.id, str(said["code"]), None)])
     note_begun(desk, held.run.id, str(said.get("path") or ""))
     return held
+
+
+def shown_input(given: Mapping[str, Any]) -> Any:
+    return given["args"][0] if len(given["args"]) == 1 and not given["kwargs"] else given
 
 
 def who_starts(desk: Desk) -> dict[str, str]:
@@ -347,10 +407,9 @@ def go_on(desk: Desk, run: str, around: Surroundings, *, now: bool = False) -> F
     loaded = load_run(desk, run)
     flow = None if loaded.state == STOPPING else flow_of(desk, loaded, now=now)
     held = take_run(desk, run)
-    given = loaded.started.said.get("given") or {"args": [], "kwargs": {}}
     if flow is None:
         return play(held, around, FlowTerms(), lambda: None)
-    return play(held, around, flow.terms, lambda: called(flow.function, given["args"], given["kwargs"]))
+    return onward(play_flow(held, around, flow), around, flow)
 
 
 def flow_of(desk: Desk, run: Run, *, now: bool = False) -> FlowFunction[..., Any]:

@@ -65,6 +65,8 @@ def run_details(run: Run, asked: Mapping[str, tuple[str, bool]]) -> dict[str, ob
         "code": started.text("code") or None,
         "branch": started.text("branch") or None,
         "by": started.text("by") or None,
+        "after": started.text("after") or None,
+        "next": (run.end.text("next") or None) if run.end is not None else None,
         "error": run.end.said.get("error") if run.end is not None else None,
         "waiting": [
             {"gate": gate, "title": asked[gate][0], "answered": asked[gate][1]} for gate in run.waits_for
@@ -157,7 +159,11 @@ def run_page(shape: Mapping[str, Any], now: float, cells: int, *, color: bool = 
         about.append(to_go_on(shape))
     if shape["reason"]:
         about.append(wrap(f"reason: {one_line(str(shape['reason']))}", cells))
-    if shape["status"] == "completed":
+    if shape["after"]:
+        about.append(f"goes on after run {shape['after']}")
+    if shape["next"]:
+        about.append(f"went on afresh as run {shape['next']}")
+    elif shape["status"] == "completed":
         about.append(wrap(f"result: {one_line(str(shape['result']), 400)}", cells))
     return "\n".join([*about, "", *step_lines(shape["steps"], now, cells)])
 

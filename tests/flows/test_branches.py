@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,16 @@ import pytest
 import gitgate
 from gitgate import testing
 from gitgate.acts.reading import find_gate
+from gitgate.flows import journal, program
 from gitgate.flows.engine import need_engine
-from gitgate.flows.journal import load_run
+from gitgate.flows.journal import HeldRun, load_run
 from gitgate.store.git.process import Git
+from gitgate.store.git.refs import Refs
+from gitgate.store.remote.remote import RefMove
 from gitgate.store.work import merging
 from gitgate.store.work.restore import open_worktree
-from gitgate.testing import Stage
-from support.flowing import Actors, FlowBench
+from gitgate.testing import Crash, Stage
+from support.flowing import Actors, FlowBench, die
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
 
@@ -697,3 +701,117 @@ def test_an_async_flow_is_killed_at_every_event() -> None:
         assert crash.result == ["DONE True", "DONE True"], crash.crash
         assert sorted(crash.starts) == ["start left", "start right"], crash.crash
         assert sorted(crash.asked) == ["Take left?", "Take right?"], crash.crash
+
+
+# afresh
+
+
+@gitgate.flow
+def counts(total: int, rounds: int) -> int:
+    """Goes on afresh with what it has come to."""
+    total += len(gitgate.run("coder", str(rounds)).summary)
+    if rounds and gitgate.pause(f"Round {rounds}?"):
+        gitgate.again(total, rounds=rounds - 1)
+    return total
+
+
+CODER = {"coder": {"status": "DONE", "summary": "ab"}}
+
+
+def test_a_flow_starts_afresh_in_a_run_of_its_own() -> None:
+    """With what it is given; each of the two runs names the other, and the first is over."""
+    with testing.stage() as stage:
+        played = stage.play(counts, 0, rounds=2, agents=CODER)
+        assert played.result == 6
+        desk = stage.desk()
+        last = load_run(desk, played.id)
+        before = load_run(desk, last.started.text("after"))
+        assert before.end is not None
+        assert (before.state, before.end.text("next")) == ("completed", last.id)
+        assert last.started.said["given"] == {"args": [4], "kwargs": {"rounds": 0}}
+        assert load_run(desk, before.started.text("after")).started.text("after") == ""
+        desk.close()
+
+
+@pytest.mark.slow
+def test_starting_afresh_is_killed_at_every_event() -> None:
+    """There is one run that goes on, and in each the agent starts once."""
+    places = []
+    for crash in testing.crashes(counts, 0, rounds=1, agents=CODER):
+        places.append(crash.crash)
+        assert crash.result == 4, crash.crash
+        assert crash.starts == ("start coder", "start coder"), crash.crash
+        assert crash.asked == ("Round 1?",), crash.crash
+    assert {"after done of again#1", "before completed", "after completed"} <= set(places)
+
+
+@pytest.mark.parametrize("which", range(2))
+def test_whoever_begins_the_next_run_may_die_in_it(which: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before it is claimed with its start, and before it is let go: it is begun once."""
+    moves: list[str] = []
+    held: list[HeldRun] = []
+    plain_update, plain_next, plain_begin = Refs.update, program.begin_next, journal.begin_run
+    watched: list[bool] = []
+
+    def update(refs: Refs, wanted: Sequence[RefMove]) -> None:
+        if watched:
+            moves.append(wanted[0].ref)
+            if len(moves) == which + 1:
+                watched.clear()
+                for one in held[:-1]:  # the system takes back what the process had
+                    with contextlib.suppress(Crash):
+                        die(one)
+                die(held[-1])
+        plain_update(refs, wanted)
+
+    def begin_next(desk: Any, run: Any, again: Any) -> str:
+        watched[:] = [True] * (len(moves) <= which)
+        try:
+            return plain_next(desk, run, again)
+        finally:
+            watched.clear()
+
+    def begin_run(*given: Any, **how: Any) -> HeldRun:
+        held.append(plain_begin(*given, **how))
+        return held[-1]
+
+    plain_play = program.play
+
+    def play(one: HeldRun, *given: Any) -> Any:
+        held[:] = [one]
+        return plain_play(one, *given)
+
+    monkeypatch.setattr(program, "play", play)
+    monkeypatch.setattr(program, "begin_run", begin_run)
+    monkeypatch.setattr(program, "begin_next", begin_next)
+    monkeypatch.setattr(Refs, "update", update)
+    with testing.stage() as stage:
+        result = stage.play(counts, 0, rounds=1, agents=CODER)
+        assert result.result == 4
+        assert result.starts == ("start coder", "start coder")
+        assert len(moves) > which, moves
+        desk = stage.desk()
+        assert len(desk.refs.under("refs/hitl/runs/")) == 2
+        desk.close()
+
+
+def test_a_run_that_starts_afresh_goes_on_in_its_process(repo: Clone, cli: Command) -> None:
+    """What is told is the last run's; `show` names both."""
+    code = "import gitgate\n@gitgate.flow\ndef up(n: int):\n    n = gitgate.step(lambda: n + 1, name='up')\n    if n < 3:\n        gitgate.again(n)\n    return n\n"
+    repo.write("up.py", code)
+    last = cli("run", "up.py", "0", "--json", code=0).json
+    assert (last["status"], last["result"]) == ("completed", 3)
+    shown = cli("show", last["after"], "--json", code=0).json
+    assert (shown["status"], shown["next"]) == ("completed", last["id"])
+    assert f"goes on after run {last['after']}" in cli("show", last["id"], code=0).out
+    assert len(cli("list", "--runs", "--json", code=0).json["runs"]) == 3
+
+
+def test_again_is_for_the_flow_itself() -> None:
+    """In a branch it is refused: the others would go on."""
+
+    @gitgate.flow
+    def branches() -> None:
+        gitgate.parallel(lambda: gitgate.again(1))
+
+    assert "again is for the flow itself" in testing.play(branches).reason
