@@ -141,7 +141,7 @@ def test_a_forge(copy: PackageCopy, bare: Clone, repo: Clone) -> None:
     """It shows the question, takes the reply of somebody who may write, and of nobody else."""
     tiny = Path(tiny_forge.__file__).read_text(encoding="utf-8")
     copy.add("surfaces/forge/hosts/tiny.py", f'{tiny}\n\nHERE = Tiny("team/project")\n')
-    copy.put("surfaces/forge/hosts/connect.py", "from .tiny import HERE\n", before="from .web import Web")
+    copy.put("surfaces/forge/hosts/connect.py", "from .tiny import HERE\n", before="from .web import ")
     line = '    "tiny": ForgeKind(lambda _place, _web: HERE, lambda server: f"{server}/api"),\n'
     copy.put("surfaces/forge/hosts/connect.py", line, before='    "gitea": ForgeKind(')
     copy.change("config.py", '"word:github,gitea"', '"word:github,gitea,tiny"')
