@@ -81,6 +81,13 @@ SETTINGS = (
         power=True,
     ),
     Setting(
+        "forgeAt",
+        "text",
+        "",
+        "the address of the repository on a forge where gates are shown, where the remote is another server",
+        power=True,
+    ),
+    Setting(
         "forgeApi", "text", "", "the address of that forge's API, where it is not the usual one", power=True
     ),
     Setting(

@@ -358,7 +358,8 @@ def test_an_unknown_forge_is_said_with_what_to_set(repo: Clone, address: str, se
 
 def test_no_branch_says_where_a_token_goes(repo: Clone) -> None:
     """What grants power is not read from the working tree."""
-    repo.write(".gitgate.yml", "settings:\n  forge: github\n  forgeApi: https://evil.example\n")
+    at = "  forgeApi: https://evil.example\n  forgeAt: https://evil.example/a/b\n"
+    repo.write(".gitgate.yml", f"settings:\n  forge: github\n{at}")
     assert place_of(repo, "https://git.example.org/team/project") is None
 
 

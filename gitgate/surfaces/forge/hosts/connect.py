@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from ....context.desk import Desk
-from ....context.remotes import GITHUB, address_of, is_github, server_of
+from ....context.remotes import GITHUB, address_of, is_github, read_address, server_of
 from ....errors import Failure
 from ....text.display import one_line
 from .forge import Forge, has_workflow
@@ -81,7 +81,8 @@ def find_place(desk: Desk) -> ForgePlace | None:
     here = job_place(desk)
     if here is not None:
         return here
-    found = address_of(desk)
+    elsewhere = desk.settings.text("forgeAt")
+    found = read_address(elsewhere) if elsewhere else address_of(desk)
     name = desk.settings.text("forge") or ("github" if is_github(found.host) else "")
     if name not in KINDS or not found.host or not REPOSITORY.fullmatch(found.path):
         return None
@@ -181,6 +182,12 @@ def unknown_forge(desk: Desk) -> Failure:
     """What to set, by what the remote looks like."""
     from ....context.remotes import no_remote, remote_of
 
+    elsewhere = desk.settings.text("forgeAt")
+    if elsewhere:
+        return Failure(
+            f"gitgate.forgeAt is {one_line(elsewhere, 100)}: expected the address of a repository on a forge that is known here",
+            hint="git config gitgate.forgeAt https://github.com/OWNER/NAME   (of another server, gitgate.forge says what it is)",
+        )
     if remote_of(desk) is None:
         why, mend = no_remote(desk)
         return Failure(f"no forge is known for this repository: {why}", hint=mend)
