@@ -198,7 +198,7 @@ class Faults:
         patch.setattr(HeldRun, "append", append)
         patch.setattr(Refs, "update", update)
         patch.setattr(program, "play", play)
-        patch.setattr("gitgate.flows.engine.ask", ask)
+        patch.setattr("gitgate.flows.terms.ask", ask)
         patch.setattr(process, "begin", begin)
 
 
