@@ -52,7 +52,16 @@ from ..model import states
 from ..model.gate import Claim
 from ..model.lease import Lease, end_of, parse_lease
 from ..model.states import STOPPING
-from ..record.runs import MOST_EVENTS, MOST_NAME, MOST_SPARE, Run, RunEntry, is_short, said_of_claim
+from ..record.runs import (
+    MOST_EVENTS,
+    MOST_NAME,
+    MOST_SIGNAL,
+    MOST_SPARE,
+    Run,
+    RunEntry,
+    is_short,
+    said_of_claim,
+)
 from ..store.git.permissions import private_folder
 from ..store.git.refs import LEASES, RUNS
 from ..store.records.journal import PACK_AFTER, Journals
@@ -64,7 +73,6 @@ from ..text.secrets import redact, secret_values
 TRIES = 16
 GIVE_UP_AT = 0.7
 RUNNER = "flow"
-MOST_SIGNAL = 1 << 16
 MOST_SIGNALS = 5_000
 
 

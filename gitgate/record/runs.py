@@ -25,6 +25,9 @@ MOST_EVENTS = 25_000
 MOST_SPARE = 1_000
 """Kept free at a journal's end, for what ends it."""
 MOST_RESULT = 1 << 20
+MOST_SIGNAL = 1 << 16
+MOST_TALK = 1 << 25
+"""Of all together that is said of a run and not by its holder, in bytes."""
 MOST_NAME = 400
 STARTED = "started"
 ENDS = ("completed", "stuck", "failed", "stopped")

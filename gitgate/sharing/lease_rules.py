@@ -16,9 +16,22 @@ from ..gates.leases import age_of, chain_of, parents_of, position, proven, read_
 from ..model import lease as leases
 from ..model.gate import Claim, Entry, Gate, Leased, Outcome
 from ..model.lease import Lease, Link
-from ..model.states import RESUMING
+from ..model.states import RESUMING, STOPPING
 from ..model.trailers import misread
-from ..record.runs import BY_ANYBODY, LETS_GO, Run, RunEntry, fold_run, run_message
+from ..record.runs import (
+    BY_ANYBODY,
+    LETS_GO,
+    MOST_EVENTS,
+    MOST_SIGNAL,
+    MOST_SPARE,
+    MOST_TALK,
+    OF_NO_CONSEQUENCE,
+    Run,
+    RunEntry,
+    dump_run_event,
+    fold_run,
+    run_message,
+)
 from ..store.git.refs import LEASES, OPEN, RUNS, Update
 from ..store.records.journal import Journals
 from .pushed import Push
@@ -260,9 +273,24 @@ def against_events(push: Push, update: Update, run: str) -> str:
     new = after.events[count:]
     return (
         against_holders(push, run, after, count, new)
+        or against_talk(after, new)
         or against_message(push, after)
         or (push.acting() if push.acting is not None else "")
     )
+
+
+def against_talk(after: Run, new: list[RunEntry]) -> str:
+    """What anybody may say of a run leaves room for what its holder has to say, and for its end."""
+    said = [entry.event for entry in new if entry.event.name in OF_NO_CONSEQUENCE]
+    if not said or any(entry.event.name not in (*OF_NO_CONSEQUENCE, STOPPING) for entry in new):
+        return ""
+    if any(len(dump_run_event(event)) > MOST_SIGNAL + (1 << 12) for event in said):
+        return f"what is said to run {after.id} has at most {MOST_SIGNAL:,} bytes each"
+    every = (entry.event for entry in after.events if entry.event.name in OF_NO_CONSEQUENCE)
+    full = len(after.events) > MOST_EVENTS - 2 * MOST_SPARE
+    if full or sum(len(dump_run_event(event)) for event in every) > MOST_TALK:
+        return f"run {after.id} has no room for more that is not its holder's"
+    return ""
 
 
 def against_leaving(push: Push, update: Update, run: str) -> str:
