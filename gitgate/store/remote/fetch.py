@@ -53,6 +53,8 @@ BUILDS_ON_HISTORY = ("work", "evidence")
 FOLDED = ("archive",)
 # What every look at the remote brings: open gates, and the journals of runs.
 POLLED = ("open", "runs")
+# What goes from there once it is archived.
+LEAVES = re.compile("/(?:open|runs)/")
 # work, staged and base: what a shallow clone needs of the work, without growing the history that it chose not to have.
 WORK_DEPTH = 3
 
@@ -270,7 +272,7 @@ class Polling:
         seen = self.listening.run(self.ask, self.conversation)
         return Fetched(
             updated=ids_of([one.ref for one in seen if one.flag in " +*"]),
-            vanished=ids_of([one.ref for one in seen if one.flag == "-" and "/open/" in one.ref]),
+            vanished=ids_of([one.ref for one in seen if one.flag == "-" and LEAVES.search(one.ref)]),
             before={one.ref.rpartition("/")[2]: one.before for one in reversed(seen) if one.before},
         )
 

@@ -53,7 +53,7 @@ OK, STALE, NOT_SENT, UNKNOWN, REFUSED = "ok", "stale", "not sent", "unknown", "r
 
 @dataclass(frozen=True)
 class Fetched:
-    """What a fetch changed, by gate."""
+    """What a fetch changed, by gate or run."""
 
     updated: frozenset[str] = frozenset()
     vanished: frozenset[str] = frozenset()
