@@ -18,7 +18,7 @@ from .exits import BY_KIND, DONE, FAILURE
 if TYPE_CHECKING:
     from ..context.desk import Desk
     from ..model.gate import Gate
-    from ..sharing.pushers import Doorkeeper
+    from ..sharing.pushed import Doorkeeper
     from ..store.git.refs import Update
 
 MOST_REASONS = 20
@@ -111,7 +111,7 @@ def has_policy(desk: Desk) -> bool:
 def doorkeeper(desk: Desk, env: Mapping[str, str]) -> Doorkeeper:
     """Judges who says what, by the policy as this repository's own branch has it."""
     from ..policy.book import load_book
-    from ..sharing.pushers import Doorkeeper, actor_of
+    from ..sharing.pushed import Doorkeeper, actor_of
 
     try:
         import pwd

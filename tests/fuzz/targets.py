@@ -19,7 +19,7 @@ from gitgate.questions import answers, calls, drafts, forms, signals
 from gitgate.questions import calls as rules
 from gitgate.questions.base import Given, unique
 from gitgate.record import events as documents
-from gitgate.sharing import pushed, pushers
+from gitgate.sharing import pushed
 from gitgate.store.git import objects
 from gitgate.store.work import saved
 from gitgate.surfaces.agent_hooks import event as hook_event
@@ -161,9 +161,9 @@ def push(data: bytes) -> None:
     for update, line in zip(updates, lines, strict=True):
         if update.ref.encode("utf-8", "surrogateescape") != [*line.split(b" ", 2), b"", b""][2]:
             raise AssertionError(f"{line!r} was read as {update.ref!r}")
-    names = [*pushers.LOGINS, "GIT_PUSH_CERT_SIGNER", "GIT_PUSH_CERT_STATUS", "GIT_PUSH_CERT_KEY"]
+    names = [*pushed.LOGINS, "GIT_PUSH_CERT_SIGNER", "GIT_PUSH_CERT_STATUS", "GIT_PUSH_CERT_KEY"]
     env = dict(zip(names, text.split("\n"), strict=False))
-    pushers.actor_of(env, "git").named(ADA)
+    pushed.actor_of(env, "git").named(ADA)
 
 
 def record(data: bytes) -> None:
