@@ -213,7 +213,7 @@ def dies_at(monkeypatch: pytest.MonkeyPatch, number: int, error: type[BaseExcept
         return act
 
     for room, names in (
-        (pinned, ("take_away", "put", "save_note", "feed")),
+        (pinned, ("take_away", "put_file", "save_note", "feed")),
         (hiding, ("feed", "_replace")),
     ):
         for name in names:
