@@ -51,6 +51,7 @@ from .engine import (
     RunWaits,
     current,
 )
+from .forks import carried_steps, carry
 from .journal import HeldRun, begin_run, folder_of, journals, load_run, take_run
 from .loops import in_loop
 from .terms import FlowTerms, error_from, error_of
@@ -399,6 +400,27 @@ def who_starts(desk: Desk) -> dict[str, str]:
     }
 
 
+# forks
+
+
+def fork_run(desk: Desk, run: Run, step: str, around: Surroundings, **said: Any) -> FlowEnding:
+    """A run of its own that begins as another one did, carries what that had come to before `step`, and goes on from there.
+
+    Its code is the one that `said` names. What was answered at that step, or later, is asked again.
+    """
+    carried_steps(desk, run, step)  # before anything is written
+    given = run.started.said.get("given") or {"args": [], "kwargs": {}}
+    flow = said.pop("flow")
+    desk = around.open_desk()
+    try:
+        held = start_run(desk, flow, given, {**said, "parent": run.id, "from": step})
+        carry(desk, held)
+        around.say(f"run {held.run.id} of {flow.name}: as run {run.id} was before {step}")
+        return onward(play_flow(held, around, flow), around, flow)
+    finally:
+        desk.close()
+
+
 # going on
 
 
@@ -409,6 +431,7 @@ def go_on(desk: Desk, run: str, around: Surroundings, *, now: bool = False) -> F
     held = take_run(desk, run)
     if flow is None:
         return play(held, around, FlowTerms(), lambda: None)
+    carry(desk, held)
     return onward(play_flow(held, around, flow), around, flow)
 
 

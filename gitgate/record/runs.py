@@ -90,7 +90,9 @@ MAY_SAY: dict[str, Check] = {
     **dict.fromkeys(("result", "input", "given", "output", "value"), is_anything),
     **dict.fromkeys(("by", "host", "reason", "reveal", "text", "step", "kind", "name", "gate"), is_text),
     **dict.fromkeys(("session", "agent", "digest", "file", "code", "branch", "directory", "parent"), is_text),
-    **dict.fromkeys(("version", "python", "lock", "path", "nonce", "until", "topic", "line"), is_text),
+    **dict.fromkeys(
+        ("version", "python", "lock", "path", "nonce", "until", "topic", "line", "from", "carried"), is_text
+    ),
     **dict.fromkeys(("options", "error"), is_mapping),
     **dict.fromkeys(("gates", "commits", "steps", "topics"), is_texts),
 }

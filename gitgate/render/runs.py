@@ -64,6 +64,8 @@ def run_details(run: Run, asked: Mapping[str, tuple[str, bool]]) -> dict[str, ob
         "file": started.text("file") or None,
         "code": started.text("code") or None,
         "branch": started.text("branch") or None,
+        "parent": started.text("parent") or None,
+        "from": started.text("from") or None,
         "by": started.text("by") or None,
         "after": started.text("after") or None,
         "next": (run.end.text("next") or None) if run.end is not None else None,
@@ -93,6 +95,7 @@ def step_shape(step: RunStep) -> dict[str, object]:
         "gates": list(step.gates),
         "commits": list(result.get("commits") or ()) if isinstance(result, Mapping) else [],
         "error": said.get("error"),
+        "carried": said.get("carried"),
         "started": step.begun.at,
         "ended": step.ended.at if step.ended is not None else None,
         "seconds": seconds_of(step),
@@ -148,6 +151,8 @@ def run_page(shape: Mapping[str, Any], now: float, cells: int, *, color: bool = 
     status = str(shape["status"])
     about = [f"run {shape['id']}: {one_line(str(shape['name'] or shape['flow']))}"]
     about.append(f"status: {paint(status, COLORS.get(status, ''), on=color)}")
+    if shape["parent"]:
+        about.append(f"fork of run {shape['parent']}, from {one_line(str(shape['from']))}")
     if shape["input"] not in (None, "", {}, []):
         about.append(wrap(f"input: {one_line(str(shape['input']), 400)}", cells))
     for one in shape["waiting"]:
@@ -211,7 +216,8 @@ def step_lines(steps: Sequence[Mapping[str, Any]], now: float, cells: int) -> It
         words = one_line(" ".join(part for part in (said.get("status"), said.get("summary")) if part))
         gate = f"gate {step['gate']}" if step["gate"] else ""
         error = one_line(str((step["error"] or {}).get("message", "")))
-        rest = "  ".join(part for part in (took, gate, words, error) if part)
+        carried = f"carried from run {step['carried'][:6]}" if step["carried"] else ""
+        rest = "  ".join(part for part in (carried, took, gate, words, error) if part)
         yield clip(f"{number:>3}  {marks[step['status']]}  {step['path']:<28}  {rest}", cells)
 
 

@@ -45,6 +45,9 @@ CODES = {
 @click.option("--branch", metavar="B", help="In a working tree of its own, on this branch.")
 @click.option("--detach", is_flag=True, help="Start it and return; the log says what comes of it.")
 @click.option("--protected", is_flag=True, help="With the flow's code as the protected branch has it.")
+@click.option(
+    "--from", "from_", metavar="STEP", help="As a run was before STEP, anew from there: a fork of it."
+)
 @click.option("--check", is_flag=True, help="Replay recorded runs against FILE as it is: would they go on?")
 @click.option("--all", "ended", is_flag=True, help="With --check: runs that have ended as well.")
 @click.option("--lint", is_flag=True, help="Name what FILE does outside of steps that no replay repeats.")
@@ -60,6 +63,7 @@ def run_command(
     branch: str | None,
     detach: bool,
     protected: bool,
+    from_: str | None,
     check: bool,
     ended: bool,
     lint: bool,
@@ -77,13 +81,17 @@ def run_command(
     git gate run nightly.py --detach
     git gate run --check flows.py
     git gate run --lint flows.py
+    git gate run 9m4x --from step:build#1
     git gate run 9m4x --export history.bundle
     """
     if check or lint or export is not None or ended:
         return look_at(screen, flow, given, check=check, lint=lint, export=export, ended=ended)
+    said = {"push": {True: "true", False: "false"}[push]} if push is not None else None
+    if from_ is not None:
+        refuse_beside_fork(given, pairs, branch, detach=detach, protected=protected)
+        return fork(screen, flow, from_, name or "", said)
     from ...flows import program
 
-    said = {"push": {True: "true", False: "false"}[push]} if push is not None else None
     desk = screen.desk(said=said)
     place, _, wanted = flow.partition(":")
     file = screen.start / place
@@ -99,6 +107,34 @@ def run_command(
     if detach:
         return detached(screen, program.leave_begun(found, args, kwargs, around, **started))
     return told(screen, around, lambda: program.begin_flow(found, args, kwargs, around, **started))
+
+
+def refuse_beside_fork(
+    given: Sequence[str], pairs: Sequence[str], branch: str | None, *, detach: bool, protected: bool
+) -> None:
+    if given or pairs or branch or detach or protected:
+        raise Usage(
+            "--from takes a run's id, and nothing beside it but --name and --push: its input is that of the run",
+            hint="git gate run RUN --from STEP",
+        )
+
+
+def fork(screen: Screen, given: str, step: str, name: str, said: dict[str, str] | None) -> int:
+    """A run like another one up to a step, with the code as it is here now."""
+    from ...flows import program
+
+    desk = screen.desk(said=said)
+    run = run_of(desk, given)
+    file = run.started.text("file")
+    if not file or desk.repo.top is None:
+        raise Usage(
+            f"run {run.id} was begun by no file that is in a working tree here", hint="git gate run FILE:NAME"
+        )
+    path, code = program.code_now(desk, desk.repo.top / file)
+    flow = program.load_flow(desk.repo.top / file, run.flow)
+    around = around_run(screen, None, said)
+    started = {"file": path, "code": code, "name": name, "path": path}
+    return told(screen, around, lambda: program.fork_run(desk, run, step, around, flow=flow, **started))
 
 
 def look_at(
