@@ -59,10 +59,42 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def pytest_configure() -> None:
+# Where files are in memory. Tests make and remove a hundred thousand small ones, which a disk makes half of their time.
+MEMORY = Path("/dev/shm")
+MOST_FILES = (
+    4 << 30
+)  # four times what the default tests leave behind; the slow ones may leave more than there is memory
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """A shell starts what runs behind it deaf to Ctrl-C, and so would every command be that a test interrupts."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    chosen = config.option.basetemp or os.environ.get("PYTEST_DEBUG_TEMPROOT")
+    if not chosen and config.option.markexpr == "not slow" and holds_tests(MEMORY):
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = str(MEMORY)
+        config.stash[IN_MEMORY] = True
+
+
+IN_MEMORY = pytest.StashKey[bool]()
+
+
+def holds_tests(folder: Path) -> bool:
+    """Whether there is room for all that tests write, and what they write there may be run."""
+    try:
+        there = os.statvfs(folder)
+    except OSError:
+        return False
+    roomy = there.f_bavail * there.f_frsize > MOST_FILES
+    return roomy and not there.f_flag & os.ST_NOEXEC and os.access(folder, os.W_OK | os.X_OK)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Memory is given back, unless there is something to look at."""
+    factory: pytest.TempPathFactory | None = getattr(session.config, "_tmp_path_factory", None)
+    if exitstatus == 0 and factory is not None and session.config.stash.get(IN_MEMORY, False):
+        shutil.rmtree(factory.getbasetemp(), ignore_errors=True)
 
 
 # What some tests start beside git, Python, a shell and the tools that git's own scripts use.

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import Person
+from conftest import Person, holds_tests
 from gitgate.context.desk import read_git_config
 from gitgate.errors import NotARepository
 from gitgate.version import VERSION
@@ -346,6 +346,39 @@ def asked_of_git(does: Callable[[], object]) -> int:
     with mock.patch.object(subprocess, "Popen", wraps=subprocess.Popen) as started:
         does()
     return int(started.call_count)
+
+
+def test_tests_are_kept_in_memory_where_they_fit_and_may_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Elsewhere on the disk, where a missing, small or restricted place is not noticed."""
+    plain = os.statvfs(tmp_path)
+    values = list(plain)
+
+    def said(**others: int) -> os.statvfs_result:
+        names = (
+            "f_bsize",
+            "f_frsize",
+            "f_blocks",
+            "f_bfree",
+            "f_bavail",
+            "f_files",
+            "f_ffree",
+            "f_favail",
+            "f_flag",
+        )
+        return os.statvfs_result(
+            [others.get(name, value) for name, value in zip(names, values, strict=False)] + values[9:]
+        )
+
+    assert holds_tests(tmp_path / "none") is False
+    for others, fits in (
+        ({"f_bavail": 1 << 30, "f_frsize": 4096, "f_flag": 0}, True),
+        ({"f_bavail": 1 << 10, "f_frsize": 4096, "f_flag": 0}, False),
+        ({"f_bavail": 1 << 30, "f_frsize": 4096, "f_flag": os.ST_NOEXEC}, False),
+    ):
+        monkeypatch.setattr(os, "statvfs", lambda _folder, others=others: said(**others))
+        assert holds_tests(tmp_path) is fits
 
 
 def test_a_test_that_needs_a_missing_program_is_left_out_and_said_so(tmp_path: Path) -> None:
