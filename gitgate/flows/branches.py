@@ -149,9 +149,14 @@ class Race:
         return list(dict.fromkeys([*step.gates, *late]))
 
 
+def passes(came: object) -> bool:
+    """Whether that is no error of a branch, but passes through it: a wait, an end. Nothing that comes after it hides it."""
+    return isinstance(came, BaseException) and not isinstance(came, Exception)
+
+
 def first_error(came: Sequence[object]) -> BaseException:
     errors = [ended for ended in came if isinstance(ended, BaseException)]
-    passing = [ended for ended in errors if not isinstance(ended, Exception)]
+    passing = [ended for ended in errors if passes(ended)]
     return (
         passing
         or errors
@@ -202,7 +207,8 @@ class BranchGroup(Generic[T]):
         try:
             self.end(number)
         except BaseException as lost:  # noqa: BLE001 - the same; and nobody goes on waiting beside it
-            self.came[number] = lost
+            if not passes(self.came[number]):
+                self.came[number] = lost
             self.engine.wake_by(lost)
 
     def end(self, number: int) -> None:
