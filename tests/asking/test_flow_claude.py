@@ -43,14 +43,17 @@ NEEDS = json.dumps(
     {"status": "NEEDS_HUMAN", "question": "Which database?", "options": ["Postgres", "SQLite"]}
 )
 WRITES = 'mkdir -p .agents/signals && echo \'{"status": "BUILT"}\' > .agents/signals/coder.json'
+TAKEN = ("mcp__gitgate__outcome", {"value": "SQLite", "summary": "One file is enough."})
 REPLIES = (
     Reply(f"I looked.\n{NEEDS}", when="ARCHITECT-GOES"),
     Reply(
         "I note it.",
-        [("mcp__gitgate__outcome", {"value": "SQLite", "summary": "One file is enough."})],
+        [TAKEN],
         when="TAKE-SQLITE",
     ),
     Reply("NOTED.", when="It counts when the person"),
+    # On a busy machine the server of that tool may not be there yet.
+    Reply("Again.", [TAKEN], when="No such tool available", repeat=True, delay=1.5),
     Reply('Decided.\n{"status": "DONE", "summary": "SQLite"}', when="answer"),
     Reply("I build.", [("Bash", {"command": WRITES})], when="CODER-GOES: SQLite"),
     Reply('Deployed.\n{"status": "DONE", "summary": "it is out"}', when="DEPLOYER-GOES"),
