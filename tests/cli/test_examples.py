@@ -52,7 +52,7 @@ def feature(task: str):
 
 @gitgate.flow
 def release(version: str):
-    return version
+    return gitgate.step(str, version, name="build")
 
 
 @gitgate.flow
@@ -139,7 +139,7 @@ def test_an_example_runs(
     (clone.path / "notes.md").write_text("x", encoding="utf-8")
     gate = cli.quick("ask", "Which?", "-o", "Postgres", "-o", "JWT", "-q", cwd=clone.path, code=0).line
     words = [gate if word == "7k2f" else word for word in shlex.split(line)[2:]]
-    run = "deploys" if "--topic" in words else "release" if "RUN" in words else ""
+    run = "deploys" if "--topic" in words else "release" if {"RUN", "9m4x"} & set(words) else ""
     if run or words[0] == "run":
         (clone.path / "flows.py").write_text(FLOWS, encoding="utf-8")
     if run:
