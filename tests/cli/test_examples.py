@@ -192,7 +192,13 @@ def test_an_example_that_stays_runs_until_it_is_stopped(
 ) -> None:
     """In a clone beside two others; SIGTERM ends it."""
     here, *_ = (clone_of(bare, name) for name in ("here", "api", "web"))
-    running = cli.start(*shlex.split(line)[2:], cwd=here.path)
+    words = shlex.split(line)[2:]
+    if "RUN" in words:  # one that waits
+        (here.path / "flows.py").write_text(FLOWS, encoding="utf-8")
+        cli("run", "flows.py:deploys", cwd=here.path)
+        (begun,) = cli.quick("list", "--runs", "--all", "--json", cwd=here.path, code=0).json["runs"]
+        words = [begun["id"] if word == "RUN" else word for word in words]
+    running = cli.start(*words, cwd=here.path)
     time.sleep(2)
     assert running.poll() is None, running.communicate()
     running.send_signal(signal.SIGTERM)
