@@ -176,11 +176,10 @@ def _patterns(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def remembered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Remembered]:
-    """What git said of a place, its settings and its refs is asked once, for as long as they are the same."""
+def remembered() -> Iterator[Remembered]:
+    """What git said of a place and its settings is asked once in a test."""
     with pytest.MonkeyPatch.context() as patch:
         memory = Remembered()
-        memory.keep_below(tmp_path_factory.getbasetemp())
         memory.install(patch)
         yield memory
 
@@ -215,6 +214,7 @@ def home(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, remembered: Remembered
 ) -> Path:
     """The seal: a fresh home, and no other variable, directory or configuration than a test was given."""
+    remembered.said.clear()
     home = tmp_path_factory.mktemp(f"home{next(NUMBERS)}", numbered=False)
     sealed = environment(home)
     for name in set(os.environ) - set(sealed):

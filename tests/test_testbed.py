@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import socket
 import subprocess
 import sys
@@ -23,7 +22,6 @@ from gitgate.errors import NotARepository
 from gitgate.version import VERSION
 from support.testbed.command import COMMAND, Command, Outcome
 from support.testbed.loaded import LOADED
-from support.testbed.remembered import RUN, Remembered
 from support.testbed.repositories import Clone, GitError, make_clone, run_git
 from support.testbed.terminal import Terminal
 
@@ -260,9 +258,9 @@ def _no_repository(repo: Clone, home: Path) -> None:
     [_another_setting, _a_person, _a_file_of_settings, _no_working_tree, _a_shallow_history, _no_repository],
 )
 def test_what_git_said_is_kept_until_something_changes(
-    change: Callable[[Clone, Path], None], repo: Clone, home: Path, remembered: Remembered
+    change: Callable[[Clone, Path], None], repo: Clone, home: Path
 ) -> None:
-    """The second time nobody is asked; after any change git itself is, unless another test asked it just that."""
+    """The second time nobody is asked; after any change git itself is."""
 
     def told() -> object:
         try:
@@ -272,73 +270,9 @@ def test_what_git_said_is_kept_until_something_changes(
 
     before = told()
     assert asked_of_git(told) == 0
-    remembered.said.clear()
-    told()
     change(repo, home)
     assert asked_of_git(told) > 0
     assert told() != before
-
-
-def _changes(clone: Clone, chance: random.Random) -> None:
-    """One thing that somebody does to refs, or to what they are at."""
-    name = chance.choice(
-        ("refs/heads/main", "refs/heads/x", "refs/hitl/open/one", "refs/hitl/open/two", "refs/tags/one")
-    )
-    commits = clone.git("rev-list", "--all").split()
-    what = chance.choice(("move", "move", "delete", "pack", "link", "commit", "lose", "tag"))
-    if what == "move":
-        clone.git("update-ref", name, chance.choice(commits))
-    elif what == "delete":
-        clone.git(
-            "update-ref", "-d", chance.choice(("refs/heads/x", "refs/hitl/open/one", "refs/hitl/open/two"))
-        )
-    elif what == "pack":
-        clone.git("pack-refs", "--all")
-    elif what == "link":
-        clone.git("symbolic-ref", "refs/remotes/origin/HEAD", name)
-    elif what == "commit":
-        clone.commit("more", **{".gitgate.yml": f"priority: {chance.random()}\n"})
-    elif what == "tag":
-        clone.git("tag", "-f", "-a", "-m", "x", "one", chance.choice(commits))
-    else:
-        loose = sorted(clone.path.glob(".git/objects/??/*"))
-        chance.choice(loose).unlink()
-
-
-ASKED = (
-    *((("rev-parse", "--verify", "--quiet", "--end-of-options", name), b"") for name in (
-        "refs/heads/main", "refs/hitl/open/one", "refs/hitl/open/none", "refs/remotes/origin/HEAD", "refs/tags/one"
-    )),
-    *((("for-each-ref", form, *names), b"") for form in ("--format=%(refname) %(objectname)", "--format=%(objectname)") for names in (
-        ("refs/hitl/open/",), ("refs/heads", "refs/hitl/open/o*"), ("refs/tags/", "refs/hitl/none/"),
-    )),
-    *((("cat-file", check), b"HEAD^{commit}\nHEAD:.gitgate.yml\nrefs/remotes/origin/HEAD^{commit}\nrefs/heads/x:README\n")
-      for check in ("--batch-check", "--batch-check=%(objectname)")),
-    (("config", "--list", "-z"), b""),
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_what_is_remembered_is_what_git_says(
-    seed: int, tmp_path: Path, person: Person, remembered: Remembered
-) -> None:
-    """Whatever happens to refs, and wherever the same was asked before: in another folder, or of other refs."""
-    chance = random.Random(seed)  # noqa: S311 - the same in each run
-    clones = [make_clone(tmp_path / name) for name in ("one", "two")]
-    known = 0
-    for _ in range(10):
-        clone = chance.choice(clones)
-        try:
-            _changes(clone, chance)
-        except GitError:  # what was lost is missed
-            clones[clones.index(clone)] = clone = make_clone(tmp_path / f"{chance.random()}")
-        git = clone.repository.git
-        for args, fed in ASKED:
-            premises = remembered.premises(git, args, {"input": fed})
-            known += premises is not None and premises.key in remembered.said
-            said = git.run(*args, input=fed, check=False)
-            assert said == RUN(git, *args, input=fed, check=False), args
-    assert known > 20
 
 
 def asked_of_git(does: Callable[[], object]) -> int:
