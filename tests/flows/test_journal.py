@@ -253,6 +253,7 @@ def claim_on(run: Run) -> dict[str, object]:
 
 @pytest.mark.slow
 @pytest.mark.no_cover
+@pytest.mark.timeout(300)  # writing them takes longer than what is measured
 def test_ten_thousand_steps_are_read_in_two_seconds(tmp_path: Path, repo: Clone) -> None:
     """Of processor time, ours and git's; reading grows with the length, and no faster."""
     desk = desk_at(repo)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -38,18 +39,22 @@ def runners(place: Path) -> list[int]:
     return found
 
 
+def end_all(place: Path) -> None:
+    for number in runners(place):
+        with suppress(ProcessLookupError):  # it ended by itself meanwhile
+            os.kill(number, signal.SIGKILL)
+
+
 def kill_runner(place: Path) -> None:
     until(lambda: bool(runners(place)))
-    for number in runners(place):
-        os.kill(number, signal.SIGKILL)
+    end_all(place)
     until(lambda: not runners(place))
 
 
 @pytest.fixture(autouse=True)
 def _no_runner_stays(bare: Clone) -> Iterator[None]:
     yield
-    for number in runners(bare.path):
-        os.kill(number, signal.SIGKILL)
+    end_all(bare.path)
 
 
 @pytest.fixture
