@@ -290,6 +290,7 @@ def test_a_chain_that_ends_is_followed_by_another(
     assert finish(seat.desk, held, claim_outcome(seat.desk, held, "resumed")).state == "resumed"
 
 
+@pytest.mark.slow
 def test_what_others_put_in_a_leases_place_is_no_sign_of_life(seat: Seat, place: Clone, clock: Clock) -> None:
     """Neither a lease that proves nothing nor one that was there before keeps a dead runner's claim."""
     gate = answered(seat)

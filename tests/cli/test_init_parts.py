@@ -137,6 +137,7 @@ def kept(clone: Clone) -> tuple[list[str], dict[str, str], str]:
     return files, clone.refs(), (git / "config").read_text()
 
 
+@pytest.mark.slow
 def test_a_purge_leaves_nothing_but_gates(
     bare: Clone, clone_of: Callable[..., Clone], cli: Command, tmp_path: Path
 ) -> None:

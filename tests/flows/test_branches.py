@@ -380,6 +380,7 @@ def both(prompt: str):
 """
 
 
+@pytest.mark.slow
 def test_a_branch_waits_for_a_person_and_its_tree_with_it(
     repo: Clone, bare: Clone, clone_of: Callable[..., Clone], cli: Command
 ) -> None:
@@ -514,6 +515,7 @@ def test_the_work_of_the_first_is_joined_and_that_of_the_others_kept(
     assert len(repo.git("worktree", "list").splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_branches_within_a_branch_do_not_let_the_run_go_while_it_works() -> None:
     """One waits for a person; the other goes on after branches of its own, in the same process."""
     told: list[str] = []

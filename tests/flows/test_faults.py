@@ -306,6 +306,7 @@ def cast(actors: Actors) -> Actors:
     return actors
 
 
+@pytest.mark.slow
 def test_two_random_flows(bench: FlowBench, cast: Actors) -> None:
     """The same ones in every run of the tests."""
     told: Counter[str] = Counter()

@@ -107,6 +107,7 @@ def test_a_killed_process_is_gone_on_with_at_once(repo: Clone, held: HeldRun) ->
     again.over.set()
 
 
+@pytest.mark.slow
 def test_another_clone_waits_for_the_lease(repo: Clone, held: HeldRun, git: Callable[..., str]) -> None:
     """Who cannot know that the holder is gone watches its lease for its whole term, and takes over with a claim."""
     git("config", "gitgate.leaseTerm", "1s")

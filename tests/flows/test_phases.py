@@ -483,6 +483,7 @@ def test_without_a_terminal_it_says_so(repo: Clone, monkeypatch: pytest.MonkeyPa
         Flow(Phase("a", human=Human("Go?"))).run("x", human=gitgate.cli_prompt())
 
 
+@pytest.mark.slow
 def test_a_deadline_that_passes_is_no_answer(bench: FlowBench) -> None:
     """The run is stuck."""
     flow = Flow(Phase("a", human=Human("Go?"), next=lambda _: "a"), human_timeout="1s", name="f")

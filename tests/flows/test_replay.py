@@ -376,6 +376,7 @@ def test_stuck_is_an_end_that_no_except_takes(bench: FlowBench) -> None:
     assert isinstance(ended.raised, RunStuck)
 
 
+@pytest.mark.slow
 def test_a_stopped_gate_and_a_passed_deadline_are_the_end_of_the_run(bench: FlowBench) -> None:
     """Silence is no consent: the run is stuck, and says why."""
 
@@ -586,6 +587,7 @@ def test_another_input_is_drift_and_is_shown_once(bench: FlowBench) -> None:
     assert bench.again(drifts, waits.id).value == "A"
 
 
+@pytest.mark.slow
 def test_an_agent_that_takes_too_long_is_ended(bench: FlowBench) -> None:
     """Its program with it; the next try is a start of its own."""
     bench.clone.git("config", "gitgate.agent.slow.start", "sleep 600")

@@ -139,6 +139,7 @@ def test_a_run_waits_for_a_person_and_goes_on(flows: Actors, cli: Command, repo:
     cli("resume", row["id"], code=5)
 
 
+@pytest.mark.slow
 def test_the_answer_resumes_the_run(flows: Actors, cli: Command, repo: Clone) -> None:
     """As it would an agent: by whatever acts on the gate's answer, a worker, a hook, or by hand."""
     run = cli("run", "flows.py:approval", "Ship it", "--json", code=8).json["id"]
@@ -160,6 +161,7 @@ def test_the_answer_resumes_the_run(flows: Actors, cli: Command, repo: Clone) ->
     assert "holds other files" in cli("verify", code=1).out
 
 
+@pytest.mark.slow
 def test_a_run_stands_for_the_gate_that_it_waits_at(flows: Actors, cli: Command) -> None:
     """Wherever a gate is named; show, status, log, resume and stop are about the run itself."""
     run = cli("run", "flows.py:approval", "Ship it", "--json", code=8).json["id"]
@@ -382,6 +384,7 @@ def quiet():
 SHELL = "cat >/dev/null; git gate ask 'Which port?' -q 2> said.txt || true; cat said.txt >&2"
 
 
+@pytest.mark.slow
 def test_a_step_asks_on_its_own_terms_and_a_flow_on_its_own(flows: Actors, cli: Command, repo: Clone) -> None:
     """Also what an agent asks by itself in its shell; a default that no question declares leaves the run stuck."""
     repo.commit(**{"terms.py": TERMS})
@@ -422,6 +425,7 @@ def test_what_an_agent_needs_is_its_end_where_the_machine_says_so(
     assert cli("list", "--all", "--json", code=0).json["gates"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("looks", ["status", "watch", "worker"])
 def test_a_signal_file_written_anew_goes_on_without_the_agent(
     flows: Actors, cli: Command, repo: Clone, looks: str
@@ -527,6 +531,7 @@ def test_a_run_is_stopped(flows: Actors, cli: Command) -> None:
     cli("stop", run, "--reason", "again", code=5)
 
 
+@pytest.mark.slow
 def test_an_agent_that_runs_is_ended_by_a_stop(
     repo: Clone, actors: Actors, cli: Command, tmp_path: Path
 ) -> None:
@@ -554,6 +559,7 @@ def wait_until(true: Callable[[], bool], seconds: float = 30) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_it_to_be_gone_on_with(
     repo: Clone, actors: Actors, cli: Command, tmp_path: Path
 ) -> None:
@@ -576,6 +582,7 @@ def test_ctrl_c_leaves_it_to_be_gone_on_with(
     assert began.read_text().split() == ["start", "resume"]
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_beside_its_agent(
     repo: Clone, actors: Actors, cli: Command, tmp_path: Path
 ) -> None:
@@ -603,6 +610,7 @@ def test_a_process_that_is_killed_beside_its_agent(
     assert beat.read_text() == before
 
 
+@pytest.mark.slow
 def test_two_who_go_on_at_once_start_nothing_twice(flows: Actors, cli: Command, repo: Clone) -> None:
     """One of them does; the other is told so, or finds that it is over."""
     run = cli("run", "flows.py:simple", "x", "--json", code=8).json["id"]
@@ -615,6 +623,7 @@ def test_two_who_go_on_at_once_start_nothing_twice(flows: Actors, cli: Command, 
     assert flows.starts == ["start architect", "start coder", "resume coder", "start reviewer"]
 
 
+@pytest.mark.slow
 def test_another_clone_goes_on_with_it(
     flows: Actors, repo: Clone, bare: Clone, clone_of: Callable[..., Clone], cli: Command, tmp_path: Path
 ) -> None:
@@ -636,6 +645,7 @@ def test_another_clone_goes_on_with_it(
     assert bare.refs("refs/hitl/leases") == {}
 
 
+@pytest.mark.slow
 def test_an_agent_is_ended_by_a_stop_from_another_clone(
     repo: Clone, bare: Clone, clone_of: Callable[..., Clone], cli: Command, tmp_path: Path
 ) -> None:
@@ -685,6 +695,7 @@ def test_code_from_elsewhere_has_to_be_on_the_protected_branch(
     assert cli("resume", run, "--code", "now", cwd=there.path, code=0).out == "ours\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_killed_process_is_gone_on_with(
     flows: Actors, repo: Clone, cli: Command, bench: FlowBench, when: str

@@ -42,6 +42,7 @@ def test_a_flow_is_played_with_agents_and_people_that_are_written_down() -> None
     assert played.steps == ("run:coder#1", "pause:_checkpoint#1", "ask#1")
 
 
+@pytest.mark.slow
 def test_the_tests_of_the_page_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As `docs/flows.md` has them, with its first flow."""
     page = (Path(__file__).parents[2] / "docs" / "flows.md").read_text(encoding="utf-8")
@@ -59,6 +60,7 @@ def test_the_tests_of_the_page_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         test()
 
 
+@pytest.mark.slow
 def test_people_may_be_a_list_a_function_or_nobody() -> None:
     """A word with it is a note; where nobody answers, the run waits."""
     no = testing.play(feature, "x", people=[(False, "not on a Friday")])
@@ -167,6 +169,7 @@ def test_branches_are_killed_at_every_step() -> None:
         assert crash.doubted == (), crash.crash
 
 
+@pytest.mark.slow
 def test_what_may_happen_twice_is_told() -> None:
     """A step that was cut off may have been done. One that says how to find out is not doubted."""
     charged: dict[str, int] = {}

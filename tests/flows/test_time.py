@@ -291,6 +291,7 @@ def test_a_worker_wakes_a_run_and_a_signal_ends_its_wait(nightly: str, cli: Comm
     assert "signalled" in cli("log", nightly, code=0).out
 
 
+@pytest.mark.slow
 def test_the_page_about_time_is_run(repo: Clone, cli: Command) -> None:
     """As `docs/flows.md` has it: its flow, in the clock of tests, and the line that sends a signal."""
     page = (Path(__file__).parents[2] / "docs" / "flows.md").read_text(encoding="utf-8")
@@ -341,6 +342,7 @@ def patient() -> list[Any]:
     return [word and word.value, nothing, again - moment > 86_000]
 
 
+@pytest.mark.slow
 def test_a_test_waits_for_no_time() -> None:
     """The clock of `gitgate.testing` goes to what a run waits for: three days are over at once."""
     began = time.monotonic()

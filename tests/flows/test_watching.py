@@ -56,6 +56,7 @@ def watched(cli: Command, run: str, *words: str) -> list[dict[str, object]]:
     return [json.loads(line) for line in cli("watch", run, "--json", *words, code=0).out.splitlines()]
 
 
+@pytest.mark.slow
 def test_a_run_is_watched_from_its_first_event_to_its_end(flows: Actors, cli: Command, repo: Clone) -> None:
     """Programs hear what agents and people said, as `on` tells it; watching writes nothing."""
     run = begun(cli, "flows.py:approval", "x")
@@ -81,6 +82,7 @@ def test_a_run_is_watched_from_its_first_event_to_its_end(flows: Actors, cli: Co
     assert "input:received" in shown
 
 
+@pytest.mark.slow
 def test_phases_are_watched_by_the_same_events(flows: Actors, cli: Command) -> None:
     """A phase's function is its agent; a choice says its options, and approves nothing."""
     run = begun(cli, "flows.py:phases", "x")
@@ -92,6 +94,7 @@ def test_phases_are_watched_by_the_same_events(flows: Actors, cli: Command) -> N
     assert (found["input:received"]["value"], found["input:received"]["approved"]) == ("two", False)
 
 
+@pytest.mark.slow
 def test_a_watched_run_goes_on_by_itself(flows: Actors, cli: Command, repo: Clone) -> None:
     """As soon as somebody has answered; without --continue it stays where it is."""
     run = begun(cli, "flows.py:approval", "x")
@@ -146,6 +149,7 @@ ABOUT_ITS_GATE = ("check", "diff", "comment {} hm", "edit {} --priority high", "
 ENDING = ("respond {} --approve", "signal {} --status CONTINUE", "join", "continue", "wait {} --for 1s")
 
 
+@pytest.mark.slow
 def test_a_run_is_named_wherever_a_gate_is(runs: dict[str, str], cli: Command) -> None:
     """Whatever its state: a verb acts on it, on the gate that it waits at, or says why not and what to type."""
 

@@ -260,6 +260,7 @@ print(find_gate(desk, sys.argv[3]).gate.state)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "event", "state"), [("stuck", "expired", "expired"), ("remind", "reminded", "awaiting")]
 )

@@ -214,6 +214,7 @@ def test_a_runner_killed_when_its_agent_had_asked(
     assert agent.starts == [gate, second]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "after", ["kill -KILL $$", pytest.param("echo lost its nerve >&2; exit 3", marks=SLOW)]
 )

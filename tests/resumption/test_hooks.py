@@ -136,6 +136,7 @@ def test_the_push_does_not_wait_for_the_agent(
     until(lambda: agent.ends == [gate])
 
 
+@pytest.mark.slow
 def test_the_same_hook_run_twice_changes_nothing(
     server: Clone, ann: Clone, agent: Agent, cli: Command
 ) -> None:
@@ -176,6 +177,7 @@ def test_a_server_that_may_not_resume_does_not(server: Clone, ann: Clone, agent:
     assert agent.starts == []
 
 
+@pytest.mark.slow
 def test_a_branch_that_went_on_gets_the_commits_beside_it(
     server: Clone, ann: Clone, bob: Clone, agent: Agent, cli: Command
 ) -> None:
@@ -192,6 +194,7 @@ def test_a_branch_that_went_on_gets_the_commits_beside_it(
     assert server.git("log", "-1", "--format=%s", "main") == "meanwhile"
 
 
+@pytest.mark.slow
 def test_a_server_that_has_no_name_lends_the_askers(
     server: Clone, ann: Clone, bob: Clone, agent: Agent, cli: Command, nobody: None
 ) -> None:

@@ -103,6 +103,7 @@ def program(place: Path, body: str) -> str:
     return str(place)
 
 
+@pytest.mark.slow
 def test_a_program_that_does_not_ask_is_told_of(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,6 +47,7 @@ def over(desk: Desk, *, end: str = "completed", **said: Any) -> Run:
     return held.leave(end, **said)
 
 
+@pytest.mark.slow
 def test_an_ended_run_is_folded_and_read_again(
     repo: Clone, cli: Command, desks: Callable[[Clone], Desk]
 ) -> None:

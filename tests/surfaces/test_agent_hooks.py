@@ -203,6 +203,7 @@ def test_a_gate_that_ended_without_an_answer(
     assert words in said[REASON]
 
 
+@pytest.mark.slow
 def test_silence_is_not_consent(agent: Agent, git: Any) -> None:
     """At a deadline nobody has answered: the question is denied, and nothing looks like a person's words."""
     git("config", "gitgate.timeout", "1s")

@@ -50,6 +50,7 @@ def shim(
     )
 
 
+@pytest.mark.slow
 def test_it_hands_on_what_git_gate_says(agent: Agent) -> None:
     """Found on PATH, named after the event, or set in git's configuration."""
     place, other = agent.clone.path, call("Read", file_path="x")

@@ -131,6 +131,7 @@ def test_encrypted_sessions_need_their_key(look: Look, repo: Clone, cli: Command
     assert "not given the key" in look()["workflow gitgate.yml"][1]
 
 
+@pytest.mark.slow
 def test_github_is_asked_only_when_told_to(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
     """The token's rights, the workflows as Actions knows them, and the names of secrets, for whom it tells them."""
     agents, cli = team.agents, team.cli

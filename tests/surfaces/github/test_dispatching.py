@@ -36,6 +36,7 @@ def test_answering_starts_a_job(team: Team) -> None:
     assert "secret" not in json.dumps(sent)
 
 
+@pytest.mark.slow
 def test_the_job_that_is_started_acts_on_it(team: Team, agent: Agent) -> None:
     """The dispatch's own event, as the forge makes it of what was sent."""
     gate = team.ask("Which?")
@@ -122,6 +123,7 @@ def test_whoever_answers_elsewhere_starts_a_job_that_has_the_session(team: Team)
     assert [one for one in bob.refs() if "sessions" in one] == []
 
 
+@pytest.mark.slow
 def test_a_sweep_hands_on_no_gate_whose_session_stayed(team: Team, kept: str, agent: Agent) -> None:
     """It says so, once on the thread as well; on the machine that has the session it starts the agent."""
     team.reply("/answer Postgres")

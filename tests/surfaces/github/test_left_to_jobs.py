@@ -40,6 +40,7 @@ def accept(team: Team, number: int = 0) -> None:
     team.cli.quick("github", "accept", str(team.event_file(event)), "--resume", cwd=team.job().path, code=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", LEFT, ids=["resume", "dispatch"])
 def test_an_answer_that_stayed_here_is_shared_first(
     team: Team, agent: Agent, run: Callable[..., Outcome], words: tuple[str, ...]
@@ -97,6 +98,7 @@ def test_no_job_goes_on_for_a_program_that_waits(team: Team, run: Callable[..., 
     assert team.forge.dispatched == []
 
 
+@pytest.mark.slow
 def test_all_are_asked_for_one_by_one(team: Team, agent: Agent, run: Callable[..., Outcome]) -> None:
     """Each with its answer, which nobody has signed: a sweep would act on none. What waits is left alone."""
     gates = [team.ask(f"Which {number}?") for number in range(2)]

@@ -182,6 +182,7 @@ def lock(folder: Path, name: str, digest: str) -> None:
     place.write_text(f"{name}==1.0 \\\n    --hash=sha256:{digest}\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", [INSTALLS, INSTALLS.replace("-r ", '-r "$SOURCE"/')])
 @pytest.mark.needs("bash")
 def test_what_the_lock_names_is_installed(folder: Path, line: str) -> None:
@@ -211,6 +212,7 @@ def only_source(folder: Path) -> None:
     lock(folder, "left", hashlib.sha256(place.read_bytes()).hexdigest())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("attack", "words"),
     [

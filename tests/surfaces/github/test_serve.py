@@ -243,6 +243,7 @@ def post(place: tuple[str, int], body: bytes, path: str = "/", **changed: str) -
     return status
 
 
+@pytest.mark.slow
 def test_a_webhook_answers_a_gate_and_starts_its_agent(team: Team, agent: Agent) -> None:
     """A comment, its webhook, the answer in the shared repository, the agent started here; a stranger's does nothing."""
     gate = team.ask("Which?")
@@ -382,6 +383,7 @@ def test_all_that_one_delivery_or_sweep_found_is_said_and_goes_on(
     assert "the thread is locked" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_strangers_get_little(team: Team) -> None:
     """Other paths, other methods, no length, too much of it, and a connection that says nothing."""
     here = team.job()

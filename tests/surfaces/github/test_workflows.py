@@ -250,6 +250,7 @@ def test_what_jobs_install_is_asked_for_where_pip_noted_nothing(
     assert "What pip installs" not in pty_cli("init", "--github", **with_it).finish(code=0)
 
 
+@pytest.mark.slow
 def test_an_index_reaches_pip(tmp_path: Path) -> None:
     """In each job that installs; an empty one is none to pip, which goes to its usual index then."""
     each = [step for name in REUSABLE for step in steps_of(WORKFLOWS / name)]
@@ -487,6 +488,7 @@ def test_an_agent_that_is_done_has_its_branch_pushed(
     assert forge.comments == {}
 
 
+@pytest.mark.slow
 @pytest.mark.needs("bash")
 def test_what_configures_the_agent_is_the_default_branchs(
     forge: Forge, bare: Clone, clone_of: Callable[..., Clone], monkeypatch: pytest.MonkeyPatch
