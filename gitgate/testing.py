@@ -18,6 +18,7 @@ import inspect
 import json
 import os
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -33,18 +34,11 @@ from .context.desk import Desk, open_desk
 from .errors import IllegalEvent, Usage
 from .flows import program
 from .flows.agents import AgentRun, Before
-from .flows.checking import ReplayedRun, export, replay
+from .flows.checking import ReplayedRun, export, replay, with_children
 from .flows.engine import Doing, Engine
 from .flows.journal import HeldRun, load_run, signal_run, take_run
-from .flows.program import (
-    FlowEnding,
-    FlowFunction,
-    Surroundings,
-    called,
-    said_of_input,
-    start_run,
-)
-from .flows.terms import FlowTerms, error_from
+from .flows.program import FlowFunction, Surroundings, called, said_of_input, start_run
+from .flows.terms import FlowEnding, FlowTerms, error_from
 from .gates.agency import AgentStart
 from .model.gate import Gate, Question
 from .model.states import AWAITING
@@ -56,6 +50,7 @@ from .text.times import parse_time
 
 PERSON = "A Person <person@example.invalid>"
 MOST_ROUNDS = 1000
+THREADS_END_WITHIN = 3.0
 DOUBT = "may have been done: its process ended in the middle of it"
 Script = Any
 """What somebody says: one thing, a list of things, or a function that gives it."""
@@ -219,6 +214,14 @@ class CrashingRun(HeldRun):
 
     fuse: Fuse = field(default_factory=Fuse)
     dead: bool = False
+    family: list[CrashingRun] = field(default_factory=list)
+    """All that this process holds: the run, and those that its steps are."""
+
+    def as_ours(self, held: HeldRun) -> HeldRun:
+        found = crashing(held, self.fuse, self.family)
+        if self.dead:  # by another branch, while this one was just taking it
+            found.die()
+        return super().as_ours(found)
 
     def check_held(self) -> None:
         if self.dead:
@@ -226,12 +229,13 @@ class CrashingRun(HeldRun):
         super().check_held()
 
     def die(self) -> None:
-        """The system takes back the lock, and nothing else."""
-        self.dead = True
-        self.over.set()
-        if self.lock >= 0:
-            os.close(self.lock)
-            self.lock = -1
+        """The system takes back the locks, and nothing else."""
+        for one in self.family:
+            one.dead = True
+            one.over.set()
+            if one.lock >= 0:
+                os.close(one.lock)
+                one.lock = -1
         raise Crash
 
     def append(self, name: str, /, **said: Any) -> RunEntry:
@@ -257,8 +261,11 @@ class CrashingRun(HeldRun):
             return run
 
 
-def crashing(held: HeldRun, fuse: Fuse) -> CrashingRun:
-    return CrashingRun(**{one.name: getattr(held, one.name) for one in fields(held)}, fuse=fuse)
+def crashing(held: HeldRun, fuse: Fuse, family: list[CrashingRun] | None = None) -> CrashingRun:
+    found = CrashingRun(**{one.name: getattr(held, one.name) for one in fields(held)}, fuse=fuse)
+    found.family = family if family is not None else []
+    found.family.append(found)
+    return found
 
 
 # the stage
@@ -296,16 +303,19 @@ class Stage:
         """The next signal of each topic that the run waits for; False where nothing more is written down."""
         desk = self.desk()
         try:
-            run = load_run(desk, ended.id)
-            topics = list(run.rest.said.get("topics", ())) if run.rest is not None else []
-            sent = [topic for topic in topics if cast.sent.get(topic, 0) < len(cast.signals.get(topic, ()))]
-            for topic in sent:
-                number = cast.sent.get(topic, 0)
-                cast.sent[topic] = number + 1
-                run = signal_run(desk, run, topic, cast.signals[topic][number])
-            return bool(sent)
+            every = with_children(desk, load_run(desk, ended.id))
+            return sum(self.send_to(desk, run, cast) for run in every) > 0
         finally:
             desk.close()
+
+    def send_to(self, desk: Desk, run: Run, cast: Cast) -> bool:
+        topics = list(run.rest.said.get("topics", ())) if run.rest is not None else []
+        sent = [topic for topic in topics if cast.sent.get(topic, 0) < len(cast.signals.get(topic, ()))]
+        for topic in sent:
+            number = cast.sent.get(topic, 0)
+            cast.sent[topic] = number + 1
+            run = signal_run(desk, run, topic, cast.signals[topic][number])
+        return bool(sent)
 
     def play(
         self,
@@ -341,13 +351,17 @@ class Stage:
 
     def replayed(self, flow: FlowFunction[..., Any], held: CrashingRun, cast: Cast) -> FlowEnding | None:
         """One replay; None where it was killed."""
-        given = held.run.started.said["given"]
+        given, before = held.run.started.said["given"], set(threading.enumerate())
         around = Surroundings(self.desk, prepare=lambda engine: self.cast_in(engine, cast))
         try:
             return program.play(
                 held, around, flow.terms, lambda: called(flow.function, given["args"], given["kwargs"])
             )
         except Crash:
+            # A process takes its threads with it; here each ends when it next looks at its run.
+            until = time.monotonic() + THREADS_END_WITHIN
+            while set(threading.enumerate()) - before and time.monotonic() < until:
+                time.sleep(0.01)
             return None
 
     def again(self, flow: FlowFunction[..., Any], run: str, cast: Cast, fuse: Fuse) -> FlowEnding | None:

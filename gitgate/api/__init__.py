@@ -32,10 +32,9 @@ if TYPE_CHECKING:
     from ..audit.policies import PolicyInForce as Policy
     from ..exchange import PutAside, Synced
     from ..flows.agents import AgentFailed, AgentSignal
-    from ..flows.engine import Diverged, RunStuck, RunWaits
     from ..flows.handlers import auto_approve, cli_prompt
     from ..flows.phases import Flow, FlowEvent, FlowState, Human, Phase
-    from ..flows.terms import StepFailed
+    from ..flows.terms import ChildStopped, Diverged, RunStuck, RunWaits, StepFailed
     from ..model.conversation import Conversation
     from ..resumption.run import Resumed
     from ..setup.checkup import Finding
@@ -87,6 +86,7 @@ RESULTS = {
     "RunStuck": ("flows.engine", "RunStuck"),
     "RunWaits": ("flows.engine", "RunWaits"),
     "Step": ("setup.steps", "Step"),
+    "ChildStopped": ("flows.terms", "ChildStopped"),
     "StepFailed": ("flows.terms", "StepFailed"),
     "Synced": ("exchange", "Synced"),
     "Verified": ("audit", "Verified"),
@@ -119,6 +119,7 @@ __all__ = [
     "Answer",
     "Archived",
     "Checkpoint",
+    "ChildStopped",
     "Conversation",
     "Diverged",
     "Dropped",

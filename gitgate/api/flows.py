@@ -25,11 +25,11 @@ from typing import Any, NoReturn, ParamSpec, TypeVar, cast, overload
 from ..errors import Usage
 from ..flows.agents import AgentSignal, run_agent, signal_from
 from ..flows.branches import first_error, first_of, in_parallel
-from ..flows.engine import BRANCH, STEP, Doing, RunStuck, current, digest_of, need_engine
+from ..flows.engine import BRANCH, STEP, Doing, current, need_engine
 from ..flows.loops import soon as soon_of
-from ..flows.program import FlowFunction, RunAgain, as_flow, called, said_of_input
+from ..flows.program import FlowFunction, as_flow, called, said_of_input
 from ..flows.steps import coming_id, do_step, receive_next, returned, sleep_until, with_tries
-from ..flows.terms import terms_of
+from ..flows.terms import RunAgain, RunStuck, digest_of, terms_of
 from ..text.times import parse_duration, parse_time
 from .interactive import model_of
 from .terms import seconds

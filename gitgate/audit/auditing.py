@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from ..context.desk import Desk
@@ -20,7 +21,7 @@ from ..policy.book import signers_of
 from ..questions.types import type_of
 from ..record import headline
 from ..record.fold import stages
-from ..record.runs import run_message
+from ..record.runs import Run, against_caller, run_message
 from ..store.git.refs import LEASES, OPEN, RUNS, SESSIONS, WORK
 from ..store.git.signatures import BAD, GOOD, verify
 from ..store.remote.fetch import ask_refs
@@ -429,6 +430,23 @@ def check_runs(
             done.wrong(name, tip, "archive", f"it is archived, and has not ended: it is {run.state}")
         if desk.records.commit(tip).message != run_message(run):
             done.wrong(run.id, tip, "message", "its message says something else than its journal means")
+        if run.called_by[0]:
+            check_caller(desk, done, run)
+
+
+def check_caller(desk: Desk, done: Verified, run: Run) -> None:
+    """A run that says that it is a step of another one is the one that the step names."""
+    from ..gates.archived import load_archived_run
+    from ..store.records.journal import Journals
+
+    parent = run.called_by[0]
+    tip, caller = desk.refs.get(RUNS + parent), None
+    with suppress(GateError):  # a broken one is told of by itself
+        caller = (
+            Journals(desk.repo, desk.records).load(parent, tip) if tip else load_archived_run(desk, parent)
+        )
+        if why := against_caller(run, caller):
+            done.wrong(run.id, run.tip, "caller", why)
 
 
 def check_orphans(

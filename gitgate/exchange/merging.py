@@ -14,6 +14,7 @@ from ..gates.recording import reload
 from ..model.gate import Answer, Entry, Gate
 from ..model.people import split_person
 from ..model.states import RESUMING
+from ..model.trailers import parse_trailers
 from ..record import events
 from ..record.fold import reconcile, repeatable
 from ..store.git.refs import ASIDE, LEASES, OPEN, RUNS
@@ -330,7 +331,7 @@ def send_runs(desk: Desk, done: Synced, remote: str, runs: Differing) -> None:
     runs = {run: sides for run, sides in runs.items() if sides[1] is not None or LEASES + run not in here}
     absent = {run: mine for run, (mine, theirs) in runs.items() if mine is not None and theirs is None}
     settled = closed_there(desk, done, absent) if absent else ()
-    for run, (mine, theirs) in runs.items():
+    for run, (mine, theirs) in callers_first(desk, runs):
         if run in settled or mine is None:
             continue
         if theirs is not None and not goes_on_from(desk, mine, theirs):
@@ -345,6 +346,21 @@ def send_runs(desk: Desk, done: Synced, remote: str, runs: Differing) -> None:
             done.pushed = (*done.pushed, run)
         elif fate.reason.startswith("refused"):
             done.refused[run] = fate.reason
+
+
+def callers_first(desk: Desk, runs: Differing) -> list[tuple[str, tuple[str | None, str | None]]]:
+    """A run comes before those that it has called: nobody takes a step of a run that they do not know."""
+
+    def depth(run: str) -> int:
+        count, above = 0, run
+        while (mine := runs.get(above, (None, None))[0]) is not None and count < 10:
+            count, above = (
+                count + 1,
+                (parse_trailers(desk.records.commit(mine).message) or {}).get("Parent", ""),
+            )
+        return count
+
+    return sorted(runs.items(), key=lambda item: depth(item[0]))
 
 
 def goes_on_from(desk: Desk, new: str, old: str) -> bool:

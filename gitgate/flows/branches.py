@@ -16,8 +16,9 @@ from ..context.find import summaries
 from ..errors import Conflict, Usage
 from ..model.states import AWAITING
 from ..record.runs import RunStep
-from .engine import BRANCH, STEP, Branch, Engine, RunStops
-from .terms import StepFailed
+from .children import end_children
+from .engine import BRANCH, STEP, Branch, Engine
+from .terms import RunStops, StepFailed
 from .trees import BranchTrees
 
 T = TypeVar("T")
@@ -128,6 +129,8 @@ class Race:
         """What they still ask is taken back, and that their steps came to nothing is written down."""
         begun = tuple(f"{self.id}/{number}/" for number in losers)
         steps = [step for step in self.engine.held.run.steps.values() if step.id.startswith(begun)]
+        engine = self.engine
+        end_children(engine.run_desk, engine.held, steps, "another branch was first")
         with self.engine.turn:
             for step in steps:
                 for gate_id in self.gates_of(step):

@@ -22,9 +22,11 @@ from ..record.runs import Run, RunEntry
 from ..store.git.process import Git
 from ..store.git.refs import RUNS
 from ..store.remote.remote import RefMove
-from .engine import Diverged, Engine, FlowEnds
+from .children import desk_of_run, recorded_run, replayed
+from .engine import Engine
 from .journal import HeldRun, find_run
-from .program import FlowFunction, called, desk_of_run, load_flow, replayed
+from .program import FlowFunction, called, load_flow
+from .terms import Diverged, FlowEnds
 
 EXPORT = "refs/gitgate/+export/"
 BUNDLE = ".bundle"
@@ -37,6 +39,8 @@ class RecordEnds(FlowEnds):
 @dataclass
 class RecordedRun(HeldRun):
     """A journal that is read and not written: nothing is done, and nobody is asked."""
+
+    recorded = True
 
     def append(self, name: str, /, **said: Any) -> RunEntry:
         if name == "noted":  # as that an input has changed: the code goes on, and so does the comparison
@@ -140,7 +144,9 @@ def export(run: str, file: str | Path, *, directory: str | Path | None = None) -
 def export_run(desk: Desk, run: Run, file: Path) -> Path:
     if file.suffix != BUNDLE:
         raise Usage(f"{file.name}: expected a name that ends with {BUNDLE}", hint=f"run-{run.id[:6]}{BUNDLE}")
-    tips = {RUNS + run.id: run.tip} | {f"{EXPORT}{gate}": tip for gate, tip in gates_of(run).items()}
+    tips: dict[str, str] = {}
+    for one in with_children(desk, run):
+        tips |= {RUNS + one.id: one.tip} | {f"{EXPORT}{gate}": tip for gate, tip in gates_of(one).items()}
     moves = [RefMove(EXPORT + ref.replace("/", "-"), tip, None) for ref, tip in tips.items()]
     desk.refs.update(moves)
     try:
@@ -148,6 +154,20 @@ def export_run(desk: Desk, run: Run, file: Path) -> Path:
     finally:
         desk.refs.update([RefMove(move.ref, None, move.new) for move in moves])
     return file
+
+
+def with_children(desk: Desk, run: Run) -> Iterator[Run]:
+    """The run, the runs that its steps are, and those in which one of them started afresh; each once."""
+    seen, waiting = {run.id}, [run]
+    while waiting:
+        one = waiting.pop()
+        yield one
+        following = one.end.text("next") if one.end is not None and one.called_by[0] else ""
+        for child in dict.fromkeys([*one.children, *([following] if following else [])]):
+            found = recorded_run(desk, child) if child not in seen else None
+            if found is not None:
+                seen.add(child)
+                waiting.append(found)
 
 
 def gates_of(run: Run) -> dict[str, str]:
@@ -191,8 +211,9 @@ def found_in(desk: Desk, file: Path) -> Run:
     prefix = EXPORT + RUNS.replace("/", "-")
     refs = desk.refs.under(EXPORT)
     for ref, tip in refs.items():
-        if ref.startswith(prefix):
-            return journals(desk).load(ref.removeprefix(prefix), tip)
+        run = journals(desk).load(ref.removeprefix(prefix), tip) if ref.startswith(prefix) else None
+        if run is not None and not run.called_by[0]:
+            return run
     raise Failure(f"{file.name} holds no run", hint=f"git gate run RUN --export FILE{BUNDLE}")
 
 
@@ -202,6 +223,8 @@ def check_file(desk: Desk, file: Path, name: str = "", *, ended: bool = False) -
     path = file.resolve().relative_to(top.resolve()).as_posix() if top is not None else file.name
     found = []
     for said in runs_here(desk):
+        if said.get("Parent"):
+            continue  # it is compared with the run that has called it
         if (said.get("Closed") and not ended) or (name and said.get("Flow") != name):
             continue
         run = find_run(desk, said["Run"])

@@ -9,15 +9,11 @@ What passes through a flow without being its error (a wait, an end, a divergence
 
 from __future__ import annotations
 
-import json
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
-from pathlib import Path
 from shlex import quote
 from typing import Any, NoReturn
 
@@ -34,68 +30,48 @@ from ..model.states import (
     AWAITING,
     EXPIRED,
     STOPPED,
-    STOPPING,
     WITHDRAWN,
 )
 from ..policy.permit import check_heard
 from ..questions.drafts import Draft
-from ..record.runs import MOST_RESULT, RunEvent, RunStep
-from ..text.secrets import redact, secret_values
+from ..record.runs import RunEvent, RunStep
+from ..text.secrets import secret_values
 from ..text.times import parse_time
 from .journal import HeldRun
-from .terms import FlowTerms, ask_own, error_from, error_of, is_asked_by
+from .terms import (
+    BranchLost,
+    Diverged,
+    FlowEnds,
+    FlowTerms,
+    RunStops,
+    RunStuck,
+    RunWaits,
+    ask_own,
+    called_at,
+    digest_of,
+    error_from,
+    error_of,
+    is_asked_by,
+    plain_name,
+    through_json,
+)
 
 KEY_FOR = 10 * 365 * 86400
 """A key stands for its gate for the life of its run."""
 LOOK_EVERY = 1.0
-OURS = f"{Path(__file__).parents[1]}/"
-LIBRARY = f"{Path(threading.__file__).parent}/"
 STAYS = 5.0
 """A sleep that is over so soon is waited for by the process."""
 APPROVALS = ("approval", "pause")
 
 
-class FlowEnds(BaseException):
-    """It passes through a flow, and is no error of it."""
-
-    def __init__(self, message: str, *, hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
-
-
-class RunWaits(FlowEnds):
-    """Nothing goes on before a person has answered, a moment has come, or a signal. `gates`: what people are asked."""
-
-    gates: tuple[str, ...] = ()
-    until: str = ""
-
-
-class RunStuck(FlowEnds):
-    """The flow cannot go on. `refused`: because a person said no."""
-
-    refused = False
-
-
-class RunStops(FlowEnds):
-    """A person has ended the run."""
-
-
-class BranchLost(FlowEnds):
-    """Another branch was first, and this one ends where it is."""
-
-
-class Diverged(FlowEnds):
-    """The flow's code wants another step than its journal has at this place."""
-
-
 @dataclass(frozen=True)
 class Waiting:
-    """What a branch waits for: a gate, a moment, a signal on a topic; whichever comes first."""
+    """What a branch waits for: a gate, a moment, a signal on a topic, whichever comes first; or what a run that it has called does."""
 
     gate: str = ""
     until: str = ""
     topic: str = ""
+    child: Engine | None = None
 
 
 @dataclass
@@ -111,6 +87,18 @@ class Branch:
     settle: Callable[[], None] | None = None
     """Makes it a place of its own, when the first of them starts."""
     lost: bool = False
+    adopt: Callable[[Desk], Desk] | None = None
+    """Makes a desk of another run one of its own."""
+
+    @property
+    def desk_here(self) -> Desk | None:
+        """Where its agents work; None where that is where the run does."""
+        if self.desk is None and self.above is not None:
+            found = self.above.desk_here
+            if found is None or self.adopt is None:
+                return found
+            self.desk = self.adopt(found)
+        return self.desk
 
     @property
     def is_lost(self) -> bool:
@@ -123,11 +111,6 @@ class Branch:
         self.counts[word] = self.counts.get(word, 0) + 1
         own = f"{word}#{self.counts[word]}"
         return f"{self.path}/{own}" if self.path else own
-
-
-def plain_name(name: str) -> str:
-    """A step's name as a part of an id: in one line, without what separates branches."""
-    return "".join(c if c.isprintable() and c not in "/#" else "_" for c in name)[:80] or "_"
 
 
 @dataclass
@@ -173,6 +156,8 @@ class Engine:
     told: Callable[[Gate], None] = lambda _gate: None
     """Hears of each gate that is opened."""
     extra: dict[str, Any] = field(default_factory=dict)
+    prepare: Callable[[Engine], None] = lambda _engine: None
+    """Says of each engine what else it is replayed with: of this one, and of those of the runs that it calls."""
     session: SessionRef | None = None
     broken: FlowEnds | None = None
     lost: BaseException | None = None
@@ -192,9 +177,8 @@ class Engine:
     def desk(self) -> Desk:
         """The desk that the calling branch works at. Others read objects by it as well: only in the engine's turn."""
         branch = BRANCH.get(None)
-        while branch is not None and branch.desk is None:
-            branch = branch.above
-        return self.run_desk if branch is None or branch.desk is None else branch.desk
+        found = branch.desk_here if branch is not None else None
+        return self.run_desk if found is None else found
 
     def settle(self) -> None:
         """Whoever works in this branch is about to begin: from now on it has its place."""
@@ -213,12 +197,16 @@ class Engine:
     @contextmanager
     def replaying(self) -> Iterator[None]:
         """What is called in here belongs to this run."""
-        engine, branch = ENGINE.set(self), BRANCH.set(Branch())
+        engine, branch, step = ENGINE.set(self), BRANCH.set(self.first_branch()), STEP.set("")
         try:
             yield
         finally:
             ENGINE.reset(engine)
             BRANCH.reset(branch)
+            STEP.reset(step)
+
+    def first_branch(self) -> Branch:
+        return Branch()
 
     # steps
 
@@ -269,7 +257,7 @@ class Engine:
             branch.at += 1
             if expected is not None and expected != step:
                 self.diverge(expected, f"{step}{f' ({line})' if line else ''}")
-            if expected is None and self.held.run.state == STOPPING:
+            if expected is None and self.held.must_stop:
                 raise self.broken_by(RunStops("the run was stopped", hint=f"git gate show {self.run_id[:6]}"))
             return Doing(step, line=line), self.held.run.steps[step] if expected is not None else None
 
@@ -296,6 +284,14 @@ class Engine:
         """From now on no step is done, even where the flow takes this for an error of its own."""
         self.broken = self.broken or why
         return why
+
+    def ended_by(self, ended: FlowEnds) -> FlowEnds:
+        """Why the flow ends, where that passes through it."""
+        return self.broken or ended
+
+    @property
+    def goes_on(self) -> bool:
+        return self.broken is None and self.lost is None
 
     def check(self) -> None:
         if self.broken is not None:
@@ -340,24 +336,7 @@ class Engine:
 
     def encoded(self, step: str, value: object) -> Any:
         """A result as replay will give it: after its way through JSON, the first time as well."""
-        try:
-            text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-        except (TypeError, ValueError, RecursionError) as unfit:
-            raise Usage(
-                f"step {step} gave {type(value).__name__}, and a step's result is JSON: {unfit}",
-                hint="return a mapping, a list, text, a number, True, False, None, or a pydantic model",
-            ) from unfit
-        if len(text) > MOST_RESULT // 4 and len(text.encode("utf-8", "replace")) > MOST_RESULT:
-            raise Usage(
-                f"step {step} gave {len(text):,} characters; expected at most {MOST_RESULT:,} bytes",
-                hint="write it to a file, and return its path",
-            )
-        if redact(text, self.secrets) != text:
-            raise Usage(
-                f"step {step} gave what looks like a secret, and it would be recorded in Git",
-                hint="return what it is called, and read it where it is used",
-            )
-        return json.loads(text)
+        return through_json(step, value, self.secrets)
 
     def patched(self, name: str) -> bool:
         """Whether the code after a change counts here: in runs that come to this place only now."""
@@ -528,7 +507,7 @@ class Engine:
                 except BaseException as lost:
                     self.wake_by(lost)
                     raise
-            while self.broken is None and self.lost is None and branch.path in self.parked:
+            while self.goes_on and branch.path in self.parked:
                 self.changed.wait(LOOK_EVERY)
                 self.held.check_held()
             self.check()
@@ -550,8 +529,24 @@ class Engine:
             from ..exchange.syncing import news
 
             news(self.desk)
-            if any(waiting.topic for waiting in self.parked.values()):
-                self.held.hear_others()
+            for engine in self.at_rest():
+                if any(waiting.topic for waiting in engine.parked.values()):
+                    engine.held.hear_others()
+
+    def at_rest(self) -> Iterator[Engine]:
+        """This run and those that it waits for because it has called them."""
+        yield self
+        for waiting in self.parked.values():
+            if waiting.child is not None:
+                yield from waiting.child.at_rest()
+
+    def rest_of_child(self, path: str, child: Engine) -> None:
+        """All of that branch waits, which leads another run."""
+        if path not in self.parked:
+            self.parked[path] = Waiting(child=child)
+            self.active -= 1
+        if self.active == 0:
+            self.all_wait()
 
     def some_go_on(self) -> bool:
         """Whether a branch has what it waited for; each that has goes on."""
@@ -564,6 +559,8 @@ class Engine:
         return bool(self.active)
 
     def is_over(self, waiting: Waiting) -> bool:
+        if waiting.child is not None:
+            return waiting.child.some_go_on()
         if waiting.gate and self.find(waiting.gate).state != AWAITING:
             return True
         if waiting.until and parse_time(waiting.until) <= self.desk.clock():
@@ -572,25 +569,33 @@ class Engine:
 
     def soonest(self) -> float | None:
         """In how many seconds the first branch goes on by itself."""
-        moments = [parse_time(waiting.until) for waiting in self.parked.values() if waiting.until]
+        every = [waiting for engine in self.at_rest() for waiting in engine.parked.values()]
+        moments = [parse_time(waiting.until) for waiting in every if waiting.until]
         return min(moments) - self.desk.clock() if moments else None
 
     def rest(self) -> None:
         """Let the run go, and say what it waits for. A signal that arrives as that is written is heard instead."""
         waits = self.what_is_awaited()
-        topics = list(dict.fromkeys(one.topic for one in self.parked.values() if one.topic))
-        said: dict[str, Any] = {"gates": list(waits.gates), "until": waits.until, "topics": topics}
-        said = {key: value for key, value in said.items() if value}
-        self.held.leave("waiting" if waits.gates else "sleeping", still=lambda: not self.some_go_on(), **said)
+        every = list(self.at_rest())
+        self.let_rest(still=lambda: not self.some_go_on())
         if self.active:
             return
+        for engine in every[1:]:
+            engine.let_rest()
         self.broken = waits
         if self.leave is not None:
             self.leave(waits)
         self.changed.notify_all()
 
+    def let_rest(self, still: Callable[[], bool] | None = None) -> None:
+        waits = self.what_is_awaited()
+        topics = list(dict.fromkeys(one.topic for one in self.parked.values() if one.topic))
+        said: dict[str, Any] = {"gates": list(waits.gates), "until": waits.until, "topics": topics}
+        said = {key: value for key, value in said.items() if value}
+        self.held.leave("waiting" if waits.gates else "sleeping", still=still, **said)
+
     def what_is_awaited(self) -> RunWaits:
-        parked = self.parked.values()
+        parked = [waiting for engine in self.at_rest() for waiting in engine.parked.values()]
         gates = tuple(dict.fromkeys(one.gate for one in parked if one.gate))
         until = min((one.until for one in parked if one.until), default="")
         deadline = min(filter(None, map(self.end_of, gates)), default="")
@@ -626,30 +631,24 @@ class Engine:
     def end_branch(self) -> None:
         with self.turn:
             self.active -= 1
-            if self.active == 0 and self.parked and self.broken is None and self.lost is None:
+            if self.active == 0 and self.parked and self.goes_on:
                 self.all_wait()
+
+    def come_back(self) -> None:
+        """A line of steps goes on that had nothing to do."""
+        self.active += 1
 
     def drop_branch(self, line: Branch) -> None:
         """Another was first: whatever waits in this one goes on, to its end."""
         with self.turn:
             line.lost = True
             for path in [path for path in self.parked if f"{path}/".startswith(f"{line.path}/")]:
-                del self.parked[path]
-                self.active += 1
+                self.unpark(path)
             self.changed.notify_all()
 
-
-def called_at() -> str:
-    """The line of the flow that wants a step, as `flows.py:12`; empty where that is not known."""
-    frame = sys._getframe(1)  # noqa: SLF001 - a whole traceback for each of 10,000 steps takes too long
-    while frame.f_code.co_filename.startswith(OURS) and frame.f_back is not None:
-        frame = frame.f_back
-    name = frame.f_code.co_filename.rpartition("/")[2]
-    known = (
-        not frame.f_code.co_filename.startswith((OURS, LIBRARY)) and name.isprintable() and len(name) <= 100
-    )
-    return f"{name}:{frame.f_lineno}" if known else ""
-
-
-def digest_of(value: object) -> str:
-    return sha256(repr(value).encode("utf-8", "replace")).hexdigest()[:16]
+    def unpark(self, path: str) -> None:
+        waiting = self.parked.pop(path)
+        self.active += 1
+        if waiting.child is not None:
+            for below in list(waiting.child.parked):
+                waiting.child.unpark(below)

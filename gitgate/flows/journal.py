@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ..claims.claiming import (
     ClaimLost,
@@ -120,9 +120,11 @@ def shared_at(desk: Desk, run: str) -> str | None:
     return remote if known else None
 
 
-def bring_run(desk: Desk, run: str) -> None:
-    """What the remote has of this run, here: the journal only grows, so that the longer one is the one."""
-    remote = shared_at(desk, run)
+def bring_run(desk: Desk, run: str, at: str | None = None) -> None:
+    """What the remote has of this run, here: the journal only grows, so that the longer one is the one. `at`: where it is, if
+    it is not known here.
+    """
+    remote = at or shared_at(desk, run)
     if remote is None:
         return
     timeout = desk.settings.seconds("networkTimeout") or 60
@@ -170,6 +172,11 @@ class HeldRun:
     over: threading.Event = field(default_factory=threading.Event)
     turn: threading.RLock = field(default_factory=threading.RLock)
     thread: threading.Thread | None = None
+    above: HeldRun | None = None
+    """The run whose step this one is; it is led by the same process."""
+    children: dict[str, HeldRun] = field(default_factory=dict)
+    recorded: ClassVar[bool] = False
+    """Whether it is only read."""
 
     # writing
 
@@ -178,6 +185,8 @@ class HeldRun:
         with self.turn:
             self.check_held()
             self.check_room(name)
+            if name == "begun" and self.above is not None:
+                self.above.is_stopping()  # nothing else of it is written meanwhile
             for _ in range(TRIES):
                 before = self.run.tip
                 entry = self.write(name, said)
@@ -198,6 +207,17 @@ class HeldRun:
     def check_held(self) -> None:
         if self.lost:
             raise ClaimLost(self.lost, hint=f"git gate show {self.run.id}")
+        if self.above is not None:
+            self.above.check_held()
+
+    @property
+    def is_lost(self) -> bool:
+        return bool(self.lost) or (self.above is not None and self.above.is_lost)
+
+    @property
+    def must_stop(self) -> bool:
+        """Whether it was said that this run ends, or one that it is a step of."""
+        return self.run.state == STOPPING or (self.above is not None and self.above.must_stop)
 
     def is_stopping(self) -> bool:
         """Whether somebody of this clone has said so meanwhile. What is said elsewhere is heard when the run is shared."""
@@ -205,7 +225,7 @@ class HeldRun:
             tip = self.desk.refs.get(RUNS + self.run.id)
             if tip != self.run.tip:
                 self.reload()
-            return self.run.state == STOPPING
+        return self.must_stop or (self.above is not None and self.above.is_stopping())
 
     def check_room(self, name: str) -> None:
         if name == "begun" and len(self.run.events) > MOST_EVENTS - MOST_SPARE:
@@ -250,6 +270,11 @@ class HeldRun:
         ref = RUNS + self.run.id
         known = self.desk.refs.get(tracking(str(self.held.remote), ref))
         return [RefMove(ref, self.run.tip, known)] if known != self.run.tip else []
+
+    def as_ours(self, held: HeldRun) -> HeldRun:
+        """A run that a step of this one is, held by the same process."""
+        held.above, self.children[held.run.id] = self, held
+        return held
 
     def lease_move(self, new: str | None) -> RefMove:
         return RefMove(LEASES + self.run.id, new, self.held.lease or None)
@@ -336,6 +361,8 @@ class HeldRun:
         while not self.over.wait(pause):
             began, pause = boottime(), min(term / 20, 5.0)
             try:
+                if self.above is not None:
+                    self.above.check_held()
                 self.renew()
             except ClaimLost as lost:
                 self.lost = lost.message
@@ -373,7 +400,7 @@ class HeldRun:
             if self.held.remote is not None:
                 self.end_there()
             self.unlock()
-            if name != "waiting":  # of what it waits for people hear as of any gate
+            if name != "waiting" and self.above is None:  # of what it waits for people hear as of any gate
                 tell_people(self.desk)
             return self.run
 

@@ -80,7 +80,7 @@ class FlowLoop(asyncio.SelectorEventLoop):
         with self.engine.turn:
             if self.resting:
                 self.resting = False
-                self.engine.active += 1
+                self.engine.come_back()
 
     def begin(self, call: Callable[[], Any]) -> asyncio.Future[Any]:
         """A call in a thread of its own, on a line that is numbered now."""

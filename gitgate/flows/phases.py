@@ -12,6 +12,7 @@ replay comes to the same one.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,12 +28,13 @@ from ..errors import Usage
 from ..model.gate import Gate, Option, Question
 from ..questions.drafts import Draft, question
 from .agents import run_agent
-from .engine import Engine, RunStuck, current, need_engine
+from .children import has_children
+from .engine import Engine, current, need_engine
 from .handlers import OTHER, Handler, answering, is_other, shown_labels
 from .journal import take_run
-from .program import FlowEnding, FlowFunction, Surroundings, begin_flow, called, play, within
+from .program import FlowFunction, Surroundings, begin_flow, called, play, within
 from .steps import do_step, noting, returned
-from .terms import terms_of
+from .terms import FlowEnding, RunStuck, terms_of
 
 RESERVED = ("input", "human_response", "approved")
 """What an agent says under these names stays in its output: it neither approves nor answers."""
@@ -140,6 +142,17 @@ def asked_of(function: Callable[..., Any], state: FlowState, output: Any) -> Any
     takes = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     count = sum(1 for one in parameters if one.kind in takes and one.default is inspect.Parameter.empty)
     return called(function, (state, output)[:count], {})
+
+
+def by_its_function(engine: Engine, flow: FlowFunction[..., Any]) -> Callable[..., Any]:
+    """A flow that a phase calls, as something that is given as much as the flow takes."""
+
+    @functools.wraps(flow.function)
+    def call(*given: Any) -> Any:
+        said = [object.__getattribute__(one, "_said") if isinstance(one, FlowState) else one for one in given]
+        return within(engine, flow, said, {})
+
+    return call
 
 
 class Flow(FlowFunction[[Any], FlowState]):
@@ -370,6 +383,9 @@ class Walk:
 
     def by_function(self, phase: Phase) -> tuple[Any, Any]:
         function = cast("Callable[..., Any]", phase.agent)
+        if isinstance(function, FlowFunction) and has_children(self.engine.held.run):
+            plain = asked_of(by_its_function(self.engine, function), self.state, None)
+            return FlowState(plain) if isinstance(plain, dict) else plain, plain
         plain = do_step(
             self.engine,
             asked_of,

@@ -17,21 +17,18 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic, NoReturn, ParamSpec, TypeVar, cast
 
-from ..acts import remarks
-from ..acts.askers import STEP, TERMS
 from ..acts.asking import AskWishes, take_work
-from ..agents.flow import RUN
 from ..context.desk import Desk
 from ..errors import Conflict, Failure, GateError, NotAllowed, Usage
 from ..gates.notices import check_names
 from ..gates.starting import began_here, note_begun
 from ..model.gate import Gate
-from ..model.states import AWAITING, STOPPING
+from ..model.states import STOPPING
 from ..policy.book import protected_refs
 from ..record.runs import Run
 from ..store.git.commits import is_ancestor
@@ -42,20 +39,23 @@ from ..store.remote.remote import RefMove
 from ..version import VERSION
 from .agents import RunStalled
 from .branches import within_branch
-from .engine import (
-    Diverged,
-    Engine,
-    FlowEnds,
-    RunStops,
-    RunStuck,
-    RunWaits,
-    current,
-)
+from .children import HAS_CHILDREN, FlowStep, desk_of_run, has_children, replayed, root_of, stop_held, wind_up
+from .engine import Engine, current
 from .forks import carried_steps, carry
 from .journal import HeldRun, begin_run, folder_of, journals, load_run, take_run
 from .loops import in_loop
-from .terms import FlowTerms, error_from, error_of
-from .trees import keep_all
+from .terms import (
+    BranchLost,
+    Diverged,
+    FlowEnding,
+    FlowEnds,
+    FlowTerms,
+    RunAgain,
+    RunStops,
+    RunStuck,
+    RunWaits,
+    error_of,
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -86,8 +86,18 @@ def as_flow(function: Callable[P, R], name: str, terms: FlowTerms) -> FlowFuncti
 def within(
     engine: Engine, flow: FlowFunction[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
-    """A flow that another one calls: a branch of its run, which ends with it."""
-    return within_branch(engine, lambda: called(flow.function, args, kwargs), "flow", flow.name)
+    """A flow that another one calls: a run of its own, which is a step of the other. In a run that began before that was so,
+    a branch of it.
+    """
+    if not has_children(engine.held.run):
+        return within_branch(engine, lambda: called(flow.function, args, kwargs), "flow", flow.name)
+
+    def call(given: Mapping[str, Any]) -> Any:
+        return called(flow.function, given["args"], given["kwargs"])
+
+    return FlowStep(
+        engine, flow.name or "flow", flow.terms, said_of_input(args, kwargs), call, ending_of
+    ).result()
 
 
 def called(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -106,37 +116,6 @@ def until_done(found: Any) -> Any:
         return beside.submit(copy_context().run, in_loop, found).result()
 
 
-class RunAgain(FlowEnds):
-    """The flow starts afresh in a run of its own. `given`: its input there; `at`: the moment of its beginning."""
-
-    def __init__(self, given: Mapping[str, Any], at: str) -> None:
-        super().__init__("the flow starts afresh")
-        self.given, self.at = given, at
-
-
-@dataclass(frozen=True)
-class FlowEnding:
-    """Where a run stands when its process lets go of it. `status`: as `git gate list --runs` says it."""
-
-    id: str
-    status: str
-    value: Any = None
-    reason: str = ""
-    error: Mapping[str, Any] = field(default_factory=dict)
-    gates: tuple[str, ...] = ()
-    until: str = ""
-    refused: bool = False
-    next: str = ""
-    """The run in which the flow goes on afresh."""
-    raised: BaseException | None = field(default=None, repr=False, compare=False)
-
-    def result(self) -> Any:
-        """The flow's value, or what became of it as an error."""
-        if self.status == "completed":
-            return self.value
-        raise self.raised or error_from(self.error)
-
-
 @dataclass
 class Surroundings:
     """What a run is replayed with besides its journal."""
@@ -148,62 +127,43 @@ class Surroundings:
     prepare: Callable[[Engine], None] = lambda _engine: None
 
 
-def desk_of_run(desk: Desk, run: str) -> Desk:
-    """What is asked at this desk belongs to the run, whatever conversation the process was started in."""
-    from ..agents import without_conversation
-
-    env = without_conversation(desk.settings.env)
-    for name in ("GITGATE_AGENT", STEP, TERMS):
-        env.pop(name, None)
-    desk.settings = replace(desk.settings, env={**env, RUN: run})
-    return desk
-
-
 def play(held: HeldRun, around: Surroundings, terms: FlowTerms, call: Callable[[], Any]) -> FlowEnding:
     """Replay the flow, and go on with it to its end or to where it waits."""
     desk = desk_of_run(around.open_desk(), held.run.id)
-    engine = Engine(held, desk, terms, around.say, around.leave, around.handler)
+    engine = Engine(held, desk, terms, around.say, around.leave, around.handler, prepare=around.prepare)
     around.prepare(engine)
-    if held.run.state == STOPPING:
+    if held.must_stop:
         engine.broken = RunStops("the run was stopped")
+    try:
+        return ending_of(engine, call)
+    finally:
+        desk.close()
+
+
+def ending_of(engine: Engine, call: Callable[[], Any]) -> FlowEnding:
+    held, desk = engine.held, engine.run_desk
     try:
         value = replayed(engine, call)
         held.leave("completed", result=value)
         return FlowEnding(held.run.id, "completed", value)
     except FlowEnds as ended:
-        return ended_early(held, desk, engine.broken or ended)
+        return ended_early(held, desk, engine.ended_by(ended))
     except KeyboardInterrupt:
         let_go(held, "interrupted")
         raise
     except Conflict as lost:
-        if not held.lost:
+        if not held.is_lost:
             return ended_by_error(held, desk, lost)
         held.over.set()
         held.unlock()
         raise
     except Exception as failed:  # noqa: BLE001 - whatever a flow raises is how its run ends
         return ended_by_error(held, desk, failed)
-    finally:
-        desk.close()
-
-
-def replayed(engine: Engine, call: Callable[[], Any]) -> Any:
-    """What the flow gives; what passed through it before that counts, even where the flow made an error or a value of it."""
-    try:
-        engine.check()
-        with engine.replaying():
-            value = call()
-            engine.check()
-            engine.check_all_done()
-        return engine.encoded("the flow's result", value)
-    except Exception:
-        engine.check()
-        raise
 
 
 def ended_by_error(held: HeldRun, desk: Desk, failed: Exception) -> FlowEnding:
     error = error_of(failed)
-    wind_up(desk, held.run, "its run has failed")
+    wind_up(desk, held, "its run has failed")
     held.leave("failed", error=error)
     return FlowEnding(held.run.id, "failed", reason=error["message"], error=error, raised=failed)
 
@@ -216,17 +176,16 @@ def ended_early(held: HeldRun, desk: Desk, ended: FlowEnds) -> FlowEnding:
             run, status, reason=ended.message, gates=ended.gates, until=ended.until, raised=ended
         )
     if isinstance(ended, RunAgain):
-        following = begin_next(desk, held.run, ended)
+        following = begin_next(desk, held, ended)
         held.leave("completed", next=following)
         return FlowEnding(run, "completed", next=following)
     if isinstance(ended, RunStuck):
-        wind_up(desk, held.run, "its run is stuck")
+        wind_up(desk, held, "its run is stuck")
         held.leave("stuck", reason=ended.message, refused=ended.refused)
         return FlowEnding(run, "stuck", reason=ended.message, refused=ended.refused, raised=ended)
-    if isinstance(ended, RunStops):
-        reason = stop_reason(held.run)
-        wind_up(desk, held.run, f"its run was stopped: {reason}")
-        held.leave("stopped", reason=reason)
+    if isinstance(ended, RunStops | BranchLost):
+        reason = stop_reason(held) or ended.message
+        stop_held(desk, held, reason, f"its run was stopped: {reason}")
         return FlowEnding(run, "stopped", reason=reason, raised=ended)
     stalled = isinstance(ended, RunStalled)
     let_go(held, f"{'stalled' if stalled else 'diverged'}: {ended.message}")
@@ -240,30 +199,12 @@ def let_go(held: HeldRun, reason: str) -> None:
         held.leave("released", reason=reason)
 
 
-def stop_reason(run: Run) -> str:
-    found = next((e.event for e in reversed(run.events) if e.event.name == "stopping"), None)
-    return found.text("reason") if found is not None else "stopped"
-
-
-def wind_up(desk: Desk, run: Run, reason: str) -> None:
-    """Before a run ends that did not come to its end: what it asks is taken back, what its branches did is kept."""
-    withdraw_gates(desk, run, reason)
-    try:
-        for words in keep_all(desk, run.id):
-            desk.progress(words)
-    except (GateError, OSError) as failed:
-        desk.progress(f"a branch's working tree is still there: {failed}")
-
-
-def withdraw_gates(desk: Desk, run: Run, reason: str) -> None:
-    """What the run still asks, nobody needs to answer any more."""
-    from ..acts.reading import find_gate
-
-    for gate_id in dict.fromkeys(gate for step in run.steps.values() for gate in step.gates):
-        with suppress(GateError):
-            gate = find_gate(desk, gate_id).gate
-            if gate.state == AWAITING:
-                remarks.withdraw(desk, gate, reason)
+def stop_reason(held: HeldRun) -> str:
+    """Why a person ends it, or the run that has called it."""
+    found = next((e.event for e in reversed(held.run.events) if e.event.name == "stopping"), None)
+    if found is not None:
+        return found.text("reason")
+    return stop_reason(held.above) if held.above is not None else ""
 
 
 # beginning
@@ -331,8 +272,9 @@ def onward(ended: FlowEnding, around: Surroundings, flow: FlowFunction[..., Any]
     return ended
 
 
-def begin_next(desk: Desk, run: Run, again: RunAgain) -> str:
+def begin_next(desk: Desk, held: HeldRun, again: RunAgain) -> str:
     """The run in which a flow starts afresh, left to whoever goes on with it: one, however often this is done."""
+    run, push = held.run, held.held.remote is not None if held.above is not None else None
     own = ("given", "input", "nonce", "after")
     said = {key: value for key, value in run.started.said.items() if key not in own}
     said |= {
@@ -350,7 +292,7 @@ def begin_next(desk: Desk, run: Run, again: RunAgain) -> str:
     if began_here(desk, run.id):
         note_begun(desk, following, run.started.text("path"))
     if desk.refs.get(RUNS + following) is None:
-        begin_run(desk, said, at=again.at).leave("released", reason=f"goes on after run {run.id}")
+        begin_run(desk, said, push=push, at=again.at).leave("released", reason=f"goes on after run {run.id}")
     return following
 
 
@@ -375,7 +317,14 @@ def start_run(
     desk: Desk, flow: FlowFunction[..., Any], given: Mapping[str, Any], said: Mapping[str, Any]
 ) -> HeldRun:
     shown = shown_input(given)
-    started = {"flow": flow.name or "flow", "given": given, "input": shown, **who_starts(desk), **said}
+    started = {
+        "flow": flow.name or "flow",
+        "given": given,
+        "input": shown,
+        **who_starts(desk),
+        **HAS_CHILDREN,
+        **said,
+    }
     check_names(desk, flow.terms.notify)
     held = begin_run(desk, {key: value for key, value in started.items() if value not in (None, "")})
     if said.get("code"):
@@ -413,7 +362,8 @@ def fork_run(desk: Desk, run: Run, step: str, around: Surroundings, **said: Any)
     flow = said.pop("flow")
     desk = around.open_desk()
     try:
-        held = start_run(desk, flow, given, {**said, "parent": run.id, "from": step})
+        said |= {"parent": run.id, "from": step, "children": run.started.text("children")}
+        held = start_run(desk, flow, given, said)
         carry(desk, held)
         around.say(f"run {held.run.id} of {flow.name}: as run {run.id} was before {step}")
         return onward(play_flow(held, around, flow), around, flow)
@@ -426,13 +376,21 @@ def fork_run(desk: Desk, run: Run, step: str, around: Surroundings, **said: Any)
 
 def go_on(desk: Desk, run: str, around: Surroundings, *, now: bool = False) -> FlowEnding:
     """Go on with a run that was begun before: the code that it began with, replayed. `now`: the code as it is here now."""
-    loaded = load_run(desk, run)
+    loaded = root_of(desk, load_run(desk, run))
+    run = loaded.id
     flow = None if loaded.state == STOPPING else flow_of(desk, loaded, now=now)
     held = take_run(desk, run)
     if flow is None:
         return play(held, around, FlowTerms(), lambda: None)
     carry(desk, held)
     return onward(play_flow(held, around, flow), around, flow)
+
+
+def stop_child(desk: Desk, run: Run) -> None:
+    """End a run that another one has called, where nobody goes on with it. That one is told when it goes on."""
+    held = take_run(desk, run.id)
+    reason = stop_reason(held)
+    stop_held(desk, held, reason, f"its run was stopped: {reason}")
 
 
 def flow_of(desk: Desk, run: Run, *, now: bool = False) -> FlowFunction[..., Any]:

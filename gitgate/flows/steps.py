@@ -19,8 +19,10 @@ from ..questions.drafts import Draft, question
 from ..questions.drafts import option as option_of
 from ..record.runs import RunEvent
 from ..text.times import format_time
-from .engine import BRANCH, STEP, Doing, Engine, RunStuck, Waiting, digest_of
-from .program import called
+from .children import has_children
+from .engine import BRANCH, STEP, Doing, Engine, Waiting
+from .program import FlowFunction, called, within
+from .terms import RunStuck, digest_of
 
 T = TypeVar("T")
 
@@ -40,8 +42,10 @@ def do_step(
     max_minutes: float | None = None,
 ) -> Any:
     """What the function gave when it was done. `model`: what its result is read as; `loose`: a model that nobody announced is
-    kept as the mapping that it is; `key`: its key for the outside world, where that is not its own id.
+    kept as the mapping that it is; `key`: its key for the outside world, where that is not its own id. A flow is a step already.
     """
+    if isinstance(function, FlowFunction) and has_children(engine.held.run):
+        return within(engine, function, args, kwargs or {})
 
     def act(doing: Doing) -> object:
         if doing.again is not None and not retry:

@@ -41,8 +41,9 @@ from ..store.work.merging import (
 from ..store.work.restore import open_worktree, remove_worktree, without_place
 from ..store.work.snapshot import Snapshot
 from .agents import RunStalled
-from .engine import BRANCH, Branch, Engine, RunStuck
+from .engine import BRANCH, Branch, Engine
 from .journal import folder_of
+from .terms import RunStuck
 
 KEPT = "refs/gitgate/+branches/"  # `+` is in no remote's folder there
 BRANCHES = "gitgate/"

@@ -98,6 +98,8 @@ def troubled_runs(desk: Desk) -> dict[str, int]:
     """How many runs of the last week came to no good end, or to none here: by status."""
     counts: dict[str, int] = {}
     for said in runs_here(desk):
+        if said.get("Parent"):
+            continue  # what came of it is told of the run that has called it
         status = run_status(said.get("State", ""), said.get("Reason", ""))
         if status in ("stuck", "failed", "stalled") and float(said["At"] or 0) > desk.clock() - RECENT:
             counts[status] = counts.get(status, 0) + 1

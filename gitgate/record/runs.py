@@ -30,6 +30,8 @@ MOST_TALK = 1 << 25
 """Of all together that is said of a run and not by its holder, in bytes."""
 MOST_NAME = 400
 STARTED = "started"
+FLOW = "flow"
+"""The kind of a step that is a run of its own."""
 ENDS = ("completed", "stuck", "failed", "stopped")
 # With these the claim is given up, so that they tell the next link of its lease's chain.
 RESTS = ("waiting", "sleeping")
@@ -90,6 +92,7 @@ MAY_SAY: dict[str, Check] = {
     **dict.fromkeys(("result", "input", "given", "output", "value"), is_anything),
     **dict.fromkeys(("by", "host", "reason", "reveal", "text", "step", "kind", "name", "gate"), is_text),
     **dict.fromkeys(("session", "agent", "digest", "file", "code", "branch", "directory", "parent"), is_text),
+    **dict.fromkeys(("parent_step", "children", "run", "since"), is_text),
     **dict.fromkeys(
         ("version", "python", "lock", "path", "nonce", "until", "topic", "line", "from", "carried"), is_text
     ),
@@ -231,6 +234,18 @@ class Run:
         return self.started.text("flow")
 
     @property
+    def called_by(self) -> tuple[str, str]:
+        """The run and its step that this one is, where another flow has called this one; else nothing."""
+        step = self.started.text("parent_step")
+        return (self.started.text("parent"), step) if step else ("", "")
+
+    @property
+    def children(self) -> list[str]:
+        """The runs that its steps have named."""
+        steps = (step for step in self.steps.values() if step.kind == FLOW)
+        return [run for step in steps if (run := step.begun.text("run"))]
+
+    @property
     def closed(self) -> bool:
         return self.end is not None
 
@@ -253,7 +268,9 @@ class Run:
         if rest is None:
             return ""
         sent = any(self.unheard(topic) for topic in rest.said.get("topics", ()))
-        return rest.at if sent else rest.text("until")
+        if sent or not self.called_by[0]:
+            return rest.at if sent else rest.text("until")
+        return ""  # its time is its root's, which is woken
 
     def unheard(self, topic: str) -> list[RunEvent]:
         """What was sent on that topic, and has not been received."""
@@ -332,6 +349,19 @@ def fold_run(run: str, entries: Sequence[RunEntry]) -> Run:
     return made
 
 
+def against_caller(run: Run, caller: Run | None) -> str:
+    """What speaks against a run that says that it is a step of another one, `caller` as far as that is known."""
+    parent, step = run.called_by
+    if caller is None:
+        return f"run {run.id} says that it is step {step} of run {parent}, which is not here"
+    known = caller.steps.get(step)
+    if known is None or known.kind != FLOW:
+        return f"run {run.id} says that it is step {step} of run {parent}, which has no such step"
+    if known.begun.text("run") != run.id and not run.started.text("after"):
+        return f"run {run.id} says that it is step {step} of run {parent}, and that is run {known.begun.text('run')}"
+    return ""
+
+
 def run_message(run: Run) -> str:
     """The message of the commit of a run's last event: all that a list shows stands in it."""
     event = run.events[-1].event
@@ -353,6 +383,7 @@ def run_message(run: Run) -> str:
             ("Wakes", run.wakes),
             ("Started", run.started.at),
             ("Asked-By", run.started.text("by")),
+            ("Parent", run.called_by[0]),
             ("Reason", last_reason(run)),
             ("Closed", "yes" if run.closed else ""),
         ],

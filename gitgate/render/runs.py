@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..model.states import run_status
@@ -46,7 +46,18 @@ def run_shape(run: Run, asked: Mapping[str, tuple[str, bool]]) -> dict[str, obje
         "started": run.started.at,
         "result": run.end.said.get("result") if run.end is not None else None,
         "reason": reason or None,
+        "parent": parent_shape(run),
+        "from": run.started.text("from") or None,
+        "children": run.children,
     }
+
+
+def parent_shape(run: Run) -> dict[str, str | None] | None:
+    """The run that it belongs to: the one whose step it is, or the one that it is a fork of, from that step on."""
+    parent, step = run.called_by
+    if not parent:
+        parent, step = run.started.text("parent"), run.started.text("from")
+    return {"run": parent, "step": step or None} if parent else None
 
 
 def awaited(said: Mapping[str, Any]) -> list[str]:
@@ -64,8 +75,6 @@ def run_details(run: Run, asked: Mapping[str, tuple[str, bool]]) -> dict[str, ob
         "file": started.text("file") or None,
         "code": started.text("code") or None,
         "branch": started.text("branch") or None,
-        "parent": started.text("parent") or None,
-        "from": started.text("from") or None,
         "by": started.text("by") or None,
         "after": started.text("after") or None,
         "next": (run.end.text("next") or None) if run.end is not None else None,
@@ -91,6 +100,7 @@ def step_shape(step: RunStep) -> dict[str, object]:
         "agent": step.begun.text("agent") or None,
         "session": step.begun.text("session") or None,
         "signal": signal,
+        "run": step.begun.text("run") or None,
         "gate": step.gates[-1] if step.gates else None,
         "gates": list(step.gates),
         "commits": list(result.get("commits") or ()) if isinstance(result, Mapping) else [],
@@ -122,7 +132,7 @@ def run_rows(
     rows = [
         (
             str(shape["id"])[:10],
-            one_line(str(shape["name"] or shape["flow"]), 24),
+            one_line(f"{shape['name'] or shape['flow']}{caller_of(shape)}", 32),
             str(shape["status"]),
             one_line(str(shape["agent"] or shape["step"] or "-"), 28),
             ago(max(0.0, now - parse_time(str(shape["started"])))),
@@ -141,6 +151,11 @@ def run_rows(
     return lines
 
 
+def caller_of(shape: Mapping[str, Any]) -> str:
+    """Of which run it is a step."""
+    return f" of {shape['parent']['run'][:6]}" if shape["parent"] and not shape["from"] else ""
+
+
 def to_go_on(shape: Mapping[str, Any]) -> str:
     """Somebody answered, and nothing has gone on with it yet."""
     return f"answered; to go on: git gate resume {shape['id'][:6]}" if shape["answered"] else ""
@@ -152,7 +167,8 @@ def run_page(shape: Mapping[str, Any], now: float, cells: int, *, color: bool = 
     about = [f"run {shape['id']}: {one_line(str(shape['name'] or shape['flow']))}"]
     about.append(f"status: {paint(status, COLORS.get(status, ''), on=color)}")
     if shape["parent"]:
-        about.append(f"fork of run {shape['parent']}, from {one_line(str(shape['from']))}")
+        of, step = shape["parent"]["run"], one_line(str(shape["parent"]["step"]))
+        about.append(f"fork of run {of}, from {step}" if shape["from"] else f"step {step} of run {of}")
     if shape["input"] not in (None, "", {}, []):
         about.append(wrap(f"input: {one_line(str(shape['input']), 400)}", cells))
     for one in shape["waiting"]:
@@ -173,8 +189,12 @@ def run_page(shape: Mapping[str, Any], now: float, cells: int, *, color: bool = 
     return "\n".join([*about, "", *step_lines(shape["steps"], now, cells)])
 
 
-def run_tree(shape: Mapping[str, Any], cells: int, *, color: bool = False) -> Iterator[str]:
-    """A run's steps as a tree: what ran at once below the step that started it."""
+Below = Callable[[str], Mapping[str, Any] | None]
+"""The shape of a run that a step is, by its id."""
+
+
+def run_tree(shape: Mapping[str, Any], cells: int, below: Below, *, color: bool = False) -> Iterator[str]:
+    """A run's steps as a tree: what ran at once below the step that started it, and so the steps of a run that a step is."""
     status = str(shape["status"])
     yield f"run {shape['id']} {paint(f'[{status}]', COLORS.get(status, ''), on=color)} {one_line(str(shape['name'] or shape['flow']))}"
     seen: set[str] = set()
@@ -187,6 +207,9 @@ def run_tree(shape: Mapping[str, Any], cells: int, *, color: bool = False) -> It
                 yield clip(f"{'  ' * (depth + 1)}{one_line(above[depth])}", cells)
         gate = f" gate {step['gate']}" if step["gate"] else ""
         yield clip(f"{'  ' * (len(above) + 1)}{one_line(name)} [{step['status']}]{gate}", cells)
+        called = below(str(step["run"])) if step["run"] else None
+        for line in run_tree(called, cells, below, color=color) if called is not None else ():
+            yield clip(f"{'  ' * (len(above) + 2)}{line}", cells)
 
 
 def by_branch(steps: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -217,7 +240,8 @@ def step_lines(steps: Sequence[Mapping[str, Any]], now: float, cells: int) -> It
         gate = f"gate {step['gate']}" if step["gate"] else ""
         error = one_line(str((step["error"] or {}).get("message", "")))
         carried = f"carried from run {step['carried'][:6]}" if step["carried"] else ""
-        rest = "  ".join(part for part in (carried, took, gate, words, error) if part)
+        called = f"run {step['run']}" if step["run"] else ""
+        rest = "  ".join(part for part in (carried, took, called, gate, words, error) if part)
         yield clip(f"{number:>3}  {marks[step['status']]}  {step['path']:<28}  {rest}", cells)
 
 

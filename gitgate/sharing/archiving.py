@@ -12,6 +12,7 @@ from ..errors import GateError
 from ..gates.archived import tidy
 from ..gates.listing import runs_here, settled_summary
 from ..model.gate import Gate
+from ..model.trailers import parse_trailers
 from ..store.git.refs import CODE_OF_RUNS, RUNS
 from ..store.records import closing
 from ..store.records.records import NOBODY, Signature
@@ -101,8 +102,16 @@ def ended_runs(desk: Desk, older_than: int) -> Iterator[closing.Closed]:
         except GateError as broken:
             desk.progress(f"{said['Run']}: {broken.message}")
             continue
+        if is_needed(desk, run.called_by[0]):
+            continue
         if run.end is not None and desk.clock() - times.parse_time(run.end.at) >= older_than:
             yield closing.Closed(run.id, run.tip, run.end.at[:7], run=True)
+
+
+def is_needed(desk: Desk, caller: str) -> bool:
+    """Whether the run that has called another one goes on, and may look at what that came to."""
+    tip = desk.refs.get(RUNS + caller) if caller else None
+    return tip is not None and not (parse_trailers(desk.records.commit(tip).message) or {}).get("Closed")
 
 
 def last_at(gate: Gate) -> str:

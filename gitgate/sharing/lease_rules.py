@@ -28,6 +28,7 @@ from ..record.runs import (
     OF_NO_CONSEQUENCE,
     Run,
     RunEntry,
+    against_caller,
     dump_run_event,
     fold_run,
     run_message,
@@ -272,11 +273,22 @@ def against_events(push: Push, update: Update, run: str) -> str:
     count = 0 if update.old is None else places[update.old] + 1
     new = after.events[count:]
     return (
-        against_holders(push, run, after, count, new)
+        (against_caller(after, caller_of(push, after)) if count == 0 and after.called_by[0] else "")
+        or against_holders(push, run, after, count, new)
         or against_talk(after, new)
         or against_message(push, after)
         or (push.acting() if push.acting is not None else "")
     )
+
+
+def caller_of(push: Push, run: Run) -> Run | None:
+    """The run whose step this one says that it is, as this push leaves it, or as the archive has it."""
+    parent = run.called_by[0]
+    known = push.archived.get(parent)
+    folded = push.folded_by().get(parent)
+    tip = push.after(RUNS + parent) or push.before(RUNS + parent) or (folded[0] if folded else None)
+    tip = tip or (known.tip if known is not None and known.run else None)
+    return load_pushed(push, parent, tip) if tip is not None else None
 
 
 def against_talk(after: Run, new: list[RunEntry]) -> str:
@@ -310,6 +322,9 @@ def against_folded(push: Push, run: str, tip: str) -> str:
     after = load_pushed(push, run, tip)
     if not after.closed:
         return f"run {run} is {after.state}, not over: only a run that has ended is archived"
+    caller = caller_of(push, after) if after.called_by[0] else None
+    if caller is not None and not caller.closed:
+        return f"run {run} is a step of run {caller.id}, which is {caller.state}: it is archived with that one, or after it"
     here = push.here(RUNS + run)
     if here is None:
         return against_events(push, Update(None, tip, RUNS + run), run)

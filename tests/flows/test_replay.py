@@ -14,8 +14,7 @@ import pytest
 import gitgate
 from gitgate import testing
 from gitgate.errors import Usage
-from gitgate.flows.engine import Diverged, RunStuck, RunWaits
-from gitgate.flows.terms import StepFailed, error_from
+from gitgate.flows.terms import Diverged, RunStuck, RunWaits, StepFailed, error_from
 from support.flowing import FlowBench
 
 
@@ -314,8 +313,8 @@ def test_the_error_of_a_branch_is_raised_when_all_are_through(bench: FlowBench) 
     assert did == ["b"]
 
 
-def test_a_flow_within_a_flow_is_a_branch_of_it(bench: FlowBench) -> None:
-    """Its steps are recorded there, and it ends with it."""
+def test_a_flow_within_a_flow_is_a_step_of_it(bench: FlowBench) -> None:
+    """Its own steps are recorded in a run of its own."""
 
     @gitgate.flow
     def inner(word: str) -> str:
@@ -332,10 +331,10 @@ def test_a_flow_within_a_flow_is_a_branch_of_it(bench: FlowBench) -> None:
     answer(waits.id, bench, True)
     ended = bench.again(outer, waits.id)
     assert ended.value == ["A", "B"]
-    assert {step.branch for step in bench.load(waits.id).steps.values()} == {
-        "flow:inner#1/0",
-        "flow:inner#2/0",
-    }
+    steps = bench.load(waits.id).steps
+    assert list(steps) == ["flow:inner#1", "flow:inner#2"]
+    for step in steps.values():
+        assert list(bench.load(step.begun.text("run")).steps) == ["pause:_checkpoint#1"]
 
 
 def test_an_async_function_is_a_flow_as_well(bench: FlowBench) -> None:

@@ -13,7 +13,7 @@ from gitgate.context.desk import Desk, open_desk
 from gitgate.errors import IllegalEvent
 from gitgate.exchange.syncing import sync
 from gitgate.flows.journal import HeldRun, begin_run, find_run, take_run
-from gitgate.record.runs import Run
+from gitgate.record.runs import Run, RunEvent, dump_run_event, run_id
 from gitgate.sharing.archiving import fold_closed
 from gitgate.sharing.receiving import refusals
 from gitgate.store.git.objects import open_objects
@@ -228,3 +228,44 @@ def test_a_fold_that_is_not_what_it_says(vault: Vault, how: str) -> None:
         said
     )
     assert vault.push((MONTH, whole)) == ""
+
+
+def called(desk: Desk) -> tuple[HeldRun, Run]:
+    """A run that goes on, and one that is a step of it and has ended."""
+    above, at = begin_run(desk, {"flow": "outer"}), desk.now
+    said = {"flow": "inner", "parent": above.run.id, "parent_step": "flow:inner#1", "nonce": "n"}
+    run = run_id(dump_run_event(RunEvent("started", 0, at, said)))
+    above.append("begun", step="flow:inner#1", kind="flow", name="inner", run=run)
+    return above, begin_run(desk, said, at=at).leave("completed")
+
+
+def test_a_run_is_folded_with_the_one_that_called_it(
+    repo: Clone, cli: Command, desks: Callable[[Clone], Desk]
+) -> None:
+    """Not before: that one may still look at what it came to."""
+    above, below = called(desks(repo))
+    assert cli("archive", "--json", code=0).json["runs"] == []
+    above.append("done", step="flow:inner#1")
+    above.leave("completed")
+    assert sorted(cli("archive", "--json", code=0).json["runs"]) == sorted([above.run.id, below.id])
+    assert cli("show", below.id, "--json", code=0).json["parent"]["run"] == above.run.id
+    assert audit(desks(repo)).problems == ()
+
+
+def test_a_step_is_not_taken_into_the_archive_before_its_run(vault: Vault) -> None:
+    above, below = called(vault.desk)
+    assert "archived with that one, or after it" in vault.push(
+        (MONTH, vault.fold(None, (below.id, below.tip)))
+    )
+    above.append("done", step="flow:inner#1")
+    ended = above.leave("completed")
+    fold = vault.fold(None, (below.id, below.tip), (ended.id, ended.tip))
+    assert vault.push((MONTH, fold)) == ""
+
+
+def test_verify_finds_a_run_that_no_step_names(repo: Clone, desks: Callable[[Clone], Desk]) -> None:
+    above = over(desks(repo))
+    said = {"flow": "inner", "parent": above.id, "parent_step": "flow:inner#1"}
+    run = begin_run(desks(repo), said).leave("completed")
+    (problem,) = audit(desks(repo)).problems
+    assert (problem.gate, problem.kind) == (run.id, "caller")

@@ -11,7 +11,7 @@ from gitgate.context.desk import Desk, open_desk
 from gitgate.errors import PushRefused
 from gitgate.flows.journal import HeldRun, begin_run, load_run, stop_run, take_run
 from gitgate.model.lease import end_of
-from gitgate.record.runs import Run, RunEvent, dump_run_event, path_of
+from gitgate.record.runs import Run, RunEvent, dump_run_event, path_of, run_id
 from gitgate.store.records.journal import Journals
 from gitgate.store.records.records import Signature
 from support.testbed.command import Command
@@ -231,3 +231,32 @@ def test_a_server_that_refuses_runs_leaves_them_here(
     held.over.set()
     with pytest.raises(PushRefused, match="no runs here"):
         begin_run(desks(ann), {"flow": "feature"}, push=True)
+
+
+CALL = {"step": "flow:inner#1", "kind": "flow", "name": "inner"}
+CALLED = {"flow": "inner", "parent_step": "flow:inner#1", "nonce": "n"}
+
+
+def named(desk: Desk, caller: str) -> tuple[dict[str, str], str]:
+    """How a run begins that says that it is a step of that one, and its id."""
+    said = {**CALLED, "parent": caller}
+    return said, run_id(dump_run_event(RunEvent("started", 0, AT, said)))
+
+
+def test_a_run_is_a_step_of_one_that_names_it(
+    held: HeldRun, server: Clone, ann: Clone, mallory: Clone, desks: Callable[[Clone], Desk]
+) -> None:
+    """One that says so of a run that does not is not taken, whoever pushes it."""
+    desk = desks(mallory)
+    said, run = named(desk, held.run.id)
+    with pytest.raises(PushRefused, match="has no such step"):
+        begin_run(desk, said, push=True, at=AT)
+    with pytest.raises(PushRefused, match="which is not here"):
+        begin_run(desk, {**said, "parent": "abcdefghjk"}, push=True, at=AT)
+    held.append("begun", **CALL, run=run)
+    held.share()
+    with pytest.raises(PushRefused, match=f"and that is run {run}"):
+        begin_run(desk, {**said, "nonce": "another"}, push=True, at=AT)
+    child = begin_run(desks(ann), said, push=True, at=AT)
+    assert server.refs()[RUNS + run] == child.run.tip
+    child.leave("completed")

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -20,8 +20,8 @@ from ..terminal.screen import Screen, json_line, verb
 
 if TYPE_CHECKING:
     from ...context.desk import Desk
-    from ...flows.engine import RunWaits
-    from ...flows.program import FlowEnding, FlowFunction, Surroundings
+    from ...flows.program import FlowFunction, Surroundings
+    from ...flows.terms import FlowEnding, RunWaits
     from ...record.runs import Run
 
 CODES = {
@@ -125,6 +125,11 @@ def fork(screen: Screen, given: str, step: str, name: str, said: dict[str, str] 
 
     desk = screen.desk(said=said)
     run = run_of(desk, given)
+    if run.called_by[0]:
+        raise Usage(
+            f"run {run.id} is a step of run {run.called_by[0]}, and cannot be begun anew alone",
+            hint=f"git gate run {run.called_by[0][:6]} --from {run.called_by[1]}",
+        )
     file = run.started.text("file")
     if not file or desk.repo.top is None:
         raise Usage(
@@ -388,10 +393,20 @@ def tree_run(screen: Screen, desk: Desk, given: str) -> None:
     """A run's steps, those of a branch below it."""
     from ...render.runs import run_tree
 
+    seen: set[str] = set()
+
+    def below(run: str) -> dict[str, object] | None:
+        if run in seen:  # whoever writes a journal may write anything
+            return None
+        seen.add(run)
+        with suppress(GateError):
+            return details_of(desk, run_of(desk, run))
+        return None
+
     shape = details_of(desk, run_of(desk, given))
     screen.emit("run", shape, "")
     if not screen.as_json:
-        screen.page("\n".join(run_tree(shape, screen.width, color=screen.colored)))
+        screen.page("\n".join(run_tree(shape, screen.width, below, color=screen.colored)))
 
 
 def watch_run(screen: Screen, desk: Desk, given: str, seconds: float | None, *, going_on: bool) -> None:
@@ -468,11 +483,13 @@ def directory_of(screen: Screen, desk: Desk, run: Run) -> Path | None:
 
 def resume_run(screen: Screen, desk: Desk, given: str, *, now: bool) -> int:
     """Go on with a run, here and now."""
+    from ...flows.children import root_of
     from ...flows.program import go_on
 
     run = run_of(desk, given)
     if run.closed:
         raise Conflict(f"run {run.id} is over: {run.state}", hint=f"git gate show {run.id[:6]}")
+    run = root_of(desk, run)
     around = around_run(screen, directory_of(screen, desk, run))
     screen.say(f"run {run.id} of {run.flow}: {counted(len(run.steps), 'step')} recorded; going on")
     return told(screen, around, lambda: go_on(desk, run.id, around, now=now))
@@ -499,14 +516,20 @@ def send_signal(screen: Screen, desk: Desk, given: str, topic: str, value: str |
 def stop_run(screen: Screen, desk: Desk, given: str, reason: str) -> int:
     """End a run: whoever goes on with it ends its agent; where nobody does, it ends here."""
     from ...flows import journal
-    from ...flows.program import go_on
+    from ...flows.program import go_on, stop_child
 
     desk.refuse_agents("stop")
     run = journal.stop_run(desk, run_of(desk, given), reason)
     if run.closed:
         raise Conflict(f"run {run.id} is over: {run.state}", hint=f"git gate show {run.id[:6]}")
     try:
-        go_on(desk, run.id, around_run(screen))
+        if run.called_by[0]:
+            stop_child(desk, run)
+            screen.say(
+                f"run {run.called_by[0]} is told when it goes on: git gate resume {run.called_by[0][:6]}"
+            )
+        else:
+            go_on(desk, run.id, around_run(screen))
     except journal.RunTaken as held:
         screen.say(f"run {run.id}: {held.message}; it ends before its next step")
     run = run_of(desk, run.id)

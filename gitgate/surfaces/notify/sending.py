@@ -220,6 +220,7 @@ def look_at_runs(
             continue
         status = run_status(said.get("State", ""), said.get("Reason", ""))
         told = f"run:{status}" in RUN_HEADS and float(said["At"] or 0) >= earliest
+        told = told and not said.get("Parent")  # what becomes of it is told of the run that has called it
         loaded = run_now(desk, run) if told else None
         found.append(Looked(run, tip, hearing(book, loaded, who, since) if loaded is not None else ()))
     return found

@@ -64,6 +64,8 @@ def test_what_goes_on_or_was_stopped_is_not_told(alone: Seat, hearing: list[Path
     stop_run(alone.desk, waits, "enough")
     take_run(alone.desk, waits.id).leave("stopped", reason="enough")
     begin_run(alone.desk, {"flow": "other"}).leave("released", reason="detached")
+    called = {"parent": waits.id, "parent_step": "flow:other#1"}  # of that the run above it is told
+    begin_run(alone.desk, {"flow": "other", **called}).leave("completed")
     assert send(alone).sent == 0
     assert told() == []
 
