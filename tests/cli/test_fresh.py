@@ -79,6 +79,7 @@ def test_a_terminal_shows_what_others_asked(
     assert "as of now, from origin\n" in pty_cli(*verb, cwd=bob.path, env=env).finish(code=0)
 
 
+@pytest.mark.slow
 def test_what_was_asked_last_is_shown_as_it_is_now(
     cli: Command, two: Two, pty_cli: Callable[..., Terminal]
 ) -> None:

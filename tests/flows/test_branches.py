@@ -133,6 +133,7 @@ def test_branches_that_only_ask_have_no_tree() -> None:
 CONFLICT = {"left": writes(both_txt="one\nLEFT\nthree\n"), "right": writes(both_txt="one\nRIGHT\nthree\n")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("said", "words"), [("keep first", "LEFT"), ("keep second", "RIGHT")])
 def test_a_conflict_is_a_question_with_both_diffs(said: str, words: str) -> None:
     """A person says which is right, as at any gate."""
@@ -149,6 +150,7 @@ def test_a_conflict_is_a_question_with_both_diffs(said: str, words: str) -> None
         assert afterwards(stage, git) == ([], [])
 
 
+@pytest.mark.slow
 def test_a_conflict_may_be_resolved_by_hand() -> None:
     """In a tree that is named, with git's marks in the files; as long as they are there it is asked again."""
     tries: list[str] = []
@@ -497,6 +499,7 @@ def test_one_that_fails_is_not_the_first() -> None:
     assert testing.play(races).result == ["b", "c"]
 
 
+@pytest.mark.slow
 def test_the_work_of_the_first_is_joined_and_that_of_the_others_kept(
     repo: Clone, actors: Actors, cli: Command
 ) -> None:
@@ -565,6 +568,7 @@ def test_a_race_is_killed_at_every_event() -> None:
 # async
 
 
+@pytest.mark.slow
 def test_what_is_awaited_at_once_waits_at_once(bench: FlowBench) -> None:
     """Both questions are asked before any is answered; each line's steps are told by where it was begun."""
     going: list[str] = []
@@ -720,6 +724,7 @@ def counts(total: int, rounds: int) -> int:
 CODER = {"coder": {"status": "DONE", "summary": "ab"}}
 
 
+@pytest.mark.slow
 def test_a_flow_starts_afresh_in_a_run_of_its_own() -> None:
     """With what it is given; each of the two runs names the other, and the first is over."""
     with testing.stage() as stage:

@@ -66,6 +66,7 @@ def test_runs_that_have_ended_are_checked_where_somebody_says_so(
     assert waiting in cli("run", "--check", "--all", "flows.py", code=1).out
 
 
+@pytest.mark.slow
 def test_a_history_is_replayed_elsewhere(waiting: str, repo: Clone, cli: Command, tmp_path: Path) -> None:
     """As in CI: in a folder that knows nothing of the run, with the answers that people gave."""
     (gate,) = cli("show", waiting, "--json", code=0).json["gates"]

@@ -425,6 +425,7 @@ def test_a_recorded_one_is_held_against_the_code() -> None:
 # from the command line
 
 
+@pytest.mark.slow
 def test_the_answer_to_a_child_goes_on_with_the_root(flows: Actors, cli: Command, log: Path) -> None:
     """Both wait; neither's `finally` sees it; the child's id goes on with the run that called it."""
     told = cli("run", "flows.py:outer", "a b", "--json", code=8).json
@@ -478,6 +479,7 @@ def test_a_child_that_is_stopped_is_its_steps_error(flows: Actors, cli: Command)
     assert error["class"].endswith(f":{gitgate.ChildStopped.__name__}")
 
 
+@pytest.mark.slow
 def test_an_agent_of_a_child_is_ended_by_a_stop_of_the_root(
     flows: Actors, repo: Clone, cli: Command, tmp_path: Path
 ) -> None:
@@ -555,6 +557,7 @@ def test_one_whose_root_is_taken_over_writes_nothing(bench: FlowBench) -> None:
     assert find_gate(desk, gates[0]).gate.state == "awaiting"
 
 
+@pytest.mark.slow
 def test_two_who_go_on_at_once_start_nothing_twice(flows: Actors, cli: Command) -> None:
     root = cli("run", "flows.py:outer", "a", "--json", code=8).json["id"]
     child = listed(cli)["inner"]

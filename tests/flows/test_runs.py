@@ -178,6 +178,7 @@ def test_a_run_stands_for_the_gate_that_it_waits_at(flows: Actors, cli: Command)
     assert own["run"] == {"id": run, "flow": "approval", "step": "pause:_checkpoint#1"}
 
 
+@pytest.mark.slow
 def test_a_no_ends_it_with_its_reason(flows: Actors, cli: Command) -> None:
     """Exit 3: a person said no, and the flow ended so. An agent that may not ask is told apart: exit 9."""
     flows.says("coder", DONE)
@@ -315,6 +316,7 @@ def test_a_file_that_cannot_be_loaded_says_where(repo: Clone, cli: Command) -> N
     assert cli("list", "--runs", "--json", code=0).json["runs"] == []
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_the_code_that_it_began_with(repo: Clone, cli: Command) -> None:
     """Also where that was never committed; with the code as it is now where somebody says so."""
     code = "import gitgate\n@gitgate.flow\ndef says():\n    gitgate.pause('Go on?')\n    return {!r}\n"
@@ -459,6 +461,7 @@ def test_a_signal_file_written_anew_goes_on_without_the_agent(
     assert waiting_gate(cli)[0] == approval
 
 
+@pytest.mark.slow
 def test_a_flow_names_who_is_told_of_what_it_asks(flows: Actors, cli: Command, repo: Clone) -> None:
     """By the name of an address; one that nobody has here is refused before the run begins."""
     code = "import gitgate\n@gitgate.flow(notify_on_waiting=['team'])\ndef told():\n"
@@ -495,6 +498,7 @@ def test_terms_that_no_flow_can_have_are_refused_at_once() -> None:
         gitgate.Flow(human_timeout="0s")
 
 
+@pytest.mark.slow
 def test_a_run_has_a_branch_of_its_own(repo: Clone, actors: Actors, cli: Command) -> None:
     """In a working tree beside; there it goes on, from wherever that is asked for."""
     repo.commit(**{"flows.py": FLOWS})
@@ -511,6 +515,7 @@ def test_a_run_has_a_branch_of_its_own(repo: Clone, actors: Actors, cli: Command
     assert "not the name of a branch" in cli("run", "flows.py:simple", "x", "--branch", "a..b", code=1).err
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_by_itself(repo: Clone, actors: Actors, cli: Command) -> None:
     """With --detach: its id is printed, and a process of its own goes on with it."""
     repo.commit(**{"flows.py": FLOWS})
@@ -669,6 +674,7 @@ def test_an_agent_is_ended_by_a_stop_from_another_clone(
     assert (shown["status"], shown["reason"]) == ("stopped", "enough")
 
 
+@pytest.mark.slow
 def test_code_from_elsewhere_has_to_be_on_the_protected_branch(
     repo: Clone, bare: Clone, clone_of: Callable[..., Clone], cli: Command
 ) -> None:

@@ -32,6 +32,7 @@ def feature(task: str) -> dict[str, Any]:
     return {"summary": coder.summary, "where": where.answer.value if where.answer else None}
 
 
+@pytest.mark.slow
 def test_a_flow_is_played_with_agents_and_people_that_are_written_down() -> None:
     """No process of theirs is started; who did what, and what was asked, is told."""
     played = testing.play(feature, "a login page", agents={"coder": CODER}, people=SAID)

@@ -52,6 +52,7 @@ def test_a_server_takes_no_replaced_object(ann: Seat, server: Clone, how: str) -
     assert server.git("rev-parse", f"refs/hitl/open/{gate.id}") == ann.now(gate).tip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["a loop", "a file"])
 def test_doctor_finds_what_stops_pushes(ann: Seat, server: Clone, cli: Command, how: str) -> None:
     """Where they came before there was a refusal: named in a clone and on the server, with the command that mends it."""

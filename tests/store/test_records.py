@@ -198,6 +198,7 @@ def calls_of(action: Callable[[], object]) -> int:
     return count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["votes", "terms"])
 def test_what_many_people_said_is_read_in_time(kind: str) -> None:
     """Who voted before, who agrees and who changed which terms is looked up: it is not searched for with each event."""

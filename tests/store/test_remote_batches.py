@@ -119,6 +119,7 @@ def test_a_hook_that_names_what_it_refuses_is_asked_once_more(near: Place) -> No
     assert len(seen(near.server)) == 2
 
 
+@pytest.mark.slow
 def test_a_server_that_does_not_take_so_many(near: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """It refuses a push of more than so many refs, or breaks it off: each half goes by itself, until it takes them."""
     hook(near.server, "pre-receive", 'n=$(wc -l); echo "$n" >> batches; [ "$n" -le 20 ] || exit 1')

@@ -243,6 +243,7 @@ def test_a_job_of_ones_own_by_the_action(
     assert "Which?" in forge.by("github-actions[bot]")[0]["body"]
 
 
+@pytest.mark.slow
 @pytest.mark.needs("bash")
 def test_the_action_says_how_agents_are_started(team: Team, tmp_path: Path) -> None:
     """A program of one's own, Claude Code's flags, and the key of sessions, which nobody else can read."""

@@ -116,6 +116,7 @@ def test_all_are_asked_for_one_by_one(team: Team, agent: Agent, run: Callable[..
     assert len(team.forge.dispatched) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("agent")
 def test_all_are_those_that_are_shared(team: Team, run: Callable[..., Outcome]) -> None:
     """Of one that was kept here it says so, by name, and fails; the other is asked for. So does the Python interface."""

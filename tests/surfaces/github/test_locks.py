@@ -230,6 +230,7 @@ def test_what_the_lock_does_not_name_is_not_installed(folder: Path, attack: Any,
     assert not (folder / "installed").exists() or not any((folder / "installed").iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("swap", [False, True])
 @pytest.mark.needs("bash")
 def test_a_named_package_is_held_to_its_hash(folder: Path, swap: bool) -> None:
@@ -246,6 +247,7 @@ def test_a_named_package_is_held_to_its_hash(folder: Path, swap: bool) -> None:
     assert not (folder / "checkout/ran").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.needs("bash")
 def test_the_checkout_is_installed_and_nothing_fetched(folder: Path) -> None:
     """Neither what it needs nor what builds it, though a registry has both."""
