@@ -31,9 +31,10 @@ class FlowRun(Agent):
 
     def start(self, request: Start) -> Launch:
         """`git gate resume RUN`: what is told to it stands in the gates' records, where it looks by itself."""
+        from ..store.git.programs import our_command  # of all verbs that look at agents, one starts a run
+
         run = request.session.id if request.session is not None else ""
-        # -P: the directory that it works in never takes part in finding our own code.
-        argv = (sys.executable, "-P", "-m", "gitgate", "--json", "resume", run)
+        argv = tuple(our_command("--json", "resume", run))
         env = {**request.env, **request.extra_env}
         env.pop("GITGATE_AGENT", None)
         # A limit of time is each agent's own; a run is as long as its agents take.

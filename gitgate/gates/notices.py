@@ -30,15 +30,11 @@ def tell_people(desk: Desk) -> None:
 
 def start_sender(place: Path, env: Mapping[str, str], log: Path) -> None:
     """By a process of its own. The repository is named: who pushes need not be who owns it."""
-    import sys
-
     from ..agents import without_caller
-    from ..store.git.programs import detach
+    from ..store.git.programs import detach, our_command
 
-    # -P: the directory that we work in never takes part in finding our own code.
-    command = [sys.executable, "-P", "-m", "gitgate", "-C", str(place), "hook", "notify"]
     bare = {"GIT_DIR": str(place)} if (place / "objects").is_dir() else {}
-    detach(command, place, {**without_caller(env), **bare}, log)
+    detach(our_command("hook", "notify", at=place), place, {**without_caller(env), **bare}, log)
 
 
 def is_told_of(desk: Desk) -> bool:

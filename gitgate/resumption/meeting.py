@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import sys
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -41,6 +40,7 @@ from ..questions.file import parse_question, plain_question
 from ..questions.prompts import SERVER, TOOL
 from ..questions.signals import read_need
 from ..store.git.permissions import write_private
+from ..store.git.programs import our_command
 from ..store.git.refs import SESSIONS
 from ..text.secrets import redact, secret_values
 from . import joining, place
@@ -391,10 +391,11 @@ def meeting_terms(gate: Gate, chosen: ChosenConversation, servers: Mapping[str, 
 
 def our_server(place: Path) -> dict[str, object]:
     """The tool by which the session says what was decided: this very installation."""
+    program, *words = our_command("outcome", "--mcp")
     return {
         "type": "stdio",
-        "command": sys.executable,
-        "args": ["-P", "-m", "gitgate", "outcome", "--mcp"],
+        "command": program,
+        "args": words,
         "env": {VARIABLE: str(place)},
     }
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,7 +34,7 @@ from ..model.gate import Gate, Outcome
 from ..record.headline import Summary
 from ..sharing.branches import finish_cut_off
 from ..store.git.permissions import private_folder
-from ..store.git.programs import detach
+from ..store.git.programs import detach, our_command
 from ..store.git.refs import RUNS
 from ..text import times
 from ..text.display import counted
@@ -362,17 +361,10 @@ class WatchedRepository:
             run = gate.opened.run
             if run:
                 log = self.desk.repo.state_dir / "logs" / f"run-{run}.log"
-                command = [
-                    sys.executable,
-                    "-P",
-                    "-m",
-                    "gitgate",
-                    "-C",
-                    str(self.desk.repo.place),
-                    "resume",
-                    run,
-                ]
-                detach(command, self.desk.repo.place, without_caller(self.desk.settings.env), log)
+                place = self.desk.repo.place
+                detach(
+                    our_command("resume", run, at=place), place, without_caller(self.desk.settings.env), log
+                )
 
 
 @dataclass(frozen=True)

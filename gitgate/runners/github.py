@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 from collections.abc import Mapping
 
 from ..errors import Failure
+from ..store.git.programs import our_command
 from .runner import Order
 
 DISPATCH_TIMEOUT = 90.0
@@ -22,11 +22,9 @@ class GitHubRunner:
     name = "github"
 
     def start(self, order: Order) -> str:
-        # -P: the directory that we work in never takes part in finding our own code.
-        command = [sys.executable, "-P", "-m", "gitgate", "-C", str(order.directory), "github", "dispatch"]
         try:
             done = subprocess.run(
-                [*command, *order.gates],
+                our_command("github", "dispatch", *order.gates, at=order.directory),
                 env=dict(order.env),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,

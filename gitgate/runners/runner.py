@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from ..agents import without_caller
-from ..store.git.programs import detach
+from ..store.git.programs import detach, our_command
 
 
 @dataclass(frozen=True)
@@ -41,17 +40,6 @@ class Local:
     name = "local"
 
     def start(self, order: Order) -> str:
-        # -P: the directory that we work in never takes part in finding our own code.
-        command = [
-            sys.executable,
-            "-P",
-            "-m",
-            "gitgate",
-            "-C",
-            str(order.directory),
-            "hook",
-            "runner",
-            *order.gates,
-        ]
+        command = our_command("hook", "runner", *order.gates, at=order.directory)
         detach(command, order.directory, without_caller(order.env), order.log)
         return str(order.log)

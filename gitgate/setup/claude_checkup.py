@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 import tempfile
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,6 +21,7 @@ from ..agents.process import run_launch
 from ..context.desk import Desk, open_desk
 from ..errors import Failure, GateError
 from ..store.git.process import Git
+from ..store.git.programs import our_command
 from ..text.display import one_line
 from . import claude
 from .checkup import GOOD, MISSING, WRONG, Finding
@@ -143,7 +143,7 @@ class RehearsalStage:
         return run_launch(Launch(tuple(words), place, self.env, folder, timeout=AGENT_TIMEOUT))
 
     def gate(self, *words: str) -> Finished:
-        return self.run((sys.executable, "-P", "-m", "gitgate", *words))
+        return self.run(our_command(*words))
 
     def try_out(self, way: str, task: str) -> Iterator[Finding]:
         """It asks in this way; then its question is answered, and it goes on."""

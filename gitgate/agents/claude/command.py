@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
@@ -221,9 +220,8 @@ def hook_settings(command: str, program: Sequence[str] = ()) -> dict[str, object
 
 
 def hooks(program: Sequence[str] = ()) -> dict[str, object]:
-    """The hooks for an agent that this machine starts: the shim in its place, and this very installation behind it.
+    """The hooks for an agent that this machine starts: the shim in its place, and this very installation behind it."""
+    from ...store.git.programs import our_command
 
-    -P: no directory takes part in finding our own code; the agent's may hold anything.
-    """
     shim = shlex.quote(str(plugin_folder() / SHIM))
-    return hook_settings(f"sh {shim}", program or (sys.executable, "-P", "-m", "gitgate"))
+    return hook_settings(f"sh {shim}", program or our_command())

@@ -324,11 +324,11 @@ def leave_to_process(screen: Screen, desk: Desk, run: str) -> Path:
     """Have a process of its own go on with a run; its log."""
     from ...agents import without_caller
     from ...flows.journal import folder_of
-    from ...store.git.programs import detach
+    from ...store.git.programs import detach, our_command
 
     log = folder_of(desk, run) / "log"
-    argv = [sys.executable, "-P", "-m", "gitgate", "-C", str(desk.repo.place), "resume", run]
-    detach(argv, desk.repo.place, without_caller(screen.env), log)
+    place = desk.repo.place
+    detach(our_command("resume", run, at=place), place, without_caller(screen.env), log)
     return log
 
 

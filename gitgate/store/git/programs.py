@@ -1,10 +1,11 @@
-"""Store: programs of the person's own: the pager and the editor, as git starts them, one that is told something, and any
-that outlives us.
+"""Store: programs of the person's own: the pager and the editor, as git starts them, one that is told something; ours, in a
+process of its own; and any that outlives us.
 """
 
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -125,6 +126,12 @@ def tell_program(
             code = running.wait()
         err.seek(0)
         return ProgramEnd(code, err.read(4096), late)
+
+
+def our_command(*words: str, at: Path | None = None) -> list[str]:
+    """`git gate WORDS` by this very installation. -P: the directory that it works in never takes part in finding our own code."""
+    place = () if at is None else ("-C", str(at))
+    return [sys.executable, "-P", "-m", "gitgate", *place, *words]
 
 
 def detach(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) -> int:

@@ -150,13 +150,15 @@ def still_waiting(event: HookEvent, desk: Desk) -> HookReply:
 
 def share(event: HookEvent, gates: list[str]) -> None:
     """Push in the background: the program waits for this hook for a second and a half, and a network may take longer."""
-    import sys
-
-    from ...store.git.programs import detach
+    from ...store.git.programs import detach, our_command
 
     desk = event.desk()
-    argv = [sys.executable, "-P", "-m", "gitgate", "hook", "claude-share-session", *gates]
-    detach(argv, desk.repo.place, event.env, desk.repo.state_dir / "share.log")
+    detach(
+        our_command("hook", "claude-share-session", *gates),
+        desk.repo.place,
+        event.env,
+        desk.repo.state_dir / "share.log",
+    )
 
 
 HOOKS: dict[str, Callable[[HookEvent], HookReply]] = {
