@@ -116,6 +116,7 @@ def test_a_value_that_does_not_fit_is_refused_at_once(desk: Meeting, pty_cli: Pt
     terminal.expect("[0]")
     terminal.line("leave")
     terminal.expect("claude proposes, by `git gate outcome`: Postgres")
+    terminal.expect("[y/e/n/c]: ")  # what is typed before the question is forgotten
     terminal.line("y")
     terminal.finish(code=0)
     assert desk.answer(gate)["values"] == {"answer": "Postgres"}
