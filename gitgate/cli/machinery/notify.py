@@ -110,7 +110,7 @@ def test_command(screen: Screen, name: str | None) -> int:
     book = load_addresses(desk)
     tell_wrong(screen, book)
     tried = []
-    for one in named(book, name):
+    for one in recipients_named(book, name):
         screen.progress(f"telling {one.name}")
         try:
             send_test(desk, one)
@@ -124,7 +124,7 @@ def test_command(screen: Screen, name: str | None) -> int:
     return exits.DONE if all(one["sent"] for one in tried) and not book.unusable else exits.FAILURE
 
 
-def named(book: AddressBook, name: str | None) -> list[Recipient]:
+def recipients_named(book: AddressBook, name: str | None) -> list[Recipient]:
     every = [*book.recipients, *book.elsewhere]
     if name is None:
         if not book.recipients:

@@ -23,7 +23,7 @@ from . import telling
 from .hosts.events import NO_REPLY, nobodys
 from .hosts.forge import Author, Comment, Forge
 from .hosts.web import ForgeFailed
-from .posting import Board, bring_up_to_date, is_known, is_waiting, load_board, post_once, thread_of
+from .posting import Board, bring_up_to_date, has_gate, is_waiting, load_board, post_once, thread_of
 from .reply import Near, ReplySaid, parse_reply, read_reply, word_reply
 from .telling import ReplyNote
 
@@ -181,7 +181,7 @@ def confused(case: CommentCase, said: BadAnswer) -> Accepted:
 def is_meant(desk: Desk, said: ReplySaid, asked: Sequence[str]) -> bool:
     """Whether it is a reply to a gate. Many a number looks like a name: without a command it has to be a gate's."""
     if said.plain and said.gate is not None and said.gate not in asked:
-        return is_known(desk, said.gate)
+        return has_gate(desk, said.gate)
     return bool(asked or said.gate)
 
 
@@ -245,7 +245,7 @@ def choose(case: CommentCase, said: ReplySaid) -> str | Accepted:
     if waiting:
         return unclear(case, f"{len(waiting)} gates wait here, and it names none", waiting)
     last = case.asked_before[-1]
-    return tell_thread(case, "late", telling.too_late(case.comment, ending_of(case.desk, last)), last)
+    return tell_thread(case, "late", telling.too_late(case.comment, how_it_ended(case.desk, last)), last)
 
 
 def catch_up(case: CommentCase, gate: str) -> Accepted:
@@ -369,7 +369,7 @@ def person_of(forge: Forge, author: Author) -> str:
     return as_account(login, str(author.number), host)
 
 
-def ending_of(desk: Desk, gate: str) -> str:
+def how_it_ended(desk: Desk, gate: str) -> str:
     with contextlib.suppress(Failure):
         return telling.ending_words(find_gate(desk, gate).gate)
     return f"gate {gate} is over"

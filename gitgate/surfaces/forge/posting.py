@@ -210,7 +210,7 @@ def is_waiting(desk: Desk, gate: str) -> bool:
         return False
 
 
-def is_known(desk: Desk, gate: str) -> bool:
+def has_gate(desk: Desk, gate: str) -> bool:
     try:
         return find_gate(desk, gate).gate.id == gate
     except GateError:
@@ -234,7 +234,7 @@ def post_once(forge: Forge, board: Board, body: str) -> Comment:
     return first
 
 
-def gates_of(desk: Desk, pull: PullRequest, shown: Collection[str] = ()) -> list[Summary]:
+def gates_of_pull(desk: Desk, pull: PullRequest, shown: Collection[str] = ()) -> list[Summary]:
     """The open gates that belong to a pull request: asked for it, on its branch, or shown on it."""
     return [
         recorded(desk, one)
@@ -382,7 +382,7 @@ def mark_head(desk: Desk, forge: Forge, pull: PullRequest, shown: Collection[str
     """The status of a pull request's head, which also one without a gate has, since it may be required. A forge takes so many
     of a name and commit and no more, so it is not said again.
     """
-    found = gates_of(desk, pull, shown)
+    found = gates_of_pull(desk, pull, shown)
     state, words = judge(desk, pull, found)
     if forge.fetch_status(pull.head) != (state, words):
         forge.set_status(pull.head, state, words, pull.url)
@@ -397,7 +397,9 @@ def mark_queued(desk: Desk, forge: Forge, number: int, commit: str) -> None:
     """
     pull = forge.fetch_pull_request(number)
     shown = load_board(forge, number).marks if pull is not None else ()
-    state, words = judge(desk, pull, gates_of(desk, pull, shown)) if pull is not None else ("", "nobody's")
+    state, words = (
+        judge(desk, pull, gates_of_pull(desk, pull, shown)) if pull is not None else ("", "nobody's")
+    )
     forge.set_status(commit, "success" if state == "success" else "failure", words, pull.url if pull else "")
 
 

@@ -73,7 +73,7 @@ def is_missed(desk: Desk, board: Board, comment: Comment) -> bool:
         return is_missed_word(desk, board, comment, asked)
     if not is_meant(desk, said, asked):
         return False
-    return not any(is_known(desk, gate, comment) for gate in {*board.marks, said.gate or ""} if gate)
+    return not any(is_recorded(desk, gate, comment) for gate in {*board.marks, said.gate or ""} if gate)
 
 
 def is_missed_word(desk: Desk, board: Board, comment: Comment, asked: Sequence[str]) -> bool:
@@ -83,7 +83,7 @@ def is_missed_word(desk: Desk, board: Board, comment: Comment, asked: Sequence[s
         return False
     if telling.was_worded(comment, gate.id, board.own):
         return False
-    return not any(is_known(desk, name, comment) for name in board.marks)
+    return not any(is_recorded(desk, name, comment) for name in board.marks)
 
 
 def is_near(comment: Comment, board: Board) -> bool:
@@ -108,7 +108,7 @@ def gate_in_comment(comment: Comment, board: Board) -> str:
     return (said.gate if said is not None else None) or ""
 
 
-def is_known(desk: Desk, gate: str, comment: Comment) -> bool:
+def is_recorded(desk: Desk, gate: str, comment: Comment) -> bool:
     """Whether its record has it; one that cannot be read keeps nobody from being heard."""
     with contextlib.suppress(GateError):
         return is_taken(desk, gate, comment)

@@ -142,12 +142,14 @@ class Messenger:
             )
             again = times.format_time(until)
             done.failed += 1
-            done.said.append(f"{named(due.occasion)}: {failed.message}; the next attempt is at {again}")
+            done.said.append(
+                f"{occasion_name(due.occasion)}: {failed.message}; the next attempt is at {again}"
+            )
             self.say(done.said[-1])
         else:
             self.outbox.sent(due, self.desk.clock())
             done.sent += 1
-            self.say(f"{named(due.occasion)}: told {recipient.name} ({due.occasion.event})")
+            self.say(f"{occasion_name(due.occasion)}: told {recipient.name} ({due.occasion.event})")
 
     def message(self, recipient: Recipient, occasion: Occasion) -> Notification | None:
         """What is to be said, as things stand; None where there is nothing to tell any more."""
@@ -163,7 +165,7 @@ class Messenger:
         return notification(self.desk, recipient, gate, occasion)
 
 
-def named(occasion: Occasion) -> str:
+def occasion_name(occasion: Occasion) -> str:
     return f"{'run' if occasion.event in RUN_HEADS else 'gate'} {occasion.gate}"
 
 
