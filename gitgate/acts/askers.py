@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # And on what terms, as JSON.
 RUN, STEP, TERMS = "GITGATE_RUN", "GITGATE_STEP", "GITGATE_TERMS"
 SHELLS = frozenset(("sh", "bash", "dash", "zsh", "fish", "ksh", "mksh", "ash"))
-MESSENGERS = frozenset(("git", "git-gate", "timeout", "env"))
+MESSENGERS = frozenset(("git", "git-gate", "timeout", "env", "ask-human.sh"))
 WITH_VALUE = frozenset(("-o", "+o", "-O", "+O", "--rcfile", "--init-file"))
 MOST_SCRIPT = 40
 
@@ -237,7 +237,8 @@ def asks_itself(process: Process) -> str:
     """What a process goes by as an asker; empty for one that only passes on what another asks."""
     called = plain_program(process.called)
     if called in SHELLS:
-        return plain_program(script_of(process.words))[:MOST_SCRIPT] if process.words else ""
+        script = plain_program(script_of(process.words))[:MOST_SCRIPT] if process.words else ""
+        return "" if script in MESSENGERS else script
     return "" if called in MESSENGERS else called or "process"
 
 

@@ -228,11 +228,12 @@ UNACTED = ("awaiting", "answered", "failed")
 
 @dataclass
 class Known:
-    """One agent. `pid` is 0 where its process is unknown."""
+    """One agent. `pid` is 0 where its process is unknown; `started_at` is when it asked for the first time."""
 
     agent: str
     state: str = "idle"
     pid: int = 0
+    started_at: str = ""
     last_seen: str = ""
     questions: int = 0
     waiting: list[str] = field(default_factory=list)
@@ -250,6 +251,7 @@ def roster(desk: Desk, found: Iterable[Summary]) -> list[Known]:
     for summary in found:
         known = agents.setdefault(summary.agent, Known(summary.agent))
         known.questions += 1
+        known.started_at = min(known.started_at or summary.at, summary.at)
         known.last_seen = max(known.last_seen, summary.at)
         if summary.state == "resuming":
             known.resuming.append(summary.id)

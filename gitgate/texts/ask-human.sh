@@ -1,6 +1,7 @@
 #!/bin/sh
 # ask-human.sh QUESTION [text|yesno|select] [OPTION,OPTION,…]   (written by `git gate init --script`)
-# Asks a person and waits; the answer goes to standard output, talk to standard error.
+# Asks a person and waits; the answer goes to standard output (of yesno: yes or no), talk to standard error.
+# ASK_HUMAN_TIMEOUT=5m closes the question after so long; ASK_HUMAN_AGENT=NAME says who asks, ASK_HUMAN_PRIORITY=high how pressing it is.
 # Exit: 0 answered or yes, 3 no, 9 closed without an answer, 124 the deadline passed, 2 wrong usage, 1 anything else.
 set -eu
 
@@ -9,7 +10,7 @@ usage() {
   exit 2
 }
 
-[ $# -ge 1 ] && [ $# -le 3 ] && [ -n "$1" ] || usage
+case $# in 1 | 2 | 3) [ -n "$1" ] || usage ;; *) usage ;; esac
 question=$1
 options=${3:-}
 type=${2:-}
@@ -24,13 +25,25 @@ case $type in
     ;;
   *) usage ;;
 esac
+# What nobody answers in time is closed by itself, also where this script was ended: nobody is asked for nothing.
+[ -z "${ASK_HUMAN_TIMEOUT:-}" ] || set -- "$@" --timeout "$ASK_HUMAN_TIMEOUT" --on-timeout stuck
+[ -z "${ASK_HUMAN_AGENT:-}" ] || set -- "$@" --agent "$ASK_HUMAN_AGENT"
+[ -z "${ASK_HUMAN_PRIORITY:-}" ] || set -- "$@" --priority "$ASK_HUMAN_PRIORITY"
 
-if command -v git-gate >/dev/null 2>&1; then
-  exec git-gate ask --wait "$@" -- "$question"
-fi
-program=$(git config --type=path --get gitgate.program 2>/dev/null) || program=
+program=$(command -v git-gate) || program=$(git config --type=path --get gitgate.program 2>/dev/null) || program=
 if [ -z "$program" ]; then
   echo "ask-human.sh: git gate is not installed here: pip install git-gate" >&2
   exit 1
 fi
-exec "$program" ask --wait "$@" -- "$question"
+[ "$type" = yesno ] || exec "$program" ask --wait "$@" -- "$question"
+
+code=0
+answer=$("$program" ask --wait "$@" -- "$question") || code=$?
+newline='
+'
+case $answer in
+  approved | "approved$newline"*) answer=yes${answer#approved} ;;
+  rejected | "rejected$newline"*) answer=no${answer#rejected} ;;
+esac
+[ -z "$answer" ] || printf '%s\n' "$answer"
+exit "$code"

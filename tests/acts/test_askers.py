@@ -49,6 +49,8 @@ def test_a_programs_name_as_a_part_of_an_agents(named: str, shown: str) -> None:
         ("git", "git gate ask x", ""),
         ("timeout", "timeout 3 git gate ask x", ""),
         ("coder", "coder -c x", "coder"),
+        ("sh", "sh scripts/ask-human.sh Which?", ""),
+        ("ask-human.sh", "/bin/sh ./scripts/ask-human.sh Which?", ""),
     ],
 )
 def test_who_asks_for_itself(called: str, line: str, name: str) -> None:

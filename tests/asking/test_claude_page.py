@@ -154,6 +154,6 @@ def test_the_script_on_the_page_is_the_one_that_is_written(repo: Clone) -> None:
     )
     assert said.stdout == (
         "ask|--wait|--type|text|--|Should I use PostgreSQL or MySQL?|"
-        "ask|--wait|--type|approval|--|Update all test files?|"
+        "ask|--wait|--type|approval|--|Update all test files?|\n"
         "ask|--wait|--type|choice|--options|Express,Fastify,Koa|--|Which framework?|"
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from gitgate.setup.steps import TEXTS
 from support.resuming import Agent
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
@@ -88,13 +89,17 @@ def test_a_bare_repository_has_no_project(bare: Clone, cli: Command) -> None:
     assert cli.quick("init", "--server", "--agents", cwd=bare.path).code == 2
 
 
+SHELLS = (("dash",), ("busybox", "sh"), ("bash",), ("bash", "--posix"))
+
+
 @pytest.mark.parametrize(
     ("arguments", "answer", "out", "code"),
     [
         (("Which?",), "mine", "mine\n", 0),
         (("-o is a word?", "text"), "yes", "yes\n", 0),
-        (("May I?", "yesno"), "--approve", "approved\n", 0),
-        (("May I?", "yesno"), "--reject", "rejected\n", 3),
+        (("May I?", "yesno"), "--approve", "yes\n", 0),
+        (("May I?", "yesno"), "--reject", "no\n", 3),
+        (("May I?", "approval"), "--approve", "approved\n", 0),
         (("Which?", "select", "A,B b"), "B b", "B b\n", 0),
         (("Which?", "", "A,B"), "A", "A\n", 0),
     ],
@@ -105,15 +110,72 @@ def test_the_script_asks_and_prints_the_answer(
 ) -> None:
     """Question, type, options; the answer alone on standard output."""
     cli.quick("init", "--script", code=0)
-    running = subprocess.Popen(
-        ["./scripts/ask-human.sh", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert running.stderr is not None
-    told = running.stderr.readline()
-    gate = told.split()[1]
-    cli("respond", gate, answer, code=0)
-    said, _ = running.communicate(timeout=20)
+    running = ask_by_script((), *arguments)
+    cli("respond", gate_asked(running), answer, code=0)
+    said, _ = running.communicate(timeout=30)
     assert (said, running.returncode) == (out, code)
+
+
+def ask_by_script(shell: tuple[str, ...], *arguments: str, **env: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*shell, "./scripts/ask-human.sh", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **env},
+    )
+
+
+def gate_asked(running: subprocess.Popen[str]) -> str:
+    """The id, from its first line of talk."""
+    assert running.stderr is not None
+    return running.stderr.readline().split()[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shell", SHELLS, ids=" ".join)
+def test_the_script_is_the_same_in_every_shell(shell: tuple[str, ...], repo: Clone, cli: Command) -> None:
+    """A yes with its note below, a no with its exit code, a question that nobody answers in time, and one that is stopped."""
+    cli.quick("init", "--script", code=0)
+    yes = ask_by_script(shell, "May I?", "yesno")
+    cli("respond", gate_asked(yes), "--approve", "--note", "approved 'by' \"me\"\nafter 18:00", code=0)
+    assert yes.communicate(timeout=30)[0] == "yes\napproved 'by' \"me\"\nafter 18:00\n"
+    assert yes.returncode == 0
+    no = ask_by_script(shell, "May I $(touch run) `touch run`?", "yesno")
+    gate = gate_asked(no)
+    assert cli("show", gate, "--json", code=0).json["title"] == "May I $(touch run) `touch run`?"
+    cli("respond", gate, "--reject", code=0)
+    assert (no.communicate(timeout=30)[0], no.returncode) == ("no\n", 3)
+    late = ask_by_script(shell, "May I?", "yesno", ASK_HUMAN_TIMEOUT="1s", ASK_HUMAN_PRIORITY="urgent")
+    gate = gate_asked(late)
+    out, err = late.communicate(timeout=30)
+    assert (out, late.returncode) == ("", 124)
+    assert "nobody answered before the deadline" in err
+    shown = cli("show", gate, "--json", code=0).json
+    assert (shown["state"], shown["priority"]) == ("expired", "urgent")
+    stopped = ask_by_script(shell, "May I?", "yesno", ASK_HUMAN_AGENT="backend")
+    gate = gate_asked(stopped)
+    cli("stop", gate, "--reason", "no need", code=0)
+    assert (stopped.communicate(timeout=30)[0], stopped.returncode) == ("", 9)
+    assert cli("show", gate, "--json", code=0).json["asked"]["agent"] == "backend"
+    assert not (repo.path / "run").exists()
+
+
+@pytest.mark.slow
+def test_the_script_is_plain_sh() -> None:
+    """Nothing that an old bash, a dash or busybox lacks: a checker of shell scripts finds nothing, in any dialect."""
+    for dialect in ("sh", "dash", "bash", "ksh"):
+        subprocess.run(["shellcheck", "-s", dialect, TEXTS / "ask-human.sh"], check=True)
+
+
+@pytest.mark.slow
+def test_the_script_says_that_git_gate_is_missing(repo: Clone, cli: Command) -> None:
+    """Where neither PATH nor what `init` noted leads to it: what installs it, and exit 1."""
+    cli.quick("init", "--script", code=0)
+    repo.git("config", "--unset-all", "gitgate.program", check=False)
+    ended = ask_by_script((), "Which?", PATH="/usr/bin:/bin")
+    assert "pip install git-gate" in ended.communicate(timeout=30)[1]
+    assert ended.returncode == 1
 
 
 @pytest.mark.parametrize("arguments", [(), ("",), ("x", "other"), ("x", "select"), ("a", "text", "b", "c")])

@@ -111,6 +111,7 @@ def test_status_tells_how_each_agent_does(repo: Clone, agent: Agent, cli: Comman
         1,
         [gate],
     )
+    assert known["started_at"] == known["last_seen"] == cli.quick("show", gate, "--json").json["asked"]["at"]
     cli.quick("respond", gate, "Postgres", code=0)
     running = cli.start("resume", gate)
     until(lambda: agent.starts == [gate])
