@@ -376,8 +376,8 @@ class Settings:
         return f"{clean(name) or email.partition('@')[0]} <{email}>" if email else ""
 
 
-HOURS = re.compile(r"(?a)([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)")
-SPAN = re.compile(r"(?a)\d{1,3}(\.\d{1,3})?s?")
+HOURS = r"(?a)([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)"
+SPAN = r"(?a)\d{1,3}(\.\d{1,3})?s?"
 TRUE = frozenset(("1", "true", "yes", "on"))
 FALSE = frozenset(("0", "false", "no", "off", ""))
 
@@ -410,9 +410,9 @@ def misfit(setting: Setting, value: str) -> str:
         return "a whole number"
     if kind == "word" and value not in words.split(","):
         return f"one of {words.replace(',', ', ')}"
-    if kind == "span" and not SPAN.fullmatch(value):
+    if kind == "span" and not re.fullmatch(SPAN, value):
         return "seconds, such as 1.5s or 0"
-    if kind == "hours" and value and not HOURS.fullmatch(value):
+    if kind == "hours" and value and not re.fullmatch(HOURS, value):
         return "hours of this machine's clock, such as 22:00-07:00"
     if kind == "duration" and value:
         from .text.times import parse_duration

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -197,7 +198,7 @@ def held(gate: Gate, status: str, message: str) -> Conversation | None:
     from ..model.conversation import STATUS, Conversation
 
     word = status.strip()
-    if not STATUS.fullmatch(word):
+    if not re.fullmatch(STATUS, word):
         return Conversation("completed", 0, message=message.strip(), source="person")
     return Conversation("completed", 0, status=word, message=message.strip(), source="person")
 

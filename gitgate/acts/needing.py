@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -418,7 +419,7 @@ def asker_of(desk: Desk, argv: Sequence[str], pid: int, agent: str | None) -> Wr
 def is_session(text: str) -> bool:
     from ..agents.agent import SESSION_ID
 
-    return SESSION_ID.fullmatch(text) is not None
+    return re.fullmatch(SESSION_ID, text) is not None
 
 
 def sit_down(desk: Desk, program: str, started: str) -> None:

@@ -10,9 +10,10 @@ Whoever asks or answers loads this and every adapter, so what costs is imported 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from ..document.values import dataclass, field
 from ..errors import Failure, Usage
@@ -22,7 +23,7 @@ SESSION_MOST = 4_000_000
 REASON_CELLS = 300
 SIX_HOURS = 6 * 3600.0
 # An id becomes a file's name and an argument: it starts with neither a dot nor a dash, and names no folder.
-SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{3,127}")
+SESSION_ID = r"[A-Za-z0-9][A-Za-z0-9_-]{3,127}"
 
 # What runs programs that are a script, by the name that its process goes by. Node calls its first thread `MainThread`.
 INTERPRETERS = frozenset(("node", "nodejs", "bun", "deno", "MainThread", "node-MainThread"))
@@ -219,7 +220,7 @@ class Agent:
     def detect(self, env: Mapping[str, str]) -> SessionRef | None:
         """The conversation that this process runs inside, by the variables that name one."""
         found = (env.get(name, "") for name in self.sessions)
-        session = next((text for text in found if SESSION_ID.fullmatch(text)), "")
+        session = next((text for text in found if re.fullmatch(SESSION_ID, text)), "")
         return SessionRef(self.name, session, env.get("PWD", "")) if session else None
 
     def hooks(self) -> Mapping[str, object]:
@@ -268,11 +269,24 @@ class Agent:
 
 def need_session_id(text: str) -> str:
     """A conversation's id that is safe as a file name and as an argument."""
-    if not SESSION_ID.fullmatch(text):
+    if not re.fullmatch(SESSION_ID, text):
         raise Usage(
             f"not a session id: {text[:80]!r}", hint="--session ID: 4 to 128 letters, digits, - and _"
         )
     return text
+
+
+def events(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """The JSON objects among the lines of an output; a line cut short is passed over."""
+    import json
+
+    for line in lines:
+        try:
+            found = json.loads(line.decode("utf-8", "replace"))
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(found, dict):
+            yield found
 
 
 def called_by(path: str) -> str:

@@ -6,7 +6,6 @@ directory. It has no deferred calls: an answer is always the next thing that is 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,6 +24,7 @@ from .agent import (
     ProcessEnding,
     Start,
     brief,
+    events,
     home_folder,
     killed,
     need_session_id,
@@ -118,7 +118,7 @@ class Codex(Agent):
 
     def read_outcome(self, finished: Finished) -> AgentOutcome:
         session, reason = "", ""
-        for event in events(finished.out):
+        for event in events(finished.out.splitlines()):
             if event.get("type") == "thread.started":
                 session = str(event.get("thread_id") or "")
             elif event.get("type") in ("error", "turn.failed"):
@@ -138,7 +138,7 @@ class Codex(Agent):
         if b'"thread.started"' not in out:
             return None
         session, text = "", ""
-        for event in events(out):
+        for event in events(out.splitlines()):
             item = event.get("item")
             if event.get("type") == "thread.started":
                 session = str(event.get("thread_id") or "")
@@ -158,6 +158,8 @@ def find_rollout(session: SessionRef, home: Path) -> Path | None:
 
 def clean_rollout(content: bytes, values: frozenset[str]) -> bytes:
     """Every text of every line redacted; a line that is no JSON is left out."""
+    import json
+
     out = []
     for line in content.splitlines():
         try:
@@ -178,18 +180,6 @@ def _without_secrets(value: object, values: frozenset[str]) -> object:
     if isinstance(value, dict):
         return {key: item if key in SEALED else _without_secrets(item, values) for key, item in value.items()}
     return value
-
-
-def events(out: bytes) -> list[dict[str, object]]:
-    found = []
-    for line in out.splitlines():
-        try:
-            event = json.loads(line.decode("utf-8", "replace"))
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(event, dict):
-            found.append(event)
-    return found
 
 
 def last_message(folder: Path) -> str:

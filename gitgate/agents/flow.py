@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
 from .agent import (
@@ -42,6 +41,8 @@ class FlowRun(Agent):
 
     def read_outcome(self, finished: Finished) -> AgentOutcome:
         """A run that says where it stands has heard the answer, whatever came of it. One that does not could not go on."""
+        import json
+
         text = finished.out.decode("utf-8", "replace").strip()
         try:
             said = json.loads(text.rpartition("\n")[2])

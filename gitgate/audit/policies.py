@@ -6,6 +6,7 @@ stands on; where it names none, by the date. What this machine asks for on top h
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 
@@ -134,7 +135,7 @@ def epoch_of(
     named = answer.evidence.get(POLICY)
     if named is None:
         found = history.at_time(moment)
-    elif not isinstance(named, str) or not OID.fullmatch(named) or named not in history.line:
+    elif not isinstance(named, str) or not re.fullmatch(OID, named) or named not in history.line:
         words = f"it names {str(named)[:12]} as the policy that it was judged by, which is no commit of {history.ref}"
         (done.note if desk.repo.shallow else done.wrong)(gate.id, entry.commit, POLICY, words)
         found = history.at_time(moment)

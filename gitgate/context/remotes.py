@@ -92,7 +92,7 @@ OTHER_NAMES = {
 API_ENDS = ("/api/v3", "/api/v1", "/api/v4")
 USUAL_PORTS = {"https": 443, "http": 80}  # another one is the web's, too; ssh's and git's are their own
 SSH = frozenset(("ssh", "git+ssh", "ssh+git"))
-HOST = re.compile(r"[a-z0-9_][a-z0-9_.-]*", re.ASCII)
+HOST = r"(?a)[a-z0-9_][a-z0-9_.-]*"
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def address_of(desk: Desk) -> Address:
         return Address()
     said = desk.repo.git.run("ls-remote", "--get-url", "--", remote, check=False).out
     found = read_address(said.decode("utf-8", "replace").strip())
-    if not found.ssh or is_github(found.host) or not HOST.fullmatch(found.host):
+    if not found.ssh or is_github(found.host) or not re.fullmatch(HOST, found.host):
         return found
     meant = meant_by(desk, found.host)
     return replace(found, host=meant) if is_github(meant) else found

@@ -145,11 +145,8 @@ class _Builder:
     """Takes a parser's events one by one and stops at the first that the plain subset does not have."""
 
     def __init__(self, loader: Any, yaml: Any, source: str, limits: Limits, last: int) -> None:
-        from .yamltext import NEVER
-
         self.next = loader.get_event
         self.yaml = yaml
-        self.never = NEVER
         self.source = source
         self.limits = limits
         self.last = last
@@ -189,7 +186,7 @@ class _Builder:
         kind = type(event)
         if kind is self.yaml.ScalarEvent:
             field.value = resolve(event.value, field) if event.implicit[0] else event.value
-            never = self.never.search(event.value)
+            never = re.search(yamltext.NEVER, event.value)
             if never:
                 field.fail(f"expected text; found the character U+{ord(never.group()):04X}")
         elif depth > self.limits.depth:

@@ -229,8 +229,8 @@ def nearest(value: object, names: Sequence[str], close: float = 0.6) -> str:
 
 
 MOST_READ = 256 * 1024
-DIGEST = re.compile(r"[0-9a-f]{64}")
-OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+DIGEST = r"[0-9a-f]{64}"
+OID = r"[0-9a-f]{40}(?:[0-9a-f]{24})?"
 
 
 def text_or_empty(item: Field, name: str, most: int = 1000) -> str:
@@ -252,7 +252,7 @@ def digest(item: Field, name: str) -> str:
     """A SHA-256 in hexadecimal; empty where there is none."""
     found = item.get(name)
     text = "" if found is None else found.text(most=64)
-    if found is not None and not DIGEST.fullmatch(text):
+    if found is not None and not re.fullmatch(DIGEST, text):
         found.fail("expected 64 digits of a SHA-256")
     return text
 
@@ -269,7 +269,7 @@ def oids(item: Field, name: str) -> tuple[str, ...]:
 
 def commit_id(field: Field) -> str:
     text = field.text(most=64)
-    return text if OID.fullmatch(text) else field.fail("expected a full commit id")
+    return text if re.fullmatch(OID, text) else field.fail("expected a full commit id")
 
 
 def moment(field: Field) -> str:

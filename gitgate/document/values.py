@@ -1,14 +1,15 @@
 """Document: frozen dataclasses that cost little to define.
 
 `dataclasses` writes and compiles six functions for each frozen class, 0.2 to 0.5 ms, and answering a gate defines sixty
-classes. Here only `__init__` is compiled, a sixth of the time, and only where it is used; the others are the same for every
-value. Nor is `dataclasses` imported, which takes nearly as long as to start Python, and which a receiving hook can do
+classes. Here only `__init__` is compiled, a sixth of the time, and only where many values are made; the others are the same
+for every value. Nor is `dataclasses` imported, which takes nearly as long as to start Python, and which a receiving hook can do
 without: its own functions find their fields when they look for them. Type checkers see the real ones.
 """
 
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
@@ -90,17 +91,41 @@ def kept_of(value: Any) -> ValueField:
     return ValueField(default=value)
 
 
+# To compile a class's `__init__` takes as long as to make so many values without.
+FEW = 20
+
+
 class LateInit:
-    """`__init__`, compiled when the first value is made: a command loads sixty classes, and makes values of a dozen."""
+    """`__init__`, compiled when more than a few values are made: most commands make one or two of each of thirty classes."""
 
     def __init__(self, owner: Any, fields: dict[str, ValueField]) -> None:
         self.owner = owner
         self.fields = fields
+        self.made = 0
 
-    def __get__(self, value: object, cls: Any) -> object:
-        compiled: Any = compiled_init(self.fields)
-        self.owner.__init__ = compiled
-        return compiled.__get__(value, cls)
+    def __get__(self, value: Any, cls: Any) -> object:
+        self.made += 1
+        if value is not None and self.made <= FEW:
+            return partial(self.fill, value)
+        return self.compiled().__get__(value, cls)
+
+    def compiled(self) -> Any:
+        self.owner.__init__ = compiled_init(self.fields)
+        return self.owner.__init__
+
+    def fill(self, value: Any, /, *given: object, **named: object) -> None:
+        """What the compiled one does. To that a wrong call is left, which has Python's own words for it."""
+        fields = self.fields
+        entries = dict(zip(fields, given, strict=False))
+        fits = len(given) <= len(fields) and named.keys() <= fields.keys() - entries.keys()
+        for name, kept in fields.items():
+            if name in named:
+                entries[name] = named[name]
+            elif name not in entries:
+                entries[name] = kept.default if kept.factory is ... else kept.factory()
+        if not fits or ... in entries.values():
+            self.compiled()(value, *given, **named)
+        value.__dict__.update(entries)
 
 
 def compiled_init(fields: dict[str, ValueField]) -> object:

@@ -22,9 +22,9 @@ WORDS: dict[str, bool | None] = {
     "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
 }  # fmt: skip
 NUMBER_STARTS = frozenset("+-.0123456789")
-INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
-FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
-NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+INTEGER = r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+"
+FLOAT = r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
+NOT_FINITE = r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
 LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
 MOST_DIGITS = (
     400  # the longest form that Python gives a finite number is shorter; reading digits costs their square
@@ -37,16 +37,16 @@ def resolve(word: str, field: Field) -> str | int | float | bool | None:
         return WORDS[word]
     if word[0] not in NUMBER_STARTS:
         return word
-    if INTEGER.fullmatch(word):
+    if re.fullmatch(INTEGER, word):
         return _integer(word, field)
-    if FLOAT.fullmatch(word):
+    if re.fullmatch(FLOAT, word):
         number = float(word) if len(word) <= MOST_DIGITS else float("inf")
         if not isfinite(number):
             field.fail(
                 "expected a number that a double holds; found a larger or longer one (in quotes it is text)"
             )
         return number
-    if NOT_FINITE.fullmatch(word):
+    if re.fullmatch(NOT_FINITE, word):
         field.fail(f"expected a finite number; found {word} (in quotes it is text)")
     return word
 
@@ -66,7 +66,7 @@ LINE = re.compile(
     r"^( *)(- )?(?:([A-Za-z_][A-Za-z0-9_-]{0,63}):(?: (?=[^ \n])|$))?(.*)$", re.ASCII | re.MULTILINE
 )
 SHORT_LINE = 40  # A key of so many letters is a step of a path as it is.
-ESCAPE = re.compile(r'\\(?:([\\"ntr])|u([0-9a-f]{4})|U(000[1-9a-f][0-9a-f]{4}|0010[0-9a-f]{4}))')
+ESCAPE = r'\\(?:([\\"ntr])|u([0-9a-f]{4})|U(000[1-9a-f][0-9a-f]{4}|0010[0-9a-f]{4}))'
 SIMPLE = {"\\": "\\", '"': '"', "n": "\n", "t": "\t", "r": "\r"}
 STARTS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_")
 BLOCKS = {"|": 1, "|-": 0, "|+": 2}
@@ -209,10 +209,10 @@ def unquoted(rest: str) -> str:
         raise _Other
     if "\\" not in body and '"' not in body:
         return body
-    left = ESCAPE.sub("", body)
+    left = re.sub(ESCAPE, "", body)
     if "\\" in left or '"' in left:
         raise _Other
-    text = ESCAPE.sub(unescaped, body)
+    text = re.sub(ESCAPE, unescaped, body)
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
         raise _Other
     return text
@@ -244,7 +244,7 @@ MISREAD = frozenset("y n yes no on off true false null nan inf".split())
 SHORT = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 CONTROL = "\\x00-\\x1f\\x7f-\\x9f"
 SPACES = "\xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
-NEVER = re.compile("[\\x00\\ud800-\\udfff]")
+NEVER = "[\\x00\\ud800-\\udfff]"
 LONGEST_KEY = 120  # readers look at most 1024 characters ahead for the colon
 
 
@@ -361,7 +361,7 @@ def _scalar(value: object, place: _Place) -> str:
 
 def _text(value: str, indent: str, place: _Place) -> str:
     """A text after a key or a dash: as a block where it has lines and a block is exact, else on one line."""
-    if "\n" in value and _forms(value).block.fullmatch(value):
+    if "\n" in value and re.fullmatch(_forms(value).block, value):
         body = value.rstrip("\n")
         chomp = ("-", "", "+")[min(len(value) - len(body), 2)]
         shift = "2" if value[0] == " " else ""
@@ -372,14 +372,14 @@ def _text(value: str, indent: str, place: _Place) -> str:
 
 def _inline(value: str, place: _Place) -> str:
     forms = _forms(value)
-    if forms.plain.fullmatch(value) and value.lower() not in MISREAD:
+    if re.fullmatch(forms.plain, value) and value.lower() not in MISREAD:
         return str.__str__(value)
-    never = NEVER.search(value)
+    never = re.search(NEVER, value) if "\0" in value or not value.isascii() else None
     if never:
         place.fail(
             f"expected text; found the character U+{ord(never.group()):04X}, which no document can hold"
         )
-    return f'"{forms.escape.sub(_escaped, value)}"'
+    return f'"{re.sub(forms.escape, _escaped, value)}"'
 
 
 def _escaped(found: re.Match[str]) -> str:
@@ -389,18 +389,18 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 class _Forms(NamedTuple):
-    plain: re.Pattern[str]
-    block: re.Pattern[str]
-    escape: re.Pattern[str]
+    plain: str
+    block: str
+    escape: str
 
 
 def _forms(value: str) -> _Forms:
     """The ones for ASCII cost a tenth to compile, and most documents need no others."""
-    return _compiled(CONTROL, "") if value.isascii() else _compiled(f"{CONTROL}{HIDDEN}", SPACES)
+    return _forms_of(CONTROL, "") if value.isascii() else _forms_of(f"{CONTROL}{HIDDEN}", SPACES)
 
 
 @cache
-def _compiled(odd: str, spaces: str) -> _Forms:
+def _forms_of(odd: str, spaces: str) -> _Forms:
     """`odd` is what must be escaped, `spaces` what some reader may trim from the end of a plain word."""
     shown = f"[^{odd}{spaces}]"
     # A letter first; no `: ` nor ` #` within; no colon nor blank last.
@@ -408,4 +408,4 @@ def _compiled(odd: str, spaces: str) -> _Forms:
     # A first and a last line that are not blank; in between anything that is seen, and tabs.
     line = f"(?:[^{odd}]|\\t)*"
     block = f" *[^ {odd}{spaces}]{line}(?:\\n{line})*(?<![ \\t\\n{spaces}])\\n*"
-    return _Forms(re.compile(plain), re.compile(block), re.compile(f'[\\\\"{odd}]'))
+    return _Forms(plain, block, f'[\\\\"{odd}]')

@@ -20,8 +20,8 @@ GRACE, SAVE_EVERY = 60, 300
 MOST_TRANSCRIPT = 200_000  # bytes
 MOST_STATUS, MOST_WORDS = 64, 32 * 1024
 # It becomes an argument of the agent's command: it must not look like an option.
-MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,99}")
-STATUS = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+MODEL = r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,99}"
+STATUS = r"[A-Za-z][A-Za-z0-9_-]{0,63}"
 # Words that other systems use for our fields.
 ALIASES = {
     "system": ("systemPrompt", "system_prompt"),
@@ -142,7 +142,7 @@ def parse_model(item: Field) -> str:
     if found is None or found.value == "":
         return ""
     name = found.text(most=100)
-    return name if MODEL.fullmatch(name) else found.fail("expected a model's name, such as sonnet")
+    return name if re.fullmatch(MODEL, name) else found.fail("expected a model's name, such as sonnet")
 
 
 def parse_cwd(item: Field) -> str:
@@ -218,7 +218,7 @@ def parse_held(item: Field, endings: Sequence[str]) -> Conversation:
 
 def parse_status(found: Field) -> str:
     text = found.text(most=MOST_STATUS)
-    return text if STATUS.fullmatch(text) else found.fail("expected a word such as DONE or NEEDS_REVIEW")
+    return text if re.fullmatch(STATUS, text) else found.fail("expected a word such as DONE or NEEDS_REVIEW")
 
 
 def kept(transcript: str) -> str:

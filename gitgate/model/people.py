@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 # As forges write an account into commits: `ID+LOGIN@users.noreply.HOST`, before they had numbers `LOGIN@…`.
-NOREPLY = re.compile(r"(?:[0-9]+\+)?([^@+\s]+)@users\.noreply\.[^@\s]+")
+NOREPLY = r"(?:[0-9]+\+)?([^@+\s]+)@users\.noreply\.[^@\s]+"
 ROBOT = "[bot]"
 
 
@@ -31,7 +31,7 @@ def same(one: str, other: str) -> bool:
 
 def login_of(by: str) -> str:
     """The account of a forge that an address names; empty where it names none. Like every address it is its author's word."""
-    found = NOREPLY.fullmatch(address(by))
+    found = re.fullmatch(NOREPLY, address(by))
     return found.group(1) if found else ""
 
 

@@ -71,7 +71,7 @@ def misread(payload: bytes) -> str:
     return ""
 
 
-_TRAILER = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*: ?\S")
+_TRAILER = r"[A-Za-z0-9][A-Za-z0-9-]*: ?\S"
 
 
 def with_trailers(message: str, wanted: Sequence[tuple[str, str]]) -> str:
@@ -90,4 +90,6 @@ def with_trailers(message: str, wanted: Sequence[tuple[str, str]]) -> str:
 def is_block(paragraph: str) -> bool:
     """Whether every line of the last paragraph is a trailer, or goes on with one."""
     lines = paragraph.split("\n")
-    return bool(_TRAILER.match(lines[0])) and all(_TRAILER.match(line) or line[:1] in " \t" for line in lines)
+    return bool(re.match(_TRAILER, lines[0])) and all(
+        re.match(_TRAILER, line) or line[:1] in " \t" for line in lines
+    )

@@ -121,7 +121,7 @@ def fingerprint(text: str) -> tuple[str, str]:
 SECTION = "policy"
 ANYONE = "anyone"
 MOST_ENTRIES = 500
-NAME = re.compile(r"[A-Za-z0-9][\w .@/+-]{0,99}")
+NAME = r"[A-Za-z0-9][\w .@/+-]{0,99}"
 
 CONDITIONS = ("paths", "types", "priorities", "agents", "confidence_below")
 TERMS = (
@@ -208,7 +208,7 @@ def parse_people(section: Field) -> tuple[dict[str, Person], tuple[str, ...]]:
     people: dict[str, Person] = {}
     signers: list[str] = []
     for name, item in ({} if found is None else found.mapping()).items():
-        if not NAME.fullmatch(name) or name == ANYONE or "@" in name:
+        if not re.fullmatch(NAME, name) or name == ANYONE or "@" in name:
             item.fail("expected a plain name for a person")
         only(item, PERSON, "a person")
         emails = tuple(word.strip().casefold() for word in read_texts(item, "email"))
@@ -346,7 +346,7 @@ def parse_within(field: Field) -> int:
 def parse_rule(item: Field, names: PolicyNames, default: RuleTerms) -> PolicyRule:
     only(item, RULE, "a rule")
     name = item.need("name").text(most=100, least=1)
-    if not NAME.fullmatch(name):
+    if not re.fullmatch(NAME, name):
         item.need("name").refuse("a name of letters, digits, space, dot, dash or underscore")
     confidence = item.get("confidence_below")
     # Such a rule is held to beside the one that decides: what it does not say must not narrow that one by the default's terms.

@@ -255,7 +255,7 @@ def each(questions: Sequence[Question]) -> str:
     return "git gate respond ID " + " ".join(f"-a {q.key}=…" for q in questions)
 
 
-NUMBER = re.compile(r"#*([0-9]{1,6})")
+NUMBER = r"#*([0-9]{1,6})"
 
 
 def labels_listed(question: Question) -> str:
@@ -334,7 +334,7 @@ def labelled(question: Question, word: str) -> list[int]:
 
 def numbered(question: Question, word: str) -> int | None:
     """The option at that place, counted from 1; any number of `#` before it changes nothing."""
-    found = NUMBER.fullmatch(word)
+    found = re.fullmatch(NUMBER, word)
     place = int(found.group(1)) - 1 if found else -1
     return place if 0 <= place < len(question.options) else None
 
@@ -354,7 +354,7 @@ def picked(question: Question, word: str) -> str:
         raise BadAnswer(could_be(question, word, meant))
     if meant:
         return question.labels[meant[0]]
-    return f"#{word.lstrip('#')}" if NUMBER.fullmatch(word) else word
+    return f"#{word.lstrip('#')}" if re.fullmatch(NUMBER, word) else word
 
 
 def answered(question: Question, word: str) -> str:

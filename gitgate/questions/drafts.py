@@ -259,7 +259,7 @@ def read_flat(root: Field) -> Question:
     if prompt is None:
         root.fail("expected a prompt, or a list of questions")
     key = root.get("key")
-    if key is not None and not KEY.fullmatch(key.text(most=64)):
+    if key is not None and not re.fullmatch(KEY, key.text(most=64)):
         key.fail("expected letters, digits, dot, dash or underscore")
     value = dict(root.mapping())
     value["key"] = Field(key.text() if key else "answer", root.source, root.path, root.line)

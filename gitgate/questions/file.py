@@ -23,9 +23,9 @@ MOST_NAME = 200
 MOST_DEPTH = 8
 
 # Windows gives these to devices, with any extension.
-DEVICES = re.compile(r"(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?:\..*)?", re.IGNORECASE)
+DEVICES = r"(?i)(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?:\..*)?"
 # What NTFS calls `.git` when it shortens names.
-SHORT_GIT = re.compile(r"git~\d+", re.IGNORECASE)
+SHORT_GIT = r"(?i)git~\d+"
 FORBIDDEN = '\\:*?"<>|'
 
 
@@ -114,16 +114,16 @@ def _part(part: str) -> str:
     if part != part.strip() or part.endswith("."):
         return "a path whose parts do not end with a dot or begin or end with a blank"
     folded = folded_name(part)
-    if folded == ".git" or SHORT_GIT.fullmatch(folded):
+    if folded == ".git" or re.fullmatch(SHORT_GIT, folded):
         return "a path outside .git"
-    if DEVICES.fullmatch(folded):
+    if re.fullmatch(DEVICES, folded):
         return "a name that Windows does not give to a device"
     return ""
 
 
 MOST_QUESTIONS = 20
 MOST_OPTIONS = 100
-KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+KEY = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 
 
 @dataclass(frozen=True)
@@ -435,7 +435,7 @@ ARTICLES = {
 
 def parse_key(item: Field) -> str:
     key = item.need("key").text(most=64)
-    if not KEY.fullmatch(key):
+    if not re.fullmatch(KEY, key):
         item.need("key").fail("expected letters, digits, dot, dash or underscore")
     return key
 

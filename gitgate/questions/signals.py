@@ -339,7 +339,7 @@ class Understood:
 def signalled(data: Mapping[str, object], question: Question, source: str = "command") -> Understood:
     """What an explicit signal says: a value, a status, words. BadAnswer says what does not fit."""
     status = data.get("status") or ""
-    if not isinstance(status, str) or (status and not STATUS.fullmatch(status)):
+    if not isinstance(status, str) or (status and not re.fullmatch(STATUS, status)):
         raise BadAnswer(f"{question.key}: expected a status such as DONE or NEEDS_REVIEW")
     said = {name: words_under(question, data, name) for name in WORDS}
     said["message"] = said["message"] or next((w for n in NOTES if (w := words_under(question, data, n))), "")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..model.gate import Event, Gate, Opened, Outcome
 
 # Git takes a name with blanks or in other letters for the same; a list does not.
-NAME = re.compile(r"[A-Z][A-Za-z-]*")
+NAME = r"[A-Z][A-Za-z-]*"
 
 
 def message(name: str, event: Event, gate: Gate) -> str:
@@ -95,7 +95,7 @@ def contradiction(payload: bytes, gate: Gate) -> str:
     if text == honest:
         return ""
     said = parse_trailers(text)
-    if said is None or not all(NAME.fullmatch(key) for key in said):
+    if said is None or not all(re.fullmatch(NAME, key) for key in said):
         return "its message does not end with trailers as they have to be (each once, one short line)"
     meant = parse_trailers(honest) or {}
     for key, value in meant.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-PARTS = re.compile(r"\*\*/|\*+|\?")
+PARTS = r"\*\*/|\*+|\?"
 # The wildcards of a path: `*` and `?` stay within a folder; `**/` is any folders, or none.
 STAR, ONE, DEEP, FOLDERS = "*", "?", "**", "**/"
 
@@ -38,7 +38,7 @@ def path_tokens(pattern: str) -> tuple[str, ...]:
     """A pattern cut into wildcards and single letters."""
     tokens: list[str] = []
     last = 0
-    for found in PARTS.finditer(pattern):
+    for found in re.finditer(PARTS, pattern):
         tokens += pattern[last : found.start()]
         tokens.append(found.group() if found.group() in (FOLDERS, STAR, ONE) else DEEP)
         last = found.end()

@@ -120,10 +120,12 @@ def _midnight(day: str) -> float | None:
     if day not in _MIDNIGHTS:
         if len(_MIDNIGHTS) > 4096:
             _MIDNIGHTS.clear()
-        try:
-            _MIDNIGHTS[day] = parse_time(f"{day}T00:00:00.0Z")
-        except Usage:
+        year, month, of_month = day[:4], _TWO.get(day[5:7], 0), _TWO.get(day[8:], 0)
+        if not (year.isascii() and year.isdigit() and day[4:5] == day[7:8] == "-" and 1 <= month <= 12):
             return None
+        if not 1 <= of_month <= _days(int(year), month):
+            return None
+        _MIDNIGHTS[day] = _since_1970(int(year), month, of_month) * 86400.0
     return _MIDNIGHTS[day]
 
 

@@ -140,9 +140,20 @@ def test_nothing_of_it_changes(kind: Any) -> None:
     [((), {}), (("a", 1, "", {}, 5, 6), {}), (("a",), {"words": "b"}), (("a",), {"new": 1})],
 )
 def test_a_wrong_call_is_a_type_error(kind: Any, args: tuple[object, ...], named: dict[str, object]) -> None:
-    """Too few, too many, twice, unknown."""
-    with pytest.raises(TypeError):
+    """Too few, too many, twice, unknown; Python's own words for it."""
+    with pytest.raises(TypeError, match=r"__init__\(\)"):
         kind(*args, **named)
+
+
+@pytest.mark.parametrize("named", [{"words": "b"}, {"new": 1}])
+def test_a_wrong_call_of_a_class_of_which_few_values_were_made(named: dict[str, object]) -> None:
+    """It is told as any other, and makes no value."""
+    kind = shaped(make_frozen)
+    with pytest.raises(
+        TypeError, match=r"__init__\(\) got (multiple values for|an unexpected keyword) argument"
+    ):
+        kind("a", **named)
+    assert kind("a").words == "a"
 
 
 def test_it_is_a_key_where_its_parts_are() -> None:
@@ -172,8 +183,8 @@ def test_the_model_is_made_of_values() -> None:
                 object.__new__(kind).anything = 1  # type: ignore[attr-defined]
 
 
-def test_a_class_is_made_ready_when_its_first_value_is_made() -> None:
-    """Until then it costs next to nothing; also where another class goes on from it."""
+def test_a_class_is_made_ready_when_many_values_are_made() -> None:
+    """Until then it costs next to nothing, and its values are the same; also where another class goes on from it."""
 
     @values.dataclass(frozen=True)
     class Base:
@@ -185,7 +196,10 @@ def test_a_class_is_made_ready_when_its_first_value_is_made() -> None:
         third: str = "x"
 
     assert all(isinstance(vars(kind)["__init__"], values.LateInit) for kind in (Base, More))
-    assert More(1, third="y") == More(1, (), "y")
+    made = [More(1, third="y") for _ in range(values.FEW)]
+    assert all(isinstance(vars(kind)["__init__"], values.LateInit) for kind in (Base, More))
+    assert made == [More(1, (), "y")] * values.FEW
+    assert [list(vars(each)) for each in (made[0], More(1, (), "y"))] == [["first", "second", "third"]] * 2
     assert [isinstance(vars(kind)["__init__"], values.LateInit) for kind in (Base, More)] == [True, False]
     with pytest.raises(TypeError, match="first"):
         Base()  # type: ignore[call-arg]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from gitgate.agents import codex
+from gitgate.agents import agent, codex
 from gitgate.agents.claude import adapter, transcript
 from gitgate.document import codec
 from gitgate.errors import GateError
@@ -238,7 +238,7 @@ def session(data: bytes) -> None:
             raise AssertionError("cleaned twice it is something else")
     transcript.waits_at_call(data)
     codex.clean_rollout(data, frozenset(("hunter2-and-more",)))
-    codex.events(data)
+    list(agent.events(data.splitlines()))
     adapter.last_result(data)
     adapter.unanswered(data)
 

@@ -8,9 +8,8 @@ everybody on the machine, is bounded, and could begin with a dash.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from ..agent import (
     ProcessEnding,
     Start,
     brief,
+    events,
     killed,
     need_session_id,
     reason_of_end,
@@ -41,7 +41,7 @@ UNANSWERED = r"Tool permission request failed: \w*Error: Stream closed"
 NO_CONVERSATION = "No conversation found with session ID"
 # Ways to end that another attempt may better: the network, a limit, a kill. Others would end the same.
 PASSING = frozenset((408, 409, 429))
-API_ERROR = re.compile(r"\AAPI Error: (\d{3})\b")
+API_ERROR = r"\AAPI Error: (\d{3})\b"
 MOST_DENIED = 50
 TELLING = ("command", "file_path", "notebook_path", "path", "url", "query", "pattern")
 
@@ -114,6 +114,8 @@ class Claude(Agent):
         return Launch(argv, request.cwd, env, request.folder, stdin, files, request.settings.timeout)
 
     def join(self, request: Start) -> Launch:
+        import json
+
         meeting = request.meeting
         files = {}
         argv = [*self._command(request)]
@@ -133,6 +135,8 @@ class Claude(Agent):
 
     def _command(self, request: Start, *flags: str) -> tuple[str, ...]:
         """The program with every flag that keeps the worktree's own settings out, and with our hooks and the project's rules."""
+        import json
+
         settings = request.settings
         sources = "user,project" if settings.project_settings else "user"
         servers = () if settings.project_servers else ("--strict-mcp-config",)
@@ -215,17 +219,6 @@ def session_in(argv: Sequence[str]) -> str:
     return ""
 
 
-def events(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-    """The objects among the lines of an output; a line cut short is passed over."""
-    for line in lines:
-        try:
-            found = json.loads(line.decode("utf-8", "replace"))
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(found, dict):
-            yield found
-
-
 def last_result(out: bytes) -> dict[str, Any] | None:
     """The result that ends the output, whether it stands alone or ends a stream of events."""
     return next(
@@ -248,6 +241,8 @@ def without_result(finished: Finished) -> AgentOutcome:
 
 def unanswered(out: bytes) -> bool:
     """Whether the first call's result is that nobody could be asked: the hook said nothing."""
+    import json
+
     for event in events(out.splitlines()):
         if event.get("type") == "user":
             return bool(re.search(UNANSWERED, json.dumps(event.get("message"))))
@@ -269,7 +264,7 @@ def may_pass(said: Mapping[str, Any], finished: Finished) -> bool:
     if killed(finished):
         return True
     words = str(said.get("result") or "")
-    status = said.get("api_error_status") or next(map(int, API_ERROR.findall(words)), None)
+    status = said.get("api_error_status") or next(map(int, re.findall(API_ERROR, words)), None)
     if isinstance(status, int):
         return status in PASSING or status >= 500
     return said.get("terminal_reason") == "api_error" or words.startswith("API Error: Unable to connect")
@@ -283,6 +278,8 @@ def refused_calls(said: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def call_line(denial: Mapping[str, Any]) -> str:
+    import json
+
     tool, given = str(denial.get("tool_name") or "a tool"), denial.get("tool_input")
     if not isinstance(given, dict) or not given:
         return brief(tool)

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import update_wrapper
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -324,6 +323,8 @@ def refuse_dash(words: str | None, typed: str) -> None:
             hint=f'{typed} "$(cat)" takes what is there',
         )
     if words is not None and words.startswith("@") and is_file(words[1:]):
+        from shlex import quote
+
         raise Usage(
             f"{words} is not read from that file here, and would be all that is said",
             hint=f'{typed} "$(cat {quote(words[1:])})" takes what is there',

@@ -20,7 +20,7 @@ GOOD, BAD, UNKNOWN = "good", "bad", "unknown"
 _LETTERS = {"G": GOOD, "B": BAD, "R": BAD}
 SSH_KEY = "SHA256:"
 # What ssh takes for a comment among the allowed signers: an OpenPGP or X.509 key, and whose it is.
-LISTED = re.compile(r"^# key ([0-9A-F]{40,64}) (\S+)$", re.MULTILINE)
+LISTED = r"(?m)^# key ([0-9A-F]{40,64}) (\S+)$"
 
 
 class Verdict(NamedTuple):
@@ -53,7 +53,7 @@ def verify(git: Git, commits: Sequence[str], signers: bytes | None = None) -> di
     with signers_file(signers) as place:
         said = git.text(*signers_flags(place), *log, input=asked)
     found = dict.fromkeys(commits, Verdict(UNKNOWN))
-    listed = None if signers is None else dict(LISTED.findall(signers.decode("utf-8", "replace")))
+    listed = None if signers is None else dict(re.findall(LISTED, signers.decode("utf-8", "replace")))
     for line in said.split("\n"):
         oid, letter, signer, used, primary = line.split("\0", 4)
         found[oid] = judged(letter, signer, used if used.startswith(SSH_KEY) else primary or used, listed)

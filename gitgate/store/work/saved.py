@@ -207,7 +207,7 @@ EMPTY_TREE = {
     40: "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
     64: "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
 }
-_ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_ID = r"[0-9a-f]{40}(?:[0-9a-f]{24})?"
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,7 @@ def parse_aside(message: str) -> Aside:
     return Aside(
         untracked=last.get("Untracked") != "no",
         operation=last.get("Operation"),
-        unmerged=unmerged if unmerged and _ID.fullmatch(unmerged) else None,
+        unmerged=unmerged if unmerged and re.fullmatch(_ID, unmerged) else None,
         intent_to_add=tuple(path_of(value) for key, value in pairs if key == "Intent-to-add"),
     )
 
@@ -258,7 +258,7 @@ class Saved:
 
 def is_id(text: str) -> bool:
     """Whether a text is a full object id, and so neither an option nor a ref of the same spelling."""
-    return _ID.fullmatch(text) is not None
+    return re.fullmatch(_ID, text) is not None
 
 
 def load_saved(git: Git, *, base: str | None, staged: str, work: str) -> Saved:

@@ -338,7 +338,7 @@ def ending(view: View, came: Outcome) -> str:
 
 def compare_link(view: View, came: Outcome) -> str:
     first, last = came.commits[0], came.commits[-1]
-    whole = view.site and OID.fullmatch(first) and OID.fullmatch(last)
+    whole = view.site and re.fullmatch(OID, first) and re.fullmatch(OID, last)
     return f" ([compare]({view.site}/compare/{first}%5E...{last}))" if whole else ""
 
 
@@ -366,7 +366,7 @@ def is_ours(site: str, place: object) -> bool:
 
 def commit_link(view: View, oid: str) -> str:
     """A record that is read has nothing else; what is no commit's id is no link here, whoever wrote it."""
-    if not OID.fullmatch(oid):
+    if not re.fullmatch(OID, oid):
         return span(oid, 40)
     return f"[`{oid[:10]}`]({view.site}/commit/{oid})" if view.site else f"`{oid[:10]}`"
 
