@@ -35,10 +35,12 @@ from .errors import IllegalEvent, Usage
 from .flows import program
 from .flows.agents import AgentRun, Before
 from .flows.checking import ReplayedRun, export, replay, with_children
-from .flows.engine import Doing, Engine
+from .flows.endings import FlowEnding, error_from
+from .flows.engine import Engine
 from .flows.journal import HeldRun, load_run, signal_run, take_run
+from .flows.lines import Doing
 from .flows.program import FlowFunction, Surroundings, called, said_of_input, start_run
-from .flows.terms import FlowEnding, FlowTerms, error_from
+from .flows.terms import FlowTerms
 from .gates.agency import AgentStart
 from .model.gate import Gate, Question
 from .model.states import AWAITING

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from ..audit.policies import PolicyInForce as Policy
     from ..exchange import PutAside, Synced
     from ..flows.agents import AgentFailed, AgentSignal
+    from ..flows.endings import ChildStopped, Diverged, RunStuck, RunWaits, StepFailed
     from ..flows.handlers import auto_approve, cli_prompt
     from ..flows.phases import Flow, FlowEvent, FlowState, Human, Phase
-    from ..flows.terms import ChildStopped, Diverged, RunStuck, RunWaits, StepFailed
     from ..model.conversation import Conversation
     from ..resumption.run import Resumed
     from ..setup.checkup import Finding
@@ -69,7 +69,7 @@ RESULTS = {
     "AgentSignal": ("flows.agents", "AgentSignal"),
     "Archived": ("sharing.archiving", "Archived"),
     "Conversation": ("model.conversation", "Conversation"),
-    "Diverged": ("flows.engine", "Diverged"),
+    "Diverged": ("flows.endings", "Diverged"),
     "Dropped": ("acts.sessions", "Dropped"),
     "Finding": ("setup.checkup", "Finding"),
     "Flow": ("flows.phases", "Flow"),
@@ -83,11 +83,11 @@ RESULTS = {
     "ReceivedSignal": ("api.flows", "ReceivedSignal"),
     "Resumed": ("resumption.run", "Resumed"),
     "Ruling": ("audit.policies", "Explained"),
-    "RunStuck": ("flows.engine", "RunStuck"),
-    "RunWaits": ("flows.engine", "RunWaits"),
+    "RunStuck": ("flows.endings", "RunStuck"),
+    "RunWaits": ("flows.endings", "RunWaits"),
     "Step": ("setup.steps", "Step"),
-    "ChildStopped": ("flows.terms", "ChildStopped"),
-    "StepFailed": ("flows.terms", "StepFailed"),
+    "ChildStopped": ("flows.endings", "ChildStopped"),
+    "StepFailed": ("flows.endings", "StepFailed"),
     "Synced": ("exchange", "Synced"),
     "Verified": ("audit", "Verified"),
     "Worktree": ("store.work.restore", "Worktree"),

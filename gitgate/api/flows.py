@@ -25,11 +25,13 @@ from typing import Any, NoReturn, ParamSpec, TypeVar, cast, overload
 from ..errors import Usage
 from ..flows.agents import AgentSignal, run_agent, signal_from
 from ..flows.branches import first_error, first_of, in_parallel
-from ..flows.engine import BRANCH, STEP, Doing, current, need_engine
-from ..flows.loops import soon as soon_of
+from ..flows.branches import soon as soon_of
+from ..flows.endings import RunAgain, RunStuck, digest_of
+from ..flows.engine import current, need_engine
+from ..flows.lines import BRANCH, STEP, Doing
 from ..flows.program import FlowFunction, as_flow, called, said_of_input
 from ..flows.steps import coming_id, do_step, receive_next, returned, sleep_until, with_tries
-from ..flows.terms import RunAgain, RunStuck, digest_of, terms_of
+from ..flows.terms import terms_of
 from ..text.times import parse_duration, parse_time
 from .interactive import model_of
 from .terms import seconds

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..flows.engine import Doing, Engine
+from ..flows.engine import Engine
+from ..flows.lines import Doing
 from ..flows.steps import noting
 from ..model.gate import Gate as Folded
 from .terms import Asking, read_attachments, seen

@@ -34,9 +34,11 @@ from ..questions.prompts import Circumstances, resume_prompt
 from ..questions.signals import Need, draft_of, find_need, last_object, read_need
 from ..store.git.refs import OPEN
 from ..text.display import one_line
-from .engine import Doing, Engine
+from .endings import FlowEnds, RunStops
+from .engine import Engine
 from .journal import folder_of
-from .terms import FlowEnds, FlowTerms, RunStops
+from .lines import Doing
+from .terms import FlowTerms
 
 if TYPE_CHECKING:
     from ..agents.agent import AgentOutcome

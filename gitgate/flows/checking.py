@@ -23,10 +23,10 @@ from ..store.git.process import Git
 from ..store.git.refs import RUNS
 from ..store.remote.remote import RefMove
 from .children import desk_of_run, recorded_run, replayed
+from .endings import Diverged, FlowEnds
 from .engine import Engine
 from .journal import HeldRun, find_run
 from .program import FlowFunction, called, load_flow
-from .terms import Diverged, FlowEnds
 
 EXPORT = "refs/gitgate/+export/"
 BUNDLE = ".bundle"

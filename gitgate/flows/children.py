@@ -25,15 +25,12 @@ from ..model.states import AWAITING, STOPPING
 from ..record.runs import FLOW, STARTED, Run, RunEvent, RunStep, dump_run_event, run_id
 from ..store.git.refs import RUNS
 from .agents import RunStalled
-from .engine import BRANCH, Branch, Doing, Engine
-from .journal import HeldRun, RunTaken, begin_run, bring_run, journals, load_run, take_run
-from .terms import (
+from .endings import (
     BranchLost,
     ChildStopped,
     Diverged,
     FlowEnding,
     FlowEnds,
-    FlowTerms,
     RunAgain,
     RunStops,
     RunStuck,
@@ -42,6 +39,10 @@ from .terms import (
     error_from,
     error_of,
 )
+from .engine import Engine
+from .journal import HeldRun, RunTaken, begin_run, bring_run, journals, load_run, take_run
+from .lines import BRANCH, Branch, Doing
+from .terms import FlowTerms
 from .trees import desk_at, keep_all
 
 MOST_DEPTH = 8
@@ -327,14 +328,14 @@ def as_it_ended(run: Run) -> FlowEnding:
     )
 
 
-def is_known(desk: Desk, run: str) -> bool:
+def is_run_known(desk: Desk, run: str) -> bool:
     return desk.refs.get(RUNS + run) is not None or load_archived_run(desk, run) is not None
 
 
 def open_child(above: HeldRun, desk: Desk, run: str, at: str, said: Mapping[str, Any]) -> HeldRun | Run:
     """The run that a step of `above` is: begun, or taken again where that was done before; what is recorded, if it is over."""
     bring_run(desk, run, above.held.remote)
-    if is_known(desk, run):
+    if is_run_known(desk, run):
         found = load_run(desk, run)
         if found.called_by != (above.run.id, said["parent_step"]):
             raise Failure(
@@ -419,7 +420,7 @@ def end_child(desk: Desk, above: HeldRun, run: str, reason: str) -> str:
                 stop_held(own, led, reason, reason)
             return ""
         bring_run(desk, run, above.held.remote)
-        found = load_run(desk, run) if is_known(desk, run) else None
+        found = load_run(desk, run) if is_run_known(desk, run) else None
         if found is None or found.called_by[0] != above.run.id:
             return ""
         if found.end is None:

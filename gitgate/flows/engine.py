@@ -37,24 +37,21 @@ from ..questions.drafts import Draft
 from ..record.runs import RunEvent, RunStep
 from ..text.secrets import secret_values
 from ..text.times import parse_time
-from .journal import HeldRun
-from .terms import (
+from .endings import (
     BranchLost,
     Diverged,
     FlowEnds,
-    FlowTerms,
     RunStops,
     RunStuck,
     RunWaits,
-    ask_own,
-    called_at,
     digest_of,
     error_from,
     error_of,
-    is_asked_by,
-    plain_name,
     through_json,
 )
+from .journal import HeldRun
+from .lines import BRANCH, STEP, Branch, Doing, called_at, plain_name
+from .terms import FlowTerms, ask_own, is_asked_by
 
 KEY_FOR = 10 * 365 * 86400
 """A key stands for its gate for the life of its run."""
@@ -74,57 +71,7 @@ class Waiting:
     child: Engine | None = None
 
 
-@dataclass
-class Branch:
-    """One line of a flow's steps. `at`: how many of the journal's it has come to."""
-
-    path: str = ""
-    counts: dict[str, int] = field(default_factory=dict)
-    at: int = 0
-    above: Branch | None = None
-    desk: Desk | None = None
-    """Where its agents work, if that is not where the branch above works."""
-    settle: Callable[[], None] | None = None
-    """Makes it a place of its own, when the first of them starts."""
-    lost: bool = False
-    adopt: Callable[[Desk], Desk] | None = None
-    """Makes a desk of another run one of its own."""
-
-    @property
-    def desk_here(self) -> Desk | None:
-        """Where its agents work; None where that is where the run does."""
-        if self.desk is None and self.above is not None:
-            found = self.above.desk_here
-            if found is None or self.adopt is None:
-                return found
-            self.desk = self.adopt(found)
-        return self.desk
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether another branch was first, beside this one or beside one that it is a part of."""
-        return self.lost or (self.above is not None and self.above.is_lost)
-
-    def next(self, kind: str, name: str) -> str:
-        """The id of the next step of that kind and name here."""
-        word = f"{kind}:{plain_name(name)}" if name else kind
-        self.counts[word] = self.counts.get(word, 0) + 1
-        own = f"{word}#{self.counts[word]}"
-        return f"{self.path}/{own}" if self.path else own
-
-
-@dataclass
-class Doing:
-    """A step that is being done. `again`: it was begun before, and nobody knows how far it came."""
-
-    id: str
-    again: RunStep | None = None
-    line: str = ""
-
-
 ENGINE: ContextVar[Engine | None] = ContextVar("gitgate_engine", default=None)
-BRANCH: ContextVar[Branch] = ContextVar("gitgate_branch")
-STEP: ContextVar[str] = ContextVar("gitgate_step", default="")
 
 
 def current() -> Engine | None:

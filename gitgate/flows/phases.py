@@ -29,12 +29,13 @@ from ..model.gate import Gate, Option, Question
 from ..questions.drafts import Draft, question
 from .agents import run_agent
 from .children import has_children
+from .endings import FlowEnding, RunStuck
 from .engine import Engine, current, need_engine
 from .handlers import OTHER, Handler, answering, is_other, shown_labels
 from .journal import take_run
 from .program import FlowFunction, Surroundings, begin_flow, called, play, within
 from .steps import do_step, noting, returned
-from .terms import FlowEnding, RunStuck, terms_of
+from .terms import terms_of
 
 RESERVED = ("input", "human_response", "approved")
 """What an agent says under these names stays in its output: it neither approves nor answers."""

@@ -1,4 +1,5 @@
-"""Flows: a flow as a program: what is decorated, how a run of it begins, goes on and ends, and whose code it goes on with.
+"""Flows: a flow as a program: what is decorated, how a run of it begins, goes on and ends, what a fork of it carries, and whose
+code it goes on with.
 
 A run goes on with the code of the commit that it began at. Where it began here, that is what was here; elsewhere that commit has
 to be on the protected branch, since whoever writes a flow's code has the machine that it runs on.
@@ -28,9 +29,9 @@ from ..errors import Conflict, Failure, GateError, NotAllowed, Usage
 from ..gates.notices import check_names
 from ..gates.starting import began_here, note_begun
 from ..model.gate import Gate
-from ..model.states import STOPPING
+from ..model.states import AWAITING, STOPPING
 from ..policy.book import protected_refs
-from ..record.runs import Run
+from ..record.runs import Run, RunStep
 from ..store.git.commits import is_ancestor
 from ..store.git.objects import protected_tip
 from ..store.git.refs import CODE_OF_RUNS, RUNS
@@ -38,24 +39,22 @@ from ..store.records.records import NOBODY, Signature
 from ..store.remote.remote import RefMove
 from ..version import VERSION
 from .agents import RunStalled
-from .branches import within_branch
+from .branches import in_loop, within_branch
 from .children import HAS_CHILDREN, FlowStep, desk_of_run, has_children, replayed, root_of, stop_held, wind_up
-from .engine import Engine, current
-from .forks import carried_steps, carry
-from .journal import HeldRun, begin_run, folder_of, journals, load_run, take_run
-from .loops import in_loop
-from .terms import (
+from .endings import (
     BranchLost,
     Diverged,
     FlowEnding,
     FlowEnds,
-    FlowTerms,
     RunAgain,
     RunStops,
     RunStuck,
     RunWaits,
     error_of,
 )
+from .engine import Engine, current
+from .journal import HeldRun, begin_run, folder_of, journals, load_run, take_run
+from .terms import FlowTerms
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -369,6 +368,78 @@ def fork_run(desk: Desk, run: Run, step: str, around: Surroundings, **said: Any)
         return onward(play_flow(held, around, flow), around, flow)
     finally:
         desk.close()
+
+
+def carried_steps(desk: Desk, run: Run, step: str) -> list[RunStep]:
+    """The steps of a run that were over before that one began. Nothing may be carried that waits for an answer still to come."""
+    see = f"git gate show {run.id[:6]}"
+    known = run.steps.get(step)
+    if known is None:
+        raise Usage(f"run {run.id} has no step {step!r}; it has {', '.join(run.steps) or 'none'}", hint=see)
+    if known.branch:
+        raise Usage(
+            f"step {step} is one of several that run at once, and none of them can be begun from alone",
+            hint=f"one that stands by itself: {see}",
+        )
+    found = []
+    for one in run.steps.values():
+        if one.begun.n >= known.begun.n:
+            continue
+        if one.ended is None or one.ended.n > known.begun.n:
+            raise Usage(
+                f"step {one.id} was not over when {step} began, so that it cannot be carried", hint=see
+            )
+        result = one.ended.said.get("result")
+        gate = open_question(desk, result)
+        if gate:
+            raise Usage(
+                f"step {one.id} asked gate {gate} without waiting, and what is answered since is not carried",
+                hint=f"from that step: git gate run {run.id[:6]} --from {one.id}",
+            )
+        found.append(one)
+    return sorted(found, key=lambda one: one.begun.n)
+
+
+def open_question(desk: Desk, result: Any) -> str:
+    """The gate that a step came to, if nobody had decided it then."""
+    if not isinstance(result, dict) or not {"gate", "tip"} <= result.keys():
+        return ""
+    gate = desk.records.load(str(result["gate"]), str(result["tip"]))
+    return gate.id if gate.state == AWAITING else ""
+
+
+def carry(desk: Desk, held: HeldRun) -> None:
+    """Write into a fork's journal what it carries, each step marked; the rest of it, where a process was killed among them."""
+    try:
+        carry_the_rest(desk, held)
+    except GateError as failed:
+        with suppress(GateError):
+            held.leave("released", reason=f"stalled: {failed.message}")
+        raise
+
+
+def carry_the_rest(desk: Desk, held: HeldRun) -> None:
+    parent, step = held.run.started.text("parent"), held.run.started.text("from")
+    said = f"as run {parent} was before {step}"
+    if not step or any(entry.event.text("text") == said for entry in held.run.events):
+        return
+    for one in carried_steps(desk, load_run(desk, parent), step):
+        known = held.run.steps.get(one.id)
+        if one.ended is None or (known is not None and known.is_over):
+            continue
+        if known is None and one.begun.name == "patched":
+            held.append("patched", **one.begun.said, carried=parent)
+            continue
+        result = one.ended.said.get("result")
+        if one.kind == "receive" and isinstance(result, dict):
+            result = {key: value for key, value in result.items() if key != "signal"}
+        if known is None and one.begun is not one.ended:
+            held.append("begun", **one.begun.said, carried=parent)
+        ended = {**one.ended.said, "carried": parent} | (
+            {"result": result} if one.ended.name == "done" else {}
+        )
+        held.append(one.ended.name, **ended)
+    held.append("noted", text=said)
 
 
 # going on

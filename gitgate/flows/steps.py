@@ -20,9 +20,10 @@ from ..questions.drafts import option as option_of
 from ..record.runs import RunEvent
 from ..text.times import format_time
 from .children import has_children
-from .engine import BRANCH, STEP, Doing, Engine, Waiting
+from .endings import RunStuck, digest_of
+from .engine import Engine, Waiting
+from .lines import BRANCH, STEP, Doing
 from .program import FlowFunction, called, within
-from .terms import RunStuck, digest_of
 
 T = TypeVar("T")
 

@@ -1,34 +1,21 @@
-"""Flows: what a flow says of its questions, and which gate is one of them; the error of a step, as it is recorded and made
-again in replay: of the same class, where that is known and plain; what a step is called, and how a flow ends.
-"""
+"""Flows: what a flow, or a step of it, says of its questions, and which gate is the question of which step."""
 
 from __future__ import annotations
 
-import importlib
-import json
-import sys
-import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from hashlib import sha256
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..acts.asking import Asked, AskWishes, ask
 from ..context.desk import Desk
-from ..errors import Conflict, Failure, GateError, Usage
+from ..errors import Conflict, Usage
 from ..model.gate import Gate
 from ..model.states import AT_DEADLINE, ON_TIMEOUT
 from ..questions.drafts import Draft
-from ..record.runs import MOST_RESULT, RunStep
-from ..text.secrets import redact
+from ..record.runs import RunStep
 from ..text.times import parse_duration
 
-MOST_MESSAGE = 10_000
 MOST_FORGED = 16
-OURS = f"{Path(__file__).parents[1]}/"
-LIBRARY = f"{Path(threading.__file__).parent}/"
 
 
 @dataclass(frozen=True)
@@ -74,62 +61,6 @@ def terms_of(
     return FlowTerms(human_escalation, seconds, how, names)
 
 
-class StepFailed(Failure):
-    """A step failed when it was done, with an error that cannot be made again here."""
-
-    code = "step_failed"
-
-
-class ChildStopped(Failure):
-    """A person has ended the run of a flow that this one has called; this one may go on without it."""
-
-    code = "child_stopped"
-
-
-def error_of(failed: BaseException) -> dict[str, Any]:
-    """An error as it is recorded: its class, its words without secrets, and what it was made of where that is plain."""
-    kind = type(failed)
-    message = failed.message if isinstance(failed, GateError) else str(failed)
-    said: dict[str, Any] = {
-        "class": f"{kind.__module__}:{kind.__qualname__}",
-        "message": redact(message)[:MOST_MESSAGE],
-    }
-    if all(isinstance(arg, str | int | float | bool | None) for arg in failed.args):
-        text = json.dumps(failed.args, allow_nan=True)
-        if (
-            redact(text) == text
-            and len(text) <= MOST_MESSAGE
-            and "NaN" not in text
-            and "Infinity" not in text
-        ):
-            said["args"] = json.loads(text)
-    return said
-
-
-def error_from(said: Mapping[str, Any]) -> BaseException:
-    """The same error: of the same class where that is still known, and can be made of the same words."""
-    module, _, name = str(said["class"]).partition(":")
-    found: Any = None
-    with suppress(ImportError, AttributeError, ValueError):
-        found = loaded(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-    if isinstance(found, type) and issubclass(found, Exception):
-        args = said.get("args")
-        with suppress(Exception):
-            return found(*args) if isinstance(args, list) else found(said["message"])
-    return StepFailed(f"{name}: {said['message']}")
-
-
-def loaded(module: str) -> Any:
-    """A module that the flow has loaded itself, or one of ours: a journal makes no other be imported."""
-    if module == "builtins" or module.partition(".")[0] == __name__.partition(".")[0]:
-        return importlib.import_module(module)
-    if module not in sys.modules:
-        raise ImportError(module)
-    return sys.modules[module]
-
-
 def ask_own(
     desk: Desk,
     draft: Draft,
@@ -163,114 +94,3 @@ def is_asked_by(gate: Gate, step: RunStep, draft: Draft) -> bool:
         for questions in (gate.opened.questions, draft.questions)
     )
     return asked == wanted and gate.opened.asked.at >= step.begun.at
-
-
-def plain_name(name: str) -> str:
-    """A step's name as a part of an id: in one line, without what separates branches."""
-    return "".join(c if c.isprintable() and c not in "/#" else "_" for c in name)[:80] or "_"
-
-
-def called_at() -> str:
-    """The line of the flow that wants a step, as `flows.py:12`; empty where that is not known."""
-    frame = sys._getframe(1)  # noqa: SLF001 - a whole traceback for each of 10,000 steps takes too long
-    while frame.f_code.co_filename.startswith(OURS) and frame.f_back is not None:
-        frame = frame.f_back
-    name = frame.f_code.co_filename.rpartition("/")[2]
-    known = (
-        not frame.f_code.co_filename.startswith((OURS, LIBRARY)) and name.isprintable() and len(name) <= 100
-    )
-    return f"{name}:{frame.f_lineno}" if known else ""
-
-
-def digest_of(value: object) -> str:
-    return sha256(repr(value).encode("utf-8", "replace")).hexdigest()[:16]
-
-
-def through_json(step: str, value: object, secrets: Collection[str]) -> Any:
-    """A result as replay will give it: after its way through JSON, the first time as well."""
-    try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as unfit:
-        raise Usage(
-            f"step {step} gave {type(value).__name__}, and a step's result is JSON: {unfit}",
-            hint="return a mapping, a list, text, a number, True, False, None, or a pydantic model",
-        ) from unfit
-    if len(text) > MOST_RESULT // 4 and len(text.encode("utf-8", "replace")) > MOST_RESULT:
-        raise Usage(
-            f"step {step} gave {len(text):,} characters; expected at most {MOST_RESULT:,} bytes",
-            hint="write it to a file, and return its path",
-        )
-    if redact(text, secrets) != text:
-        raise Usage(
-            f"step {step} gave what looks like a secret, and it would be recorded in Git",
-            hint="return what it is called, and read it where it is used",
-        )
-    return json.loads(text)
-
-
-# how a flow ends, or is let go
-
-
-class FlowEnds(BaseException):
-    """It passes through a flow, and is no error of it."""
-
-    def __init__(self, message: str, *, hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
-
-
-class RunWaits(FlowEnds):
-    """Nothing goes on before a person has answered, a moment has come, or a signal. `gates`: what people are asked."""
-
-    gates: tuple[str, ...] = ()
-    until: str = ""
-
-
-class RunStuck(FlowEnds):
-    """The flow cannot go on. `refused`: because a person said no."""
-
-    refused = False
-
-
-class RunStops(FlowEnds):
-    """A person has ended the run."""
-
-
-class BranchLost(FlowEnds):
-    """Another branch was first, and this one ends where it is."""
-
-
-class Diverged(FlowEnds):
-    """The flow's code wants another step than its journal has at this place."""
-
-
-class RunAgain(FlowEnds):
-    """The flow starts afresh in a run of its own. `given`: its input there; `at`: the moment of its beginning."""
-
-    def __init__(self, given: Mapping[str, Any], at: str) -> None:
-        super().__init__("the flow starts afresh")
-        self.given, self.at = given, at
-
-
-@dataclass(frozen=True)
-class FlowEnding:
-    """Where a run stands when its process lets go of it. `status`: as `git gate list --runs` says it."""
-
-    id: str
-    status: str
-    value: Any = None
-    reason: str = ""
-    error: Mapping[str, Any] = field(default_factory=dict)
-    gates: tuple[str, ...] = ()
-    until: str = ""
-    refused: bool = False
-    next: str = ""
-    """The run in which the flow goes on afresh."""
-    raised: BaseException | None = field(default=None, repr=False, compare=False)
-
-    def result(self) -> Any:
-        """The flow's value, or what became of it as an error."""
-        if self.status == "completed":
-            return self.value
-        raise self.raised or error_from(self.error)

@@ -41,9 +41,10 @@ from ..store.work.merging import (
 from ..store.work.restore import open_worktree, remove_worktree, without_place
 from ..store.work.snapshot import Snapshot
 from .agents import RunStalled
-from .engine import BRANCH, Branch, Engine
+from .endings import RunStuck
+from .engine import Engine
 from .journal import folder_of
-from .terms import RunStuck
+from .lines import BRANCH, Branch
 
 KEPT = "refs/gitgate/+branches/"  # `+` is in no remote's folder there
 BRANCHES = "gitgate/"

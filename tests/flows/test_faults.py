@@ -22,8 +22,8 @@ from gitgate.agents import process
 from gitgate.errors import Conflict
 from gitgate.flows import program
 from gitgate.flows.branches import LOST
-from gitgate.flows.engine import Branch
 from gitgate.flows.journal import HeldRun
+from gitgate.flows.lines import Branch
 from gitgate.record.runs import Run
 from gitgate.store.git.objects import PlumbingObjects
 from gitgate.store.git.refs import Refs

@@ -17,7 +17,7 @@ import gitgate
 from gitgate import Flow, Human, Phase, testing
 from gitgate.errors import Usage
 from gitgate.flows import handlers
-from gitgate.flows.terms import RunWaits
+from gitgate.flows.endings import RunWaits
 from gitgate.record.runs import Run
 from support.flowing import Actors, FlowBench
 from support.testbed.command import Command

@@ -14,7 +14,7 @@ import pytest
 import gitgate
 from gitgate import testing
 from gitgate.errors import Usage
-from gitgate.flows.terms import Diverged, RunStuck, RunWaits, StepFailed, error_from
+from gitgate.flows.endings import Diverged, RunStuck, RunWaits, StepFailed, error_from
 from support.flowing import FlowBench
 
 
@@ -114,6 +114,8 @@ def test_an_error_that_nobody_knows_is_named(bench: FlowBench) -> None:
         made = error_from({"class": name, "message": "echo"})
         assert isinstance(made, StepFailed), name
     assert isinstance(error_from({"class": "builtins:OSError", "message": "x"}), OSError)
+    moved = error_from({"class": "gitgate.flows.elsewhere:ChildStopped", "message": "x"})
+    assert isinstance(moved, gitgate.ChildStopped)  # ours, recorded before its module had its name of now
 
 
 @pytest.mark.parametrize("value", [{1, 2}, object(), b"bytes", float("nan"), [lambda: 0]])

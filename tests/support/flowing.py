@@ -12,9 +12,9 @@ from typing import Any
 
 from gitgate.context.desk import Desk, open_desk
 from gitgate.flows import program
+from gitgate.flows.endings import FlowEnding
 from gitgate.flows.journal import HeldRun, load_run, take_run
 from gitgate.flows.program import FlowFunction, Surroundings
-from gitgate.flows.terms import FlowEnding
 from gitgate.record.runs import Run
 from gitgate.testing import Crash
 from support.testbed.command import Command, Outcome

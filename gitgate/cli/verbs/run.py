@@ -20,8 +20,8 @@ from ..terminal.screen import Screen, json_line, verb
 
 if TYPE_CHECKING:
     from ...context.desk import Desk
+    from ...flows.endings import FlowEnding, RunWaits
     from ...flows.program import FlowFunction, Surroundings
-    from ...flows.terms import FlowEnding, RunWaits
     from ...record.runs import Run
 
 CODES = {
