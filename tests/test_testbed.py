@@ -103,11 +103,34 @@ def test_a_terminal_is_a_terminal() -> None:
 
 
 def test_a_terminal_notices_silence() -> None:
-    """Words that never come fail the test within its time."""
+    """Words that never come fail the test within its time, and so does a line that nobody asks for."""
     with Terminal("-c", "input()", program=sys.executable) as terminal:
         with pytest.raises(pytest.fail.Exception, match="no 'never'"):
             terminal.expect("never", timeout=0.2)
-        terminal.line()
+        with pytest.raises(pytest.fail.Exception, match="no prompt for 'too soon'"):
+            terminal.line("too soon", timeout=0.2)
+        terminal.keys("\r")
+        terminal.finish(code=0)
+
+
+FORGETS = """\
+import sys, termios, time
+print("one moment")
+for _ in range(2):
+    time.sleep(0.2)
+    termios.tcflush(0, termios.TCIFLUSH)
+    print("got", input("name? "))
+"""
+
+
+def test_a_line_waits_for_its_prompt() -> None:
+    """What a program forgets that was typed before its question stood there is not typed too soon."""
+    with Terminal("-c", FORGETS, program=sys.executable) as terminal:
+        terminal.expect("one moment")
+        terminal.line("ada")
+        terminal.line("bob")
+        terminal.expect("got ada")
+        terminal.expect("got bob")
         terminal.finish(code=0)
 
 

@@ -40,8 +40,15 @@ with (here / "runs").open("a") as runs:
     print(json.dumps({"argv": sys.argv[1:], "cwd": os.getcwd(), "env": env, "pid": os.getpid()}), file=runs)
 transcript = next(Path.home().glob(f".claude/projects/{''.join(c if c.isalnum() else '-' for c in os.getcwd())}/*.jsonl"))
 said = [json.loads(line) for line in transcript.read_text().splitlines()]
+
+
+def asked():
+    print("> ", end="", flush=True)
+    return sys.stdin.readline()
+
+
 print(f"claude: {len(said)} earlier messages", flush=True)
-while line := sys.stdin.readline():
+while line := asked():
     word, _, rest = line.strip().partition(" ")
     if word == "say":
         record = {"type": "user", "uuid": rest, "parentUuid": said[-1]["uuid"], "message": {"role": "user", "content": rest}}
@@ -438,7 +445,7 @@ def test_it_goes_into_the_background_with_the_program(desk: Desk, pty_cli: Pty, 
     shell.expect("42-in-the-shell")
     shell.line("fg")
     shell.expect(f"{command} join")
-    shell.line("say again")
+    shell.keys("say again\r")  # its prompt stood there before it was stopped
     shell.expect("claude: say done")
     shell.line("leave")
     shell.expect("your answer (")

@@ -49,10 +49,15 @@ def keep(kind, text):
         print(json.dumps(record), file=out)
 
 
+def asked():
+    print("> ", end="", flush=True)
+    return sys.stdin.readline()
+
+
 print(f"claude: {len(said)} earlier messages", flush=True)
 if "--" in argv:
     keep("user", argv[argv.index("--") + 1])
-while line := sys.stdin.readline():
+while line := asked():
     word, _, rest = line.strip().partition(" ")
     if word == "say":
         keep("user", rest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import os
 import pty
@@ -26,6 +27,15 @@ ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\
 # The child makes the terminal its own (Ctrl-C and hanging up then reach it) and becomes the program.
 TAKE_TERMINAL = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"
 
+# How an unfinished line ends where a program asks for one.
+PROMPTS = (": ", "? ", "] ", "> ", "# ", "$ ", "… ")
+# How long a terminal is waited for: a machine may be slow, and a test that passes does not wait for it.
+PATIENCE = 50
+
+
+def as_read(raw: str) -> str:
+    return ESCAPES.sub("", raw).replace("\r\n", "\n")
+
 
 class Terminal:
     """A command under a terminal of its own: wait for words with `expect`, type with `line` and `keys`."""
@@ -41,7 +51,9 @@ class Terminal:
     ) -> None:
         self.args = args
         self.raw = ""
+        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.read_to = 0
+        self.typed_at = 0
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.process = subprocess.Popen(
@@ -64,9 +76,9 @@ class Terminal:
     @property
     def text(self) -> str:
         """Everything so far, as read by a person: without escapes, lines ending in a plain newline."""
-        return ESCAPES.sub("", self.raw).replace("\r\n", "\n")
+        return as_read(self.raw)
 
-    def expect(self, words: str, *, timeout: float = 15) -> str:
+    def expect(self, words: str, *, timeout: float = PATIENCE) -> str:
         """Wait until `words` appear after what was last expected; give back what came before them."""
         until = time.monotonic() + timeout
         while (found := self.text.find(words, self.read_to)) < 0:
@@ -76,15 +88,28 @@ class Terminal:
         self.read_to = found + len(words)
         return before
 
-    def keys(self, text: str) -> None:
-        """Type, without Enter."""
-        os.write(self.master, text.encode())
+    @property
+    def asks(self) -> bool:
+        """Whether a prompt stands there: after what was typed last, a line that is not finished."""
+        _, after_typed, line = as_read(self.raw[self.typed_at :]).rpartition("\n")
+        return line.endswith(PROMPTS) and bool(after_typed or not self.typed_at)
 
-    def line(self, text: str = "") -> None:
-        """Type a line and Enter."""
+    def keys(self, text: str) -> None:
+        """Type at once, without Enter. What a program drops that comes before its prompt is lost."""
+        os.write(self.master, text.encode())
+        self.typed_at = len(self.raw)
+
+    def line(self, text: str = "", *, timeout: float = PATIENCE) -> None:
+        """Type a line and Enter, when the program asks for it."""
+        until = time.monotonic() + timeout
+        while not self.asks:
+            if not self.take_some(until - time.monotonic()):
+                pytest.fail(
+                    f"git-gate {' '.join(self.args)}: no prompt for {text!r} on the terminal:\n{self.text}"
+                )
         self.keys(text + "\r")
 
-    def finish(self, *, code: int | None = None, timeout: float = 15) -> str:
+    def finish(self, *, code: int | None = None, timeout: float = PATIENCE) -> str:
         """Wait for the end; with `code`, any other exit fails the test. Gives back everything that was shown."""
         until = time.monotonic() + timeout
         while self.take_some(until - time.monotonic()):
@@ -105,7 +130,7 @@ class Terminal:
             got = os.read(self.master, 65536)
         except OSError:  # Linux says EIO when the last writer has gone.
             return False
-        self.raw += got.decode("utf-8", "replace")
+        self.raw += self.decoder.decode(got)
         return bool(got)
 
     def end(self) -> None:
