@@ -65,7 +65,21 @@ SETTINGS = (
         "the wait before a second attempt; each further one waits twice as long",
     ),
     Setting("leaseTerm", "duration", "2m", "how long a runner may be silent before another takes over"),
-    Setting("runner", "word:local,github", "local", "what starts a resumed agent"),
+    Setting("runner", "word:local,github,command", "local", "what starts a resumed agent"),
+    Setting(
+        "runnerCommand",
+        "text",
+        "",
+        "with `gitgate.runner command`: the program that hands out an answer, called with GATE ADDRESS COMMIT",
+        power=True,
+    ),
+    Setting(
+        "runnerAddress",
+        "text",
+        "",
+        "where other machines reach this repository; else its remote's address, or its path",
+        power=True,
+    ),
     Setting(
         "worktrees",
         "text",

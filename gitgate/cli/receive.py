@@ -166,13 +166,17 @@ def act_on_calls(desk: Desk) -> int:
     """Acts on everything that can be acted on here, then ends. Its talk is the log."""
     import time
 
-    from ..resumption.calls import answer_calls
+    from ..resumption.calls import answer_calls, hand_out
+    from ..runners import find_runner
     from .machinery.resume import stop_on_signal
 
     def say(words: str) -> None:
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         print(f"{stamp} {words}", file=sys.stderr, flush=True)
 
+    runner = desk.settings.text("runner")
+    if desk.repo.bare and find_runner(runner).hands_out:
+        return FAILURE if hand_out(desk, runner, say) else DONE
     with stop_on_signal() as stopping:
         shift = answer_calls(desk, say, stopping)
     return DONE if shift is None or not shift.failed else FAILURE

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..claims.claiming import Claimant, claim, hand_over, leave_to_others, lift_note
+from ..claims.claiming import Claimant, claim, hand_over, is_left_to_others, leave_to_others, lift_note
 from ..context import machine
 from ..context.desk import Desk, open_desk
 from ..context.find import summaries
@@ -28,13 +28,14 @@ from ..errors import Conflict, Failure, GateError, RemoteUnreachable, StillWaiti
 from ..exchange.publishing import Published, publish, push_moves
 from ..exchange.syncing import bring_home
 from ..gates import agency
-from ..gates.leases import boottime, shared_at
+from ..gates.leases import boottime, shared_at, stalled
 from ..gates.listing import due_runs
 from ..gates.starting import began_here
 from ..model.gate import Claim, Gate
-from ..runners import Order, find_runner
+from ..model.states import RESUMING
+from ..runners import AnsweredGate, Order, find_runner
 from ..store.git.permissions import locked, private_folder
-from ..store.git.refs import RUNS, WAKE
+from ..store.git.refs import OPEN, RUNS, WAKE
 from ..store.remote.push import MOST_OWN, most_refs
 from ..store.remote.remote import RefMove
 from .pool import Pool, PoolGroup, is_candidate
@@ -54,9 +55,53 @@ def call(desk: Desk, gate: str = "", runner: str = "local") -> str:
     private_folder(place.parent)
     place.touch()
     lift_note(desk, gate)
-    order = Order(desk.repo.place, log_of(desk), desk.settings.env, (gate,) if gate else ())
-    log = find_runner(runner).start(order)
+    log = find_runner(runner).start(order_for(desk, gate))
     return str(log_of(desk, gate)) if runner == "local" and gate else log
+
+
+def order_for(desk: Desk, gate: str = "") -> Order:
+    """What a runner is told of a gate or a run; without one, that it may look for all there is."""
+    answered: tuple[AnsweredGate, ...] = ()
+    if gate:
+        tip = desk.refs.get(OPEN + gate)
+        if tip is None:
+            answered = (AnsweredGate(gate, desk.refs.get(RUNS + gate) or ""),)
+        else:
+            opened = desk.records.load(gate, tip).opened
+            answered = (AnsweredGate(gate, tip, opened.priority, opened.program),)
+    return Order(desk.repo.place, log_of(desk), desk.settings, answered, address_for_others(desk))
+
+
+def address_for_others(desk: Desk) -> str:
+    """Where another machine finds this repository's gates."""
+    remote = remote_of(desk)
+    there = desk.settings.git.get(f"remote.{remote}.url", "") if remote is not None else ""
+    return desk.settings.text("runnerAddress") or there or str(desk.repo.place)
+
+
+def hand_out(desk: Desk, runner: str, say: Callable[[str], None]) -> int:
+    """Leave to a runner elsewhere each gate and run that somebody may act on; how many could not be left to it.
+
+    Each is named once for each state of its record, and again after a while: what is told may get lost.
+    """
+    found, refused = find_runner(runner), 0
+    for gate, tip in to_hand_out(desk):
+        if not is_new(desk, gate, tip):
+            continue
+        try:
+            say(f"{gate}: handed out by {runner}: {found.start(order_for(desk, gate))}")
+        except GateError as failed:
+            refused += 1
+            forget_woken(desk, gate)
+            say(f"{gate}: {failed.message}; {failed.hint}")
+    return refused
+
+
+def to_hand_out(desk: Desk) -> list[tuple[str, str]]:
+    """Gates that are answered, or whose runner gives no sign of life; and runs that are due: with their tips."""
+    wanted = [one for one in summaries(desk) if is_candidate(one) and not is_left_to_others(desk, one.id)]
+    gates = [(one.id, one.tip) for one in wanted if one.state != RESUMING or stalled(desk, one)]
+    return gates + [(run, desk.refs.get(RUNS + run) or "") for run in due_runs(desk)]
 
 
 def answer_calls(desk: Desk, say: Callable[[str], None], stopping: threading.Event) -> PoolGroup | None:
@@ -213,6 +258,10 @@ def is_new(desk: Desk, name: str, tip: str) -> bool:
     place.write_text(tip, "ascii")
     os.utime(place, (desk.clock(), desk.clock()))
     return True
+
+
+def forget_woken(desk: Desk, name: str) -> None:
+    (desk.repo.state_dir / "woken" / name).unlink(missing_ok=True)
 
 
 def wake(desk: Desk, remote: str, gate: Gate) -> None:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from ..errors import Usage
+from .command import CommandRunner
 from .github import GitHubRunner
-from .runner import Local, Order, Runner
+from .runner import AnsweredGate, Local, Order, Runner
 
-__all__ = ["RUNNERS", "Order", "Runner", "find_runner"]
+__all__ = ["RUNNERS", "AnsweredGate", "Order", "Runner", "find_runner"]
 
-RUNNERS: dict[str, Runner] = {runner.name: runner for runner in (Local(), GitHubRunner())}
+EVERY: tuple[Runner, ...] = (
+    Local(),
+    GitHubRunner(),
+    CommandRunner(),
+)
+RUNNERS = {runner.name: runner for runner in EVERY}
 
 
 def find_runner(name: str) -> Runner:

@@ -20,6 +20,7 @@ ANSWER_TIMEOUT = 10.0
 
 class GitHubRunner:
     name = "github"
+    hands_out = False  # what such a server's answers start, the server's own workflow starts
 
     def start(self, order: Order) -> str:
         try:

@@ -5,26 +5,49 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ..agents import without_caller
+from ..config import Settings
 from ..store.git.programs import detach, our_command
+
+
+class AnsweredGate(NamedTuple):
+    """One gate (or run) whose agent is to be started, and all that a runner may know of it. `commit`: the tip of its record."""
+
+    id: str
+    commit: str
+    priority: str = "normal"
+    agent: str = ""
 
 
 @dataclass(frozen=True)
 class Order:
-    """What is to be acted on: these gates of the repository at `directory`, or all that can be. `log` is where it tells."""
+    """What is to be acted on: these gates of the repository at `directory`, or all that can be. `log` is where it tells.
+
+    `address` is where others reach the repository.
+    """
 
     directory: Path
     log: Path
-    env: Mapping[str, str]
-    gates: tuple[str, ...] = ()
+    settings: Settings
+    answered: tuple[AnsweredGate, ...] = ()
+    address: str = ""
+
+    @property
+    def gates(self) -> tuple[str, ...]:
+        return tuple(one.id for one in self.answered)
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        return self.settings.env
 
 
 class Runner(Protocol):
-    """One place where agents are started."""
+    """One place where agents are started. `hands_out`: the hook of a shared repository leaves its answers to it."""
 
     name: str
+    hands_out: bool
 
     def start(self, order: Order) -> str:
         """Start acting on it, and return at once; where to look for what comes of it."""
@@ -38,6 +61,7 @@ class Local:
     """
 
     name = "local"
+    hands_out = False
 
     def start(self, order: Order) -> str:
         command = our_command("hook", "runner", *order.gates, at=order.directory)

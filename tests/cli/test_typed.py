@@ -40,6 +40,10 @@ ELSEWHERE = {
     ("claude-code.md", "git gate wrap"): "tests/asking/test_claude_page.py",
     ("claude-code.md", "claude -p"): "tests/asking/test_claude_page.py",
     ("claude-code.md", "git config gitgate.agent.claude"): "tests/asking/test_claude_page.py",
+    ("scale.md", "#!/bin/sh\n# /usr/local/libexec/resume-gate"): "tests/resumption/test_handed_out.py",
+    ("scale.md", "#!/bin/sh\n# /usr/local/libexec/kubernetes-job"): "tests/resumption/test_handed_out.py",
+    ("scale.md", "#!/bin/sh\n# /usr/local/libexec/slurm-job"): "tests/resumption/test_handed_out.py",
+    ("scale.md", "#!/bin/sh\n# /usr/local/libexec/nomad-job"): "tests/resumption/test_handed_out.py",
     ("claude-code.md", "./scripts/ask-human.sh"): "tests/asking/test_claude_page.py",
 }
 # By the beginning of a line, and why it cannot be run here.
@@ -71,7 +75,7 @@ def commands() -> list[tuple[str, str]]:
         text = re.sub(r"<!-- generated.*?<!-- end -->", "", page.read_text("utf-8"), flags=re.DOTALL)
         for _, block in BLOCK.findall(text):
             lines = re.sub(r"\\\n", "", block).splitlines()
-            if not any((page.name, start) in ELSEWHERE for start in starts(lines[0].strip())):
+            if not any((page.name, start) in ELSEWHERE for start in starts(block.strip())):
                 found += [(page.name, line.strip()) for line in lines if line.strip()]
     return found
 

@@ -98,6 +98,7 @@ from .runner import Order
 
 class MadeUpRunner:
     name = "made-up"
+    hands_out = False
 
     def start(self, order: Order) -> str:
         (order.directory / "ordered").write_text(json.dumps(order.gates))
@@ -109,8 +110,8 @@ def test_a_runner(copy: PackageCopy, repo: Clone) -> None:
     """It is named by the flag and by the setting, and is given an order with the gate; a name that is none is refused with its own."""
     copy.add("runners/made_up.py", RUNNER)
     copy.put("runners/__init__.py", "from .made_up import MadeUpRunner\n", before="from .runner import")
-    copy.change("runners/__init__.py", "GitHubRunner())", "GitHubRunner(), MadeUpRunner())")
-    copy.change("config.py", '"word:local,github"', '"word:local,github,made-up"')
+    copy.put("runners/__init__.py", "    MadeUpRunner(),\n", before="    Local(),")
+    copy.change("config.py", '"word:local,github,command"', '"word:local,github,command,made-up"')
     repo.git("config", "gitgate.agent.scripted.resume", "true")
     gate = ask(copy, repo, "--agent", "scripted", "--session", SESSION)
     copy("respond", gate, "Postgres", "--no-resume", cwd=repo.path, code=0)

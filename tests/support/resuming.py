@@ -132,7 +132,7 @@ class Agent:
         return [line.split()[2] for line in lines if line.startswith("end")]
 
 
-def until(true: Callable[[], bool], seconds: float = 20) -> None:
+def until(true: Callable[[], bool], seconds: float = 60) -> None:
     """Wait for something that another process does; fail when it does not come."""
     end = time.monotonic() + seconds
     while not true():

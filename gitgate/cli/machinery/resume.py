@@ -62,10 +62,9 @@ def resume_command(
         )
     name = runner or desk.settings.text("runner")
     if gate_id is not None:
-        from ...acts.reading import open_gate
         from ...resumption.calls import refuse_waiting
 
-        gate = open_gate(desk, gate_id)
+        gate = answered_gate(desk, gate_id)
         refuse_waiting(gate)
         return (
             hand_to_runner(screen, desk, name, gate.id)
@@ -75,6 +74,17 @@ def resume_command(
     if name != "local":
         return each_elsewhere(screen, desk, name)
     return hand_to_runner(screen, desk, name, "") if detach else every(screen, desk)
+
+
+def answered_gate(desk: Desk, gate_id: str) -> Gate:
+    """The gate; where this clone knows of none, or of no answer, the remote is asked once."""
+    from ...acts.reading import asking, open_gate
+    from ...exchange.syncing import news
+
+    gate = asking(open_gate, desk, gate_id)
+    if gate.state == "awaiting" and not news(desk):
+        gate = open_gate(desk, gate.id)
+    return gate
 
 
 def hand_to_runner(screen: Screen, desk: Desk, name: str, gate: str) -> int:

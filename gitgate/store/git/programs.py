@@ -82,17 +82,18 @@ def open_folder(command: str, folder: Path, env: Mapping[str, str]) -> str:
 
 
 class ProgramEnd(NamedTuple):
-    """`late`: it did not end in time, and was killed."""
+    """`late`: it did not end in time, and was killed. Of what it said the beginning is kept."""
 
     code: int
     err: bytes = b""
     late: bool = False
+    out: bytes = b""
 
 
 def tell_program(
     argv: Sequence[str], said: bytes, env: Mapping[str, str], folder: Path, seconds: float
 ) -> ProgramEnd:
-    """Run a program with these words on its standard input. What it says on standard output is nobody's.
+    """Run a program with these words on its standard input.
 
     Files in place of pipes: what it leaves running in the background may keep them, and nobody waits for that.
     """
@@ -101,7 +102,7 @@ def tell_program(
     import tempfile
     from contextlib import suppress
 
-    with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as err:
+    with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as err, tempfile.TemporaryFile() as out:
         source.write(said)
         source.seek(0)
         try:
@@ -110,7 +111,7 @@ def tell_program(
                 cwd=folder,
                 env=dict(env),
                 stdin=source,
-                stdout=subprocess.DEVNULL,
+                stdout=out,
                 stderr=err,
                 start_new_session=True,
             )
@@ -125,7 +126,8 @@ def tell_program(
                 os.killpg(running.pid, signal.SIGKILL)
             code = running.wait()
         err.seek(0)
-        return ProgramEnd(code, err.read(4096), late)
+        out.seek(0)
+        return ProgramEnd(code, err.read(4096), late, out.read(4096))
 
 
 def our_command(*words: str, at: Path | None = None) -> list[str]:
