@@ -89,7 +89,7 @@ SETTINGS = (
     ),
     Setting(
         "forge",
-        "word:github,gitea",
+        "word:github,gitea,gitlab",
         "",
         "what forge the remote is, where its address does not say so",
         power=True,
@@ -242,7 +242,7 @@ VARIABLES = {"agent": OF_AGENT, "notify": OF_NOTIFY}
 OTHER_VARIABLES = frozenset(
     f"GITGATE_{name}"
     for name in """ACTOR AGENT AGENT_ARGUMENTS AGENT_COMMAND AGENT_NAME AGENT_RESUME ANSWER EDITOR EVENT GATE GITHUB_TOKEN
-    HOOK_SECONDS ID NOTE OUTCOME PREPARED PROMPT_FILE SESSION SESSION_KEY TASK TERMS TITLE VERDICT WEBHOOK_SECRET WRAPPED""".split()
+    GITLAB_TOKEN HOOK_SECONDS ID NOTE OUTCOME PREPARED PROMPT_FILE SESSION SESSION_KEY TASK TERMS TITLE VERDICT WEBHOOK_SECRET WRAPPED""".split()
 )
 # A variable that is so close to one of ours is a slip; below that it may be anybody's.
 CLOSE = 0.88

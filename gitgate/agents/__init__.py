@@ -31,8 +31,15 @@ AGENTS: dict[str, Agent] = {
 }
 
 # Of a CI job: what our own steps log in with, and the files that steer the steps after this one.
-LOGIN = "GITGATE_GITHUB_TOKEN"
-OF_THE_JOB = (LOGIN, "GITGATE_WEBHOOK_SECRET", "GITGATE_SESSION_KEY", "GITHUB_ENV", "GITHUB_PATH")
+LOGIN, GITLAB_LOGIN = "GITGATE_GITHUB_TOKEN", "GITGATE_GITLAB_TOKEN"
+OF_THE_JOB = (
+    LOGIN,
+    GITLAB_LOGIN,
+    "GITGATE_WEBHOOK_SECRET",
+    "GITGATE_SESSION_KEY",
+    "GITHUB_ENV",
+    "GITHUB_PATH",
+)
 # What configures several programs, or any of them.
 FOLDERS, FILES = (".agents",), ("agents.md", "agents.override.md")
 

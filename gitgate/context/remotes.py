@@ -85,6 +85,7 @@ def may_publish_work(desk: Desk) -> bool:
 
 
 GITHUB = "github.com"
+GITLAB = "gitlab.com"
 OTHER_NAMES = {
     "ssh.github.com": GITHUB,
     "www.github.com": GITHUB,

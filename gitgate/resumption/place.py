@@ -489,14 +489,14 @@ def surroundings(
     desk: Desk, gate: Gate, found: Situation, program: str, settings: Sequence[tuple[str, str]] = ()
 ) -> dict[str, str]:
     """What the agent's environment has besides ours. In work that came from elsewhere, git runs nothing it brought."""
-    from ..agents import LOGIN
+    from ..agents import GITLAB_LOGIN, LOGIN
 
     path = desk.settings.env.get("PATH", os.defpath)
     ours = str(Path(sys.executable).parent)
     if ours not in path.split(os.pathsep):
         path = f"{path}{os.pathsep}{ours}"
     said = {"GITGATE_GATE": gate.id, "GITGATE_AGENT": program, "PATH": path}
-    if desk.settings.env.get(LOGIN):
+    if desk.settings.env.get(LOGIN) or desk.settings.env.get(GITLAB_LOGIN):
         said["GITGATE_PUSH"] = (
             "false"  # A job's login stays with us: what the agent asks is pushed when it has ended.
         )

@@ -145,7 +145,7 @@ def test_a_forge(copy: PackageCopy, bare: Clone, repo: Clone) -> None:
     copy.put("surfaces/forge/hosts/connect.py", "from .tiny import HERE\n", before="from .web import ")
     line = '    "tiny": ForgeKind(lambda _place, _web: HERE, lambda server: f"{server}/api"),\n'
     copy.put("surfaces/forge/hosts/connect.py", line, before='    "gitea": ForgeKind(')
-    copy.change("config.py", '"word:github,gitea"', '"word:github,gitea,tiny"')
+    copy.change("config.py", '"word:github,gitea,gitlab"', '"word:github,gitea,gitlab,tiny"')
     repo.git("remote", "add", "origin", str(bare.path))
     for key, value in {"forge": "tiny", "forgeIssue": "7", "initialised": "true"}.items():
         repo.git("config", f"gitgate.{key}", value)

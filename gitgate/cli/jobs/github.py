@@ -121,7 +121,8 @@ def show_command(screen: Screen, gate_id: str) -> int:
     from ...errors import GateError
     from ...gates.work import diff_of
     from ...surfaces.forge.comment import View, render
-    from ...surfaces.forge.hosts.connect import find_place
+    from ...surfaces.forge.hosts.connect import KINDS, find_place
+    from ...surfaces.forge.hosts.forge import GITHUBS
     from ...surfaces.forge.telling import whose_reply
 
     desk = screen.desk()
@@ -131,7 +132,9 @@ def show_command(screen: Screen, gate_id: str) -> int:
         stat, diff = diff_of(desk, gate, stat=True), diff_of(desk, gate)
     except GateError:
         stat = diff = ""
-    body = render(View(gate, stat, diff, place.site if place else "", whose=whose_reply(desk, gate)))
+    customs = KINDS[place.kind].customs if place else GITHUBS
+    site = place.site if place else ""
+    body = render(View(gate, stat, diff, site, whose=whose_reply(desk, gate), customs=customs))
     screen.emit("github-show", {"gate": gate.id, "body": body}, body.rstrip("\n"))
     return exits.DONE
 
@@ -162,7 +165,7 @@ def accept_command(screen: Screen, event_file: str, resume: bool) -> int:
         return dispatched(screen, desk, forge, event, resume=resume)
     from ...surfaces.forge.sweeping import hear
 
-    done = hear(desk, forge, event.comment, kind=event.kind, words=event.words)
+    done = hear(desk, forge, event.comment, kind=event.kind, words=event.words, thread=event.thread)
     return finish(screen, desk, forge, done, resume=resume)
 
 

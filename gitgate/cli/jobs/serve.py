@@ -159,7 +159,7 @@ class Office:
         if not isinstance(event, Commented) or not forge.is_ours(event.repository):
             return
         fetch_gates(desk)
-        done = hear(desk, forge, event.comment, kind=event.kind, words=event.words)
+        done = hear(desk, forge, event.comment, kind=event.kind, words=event.words, thread=event.thread)
         for one in done:
             self.screen.say(f"{one.outcome}: {one.words}")
         self.start(desk, list(dict.fromkeys(one.gate for one in done if one.goes_on)))

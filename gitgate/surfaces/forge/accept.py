@@ -21,7 +21,7 @@ from ...model.gate import Answer, Gate
 from ...model.people import as_account
 from . import telling
 from .hosts.events import NO_REPLY, nobodys
-from .hosts.forge import Author, Comment, Forge
+from .hosts.forge import Author, Comment, Forge, Thread
 from .hosts.web import ForgeFailed
 from .posting import Board, bring_up_to_date, has_gate, is_waiting, load_board, post_once, thread_of
 from .reply import Near, ReplySaid, parse_reply, read_reply, word_reply
@@ -101,10 +101,17 @@ def shown_before(board: Board, comment: Comment) -> list[str]:
 
 
 def accept_comment(
-    desk: Desk, forge: Forge, number: int, board: Board | None = None, *, kind: str = ""
+    desk: Desk,
+    forge: Forge,
+    number: int,
+    board: Board | None = None,
+    *,
+    kind: str = "",
+    thread: Thread | None = None,
 ) -> Accepted:
     """One comment, to its end. The gates of this clone are as the remote has them."""
-    comment = forge.fetch_comment(number, kind=kind)
+    thread = thread if board is None else board.thread
+    comment = forge.fetch_comment(number, kind=kind, thread=thread)
     if comment is None or nobodys(comment):
         return Accepted("ignored", nobodys(comment))
     case = CommentCase(desk, forge, board or load_board(forge, comment.thread), comment)
@@ -140,7 +147,10 @@ def take_word(case: CommentCase) -> Accepted:
     if plain_word(case.desk, case.board, case.comment, gate) is not None:
         return take(case, said)
     return tell_thread(
-        case, "unclear", telling.word_hint(case.comment, gate, telling.whose_reply(case.desk, gate)), gate.id
+        case,
+        "unclear",
+        telling.word_hint(case.comment, gate, telling.whose_reply(case.desk, gate), case.forge.customs.taken),
+        gate.id,
     )
 
 
@@ -174,7 +184,10 @@ def confused(case: CommentCase, said: BadAnswer) -> Accepted:
     if near.command:
         return unclear(case, said.message, meant)
     return tell_thread(
-        case, "unclear", telling.hint(case.comment, find_gate(case.desk, meant[0]).gate, waiting), meant[0]
+        case,
+        "unclear",
+        telling.hint(case.comment, find_gate(case.desk, meant[0]).gate, waiting, case.forge.customs.taken),
+        meant[0],
     )
 
 
@@ -211,7 +224,9 @@ def spoken_of(case: CommentCase, said: ReplySaid | None) -> list[str]:
 
 def unclear(case: CommentCase, why: str, meant: Sequence[str]) -> Accepted:
     gates = [find_gate(case.desk, gate).gate for gate in meant[:20]]
-    return tell_thread(case, "unclear", telling.unclear(case.comment, why, gates, case.waiting))
+    return tell_thread(
+        case, "unclear", telling.unclear(case.comment, why, gates, case.waiting, case.forge.customs.taken)
+    )
 
 
 def take(case: CommentCase, said: ReplySaid) -> Accepted:
@@ -268,7 +283,12 @@ def give(case: CommentCase, said: ReplySaid, gate: Gate) -> Accepted:
         )
     except Usage as unfit:  # what no answer, or no document, can be
         why = unfit.message.removeprefix("answer: ")
-        return tell_thread(case, "unclear", telling.unclear(comment, why, [gate], case.waiting), gate.id)
+        return tell_thread(
+            case,
+            "unclear",
+            telling.unclear(comment, why, [gate], case.waiting, case.forge.customs.taken),
+            gate.id,
+        )
     except Stale as stale:
         return tell_thread(case, "stale", telling.changed(comment, stale.message), gate.id)
     except NotAllowed as forbidden:
@@ -321,7 +341,7 @@ def answer_by_reply(
         seen=seen(case.comment, gate, home),
         push=True if remote_of(case.desk) else None,
         who=person_of(case.forge, case.comment.author),
-        evidence=evidence_of(case.comment),
+        evidence=evidence_of(case.forge, case.comment),
     )
     done = respond(case.desk, gate, given, manner)
     by = case.comment.author.login
@@ -350,7 +370,7 @@ def seen(comment: Comment, gate: Gate, home: Board | None) -> str:
     return gate.history[0].commit
 
 
-def evidence_of(comment: Comment) -> Mapping[str, object]:
+def evidence_of(forge: Forge, comment: Comment) -> Mapping[str, object]:
     return {
         "comment": comment.number,
         "url": comment.url,
@@ -358,6 +378,7 @@ def evidence_of(comment: Comment) -> Mapping[str, object]:
         "account": comment.author.number,
         "at": comment.created,
         **({"commit": comment.commit} if comment.commit else {}),
+        **({"thread": comment.thread} if forge.customs.by_thread else {}),
         **({"review": comment.review} if comment.review else {}),
     }
 

@@ -20,6 +20,7 @@ from ...render.shapes import run_named, who_ended
 from ...setup.github import ANSWERS
 from ...text.display import one_line
 from ...text.times import format_duration
+from .hosts.forge import GITHUBS, Customs
 from .prose import phrase, prose, quoted
 from .reply import examples, option_replies
 from .telling import ReplyNote, Whose, block, in_words, longest_run, size, span
@@ -58,7 +59,7 @@ LIMITS = (40_000, 20_000, 8_000, 3_000, 1_000, 300, 100, 40)
 MOST_VOTES = 20
 MOST_SAID = 1500  # characters of an agent's last words in a comment of their own
 RUN_WORDS = (("run", "id"), ("of flow", "flow"), ("at step", "step"))
-LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})", re.ASCII)
+LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9_-])?", re.ASCII)
 UNASKED = "No review could be asked of "
 PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)  # of an account, as a part of an address
 MARKUP = re.compile(r"[*_`#]")
@@ -102,6 +103,7 @@ class View:
     jobs: bool = False
     plain: bool = False
     unasked: tuple[str, ...] = ()
+    customs: Customs = GITHUBS
 
 
 def read_mark(body: str) -> CommentMark | None:
@@ -186,7 +188,7 @@ def unasked_in(body: str) -> list[str]:
 
 def logins_in(body: str, place: int, begin: str) -> list[str]:
     line = [*body.replace("\r\n", "\n").split("\n\n"), *[""] * 4][place]
-    return re.findall(r"@([A-Za-z0-9-]+)", line) if line.startswith(begin) and "\n" not in line else []
+    return re.findall(rf"@({LOGIN.pattern})", line) if line.startswith(begin) and "\n" not in line else []
 
 
 def terms_words(view: View) -> str:
@@ -222,13 +224,14 @@ def job_link(view: View) -> str:
     """The run in which it was asked, by its number: an agent that writes another one's leads nowhere else."""
     run = view.gate.opened.config.get("job_run")
     known = isinstance(run, int) and not isinstance(run, bool) and 0 < run < 10**15
-    return f"[a job]({view.site}/actions/runs/{run})" if known and view.site else ""
+    return f"[a job]({view.site}{view.customs.runs}{run})" if known and view.site else ""
 
 
 def account(view: View, login: str) -> str:
     """An account of the forge, linked. In a code span it notifies nobody."""
     name = span(f"@{login}", 60)
-    server = view.site.rsplit("/", 2)[0]
+    nested = "/".join(view.site.split("/", 3)[:3])  # its groups are a part of the address
+    server = nested if view.customs.nested else view.site.rsplit("/", 2)[0]
     return f"[{name}]({server}/{login})" if server and PLAIN.fullmatch(login) else name
 
 
@@ -339,7 +342,7 @@ def ending(view: View, came: Outcome) -> str:
 def compare_link(view: View, came: Outcome) -> str:
     first, last = came.commits[0], came.commits[-1]
     whole = view.site and re.fullmatch(OID, first) and re.fullmatch(OID, last)
-    return f" ([compare]({view.site}/compare/{first}%5E...{last}))" if whole else ""
+    return f" ([compare]({view.site}{view.customs.pages}/compare/{first}%5E...{last}))" if whole else ""
 
 
 def answer_words(view: View, answer: Answer, most: int) -> str:
@@ -368,7 +371,7 @@ def commit_link(view: View, oid: str) -> str:
     """A record that is read has nothing else; what is no commit's id is no link here, whoever wrote it."""
     if not re.fullmatch(OID, oid):
         return span(oid, 40)
-    return f"[`{oid[:10]}`]({view.site}/commit/{oid})" if view.site else f"`{oid[:10]}`"
+    return f"[`{oid[:10]}`]({view.site}{view.customs.pages}/commit/{oid})" if view.site else f"`{oid[:10]}`"
 
 
 def question_block(view: View, question: Question, most: int) -> str:
@@ -451,7 +454,8 @@ def how(view: View) -> str:
     if whose.closed:
         return f"{join_words(gate)}{whose.closed}"
     named, beside = "" if view.alone else gate.id, own_replies(view)
-    ways = "\n".join(way for way in examples(gate, named, view.gates) if way not in beside)
+    known = examples(gate, named, view.gates, view.customs.taken)
+    ways = "\n".join(way for way in known if way not in beside)
     fence = "`" * max(3, longest_run(ways) + 1)
     more = "" if view.alone else " Several gates wait here, so the reply names this one."
     if view.unheard:

@@ -6,6 +6,7 @@ nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote
@@ -138,6 +139,7 @@ def view_of(desk: Desk, forge: Forge, gate: Gate, board: Board) -> View:
         unasked=tuple(one for known in board.ours_of(gate.id)[:1] for one in unasked_in(known.body)),
         plain=gate.state == "awaiting" and takes_plain(desk),
         jobs=gate.state == "failed" and has_button(forge),
+        customs=forge.customs,
     )
 
 
@@ -199,8 +201,12 @@ def is_shown(desk: Desk, forge: Forge, gate: Gate, board: Board) -> bool:
 
 
 def same_text(here: str, wanted: str) -> bool:
-    """A forge may trim a comment, and write its line ends in another way."""
-    return here.replace("\r\n", "\n").strip() == wanted.strip()
+    """A forge may trim a comment, write its line ends in another way, and be kept from obeying a line by a blank before it."""
+    return unindented(here.replace("\r\n", "\n")) == unindented(wanted)
+
+
+def unindented(body: str) -> str:
+    return re.sub(r"^ (?=/)", "", body, flags=re.MULTILINE).strip()
 
 
 def is_waiting(desk: Desk, gate: str) -> bool:
@@ -342,7 +348,7 @@ def tell_end(desk: Desk, forge: Forge, gate: Gate, board: Board) -> Board:
 
 
 def compare(forge: Forge, base: str, branch: str) -> str:
-    return f"{forge.site}/compare/{quote(base, safe='/')}...{quote(branch, safe='/')}"
+    return f"{forge.site}{forge.customs.pages}/compare/{quote(base, safe='/')}...{quote(branch, safe='/')}"
 
 
 def tell_pushed_beside(forge: Forge, branch: str, pushed: Pushed, tip: str) -> None:
@@ -409,7 +415,14 @@ def check_of(
     """The same as a page, with the questions that wait."""
     gates = [desk.records.load(one.id, one.tip) for one in found if one.state == "awaiting"]
     views = [
-        View(gate, *work_of(desk, gate), forge.site, alone=len(gates) == 1, whose=whose_reply(desk, gate))
+        View(
+            gate,
+            *work_of(desk, gate),
+            forge.site,
+            alone=len(gates) == 1,
+            whose=whose_reply(desk, gate),
+            customs=forge.customs,
+        )
         for gate in gates
     ]
     return page_of(views, *judged, pull.url, pull.head)
@@ -527,6 +540,8 @@ def thread_of(desk: Desk, forge: Forge, gate: Gate, pulls: Pulls | None = None) 
     shown = shown_on_closed(known, gate)
     if shown is not None:
         return shown
+    if not forge.customs.beside:
+        return None
     if desk.settings.number("forgeIssue"):
         return desk.settings.number("forgeIssue")
     return gate.opened.work.base if desk.settings.flag("forgeCommit") else None

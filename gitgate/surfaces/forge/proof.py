@@ -79,7 +79,11 @@ def against_comment(desk: Desk, forge: Forge, gate: Gate, said: Answer) -> str:
     number = said.evidence.get("comment")
     kind = DIFF if said.evidence.get("review") else COMMIT if said.evidence.get("commit") else ""
     named = isinstance(number, int) and number > 0
-    comment = forge.fetch_comment(number, kind=kind) if named and isinstance(number, int) else None
+    thread = said.evidence.get("thread")
+    place = thread if isinstance(thread, int) and not isinstance(thread, bool) else None
+    comment = (
+        forge.fetch_comment(number, kind=kind, thread=place) if named and isinstance(number, int) else None
+    )
     if comment is None:
         return "the comment that it was is not there"
     if comment.by_program:
@@ -88,7 +92,7 @@ def against_comment(desk: Desk, forge: Forge, gate: Gate, said: Answer) -> str:
         return "the comment was edited afterwards"
     if person_of(forge, comment.author) != said.by:
         return f"the comment is by {comment.author.login}"
-    strange = misquoted(said, comment)
+    strange = misquoted(forge, said, comment)
     if strange:
         return f"the comment has another {WORDS.get(strange, strange)} than the answer says"
     if parse_time(said.at) + CLOCKS < parse_time(comment.created):
@@ -98,11 +102,11 @@ def against_comment(desk: Desk, forge: Forge, gate: Gate, said: Answer) -> str:
     return against_words(desk, forge, gate, said, comment)
 
 
-def misquoted(said: Answer, comment: Comment) -> str:
+def misquoted(forge: Forge, said: Answer, comment: Comment) -> str:
     """What the record says otherwise of the comment than the forge, or leaves out: the policy goes by it. Nothing goes by its
     address, which is another one once the repository was renamed.
     """
-    told = {"commit": "", "review": "", **evidence_of(comment)}
+    told = {"commit": "", "review": "", **evidence_of(forge, comment)}
     del told["url"]
     return next((name for name in told if folded(said.evidence.get(name, "")) != folded(told[name])), "")
 

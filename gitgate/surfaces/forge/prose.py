@@ -31,7 +31,7 @@ HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 BEGINS = re.compile(r"^([ \t]*)(?:([#+=/-])|([0-9]{1,9})([.)]))", re.MULTILINE)
 # A forge looks for these in what was rendered, so that no backslash helps: a character that nobody sees stands in them.
 UNSEEN = "&#8203;"
-MENTION = re.compile(r"([@#]|\b(?:GH|CVE|GHSA)-)(?=\w|\Z)", re.IGNORECASE)
+MENTION = re.compile(r"([@#]|\b(?:GH|CVE|GHSA)-)(?=\w|\Z)|([!%]|&amp;|\\[~$])(?=[\w\"{])", re.IGNORECASE)
 # An address that is not whole would become one with what is written behind it.
 BEGUN = re.compile(r":(?=//)|\bwww(?=\.)", re.IGNORECASE)
 # Of those that people copy nothing may be changed: addresses and commits' ids are shown as code.
@@ -41,11 +41,15 @@ COPIED = re.compile(
 )
 TRAILING = ".,;:!?)]'\""  # behind an address it ends the sentence
 ADDRESS = re.compile(r"https?://[A-Za-z0-9.:-]+(?:[/?#][\w.~:/?#\[\]@!$&'()*+,;=%-]*)?", re.ASCII)
-REFERRED = re.compile(r"/(?:issues|pulls?|discussions|commits?|compare|advisories)(?:/|$)")
+REFERRED = re.compile(
+    r"/(?:issues|pulls?|discussions|commits?|compare|advisories|merge_requests|work_items|epics|snippets|milestones)(?:/|$)"
+)
 LANGUAGE = re.compile(r"[A-Za-z0-9+#-]{1,20}", re.ASCII)
+# Of these a forge makes more than code.
 DRAWN = frozenset(
-    ("mermaid", "geojson", "topojson", "stl", "math", "suggestion")
-)  # GitHub makes more of these
+    "mermaid geojson topojson stl math suggestion plantuml graphviz dot d2 ditaa erd nomnoml pikchr svgbob vega vegalite "
+    "wavedrom bytefield dbml excalidraw blockdiag seqdiag actdiag nwdiag packetdiag rackdiag tikz umlet structurizr".split()
+)
 MOST_ADDRESS = 1000
 
 
@@ -107,7 +111,7 @@ def as_words(text: str) -> str:
 def inert(text: str) -> str:
     words = ACTS.sub(r"\\\g<0>", re.sub("[&<>]", lambda found: HTML[found.group()], text))
     # `&lt;` and the like hold no mark of these, and nothing stands in front of a mention that would hide it.
-    return BEGUN.sub(rf"\g<0>{UNSEEN}", MENTION.sub(rf"\1{UNSEEN}", words))
+    return BEGUN.sub(rf"\g<0>{UNSEEN}", MENTION.sub(rf"\g<0>{UNSEEN}", words))
 
 
 def unbegun(found: re.Match[str]) -> str:

@@ -363,11 +363,19 @@ def choose(text: str, question: Question) -> tuple[Given, str]:
     return Given(values={question.key: chosen}) if words else Given(text=""), note.strip()
 
 
-def examples(gate: Gate, named: str = "", gates: Collection[str] = ()) -> list[str]:
-    """Only words of ours and the options' own labels, neutral and on one line. `gates`: all that the thread shows."""
+INSTEAD = {"/approve": "/answer yes", "/approve with a note": ""}
+
+
+def examples(
+    gate: Gate, named: str = "", gates: Collection[str] = (), taken: Collection[str] = ()
+) -> list[str]:
+    """Only words of ours and the options' own labels, neutral and on one line. `gates`: all that the thread shows; `taken`: the
+    commands that the forge itself obeys.
+    """
     known = tuple(dict.fromkeys((gate.id, *gates)))
     said = [*ways(gate, known), "/stop why the agent should not go on"]
-    found = [line for way in said if (line := sure(way, gate, named, known))]
+    said = [INSTEAD.get(way, way) if way.split(" ")[0] in taken else way for way in said]
+    found = [line for way in said if way and (line := sure(way, gate, named, known))]
     return [part for line in found for part in ([line, ""] if "\n" in line else [line])]
 
 

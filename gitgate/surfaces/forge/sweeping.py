@@ -125,7 +125,9 @@ def names_option(desk: Desk, words: str) -> bool:
     return False
 
 
-def hear(desk: Desk, forge: Forge, number: int, *, kind: str = "", words: str = "") -> list[Accepted]:
+def hear(
+    desk: Desk, forge: Forge, number: int, *, kind: str = "", words: str = "", thread: Thread | None = None
+) -> list[Accepted]:
     """One comment that an event told of, the last; before it what was written earlier and not heard yet. Events come in any
     order, and of two answers the one that was written first counts. `words`: it may be an option's name alone.
     """
@@ -134,7 +136,7 @@ def hear(desk: Desk, forge: Forge, number: int, *, kind: str = "", words: str = 
     done: list[Accepted] = []
     with judged_at(desk):
         try:
-            comment = forge.fetch_comment(number, kind=kind)
+            comment = forge.fetch_comment(number, kind=kind, thread=thread)
             if comment is None or nobodys(comment):
                 return [Accepted("ignored", nobodys(comment))]
             board: Board | None = hear_earlier(desk, forge, comment, done)
@@ -142,7 +144,7 @@ def hear(desk: Desk, forge: Forge, number: int, *, kind: str = "", words: str = 
             if not final(refused, desk.settings.env):
                 raise
             board = None
-        return [*done, accept(desk, forge, number, board, kind=kind)]
+        return [*done, accept(desk, forge, number, board, kind=kind, thread=thread)]
 
 
 def hear_earlier(desk: Desk, forge: Forge, comment: Comment, done: list[Accepted]) -> Board:
@@ -192,10 +194,12 @@ def home_of(desk: Desk, forge: Forge, gate: str, board: Board) -> Board:
     return board if thread is None or thread == board.thread else load_board(forge, thread)
 
 
-def accept(desk: Desk, forge: Forge, number: int, board: Board | None, *, kind: str) -> Accepted:
+def accept(
+    desk: Desk, forge: Forge, number: int, board: Board | None, *, kind: str, thread: Thread | None = None
+) -> Accepted:
     """One comment; `untold` where its author was to hear something and nothing can ever be said there."""
     try:
-        return accept_comment(desk, forge, number, board, kind=kind)
+        return accept_comment(desk, forge, number, board, kind=kind, thread=thread)
     except ForgeFailed as refused:
         why = final(refused, desk.settings.env)
         if not why:
@@ -469,7 +473,7 @@ def tell_reacted(desk: Desk, forge: Forge, gate: Gate, board: Board) -> Board:
     shown = board.marks.get(gate.id)
     if gate.state != "awaiting" or shown is None or not shown[0].thumbs:
         return board
-    note = telling.reacted(gate, telling.whose_reply(desk, gate))
+    note = telling.reacted(gate, telling.whose_reply(desk, gate), forge.customs.taken)
     return board if board.says(note.mark) else board.having(post_once(forge, board, note.body))
 
 

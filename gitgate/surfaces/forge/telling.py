@@ -7,7 +7,7 @@ stands in a code span or a fence that it cannot close.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...context.desk import Desk
@@ -274,42 +274,50 @@ def edited(comment: Comment) -> ReplyNote:
     return ReplyNote(about(comment), f"{who(comment)}: {words}")
 
 
-def unclear(comment: Comment, why: str, gates: Sequence[Gate], waiting: Sequence[str] = ()) -> ReplyNote:
+def unclear(
+    comment: Comment,
+    why: str,
+    gates: Sequence[Gate],
+    waiting: Sequence[str] = (),
+    taken: Collection[str] = (),
+) -> ReplyNote:
     """What was not understood, and what would be: every way to answer the gate that it was about, or one for each of several."""
     lines = [f"{who(comment)}: this could not be taken as an answer: {span(why, 300)}"]
     if gates:
-        lines.append("One of these would be:\n\n" + block("\n".join(ways(gates, waiting)), 2000, fold=False))
+        lines.append(
+            "One of these would be:\n\n" + block("\n".join(ways(gates, waiting, taken)), 2000, fold=False)
+        )
     return ReplyNote(about(comment), "\n\n".join(lines))
 
 
-def ways(gates: Sequence[Gate], waiting: Sequence[str]) -> list[str]:
+def ways(gates: Sequence[Gate], waiting: Sequence[str], taken: Collection[str]) -> list[str]:
     if len(gates) == 1:
-        return examples(gates[0], "" if list(waiting) == [gates[0].id] else gates[0].id, waiting)
-    return [next(iter(examples(gate, gate.id, waiting)), f"/answer {gate.id} …") for gate in gates]
+        return examples(gates[0], "" if list(waiting) == [gates[0].id] else gates[0].id, waiting, taken)
+    return [next(iter(examples(gate, gate.id, waiting, taken)), f"/answer {gate.id} …") for gate in gates]
 
 
-def hint(comment: Comment, gate: Gate, waiting: Sequence[str]) -> ReplyNote:
+def hint(comment: Comment, gate: Gate, waiting: Sequence[str], taken: Collection[str] = ()) -> ReplyNote:
     """What names a gate and may be talk about it. Once for each person and gate: threads are for talking."""
     return ReplyNote(
         hinted(comment, gate.id),
         f"{who(comment)}: this names gate **{gate.id}**, and nobody can tell whether it was to be its answer. "
         f"An answer begins with `{gate.id}:`, or is one of these:\n\n"
-        + block("\n".join(examples(gate, gate.id, waiting)), 2000, fold=False),
+        + block("\n".join(examples(gate, gate.id, waiting, taken)), 2000, fold=False),
     )
 
 
-def word_hint(comment: Comment, gate: Gate, whose: Whose) -> ReplyNote:
+def word_hint(comment: Comment, gate: Gate, whose: Whose, taken: Collection[str] = ()) -> ReplyNote:
     """What people type elsewhere. Once for each person and gate."""
     counts = whose.closed or "A comment that begins with one of these is one:\n\n" + block(
-        "\n".join(examples(gate)), 2000, fold=False
+        "\n".join(examples(gate, taken=taken)), 2000, fold=False
     )
     return ReplyNote(worded(comment, gate.id), f"{who(comment)}: this is no answer yet. {counts}")
 
 
-def reacted(gate: Gate, whose: Whose) -> ReplyNote:
+def reacted(gate: Gate, whose: Whose, taken: Collection[str] = ()) -> ReplyNote:
     """A thumb at our comment, of which the forge tells us the number alone. Once for each gate."""
     counts = whose.closed or "A new comment that begins with one of these is one:\n\n" + block(
-        "\n".join(examples(gate)), 2000, fold=False
+        "\n".join(examples(gate, taken=taken)), 2000, fold=False
     )
     words = f"Gate **{gate.id}**: a reaction is no answer, since nobody is told whose it is. {counts}"
     return ReplyNote(f"<!-- gitgate told=t gate={gate.id} -->", words)

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from gitgate.surfaces.forge.hosts.forge import Author, CheckPage, Comment, PullRequest, Thread
+from gitgate.surfaces.forge.hosts.forge import (
+    GITHUBS,
+    Author,
+    CheckPage,
+    Comment,
+    Customs,
+    PullRequest,
+    Thread,
+)
 
 OURS = Author("gatekeeper", 1)
 
@@ -24,6 +32,7 @@ class Tiny:
     reactions: list[tuple[int, str]] = field(default_factory=list)
     statuses: dict[str, tuple[str, str]] = field(default_factory=dict)
     checks: dict[str, CheckPage] = field(default_factory=dict)
+    customs: Customs = GITHUBS
     unchecked: str = ""
     started: list[tuple[str, str]] = field(default_factory=list)
 
@@ -42,7 +51,8 @@ class Tiny:
     def default_branch(self) -> str:
         return "main"
 
-    def fetch_comment(self, number: int, *, kind: str = "") -> Comment | None:
+    def fetch_comment(self, number: int, *, kind: str = "", thread: Thread | None = None) -> Comment | None:
+        del thread
         found = self.comments.get(number)
         return found if found is not None and found.kind == kind else None
 

@@ -187,7 +187,7 @@ def test_on_line_where_there_is_no_github(repo: Clone, cli: Command) -> None:
     assert "no remote" in alone
     assert "gitgate.forge" not in alone
     repo.git("remote", "add", "origin", "https://git.example.org/team/project")
-    assert "git config gitgate.forge github   (or gitea)" in said()[0]
+    assert "git config gitgate.forge github   (or gitea, gitlab)" in said()[0]
     repo.git("config", "gitgate.forge", "gitea")
     (gitea,) = said()
     assert "git.example.org (gitea) is not asked" in gitea

@@ -112,7 +112,7 @@ def names_adapter(place: Path) -> bool:
     """Whether it takes an adapter's class from its module."""
     return any(
         isinstance(node, ast.ImportFrom)
-        and (node.module or "").rpartition(".")[2] in ("github", "gitea")
-        and {"GitHub", "Gitea"} & {alias.name for alias in node.names}
+        and (node.module or "").rpartition(".")[2] in ("github", "gitea", "gitlab")
+        and {"GitHub", "Gitea", "GitLab"} & {alias.name for alias in node.names}
         for node in ast.walk(ast.parse(place.read_text(encoding="utf-8")))
     )

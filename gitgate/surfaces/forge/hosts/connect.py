@@ -11,16 +11,19 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from ....context.desk import Desk
-from ....context.remotes import GITHUB, address_of, is_github, read_address, server_of
+from ....context.remotes import GITHUB, GITLAB, address_of, is_github, read_address, server_of
 from ....errors import Failure
 from ....text.display import one_line
-from .forge import Forge, has_workflow
+from .forge import GITHUBS, Customs, Forge, has_workflow
 from .gitea import Gitea
 from .github import GitHub, headers
-from .web import Known, Web
+from .gitlab import HERE, GitLab, gitlab_api, right_on_gitlab
+from .web import Known, Web, named_right
 
 REPOSITORY = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+", re.ASCII)
+PROJECT = re.compile(r"[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+){1,20}", re.ASCII)
 TOKENS = ("GITGATE_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN")
+GITLAB_TOKENS = ("GITGATE_GITLAB_TOKEN", "GITLAB_TOKEN")
 ENTERPRISE_TOKENS = ("GITGATE_GITHUB_TOKEN", "GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN")
 HURRIED = (
     10.0,
@@ -54,10 +57,21 @@ class ForgeKind:
     headers: Mapping[str, str] = field(default_factory=dict)
     jobs: bool = False
     """Whether it resumes agents in jobs of its own when it is asked."""
+    path: re.Pattern[str] = REPOSITORY
+    """What a repository's path there looks like."""
+    tokens: tuple[str, ...] = ()
+    """The variables whose token goes there; of those without any, GitHub's."""
+    customs: Customs = GITHUBS
+    right: Callable[[str, str], str] = named_right
+    """What a token needs for a call, in the forge's own words."""
 
 
 def github_at(place: ForgePlace, web: Web) -> GitHub:
     return GitHub(web, place.repository, place.site, job=place.job, written=place.written)
+
+
+def gitlab_at(place: ForgePlace, web: Web) -> GitLab:
+    return GitLab(web, place.repository, place.site, job=place.job, written=place.written)
 
 
 def github_api(server: str) -> str:
@@ -73,6 +87,9 @@ KINDS: dict[str, ForgeKind] = {
         lambda server: f"{server}/api/v1",
         scheme="token",
     ),
+    "gitlab": ForgeKind(
+        gitlab_at, gitlab_api, path=PROJECT, tokens=GITLAB_TOKENS, customs=HERE, right=right_on_gitlab
+    ),
 }
 
 
@@ -83,12 +100,17 @@ def find_place(desk: Desk) -> ForgePlace | None:
         return here
     elsewhere = desk.settings.text("forgeAt")
     found = read_address(elsewhere) if elsewhere else address_of(desk)
-    name = desk.settings.text("forge") or ("github" if is_github(found.host) else "")
-    if name not in KINDS or not found.host or not REPOSITORY.fullmatch(found.path):
+    name = desk.settings.text("forge") or known_by(found.host)
+    if name not in KINDS or not found.host or not KINDS[name].path.fullmatch(found.path):
         return None
     server = server_of(desk, found)
     api = desk.settings.text("forgeApi") or KINDS[name].api(server)
     return ForgePlace(name, urlsplit(server).netloc, api, f"{server}/{found.path}", found.path)
+
+
+def known_by(host: str) -> str:
+    """The forge whose own server has this name; empty where the name says nothing."""
+    return "github" if is_github(host) else "gitlab" if host == GITLAB else ""
 
 
 def job_place(desk: Desk) -> ForgePlace | None:
@@ -96,6 +118,8 @@ def job_place(desk: Desk) -> ForgePlace | None:
     a job of Actions runs, whatever it may reach, is `equipping.in_job`.
     """
     env = desk.settings.env
+    if env.get("GITLAB_CI"):
+        return gitlab_job(env)
     api, repository = env.get("GITHUB_API_URL", ""), env.get("GITHUB_REPOSITORY", "")
     kind = desk.settings.text("forge") or ("gitea" if env.get("GITEA_ACTIONS") else "github")
     if not api or not REPOSITORY.fullmatch(repository):
@@ -104,9 +128,19 @@ def job_place(desk: Desk) -> ForgePlace | None:
     return ForgePlace(kind, urlsplit(server).netloc, api, f"{server}/{repository}", repository, job=True)
 
 
+def gitlab_job(env: Mapping[str, str]) -> ForgePlace | None:
+    """A job of GitLab's own CI."""
+    api, repository = env.get("CI_API_V4_URL", ""), env.get("CI_PROJECT_PATH", "")
+    if not api or not PROJECT.fullmatch(repository):
+        return None
+    site = env.get("CI_PROJECT_URL", "").rstrip("/")
+    return ForgePlace("gitlab", urlsplit(site).netloc, api, site, repository, job=True)
+
+
 def variables(place: ForgePlace) -> tuple[str, ...]:
     """Those whose token goes there; what is meant for github.com is told to no other host."""
-    return TOKENS if place.job or place.host == GITHUB else ENTERPRISE_TOKENS
+    own = KINDS[place.kind].tokens
+    return own or (TOKENS if place.job or place.host == GITHUB else ENTERPRISE_TOKENS)
 
 
 def way_to_token(place: ForgePlace) -> str:
@@ -133,7 +167,7 @@ def token_and_source(desk: Desk, place: ForgePlace) -> tuple[str, str]:
         return "", ""
     from ....runners.github import gh_token
 
-    kept = gh_token(place.host, desk.settings.env)
+    kept = gh_token(place.host, desk.settings.env) if place.kind != "gitlab" else ""
     if kept:
         return kept, "gh"
     password = git_password(desk, place)
@@ -154,7 +188,14 @@ def git_password(desk: Desk, place: ForgePlace) -> str:
 def web_to(place: ForgePlace, token: str, *, hurried: bool = False, known: Known | None = None) -> Web:
     """The way to its API. `hurried`: somebody sits before it, and waits a few seconds, no more. `known`: what was read before."""
     kind = KINDS[place.kind]
-    web = Web(place.api, token, scheme=kind.scheme, headers=kind.headers, renewal=way_to_token(place))
+    web = Web(
+        place.api,
+        token,
+        scheme=kind.scheme,
+        headers=kind.headers,
+        renewal=way_to_token(place),
+        right=kind.right,
+    )
     if known is not None:
         web.known = known
     if hurried:

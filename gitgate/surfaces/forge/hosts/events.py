@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -13,7 +13,7 @@ from ....errors import Usage
 from ....model.people import as_account
 from ....model.states import is_id
 from ..reply import may_answer, word_of
-from .forge import COMMIT, DIFF, Comment, whole
+from .forge import COMMIT, DIFF, Comment, Thread, whole
 from .web import ForgeFailed
 
 MOST_NUMBER = 1 << 63
@@ -34,6 +34,8 @@ class Commented:
     repository: str
     kind: str = ""
     words: str = ""
+    thread: Thread | None = None
+    """Where it stands, as far as the event tells; some forges find a comment by that alone."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,8 @@ def parse_event(data: bytes, *, received: bool = False) -> Event:
 
 
 def read_event(said: Mapping[str, object], *, received: bool = False) -> Event:
+    if said.get("object_kind") == "note":
+        return read_note(said)
     if is_on_diff(said):
         return read_comment(said, DIFF) if received else Nothing(BY_BRANCH)
     if "comment" in said and ("issue" in said or is_on_commit(said)):
@@ -84,16 +88,40 @@ def read_comment(said: Mapping[str, object], kind: str) -> Event:
     number = comment.get("id")
     if said.get("action") != "created":
         return Nothing(f"the comment was {word(said.get('action'))}, not created")
-    if not isinstance(number, int) or isinstance(number, bool) or not 0 < number < MOST_NUMBER:
+    if not is_number(number):
         return Nothing("the comment has no number")
     if sender.get("type", "User") != "User":
         return Nothing("a program wrote it")
-    said_there = comment.get("body")
-    body = said_there if isinstance(said_there, str) else ""
+    return heard(Commented(int(str(number)), repository_of(said), kind), comment.get("body"))
+
+
+def heard(found: Commented, said: object) -> Event:
+    """Unless it is mere talk."""
+    body = said if isinstance(said, str) else ""
     if may_answer(body):
-        return Commented(number, repository_of(said), kind)
+        return found
     words = word_of(body)
-    return Commented(number, repository_of(said), kind, words) if words else Nothing(NO_REPLY)
+    return replace(found, words=words) if words else Nothing(NO_REPLY)
+
+
+def read_note(said: Mapping[str, object]) -> Event:
+    """GitLab's: a note on a merge request, which is found by both numbers. Older ones do not say whether it is new."""
+    note, place = part(said, "object_attributes"), part(said, "merge_request")
+    number, thread = note.get("id"), place.get("iid")
+    if note.get("action", "create") != "create":
+        return Nothing(f"the note was {word(note.get('action'))}d, not created")
+    if note.get("noteable_type") != "MergeRequest":
+        return Nothing("it is on no merge request")
+    if note.get("system") or note.get("internal"):
+        return Nothing("GitLab wrote it, or not everybody may read it")
+    if not (is_number(number) and is_number(thread)):
+        return Nothing("the note has no number")
+    project = whole(str(part(said, "project").get("path_with_namespace") or ""))
+    return heard(Commented(int(str(number)), project, thread=int(str(thread))), note.get("note"))
+
+
+def is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < MOST_NUMBER
 
 
 def nobodys(comment: Comment | None) -> str:

@@ -122,6 +122,28 @@ class CheckPage:
         return sha256(repr(self).encode("utf-8", "backslashreplace")).hexdigest()[:40]
 
 
+@dataclass(frozen=True)
+class Customs:
+    """What people see of a forge, as far as they differ. GitHub's, unless it says otherwise."""
+
+    pages: str = ""
+    """What stands between a repository's address and that of a page of it, such as a commit's."""
+    runs: str = "/actions/runs/"
+    """What stands between a repository's address and the number of a job's run."""
+    forge: str = "GitHub"
+    nested: bool = False
+    """Whether repositories may stand in groups within groups."""
+    taken: frozenset[str] = frozenset()
+    """The commands of ours that the forge takes for its own, so that we never hear them."""
+    by_thread: bool = False
+    """Whether a comment is found by its number and its thread, and not by its number alone."""
+    beside: bool = True
+    """Whether gates may be shown elsewhere than on pull requests: on an issue, or a commit."""
+
+
+GITHUBS = Customs()
+
+
 class Forge(Protocol):
     """The few calls. Whatever cannot be had is a `ForgeFailed` with what to do about it."""
 
@@ -132,6 +154,7 @@ class Forge(Protocol):
     """Whether this is a job of the repository's own."""
     site: str
     """Where people see the repository; links that lead elsewhere are never shown."""
+    customs: Customs
     unchecked: str
     """Why no check runs can be shown, once that is known; empty where they can, or where there is no such thing."""
 
@@ -147,8 +170,10 @@ class Forge(Protocol):
         """Never the branch that an agent works on: its workflow file, and its policy, are the agent's."""
         ...
 
-    def fetch_comment(self, number: int, *, kind: str = "") -> Comment | None:
-        """None when it is gone, or nobody but its author can see it yet."""
+    def fetch_comment(self, number: int, *, kind: str = "", thread: Thread | None = None) -> Comment | None:
+        """None when it is gone, or nobody but its author can see it yet. `thread`: where it stands, as far as that is known; a
+        forge that numbers comments by themselves does not need it.
+        """
         ...
 
     def fetch_comments(self, thread: Thread) -> list[Comment]:
@@ -240,7 +265,8 @@ def logins(forge: Forge, comments: Iterable[Comment]) -> tuple[str, ...]:
     if not me and strange:
         forge.react(strange[0], "eyes")
         me = forge.fetch_self()
-    known = [forge.robot] if me == forge.robot or forge.job or has_theirs(forge, begun) else []
+    theirs = forge.robot and (me == forge.robot or forge.job or has_theirs(forge, begun))
+    known = [forge.robot] if theirs else []
     return tuple(dict.fromkeys([*known, me] if me else known))
 
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from ....setup.github import ANSWERS
 from ....text.times import parse_time
-from .forge import COMMIT, DIFF, Author, CheckPage, Comment, PullRequest, Thread, whole
+from .forge import COMMIT, DIFF, GITHUBS, Author, CheckPage, Comment, Customs, PullRequest, Thread, whole
 from .web import ForgeFailed, TooMany, Web, understood
 
 VERSION = "2022-11-28"
@@ -78,6 +78,7 @@ class GitHub:
     asked: dict[str, bool] = field(default_factory=dict, repr=False)
     written: Callable[[], bool] | None = field(default=None, repr=False)
     """Whether this clone's default branch has the workflow, for where the token may not ask Actions."""
+    customs: Customs = GITHUBS
     unchecked: str = ""
     heads: dict[str, tuple[tuple[str, str], KnownCheck | None]] = field(default_factory=dict, repr=False)
     """The status and the check of each head that was looked at."""
@@ -117,7 +118,8 @@ class GitHub:
                 self.asked["jobs"] = self.written is not None and self.written()
         return self.job or self.asked["jobs"]
 
-    def fetch_comment(self, number: int, *, kind: str = "") -> Comment | None:
+    def fetch_comment(self, number: int, *, kind: str = "", thread: Thread | None = None) -> Comment | None:
+        del thread
         try:
             found = self.read(self.web.get(self.at(number, kind)).value)
             return self.submitted(found) if found.review else found

@@ -105,6 +105,8 @@ class Web:
     clock: Callable[[], float] = time.time
     known: Known = field(default_factory=dict, repr=False)
     """What was read before, by token and address, with the mark that it had: the forge sends it again only where it changed."""
+    right: Callable[[str, str], str] = field(default_factory=lambda: named_right, repr=False)
+    """What a token needs for a call, in the forge's own words."""
     opener: OpenerDirector = field(default_factory=lambda: build_opener(StayHere()), repr=False)
     moved: bool = False
 
@@ -129,7 +131,14 @@ class Web:
                 if wait is None or pause is None or not (again or limited):
                     unsure = not again and refused.code in PASSING
                     raise failed(
-                        self.base, method, path, refused.code, said, renewal=self.renewal, unsure=unsure
+                        self.base,
+                        method,
+                        path,
+                        refused.code,
+                        said,
+                        renewal=self.renewal,
+                        unsure=unsure,
+                        right=self.right(method, path),
                     ) from None
             except (URLError, HTTPException, OSError, TimeoutError) as broken:
                 pause = wait
@@ -320,7 +329,9 @@ def read_error(refused: HTTPError) -> str:
             said = json.loads(refused.read(65_536))
     except (ValueError, OSError, HTTPException, RecursionError):
         return ""
-    return one_line(str(said.get("message", "")), 200) if isinstance(said, dict) else ""
+    return (
+        one_line(str(said.get("message") or said.get("error") or ""), 200) if isinstance(said, dict) else ""
+    )
 
 
 def right_for(method: str, path: str) -> str:
@@ -329,14 +340,27 @@ def right_for(method: str, path: str) -> str:
     return f"{name}: {'read' if method == 'GET' else 'write'}"
 
 
+def named_right(method: str, path: str) -> str:
+    """That, with the page that tells more."""
+    return f"{right_for(method, path)}: docs/github.md, Tokens"
+
+
 def failed(
-    base: str, method: str, path: str, status: int, said: str, *, renewal: str = ANOTHER, unsure: bool = False
+    base: str,
+    method: str,
+    path: str,
+    status: int,
+    said: str,
+    *,
+    renewal: str = ANOTHER,
+    unsure: bool = False,
+    right: str = "",
 ) -> ForgeFailed:
-    right = right_for(method, path)
+    right = right or named_right(method, path)
     hints = {
         401: f"the token is not valid (any more): {renewal}",
-        403: f"the token may not do this, or the rate limit is used up; it takes {right}: docs/github.md, Tokens",
-        404: f"it is not there, or the token may not see it; it takes {right}: docs/github.md, Tokens",
+        403: f"the token may not do this, or the rate limit is used up; it takes {right}",
+        404: f"it is not there, or the token may not see it; it takes {right}",
         429: "too many requests: try again later",
     }
     words = f": {said}" if said else ""

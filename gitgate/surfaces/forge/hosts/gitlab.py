@@ -1,0 +1,385 @@
+"""Surfaces: GitLab's REST API, as much of it as a gate needs: merge requests, their notes, emoji, members, statuses, pipelines.
+
+What differs from other forges: a note is asked for by its merge request. Whoever awards an emoji moves the time of a note, so
+that only GraphQL tells whether it was edited. A line that begins with `/` may be one of GitLab's own commands, and is taken away.
+Merge requests and issues have numbers of their own, and gates are shown on merge requests alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from ....text.times import format_time, parse_time
+from .forge import Author, CheckPage, Comment, Customs, PullRequest, Thread, whole
+from .web import ForgeFailed, Web, understood
+
+CONTEXT = "gitgate"
+DEVELOPER = 30  # the least level of access with which somebody pushes to a project
+GONE = frozenset((404, 410))
+EMOJI = {"+1": "thumbsup", "eyes": "eyes", "confused": "confused"}
+STATES = {"failure": "failed"}
+MOST_WORDS = 255
+PAGE = {"per_page": 100}
+# Accounts that a project's or a group's own token makes, and those that belong to nobody.
+PROGRAMS = re.compile(
+    r"(?:project|group)_[0-9]+_bot(?:_[0-9a-z]+)?|ghost|(?:alert|support|security|migration)-bot[0-9]*",
+    re.ASCII,
+)
+COMMAND = re.compile(r"^/", re.MULTILINE)
+GLOBAL = re.compile(r"gid://gitlab/\w+/([0-9]+)", re.ASCII)
+MOST_EDITS = 100  # pages of a hundred notes
+EDITS = """query($project: ID!, $number: String!, $after: String) {
+  project(fullPath: $project) { mergeRequest(iid: $number) { notes(first: 100, after: $after) {
+    pageInfo { hasNextPage endCursor }
+    nodes { id lastEditedAt }
+  } } }
+}"""
+HERE = Customs(
+    pages="/-",
+    runs="/-/pipelines/",
+    forge="GitLab",
+    nested=True,
+    taken=frozenset(("/approve",)),
+    by_thread=True,
+    beside=False,
+)
+
+
+@dataclass
+class GitLab:
+    """One project on GitLab. `robot` is nobody: what a job writes is its project token's, whose account is asked for."""
+
+    web: Web
+    repository: str
+    site: str
+    job: bool = False
+    name: str = "gitlab"
+    robot: str = ""
+    unchecked: str = ""
+    login: str = ""
+    customs: Customs = HERE
+    written: Callable[[], bool] | None = field(default=None, repr=False)
+    """Whether this clone's default branch includes our jobs."""
+    about: dict[str, Any] = field(default_factory=dict, repr=False)
+    writers: dict[str, bool] = field(default_factory=dict, repr=False)
+
+    @property
+    def base(self) -> str:
+        return f"/projects/{quote(self.repository, safe='')}"
+
+    # who and where
+
+    def fetch_self(self) -> str:
+        if not self.login:
+            said = self.web.get("/user").value
+            with understood(self.web.base):
+                self.login = str(said["username"])
+        return self.login
+
+    def fetch_about(self) -> Mapping[str, Any]:
+        if not self.about:
+            said = self.web.get(self.base).value
+            with understood(self.web.base):
+                self.about.update(said)
+        return self.about
+
+    def has_jobs(self) -> bool:
+        return self.job or (self.written is not None and self.written())
+
+    def default_branch(self) -> str:
+        with understood(self.web.base):
+            return str(self.fetch_about()["default_branch"])
+
+    def is_ours(self, repository: str) -> bool:
+        """A project that was moved answers to both names, and its events say the new one."""
+        named = repository.lower()
+        return (
+            named == self.repository.lower()
+            or named == str(self.fetch_about()["path_with_namespace"]).lower()
+        )
+
+    def may_write(self, login: str) -> bool:
+        """By the level of access, inherited from groups too; not a program's, whatever its level."""
+        if login not in self.writers:
+            self.writers[login] = self.ask_access(login)
+        return self.writers[login]
+
+    def ask_access(self, login: str) -> bool:
+        number = self.number_of(login)
+        if not number or self.is_program(number):
+            return False
+        try:
+            said = self.web.get(f"{self.base}/members/all/{number}").value
+        except ForgeFailed as refused:
+            if refused.status in GONE:
+                return False
+            raise
+        with understood(self.web.base):
+            waits = said.get("membership_state", "active") != "active" or said.get("locked")
+            return int(said["access_level"]) >= DEVELOPER and said["state"] == "active" and not waits
+
+    def number_of(self, login: str) -> int:
+        """Nobody's where no account has exactly this name."""
+        found = self.web.get("/users", {"username": login}).value
+        with understood(self.web.base):
+            same = [int(one["id"]) for one in found if str(one["username"]).lower() == login.lower()]
+        return same[0] if same else 0
+
+    def is_program(self, number: int) -> bool:
+        said = self.web.get(f"/users/{number}").value
+        with understood(self.web.base):
+            return bool(said.get("bot"))
+
+    # notes
+
+    def fetch_comment(self, number: int, *, kind: str = "", thread: Thread | None = None) -> Comment | None:
+        """A note is asked for by its merge request; nobody's where that is not known."""
+        del kind
+        if not isinstance(thread, int):
+            return None
+        try:
+            item = self.web.get(f"{self.notes_of(thread)}/{number}").value
+        except ForgeFailed as refused:
+            if refused.status in GONE:
+                return None
+            raise
+        with understood(self.web.base):
+            if not is_said(item):
+                return None
+            touched = item["created_at"] != item["updated_at"]
+            found = self.comment_of(item, thread)
+        if not touched:
+            return found
+        return self.comment_of(item, thread, edited=self.fetch_edited(thread, number))
+
+    def fetch_edited(self, thread: int, number: int) -> str:
+        """When a note was edited; empty where only an emoji moved its time. What cannot be told counts as edited."""
+        asked: dict[str, object] = {"project": self.repository, "number": str(thread)}
+        path = self.web.base.removesuffix("/v4") + "/graphql"
+        for _ in range(MOST_EDITS):
+            said = self.web.send("POST", path, {"query": EDITS, "variables": asked}, repeatable=True)
+            with understood(self.web.base):
+                notes = said.value["data"]["project"]["mergeRequest"]["notes"]
+                for one in notes["nodes"]:
+                    known = GLOBAL.fullmatch(str(one["id"]))
+                    if known is not None and int(known[1]) == number:
+                        return in_utc(str(one["lastEditedAt"])) if one["lastEditedAt"] else ""
+                if not notes["pageInfo"]["hasNextPage"]:
+                    break
+                asked["after"] = notes["pageInfo"]["endCursor"]
+        raise ForgeFailed(f"{urlsplit(self.site).netloc} does not tell whether note {number} was edited")
+
+    def fetch_comments(self, thread: Thread) -> list[Comment]:
+        """Those on the diff among them: GitLab lists all of a merge request's together."""
+        query = {"sort": "asc", "order_by": "created_at", **PAGE}
+        found = []
+        for item in self.web.pages(self.notes_of(thread), query):
+            with understood(self.web.base):
+                if is_said(item):
+                    found.append(self.comment_of(item, thread, edited=in_utc(str(item["updated_at"]))))
+        return sorted(found, key=lambda comment: comment.number)
+
+    def fetch_diff_comments(self, thread: Thread) -> list[Comment]:
+        del thread
+        return []
+
+    def fetch_comments_since(self, since: str, most: int, *, diff: bool = False) -> list[Comment] | None:
+        """Thread by thread."""
+        del since, most, diff
+        return None
+
+    def post_comment(self, thread: Thread, body: str) -> Comment:
+        said = self.web.send("POST", self.notes_of(thread), {"body": quiet(body)}).value
+        return self.read(said, thread)
+
+    def edit_comment(self, comment: Comment, body: str) -> Comment:
+        path = f"{self.notes_of(comment.thread)}/{comment.number}"
+        return self.read(self.web.send("PUT", path, {"body": quiet(body)}).value, comment.thread)
+
+    def remove_comment(self, comment: Comment) -> None:
+        try:
+            self.web.send("DELETE", f"{self.notes_of(comment.thread)}/{comment.number}")
+        except ForgeFailed as refused:
+            if refused.status not in GONE:
+                raise
+
+    def react(self, comment: Comment, word: str) -> None:
+        """One that we gave before is not found a second time."""
+        path = f"{self.notes_of(comment.thread)}/{comment.number}/award_emoji"
+        try:
+            self.web.send("POST", path, {"name": EMOJI[word]}, repeatable=True)
+        except ForgeFailed as refused:
+            if refused.status not in GONE:
+                raise
+
+    def read(self, item: Any, thread: Thread) -> Comment:
+        with understood(self.web.base):
+            return self.comment_of(item, thread, edited=in_utc(str(item["updated_at"])))
+
+    def comment_of(self, item: Mapping[str, Any], thread: Thread, *, edited: str = "") -> Comment:
+        """`edited`: when it was changed, or may have been."""
+        number, created = int(item["id"]), in_utc(str(item["created_at"]))
+        return Comment(
+            number,
+            thread,
+            whole(str(item["body"] or "")),
+            author_of(item["author"]),
+            created,
+            edited or created,
+            f"{self.site}/-/merge_requests/{thread}#note_{number}",
+            number if item.get("type") == "DiffNote" else 0,
+        )
+
+    def notes_of(self, thread: Thread) -> str:
+        if isinstance(thread, str):
+            raise ForgeFailed(
+                "on GitLab a gate is shown on a merge request alone",
+                hint="open one for its branch; and take forgeIssue and forgeCommit from the settings",
+            )
+        return f"{self.base}/merge_requests/{thread}/notes"
+
+    # merge requests
+
+    def find_pull_requests(self, branch: str, *, closed: bool = False) -> list[PullRequest]:
+        query = {"state": "all" if closed else "opened", "source_branch": branch, **PAGE}
+        found = self.read_pulls(self.web.pages(f"{self.base}/merge_requests", query))
+        return [one for one in found if one.branch == branch and not one.foreign and one.open is not closed]
+
+    def list_pull_requests(self) -> list[PullRequest]:
+        query = {"state": "opened", **PAGE}
+        return self.read_pulls(self.web.pages(f"{self.base}/merge_requests", query))
+
+    def find_pull_requests_with(self, commit: str) -> list[PullRequest]:
+        path = f"{self.base}/repository/commits/{quote(commit, safe='')}/merge_requests"
+        try:
+            return [one for one in self.read_pulls(self.web.pages(path, PAGE)) if one.open]
+        except ForgeFailed as refused:
+            if refused.status in GONE:
+                return []
+            raise
+
+    def fetch_pull_request(self, number: int) -> PullRequest | None:
+        try:
+            return self.read_pulls([self.web.get(f"{self.base}/merge_requests/{number}").value])[0]
+        except ForgeFailed as refused:
+            if refused.status in GONE:
+                return None
+            raise
+
+    def read_pulls(self, items: Iterable[Any]) -> list[PullRequest]:
+        given = list(items)  # asked for before it is read
+        with understood(self.web.base):
+            return sorted((merge_request_of(item) for item in given), key=lambda one: -one.number)
+
+    def request_reviews(self, number: int, logins: Sequence[str]) -> list[str]:
+        """Beside those who review it already. A free GitLab keeps one of several, so that what it kept is looked at."""
+        wanted = {login: self.number_of(login) for login in logins}
+        path = f"{self.base}/merge_requests/{number}"
+        try:
+            before = self.reviewers(self.web.get(path).value)
+            asked = [*before, *(one for one in wanted.values() if one and one not in before)]
+            kept = self.reviewers(self.web.send("PUT", path, {"reviewer_ids": asked}).value)
+        except ForgeFailed as refused:
+            if refused.status not in (400, 403, 404, 422):
+                raise
+            return list(logins)
+        return [login for login, its in wanted.items() if its not in kept]
+
+    def reviewers(self, said: Any) -> list[int]:
+        with understood(self.web.base):
+            return [int(one["id"]) for one in said["reviewers"]]
+
+    # beside commits
+
+    def set_status(self, commit: str, state: str, words: str, url: str) -> None:
+        """GitLab refuses to say again that it waits, and has no place for one beside a commit that only a fork has."""
+        body = {"state": STATES.get(state, state), "name": CONTEXT, "description": words[:MOST_WORDS]}
+        try:
+            self.web.send(
+                "POST",
+                f"{self.base}/statuses/{quote(commit, safe='')}",
+                {**body, **({"target_url": url} if url else {})},
+                repeatable=True,
+            )
+        except ForgeFailed as refused:
+            again = refused.status == 400 and "transition" in refused.message
+            if not again and refused.status != 404:
+                raise
+
+    def fetch_status(self, commit: str) -> tuple[str, str]:
+        path = f"{self.base}/repository/commits/{quote(commit, safe='')}/statuses"
+        found = list(self.web.pages(path, {"name": CONTEXT, **PAGE}))
+        with understood(self.web.base):
+            ours = [one for one in found if one["name"] == CONTEXT]
+            if not ours:
+                return "", ""
+            last = max(ours, key=lambda one: int(one["id"]))
+            named = {theirs: own for own, theirs in STATES.items()}.get(last["status"], last["status"])
+            return str(named), str(last["description"] or "")
+
+    def look_at_heads(self) -> None:
+        """One by one."""
+
+    def show_check(self, commit: str, page: CheckPage, url: str) -> None:
+        """It has none."""
+
+    def dispatch(self, gate: str, commit: str) -> str:
+        """A pipeline of the default branch in the name of whose token this is: it says who asked."""
+        inputs = {name: word for name, word in (("gate", gate), ("commit", commit)) if word}
+        body = {"ref": self.default_branch(), "inputs": {"gitgate": "answer", **inputs}}
+        try:
+            said = self.web.send("POST", f"{self.base}/pipeline", body).value
+        except ForgeFailed as refused:
+            if refused.status in (400, 403, 404):
+                refused.hint = "its default branch has no pipeline of ours, or the token may not start one there: git gate init --gitlab"
+            raise
+        with understood(self.web.base):
+            return str(said["web_url"])
+
+
+def in_utc(text: str) -> str:
+    """To the second, as records have it."""
+    return format_time(parse_time(text))
+
+
+def is_said(item: Mapping[str, Any]) -> bool:
+    """Whether somebody said it to everybody: GitLab writes notes itself, and some are for a project's members alone."""
+    return not (item["system"] or item.get("internal") or item.get("confidential"))
+
+
+def author_of(item: Any) -> Author:
+    login = whole(str(item["username"]))
+    return Author(login, int(item["id"]), bot=PROGRAMS.fullmatch(login) is not None)
+
+
+def merge_request_of(item: Mapping[str, Any]) -> PullRequest:
+    return PullRequest(
+        int(item["iid"]),
+        str(item["source_branch"]),
+        str(item["sha"] or ""),
+        str(item["web_url"]),
+        open=item["state"] in ("opened", "locked"),
+        foreign=item["source_project_id"] != item["target_project_id"],
+        updated=in_utc(str(item["updated_at"])),
+        merged=item["state"] == "merged",
+        author=whole(str((item.get("author") or {}).get("username") or "")),
+    )
+
+
+def quiet(body: str) -> str:
+    """With a blank before each line that GitLab could take for a command of its own, in code as well: its own look at where
+    code ends can be led astray.
+    """
+    return COMMAND.sub(" /", body.replace("\r", ""))
+
+
+def gitlab_api(server: str) -> str:
+    return f"{server}/api/v4"
+
+
+def right_on_gitlab(_method: str, _path: str) -> str:
+    return "the scope api, and the role Developer: docs/gitlab.md, Tokens"
