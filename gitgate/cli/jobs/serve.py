@@ -56,13 +56,13 @@ LOOK = 0.5
 def serve_command(screen: Screen, host: str, port: int, every: str, page: bool) -> int:
     """Receive webhooks for comments: replies on pull requests become answers, as `git gate github accept` takes them.
 
-    GITGATE_WEBHOOK_SECRET is the secret that the forge signs them with. Agents are started here if `git gate init` allowed it.
+    GITGATE_WEBHOOK_SECRET is the secret that the forge signs them with; of GitLab the secret token, or the signing token. Agents are started here if `git gate init` allowed it.
 
     \b
     git gate serve
     git gate serve --port 8080 --page
     """
-    from ...surfaces.forge.hosts.connect import connect
+    from ...surfaces.forge.hosts.connect import connect, hooks_of
     from ...surfaces.forge.shown import markdown
     from ...surfaces.forge.webhook import Receiver, Seen, is_loopback, open_server, serve
     from ..machinery.resume import stop_on_signal
@@ -80,7 +80,7 @@ def serve_command(screen: Screen, host: str, port: int, every: str, page: bool) 
     connect(desk)  # what is missing is said now
     markdown()
     pause = read_duration(every, "--every", "5m")
-    receiver = Receiver(secret, Seen(desk.repo.state_dir / "webhooks"))
+    receiver = Receiver(secret, Seen(desk.repo.state_dir / "webhooks"), hooks_of(desk))
     server = open_server(receiver, host, port, (lambda: what_waits(screen)) if page else None, screen.warn)
     address = f"http://{host}:{server.server_port}/"
     screen.emit("serve", {"address": address}, address)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
-import hmac
 import queue
 import re
 import sys
@@ -27,6 +26,7 @@ from ...record.headline import Summary
 from ...store.git.permissions import private_folder
 from ...text.display import one_line
 from .hosts.events import Commented, Dispatched, parse_event
+from .hosts.forge import GITHUBS_HOOKS, Hooks
 
 MOST = 500
 HEADERS = {
@@ -83,15 +83,8 @@ MOST_REMEMBERED = 10_000
 PATIENCE = 10.0
 SHORTEST_SECRET = 16
 PLAIN = {"Content-Type": "text/plain; charset=utf-8"}
-EVENTS = frozenset(("issue_comment", "commit_comment", "pull_request_review_comment", "ping"))
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 LENGTH = re.compile(r"[0-9]{1,12}", re.ASCII)
-
-
-def signed(secret: str, body: bytes, signature: str) -> bool:
-    """Whether the forge, which alone shares the secret, sent exactly this. Compared in constant time."""
-    wanted = "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
-    return hmac.compare_digest(wanted.encode(), signature.encode("utf-8", "surrogateescape"))
 
 
 def payload_of(kind: str, body: bytes) -> bytes | None:
@@ -156,6 +149,7 @@ class Receiver:
 
     secret: str
     seen: Seen
+    hooks: Hooks = GITHUBS_HOOKS
     events: queue.Queue[Commented | Dispatched] = field(default_factory=lambda: queue.Queue(MOST_QUEUED))
 
     def __post_init__(self) -> None:
@@ -167,17 +161,18 @@ class Receiver:
 
     def take(self, headers: Mapping[str, str], body: bytes) -> tuple[int, str]:
         """From headers by small letters: HTTP's status, and a word for the forge's own log of deliveries."""
-        if not signed(self.secret, body, headers.get("x-hub-signature-256", "")):
-            return 401, "the signature does not fit"
-        if headers.get("x-github-event", "") not in EVENTS:
+        wrong = self.hooks.against(self.secret, headers, body)
+        if wrong:
+            return 401, wrong
+        if headers.get(self.hooks.header, "") not in self.hooks.events:
             return 202, "not for us"
         payload = payload_of(headers.get("content-type", ""), body)
         if payload is None:
             return 415, f"the webhook's content type has to be {JSON} (or {FORM})"
         try:
             event = parse_event(payload, received=True)
-        except GateError as wrong:
-            return 400, wrong.message
+        except GateError as strange:
+            return 400, strange.message
         if not isinstance(event, Commented):
             return 202, "not for us"
         if not self.seen.first(body):

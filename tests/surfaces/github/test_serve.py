@@ -26,6 +26,7 @@ from gitgate.cli.terminal.screen import Screen
 from gitgate.errors import Failure, Usage
 from gitgate.record.headline import Summary
 from gitgate.surfaces.forge.hosts.events import Commented
+from gitgate.surfaces.forge.hosts.forge import signed
 from gitgate.surfaces.forge.shown import markdown
 from gitgate.surfaces.forge.webhook import (
     MOST_BODY,
@@ -35,7 +36,6 @@ from gitgate.surfaces.forge.webhook import (
     open_server,
     page,
     serve,
-    signed,
 )
 from gitgate.text.times import format_time
 from support.forges.standin import Fault

@@ -14,10 +14,10 @@ from ....context.desk import Desk
 from ....context.remotes import GITHUB, GITLAB, address_of, is_github, read_address, server_of
 from ....errors import Failure
 from ....text.display import one_line
-from .forge import GITHUBS, Customs, Forge, has_workflow
+from .forge import GITHUBS, GITHUBS_HOOKS, Customs, Forge, Hooks, has_workflow
 from .gitea import Gitea
 from .github import GitHub, headers
-from .gitlab import HERE, GitLab, gitlab_api, right_on_gitlab
+from .gitlab import HERE, HOOKS, GitLab, gitlab_api, right_on_gitlab
 from .web import Known, Web, named_right
 
 REPOSITORY = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+", re.ASCII)
@@ -62,6 +62,7 @@ class ForgeKind:
     tokens: tuple[str, ...] = ()
     """The variables whose token goes there; of those without any, GitHub's."""
     customs: Customs = GITHUBS
+    hooks: Hooks = GITHUBS_HOOKS
     right: Callable[[str, str], str] = named_right
     """What a token needs for a call, in the forge's own words."""
 
@@ -88,7 +89,13 @@ KINDS: dict[str, ForgeKind] = {
         scheme="token",
     ),
     "gitlab": ForgeKind(
-        gitlab_at, gitlab_api, path=PROJECT, tokens=GITLAB_TOKENS, customs=HERE, right=right_on_gitlab
+        gitlab_at,
+        gitlab_api,
+        path=PROJECT,
+        tokens=GITLAB_TOKENS,
+        customs=HERE,
+        hooks=HOOKS,
+        right=right_on_gitlab,
     ),
 }
 
@@ -217,6 +224,12 @@ def connect(desk: Desk, known: Known | None = None) -> Forge:
     if not token:
         raise Failure(f"there is no token for {place.host}", hint=way_to_token(place))
     return forge_at(replace(place, written=lambda: has_workflow(desk)), token, known=known)
+
+
+def hooks_of(desk: Desk) -> Hooks:
+    """How the webhooks of this place are known."""
+    place = find_place(desk)
+    return KINDS[place.kind].hooks if place is not None else GITHUBS_HOOKS
 
 
 def unknown_forge(desk: Desk) -> Failure:

@@ -6,7 +6,8 @@ nothing with them. Only what looks after GitHub's own workflows knows more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import hmac
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Protocol
@@ -142,6 +143,39 @@ class Customs:
 
 
 GITHUBS = Customs()
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """How a forge's webhooks are known: by which header it names the event, which events are for us, and what is against a
+    delivery with these headers (by small letters) and this body, where we share this secret; empty where it is the forge's.
+    """
+
+    header: str
+    events: frozenset[str]
+    against: Callable[[str, Mapping[str, str], bytes], str]
+
+
+def signed(secret: str, body: bytes, signature: str) -> bool:
+    """Whether the forge, which alone shares the secret, sent exactly this. Compared in constant time."""
+    wanted = "sha256=" + hmac.new(secret.encode(), body, sha256).hexdigest()
+    return same_secret(wanted, signature)
+
+
+def same_secret(wanted: str, given: str) -> bool:
+    return hmac.compare_digest(wanted.encode(), given.encode("utf-8", "surrogateescape"))
+
+
+def against_signature(secret: str, headers: Mapping[str, str], body: bytes) -> str:
+    fits = signed(secret, body, headers.get("x-hub-signature-256", ""))
+    return "" if fits else "the signature does not fit"
+
+
+GITHUBS_HOOKS = Hooks(
+    "x-github-event",
+    frozenset(("issue_comment", "commit_comment", "pull_request_review_comment", "ping")),
+    against_signature,
+)
 
 
 class Forge(Protocol):

@@ -7,15 +7,18 @@ Merge requests and issues have numbers of their own, and gates are shown on merg
 
 from __future__ import annotations
 
+import hmac
 import re
+import time
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 from ....text.times import format_time, parse_time
-from .forge import Author, CheckPage, Comment, Customs, PullRequest, Thread, whole
-from .web import ForgeFailed, Web, understood
+from .forge import Author, CheckPage, Comment, Customs, Hooks, PullRequest, Thread, same_secret, whole
+from .web import MOST_DIGITS, ForgeFailed, Web, understood
 
 CONTEXT = "gitgate"
 DEVELOPER = 30  # the least level of access with which somebody pushes to a project
@@ -47,6 +50,9 @@ HERE = Customs(
     by_thread=True,
     beside=False,
 )
+
+SIGNING = "whsec_"  # a secret that begins so signs each delivery; any other is sent along with it
+OLDEST_DELIVERY = 300  # seconds by which the clocks may differ, and a delivery may be under way
 
 
 @dataclass
@@ -375,6 +381,30 @@ def quiet(body: str) -> str:
     code ends can be led astray.
     """
     return COMMAND.sub(" /", body.replace("\r", ""))
+
+
+def against_delivery(secret: str, headers: Mapping[str, str], body: bytes) -> str:
+    """What is against a webhook's delivery: another secret than ours, or a signature that is not of this body, or not of now."""
+    if not secret.startswith(SIGNING):
+        fits = same_secret(secret, headers.get("x-gitlab-token", ""))
+        return "" if fits else "the secret token does not fit"
+    at = headers.get("webhook-timestamp", "")
+    signed = f"{headers.get('webhook-id', '')}.{at}.".encode("utf-8", "surrogateescape") + body
+    wanted = "v1," + b64encode(hmac.digest(key_in(secret), signed, "sha256")).decode("ascii")
+    if not any(same_secret(wanted, one) for one in headers.get("webhook-signature", "").split(" ")):
+        return "the signature does not fit"
+    late = not at.isdecimal() or abs(time.time() - int(at[:MOST_DIGITS])) > OLDEST_DELIVERY
+    return "the delivery is too old, or the clocks differ" if late else ""
+
+
+def key_in(secret: str) -> bytes:
+    try:
+        return b64decode(secret.removeprefix(SIGNING), validate=True)
+    except ValueError:
+        return secret.encode()
+
+
+HOOKS = Hooks("x-gitlab-event", frozenset(("Note Hook",)), against_delivery)
 
 
 def gitlab_api(server: str) -> str:
