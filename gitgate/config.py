@@ -11,9 +11,8 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
-from .document.values import dataclass, field, replace
+from .document.values import NamedTuple, dataclass, field, replace
 from .errors import GateError, UnsupportedSystem, Usage
 
 FILE = ".gitgate.yml"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from ..document.values import NamedTuple
 
 DONE = 0
 FAILURE = 1

@@ -18,7 +18,7 @@ from .exits import BY_KIND, DONE, FAILURE
 if TYPE_CHECKING:
     from ..context.desk import Desk
     from ..model.gate import Gate
-    from ..sharing.pushed import Doorkeeper
+    from ..sharing.pushers import Doorkeeper
     from ..store.git.refs import Update
 
 MOST_REASONS = 20
@@ -41,15 +41,14 @@ def pre_receive(env: Mapping[str, str], data: bytes) -> int:
 
     from ..config import load_settings
     from ..context.desk import read_git_config
-    from ..exchange import entering
-    from ..sharing.pushed import decode, parse_updates, receiving_desk
+    from ..exchange.entering import against_events, decode, parse_updates, receiving_desk
     from ..sharing.receiving import refusals
 
     text = decode(data)
     desk = receiving_desk(git, "0" * len(text.partition(" ")[0]), reader)
     desk.settings = load_settings(env, read_git_config(desk.repo, config), None)
     keeper = doorkeeper(desk, env) if has_policy(desk) else None
-    beyond = keeper.against if keeper is not None else partial(entering.against_events, desk)
+    beyond = keeper.against if keeper is not None else partial(against_events, desk)
     answered: list[Gate] = []
     updates = parse_updates(text)
     # What is only archived, words that came late among it, resumes nobody.
@@ -111,7 +110,7 @@ def has_policy(desk: Desk) -> bool:
 def doorkeeper(desk: Desk, env: Mapping[str, str]) -> Doorkeeper:
     """Judges who says what, by the policy as this repository's own branch has it."""
     from ..policy.book import load_book
-    from ..sharing.pushed import Doorkeeper, actor_of
+    from ..sharing.pushers import Doorkeeper, actor_of
 
     try:
         import pwd

@@ -11,9 +11,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from ..agents import mark_in, program_of_process
+from ..document.values import NamedTuple
 
 ALL = PROC = Path("/proc")  # of the second only what is above this process is asked
 MOST = 64

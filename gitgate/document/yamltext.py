@@ -11,11 +11,12 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from math import isfinite
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 from ..errors import BadDocument
 from ..text.display import HIDDEN, one_line
 from .field import LIMITS, Field, Limits, step
+from .values import NamedTuple
 
 WORDS: dict[str, bool | None] = {
     "": None, "~": None, "null": None, "Null": None, "NULL": None,

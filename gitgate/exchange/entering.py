@@ -1,21 +1,161 @@
-"""Exchange: what is new in a gate that is pushed, whoever pushes it: silence that this clock bears out, files as they are named."""
+"""Exchange: a push that comes in: its refs, what its rules need to know of the repository that is to take it, and what is new in
+its gates, whoever pushes: silence that this clock bears out, files as they are named.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
+from time import time
+from typing import TYPE_CHECKING
 
+from ..config import load_settings
 from ..context.desk import Desk
-from ..errors import FINAL
-from ..model.gate import ATTACHMENTS, Entry, Gate, Opened
-from ..model.states import traits
+from ..document.values import dataclass, field
+from ..errors import FINAL, BrokenRecord, GateError
+from ..model.gate import ATTACHMENTS, Entry, Gate, Leased, Opened
+from ..model.states import is_id, traits
 from ..questions.file import MOST_BYTES, MOST_TOTAL
 from ..record.fold import stages
 from ..record.headline import contradiction
 from ..store.git.objects import FOLDER, REGULAR
+from ..store.git.process import Git, Piped
+from ..store.git.refs import ARCHIVE, OPEN, Refs, Update
+from ..store.git.repository import Repository
 from ..text import times
 
+if TYPE_CHECKING:
+    from ..record.runs import Run
+    from ..store.records.archive import ArchivedGate, Fold
+
 SLACK = 600  # seconds that clocks may differ by
+MOST_STEPS = 100_000
+FEW = 12
+
+
+# What speaks against a gate beyond the format, given where it was before the push; empty when nothing does.
+Beyond = Callable[[Gate, "str | None"], str]
+
+
+@dataclass(frozen=False)
+class Push:
+    """A push, with what its rules need to know of the repository that is to take it."""
+
+    desk: Desk
+    updates: Sequence[Update]
+    beyond: Beyond | None = None
+    acting: Callable[[], str] | None = None
+    """Why whoever pushes may not act on gates, by the policy; empty when they may."""
+    gates: dict[tuple[str, str], Gate] = field(default_factory=dict)
+    runs: dict[tuple[str, str], Run] = field(default_factory=dict)
+    received: dict[str, tuple[str, Leased]] = field(default_factory=dict)
+    """The leases that the push moves, each with its gate as it is afterwards."""
+    _archived: dict[str, ArchivedGate] | None = None
+    _folds: dict[str, list[Fold]] = field(default_factory=dict)
+    _folded: dict[str, list[str]] | None = None
+    _open: Mapping[str, str] | None = None
+
+    @property
+    def archived(self) -> Mapping[str, ArchivedGate]:
+        """Which of the gates of this push the archive here holds already."""
+        if self._archived is None:
+            from ..store.records.archive import find_archived, shelves
+
+            named = [name for update in self.updates if is_id(name := update.ref.rpartition("/")[2])]
+            named += self.folded_by()
+            named += [gate for folds in self._folds.values() for fold in folds for gate, _ in fold.late]
+            self._archived = find_archived(self.desk.repo, shelves(self.desk.repo, ARCHIVE), named)
+        return self._archived
+
+    def folds(self, update: Update) -> list[Fold]:
+        """What a month of the archive gains by this push, oldest first. BrokenRecord where that is not sound."""
+        from ..store.records.archive import load_fold
+
+        if update.ref in self._folds:
+            return self._folds[update.ref]
+        chain: list[str] = []
+        oid = update.new
+        while oid is not None and oid != update.old:
+            if len(chain) >= MOST_STEPS:
+                raise BrokenRecord("it has more folds than anybody makes")
+            chain.append(oid)
+            oid = next(iter(self.desk.records.commit(oid).parents), None)
+        if oid != update.old:
+            raise BrokenRecord(not_grown(update))
+        found = [load_fold(self.desk.records, fold) for fold in reversed(chain)]
+        self._folds[update.ref] = found
+        return found
+
+    def folded_by(self) -> Mapping[str, list[str]]:
+        """By gate or run, the tips at which this very push archives it; what is not sound is refused where it is judged."""
+        if self._folded is None:
+            self._folded = {}
+            for update in self.updates:
+                if update.ref.startswith(ARCHIVE) and update.new is not None:
+                    with suppress(GateError):
+                        for fold in self.folds(update):
+                            for gate, tip in (*fold.gates.items(), *fold.runs.items()):
+                                self._folded.setdefault(gate, []).append(tip)
+        return self._folded
+
+    def after(self, ref: str) -> str | None:
+        """Where a ref will be when the push is through."""
+        for update in self.updates:
+            if update.ref == ref:
+                return update.new
+        return self.here(ref)
+
+    def before(self, ref: str) -> str | None:
+        """Where a ref is now."""
+        for update in self.updates:
+            if update.ref == ref:
+                return update.old
+        return self.here(ref)
+
+    def here(self, ref: str) -> str | None:
+        """Asked of the process that reads objects, unless there is much to ask: then all are listed at once."""
+        if len(self.updates) < FEW or not ref.startswith(OPEN):
+            return self.desk.tip(ref)
+        if self._open is None:
+            self._open = self.desk.refs.under(OPEN)
+        return self._open.get(ref)
+
+    def gate(self, gate: str, tip: str) -> Gate:
+        """The gate with this tip, read once."""
+        if (gate, tip) not in self.gates:
+            self.gates[gate, tip] = self.desk.records.load(gate, tip)
+        return self.gates[gate, tip]
+
+
+def receiving_desk(git: Git, zero: str, reader: Piped) -> Desk:
+    """A desk to judge at. Whoever pushes waits, so git is asked for nothing that it told the hook already.
+
+    Settings have no part in what a record may be.
+    """
+    repo = Repository(git, git.directory, git.directory, None, zero, False)
+    return Desk(repo, load_settings({}, {}, None), Refs(repo), time, bulk=False, reader=reader)
+
+
+def decode(data: bytes) -> str:
+    """What git gives to a receiving hook: a ref's name may be any bytes, whatever language the server speaks."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def parse_updates(text: str) -> list[Update]:
+    """Its lines, each one ref. Only a newline ends one: a name may hold what Unicode calls a line separator."""
+    found = []
+    zero = "0" * len(text.partition(" ")[0])
+    for line in filter(None, text.split("\n")):
+        old, new, ref = [*line.split(" ", 2), "", ""][:3]
+        found.append(Update(None if old == zero else old, None if new == zero else new, ref))
+    return found
+
+
+def not_grown(update: Update) -> str:
+    return (
+        f"it only grows, by first parents: {str(update.new)[:10]} does not go on from {str(update.old)[:10]}"
+    )
 
 
 def fresh(gate: Gate, old: str | None) -> Sequence[Entry]:

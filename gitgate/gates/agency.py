@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ..context.desk import Desk
-from ..document.values import replace
+from ..document.values import NamedTuple, replace
 from ..errors import Usage
 from ..model.conversation import SessionRef
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
+
+from ..document.values import NamedTuple
 
 # As forges write an account into commits: `ID+LOGIN@users.noreply.HOST`, before they had numbers `LOGIN@…`.
 NOREPLY = r"(?:[0-9]+\+)?([^@+\s]+)@users\.noreply\.[^@\s]+"

@@ -5,8 +5,7 @@ The diagram in `docs/states.md` is generated from this table.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from ..document.values import NamedTuple
 from ..errors import IllegalEvent
 
 AWAITING = "awaiting"

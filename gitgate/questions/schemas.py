@@ -8,10 +8,11 @@ the keywords whose evaluation the library does not bound. A form needs none of t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 from urllib.parse import unquote
 
 from ..document.field import Field, field_of, nearest
+from ..document.values import NamedTuple
 from ..text.display import one_line
 
 DIALECTS = {

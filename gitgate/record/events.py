@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ..document import codec
 from ..document.field import (
@@ -18,7 +18,7 @@ from ..document.field import (
     text_or_empty,
     texts,
 )
-from ..document.values import names_of, replace
+from ..document.values import NamedTuple, names_of, replace
 from ..errors import BadDocument
 from ..model.gate import Answer, Claim, Edit, Event, Opened, Outcome, Remark, Value
 from ..model.states import OUTCOMES, PRIORITIES, VERDICTS

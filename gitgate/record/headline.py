@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from ..document.values import NamedTuple
 from ..errors import BrokenRecord
 from ..model.states import PRIORITIES, STATES, traits
 from ..model.trailers import misread, parse_trailers, trailer_message

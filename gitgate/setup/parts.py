@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
 
 from ..context import machine
 from ..context.desk import Desk
 from ..context.find import summaries
 from ..context.machine import state_home
-from ..document.values import replace
+from ..document.values import NamedTuple, replace
 from ..errors import Conflict
 from ..gates.work import worktrees
 from ..store.git.process import Git

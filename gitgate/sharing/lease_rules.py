@@ -11,7 +11,7 @@ one whose lease has lapsed.
 from __future__ import annotations
 
 from ..errors import BrokenRecord
-from ..exchange.entering import fresh
+from ..exchange.entering import Push, fresh
 from ..gates.leases import age_of, chain_of, parents_of, position, proven, read_lease, sightings, term_of
 from ..model import lease as leases
 from ..model.gate import Claim, Entry, Gate, Leased, Outcome
@@ -35,7 +35,6 @@ from ..record.runs import (
 )
 from ..store.git.refs import LEASES, OPEN, RUNS, Update
 from ..store.records.journal import Journals
-from .pushed import Push
 
 
 def against_record(push: Push, gate: Gate, old: str | None) -> str:

@@ -7,10 +7,11 @@ import dataclasses
 import inspect
 import subprocess
 import sys
+import typing
 from collections.abc import Callable, Mapping
 from dataclasses import FrozenInstanceError, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -181,6 +182,64 @@ def test_the_model_is_made_of_values() -> None:
             assert dataclasses.is_dataclass(kind), name
             with pytest.raises(FrozenInstanceError):
                 object.__new__(kind).anything = 1  # type: ignore[attr-defined]
+
+
+class Row(values.NamedTuple):
+    """As the rest of the package writes one."""
+
+    name: str
+    size: int = 3
+
+    @property
+    def twice(self) -> int:
+        return self.size * 2
+
+
+class RealRow(NamedTuple):
+    """As `typing` makes it."""
+
+    name: str
+    size: int = 3
+
+    @property
+    def twice(self) -> int:
+        return self.size * 2
+
+
+@pytest.mark.parametrize("kind", [Row, RealRow])
+def test_a_tuple_with_names(kind: Any) -> None:
+    """By place and by name, with defaults and what else the class says; it is copied as any tuple."""
+    one = kind("a")
+    assert (one.name, one.size, one.twice) == ("a", 3, 6)
+    assert one == ("a", 3) == kind(size=3, name="a")
+    assert repr(one) == f"{kind.__name__}(name='a', size=3)"
+    assert one._replace(size=4) == kind("a", 4)
+    assert (kind._fields, kind._field_defaults) == (("name", "size"), {"size": 3})
+    assert typing.get_type_hints(kind) == {"name": str, "size": int}
+    assert (kind.__module__, kind.__qualname__) == (__name__, kind.__name__)
+    assert "write" in kind.__doc__ or "makes" in kind.__doc__
+    assert copy.deepcopy(one) == copy.copy(one) == one
+    with pytest.raises(AttributeError):
+        one.size = 4
+    for args, named in (((), {}), (("a", 1, 2), {}), (("a",), {"name": "b"}), (("a",), {"new": 1})):
+        with pytest.raises(TypeError):
+            kind(*args, **named)
+
+
+@pytest.mark.usefixtures("unmeasured")
+def test_what_judges_a_push_compiles_no_annotation() -> None:
+    """Whoever pushes waits for it; to compile the first one takes longer than to load most modules."""
+    code = (
+        "import builtins, sys\n"
+        "real = builtins.compile\n"
+        "def compile(source, name, *rest, **more):\n"
+        "    if name == '<string>': sys.exit(f'compiled: {source}')\n"
+        "    return real(source, name, *rest, **more)\n"
+        "builtins.compile = compile\n"
+        "import gitgate.cli.receive, gitgate.exchange.entering, gitgate.sharing.receiving\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_class_is_made_ready_when_many_values_are_made() -> None:

@@ -11,6 +11,7 @@ from gitgate.agents import agent, codex
 from gitgate.agents.claude import adapter, transcript
 from gitgate.document import codec
 from gitgate.errors import GateError
+from gitgate.exchange import entering
 from gitgate.model import lease, trailers
 from gitgate.model.gate import Answer, Asker, Entry, Gate, Opened, Option, Question, Work
 from gitgate.policy import ruling
@@ -19,7 +20,7 @@ from gitgate.questions import answers, calls, drafts, forms, signals
 from gitgate.questions import calls as rules
 from gitgate.questions.base import Given, unique
 from gitgate.record import events as documents
-from gitgate.sharing import pushed
+from gitgate.sharing import pushers
 from gitgate.store.git import objects
 from gitgate.store.work import saved
 from gitgate.surfaces.agent_hooks import event as hook_event
@@ -153,17 +154,17 @@ CALLS: tuple[tuple[str, dict[str, object]], ...] = (
 
 def push(data: bytes) -> None:
     """What git tells a receiving hook. Each line is one ref: none may pass for two, and none for another."""
-    text = pushed.decode(data)
-    updates = pushed.parse_updates(text)
+    text = entering.decode(data)
+    updates = entering.parse_updates(text)
     lines = [line for line in data.split(b"\n") if line]
     if len(updates) != len(lines):
         raise AssertionError(f"{len(lines)} lines were read as {len(updates)} updates")
     for update, line in zip(updates, lines, strict=True):
         if update.ref.encode("utf-8", "surrogateescape") != [*line.split(b" ", 2), b"", b""][2]:
             raise AssertionError(f"{line!r} was read as {update.ref!r}")
-    names = [*pushed.LOGINS, "GIT_PUSH_CERT_SIGNER", "GIT_PUSH_CERT_STATUS", "GIT_PUSH_CERT_KEY"]
+    names = [*pushers.LOGINS, "GIT_PUSH_CERT_SIGNER", "GIT_PUSH_CERT_STATUS", "GIT_PUSH_CERT_KEY"]
     env = dict(zip(names, text.split("\n"), strict=False))
-    pushed.actor_of(env, "git").named(ADA)
+    pushers.actor_of(env, "git").named(ADA)
 
 
 def record(data: bytes) -> None:

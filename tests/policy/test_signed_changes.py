@@ -13,7 +13,7 @@ from gitgate.errors import Failure, GateError, GitFailed, NotAllowed, PushRefuse
 from gitgate.exchange.syncing import sync
 from gitgate.model.gate import Edit, Gate
 from gitgate.policy.book import Book, load_book
-from gitgate.sharing.pushed import Actor, Doorkeeper
+from gitgate.sharing.pushers import Actor, Doorkeeper
 from gitgate.store.git.refs import ASIDE, OPEN
 from gitgate.store.records.records import Signature
 from support.deciding import gate_of, say

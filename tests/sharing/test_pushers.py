@@ -16,7 +16,7 @@ from gitgate.claims.claiming import claim
 from gitgate.errors import PushRefused
 from gitgate.gates.recording import act
 from gitgate.model.gate import Answer, Gate, Option, Question, Remark
-from gitgate.sharing.pushed import Actor, actor_of
+from gitgate.sharing.pushers import Actor, actor_of
 from gitgate.store.records.records import Signature
 from gitgate.text.times import format_time
 from support.deciding import DB, GO, TEXT, approve, gate_of, say

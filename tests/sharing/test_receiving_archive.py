@@ -12,8 +12,8 @@ import pytest
 
 from gitgate.acts.remarks import stop
 from gitgate.claims.claiming import claim, claim_outcome, finish
+from gitgate.exchange.entering import Beyond
 from gitgate.model.gate import Gate
-from gitgate.sharing.pushed import Beyond
 from gitgate.sharing.receiving import refusals
 from gitgate.store.git.objects import open_objects
 from gitgate.store.git.refs import Update

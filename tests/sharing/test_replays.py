@@ -21,7 +21,7 @@ from gitgate.model.gate import Gate, Remark
 from gitgate.policy.book import load_book
 from gitgate.policy.permit import check_told
 from gitgate.record.headline import message
-from gitgate.sharing.pushed import Actor, Doorkeeper
+from gitgate.sharing.pushers import Actor, Doorkeeper
 from gitgate.sharing.receiving import refusals
 from gitgate.store.git.refs import OPEN, Update
 from gitgate.store.records.records import Signature

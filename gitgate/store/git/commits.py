@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
 
+from ...document.values import NamedTuple
 from ...errors import GitFailed, LostRace
 from ...model.trailers import with_trailers
 from ..work.restore import as_environment, plain_drivers

@@ -13,9 +13,9 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from functools import partial
 from hashlib import sha1, sha256
 from pathlib import Path
-from typing import IO, NamedTuple, Protocol
+from typing import IO, Protocol
 
-from ...document.values import dataclass
+from ...document.values import NamedTuple, dataclass
 from ...errors import BrokenRecord, Failure
 from .permissions import sharing
 from .process import Git, Piped, TimedReader

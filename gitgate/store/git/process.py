@@ -11,8 +11,9 @@ import select
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
 
+from ...document.values import NamedTuple
 from ...errors import Failure, GitFailed
 
 # Variables that name a repository or change how objects are read; inherited from a hook or an outer git command they

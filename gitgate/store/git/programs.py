@@ -8,8 +8,8 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
+from ...document.values import NamedTuple
 from ...errors import Failure, GitFailed
 from .repository import Repository
 

@@ -9,8 +9,9 @@ import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING
 
+from ...document.values import NamedTuple
 from ...errors import GitFailed, LostRace
 from ...record.headline import absent
 from .process import Git

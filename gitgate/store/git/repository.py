@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-from ...document.values import dataclass
+from ...document.values import NamedTuple, dataclass
 from ...errors import NotARepository
 from .process import Git, Started
 

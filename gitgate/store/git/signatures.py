@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
 
+from ...document.values import NamedTuple
 from .permissions import private_folder
 from .process import Git
 from .repository import Repository

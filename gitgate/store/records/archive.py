@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from ...document.values import dataclass, field, replace
+from ...document.values import NamedTuple, dataclass, field, replace
 from ...errors import BrokenRecord
 from ...model.states import is_id
 from ...model.trailers import misread

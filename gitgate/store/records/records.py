@@ -10,9 +10,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
-from ...document.values import dataclass, replace
+from ...document.values import NamedTuple, dataclass, replace
 from ...errors import BadDocument, BrokenRecord, Failure, GitFailed, IllegalEvent
 from ...model.gate import ATTACHMENTS, QUESTION_FILE, Entry, Event, Gate, Opened
 from ...model.states import file_name, gate_id, traits

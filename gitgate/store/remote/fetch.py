@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Self
+from typing import Self
 
+from ...document.values import NamedTuple
 from ...errors import Failure, Usage
 from ..git.refs import Refs
 from ..git.repository import Repository

@@ -14,8 +14,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import IO, NamedTuple
+from typing import IO
 
+from ...document.values import NamedTuple
 from ...errors import Failure, PushRefused, RemoteUnreachable
 from ..git.gitconfig import look_after
 from ..git.process import no_git

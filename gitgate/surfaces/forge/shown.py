@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import accumulate
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from ...document.values import NamedTuple
 from ...errors import MissingExtra
 
 if TYPE_CHECKING:
