@@ -1,4 +1,4 @@
-"""Surfaces: whether questions and replies get through on GitHub: the workflows, what they may do, the token, the secrets.
+"""Surfaces: whether questions and replies get through on GitHub or GitLab: the workflows, what they may do, the token, the secrets.
 
 Off line it is read from this clone; the forge is asked only when somebody says so. Nothing is changed.
 """
@@ -32,6 +32,7 @@ from .hosts.connect import (
     web_to,
 )
 from .hosts.github import GitHub
+from .hosts.gitlab import DEVELOPER, GitLab
 from .hosts.web import ForgeFailed
 
 AGENT_WORKFLOW = "/.github/workflows/agent.yml@"
@@ -123,7 +124,7 @@ PINNED = re.compile(r"@[0-9a-f]{40}$")
 def examine_github(desk: Desk, *, online: bool = False) -> list[Finding]:
     """Nothing where neither the remote nor a file here says that this is for GitHub."""
     found: list[Finding] = []
-    for look in (workflows, agents, keys, places, *((answers,) if online else ())):
+    for look in (workflows, agents, keys, places, on_gitlab, *((answers,) if online else ())):
         try:
             found.extend(look(desk))
         except GateError as trouble:
@@ -307,7 +308,52 @@ def places(desk: Desk) -> Iterator[Finding]:
         )
 
 
+def on_gitlab(desk: Desk) -> Iterator[Finding]:
+    """Who speaks to GitLab from here, and where gates are shown there."""
+    place = find_place(desk)
+    if place is None or place.kind != "gitlab":
+        return
+    _, source = token_and_source(desk, place)
+    if source:
+        yield Finding("gitlab token", GOOD, f"{place.host} is spoken to with that of {source}")
+    else:
+        words = f"none for {place.host}: nothing is shown there, and no reply is heard"
+        yield Finding("gitlab token", MISSING, words, way_to_token(place))
+    if desk.settings.number("forgeIssue") or desk.settings.flag("forgeCommit"):
+        words = "gates are shown on merge requests alone: forgeIssue and forgeCommit say nothing here"
+        yield Finding("gitlab place", MISSING, words, "take them from the settings")
+
+
 # asked of the forge, when somebody says so
+
+
+def gitlab_answers(place: ForgePlace, token: str) -> Iterator[Finding]:
+    """Whether its token may do what is needed, and whether a merge waits."""
+    if not token:
+        yield Finding("gitlab", WRONG, "it cannot be asked without a token", way_to_token(place))
+        return
+    try:
+        yield from gitlab_findings(GitLab(web_to(place, token), place.repository, place.site))
+    except ForgeFailed as refused:
+        yield Finding("gitlab rights", WRONG, refused.message, refused.hint)
+
+
+def gitlab_findings(forge: GitLab) -> Iterator[Finding]:
+    level, about = forge.own_level(), forge.fetch_about()
+    if level >= DEVELOPER:
+        yield Finding("gitlab rights", GOOD, f"the token may write to {forge.repository}")
+    else:
+        words = f"the token may not write to {forge.repository}: it can neither push gates nor say whether one waits"
+        yield Finding(
+            "gitlab rights", WRONG, words, "a project's token with the role Developer and the scope api"
+        )
+    if not about.get("only_allow_merge_if_pipeline_succeeds"):
+        words = "a merge request can be merged while a question of it waits"
+        yield Finding("gitlab merges", MISSING, words, "Settings, Merge requests: Pipelines must succeed")
+    if about.get("ci_push_repository_for_job_token_allowed"):
+        words = "every job's own token may push to the project, that of an agent's job too"
+        mend = "Settings, CI/CD, Job token permissions: no Git push requests to the repository"
+        yield Finding("gitlab jobs", WRONG, words, mend)
 
 
 def answers(desk: Desk) -> Iterator[Finding]:
@@ -316,8 +362,12 @@ def answers(desk: Desk) -> Iterator[Finding]:
         unknown = unknown_forge(desk)
         yield Finding("github", MISSING, unknown.message, unknown.hint)
         return
+    if place.kind == "gitlab":
+        yield from gitlab_answers(place, token_and_source(desk, place)[0])
+        return
     if place.kind != "github":
-        yield Finding("github", MISSING, f"{place.host} ({place.kind}) is not asked: --online is for GitHub")
+        words = f"{place.host} ({place.kind}) is not asked: --online is for GitHub and GitLab"
+        yield Finding("github", MISSING, words)
         return
     token, _ = token_and_source(desk, place)
     if not token:

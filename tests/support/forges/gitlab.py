@@ -125,6 +125,7 @@ class GitLabForge:
     """GitLab's own commands that it found in a note: who wrote it, and the command."""
     most_reviewers: int = 1
     graphql: bool = True
+    settings: dict[str, bool] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     ticks: int = 0
@@ -286,7 +287,8 @@ def shaped(note: dict[str, Any]) -> dict[str, Any]:
 
 
 def about(forge: GitLabForge, *_: Any) -> Reply:
-    return 200, {"id": PROJECT, "path_with_namespace": forge.repository, "default_branch": "main"}
+    named = {"id": PROJECT, "path_with_namespace": forge.repository, "default_branch": "main"}
+    return 200, named | forge.settings
 
 
 def own_account(_forge: GitLabForge, _groups: list[str], _query: Any, _body: Any, who: Member) -> Reply:
@@ -464,6 +466,9 @@ class Handler(BaseHTTPRequestHandler):
         data = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         body = json.loads(data) if data else None
         parts = urlsplit(self.path)
+        if not parts.path.startswith("/api/"):  # git asks for the repository, which is elsewhere
+            self.say(404, None)
+            return
         with self.forge.lock:
             self.forge.asked.append(f"{self.command} {self.path}")
         token = self.headers.get("Authorization", "").partition(" ")[2] or self.headers.get(

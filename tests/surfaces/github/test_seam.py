@@ -101,7 +101,7 @@ def test_only_githubs_own_checks_know_more_than_the_seam() -> None:
     reasons = {
         "surfaces/forge/hosts/connect.py": "it chooses the adapter",
         "surfaces/forge/hosts/gitea.py": "its API is GitHub's with what differs",
-        "surfaces/forge/checkup.py": "GitHub's own workflows, secrets and rights are what it looks at",
+        "surfaces/forge/checkup.py": "GitHub's own workflows, secrets and rights, and GitLab's, are what it looks at",
     }
     top = Path(gitgate.__file__).parent
     places = [*(top / "surfaces/forge").rglob("*.py"), *(top / "cli").rglob("*.py")]

@@ -94,7 +94,7 @@ def test_a_pipeline_is_started_in_ones_own_name(hub: GitLab, forge: GitLabForge)
     forge.join("eve", 20, token="eve-token")
     with pytest.raises(ForgeFailed) as refused:
         GitLab(Web(forge.api, "eve-token"), forge.repository, forge.site).dispatch("", "")
-    assert "git gate init --gitlab" in refused.value.hint
+    assert "docs/gitlab.md" in refused.value.hint
 
 
 def test_places_that_gitlab_has_not(hub: GitLab) -> None:

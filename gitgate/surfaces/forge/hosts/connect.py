@@ -72,7 +72,7 @@ def github_at(place: ForgePlace, web: Web) -> GitHub:
 
 
 def gitlab_at(place: ForgePlace, web: Web) -> GitLab:
-    return GitLab(web, place.repository, place.site, job=place.job, written=place.written)
+    return GitLab(web, place.repository, place.site, job=place.job)
 
 
 def github_api(server: str) -> str:

@@ -93,6 +93,20 @@ class GitLab:
                 self.about.update(said)
         return self.about
 
+    def own_level(self) -> int:
+        """That of the account whose token this is; 0 where it is no member."""
+        said = self.web.get("/user").value
+        with understood(self.web.base):
+            number = int(said["id"])
+        try:
+            found = self.web.get(f"{self.base}/members/all/{number}").value
+        except ForgeFailed as refused:
+            if refused.status in GONE:
+                return 0
+            raise
+        with understood(self.web.base):
+            return int(found["access_level"])
+
     def has_jobs(self) -> bool:
         return self.job or (self.written is not None and self.written())
 
@@ -341,7 +355,7 @@ class GitLab:
             said = self.web.send("POST", f"{self.base}/pipeline", body).value
         except ForgeFailed as refused:
             if refused.status in (400, 403, 404):
-                refused.hint = "its default branch has no pipeline of ours, or the token may not start one there: git gate init --gitlab"
+                refused.hint = "its default branch takes no such pipeline, or the token may not start one there: docs/gitlab.md"
             raise
         with understood(self.web.base):
             return str(said["web_url"])
