@@ -94,7 +94,15 @@ def test_every_room_is_described() -> None:
 
 def test_each_life_is_told() -> None:
     """Each of these, from its beginning; none of them is a list of two."""
-    told = {"an ask", "a respond", "a push that resumes", "a PR reply", "a notification", "a flow's step"}
+    told = {
+        "an ask",
+        "a respond",
+        "a push that resumes",
+        "a PR reply",
+        "a notification",
+        "a dialog",
+        "a flow's step",
+    }
     assert set(LIVES) == told
     assert all(len(steps(text)) >= 10 for text in LIVES.values())
 

@@ -43,6 +43,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "tree": ("verbs.show", "Gates by branch."),
         "log": ("verbs.show", "The audit trail."),
         "watch": ("verbs.show", "What happens, live and read-only."),
+        "listen": ("verbs.listen", "Stay, and be asked by a dialog as soon as an agent asks."),
         "stats": ("verbs.stats", "How many wait, how long answers take, and whose."),
     },
     "For flows": {

@@ -28,7 +28,7 @@ OTHER_WORDS = {
     "git gate stop ID --reason R   (an agent takes its own question back: git gate withdraw ID --reason R)": (
         "cancel close abort kill end delete remove rm drop"
     ),
-    "git gate watch   (what happens, live); git gate list   (what waits)": "listen monitor notify tail",
+    "git gate watch   (what happens, live); git gate list   (what waits)": "monitor notify tail",
     "git gate list --all -v   (every gate here, with its context); git gate log   (who decided what)": (
         "search find grep why blame"
     ),

@@ -1,5 +1,5 @@
 """Context: what this machine knows for itself, and no record says: the repositories that `git gate init` was run in, slots for agents,
-and which agents asked from a clone, by process, directory and conversation.
+who listens in a clone, and which agents asked from it, by process, directory and conversation.
 
 The latter is kept beside the repository and never pushed: it is how this machine knows that a gate is its own.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -99,6 +100,67 @@ def boot_id() -> str:
         return BOOT.read_text("ascii").strip() or f"process-{os.getpid()}"
     except OSError:
         return f"process-{os.getpid()}"
+
+
+@dataclass(frozen=True)
+class Attentive:
+    """Somebody who listens for questions in a clone (`git gate listen`), and by which dialogs."""
+
+    by: str
+    pid: int
+    host: str
+    dialog: str
+    since: str
+    started: str = ""
+
+
+# Whoever listens has the lock; the file beside it says who that is, and is touched as long as they do.
+LISTENING, BEAT = "listening", 15.0
+TRIES, PAUSE = 5, 0.05
+
+
+def begin_listening(desk: Desk, who: Attentive) -> int | None:
+    """The open lock of the only one who listens in this clone; None where somebody else does."""
+    folder = private_folder(desk.repo.state_dir)
+    for _ in range(TRIES):  # whoever only looks has it for a moment as well
+        number = take_lock(folder / f"{LISTENING}.lock")
+        if number is not None:
+            note_listening(folder, who)
+            return number
+        time.sleep(PAUSE)
+    return None
+
+
+def note_listening(folder: Path, who: Attentive) -> None:
+    said = {name: getattr(who, name) for name in names_of(who)}
+    write_private(folder / LISTENING, json.dumps({**said, "started": started(who.pid)}).encode())
+
+
+def keep_listening(desk: Desk) -> None:
+    """Still there: what another machine that shares the folder goes by."""
+    with suppress(OSError):
+        os.utime(desk.repo.state_dir / LISTENING)
+
+
+def end_listening(desk: Desk, number: int) -> None:
+    """Our own word is taken back, and nobody else's."""
+    with suppress(OSError):
+        (desk.repo.state_dir / LISTENING).unlink()
+    os.close(number)
+
+
+def find_listener(desk: Desk) -> Attentive | None:
+    """Who listens in this clone. One that was killed has left its word, and no lock; another machine's lock nobody sees here."""
+    folder = desk.repo.state_dir
+    try:
+        place = folder / LISTENING
+        who = Attentive(**json.loads(place.read_text(encoding="utf-8")))
+        if who.host != os.uname().nodename:
+            return who if time.time() - place.stat().st_mtime < 4 * BEAT else None
+        with locked(folder / f"{LISTENING}.lock") as ours:
+            return None if ours else who
+    except (OSError, ValueError, TypeError):
+        return None
 
 
 def state_home(env: Mapping[str, str]) -> Path | None:

@@ -36,6 +36,7 @@ ELSEWHERE = {
     ("servers.md", "git init --bare project.git"): "tests/sharing/test_readme_server.py",
     ("notifications.md", "git config --global --add"): "tests/surfaces/notify/test_sending.py",
     ("notifications.md", "git config --add"): "tests/surfaces/notify/test_sending.py",
+    ("listening.md", "git gate listen"): "tests/surfaces/listen/test_screen.py",
     ("claude-code.md", "git gate init --claude"): "tests/asking/test_claude_page.py",
     ("claude-code.md", "git gate wrap"): "tests/asking/test_claude_page.py",
     ("claude-code.md", "claude -p"): "tests/asking/test_claude_page.py",

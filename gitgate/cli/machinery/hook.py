@@ -18,6 +18,8 @@ HOOKS: dict[str, tuple[str, str]] = {
     "post-receive": ("gitgate.cli.machinery.hook", "post_receive"),
     "pre-receive": ("gitgate.cli.machinery.hook", "pre_receive"),
     "notify": ("gitgate.cli.machinery.notify", "send_all"),
+    "dialog-window": ("gitgate.cli.verbs.listen", "show_here"),
+    "dialog-terminal": ("gitgate.cli.verbs.listen", "ask_here"),
     "runner": ("gitgate.cli.machinery.hook", "runner"),
     "claude-pre-tool-use": ("gitgate.cli.machinery.hook", "claude_pre_tool_use"),
     "claude-post-tool-use": ("gitgate.cli.machinery.hook", "claude_post_tool_use"),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ...context.desk import Desk
 
 
-HELP, NEXT, LEAVE, CANCEL = "?", ":s", ":q", ":c"
+HELP, NEXT, LEAVE, CANCEL, STOP = "?", ":s", ":q", ":c", ":stop"
 OFFER = f"answer it, or: Enter for the next one, {LEAVE} to leave, {HELP} for help"
 
 
@@ -35,6 +35,10 @@ class NextGate(Exception):
 
 class LeaveAll(Exception):
     """Enough; what was answered stays answered."""
+
+
+class StopGate(Exception):
+    """The agent does not go on; the words say why."""
 
 
 class Cancelled(Exception):
@@ -50,6 +54,13 @@ def heed(screen: Screen, question: Question, word: str, *, empty: bool = True) -
             screen.tell(
                 f"  Enter or {NEXT}: the next gate   {LEAVE} or Ctrl-D: leave; what was answered stays so"
             )
+        if screen.may_stop:
+            screen.tell(f"  {STOP} WHY: the agent does not go on")
+        return True
+    if screen.may_stop and word.partition(" ")[0] == STOP:
+        reason = word.removeprefix(STOP).strip() or read_word("why? the agent reads it: ").strip()
+        if reason:
+            raise StopGate(reason)
         return True
     if screen.in_turn and (word == NEXT or (empty and not word)):
         raise NextGate

@@ -407,11 +407,21 @@ def wait_for(screen: Screen, desk: Desk, gate: Gate, most: str | None) -> int:
     seconds = read_duration(most, "--for", "30m") if most is not None else None
     if gate.state == "awaiting":
         screen.say(f"waiting for an answer to {gate.id}; if this is interrupted: git gate wait {gate.id}")
+        if not is_anybody_told(desk):
+            screen.say("nobody listens here: git gate listen")
     heard = wait(desk, gate, WaitLimit(seconds))
     remote = remote_of(desk)
     return tell_answer(
         screen, heard, pushed=remote is not None and desk.tracked(remote, heard.id) == heard.tip
     )
+
+
+def is_anybody_told(desk: Desk) -> bool:
+    """Whether somebody at this machine hears of it by itself; a job's machine has nobody to sit there."""
+    from ...context.machine import find_listener
+    from ...gates.notices import is_told_of
+
+    return desk.settings.in_ci or is_told_of(desk) or find_listener(desk) is not None
 
 
 def tell_answer(screen: Screen, gate: Gate, *, pushed: bool, archived: bool = False) -> int:

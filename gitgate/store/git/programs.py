@@ -136,6 +136,83 @@ def our_command(*words: str, at: Path | None = None) -> list[str]:
     return [sys.executable, "-P", "-m", "gitgate", *place, *words]
 
 
+class ProgramSaid(NamedTuple):
+    """How a program that showed something ended, and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+
+class ShownProgram:
+    """A program that shows something beside us: a dialog, or with `terminal` a prompt where we sit. It is looked at, or closed.
+
+    Words go to its standard input by a file, so that it is read at leisure. Where the system can, a dialog does not outlive us.
+    """
+
+    GRACE = 3.0
+
+    def __init__(
+        self, argv: Sequence[str], said: bytes, env: Mapping[str, str], *, terminal: bool = False
+    ) -> None:
+        import tempfile
+
+        # Open until `close`.
+        self.out, self.err = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
+        self.failed = ""
+        self.running: subprocess.Popen[bytes] | None = None
+        with tempfile.TemporaryFile() as source:
+            source.write(said)
+            source.seek(0)
+            try:
+                self.running = subprocess.Popen(
+                    list(argv) if terminal else [*dies_with_us(env), *argv],
+                    env=dict(env),
+                    stdin=None if terminal else source,
+                    stdout=self.out,
+                    stderr=None if terminal else self.err,
+                    start_new_session=not terminal,  # Ctrl-C in the terminal is ours
+                )
+            except OSError as wrong:
+                self.failed = wrong.strerror or "it cannot be started"
+
+    def ended(self) -> ProgramSaid | None:
+        """What it said, once it has ended."""
+        if self.running is None:
+            return ProgramSaid(127, "", self.failed)
+        if self.running.poll() is None:
+            return None
+        self.out.seek(0)
+        self.err.seek(0)
+        out, err = self.out.read(MOST_SAID), self.err.read(MOST_SAID)
+        return ProgramSaid(
+            self.running.returncode, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
+        )
+
+    def close(self) -> None:
+        """End it, if it has not ended, and let go of what it said."""
+        if self.running is not None and self.running.poll() is None:
+            self.running.terminate()
+            try:
+                self.running.wait(self.GRACE)
+            except subprocess.TimeoutExpired:
+                self.running.kill()
+                self.running.wait()
+        self.out.close()
+        self.err.close()
+
+
+MOST_SAID = 1 << 20
+
+
+def dies_with_us(env: Mapping[str, str]) -> list[str]:
+    """What starts a program so that it ends when we do, however we end; nothing where the system has none (util-linux has)."""
+    import shutil
+
+    found = shutil.which("setpriv", path=env.get("PATH"))
+    return [found, "--pdeathsig", "TERM"] if found else []
+
+
 def detach(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) -> int:
     """Start a program that may outlive us, in a session of its own; its talk goes to `log`. Its process id.
 

@@ -1,0 +1,254 @@
+"""Command line: `git gate listen` asks the person as soon as an agent asks; and the two processes that it shows questions by: a
+window, and a prompt where it sits.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from ...document.values import replace
+from ...errors import Conflict, Failure
+from ...surfaces.listen.dialogs import DIALOGS, Dialog, TerminalPrompt, usable_dialogs
+from .. import exits
+from ..machinery.resume import known, stop_on_signal
+from ..terminal.screen import Screen, forget_typed, json_line, verb
+
+if TYPE_CHECKING:
+    from ...context.machine import Attentive
+    from ...surfaces.listen.listening import Post
+
+GOES = 10.0  # seconds that another listener has to end
+
+
+@click.command("listen")
+@click.argument("directories", metavar="[DIR]...", nargs=-1)
+@click.option("--everywhere", is_flag=True, help="In every repository that `git gate init` knows.")
+@click.option(
+    "--dialog",
+    "dialog",
+    type=click.Choice(["auto", "terminal", "none", *DIALOGS]),
+    default="auto",
+    show_default=True,
+    help="What shows the questions; none: only says what waits.",
+)
+@click.option("--take-over", is_flag=True, help="End another listener of yours that is there already.")
+@verb
+def listen_command(
+    screen: Screen, directories: tuple[str, ...], everywhere: bool, dialog: str, take_over: bool
+) -> int:
+    """Stay, and be asked as soon as an agent asks: one question at a time, the most pressing first.
+
+    Each question comes up in a dialog of your desktop, else in this terminal. Beside the answer you may put it aside, stop the
+    agent, or answer in the terminal. One that somebody else has answered closes by itself. Who hears of gates by
+    `gitgate.notify` is told from here, too. Ctrl-C ends it; what waits goes on waiting.
+
+    \b
+    git gate listen
+    git gate listen ../api ../web
+    git gate listen --everywhere --dialog zenity
+    """
+    from ...surfaces.listen.listening import QuestionListener, hearing, open_post
+    from ...surfaces.notify.sending import telling
+    from .respond import delivery, recording_words, what_next
+
+    places = known(screen, directories, everywhere=everywhere)
+    posts = [open_post(place, screen.env) for place in places]
+    shows = dialogs_of(screen, dialog)
+    terminal = TerminalPrompt(terminal_env()) if may_ask_here(screen, dialog) else None
+    named = shows[0].name if shows else terminal.name if terminal is not None else "none"
+    with stop_on_signal() as stopping, presence(screen, posts, named, take_over=take_over) as held:
+        listener = QuestionListener(
+            posts=held,
+            tell=lambda event, words, fields: tell(screen, event, words, fields),
+            dialogs=shows,
+            terminal=terminal,
+            words_of=lambda desk, done: (what_next if done.counted else recording_words)(desk, done),
+            delivery=lambda desk: delivery(desk, {"no_resume": False}),
+            stopping=stopping,
+        )
+        tell_start(screen, held, named)
+        heard = [post.place for post in held]
+        with telling(heard, screen.env, screen.say, stopping), hearing(listener, screen.say):
+            listener.run()
+    left = len(listener.queue)
+    tell(screen, "ended", f"stopped listening; {left} still wait{'s' if left == 1 else ''}", {"queue": left})
+    return exits.DONE
+
+
+def dialogs_of(screen: Screen, name: str) -> list[Dialog]:
+    """What shows questions, in the order in which it is tried; one that was named has to be there."""
+    if name in DIALOGS:
+        chosen = DIALOGS[name]
+        if lacking := chosen.lacks(screen.env):
+            others = ", ".join(one.name for one in usable_dialogs(screen.env)) or "none"
+            why, _, mend = lacking.partition("; ")
+            hint = f"{f'{mend}   ' if mend else ''}usable here: {others}, terminal"
+            raise Failure(f"--dialog {name}: {why}", hint=hint)
+        return [chosen]
+    found = usable_dialogs(screen.env) if name == "auto" else []
+    if not found and name in ("auto", "terminal") and not may_ask_here(screen, name):
+        what = "no desktop with dialogs, and no terminal" if name == "auto" else "no terminal"
+        hint = "git gate listen in a terminal   dialogs: apt install zenity   to say only what waits: --dialog none"
+        raise Failure(f"there is {what} here to ask on", hint=hint)
+    return found
+
+
+def may_ask_here(screen: Screen, name: str) -> bool:
+    return name != "none" and screen.interactive
+
+
+def terminal_env() -> Mapping[str, str]:
+    """The prompt's process gives its answer on standard output, and would not see how wide the terminal is."""
+    import shutil
+
+    columns = shutil.get_terminal_size((80, 24)).columns
+    return {"COLUMNS": str(columns), "GIT_PAGER_IN_USE": "1"} if sys.stderr.isatty() else {}
+
+
+def tell(screen: Screen, event: str, words: str, fields: Mapping[str, object]) -> None:
+    """News are what this verb gives: on standard output, a line each."""
+    from ...text.display import neutral
+
+    if screen.as_json:
+        click.echo(json_line("listen", {"event": event, **fields}))
+    elif not screen.quiet or event in ("trouble", "refused", "late"):
+        click.echo(neutral(words))
+    sys.stdout.flush()
+
+
+def tell_start(screen: Screen, posts: Sequence[Post], named: str) -> None:
+    places = [str(post.desk.repo.place) for post in posts]
+    tell(
+        screen, "listening", f"listening, by {named}", {"places": places, "dialog": named, "pid": os.getpid()}
+    )
+    for post in posts:
+        polls = "   on a network: looked at every 2 s" if post.elsewhere else ""
+        screen.say(f"  {post.desk.repo.place}{polls}")
+    if named == "none":
+        screen.say("  to answer what is named: git gate respond ID")
+    screen.say("  Ctrl-C ends it; what waits goes on waiting")
+
+
+# Who is there
+
+
+@contextmanager
+def presence(screen: Screen, posts: Sequence[Post], named: str, *, take_over: bool) -> Iterator[list[Post]]:
+    """The repositories where nobody else listens, noted as ours while this lasts."""
+    from ...context.machine import Attentive, begin_listening, end_listening, find_listener
+
+    held: list[tuple[Post, int]] = []
+    there: list[tuple[Post, Attentive | None]] = []
+    try:
+        for post in posts:
+            desk = post.desk
+            who = Attentive(desk.person(), os.getpid(), socket.gethostname(), named, desk.now)
+            number = begin_listening(desk, who)
+            if number is None and take_over:
+                send_away(find_listener(desk))
+                number = begin_listening(desk, who)
+            if number is None:
+                there.append((post, find_listener(desk)))
+            else:
+                held.append((post, number))
+        for post, other in there:
+            if held:
+                screen.warn(f"{post.name}: {there_words(other)}")
+        if not held:
+            raise Conflict(there_words(there[0][1]), hint="to end that one: git gate listen --take-over")
+        yield [post for post, _ in held]
+    finally:
+        for post, number in held:
+            end_listening(post.desk, number)
+            post.desk.close()
+
+
+def there_words(other: Attentive | None) -> str:
+    from ...text.display import one_line
+
+    if other is None:
+        return "somebody begins to listen here at this very moment"
+    who = one_line(other.by.partition(" <")[0], 60)
+    return f"{who} listens here already, since {other.since} (pid {other.pid} on {one_line(other.host, 60)}, {one_line(other.dialog, 40)})"
+
+
+def send_away(other: Attentive | None) -> None:
+    """End a listener of this machine, if it is the very process that said so, and wait until it has gone."""
+    import signal
+
+    from ...context.machine import started
+
+    if other is None:
+        return
+    if other.host != socket.gethostname() or (other.started and started(other.pid) != other.started):
+        raise Failure(
+            f"the listener on {other.host} is not this machine's to end", hint=f"there: kill {other.pid}"
+        )
+    until = time.monotonic() + GOES
+    try:
+        os.kill(other.pid, signal.SIGTERM)
+        while time.monotonic() < until:
+            os.kill(other.pid, 0)
+            time.sleep(0.05)
+    except ProcessLookupError:
+        return
+    except PermissionError:
+        raise Failure(f"process {other.pid} is somebody else's", hint=f"sudo kill {other.pid}") from None
+
+
+# The processes that show one question
+
+
+def show_here(screen: Screen, args: tuple[str, ...]) -> int:
+    """A window of our own: reads what it shows, and prints what was done with it."""
+    from ...surfaces.listen.window import show_window
+
+    del screen, args
+    click.echo(json.dumps(show_window(json.loads(sys.stdin.buffer.read()))))
+    return exits.DONE
+
+
+OFFER = (
+    "answer it, or: Enter to put it aside, :stop WHY to stop the agent, :q to end the listener, ? for help"
+)
+
+
+def ask_here(screen: Screen, args: tuple[str, ...]) -> int:
+    """The question on this terminal, as `git gate respond` asks it; what was said goes to whoever started us."""
+    from ...text.display import counted
+    from ..terminal.prompts import LeaveAll, NextGate, StopGate, ask_questions, present, show_letter
+
+    gate_id, tip, others = args
+    desk = screen.desk()
+    gate = desk.records.load(gate_id, tip)
+    asking = replace(screen, in_turn=True, may_stop=True)
+    screen.warn("")
+    show_letter(asking, desk, gate)
+    alone = len(gate.opened.questions) == 1
+    if alone:
+        present(asking, gate.opened.questions[0], several=False)
+    more = "" if others == "0" else f"   ({counted(int(others), 'question')} more)"
+    asking.tell(f"\n{OFFER}{more}")
+    forget_typed()
+    said: dict[str, object]
+    try:
+        given, note = ask_questions(asking, desk, gate, "", presented=alone)
+    except NextGate:
+        said = {"act": "later"}
+    except StopGate as stopped:
+        said = {"act": "stop", "value": str(stopped)}
+    except (LeaveAll, EOFError):
+        said = {"act": "leave"}
+    else:
+        said = {"act": "answer", "value": {"values": given.values, "note": note}}
+    click.echo(json.dumps(said))
+    return exits.DONE

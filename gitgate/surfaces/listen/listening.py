@@ -1,0 +1,606 @@
+"""Surfaces: one listener for all agents of one or many repositories: what waits is found, asked one at a time, and recorded.
+
+Between two looks at a repository nothing is asked of git: a few files tell whether anything has moved. Where the repository
+lies on a network or a WSL mount these tell late or never, so that git is asked itself, each few seconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ...acts import remarks
+from ...acts.answering import Manner, Responded, check_seen, closed_error, respond
+from ...context.desk import Desk, open_desk
+from ...context.machine import BEAT, keep_listening
+from ...errors import BadAnswer, Conflict, Failure, GateError, NotAllowed, Stale
+from ...gates.listing import Filter, list_gates, own_word_last
+from ...gates.recording import reload
+from ...model.gate import Gate, Question
+from ...model.states import AWAITING
+from ...policy.permit import mine
+from ...questions.answers import printed
+from ...questions.base import Given
+from ...record.headline import Summary, by_pressure
+from ...store.git.programs import ProgramSaid, ShownProgram
+from ...text.display import clip, counted, neutral, one_line, wrap
+from .dialogs import (
+    AGAIN,
+    ANSWER,
+    BACK,
+    LATER,
+    LEAVE,
+    OTHER,
+    STOP,
+    TERMINAL,
+    Dialog,
+    Reply,
+    Shown,
+    TerminalPrompt,
+    shown_title,
+)
+
+POLL = 0.25
+LOOK_EVERY = 10.0  # deadlines pass, and nobody writes anything
+LOOK_EVERY_ELSEWHERE = 2.0
+STATUS_EVERY = 10.0
+HEAR_EVERY, SLOWEST_HEARING, WITHIN = 10.0, 300.0, 10.0
+# An answer that comes sooner was typed for something else: nobody reads so fast.
+SOONEST = 0.7
+ASIDE, AFTER_TROUBLE = 600.0, 60.0
+CELLS, LONGEST_CONTEXT = 76, 1200
+VIA = "listen"
+
+NETWORK = frozenset(
+    """9p afs afpfs ceph cifs drvfs fuse.glusterfs fuse.rclone fuse.s3fs fuse.sshfs fuse.vmhgfs-fuse gfs2 glusterfs lustre
+    ncpfs nfs nfs4 ocfs2 prl_fs smb2 smb3 smbfs v9fs vboxsf virtiofs""".split()
+)
+MOUNTS = Path("/proc/self/mountinfo")
+
+
+def kind_of_mount(place: Path, mounts: str) -> str:
+    """The type of the file system that a place is on, by the kernel's own list; empty where it does not say."""
+    found = ("", "")
+    for line in mounts.splitlines():
+        left, dash, right = line.partition(" - ")
+        parts = left.split()
+        if not dash or len(parts) < 5 or not right:
+            continue
+        point = parts[4].encode().decode("unicode_escape")
+        if place.is_relative_to(point) and len(point) >= len(found[0]):  # a later one lies over an earlier
+            found = (point, right.split()[0])
+    return found[1]
+
+
+def is_elsewhere(place: Path, mounts: Path = MOUNTS) -> bool:
+    """Whether what another machine (or Windows) writes there may not be noticed here."""
+    try:
+        return kind_of_mount(place.resolve(), mounts.read_text("utf-8", "replace")) in NETWORK
+    except OSError:
+        return False
+
+
+@dataclass
+class Post:
+    """One repository that is listened in."""
+
+    place: Path
+    env: Mapping[str, str]
+    desk: Desk
+    elsewhere: bool = False
+    seen: str = ""
+    next_look: float = 0.0
+    next_hearing: float = 0.0
+    hearing_every: float = HEAR_EVERY
+    trouble: str = ""
+
+    @property
+    def name(self) -> str:
+        return one_line(self.desk.repo.place.name, 60)
+
+    def stamp(self) -> str:
+        """What changes when a gate does: git writes a new file in place of an old one, in a folder that tells so."""
+        said = []
+        for name in ("refs/hitl/open", "packed-refs", "reftable/tables.list"):
+            try:
+                found = (self.desk.repo.common_dir / name).stat()
+            except OSError:
+                said.append("-")
+            else:
+                said.append(f"{found.st_mtime_ns}:{found.st_ino}:{found.st_size}")
+        return " ".join(said)
+
+    def is_due(self, now: float) -> bool:
+        """Whether it is worth a look, by git itself."""
+        stamp = self.stamp()
+        if now < self.next_look and (self.elsewhere or stamp == self.seen):
+            return False
+        self.seen = stamp
+        self.next_look = now + (LOOK_EVERY_ELSEWHERE if self.elsewhere else LOOK_EVERY)
+        return True
+
+    def fresh(self) -> Desk:
+        """With the settings and rules as they are now."""
+        new = open_desk(self.place, self.env)
+        self.desk.close()
+        self.desk = new
+        return new
+
+    def waiting(self) -> list[Summary]:
+        """What waits for the person here: what they may answer, and have not, and did not put aside."""
+        desk = self.fresh()
+        found = list_gates(desk, Filter(states=(AWAITING,), mine=desk.person()))
+        found = [one for one in own_word_last(desk, mine(desk, found)) if not one.outcome]
+        desk.close()  # no git waits with us
+        return [one for one in found if not one.later or one.later <= desk.now]
+
+
+@dataclass
+class Queued:
+    """One gate that waits. `not_before`: put aside until then; `passed`: as it stands, nobody here can answer it."""
+
+    post: Post
+    summary: Summary
+    not_before: float = 0.0
+    passed: str = ""
+
+    @property
+    def agent(self) -> str:
+        return one_line(self.summary.agent, 60)
+
+
+# What is told of, as it happens: the kind of news, words, and the fields that programs get.
+Tell = Callable[[str, str, Mapping[str, object]], None]
+OWN_WORDS = "something else, in your own words"
+
+
+@dataclass
+class QuestionListener:
+    """Finds what waits, and asks it. `words_of` says what becomes of a recorded answer, `deliver` how it goes on its way."""
+
+    posts: Sequence[Post]
+    tell: Tell
+    dialogs: list[Dialog]
+    terminal: TerminalPrompt | None
+    words_of: Callable[[Desk, Responded], str]
+    delivery: Callable[[Desk], dict[str, object]]
+    stopping: threading.Event = field(default_factory=threading.Event)
+    monotonic: Callable[[], float] = time.monotonic
+    queue: dict[str, Queued] = field(default_factory=dict)
+    agents: set[str] = field(default_factory=set)
+    next_beat: float = 0.0
+    next_status: float = 0.0
+    told_status: tuple[int, int] = (0, 0)
+
+    @property
+    def dialog(self) -> Dialog | None:
+        """What questions are shown by: the first that works here; None leaves them to the terminal, if there is one."""
+        return self.dialogs[0] if self.dialogs else None
+
+    def run(self) -> None:
+        while not self.stopping.is_set():
+            self.look()
+            item = self.first()
+            if item is None:
+                self.stopping.wait(POLL)
+            else:
+                self.ask(item)
+
+    # What waits
+
+    def look(self) -> None:
+        """News of every repository that has some; cheap where it has none."""
+        now = self.monotonic()
+        if now >= self.next_beat:
+            self.next_beat = now + BEAT
+            for post in self.posts:
+                keep_listening(post.desk)
+        for post in self.posts:
+            if post.is_due(now):
+                self.look_at(post)
+        self.tell_status(now)
+
+    def look_at(self, post: Post) -> None:
+        try:
+            found = {one.id: one for one in post.waiting()}
+        except GateError as trouble:
+            if trouble.message != post.trouble:
+                post.trouble = trouble.message
+                self.tell("trouble", f"{post.name}: {trouble.message}", {"repository": str(post.place)})
+            return
+        post.trouble = ""
+        for gate in [gate for gate, one in self.queue.items() if one.post is post and gate not in found]:
+            self.gone(self.queue.pop(gate))
+        for summary in by_pressure(found.values()):
+            known = self.queue.get(summary.id)
+            if known is None:
+                self.queue[summary.id] = Queued(post, summary)
+                self.agents.add(f"{summary.agent}\0{post.place}")
+                self.told(self.queue[summary.id], "queued", one_line(summary.question or summary.title, 60))
+            elif known.post is post:
+                known.summary = summary
+
+    def gone(self, item: Queued) -> None:
+        """It waits no more, and not by us: who was first is said."""
+        gate = gate_now(item.post.desk, item.summary.id)
+        words = "waits no more" if gate is None or gate.state == AWAITING else closed_words(gate)
+        self.told(item, "closed", words)
+
+    def first(self) -> Queued | None:
+        """The most pressing one that may be asked now."""
+        if self.dialog is None and self.terminal is None:
+            return None
+        now = self.monotonic()
+        open_ones = [
+            one for one in self.queue.values() if one.not_before <= now and one.passed != one.summary.tip
+        ]
+        chosen = by_pressure([one.summary for one in open_ones])
+        return self.queue[chosen[0].id] if chosen else None
+
+    def others(self, item: Queued) -> int:
+        return sum(1 for one in self.queue.values() if one is not item and one.passed != one.summary.tip)
+
+    # What is told
+
+    def told(self, item: Queued, event: str, words: str, **more: object) -> None:
+        where = f" in {item.post.name}" if len(self.posts) > 1 else ""
+        fields = {
+            "id": item.summary.id,
+            "agent": item.summary.agent,
+            "repository": str(item.post.place),
+            "words": words,
+            **more,
+        }
+        self.tell(event, f"[{item.agent}{where}] {event}: {words}", fields)
+
+    def tell_status(self, now: float) -> None:
+        status = (len(self.queue), len(self.agents))
+        if now < self.next_status or status == self.told_status:
+            return
+        self.next_status, self.told_status = now + STATUS_EVERY, status
+        if status[0]:
+            words = f"[Status] {status[0]} in queue, {counted(status[1], 'agent')}"
+            self.tell("status", words, {"queue": status[0], "agents": status[1]})
+
+    # One question
+
+    def ask(self, item: Queued) -> None:
+        """Show it, and do what the person wants; what waits meanwhile is looked for all the same."""
+        try:
+            gate = reload(item.post.fresh(), item.summary.id)
+        except GateError as broken:
+            item.passed = item.summary.tip
+            self.told(item, "trouble", broken.message)
+            return
+        if gate.state != AWAITING:
+            item.post.next_look = 0.0
+            self.queue.pop(gate.id, None)
+            return
+        Showing(self, item, gate).run()
+
+    def put_aside(self, item: Queued, seconds: float = ASIDE) -> None:
+        item.not_before = self.monotonic() + seconds
+
+    def done_with(self, item: Queued) -> None:
+        self.queue.pop(item.summary.id, None)
+
+
+def gate_now(desk: Desk, gate: str) -> Gate | None:
+    """As it stands, closed and folded away or not; None where nobody can tell."""
+    from ...gates.archived import load_archived
+
+    with contextlib.suppress(GateError):
+        try:
+            return reload(desk, gate)
+        except GateError:
+            return load_archived(desk, gate)
+    return None
+
+
+def closed_words(gate: Gate) -> str:
+    """Who was first, and what they said."""
+    said = gate.answer.answer if gate.answer is not None else None
+    words = closed_error(gate).message
+    return f"{one_line(printed(gate.opened.questions, said), 80)} ({words})" if said is not None else words
+
+
+class Leave(Exception):
+    """The question is over here: answered, put aside, gone, or the listener ends."""
+
+
+class Showing:
+    """One gate and the person: its dialogs, one after the other, until something is decided."""
+
+    def __init__(self, listener: QuestionListener, item: Queued, gate: Gate) -> None:
+        self.listener, self.item, self.gate = listener, item, gate
+        self.problem = ""
+        self.harmless = ""  # what it changed to since, which asks nothing else
+
+    def run(self) -> None:
+        with contextlib.suppress(Leave):
+            if self.listener.dialog is None:
+                self.in_terminal()
+            while True:
+                self.act_on(self.reply(self.question()))
+
+    def question(self) -> Shown:
+        return question_shown(self.item, self.gate, self.listener.others(self.item), self.problem)
+
+    def act_on(self, reply: Reply) -> None:
+        """What the person did in the dialog with the question."""
+        self.problem = ""
+        if reply.act == OTHER:
+            ways = question_shown(self.item, self.gate, 0, "")
+            reply = self.reply(Shown("notice", ways.title, ways.text, ways=(BACK, *ways.ways)))
+        if reply.act == LATER:
+            self.listener.put_aside(self.item)
+            self.listener.told(self.item, "later", "put aside; it still waits")
+            raise Leave
+        if reply.act == STOP:
+            self.stop()
+        elif reply.act == TERMINAL:
+            self.in_terminal()
+        elif reply.act == ANSWER:
+            self.answer(reply.value)
+
+    # What is shown, and what comes back
+
+    def reply(self, shown: Shown) -> Reply:
+        """What the person did; a dialog that does not work gives way to the next one."""
+        while True:
+            dialog = self.listener.dialog
+            if dialog is None:
+                raise Leave
+            argv, said = dialog.command(shown)
+            begun = self.listener.monotonic()
+            ended = self.show(ShownProgram(argv, said, self.item.post.env))
+            reply = dialog.read(shown, ended)
+            if reply is None:
+                self.give_up(dialog, ended)
+            elif reply.act == AGAIN:
+                continue
+            elif reply.act == ANSWER and self.listener.monotonic() - begun < SOONEST:
+                continue  # what was typed when it came up was meant for something else
+            else:
+                return reply
+
+    def show(self, program: ShownProgram) -> ProgramSaid:
+        """Until it ends by itself; closed when the question has gone, or changed, or the listener ends."""
+        listener = self.listener
+        try:
+            while (ended := program.ended()) is None:
+                if listener.stopping.wait(POLL):
+                    raise Leave
+                listener.look()
+                self.check_still_asked()
+            return ended
+        finally:
+            program.close()
+
+    def check_still_asked(self) -> None:
+        """A question that somebody else has answered is closed here, one that changed is shown anew."""
+        now = self.listener.queue.get(self.gate.id)
+        if now is not self.item:
+            raise Leave  # who was first was said
+        if now.summary.tip in (self.gate.tip, self.harmless):
+            return
+        current = gate_now(self.item.post.desk, self.gate.id)
+        if current is None:
+            raise Leave
+        try:
+            check_seen(current, self.gate.tip)
+        except Stale as changed:
+            self.listener.told(self.item, "changed", f"{changed.message}; shown anew")
+            raise Leave from None
+        self.harmless = now.summary.tip
+
+    def give_up(self, dialog: Dialog, ended: ProgramSaid) -> None:
+        listener = self.listener
+        listener.dialogs.remove(dialog)
+        why = one_line(ended.err, 120) or f"exit {ended.code}"
+        here = "the terminal instead" if listener.terminal is not None else "answer with: git gate respond"
+        then = f"{listener.dialog.name} instead" if listener.dialog is not None else here
+        listener.tell("trouble", f"{dialog.name} does not work here ({why}); {then}", {"dialog": dialog.name})
+
+    # What the person wants
+
+    def answer(self, value: object) -> None:
+        question = self.gate.opened.questions[0]
+        if question.other and question.kind == "choice" and value == len(question.options):
+            title = shown_title(self.item.agent, self.item.post.name)
+            words = wrap(f"{neutral(question.prompt)}\n\nYour own words:", CELLS)
+            reply = self.reply(Shown("text", title, words, ways=(BACK,)))
+            if reply.act != ANSWER:
+                return
+            given = Given(other=str(reply.value))
+        else:
+            given = given_of(question, value)
+        self.record(given, "")
+
+    def record(self, given: Given, note: str) -> None:
+        """By the same act as from a command, bound to what was shown."""
+        listener, item = self.listener, self.item
+        try:
+            desk = item.post.fresh()
+            manner = Manner(note=note, via=VIA, seen=self.gate.tip, **listener.delivery(desk))  # type: ignore[arg-type]
+            done = respond(desk, self.gate, given, manner)
+            words = one_line(printed(self.gate.opened.questions, done.answer), 80)
+            listener.done_with(item)
+            listener.told(item, "answered", f"{words}; {listener.words_of(desk, done)}", answer=words)
+        except BadAnswer as unfit:
+            self.problem = unfit.message.removeprefix(f"{self.gate.opened.questions[0].key}: ")
+            return
+        except Stale as changed:
+            listener.told(item, "changed", f"{changed.message}; shown anew")
+        except Conflict as late:
+            listener.done_with(item)
+            listener.told(item, "late", late.message)
+        except NotAllowed as refused:
+            item.passed = item.summary.tip
+            listener.told(item, "refused", refused.message)
+        except GateError as failed:
+            listener.put_aside(item, AFTER_TROUBLE)
+            listener.told(item, "trouble", f"{failed.message}; asked again in a minute")
+        raise Leave
+
+    def stop(self) -> None:
+        """The agent does not go on; why is asked first, so that no single click ends anything."""
+        text = f"{one_line(self.gate.opened.title, 200)}\n\nWhy is it stopped? The agent does not go on, and reads this."
+        title = shown_title(self.item.agent, self.item.post.name)
+        reply = self.reply(Shown("text", title, wrap(text, CELLS), ways=(BACK,)))
+        if reply.act == ANSWER and str(reply.value).strip():
+            self.stop_because(str(reply.value))
+
+    def stop_because(self, reason: str) -> None:
+        listener, item = self.listener, self.item
+        try:
+            desk = item.post.fresh()
+            remarks.stop(desk, reload(desk, self.gate.id), reason, via=VIA)
+        except GateError as failed:
+            listener.put_aside(item, AFTER_TROUBLE)
+            listener.told(item, "trouble", failed.message)
+        else:
+            listener.done_with(item)
+            listener.told(item, "stopped", one_line(reason, 80))
+        raise Leave
+
+    def in_terminal(self) -> None:
+        """Asked where the listener sits; without a terminal what is to be typed in one is said, and it is put aside."""
+        listener, item = self.listener, self.item
+        terminal = listener.terminal
+        if terminal is None:
+            listener.put_aside(item)
+            place = f"git -C {item.post.place} gate"
+            verb = "join" if self.gate.opened.questions[0].type == "session" else "respond"
+            listener.told(item, "terminal", f"{place} {verb} {self.gate.id[:6]}")
+            raise Leave
+        while True:
+            command = terminal.command(
+                str(item.post.place), self.gate.id, self.gate.tip, listener.others(item)
+            )
+            env = {**item.post.env, **terminal.env}
+            reply = terminal.read(self.show(ShownProgram(command, b"", env, terminal=True)))
+            if reply.act == ANSWER and isinstance(reply.value, dict):
+                self.record(Given(values=reply.value["values"]), str(reply.value["note"]))
+                listener.told(item, "trouble", self.problem)
+                continue
+            if reply.act == STOP:
+                self.stop_because(str(reply.value))
+            if reply.act == LEAVE:
+                listener.stopping.set()
+            listener.put_aside(item)
+            raise Leave
+
+
+def given_of(question: Question, value: object) -> Given:
+    """What was chosen or typed in a dialog; nothing in it is read as anything but that."""
+    if isinstance(value, bool):
+        return Given(approve=value)
+    if isinstance(value, int):
+        return Given(values={question.key: question.labels[value]})
+    if isinstance(value, list):
+        return Given(values={question.key: [question.labels[place] for place in value]})
+    return Given(values={question.key: str(value)})
+
+
+KINDS = {"text": "text", "approval": "yesno", "choice": "one", "choices": "several"}
+
+
+def question_shown(item: Queued, gate: Gate, others: int, problem: str) -> Shown:
+    """The question as a dialog has room for it: its words, the beginning of its context, the work, and what else waits."""
+    questions = gate.opened.questions
+    only = questions[0] if len(questions) == 1 and questions[0].type != "session" else None
+    kind = KINDS.get(only.kind, "notice") if only is not None else "notice"
+    rows = tuple(row_of(label.label, label.description) for label in only.options) if only is not None else ()
+    if only is not None and only.other and kind == "one":
+        rows = (*rows, OWN_WORDS)
+    ways = (LATER, TERMINAL, STOP)
+    text = "\n\n".join(part for part in parts_of(gate, others, problem, kind) if part)
+    return Shown(kind, shown_title(item.agent, item.post.name), text, rows, ways)
+
+
+def row_of(label: str, description: str) -> str:
+    words = one_line(label)
+    return clip(f"{words}: {one_line(description)}" if description else words, 120)
+
+
+def parts_of(gate: Gate, others: int, problem: str, kind: str) -> Iterator[str]:
+    opened = gate.opened
+    if problem:
+        yield wrap(f"Not recorded: {neutral(problem)}", CELLS)
+    for question in opened.questions:
+        yield wrap(neutral(question.prompt), CELLS)
+    context = neutral(opened.context.strip())
+    if len(context) > LONGEST_CONTEXT:
+        context = f"{context[:LONGEST_CONTEXT]}… (more: git gate show {gate.id[:6]})"
+    yield wrap(context, CELLS) if context else ""
+    if opened.work.changed:
+        files = counted(opened.work.files, "file")
+        lines = f"+{opened.work.insertions} -{opened.work.deletions}"
+        yield wrap(f"The work: {files} changed, {lines}; to see it: git gate diff {gate.id[:6]}", CELLS)
+    if kind == "notice":
+        verb = "join" if any(question.type == "session" for question in opened.questions) else "respond"
+        yield f"This one is answered in a terminal: git gate {verb} {gate.id[:6]}"
+    if gate.deadline:
+        yield f"Its deadline: {gate.deadline}"
+    if others:
+        yield f"{others} more wait{'s' if others == 1 else ''}"
+
+
+# What others share
+
+
+def hear_others(listener: QuestionListener, over: threading.Event, say: Callable[[str], None]) -> None:
+    """Beside the dialogs: what others asked and answered is fetched, in a bounded time, less often where nobody answers."""
+    from ...exchange.syncing import freshness, look_for_news
+
+    while not over.wait(POLL):
+        now = listener.monotonic()
+        for post in listener.posts:
+            if now < post.next_hearing or over.is_set():
+                continue
+            try:
+                desk = open_desk(post.place, post.env)
+                try:
+                    known = freshness(desk)
+                    heard = look_for_news(desk, known, WITHIN) if known is not None else None
+                finally:
+                    desk.close()
+                trouble = heard.trouble if heard is not None else ""
+            except GateError as failed:
+                trouble = failed.message
+            if trouble and post.hearing_every == HEAR_EVERY:
+                say(f"{post.name}: {trouble}; tried again, less often")
+            post.hearing_every = min(post.hearing_every * 2, SLOWEST_HEARING) if trouble else HEAR_EVERY
+            post.next_hearing = listener.monotonic() + post.hearing_every
+
+
+@contextlib.contextmanager
+def hearing(listener: QuestionListener, say: Callable[[str], None]) -> Iterator[None]:
+    over = threading.Event()
+    beside = threading.Thread(target=hear_others, args=(listener, over, say), name="hearing")
+    beside.start()
+    try:
+        yield
+    finally:
+        over.set()
+        beside.join()
+
+
+def open_post(place: Path, env: Mapping[str, str]) -> Post:
+    """A repository to listen in, for a person whom git knows; Failure where it was not set up."""
+    if not place.is_dir():
+        raise Failure(f"{place} is not a directory", hint="git gate listen DIR: one that is there")
+    desk = open_desk(place, env)
+    desk.refuse_agents("listen")
+    if not desk.settings.flag("initialised"):
+        raise Failure(
+            f"{desk.repo.place} is not set up for gates",
+            hint="there, once: git gate init   then: git gate listen",
+        )
+    desk.person()
+    return Post(place, env, desk, is_elsewhere(desk.repo.common_dir))
