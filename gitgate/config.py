@@ -197,6 +197,12 @@ SETTINGS = (
     ),
     Setting("color", "word:auto,always,never", "auto", "colour on the terminal"),
     Setting("pager", "flag", "true", "show long output through git's pager"),
+    # Git's configuration alone sets them: a file that an agent can write would have one key mean the other.
+    Setting(
+        "deskKeys", "text", "", "other keys at `git gate desk`: NAME=KEY, with blanks between", power=True
+    ),
+    Setting("deskTheme", "text", "", "the colours of `git gate desk`: a theme of Textual's", power=True),
+    Setting("deskUndo", "span", "5s", "how long a decision at `git gate desk` can be taken back", power=True),
     Setting(
         "notify",
         "text",

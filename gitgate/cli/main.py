@@ -29,6 +29,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "For the person": {
         "list": ("verbs.lists", "What waits, most pressing first."),
+        "desk": ("verbs.desk", "Everything that waits, live on one terminal."),
         "show": ("verbs.show", "One gate as a letter: question, context, work, how to answer."),
         "diff": ("verbs.show", "The partial work as a diff."),
         "worktree": ("verbs.show", "The partial work as a worktree to look around in."),

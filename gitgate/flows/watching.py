@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,8 @@ from ..errors import GateError
 from ..model.gate import Gate
 from ..model.states import AWAITING
 from ..record.runs import Run, RunEvent
-from ..render.runs import run_trail
+from ..render.runs import run_details, run_trail
+from ..store.git.refs import RUNS
 from .handlers import shown_labels
 from .journal import load_run
 
@@ -95,6 +96,26 @@ class RunWatch:
         if self.waited is not None and over and self.called_at != run.tip:
             self.called_at = run.tip
             self.waited(run)
+
+
+def asked_at(desk: Desk, gates: Sequence[str]) -> dict[str, tuple[str, bool]]:
+    """What is asked at these gates, and whether it is decided."""
+    from ..acts.reading import find_gate
+
+    found = {}
+    for gate in gates:
+        try:
+            loaded = find_gate(desk, gate).gate
+            found[gate] = loaded.opened.title, loaded.state != AWAITING
+        except GateError:
+            found[gate] = gate, False
+    return found
+
+
+def details_of(desk: Desk, run: Run) -> dict[str, object]:
+    """A run with its input and its steps, as JSON has it."""
+    archived = desk.refs.get(RUNS + run.id) is None
+    return {**run_details(run, asked_at(desk, run.waits_for)), "archived": archived}
 
 
 def requested(gate: Gate) -> Json:

@@ -21,7 +21,19 @@ from support.testbed.terminal import Terminal
 
 Ask = Callable[..., str]
 # Tried where what they need is: a terminal and an agent's session, a forge, a server, an agent's program, a desktop, a minute.
-ELSEWHERE = ("join", "continue", "outcome", "wrap", "github", "serve", "hook", "demo", "worker", "listen")
+ELSEWHERE = (
+    "join",
+    "continue",
+    "desk",
+    "outcome",
+    "wrap",
+    "github",
+    "serve",
+    "hook",
+    "demo",
+    "worker",
+    "listen",
+)
 # What a person's machine would have to have for it, or what they would have done before.
 CODES = {
     "git gate check 7k2f": 8,

@@ -62,6 +62,7 @@ NOT_RUN = {
     "git gate demo": "the whole demonstration; .ci/run runs it",
     "git gate doctor --online": "it needs github.com; the five steps are run with a stand-in",
     "git switch -c login": "it needs github.com; the five steps are run with a stand-in",
+    "git gate desk": "it needs a terminal: tests/surfaces/desk/test_terminal.py opens it in one",
     "git add .github": "it commits what the line before wrote; the five steps run both",
 }
 CODES = {"--wait": 124}

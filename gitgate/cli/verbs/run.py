@@ -350,26 +350,10 @@ def run_of(desk: Desk, given: str) -> Run:
     return find_run(desk, given)
 
 
-def asked_at(desk: Desk, gates: Sequence[str]) -> dict[str, tuple[str, bool]]:
-    """What is asked at these gates, and whether it is decided."""
-    from ...acts.reading import find_gate
-
-    found = {}
-    for gate in gates:
-        try:
-            loaded = find_gate(desk, gate).gate
-            found[gate] = loaded.opened.title, loaded.state != "awaiting"
-        except GateError:
-            found[gate] = gate, False
-    return found
-
-
 def details_of(desk: Desk, run: Run) -> dict[str, object]:
-    from ...render.runs import run_details
-    from ...store.git.refs import RUNS
+    from ...flows import watching
 
-    archived = desk.refs.get(RUNS + run.id) is None
-    return {**run_details(run, asked_at(desk, run.waits_for)), "archived": archived}
+    return watching.details_of(desk, run)
 
 
 def show_run(screen: Screen, desk: Desk, given: str, format_: str | None) -> None:
@@ -439,6 +423,7 @@ def log_run(screen: Screen, desk: Desk, given: str, most: int | None) -> None:
 
 def list_runs(screen: Screen, *, active: bool, archived: bool = False) -> None:
     """Each run of this clone, those that go on first; and those of the archive, where they are wanted."""
+    from ...flows.watching import asked_at
     from ...gates.listing import runs_here
     from ...render.runs import run_rows, run_shape
 

@@ -1,5 +1,5 @@
-"""Store: programs of the person's own: the pager and the editor, as git starts them, one that is told something; ours, in a
-process of its own; and any that outlives us.
+"""Store: programs of the person's own: the pager and the editor, as git starts them, one that is told something, one that has
+the terminal for a while, one that works beside it; ours, in a process of its own; and any that outlives us.
 """
 
 from __future__ import annotations
@@ -81,6 +81,51 @@ def open_folder(command: str, folder: Path, env: Mapping[str, str]) -> str:
     return f"the editor {command!r} ended with exit {status}" if status else ""
 
 
+def lend_terminal(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> int:
+    """Give this terminal to a program until it ends; its exit code, or 128 and the signal that ended it.
+
+    Ctrl-C is the program's meanwhile. However it ends, the terminal is as it was before.
+    """
+    import signal
+    import termios
+    from contextlib import suppress
+
+    modes = None
+    with suppress(OSError, ValueError, termios.error):
+        modes = termios.tcgetattr(0)
+    # A handler, not "ignored": that would be the program's as well.
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        code = subprocess.Popen(list(argv), cwd=cwd, env=dict(env)).wait()
+    except OSError as wrong:
+        raise Failure(f"{argv[0]} could not be started in {cwd}: {wrong.strerror}") from wrong
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if modes is not None:
+            with suppress(OSError, termios.error):
+                termios.tcsetattr(0, termios.TCSADRAIN, modes)
+    return code if code >= 0 else 128 - code
+
+
+def run_beside(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> ProgramSaid:
+    """Run a program without this terminal: it can neither read from it nor write to it, nor is Ctrl-C there its own."""
+    try:
+        done = subprocess.run(
+            list(argv),
+            cwd=cwd,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            start_new_session=True,
+            check=False,
+        )
+    except OSError as wrong:
+        return ProgramSaid(127, "", f"{argv[0]} could not be started in {cwd}: {wrong.strerror}")
+    return ProgramSaid(
+        done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
+    )
+
+
 class ProgramEnd(NamedTuple):
     """`late`: it did not end in time, and was killed. Of what it said the beginning is kept."""
 
@@ -137,7 +182,7 @@ def our_command(*words: str, at: Path | None = None) -> list[str]:
 
 
 class ProgramSaid(NamedTuple):
-    """How a program that showed something ended, and what it said."""
+    """How a program ended, and what it said."""
 
     code: int
     out: str

@@ -1,0 +1,248 @@
+"""Surfaces: what the desk's screens stand on: repositories that are watched, decisions that are sent, and a terminal that is lent."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from textual.app import App, SuspendNotSupported
+from textual.filter import LineFilter, NoColor
+from textual.message import Message
+
+from ...context.desk import Desk
+from ...context.desk import open_desk as opened
+from ...errors import GateError
+from ...text.display import one_line
+from .deciding import CommandResult, DecisionQueue, GateCommand, run_command
+from .inbox import InboxModel, RepositoryState
+from .watching import InboxWatch
+
+# A program that wants a password would write into the middle of the screen: it gets none, and says so.
+NO_PROMPTS = {"GIT_TERMINAL_PROMPT": "0", "GCM_INTERACTIVE": "never", "SSH_ASKPASS_REQUIRE": "force"}
+TICK = 0.2
+AGES_EVERY = 15.0
+
+
+@dataclass(frozen=True)
+class DeskWorld:
+    """What the desk is given: where it stands, and how a terminal is lent.
+
+    `lend` starts a program on this terminal, waits for its end, and gives its exit code. `edit` opens the person's editor on
+    a folder, and says what went wrong.
+    """
+
+    places: Sequence[Path]
+    here: Path | None
+    env: Mapping[str, str]
+    lend: Callable[[Sequence[str], Path], int]
+    edit: Callable[[Path], str]
+    color: bool = True
+    undo: float = 5.0
+    keys: Mapping[str, str] = field(default_factory=dict)
+    theme: str = ""
+    clock: Callable[[], float] = time.time
+
+
+class RepositoryRead(Message):
+    def __init__(self, state: RepositoryState) -> None:
+        super().__init__()
+        self.state = state
+
+
+class WordsHeard(Message):
+    def __init__(self, words: str) -> None:
+        super().__init__()
+        self.words = words
+
+
+class CommandEnded(Message):
+    def __init__(self, result: CommandResult) -> None:
+        super().__init__()
+        self.result = result
+
+
+class InboxChanged(Message):
+    """What is shown may have changed."""
+
+
+class DeskServices(App[None]):
+    """The application without its screens."""
+
+    def __init__(self, world: DeskWorld) -> None:
+        super().__init__()
+        self.world = world
+        self.model = InboxModel(world.clock, list(world.places))
+        self.queue = DecisionQueue(world.undo, time.monotonic)
+        self.answered: list[GateCommand] = []
+        self.sent: dict[str, str] = {}
+        self.said = ""
+        self.command = ""
+        self.sending = threading.Lock()
+        self.watching = InboxWatch(
+            world.places,
+            self.open_desk,
+            lambda state: self.heard(RepositoryRead(state)),
+            lambda words: self.heard(WordsHeard(words)),
+        )
+        self._drawn = time.monotonic()
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Without colour: none at all. Textual by itself would take greys."""
+        filters = super().get_line_filters()
+        return filters if self.world.color else [*filters, NoColor()]
+
+    def heard(self, message: Message) -> None:
+        """From any thread; nobody hears it any more when the desk is being left."""
+        if self.is_running:
+            self.post_message(message)
+
+    def open_desk(self, place: Path) -> Desk:
+        """One for this thread alone. Nothing that it starts asks anybody for a password."""
+        env = {"SSH_ASKPASS": "false", **self.world.env, **NO_PROMPTS}
+        return opened(place, env, clock=self.world.clock)
+
+    def begin(self) -> None:
+        self.watching.start()
+        self.set_interval(TICK, self.tick)
+
+    def on_unmount(self) -> None:
+        self.watching.stop()
+
+    def tick(self) -> None:
+        """Send what can no longer be taken back; let the ages grow."""
+        for command in self.queue.due():
+            self.send(command)
+        notes = {**self.sent, **self.queue.notes}
+        if notes != self.model.notes or time.monotonic() - self._drawn > AGES_EVERY:
+            self.model.notes = notes
+            self.changed()
+
+    def changed(self) -> None:
+        self._drawn = time.monotonic()
+        self.screen.post_message(InboxChanged())
+
+    def tell(self, words: str) -> None:
+        """One line for the person, until the next one."""
+        self.said = one_line(words)
+        self.changed()
+
+    def refused(self, error: GateError) -> None:
+        self.tell(f"{error.message}{f' — {error.hint}' if error.hint else ''}")
+
+    # Decisions
+
+    def shown_command(self, command: GateCommand) -> str:
+        return command.shown(there=command.place != self.world.here)
+
+    def decided(self, command: GateCommand) -> None:
+        """It is sent in a few seconds, unless it is taken back."""
+        self.command = self.shown_command(command)
+        self.queue.add(command)
+        seconds = f"{self.queue.seconds:g} s"
+        self.tell(f"gate {command.gate[:6]}: {command.does} in {seconds}; u takes it back")
+        self.tick()
+
+    def send(self, command: GateCommand) -> None:
+        """Run it in a thread; one after the other, in the order in which they were decided."""
+        self.sent[command.gate] = f"{command.does} …"
+        self.run_worker(lambda: self.run_now(command), thread=True, exit_on_error=False, group="sending")
+
+    def run_now(self, command: GateCommand) -> None:
+        with self.sending:
+            result = run_command(command, self.world.env)
+        self.watching.nudge()
+        self.heard(CommandEnded(result))
+
+    def on_command_ended(self, message: CommandEnded) -> None:
+        result = message.result
+        self.sent.pop(result.command.gate, None)
+        if result.code == 0:
+            if result.command.words[0] == "respond":
+                self.answered.append(result.command)
+            self.tell(result.words)
+        elif result.stale:
+            self.tell(f"not recorded: {result.words}; it is shown as it is now")
+        else:
+            self.tell(f"not recorded: {result.words}")
+        self.tick()
+
+    def left_over(self) -> list[GateCommand]:
+        """What was decided and not sent yet, for whoever closes the desk."""
+        return self.queue.all()
+
+    # What is read
+
+    def on_repository_read(self, message: RepositoryRead) -> None:
+        for change in self.model.take(message.state):
+            own = change.id in self.sent or any(one.gate == change.id for one in self.answered)
+            dropped = self.queue.drop(change.id)
+            if not own:
+                about = f"; {dropped.does!r} is not sent" if dropped is not None else ""
+                place = change.place
+                self.run_worker(
+                    lambda gate=change.id, place=place, about=about: self.tell_by_whom(place, gate, about),
+                    thread=True,
+                    exit_on_error=False,
+                )
+        self.changed()
+
+    def tell_by_whom(self, place: Path, gate: str, about: str) -> None:
+        """Somebody was first: who, and what they said."""
+        from ...acts.reading import find_gate
+        from .inbox import what_became
+
+        try:
+            desk = self.open_desk(place)
+            try:
+                words = what_became(find_gate(desk, gate).gate)
+            finally:
+                desk.close()
+        except (GateError, OSError) as unreadable:
+            words = f"gate {gate[:6]} does not wait any more ({unreadable})"
+        self.heard(WordsHeard(f"{words}{about}"))
+
+    def on_words_heard(self, message: WordsHeard) -> None:
+        self.tell(message.words)
+
+    # The terminal
+
+    def lend(
+        self, argv: Sequence[str], place: Path, how: Callable[[Sequence[str], Path], int] | None = None
+    ) -> int | None:
+        """Give the terminal to a program, and take it back however that ends; its exit code, None where it could not be.
+
+        The program is waited for right here: an exception inside `suspend` would leave the desk without its terminal.
+        """
+        code: int | None = None
+        trouble = ""
+        try:
+            with self.suspend():
+                try:
+                    code = (how or self.world.lend)(argv, place)
+                except BaseException as failed:  # noqa: BLE001 - whatever happened there, the desk comes back and says it
+                    trouble = getattr(failed, "message", "") or f"{type(failed).__name__} {failed}".strip()
+        except SuspendNotSupported:
+            trouble = "this terminal cannot be given to another program; type the command elsewhere"
+        if trouble:
+            self.tell(trouble)
+        self.watching.nudge()
+        self.refresh(layout=True)
+        return code
+
+    def open_letter(self, place: Path, gate: str, *, amending: bool = False) -> None:
+        """Show one gate; `amending`: the keys correct the answer that it has."""
+        raise NotImplementedError
+
+    def edit_folder(self, folder: Path) -> None:
+        """Open the person's editor there; one in a window of its own gives the terminal back at once."""
+        words: list[str] = []
+
+        def edit(_argv: Sequence[str], place: Path) -> int:
+            words.append(self.world.edit(place))
+            return 0
+
+        if self.lend((), folder, edit) is not None:
+            self.tell(words[0] or f"opened {folder}")
