@@ -1,7 +1,8 @@
 """Context: what this machine knows for itself, and no record says: the repositories that `git gate init` was run in, slots for agents,
 who listens in a clone, and which agents asked from it, by process, directory and conversation.
 
-The latter is kept beside the repository and never pushed: it is how this machine knows that a gate is its own.
+The latter is kept beside the repository and never pushed: it is how this machine knows that a gate is its own. It is one file
+with a line for each gate: a file for each would take a block of the disk for four hundred bytes.
 """
 
 from __future__ import annotations
@@ -53,33 +54,61 @@ class Presence:
         )
 
 
-def presence_folder(desk: Desk) -> Path:
+def presence_file(desk: Desk) -> Path:
+    return desk.repo.state_dir / "asked.jsonl"
+
+
+def earlier_presences(desk: Desk) -> Path:
+    """The folder in which earlier versions kept a file for each gate."""
     return desk.repo.state_dir / "asked"
 
 
 def note_presence(desk: Desk, present: Presence) -> None:
     """Write down who asked; a disk that is full is no reason to fail a question that was asked already."""
     present = replace(present, started=started(present.pid), boot=boot_id())
+    said = {name: getattr(present, name) for name in names_of(present)}
+    place = presence_file(desk)
     with suppress(OSError):
-        said = {name: getattr(present, name) for name in names_of(present)}
-        write_private(private_folder(presence_folder(desk)) / present.gate, json.dumps(said).encode())
+        private_folder(place.parent)
+        with locked(place, wait=True), place.open("a+b") as notes:
+            notes.seek(max(0, notes.tell() - 1))
+            cut = notes.read() not in (b"", b"\n")  # by somebody who was killed in the middle, or had no room
+            notes.write((b"\n" if cut else b"") + json.dumps(said).encode() + b"\n")
 
 
 def find_presence(desk: Desk, gate: str) -> Presence | None:
     """Who asked this gate from here; None when it was asked elsewhere."""
-    try:
-        said = json.loads((presence_folder(desk) / gate).read_text(encoding="utf-8"))
-        return Presence(**{**said, "flags": tuple(map(str, said.get("flags", ())))})
-    except (OSError, ValueError, TypeError):
-        return None
+    notes = read_notes(presence_file(desk))
+    # Inside of a text JSON has a backslash before each quote: this stands where a line begins, and nowhere else.
+    start = notes.rfind(f'{{"gate": "{gate}"'.encode())
+    if start < 0:
+        return parse_presence(read_notes(earlier_presences(desk) / gate))
+    return parse_presence(notes[start:].partition(b"\n")[0])
 
 
 def everyone_here(desk: Desk) -> Iterator[Presence]:
-    with suppress(OSError):
-        for place in sorted(presence_folder(desk).iterdir()):
-            found = find_presence(desk, place.name) if is_id(place.name) else None
-            if found is not None:
-                yield found
+    """Everybody who asked from here, by their gates."""
+    earlier = earlier_presences(desk)
+    files = [file for file in earlier.iterdir() if is_id(file.name)] if earlier.is_dir() else []
+    lines = [*map(read_notes, files), *read_notes(presence_file(desk)).splitlines()]
+    known = {found.gate: found for found in map(parse_presence, lines) if found is not None}
+    yield from (known[gate] for gate in sorted(known))
+
+
+def read_notes(place: Path) -> bytes:
+    try:
+        return place.read_bytes()
+    except OSError:
+        return b""
+
+
+def parse_presence(line: bytes) -> Presence | None:
+    """A note as it was written; None where it is none, or was cut short."""
+    try:
+        said = json.loads(line)
+        return Presence(**{**said, "flags": tuple(map(str, said.get("flags", ())))})
+    except (ValueError, TypeError, AttributeError):
+        return None
 
 
 def started(pid: int) -> str:

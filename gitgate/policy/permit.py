@@ -16,7 +16,6 @@ from ..questions.types import type_of
 from ..record.fold import fold, knew
 from ..record.headline import Summary
 from ..store.git.signatures import BAD, GOOD, Verdict, verify
-from ..store.work.saved import touched
 from ..text import times
 from . import ruling
 from .book import Book, load_book, protected_refs, signers_of
@@ -68,6 +67,8 @@ def paths_of(desk: Desk, book: Book, work: Work) -> tuple[str, ...] | None:
         return ()
     if work.commit is None:
         return None  # where there is a policy there is a commit: a question that names none says nothing of its work
+    from ..store.work.saved import touched  # whoever answers loads this module, and few policies have paths
+
     start = book.ref or next((ref for ref in protected_refs(desk) if desk.refs.get(ref)), None)
     return touched(desk.repo, start, work.base, work.commit, work.staged)
 

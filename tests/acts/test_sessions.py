@@ -14,7 +14,7 @@ import pytest
 
 from gitgate.acts import sessions
 from gitgate.acts.asking import ask
-from gitgate.context.machine import presence_folder
+from gitgate.context.machine import presence_file
 from gitgate.errors import BrokenRecord, Failure, MissingExtra, UnknownGate
 from gitgate.exchange.syncing import sync
 from gitgate.gates.recording import reload
@@ -213,7 +213,7 @@ def test_what_this_machine_remembers_is_enough_to_go_on(alone: Seat) -> None:
     alone.clone.git("update-ref", "-d", REF + gate.id)
     found = sessions.bring(alone.desk, gate)
     assert (found.id, found.files, found.directory) == ("session-1", {}, str(alone.clone.path))
-    (presence_folder(alone.desk) / gate.id).unlink()
+    presence_file(alone.desk).unlink()
     with pytest.raises(Failure, match="is not here"):
         sessions.bring(alone.desk, gate)
 

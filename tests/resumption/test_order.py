@@ -49,7 +49,7 @@ def test_a_note_of_an_earlier_version_has_no_flags(repo: Clone) -> None:
     """It is read all the same."""
     desk = open_desk(repo.path, {"HOME": str(repo.path.parent)})
     machine.note_presence(desk, HERE)
-    place = machine.presence_folder(desk) / GATE
+    place = machine.presence_file(desk)
     place.write_text(
         place.read_text(encoding="utf-8").replace('"flags": ["--model", "opus"]', '"pid": 0'), "utf-8"
     )

@@ -325,7 +325,7 @@ def test_a_branch_does_not_say_what_is_run(repo: Clone, agent: Agent, cli: Comma
 def test_a_session_that_is_not_the_asker_s_is_refused(repo: Clone, agent: Agent, cli: Command) -> None:
     """The record holds a digest of the conversation's name; another one under the same gate is not taken up."""
     gate, other = (ask(cli, "--session", f"session-{n}") for n in (1, 2))
-    (repo.path / ".git/gitgate/asked" / gate).unlink()
+    (repo.path / ".git/gitgate/asked.jsonl").unlink()
     repo.git("update-ref", f"refs/hitl/sessions/{gate}", repo.git("rev-parse", f"refs/hitl/sessions/{other}"))
     cli.quick("respond", gate, "Postgres", code=0)
     said = cli.quick("resume", gate, code=1)

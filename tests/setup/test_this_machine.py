@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -275,9 +276,74 @@ def test_who_asked_through_many_shells(alone: Seat) -> None:
 
 
 def test_what_is_remembered_of_askers(alone: Seat) -> None:
-    """Files that are none of ours, or were cut short, are passed over."""
+    """A line that was cut short is passed over, and takes nothing along of what is written after it."""
     gate = alone.ask()
-    folder = machine.presence_folder(alone.desk)
+    place = machine.presence_file(alone.desk)
+    whole = place.read_bytes()
+    for kept in (0, 1, len(whole) // 2, len(whole) - 2):
+        place.write_bytes(whole + whole.replace(gate.id.encode(), b"2222222222")[:kept])
+        assert machine.find_presence(alone.desk, "2222222222") is None
+        other = alone.ask()
+        assert {known.gate for known in machine.everyone_here(alone.desk)} == {gate.id, other.id}
+        assert machine.find_presence(alone.desk, other.id) != machine.find_presence(alone.desk, gate.id)
+
+
+def test_what_earlier_versions_remembered_of_askers(alone: Seat) -> None:
+    """They kept a file for each gate. Those are read; what is no note is passed over, and what was written later counts."""
+    gate, other = alone.ask(), alone.ask()
+    first, second = machine.presence_file(alone.desk).read_text().splitlines()
+    folder = machine.earlier_presences(alone.desk)
+    folder.mkdir()
+    (folder / gate.id).write_text(first)
+    (folder / other.id).write_text(second.replace("session-1", "session-0"))
     (folder / "notes").write_text("x")
     (folder / "2222222222").write_text('{"gate": "2222222222"')
-    assert [known.gate for known in machine.everyone_here(alone.desk)] == [gate.id]
+    machine.presence_file(alone.desk).write_text(f"{second}\n")
+    assert {known.gate for known in machine.everyone_here(alone.desk)} == {gate.id, other.id}
+    for each in (gate, other):
+        found = machine.find_presence(alone.desk, each.id)
+        assert found is not None
+        assert (found.gate, found.session) == (each.id, "session-1")
+
+
+def test_who_says_the_form_of_a_note_is_taken_for_none(alone: Seat) -> None:
+    """A folder's name may be anything."""
+    gate = alone.ask()
+    known = machine.find_presence(alone.desk, gate.id)
+    assert known is not None
+    machine.note_presence(alone.desk, replace(known, directory='/{"gate": "2222222222", "agent": "x"}'))
+    assert machine.find_presence(alone.desk, "2222222222") is None
+    assert machine.find_presence(alone.desk, gate.id) != known
+
+
+NOTING = """
+import os, sys
+from dataclasses import replace
+from pathlib import Path
+from gitgate.context import machine
+from gitgate.context.desk import open_desk
+desk = open_desk(Path.cwd(), dict(os.environ))
+known = next(machine.everyone_here(desk))
+for number in range(300):
+    machine.note_presence(desk, replace(known, gate=f"{sys.argv[1]}{number:09}", directory="/" * 500))
+    os.write(1, b".")
+"""
+
+
+@pytest.mark.slow
+def test_nothing_is_lost_of_many_who_ask_at_once(alone: Seat) -> None:
+    """Also where some are killed in the middle: of each, all that it said it had written down is there."""
+    gate = alone.ask()
+    asking = [
+        subprocess.Popen([sys.executable, "-c", NOTING, name], cwd=alone.clone.path, stdout=subprocess.PIPE)
+        for name in "bcdf"
+    ]
+    for name, each in zip("bcdf", asking, strict=True):
+        assert each.stdout is not None
+        said = each.stdout.read(20)
+        each.kill()
+        said += each.communicate()[0]
+        known = {present.gate for present in machine.everyone_here(alone.desk)}
+        assert {f"{name}{number:09}" for number in range(len(said))} <= known
+    after = alone.ask()
+    assert {gate.id, after.id} <= {present.gate for present in machine.everyone_here(alone.desk)}
