@@ -25,6 +25,7 @@ from gitgate.flows.program import FlowFunction
 from gitgate.record.runs import Run
 from gitgate.store.git.process import Git
 from gitgate.store.git.refs import RUNS
+from support import PATIENCE
 from support.flowing import Actors, FlowBench, killed_command, was_killed
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
@@ -497,7 +498,7 @@ def test_an_agent_of_a_child_is_ended_by_a_stop_of_the_root(
         time.sleep(0.1)
     root = listed(cli)["outer"]["id"]
     assert "told to stop" in cli("stop", root, "--reason", "enough", code=0).err
-    assert running.wait(40) == 9
+    assert running.wait(PATIENCE) == 9
     running.communicate()
     assert {flow: run["status"] for flow, run in listed(cli).items()} == {
         "outer": "stopped",

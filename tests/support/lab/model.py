@@ -14,8 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from support import PATIENCE
+
 SERVER = Path(__file__).with_name("server.py")
-START_WITHIN = 20.0
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Model:
     def stop(self) -> None:
         self.process.terminate()
         try:
-            self.process.wait(10)
+            self.process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -82,7 +83,7 @@ def start_model(directory: Path, replies: Sequence[Reply]) -> Model:
         # exec keeps the pid: the namespace is reached through the server's own process.
         command = ["unshare", "-n", "sh", "-c", 'ip link set lo up && exec "$@"', "sh", *command]
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
-    until = time.monotonic() + START_WITHIN
+    until = time.monotonic() + PATIENCE
     while not port.exists():
         if process.poll() is not None or time.monotonic() > until:
             process.kill()
