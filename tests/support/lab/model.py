@@ -47,7 +47,7 @@ class Model:
         """What it was asked, oldest first; probes and titles (no tools offered) left out."""
         log = self.directory / "log.jsonl"
         rows = [json.loads(line) for line in log.read_text("utf-8").splitlines()] if log.exists() else []
-        return [row for row in rows if row["tools"] and row["path"] == "/v1/messages"]
+        return [row for row in rows if row["tools"] and row["dialect"]]
 
     def shown(self) -> str:
         """The messages of the last request, as JSON text."""
