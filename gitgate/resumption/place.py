@@ -512,16 +512,22 @@ def surroundings(
         )
     fixed = {} if found.trusted else pinned(found.there(desk))
     git = {**fixed, **as_environment(settings, fixed)} if settings else fixed
-    return {**said, **({} if desk.settings.identity() else borrowed_name(gate)), **git}
+    who = desk.settings.identity()
+    if who and not agency.adapter(program).hides_from_git:
+        return {**said, **git}
+    return {**said, **named_in_git(who or borrowed_name(gate)), **git}
 
 
-def borrowed_name(gate: Gate) -> dict[str, str]:
+def borrowed_name(gate: Gate) -> str:
     """A server's account often has no name in git, which then refuses to commit: there the agent goes by the name of the
     person whose agent it is.
     """
-    name, _, email = (gate.opened.asked.by or f"{gate.opened.asked.agent} <agent@gitgate.invalid>").partition(
-        " <"
-    )
+    return gate.opened.asked.by or f"{gate.opened.asked.agent} <agent@gitgate.invalid>"
+
+
+def named_in_git(person: str) -> dict[str, str]:
+    """A name for git as environment: some programs hide from it what the person's configuration says."""
+    name, _, email = person.partition(" <")
     names = {"NAME": name, "EMAIL": email.removesuffix(">")}
     return {
         f"GIT_{role}_{part}": text for role in ("AUTHOR", "COMMITTER") for part, text in names.items() if text
