@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ..context import machine
 from ..context.desk import Desk
 from ..context.find import summaries
+from ..document.values import dataclass, replace
 from ..errors import GateError, NotAllowed, Usage
 from ..gates.agency import is_agent, starts_by_itself
 from ..model.conversation import SessionRef

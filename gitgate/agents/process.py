@@ -17,12 +17,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from ..document.values import dataclass, field
 from ..errors import Conflict, Failure
 from ..store.git.permissions import write_private
 from . import keeper
@@ -35,7 +35,7 @@ KEEPER_MARGIN = 10.0
 OUT_MOST, ERR_MOST = 4_000_000, 64_000
 
 
-@dataclass
+@dataclass(frozen=False)
 class Running:
     """An agent that was started. Whoever holds it holds its lifeline: closed, the agent ends."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import signal
 import sys
 import threading
 from typing import NoReturn
@@ -56,3 +57,21 @@ def hold_streams() -> None:
                 os.close(opened)
             os.set_inheritable(number, True)
             setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8", closefd=False))  # noqa: SIM115
+
+
+class stop_on_signal:  # noqa: N801  read as a statement: `with stop_on_signal() as stopping`
+    """SIGTERM and SIGINT ask us to hand back what we hold; nothing is left half done."""
+
+    def __init__(self) -> None:
+        self.stopping = threading.Event()
+
+    def __enter__(self) -> threading.Event:
+        self.before = {
+            number: signal.signal(number, lambda *_: self.stopping.set())
+            for number in (signal.SIGTERM, signal.SIGINT)
+        }
+        return self.stopping
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self.before.items():
+            signal.signal(number, handler)

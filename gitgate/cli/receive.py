@@ -167,7 +167,7 @@ def act_on_calls(desk: Desk) -> int:
 
     from ..resumption.calls import answer_calls, hand_out
     from ..runners import find_runner
-    from .machinery.resume import stop_on_signal
+    from .process import stop_on_signal  # without click, which nobody types for here
 
     def say(words: str) -> None:
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -11,9 +11,9 @@ import json
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from ..document.field import Field, duration, near, text_or_empty, texts
+from ..document.values import dataclass
 from ..errors import Usage
 from ..model.gate import Gate, Option, Question, Value
 from ..model.states import ON_TIMEOUT, PRIORITIES

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from hashlib import sha256
 
+from ..document.values import dataclass, replace
 from ..model.gate import Answer, Claim, Gate, Question, Remark
 from ..text.display import neutral, one_line
 from .answers import printed

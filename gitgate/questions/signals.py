@@ -10,11 +10,10 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from typing import NoReturn
 
 from ..document.field import field_of, found, near, nearest
-from ..document.values import dataclass, replace
+from ..document.values import dataclass, field, replace
 from ..errors import BadAnswer, BadDocument, GateError, Usage
 from ..model.conversation import MOST_WORDS, STATUS
 from ..model.gate import Option, Question, Value

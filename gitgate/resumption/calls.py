@@ -14,7 +14,6 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +23,7 @@ from ..context.desk import Desk, open_desk
 from ..context.find import summaries
 from ..context.machine import slot
 from ..context.remotes import no_remote, remote_of
+from ..document.values import dataclass, field, replace
 from ..errors import Conflict, Failure, GateError, RemoteUnreachable, StillWaiting
 from ..exchange.publishing import Published, publish, push_moves
 from ..exchange.syncing import bring_home
@@ -162,7 +162,7 @@ def refuse_failed(done: Resumed) -> None:
     raise Failure(f"gate {done.gate} was not resumed: {done.reason}", hint=hint)
 
 
-@dataclass
+@dataclass(frozen=False)
 class LeftToRunner:
     """Where each gate's runner tells what it does, and why the others were not left to it."""
 

@@ -13,13 +13,14 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..claims.claiming import HeldClaim
 from ..context import machine
 from ..context.desk import Desk
+from ..document.values import dataclass, replace
 from ..errors import GateError, WorkFailed
 from ..gates import agency
 from ..gates.leases import shared_at

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +17,7 @@ from ..claims import claiming
 from ..claims.claiming import Claimant, ClaimLost, HeldClaim, renew
 from ..context.desk import Desk
 from ..context.remotes import may_publish_work
+from ..document.values import dataclass, field, replace
 from ..errors import GateError, LostRace, RemoteUnreachable
 from ..exchange.syncing import bring_home
 from ..gates import agency, lineage
@@ -159,7 +159,7 @@ class Resumed:
     asked_again: bool = False
 
 
-@dataclass
+@dataclass(frozen=False)
 class Errand:
     """One gate to act on, and how: a fresh desk on demand, who claims, how to talk, when to stop."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from ..agents import without_caller
 from ..config import Settings
+from ..document.values import dataclass
 from ..store.git.programs import detach, our_command
 
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..context import machine
 from ..context.desk import Desk
 from ..context.remotes import remote_of
+from ..document.values import dataclass
 from ..errors import Failure, Usage
 from ..gates import starting
 from ..store.remote.remote import tracking_base

@@ -10,15 +10,14 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import quote
 
 MARK = "[redacted: {}]"
 SHORTEST_VALUE = 6
 
 
-@dataclass(frozen=True, order=True)
-class Span:
+class Span(NamedTuple):
     """Where a secret stands in a text: `text[start:end]`."""
 
     start: int
@@ -26,8 +25,7 @@ class Span:
     kind: str
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(NamedTuple):
     """A kind of secret. The pattern runs only where one of `hints` (lower case) occurs: most texts hold none of them.
 
     `doubt` is what a match may be instead: nothing, a placeholder, or (a value that stands beside a name) code.
@@ -35,12 +33,12 @@ class Shape:
 
     kind: str
     hints: tuple[str, ...]
-    pattern: re.Pattern[str]
+    pattern: str
     doubt: str = ""
 
 
 def _shape(kind: str, hints: str, pattern: str, *, doubt: str = "") -> Shape:
-    return Shape(kind, tuple(hints.split()), re.compile(pattern), doubt)
+    return Shape(kind, tuple(hints.split()), pattern, doubt)
 
 
 # A token never starts in the middle of a longer word: base64 and hashes would match otherwise.
@@ -137,11 +135,11 @@ SHAPES = (
     ),
 )
 
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER = (
     r"(?i)^(?:[x*.…-]+|<.*>|\$.*|%.*%|\{.*|.*(?:redacted|example|placeholder|change[-_]?me|your[-_]|dummy|not[-_]a[-_](?:key|secret)).*|"
     r"true|false|none|null|undefined|password|secret|required|optional)$"
 )
-_CODE = re.compile(r"[(){}\[\]]|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$|::|->|^\.{0,2}/|^https?://[^@]*$")
+_CODE = r"[(){}\[\]]|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$|::|->|^\.{0,2}/|^https?://[^@]*$"
 
 
 def find_secrets(text: str) -> Iterator[Span]:
@@ -149,7 +147,7 @@ def find_secrets(text: str) -> Iterator[Span]:
     lowered = text.lower()
     for shape in SHAPES:
         if any(hint in lowered for hint in shape.hints):
-            for match in shape.pattern.finditer(text):
+            for match in re.finditer(shape.pattern, text):
                 span = _secret_part(match, shape.kind)
                 if _is_secret(text[span.start : span.end], shape.doubt):
                     yield span
@@ -164,9 +162,9 @@ def _secret_part(match: re.Match[str], kind: str) -> Span:
 
 def _is_secret(value: str, doubt: str) -> bool:
     """Whether the value is a secret itself, rather than a placeholder for one or code that reads one."""
-    if doubt and _PLACEHOLDER.match(value):
+    if doubt and re.match(_PLACEHOLDER, value):
         return False
-    return doubt != "code" or (_is_mixed(value) and not _CODE.search(value) and _entropy(value) >= 3.0)
+    return doubt != "code" or (_is_mixed(value) and not re.search(_CODE, value) and _entropy(value) >= 3.0)
 
 
 def _is_mixed(value: str) -> bool:
@@ -213,13 +211,11 @@ def _forms(value: str) -> Iterator[str]:
     yield from (line.strip() for line in value.splitlines() if len(line.strip()) >= 20)
 
 
-_SECRET_VARIABLE = re.compile(
+_VARIABLE = (
     r"(?i)(?:^|[_.-])(?:pass(?:word|wd|phrase)?|secrets?|tokens?|(?:[a-z]{0,20})key|keys|credentials?|auth|pat|pwd|dsn|apikey|cookie)(?:[_.-]|\d*$)"
     r"|(?:password|secret|token|apikey)$"
 )
-_HARMLESS_VARIABLE = re.compile(
-    r"(?i)(?:^(?:old)?pwd$|^git_config_(?:key|value)_|(?:file|path|sock|dir|home|type|method|name|agent_pid|ttl|url)$)"
-)
+_HARMLESS_VARIABLE = r"(?i)(?:^(?:old)?pwd$|^git_config_(?:key|value)_|(?:file|path|sock|dir|home|type|method|name|agent_pid|ttl|url)$)"
 
 
 def secret_values(environment: Mapping[str, str]) -> frozenset[str]:
@@ -227,8 +223,8 @@ def secret_values(environment: Mapping[str, str]) -> frozenset[str]:
     found = {value[span.start : span.end] for value in environment.values() for span in find_secrets(value)}
     for name, value in environment.items():
         if (
-            _SECRET_VARIABLE.search(name)
-            and not _HARMLESS_VARIABLE.search(name)
+            re.search(_VARIABLE, name)
+            and not re.search(_HARMLESS_VARIABLE, name)
             and _worth_hiding(value.strip())
         ):
             found.add(value.strip())
@@ -244,15 +240,14 @@ def _worth_hiding(value: str) -> bool:
 
 def _is_path(value: str) -> bool:
     """A path, and not a base64 key that happens to begin with a slash."""
-    return value.startswith(("/", "~", "./")) and not _DENSE.search(value)
+    return value.startswith(("/", "~", "./")) and not re.search(_DENSE, value)
 
 
-_DENSE = re.compile(r"(?=[^/]*[a-z])(?=[^/]*[A-Z])(?=[^/]*[0-9])[^/]{16}")
+_DENSE = r"(?=[^/]*[a-z])(?=[^/]*[A-Z])(?=[^/]*[0-9])[^/]{16}"
 
 
-_SAMPLE = re.compile(r"(?i)[._-](?:example|sample|template|dist|defaults?)(?:\.\w+)?$")
-_SECRET_FILE = re.compile(
-    r"""(?ix)
+_SAMPLE = r"(?i)[._-](?:example|sample|template|dist|defaults?)(?:\.\w+)?$"
+_FILE = r"""(?ix)
     ^(?:
       \.env(?:\..+)? | env | .+\.env | \.envrc(?:\..+)?
     | .*\.(?:pem|key|p12|pfx|p8|jks|keystore|kdbx?|ppk|ovpn|agekey|tfvars|tfstate|mobileprovision)(?:\.(?:bak|backup|json|old|enc))?
@@ -261,7 +256,6 @@ _SECRET_FILE = re.compile(
     | .*(?:credentials?|secrets?|service[-_]?account|client_secret).*\.(?:json|ya?ml|toml|ini|cfg|conf|txt|env|properties|xml)
     | (?:master|secret|secrets|production)\.key | kubeconfig(?:\..+)? | .+\.kubeconfig | key4\.db | logins\.json
     )$"""
-)
 _SECRET_PLACES = (
     ".aws/credentials",
     ".docker/config.json",
@@ -275,10 +269,10 @@ def secret_name(path: str) -> bool:
     """Whether a file of this name usually holds secrets; a sample of one does not."""
     clean = path.replace("\\", "/").lower()
     name = clean.rsplit("/", 1)[-1]
-    if _SAMPLE.search(name):
+    if re.search(_SAMPLE, name):
         return False
     places = (f"/{clean}".endswith(f"/{place}") for place in _SECRET_PLACES)
-    return bool(_SECRET_FILE.match(name)) or any(places)
+    return bool(re.match(_FILE, name)) or any(places)
 
 
 MOST_LINE = 1000
@@ -288,7 +282,7 @@ SCRIPTS = frozenset((".sh", ".bash", ".zsh", ".env", ".envrc", ".service", ".htt
 PROSE = frozenset(("", ".txt", ".md", ".rst", ".adoc", ".log", ".org"))
 HINTS = ("pass", "pwd", "secret", "key", "contrase")
 # What follows the word where a name is of something about a secret.
-ABOUT = re.compile(
+ABOUT = (
     r"(?i)(?:file|path|dir|folder|name|names|id|ids|field|header|label|hint|prompt|placeholder|type|kind|len|length|min|max|"
     r"policy|reset|url|uri|env|var|variable|param|class|selector|regex|pattern|format|ref|refs|store|manager|provider|"
     r"version|error|errors|message|text|title|input|prefix|suffix|algorithm|encoding|strength|count|ttl|age|expiry|"
@@ -299,34 +293,30 @@ NOTHING = frozenset(
     integer number boolean bool bytes any undefined changeme change-me changeit invalid missing wrong unknown redacted todo
     tbd default disabled enabled empty confirm reset forgot your-password prompt value""".split()
 )
-TEMPLATE = re.compile(
+TEMPLATE = (
     r"(?i)^(?:[x*.…•-]+|<.*>?|\$.*|%.*%?|\{.*|\[.*|@.*@|_+.*_+|.*(?:example|placeholder|change[-_]?me|your[-_]|dummy|redacted|"
     r"not[-_]a[-_]|insert[-_]|replace[-_]|todo|fixme|xxxx|\.\.\.).*)$"
 )
-READ_FROM = re.compile(
-    r"[\[(]|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$|::|->|^[a-z][a-z0-9+.-]{1,15}://|^(?:~|\.{0,2})/"
-)
-WORDS = re.compile(r"_?[A-Za-z]+(?:[-_./: ][A-Za-z]+)*")
-UUID = re.compile(r"(?i)[a-f0-9]{8}(?:-[a-f0-9]{4}){3}-[a-f0-9]{12}")
-TRIED_OUT = re.compile(
+READ_FROM = r"[\[(]|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$|::|->|^[a-z][a-z0-9+.-]{1,15}://|^(?:~|\.{0,2})/"
+WORDS = r"_?[A-Za-z]+(?:[-_./: ][A-Za-z]+)*"
+UUID = r"(?i)[a-f0-9]{8}(?:-[a-f0-9]{4}){3}-[a-f0-9]{12}"
+TRIED_OUT = (
     r"(?i)(?:^|[/_.-])(?:tests?|specs?|fixtures?|mocks?|examples?|samples?|testdata|stories)(?:[/_.-]|$)"
 )
 IN_A_ROW = ("0123456789" * 2 + "abcdefghijklmnopqrstuvwxyz" * 2, "0123456789abcdef" * 2, "qwertyuiop")
 
 
-@dataclass(frozen=True)
-class Token:
+class Token(NamedTuple):
     kind: str
     hint: str
-    pattern: re.Pattern[str]
+    pattern: str
 
 
-@dataclass(frozen=True)
-class WordRules:
+class WordRules(NamedTuple):
     """Names beside which a secret stands, the endings of files that need no quotes, and shapes of tokens."""
 
-    named: re.Pattern[str]
-    keyword: re.Pattern[str]
+    named: str
+    keyword: str
     unquoted: frozenset[str]
     tokens: tuple[Token, ...]
 
@@ -343,13 +333,13 @@ def parse_rules(text: str) -> WordRules:
     words = "|".join(sections["keywords"])
     tokens = (line.split("\t", 2) for line in sections["tokens"])
     return WordRules(
-        named=re.compile(
+        named=(
             rf"(?i)(?P<name>(?:{words})[\w-]{{0,40}})[\]'\"]{{0,2}}[ \t]{{0,4}}(?P<how>:=|=>|={{1,3}}|!==?|:)[ \t]{{0,4}}@?"
             r"(?:(?P<quote>[\"'`])(?P<quoted>[^\"'`]{1,300})(?P=quote)|(?P<bare>[^\s\"'`#;,][^\s\"'`;,]{0,300})[ \t]{0,4}[;,]?[ \t]{0,4}(?:[#;].*)?$)"
         ),
-        keyword=re.compile(f"(?i){words}"),
+        keyword=f"(?i){words}",
         unquoted=frozenset(sections["unquoted"]) | SCRIPTS,
-        tokens=tuple(Token(kind, hint, re.compile(pattern)) for kind, hint, pattern in tokens),
+        tokens=tuple(Token(kind, hint, pattern) for kind, hint, pattern in tokens),
     )
 
 
@@ -357,10 +347,10 @@ def named_secret(text: str, path: str, rules: WordRules) -> str:
     """The kind of a secret that a file holds by these rules; empty where it seems to hold none."""
     lowered = text.lower()
     for token in rules.tokens:
-        if token.hint in lowered and token.pattern.search(text):
+        if token.hint in lowered and re.search(token.pattern, text):
             return token.kind
     for line in suspicious_lines(text if len(lowered) == len(text) else lowered, lowered):
-        for match in rules.named.finditer(line):
+        for match in re.finditer(rules.named, line):
             if is_secret(match, path, rules):
                 return f"a value named {match['name'][:40]}"
     return ""
@@ -380,9 +370,9 @@ def suspicious_lines(text: str, lowered: str) -> Iterator[str]:
 
 def is_secret(match: re.Match[str], path: str, rules: WordRules) -> bool:
     value = match["quoted"] if match["bare"] is None else match["bare"]
-    if ABOUT.search(match["name"]) or is_none(value, rules):
+    if re.search(ABOUT, match["name"]) or is_none(value, rules):
         return False
-    if TRIED_OUT.search(path):  # A made-up one belongs to a test as much as the rest of it.
+    if re.search(TRIED_OUT, path):  # A made-up one belongs to a test as much as the rest of it.
         return len(value) >= 20 and is_mixed(value)
     kind = name_ending(path)
     if match["bare"] is not None:
@@ -399,8 +389,8 @@ def is_none(value: str, rules: WordRules) -> bool:
         or not any(letter.isalpha() for letter in value)
         or " " in value.strip()
         or any(low in row for row in IN_A_ROW)
-        or bool(TEMPLATE.match(value) or READ_FROM.search(value) or UUID.fullmatch(value))
-        or bool(WORDS.fullmatch(value) and rules.keyword.search(value))
+        or bool(re.match(TEMPLATE, value) or re.search(READ_FROM, value) or re.fullmatch(UUID, value))
+        or bool(re.fullmatch(WORDS, value) and re.search(rules.keyword, value))
     )
 
 

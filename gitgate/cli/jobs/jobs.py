@@ -76,7 +76,7 @@ def hand_on(screen: Screen, desk: Desk, gates: list[str]) -> None:
 def resume_gates(screen: Screen, desk: Desk, forge: Forge, gates: list[str], vouched: str = "") -> int:
     """Start the agents of gates whose answer is proven, one after the other, and say on the thread what came of it."""
     from ...setup.claude import in_job
-    from ..machinery.resume import stop_on_signal
+    from ..process import stop_on_signal
 
     refuse_unprepared(desk)
     if in_job(screen.env):

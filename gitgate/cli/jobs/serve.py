@@ -65,7 +65,7 @@ def serve_command(screen: Screen, host: str, port: int, every: str, page: bool) 
     from ...surfaces.forge.hosts.connect import connect, hooks_of
     from ...surfaces.forge.shown import markdown
     from ...surfaces.forge.webhook import Receiver, Seen, is_loopback, open_server, serve
-    from ..machinery.resume import stop_on_signal
+    from ..process import stop_on_signal
 
     desk = screen.desk()
     desk.refuse_agents("serve")

@@ -165,7 +165,7 @@ def send_command(screen: Screen) -> int:
 def send_all(screen: Screen, args: tuple[str, ...]) -> int:
     """Started beside whatever opened or heard of a gate; its talk is the log."""
     from ...surfaces.notify.sending import messenger_of
-    from .resume import stop_on_signal
+    from ..process import stop_on_signal
 
     del args
     desk: Desk = screen.desk()

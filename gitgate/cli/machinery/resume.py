@@ -4,9 +4,7 @@ runs an agent, and opens the gate when it ends by asking. `session drop` erases 
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +13,7 @@ import click
 
 from ...errors import Failure, Usage
 from .. import exits
+from ..process import stop_on_signal
 from ..terminal.screen import Screen, explain_alone, gate_argument, verb
 
 if TYPE_CHECKING:
@@ -143,24 +142,6 @@ def tell_resumed(screen: Screen, done: list[Resumed]) -> None:
     from dataclasses import asdict
 
     screen.emit("resume", {"gates": [asdict(item) for item in done]}, "")
-
-
-class stop_on_signal:  # noqa: N801  read as a statement: `with stop_on_signal() as stopping`
-    """SIGTERM and SIGINT ask us to hand back what we hold; nothing is left half done."""
-
-    def __init__(self) -> None:
-        self.stopping = threading.Event()
-
-    def __enter__(self) -> threading.Event:
-        self.before = {
-            number: signal.signal(number, lambda *_: self.stopping.set())
-            for number in (signal.SIGTERM, signal.SIGINT)
-        }
-        return self.stopping
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self.before.items():
-            signal.signal(number, handler)
 
 
 @click.command("worker")

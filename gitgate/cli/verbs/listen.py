@@ -19,7 +19,8 @@ from ...document.values import replace
 from ...errors import Conflict, Failure
 from ...surfaces.listen.dialogs import DIALOGS, Dialog, TerminalPrompt, usable_dialogs
 from .. import exits
-from ..machinery.resume import known, stop_on_signal
+from ..machinery.resume import known
+from ..process import stop_on_signal
 from ..terminal.screen import Screen, forget_typed, json_line, verb
 
 if TYPE_CHECKING:

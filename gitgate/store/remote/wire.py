@@ -12,11 +12,10 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import IO
 
-from ...document.values import NamedTuple
+from ...document.values import NamedTuple, dataclass
 from ...errors import Failure, PushRefused, RemoteUnreachable
 from ..git.gitconfig import look_after
 from ..git.process import no_git
@@ -283,22 +282,20 @@ def listener(progress: Progress) -> Callable[[str], None]:
     return Listener().new_message_handler()
 
 
-_SECRET = re.compile(r"(://)[^/@\s]*@")
-_NOISE = re.compile(
-    r"error: failed to push some refs|Please make sure you have|and the repository exists|hint: "
-)
+_LOGIN = r"(://)[^/@\s]*@"
+_NOISE = r"error: failed to push some refs|Please make sure you have|and the repository exists|hint: "
 
 
 @dataclass(frozen=True)
 class Cause:
-    words: re.Pattern[str]
+    words: str
     error: Callable[..., Failure]
     meaning: str
     hint: str
 
 
 def cause(words: str, error: type[Failure], meaning: str, hint: str) -> Cause:
-    return Cause(re.compile(words, re.IGNORECASE), error, meaning, hint)
+    return Cause(f"(?i){words}", error, meaning, hint)
 
 
 SYNC = "nothing is lost here; later: git gate sync"
@@ -342,14 +339,14 @@ def explain(
         )
     text = "\n".join(said.err)
     for known in CAUSES:
-        if known.words.search(text):
+        if re.search(known.words, text):
             return known.error(f"{name}: {known.meaning} ({gist(said.err)})", hint=known.hint)
     return fallback(f"{name}: {gist(said.err) or f'git ended with {said.code}'}", hint=SYNC)
 
 
 def gist(lines: Sequence[str]) -> str:
     """The one line that says most: git's last word, or else what the other side said before it."""
-    telling = [line for line in lines if not _NOISE.search(line)]
+    telling = [line for line in lines if not re.search(_NOISE, line)]
     fatal = [line for line in telling if line.startswith(("fatal: ", "error: "))]
     ssh = [line for line in telling if not line.startswith(("fatal: ", "error: ", "remote: "))]
     generic = "Could not read from remote repository"
@@ -359,7 +356,7 @@ def gist(lines: Sequence[str]) -> str:
 
 def without_secret(text: str) -> str:
     """A password in an address is not shown."""
-    return _SECRET.sub(r"\1", text)
+    return re.sub(_LOGIN, r"\1", text)
 
 
 def printable(text: str) -> str:

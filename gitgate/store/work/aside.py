@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import posixpath
-import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -77,6 +76,8 @@ def make_folder(there: Repository) -> Path:
 def clear(folder: Path) -> None:
     with contextlib.suppress(FileNotFoundError):
         if stat.S_ISDIR(folder.lstat().st_mode):
+            import shutil  # with all that it can unpack; here there is rarely anything to remove
+
             shutil.rmtree(folder)
         else:
             folder.unlink()
@@ -200,6 +201,8 @@ def move(source: Path, target: Path) -> None:
             raise
         new = target.with_name(f".{target.name[:200]}.gitgate-new")
         try:
+            import shutil
+
             shutil.copy2(source, new, follow_symlinks=False)
             new.rename(target)
         except BaseException:

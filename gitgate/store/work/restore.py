@@ -7,10 +7,10 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 
+from ...document.values import dataclass
 from ...errors import GateError, GitFailed, Usage, WorkFailed
 from ..git.process import Git
 from ..git.repository import Repository, discover
