@@ -11,14 +11,14 @@ import contextlib
 import json
 import os
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
 from ..context.desk import Desk
 from ..context.remotes import may_publish_work, remote_of
-from ..errors import Conflict, GateError, IllegalEvent, LostRace, PushRefused, RemoteUnreachable
+from ..errors import BrokenRecord, Conflict, GateError, IllegalEvent, LostRace, PushRefused, RemoteUnreachable
 from ..exchange.publishing import publish, push_moves, stands_on
 from ..gates.leases import Sightings, boottime, load_lease, shared_at, sightings, watch_lease
 from ..gates.notices import tell_people
@@ -475,14 +475,18 @@ def held_folder(desk: Desk) -> Path:
 
 def hand_over(desk: Desk, held: HeldClaim) -> None:
     """Write the claim down for the runner that is about to start."""
-    said = {
+    write_private(private_folder(held_folder(desk)) / held.gate.id, json.dumps(dump_held(held)).encode())
+
+
+def dump_held(held: HeldClaim) -> dict[str, object]:
+    """What another process needs to go on as the holder. Without the `seed` it can be told from no other one."""
+    return {
         "claim": held.claim,
         "lease": held.lease,
         "remote": held.remote,
         "taken": held.taken,
         "seed": held.seed,
     }
-    write_private(private_folder(held_folder(desk)) / held.gate.id, json.dumps(said).encode())
 
 
 def pending(desk: Desk) -> list[str]:
@@ -500,15 +504,25 @@ def take_over(desk: Desk, gate: str) -> HeldClaim | None:
         place.replace(mine)  # Of several runners, one gets the file.
         said = json.loads(mine.read_text(encoding="utf-8"))
         mine.unlink()
-        found = leases.parse_lease(desk.records.commit(said["lease"]).message)
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError):
+        return None
+    return load_held(desk, gate, said)
+
+
+def load_held(desk: Desk, gate: str, said: object) -> HeldClaim | None:
+    """The claim that `dump_held` told of; None where that is nothing of the kind, or the gate has another one by now."""
+    try:
+        given = dict(said) if isinstance(said, Mapping) else {}
+        found = leases.parse_lease(desk.records.commit(str(given["lease"])).message)
+        taken, remote = float(given["taken"]), given["remote"]
+    except (ValueError, TypeError, KeyError, BrokenRecord):
         return None
     now = reload(desk, gate)
-    if found is None or now.claim is None or now.claim.commit != said["claim"]:
+    if found is None or now.claim is None or now.claim.commit != given["claim"]:
         return None
     return HeldClaim(
-        *(said["claim"], said["lease"], found, said["remote"], float(said["taken"])),
-        seed=str(said.get("seed", "")),
+        *(str(given["claim"]), str(given["lease"]), found, remote, taken),
+        seed=str(given.get("seed", "")),
         gate=now,
     )
 

@@ -149,7 +149,7 @@ def meant_branch(desk: Desk, held: HeldClaim, made: Made, target: Target) -> str
     return wanted if wanted != target.branch else ""
 
 
-def keep_late(desk: Desk, held: HeldClaim, made: Made, place: Situation) -> str:
+def keep_late(desk: Desk, held: HeldClaim, made: Made, left: str) -> str:
     """What an agent made whose runner was cut off until another one had taken over: kept, and told to that one.
 
     Nothing of it moves the record or the branch. Its commits have a branch of their own, here and where the gate is shared.
@@ -158,7 +158,7 @@ def keep_late(desk: Desk, held: HeldClaim, made: Made, place: Situation) -> str:
     words = f"the agent on {host} was done after its runner had been cut off and another one had taken over"
     if not made.commits:
         return note_late(
-            desk, gate, f"{words}; it made no commits; what it left is in {place.directory} there"
+            desk, gate, f"{words}; it made no commits{f'; what it left is in {left} there' if left else ''}"
         )
     name = late_branch(desk, held, made)
     shared = False

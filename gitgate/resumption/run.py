@@ -25,7 +25,7 @@ from ..gates.leases import RENEW_AT, boottime
 from ..gates.starting import CannotStart
 from ..gates.work import bring_work, tree_of_run
 from ..model.conversation import SavedSession, SessionRef
-from ..model.gate import Claim, Gate
+from ..model.gate import Claim, Gate, Outcome
 from ..policy import project as bylaws
 from ..policy.project import InForce
 from ..store.git.refs import LEASES, OPEN, RUNS
@@ -456,13 +456,70 @@ def conclude(
             lambda held: delivery.deliver(desk, held, made, log=log, remark=remark, told=told),
         )
     except ClaimLost as lost:
-        kept = delivery.keep_late(desk, renewer.held, made, found)
+        kept = delivery.keep_late(desk, renewer.held, made, str(found.directory))
         errand.say(f"{lost.message}; {kept}")
         return Resumed(gate.id, "lost", f"{lost.message}; {kept}", log, attempt=renewer.held.attempt)
     if again and outcome.session and gate.opened.session is not None:
         delivery.share_session(desk, SessionRef(gate.opened.session.agent, outcome.session))
     remains = delivery.clean_up(desk, found, done, asked_again=again)
     return tell_outcome(errand, renewer.held, done, log, again=again, remains=remains)
+
+
+ENDED_SILENTLY = "its job ended before it could say what came of it"
+
+
+def conclude_apart(
+    errand: Errand,
+    desk: Desk,
+    held: HeldClaim,
+    said: Outcome | None,
+    commits: tuple[str, ...] = (),
+    why: str = "",
+) -> Resumed:
+    """Record what came of an agent that ran in another job, which may not write: `said` there, in its words alone.
+
+    Where it says nothing, or `why` it is not believed, the attempt has failed; what was not believed is not tried again.
+    """
+    gate = held.gate
+    with Renewer(errand.open_desk, held) as renewer:
+        renewer.rest()
+        if said is None or said.result != "resumed":
+            reason = why or (said.reason if said is not None else "") or ENDED_SILENTLY
+            retry = not why and (said is None or said.result != "failed")
+            told = told_apart(said)
+            return record_when_heard(
+                errand,
+                renewer,
+                lambda held: give_back(errand, desk, held, unclaimed(reason), "", retry=retry, told=told),
+            )
+        course = errand.course(gate)
+        made = delivery.Made(commits, None, said.meant or said.branch or None, course)
+        remark = "; ".join(part for part in said.reason.split("; ") if part != course.note)
+        again = remark.startswith(ASKED_AGAIN)
+        try:
+            done = record_when_heard(
+                errand,
+                renewer,
+                lambda held: delivery.deliver(desk, held, made, log="", remark=remark, told=told_apart(said)),
+            )
+        except ClaimLost as lost:
+            kept = delivery.keep_late(desk, renewer.held, made, "")
+            errand.say(f"{lost.message}; {kept}")
+            return Resumed(gate.id, "lost", f"{lost.message}; {kept}", attempt=held.attempt)
+    return tell_outcome(errand, held, done, "", again=again)
+
+
+def told_apart(said: Outcome | None) -> delivery.Told:
+    return (
+        delivery.Told(said.said, said.denied, said.left, said.place)
+        if said is not None
+        else delivery.NOTHING_TOLD
+    )
+
+
+def unclaimed(reason: str) -> str:
+    """A job's own word that it handed its claim back is an attempt like another: it would never end otherwise."""
+    return f"its job {reason}" if reason.startswith(claiming.HANDED_BACK) else reason
 
 
 def claimed_at(held: HeldClaim) -> str:

@@ -46,13 +46,33 @@ class Pushed:
     """Whether that is because of what others did to it meanwhile."""
 
 
-def publish_branch(desk: Desk) -> Pushed | None:
-    """Push what the branch of this checkout gained; None where there is nothing to push."""
+@dataclass(frozen=True)
+class Gained:
+    """An agent's branch and its last commit. `began`: where it was; `begun`: the branch that the agent was put on."""
+
+    branch: str
+    tip: str
+    began: str
+    begun: str
+
+
+def gained_here(desk: Desk, remote: str) -> Gained:
+    """What the branch of this checkout gained."""
+    branch = head_branch(desk)
+    began = desk.refs.get(f"refs/remotes/{remote}/{branch}") if branch else None
+    tip = desk.refs.get("HEAD^{commit}")
+    return Gained(branch, tip or "", began or "", desk.settings.text("jobBranch"))
+
+
+def publish_branch(desk: Desk, made: Gained | None = None) -> Pushed | None:
+    """Push what a branch gained, or that of this checkout; None where there is nothing to push."""
     remote = remote_of(desk)
-    branch, tip = head_branch(desk), desk.refs.get("HEAD^{commit}")
-    if remote is None or tip is None or not branch or not may_publish_work(desk):
+    if remote is None or not may_publish_work(desk):
         return None
-    began = desk.refs.get(f"refs/remotes/{remote}/{branch}")
+    made = made or gained_here(desk, remote)
+    branch, tip, began = made.branch, made.tip, made.began or None
+    if not tip or not branch:
+        return None
     there = tip_there(desk, remote, branch)
     if there == tip or (there is not None and commits.is_ancestor(desk.repo.git, tip, there)):
         return None
@@ -63,7 +83,7 @@ def publish_branch(desk: Desk) -> Pushed | None:
         joined = join_commits(desk, branch, there, gained(desk, began, tip), began)
         new, how, why = (joined.commits or (tip,))[-1], joined.how, joined.why
     moved = bool(why)
-    why = why or withheld(desk, branch, there, new, begun=desk.settings.text("jobBranch"))
+    why = why or withheld(desk, branch, there, new, begun=made.begun)
     if why:
         branch, new, how = f"gate/{tip[:10]}", tip, ""
         there = tip_there(desk, remote, branch)

@@ -9,6 +9,7 @@ import click
 from ...errors import Usage
 from .. import exits
 from ..terminal.screen import Screen, explain_alone, gate_argument, verb
+from .apart import claim_command, deliver_command, go_on_command, pack_command
 from .steps import (
     act_on,
     credential_command,
@@ -295,4 +296,6 @@ def dispatch_command(screen: Screen, gate_id: str | None) -> int:
 
 
 for step in (prepare_command, run_command, publish_command, resume_command, credential_command):
+    github_command.add_command(step)
+for step in (claim_command, go_on_command, pack_command, deliver_command):
     github_command.add_command(step)

@@ -16,6 +16,7 @@ from ..terminal.screen import Screen
 
 if TYPE_CHECKING:
     from ...context.desk import Desk
+    from ...model.gate import Gate
     from ...resumption.run import Resumed
     from ...surfaces.forge.hosts.forge import Forge
 
@@ -100,16 +101,11 @@ def act_on_gate(
     from ...gates.recording import reload
     from ...resumption.calls import pool_of
     from ...surfaces.forge.posting import course_of
-    from ...surfaces.forge.proof import doubt, is_retried
 
     gate = reload(desk, name)
-    if not (gate.actionable or is_retried(gate, vouched)) or gate.opened.delivery != "resume":
-        screen.say(f"gate {name} is {gate.state}: nothing is to be started")
-        return exits.DONE
-    why = doubt(desk, forge, gate, vouched)
-    if why:
-        screen.warn(f"not started: {why}")
-        return exits.NOT_ALLOWED
+    ready = may_start(screen, desk, forge, gate, vouched)
+    if ready is not None:
+        return ready
     try:
         pool = pool_of(desk, screen.say, stopping, insist=True)
         pool.course = lambda gate: course_of(desk, forge, gate)
@@ -120,6 +116,20 @@ def act_on_gate(
     refuse_other_requesters(desk, gate.opened.asked.logins)
     show_all(screen, desk, forge, done)
     return exits.DONE if done.result in ("resumed", "lost") else exits.FAILURE
+
+
+def may_start(screen: Screen, desk: Desk, forge: Forge, gate: Gate, vouched: str) -> int | None:
+    """None where its agent may be started: something is to be done, and the answer is proven; else the exit code, and why."""
+    from ...surfaces.forge.proof import doubt, is_retried
+
+    if not (gate.actionable or is_retried(gate, vouched)) or gate.opened.delivery != "resume":
+        screen.say(f"gate {gate.id} is {gate.state}: nothing is to be started")
+        return exits.DONE
+    why = doubt(desk, forge, gate, vouched)
+    if not why:
+        return None
+    screen.warn(f"not started: {why}")
+    return exits.NOT_ALLOWED
 
 
 def refuse_unprepared(desk: Desk) -> None:

@@ -17,6 +17,7 @@ from .jobs import accounts_behind_job, job_event, need_protected, write_outputs
 if TYPE_CHECKING:
     from ...context.desk import Desk
     from ...policy.project import InForce
+    from ...sharing.branches import Pushed
     from ...surfaces.forge.hosts.events import Event
     from ...surfaces.forge.hosts.forge import Forge
     from ...surfaces.forge.sweeping import Swept
@@ -103,18 +104,29 @@ def tell_swept(screen: Screen, done: Swept) -> None:
 
 
 @click.command("prepare")
+@click.option("--apart", is_flag=True, help="For an agent's own job: a copy of the remote takes its place.")
 @verb
-def prepare_command(screen: Screen) -> int:
+def prepare_command(screen: Screen, apart: bool) -> int:
     """Make a CI job's checkout ready: settings, who commits, how the agent is started, and a login that holds no secret.
 
     GITGATE_AGENT_NAME and GITGATE_AGENT_RESUME (a JSON list) name a program that can be started again;
     GITGATE_AGENT_ARGUMENTS (one as well) are flags that Claude Code is resumed with. The default branch, whose
     policy holds, is the event's; where the event names none, the server is asked. The step's output `settings` is for `publish`.
+    With --apart whatever is pushed from now on goes to a copy of the remote on this machine, for a job that may not write.
 
     \b
     git gate github prepare
+    git gate github prepare --apart
     """
-    return prepare(screen)
+    code = prepare(screen)
+    if apart and code == exits.DONE:
+        from ...sharing.parcel import stand_apart
+
+        stand_apart(screen.desk())
+        screen.say(
+            "the remote is a copy on this machine from now on: `git gate github pack` hands over what is made"
+        )
+    return code
 
 
 @click.command("run")
@@ -153,6 +165,14 @@ def publish_command(screen: Screen) -> int:
     need_protected(screen, desk)
     refuse_other_requesters(desk, logins_of(accounts_behind_job(screen)))
     pushed = publish_branch(desk)
+    made = head_branch(desk), desk.refs.get("HEAD^{commit}") or ""
+    return show_pushed(screen, desk, forge, pushed, made)
+
+
+def show_pushed(
+    screen: Screen, desk: Desk, forge: Forge, pushed: Pushed | None, made: tuple[str, str]
+) -> int:
+    """Say where the agent's commits went, and push and show its questions. `made`: the branch that it was on, and its last commit."""
     if pushed is not None:
         screen.say(f"pushed {pushed.branch}{f', {pushed.how}' if pushed.how else ''}")
     if pushed is not None and pushed.why:
@@ -162,7 +182,8 @@ def publish_command(screen: Screen) -> int:
         return code
     from ...surfaces.forge.posting import tell_pushed_beside
 
-    tell_pushed_beside(forge, head_branch(desk), pushed, desk.refs.get("HEAD^{commit}") or "")
+    branch, tip = made
+    tell_pushed_beside(forge, branch, pushed, tip)
     return code or exits.FAILURE
 
 

@@ -191,6 +191,12 @@ def fetch_folder(
     return {f"{HITL}{folder}/{ref.removeprefix(base)}": oid for ref, oid in Refs(repo).under(base).items()}
 
 
+def fetch_all(repo: Repository, remote: str, into: str, *, timeout: float = 60) -> None:
+    """Bring every branch, and all that is ours, to refs below `into`, which are named as they are on the remote."""
+    listening = Listening(repo, read_remote(repo, remote), timeout, None, None)
+    listening.run(Ask([f"+refs/heads/*:{into}refs/heads/*", f"+{HITL}*:{into}{HITL}*"]))
+
+
 def have(repo: Repository, remote: str, refs: Iterable[str]) -> dict[str, str]:
     """What of these refs `remote` had when it was last asked."""
     names = {tracking(remote, ref): ref for ref in refs}

@@ -2,13 +2,16 @@
 
 There is no runner for workflows to be had offline, which is why each step is one call. An expression that this does not know
 fails the test, and so does a step that is neither one call of ours nor one of `OTHERS`. Between steps it does as the runner
-does: outputs of a step with an `id`, and what was written to GITHUB_ENV and GITHUB_PATH, are there for those after it.
+does: outputs of a step with an `id`, and what was written to GITHUB_ENV and GITHUB_PATH, are there for those after it. An
+artifact is a copy of a folder's files, which a later job of the same run finds by its number.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
@@ -18,14 +21,14 @@ from typing import Any
 
 from gitgate.document import codec
 
-from .expressions import FAILURE, SUCCESS, filled, holds, value_of
+from .expressions import FAILURE, SUCCESS, filled, flat, holds, value_of
 
 TOP = Path(__file__).parents[3]
 WORKFLOWS = TOP / ".github/workflows"
 ACTION = TOP / ".github/actions/git-gate/action.yml"
 OUR_ACTION = "/.github/actions/git-gate@"
 # One call of ours, of plain words and variables: nothing that a shell would make more of.
-CALL = re.compile(r'git-gate github( ([a-z-]+|"\$[A-Z_]+"))+')
+CALL = re.compile(r'git-gate github( ([a-z-]+|"\$[A-Z_]+(/[a-z-]+)?"))+')
 PIP = "python -I -m pip install --quiet"
 LOCKED = "--require-hashes --only-binary :all:"
 ALONE = "--no-index --no-deps --no-build-isolation"
@@ -59,6 +62,7 @@ class Runner:
     folder: Path
     env: dict[str, str]
     context: dict[str, str]
+    artifacts: dict[str, Path] = field(default_factory=dict)
     done: list[Step] = field(default_factory=list)
 
     def run(self, step: Mapping[str, Any]) -> None:
@@ -84,6 +88,26 @@ class Runner:
             )
             self.take(str(step.get("id", "")), {name: file.read_text() for name, file in files.items()})
         self.done.append(Step(str(step.get("name", command)), ended.returncode, ended.stdout, ended.stderr))
+
+    def keep(self, step: Mapping[str, Any]) -> None:
+        """What `actions/upload-artifact` does: without a file there is none."""
+        place = Path(filled(step["with"]["path"], self.context))
+        assert (step["if"], step["with"]["if-no-files-found"]) == ("always()", "ignore")
+        if place.is_dir() and any(place.iterdir()):
+            number = str(len(self.artifacts) + 1)
+            self.artifacts[number] = Path(tempfile.mkdtemp(dir=self.env["RUNNER_TEMP"])) / "kept"
+            shutil.copytree(place, self.artifacts[number], symlinks=True)
+            self.context[f"steps.{step['id']}.outputs.artifact-id"] = number
+
+    def bring(self, step: Mapping[str, Any]) -> None:
+        """What `actions/download-artifact` does, with one that is named by its number."""
+        if not holds(step.get("if"), self.context, FAILURE if self.failed else SUCCESS):
+            return
+        assert set(step["with"]) == {"artifact-ids", "path"}
+        place = Path(filled(step["with"]["path"], self.context))
+        shutil.rmtree(place, ignore_errors=True)
+        kept = self.artifacts[filled(step["with"]["artifact-ids"], self.context)]
+        shutil.copytree(kept, place, symlinks=True)
 
     def act(self, step: Mapping[str, Any]) -> None:
         """The steps of our composite action, and its outputs as those of this one."""
@@ -126,17 +150,6 @@ def load(path: Path) -> dict[str, Any]:
     return value
 
 
-def run_job(
-    name: str, known: Mapping[str, str], folder: Path, env: Mapping[str, str], *, job: str = ""
-) -> list[Step]:
-    """The steps of a workflow's first job, or of the one named, in a checkout. GITHUB_OUTPUT of `env`, if any, gets it all."""
-    said = load(WORKFLOWS / name)
-    chosen = said["jobs"][job] if job else next(iter(said["jobs"].values()))
-    called = said["on"]["workflow_call"]
-    context = {**defaults(called["inputs"], called["secrets"]), **known}
-    return run_steps(chosen["steps"], context, folder, env)
-
-
 def defaults(inputs: Mapping[str, Any], secrets: Mapping[str, Any]) -> dict[str, str]:
     found = {f"inputs.{name}": str(one.get("default", "")) for name, one in inputs.items()}
     return {**found, **{f"secrets.{name}": "" for name in secrets}, "github.token": "job-token"}
@@ -149,14 +162,27 @@ def run_steps(
 
 
 def ran(
-    steps: list[dict[str, Any]], context: Mapping[str, str], folder: Path, env: Mapping[str, str]
+    steps: list[dict[str, Any]],
+    context: Mapping[str, str],
+    folder: Path,
+    env: Mapping[str, str],
+    artifacts: dict[str, Path] | None = None,
 ) -> Runner:
-    runner = Runner(folder, {"GITHUB_ACTIONS": "true", **env}, dict(context))
+    temp = env.get("RUNNER_TEMP") or tempfile.mkdtemp(dir=folder.parent)
+    Path(temp).mkdir(exist_ok=True)
+    shutil.rmtree(Path(temp) / "gitgate-made", ignore_errors=True)  # another machine's
+    given = {"GITHUB_ACTIONS": "true", **env, "RUNNER_TEMP": temp}
+    runner = Runner(folder, given, {**context, "runner.temp": temp}, {} if artifacts is None else artifacts)
     for step in steps:
+        uses = step.get("uses", "")
         if "run" in step:
             runner.run(step)
-        elif OUR_ACTION in step.get("uses", ""):
+        elif OUR_ACTION in uses:
             runner.act(step)
+        elif uses.startswith("actions/upload-artifact@"):
+            runner.keep(step)
+        elif uses.startswith("actions/download-artifact@"):
+            runner.bring(step)
     return runner
 
 
@@ -169,13 +195,26 @@ class Ran:
     steps: list[Step]
 
 
+Change = Callable[[str, Path], None]
+"""What somebody does to the artifact of a job, by that job's name, before another one takes it."""
+
+
 def run_workflow(
-    name: str, known: Mapping[str, str], checkout: Callable[[str], Path], env: Mapping[str, str]
+    name: str,
+    known: Mapping[str, str],
+    checkout: Callable[[str], Path],
+    env: Mapping[str, str],
+    *,
+    change: Change | None = None,
 ) -> list[Ran]:
-    """All jobs of a workflow, each in a checkout of its own, with what those before it gave out."""
+    """All jobs of a workflow, each in a checkout of its own, with what those before it gave out; those of one that it calls, too."""
     done: list[Ran] = []
     given: dict[str, dict[str, str]] = {}
-    for job, one in load(WORKFLOWS / name)["jobs"].items():
+    artifacts: dict[str, Path] = {}
+    said = load(WORKFLOWS / name)
+    called = said["on"]["workflow_call"]
+    known = {**defaults(called["inputs"], called["secrets"]), **of_event(env), **known}
+    for job, one in said["jobs"].items():
         here = dict(known)
         for needed in needs(one):
             here |= given[needed]
@@ -185,11 +224,41 @@ def run_workflow(
             continue
         for gate in matrix(one, here):
             inside = here if gate is None else {**here, "matrix.gate": gate}
-            runner = ran(one["steps"], inside, checkout(ref_of(one, inside)), env)
+            if "uses" in one:
+                called = one["uses"].removeprefix("./.github/workflows/")
+                inner = {n: w for n, w in inside.items() if n.startswith("github.")} | inputs_of(
+                    one, called, inside
+                )
+                more = run_workflow(called, inner, checkout, env, change=change)
+                done += [Ran(ended.job, gate or "", ended.steps) for ended in more]
+                continue
+            had = set(artifacts)
+            runner = ran(one["steps"], inside, checkout(ref_of(one, inside)), env, artifacts)
+            for number in set(artifacts) - had:
+                if change is not None:
+                    change(job, artifacts[number])
             done.append(Ran(job, gate or "", runner.done))
             for output, value in one.get("outputs", {}).items():
                 given[job][f"needs.{job}.outputs.{output}"] = filled(value, runner.context)
     return done
+
+
+def of_event(env: Mapping[str, str]) -> dict[str, str]:
+    """What an expression knows of the event that a job has in its environment."""
+    about = {"event_name": env.get("GITHUB_EVENT_NAME", ""), "repository": "team/project", "actor": "ada"}
+    place = env.get("GITHUB_EVENT_PATH")
+    said = json.loads(Path(place).read_text(encoding="utf-8")) if place else {}
+    return {**flat(about, "github."), **flat(said, "github.event.")}
+
+
+def inputs_of(job: Mapping[str, Any], called: str, known: Mapping[str, str]) -> dict[str, str]:
+    """What a workflow of ours hands to another one of ours: all that it declares, and nothing else."""
+    declared = load(WORKFLOWS / called)["on"]["workflow_call"]
+    assert (set(job["with"]), set(job["secrets"])) == (set(declared["inputs"]), set(declared["secrets"]))
+    found = defaults(declared["inputs"], declared["secrets"])
+    for kind, part in (("inputs", "with"), ("secrets", "secrets")):
+        found |= {f"{kind}.{name}": filled(str(word), known) for name, word in job[part].items()}
+    return found
 
 
 def needs(job: Mapping[str, Any]) -> list[str]:

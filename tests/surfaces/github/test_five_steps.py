@@ -223,7 +223,10 @@ def test_five_steps_lead_to_an_answered_question(reader: Reader) -> None:
     inputs = dict(
         word.split("=", 1) for flag, word in zip(started[4::2], started[5::2], strict=True) if flag == "-f"
     )
-    assert well(reader.happens(AGENT, Event("workflow_dispatch", "", {"inputs": inputs}))) == ["agent"]
+    assert well(reader.happens(AGENT, Event("workflow_dispatch", "", {"inputs": inputs}))) == [
+        "agent",
+        "deliver",
+    ]
     assert (reader.folder / "words").read_text().splitlines()[-1].startswith("Add a login page; ask me")
     (shown,) = reader.forge.by("github-actions[bot]")
     assert "Which session store?" in shown["body"]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from gitgate.document import codec
-from support.forges.jobs import ACTION, OUR_ACTION, TOP, WORKFLOWS, load, run_job, run_steps
+from support.forges.jobs import ACTION, OUR_ACTION, TOP, WORKFLOWS, load, run_steps, run_workflow
 from support.forges.standin import Forge
 from support.resuming import Agent
 from support.servers import HttpServer
@@ -75,12 +75,13 @@ def test_what_an_agent_leaves_behind_gets_no_token(
     checkout: Callable[[str], Path], bare: Clone, tmp_path: Path, trick: str
 ) -> None:
     """Git is set up as before when its work is pushed, and the step that pushes runs our command, in its own environment."""
-    leak, place = tmp_path / "leak", checkout("feature")
+    leak = tmp_path / "leak"
     body = spelt(trick, leak, tmp_path / "home-feature") + MAKES
-    known = {"inputs.command": json.dumps(["sh", "-ec", body]), "inputs.task": ""}
-    steps = run_job("agent.yml", known, place, {"CI": "true", "RUNNER_TEMP": str(tmp_path / "temp")})
-    all_well(steps)
-    assert "put back as it was before the agent" in steps[1].err
+    known = {"inputs.command": json.dumps(["sh", "-ec", body]), "inputs.task": "", "inputs.branch": "feature"}
+    env = {"CI": "true", "RUNNER_TEMP": str(tmp_path / "temp")}
+    agent, deliver = run_workflow("agent.yml", known, lambda ref: checkout(ref or "main"), env)
+    all_well([*agent.steps, *deliver.steps])
+    assert "put back as it was before the agent" in agent.steps[1].err
     assert bare.git("show", "feature:made.txt") == "done"
     assert not leak.exists()
 

@@ -82,7 +82,8 @@ def test_the_oldest_are_what_the_project_says() -> None:
 
 def steps_of(path: Path) -> list[list[dict[str, Any]]]:
     said = load(path)
-    return [one["steps"] for one in ([said["runs"]] if "runs" in said else said["jobs"].values())]
+    each = [said["runs"]] if "runs" in said else said["jobs"].values()
+    return [one["steps"] for one in each if "steps" in one]
 
 
 @pytest.mark.parametrize("path", [*sorted(WORKFLOWS.glob("*.yml")), ACTION], ids=lambda path: path.name)
@@ -100,7 +101,7 @@ def test_what_a_job_installs_is_locked_or_here(path: Path) -> None:
         assert LOCKED in line or ALONE in line or line == NAMED
 
 
-@pytest.mark.parametrize("name", ["agent.yml", "answer.yml", "sweep.yml"])
+@pytest.mark.parametrize("name", ["agent.yml", "answer.yml", "resume.yml", "sweep.yml"])
 def test_the_lock_is_that_of_the_named_commit(name: str) -> None:
     """It is there before anything of the caller's repository, which the agent's branch may be."""
     for steps in steps_of(WORKFLOWS / name):

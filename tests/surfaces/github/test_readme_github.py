@@ -53,12 +53,16 @@ def test_the_readme_leads_to_a_finished_work_on_github(
     )
     reader.forge.open_pull(THREAD, "login", bare.git("rev-parse", "login"))
     inputs = {"branch": "login", "task": "Add a login page"}
-    assert well(reader.happens(AGENT, Event("workflow_dispatch", "", {"inputs": inputs}))) == ["agent"]
+    assert well(reader.happens(AGENT, Event("workflow_dispatch", "", {"inputs": inputs}))) == [
+        "agent",
+        "deliver",
+    ]
     (shown,) = reader.forge.by("github-actions[bot]")
     assert "Which session store?" in shown["body"]
     event = reader.forge.event(reader.forge.write(THREAD, "ada", "/choose 2"))
     given = {name: value for name, value in event.items() if name in ("comment", "issue")}
-    assert well(reader.happens(ANSWERS, Event("issue_comment", "created", given))) == ["answer", "resume"]
+    done = well(reader.happens(ANSWERS, Event("issue_comment", "created", given)))
+    assert done == ["answer", "claim", "agent", "deliver"]
     seconds = time.monotonic() - began
     assert bare.git("show", "login:store.txt") == "Redis"
     shown, came = reader.forge.by("github-actions[bot]")

@@ -17,7 +17,7 @@ import pytest
 from pyrage import x25519
 
 from gitgate.agents.claude.adapter import last_result
-from support.forges.jobs import Step, load, run_job
+from support.forges.jobs import Step, load, run_workflow
 from support.forges.standin import Forge
 from support.lab.claude import Machine
 from support.lab.fixtures import MakeMachine, MakeModel
@@ -61,6 +61,7 @@ class Actions:
     lab: Machine
     folder: Path
     monkeypatch: pytest.MonkeyPatch
+    jobs: int = 0
 
     def __post_init__(self) -> None:
         self.bare.git("config", "http.receivepack", "true")
@@ -89,23 +90,35 @@ class Actions:
         run_git("push", "-q", "origin", "HEAD:feature", cwd=source)
         self.forge.open_pull(THREAD, "feature", self.bare.git("rev-parse", "feature"))
 
-    def job(
-        self, name: str, branch: str, workflow: str, *, event: Path | None = None, job: str = ""
-    ) -> list[Step]:
-        home, place = self.folder / f"home-{name}", self.folder / name
-        fresh_home(home, self.monkeypatch)
-        run_git("clone", "-q", "-b", branch, self.web.url(self.bare.path), str(place), cwd=self.folder)
-        env = {**self.lab.env, "HOME": str(home), "CLAUDE_CONFIG_DIR": str(home / ".claude"), "CI": "true"}
-        env |= {"PATH": self.path, "RUNNER_TEMP": str(self.folder / f"temp-{name}")}
+    def run(self, workflow: str, *, event: Path | None = None) -> list[Step]:
+        """Its jobs, each on a machine of its own."""
+        env = {**self.lab.env, "CI": "true", "PATH": self.path, "RUNNER_TEMP": str(self.folder / "temp")}
         asked = event is None
-        event = event or self.event_file(self.forge.run_event("gitgate-agent.yml", branch=branch, task=TASK))
-        env |= {"GITHUB_EVENT_PATH": str(event)}
+        event = event or self.event_file(
+            self.forge.run_event("gitgate-agent.yml", branch="feature", task=TASK)
+        )
+        env |= {"GITHUB_EVENT_PATH": str(event), "GITHUB_OUTPUT": str(self.output)}
         env |= {"GITHUB_EVENT_NAME": "workflow_dispatch" if asked else "issue_comment"}
+        for name in ("HOME", "CLAUDE_CONFIG_DIR"):
+            env.pop(name, None)
         self.output.write_text("")
-        steps = run_job(workflow, self.known, place, {**env, "GITHUB_OUTPUT": str(self.output)}, job=job)
-        shutil.rmtree(place)
-        shutil.rmtree(home)
+        known = {**self.known, "inputs.branch": "feature"}
+        steps = [step for one in run_workflow(workflow, known, self.checkout, env) for step in one.steps]
+        for place in self.folder.glob("job*"):
+            shutil.rmtree(place)
         return steps
+
+    def checkout(self, branch: str) -> Path:
+        """A home and a clone for one job; those of the one before are gone."""
+        for place in (*self.folder.glob("job*"), *self.folder.glob("home-*")):
+            shutil.rmtree(place)
+        self.jobs += 1
+        home, place = self.folder / f"home-{self.jobs}", self.folder / f"job{self.jobs}"
+        fresh_home(home, self.monkeypatch)
+        self.monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / ".claude"))
+        url = self.web.url(self.bare.path)
+        run_git("clone", "-q", "-b", branch or "main", url, str(place), cwd=self.folder)
+        return place
 
     def asked(self) -> str:
         assert "state=awaiting" in self.output.read_text()
@@ -172,7 +185,7 @@ def test_a_comment_resumes_claude_in_another_job(
     key = x25519.Identity.generate()
     on.known |= {"inputs.session-recipients": str(key.to_public()), "secrets.SESSION_KEY": str(key)}
 
-    all_well(on.job("one", "feature", "agent.yml"))
+    all_well(on.run("agent.yml"))
     gate = on.asked()
     (shown,) = on.forge.by("github-actions[bot]")
     assert "Which database?" in shown["body"]
@@ -187,10 +200,8 @@ def test_a_comment_resumes_claude_in_another_job(
     assert b"TASK-42" not in stored
 
     event = on.answer("/choose SQLite\none file is enough")
-    all_well(on.job("two", "main", "answer.yml", event=event))
+    all_well(on.run("answer.yml", event=event))
     assert handed_on(on.output) == [gate]
-    on.known["matrix.gate"] = gate
-    all_well(on.job("three", "main", "answer.yml", event=event, job="resume"))
     assert not planted.exists()
     assert "planted" in on.bare.git("show", "feature:.claude/settings.json")
     assert "one file is enough" in on.lab.model.shown()
@@ -209,7 +220,7 @@ def test_hooks_that_the_project_has_as_well_ask_once(scene: Callable[..., Action
     on = scene(Reply("I need an answer.", ASKS, when="TASK-42"))
     on.set_up(cli, "--claude")
     assert "PreToolUse" in on.bare.git("show", "feature:.claude/settings.json")
-    all_well(on.job("one", "feature", "agent.yml"))
+    all_well(on.run("agent.yml"))
     on.asked()
     assert len(on.forge.by("github-actions[bot]")) == 1
     assert len(on.lab.model.requests()) == 1
@@ -220,7 +231,7 @@ def test_claude_asks_by_the_command_line_too(scene: Callable[..., Actions], cli:
     """In Bash, which a job permits for this; the run ends after it."""
     on = scene(Reply("I ask.", ran("git gate ask 'Which?' -o A -o B"), when="TASK-42"))
     on.set_up(cli)
-    all_well(on.job("one", "feature", "agent.yml"))
+    all_well(on.run("agent.yml"))
     on.asked()
     assert "Which?" in on.forge.by("github-actions[bot]")[0]["body"]
 
@@ -239,7 +250,7 @@ def test_hooks_that_the_default_branch_took_out_run_no_more(
     source.git("push", "-q", "origin", "HEAD:main", "HEAD:feature")
     source.commit("No hooks", **{".claude/settings.json": "{}"})
     source.git("push", "-q", "origin", "HEAD:main")
-    steps = on.job("one", "feature", "agent.yml")
+    steps = on.run("agent.yml")
     all_well(steps)
     on.asked()
     assert "half.txt" in on.forge.by("github-actions[bot]")[0]["body"]
@@ -267,7 +278,7 @@ def test_the_projects_own_word_stands(scene: Callable[..., Actions], cli: Comman
     command = json.loads(on.known["inputs.command"])
     own = json.dumps({"permissions": {"allow": ["Bash(mkdir:*)"]}})
     on.known["inputs.command"] = json.dumps([command[0], "--settings", own, *command[1:]])
-    steps = on.job("one", "feature", "agent.yml")
+    steps = on.run("agent.yml")
     all_well(steps)
     on.asked()
     (shown,) = on.forge.by("github-actions[bot]")

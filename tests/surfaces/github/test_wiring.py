@@ -22,7 +22,8 @@ from .conftest import THREAD, Team
 
 TEXTS = TOP / "gitgate/texts/workflows"
 ANSWERS, AGENTS = (TEXTS / name for name in ("gitgate.yml", "gitgate-agent.yml"))
-REUSABLE = ("agent.yml", "answer.yml", "sweep.yml")
+REUSABLE = ("agent.yml", "answer.yml", "resume.yml", "sweep.yml")
+GO_ON = ("claim", "agent", "deliver")
 OURS = [*sorted(WORKFLOWS.glob("*.yml")), ACTION]
 
 
@@ -36,7 +37,7 @@ def lines_of(path: Path) -> list[str]:
     return [
         line
         for one in each
-        for step in one["steps"]
+        for step in one.get("steps", ())
         for line in str(step.get("run", "")).splitlines()
         if line
     ]
@@ -195,21 +196,31 @@ def test_agents_go_on_where_something_was_handed_on(
     assert call.jobs(status, resume=handed_on) == (["resume"] if goes_on else [])
 
 
-def test_both_resume_alike() -> None:
-    """What holds of the one that follows a comment holds of the one that follows a sweep."""
+def test_both_resume_by_one_workflow() -> None:
+    """Which is of the same commit as whoever calls it, and is handed all that it takes."""
     answer, sweep = (load(WORKFLOWS / name) for name in ("answer.yml", "sweep.yml"))
     alike = json.loads(json.dumps(sweep["jobs"]["resume"]).replace("needs.sweep.", "needs.answer."))
     assert {**alike, "needs": "answer"} == answer["jobs"]["resume"]
+    assert alike["uses"] == "./.github/workflows/resume.yml"
     assert sweep["on"] == answer["on"]
     assert sweep["jobs"]["sweep"]["outputs"] == answer["jobs"]["answer"]["outputs"]
+    own = load(WORKFLOWS / "resume.yml")["on"]["workflow_call"]
+    for part, given in (("inputs", "with"), ("secrets", "secrets")):
+        assert set(alike[given]) == set(own[part])
+        assert {one: own[part][one] for one in own[part] if one != "gate"} == answer["on"]["workflow_call"][
+            part
+        ]
 
 
 @pytest.mark.parametrize("name", REUSABLE)
 def test_what_is_checked_out_is_nobodys_proposal(name: str) -> None:
     """Once in each job: the default branch, or the branch that the agent is to work on; elsewhere nothing."""
-    for job in load(WORKFLOWS / name)["jobs"].values():
+    for called, job in load(WORKFLOWS / name)["jobs"].items():
+        if "uses" in job:
+            continue
         (own,) = [step for step in job["steps"] if is_own_checkout(step)]
-        branch = "inputs.branch" if name == "agent.yml" else "github.event.repository.default_branch"
+        first = (name, called) == ("agent.yml", "agent")
+        branch = "inputs.branch" if first else "github.event.repository.default_branch"
         assert own["with"] == {
             "ref": f"${{{{ {branch} }}}}",
             "fetch-depth": 0,
@@ -224,7 +235,7 @@ def test_a_step_whose_output_is_used_is_there(path: Path) -> None:
     """An output of no step is empty, and nobody hears of it."""
     said = load(path)
     for job in [said["runs"]] if "runs" in said else said["jobs"].values():
-        ids = {step["id"] for step in job["steps"] if "id" in step}
+        ids = {step["id"] for step in job.get("steps", ()) if "id" in step}
         assert set(re.findall(r"\bsteps\.([\w-]+)\.", json.dumps([job, said.get("outputs")]))) <= ids
         declared = {
             f"jobs.{one}.outputs.{out}"
@@ -278,6 +289,11 @@ def actions(team: Team, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> Action
     return Actions(team, agent)
 
 
+def going_on(gate: str) -> list[tuple[str, str]]:
+    """The three jobs in which an agent goes on."""
+    return [(job, gate) for job in GO_ON]
+
+
 def jobs_of(done: list[Ran]) -> list[tuple[str, str]]:
     """Those that ran, all of them well."""
     assert [step for one in done for step in one.steps if step.code] == []
@@ -289,7 +305,7 @@ def test_a_comment_leads_to_the_agent(actions: Actions) -> None:
     """Which gate it is the first job says, and the second is told; a word that is no answer leads nowhere."""
     gate = asked(actions, "Which?")
     assert jobs_of(actions.hear(actions.comment("what is this about?"))) == [("answer", "")]
-    assert jobs_of(actions.hear(actions.comment("/answer Postgres"))) == [("answer", ""), ("resume", gate)]
+    assert jobs_of(actions.hear(actions.comment("/answer Postgres"))) == [("answer", ""), *going_on(gate)]
     assert actions.agent.starts == [gate]
 
 
@@ -301,7 +317,7 @@ def test_a_sweep_leads_to_the_agents(actions: Actions) -> None:
         actions.comment(f"/answer {gate} Postgres")
     done = jobs_of(actions.hear(Event("schedule", HALF_HOURLY)))
     assert done[0] == ("sweep", "")
-    assert sorted(done[1:]) == sorted(("resume", gate) for gate in gates)
+    assert sorted(done[1:]) == sorted(job for gate in gates for job in going_on(gate))
     assert sorted(actions.agent.starts) == sorted(gates)
     assert jobs_of(actions.hear(Event("schedule", HALF_HOURLY))) == [("sweep", "")]
 
@@ -314,7 +330,7 @@ def test_an_answer_from_a_terminal_leads_to_the_agent(actions: Actions) -> None:
     actions.team.cli.quick(*respond, cwd=actions.team.agents.path, env={"GITHUB_TOKEN": "ada-token"}, code=0)
     (sent,) = actions.team.forge.dispatched
     assert jobs_of(actions.hear(Event("schedule", HALF_HOURLY))) == [("sweep", "")]
-    assert jobs_of(actions.hear(dispatch(**sent["inputs"]))) == [("answer", ""), ("resume", gate)]
+    assert jobs_of(actions.hear(dispatch(**sent["inputs"]))) == [("answer", ""), *going_on(gate)]
     assert actions.agent.starts == [gate]
 
 
@@ -337,8 +353,8 @@ def test_who_asks_again_in_a_job_sends_no_session_in_the_clear(actions: Actions)
     again = 'GITGATE_SESSION=secret-session git-gate ask "Which region?" --agent scripted'
     actions.agent.does(f"{noted}\necho more > more.txt; {again}")
     gate = asked(actions, "Which database?")
-    assert jobs_of(actions.hear(actions.comment("/answer Postgres")))[1:] == [("resume", gate)]
-    assert "Term: 2700" in (folder / "lease").read_text()
+    assert jobs_of(actions.hear(actions.comment("/answer Postgres")))[1:] == going_on(gate)
+    assert "Term: 6300" in (folder / "lease").read_text()
     refs = bare.git("for-each-ref", "--format=%(refname)", "refs/hitl/sessions").split()
     (sealed,) = [ref for ref in refs if not ref.endswith(gate)]
     assert "encrypted: age" in bare.git("show", f"{sealed}:session.yaml")

@@ -17,7 +17,7 @@ import pytest
 
 from gitgate.setup.github import FLOW, NAMES
 from gitgate.version import REPOSITORY
-from support.forges.jobs import ACTION, CALL, OTHERS, TOP, WORKFLOWS, Step, load, run_job
+from support.forges.jobs import ACTION, CALL, OTHERS, TOP, WORKFLOWS, Ran, Step, load, run_workflow
 from support.forges.standin import Forge
 from support.resuming import Agent
 from support.servers import HttpServer
@@ -27,10 +27,10 @@ from support.testbed.terminal import Terminal
 
 from .conftest import THREAD
 
-REUSABLE = ("agent.yml", "answer.yml", "sweep.yml")
+REUSABLE = ("agent.yml", "answer.yml", "resume.yml", "sweep.yml")
 CALLERS = [TOP / "gitgate/texts/workflows" / name for name in (*NAMES, FLOW)]
 ALL = [*(WORKFLOWS / name for name in REUSABLE), *CALLERS]
-HARMLESS = re.compile(r"(inputs|secrets|matrix\.gate|github\.token|steps\.prepare\.outputs\.settings)\b")
+HARMLESS = re.compile(r"(inputs|secrets|github\.token|needs\.claim\.outputs\.(held|claim))\b")
 PIN = "team/git-gate@" + "a1" * 20
 
 
@@ -40,13 +40,15 @@ def test_nothing_is_permitted_on_top(path: Path) -> None:
     said = load(path)
     assert said["permissions"] == {}
     needed = dict.fromkeys(("contents", "pull-requests", "issues", "statuses", "checks"), "write")
-    assert all(job["permissions"] == needed for job in said["jobs"].values())
+    for name, job in said["jobs"].items():
+        reads = path.parent == WORKFLOWS and name == "agent"  # the job in which an agent runs
+        assert job["permissions"] == ({"contents": "read"} if reads else needed)
 
 
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.name)
 def test_what_is_used_is_pinned_by_commit(path: Path) -> None:
     """A tag can be moved."""
-    uses = re.findall(r"\buses: (\S+)", path.read_text())
+    uses = set(re.findall(r"\buses: (\S+)", path.read_text())) - {"./.github/workflows/resume.yml"}
     assert uses
     assert all(re.search(r"@[0-9a-f]{40}$", used) for used in uses)
 
@@ -57,7 +59,7 @@ WITH_STEPS = [*(WORKFLOWS / name for name in REUSABLE), ACTION]
 def steps_of(path: Path) -> list[dict[str, Any]]:
     said = load(path)
     each = [said["runs"]] if "runs" in said else said["jobs"].values()
-    return [step for one in each for step in one["steps"]]
+    return [step for one in each for step in one.get("steps", ())]
 
 
 def test_a_command_line_is_one_call_of_ours() -> None:
@@ -101,17 +103,27 @@ def test_a_step_takes_nothing_of_an_event(path: Path) -> None:
                 assert HARMLESS.match(expression) or expression == "github.action_path"
 
 
-def test_the_agents_own_step_has_no_token() -> None:
-    """What it asked is pushed by the step after it."""
-    (job,) = load(WORKFLOWS / "agent.yml")["jobs"].values()
-    (run,) = [step for step in job["steps"] if step.get("name") == "Run the agent"]
-    assert "github.token" not in json.dumps(run)
-    assert run["env"]["GITGATE_PUSH"] == "false"
+@pytest.mark.parametrize("name", ["agent.yml", "resume.yml"])
+def test_the_agents_job_has_no_token_that_writes(name: str) -> None:
+    """It may read, which its own step is not even told; what it made is pushed by the job after it, and nothing else is."""
+    jobs = load(WORKFLOWS / name)["jobs"]
+    assert list(jobs)[-2:] == ["agent", "deliver"]
+    agent, deliver = jobs["agent"], jobs["deliver"]
+    assert agent["permissions"] == {"contents": "read"}
+    with_token = [step["name"] for step in agent["steps"] if "github.token" in json.dumps(step)]
+    assert with_token == ["Prepare"]
+    (prepare,) = [step for step in agent["steps"] if step.get("name") == "Prepare"]
+    assert prepare["run"] == "git-gate github prepare --apart"
+    assert "secrets." not in json.dumps(deliver)
+    (taken,) = [step for step in deliver["steps"] if "download-artifact" in step.get("uses", "")]
+    assert taken["with"]["artifact-ids"] == "${{ needs.agent.outputs.made }}"
+    assert "agent" in deliver["needs"]
+    assert deliver["if"].startswith("always()")
 
 
 @pytest.mark.parametrize(("name", "first"), [("answer.yml", "answer"), ("sweep.yml", "sweep")])
 def test_each_gate_has_a_group_of_its_own(name: str, first: str) -> None:
-    """An agent goes on in a job, and a group, of its gate; whoever replies gets a job at once, without agent or keys."""
+    """An agent goes on in jobs, and a group, of its gate; whoever replies gets a job at once, without agent or keys."""
     jobs = load(WORKFLOWS / name)["jobs"]
     assert list(jobs) == [first, "resume"]
     assert jobs["resume"]["concurrency"] == {
@@ -259,7 +271,7 @@ def test_an_index_reaches_pip(tmp_path: Path) -> None:
         for step in each
         if {"--no-index"}.isdisjoint(str(step.get("run")).split()) and "pip" in str(step.get("run"))
     ]
-    assert len(steps) == 10
+    assert len(steps) == 14
     assert all(step["env"]["PIP_INDEX_URL"] == "${{ inputs.package-index }}" for step in steps)
     usual = tmp_path / "pip.conf"
     usual.write_text("[global]\nindex-url = http://127.0.0.1:9/usual\n")
@@ -386,7 +398,9 @@ def test_the_whole_loop_by_the_workflows_own_steps(loop_place: Place) -> None:
 
 
 def run_loop(at: Place, told: Told) -> None:
-    """Over http: asked in job 1, shown, answered by a comment, resumed in job 2 with a fresh home and clone, pushed, told."""
+    """Over http: asked in one job, shown by the next, answered by a comment, claimed, gone on with, pushed, told; each with a fresh
+    home and clone.
+    """
     forge, bare, web, tmp_path, monkeypatch = at.forge, at.bare, at.web, at.folder, at.monkeypatch
     bare.git("config", "http.receivepack", "true")
     agent = Agent(tmp_path / "agent")
@@ -398,15 +412,18 @@ def run_loop(at: Place, told: Told) -> None:
     monkeypatch.delenv("GITHUB_TOKEN")
     known = {
         "inputs.command": json.dumps(["scripted", "{task}"]),
+        "inputs.branch": "feature",
         "inputs.task": 'say "hi" $(touch pwned) `id` ${{ secrets.X }}',
         "inputs.agent-name": "scripted",
         "inputs.agent-resume": json.dumps([str(agent.folder / "agent.sh")]),
     }
     env = {"CI": "true", "PATH": f"{agent.folder}:{os.environ['PATH']}", "RUNNER_TEMP": str(tmp_path)}
 
-    def checkout(name: str, branch: str) -> Path:
+    def checkout(branch: str) -> Path:
+        """A machine and a clone of its own for each job; nothing of the one before is there."""
+        name = f"job{len(list(tmp_path.glob('job*')))}"
         fresh_home(tmp_path / f"home-{name}", monkeypatch)
-        run_git("clone", "-q", "-b", branch, web.url(bare.path), str(tmp_path / name), cwd=tmp_path)
+        run_git("clone", "-q", "-b", branch or "main", web.url(bare.path), str(tmp_path / name), cwd=tmp_path)
         return tmp_path / name
 
     bare.git("branch", "feature", "main")
@@ -414,35 +431,28 @@ def run_loop(at: Place, told: Told) -> None:
     output = tmp_path / "output"
     output.touch()
 
-    # job 1: the agent asks, and the job is green
-    one = checkout("one", "feature")
+    # the agent asks in a job that may not write, and the one after it shows that
     run = at.event(
         told, "workflow_dispatch", forge.run_event("gitgate-agent.yml", branch="feature", task="x")
     )
-    all_well(run_job("agent.yml", known, one, {**env, **run, "GITHUB_OUTPUT": str(output)}))
+    first_run = run_workflow("agent.yml", known, checkout, {**env, **run, "GITHUB_OUTPUT": str(output)})
+    assert well(first_run) == ["agent", "deliver"]
     assert "state=awaiting" in output.read_text()
     gate = re.findall(r"gate=(\w+)", output.read_text())[0]
-    assert not (one / "pwned").exists()
-    assert not (one / "leaked.txt").exists()
+    assert not list(tmp_path.glob("job*/pwned"))
+    assert not list(tmp_path.glob("job*/leaked.txt"))
     assert forge.statuses[-1]["state"] == "pending"
     (shown,) = forge.by("github-actions[bot]")
     assert "Which database?" in shown["body"]
     assert "partial" in shown["body"]
-    shutil.rmtree(one)
 
-    # job 2: a comment, somewhere else
+    # a comment: it is taken in a job, and the agent goes on in three others
     reply = at.event(told, "issue_comment", forge.event(forge.write(THREAD, "ada", "/choose 2")))
-    two = checkout("two", "main")
     output.write_text("")
     here = {**env, **reply, "GITHUB_OUTPUT": str(output)}
-    all_well(run_job("answer.yml", known, two, here))
+    done = run_workflow("answer.yml", known, checkout, here)
+    assert well(done) == ["answer", "claim", "agent", "deliver"]
     assert handed_on(output) == [gate]
-    assert agent.starts == []
-    shutil.rmtree(two)
-
-    # the next job of that run: nothing of the one before is there
-    two = checkout("three", "main")
-    all_well(run_job("answer.yml", {**known, "matrix.gate": gate}, two, here, job="resume"))
     assert agent.starts == [gate]
     assert bare.git("show", "feature:db.conf") == "db=SQLite"
     assert bare.git("show", "feature:partial.txt") == "partial"
@@ -454,19 +464,21 @@ def run_loop(at: Place, told: Told) -> None:
     assert bare.git("rev-parse", "feature") in shown["body"]
     assert f"Gate **{gate}**: ✅ the agent went on" in came["body"]
     assert bare.git("rev-parse", "feature") in came["body"]
+    assert bare.git("for-each-ref", "refs/hitl/leases") == ""
 
     # a sweep on the schedule: nothing is left to do; and whoever asks for that gate once more finds it done
     forge.pulls[THREAD]["head"]["sha"] = bare.git("rev-parse", "feature")
     output.write_text("")
-    four = checkout("four", "main")
     schedule = at.event(lambda _name, event: event, "schedule", {"schedule": "*/30 * * * *"})
-    all_well(run_job("sweep.yml", known, four, {**here, **schedule}))
+    assert well(
+        run_workflow("sweep.yml", {**known, "github.event_name": "schedule"}, checkout, {**here, **schedule})
+    ) == ["sweep"]
     assert handed_on(output) == []
-    commit = at.cli.quick("show", gate, "--json", cwd=four, code=0).json["answer"]["commit"]
+    commit = at.cli.quick("show", gate, "--json", cwd=checkout("main"), code=0).json["answer"]["commit"]
     wish = forge.run_event("gitgate.yml", gate=gate, commit=commit)
     again = at.event(told, "workflow_dispatch", wish)
-    five = checkout("five", "main")
-    all_well(run_job("answer.yml", {**known, "matrix.gate": gate}, five, {**here, **again}, job="resume"))
+    late = {**known, "inputs.gate": gate}
+    assert well(run_workflow("resume.yml", late, checkout, {**here, **again})) == ["claim"]
     assert agent.starts == [gate]
     assert (forge.statuses[-1]["sha"], forge.statuses[-1]["state"]) == (
         bare.git("rev-parse", "feature"),
@@ -474,16 +486,31 @@ def run_loop(at: Place, told: Told) -> None:
     )
 
 
+def well(done: list[Ran]) -> list[str]:
+    """The jobs that ran, each step of them well."""
+    all_well([step for one in done for step in one.steps])
+    return [one.job for one in done]
+
+
+def each_its_own(clone_of: Callable[..., Clone], bare: Clone) -> Callable[[str], Path]:
+    """A clone for each job."""
+    count = iter(range(100))
+    return lambda ref: clone_of(bare, f"job{next(count)}", "-b", ref or "main").path
+
+
+@pytest.mark.slow
 @pytest.mark.needs("bash")
 def test_an_agent_that_is_done_has_its_branch_pushed(
     forge: Forge, bare: Clone, clone_of: Callable[..., Clone], tmp_path: Path, person: Any
 ) -> None:
     """Without a question: the job pushes what it made, by fast-forward, and nothing is asked."""
     bare.git("branch", "feature", "main")
-    job = clone_of(bare, "job", "-b", "feature")
     command = json.dumps(["sh", "-c", "echo done > made.txt; git add -A; git commit -qm Made"])
-    known = {"inputs.command": command, "inputs.task": ""}
-    all_well(run_job("agent.yml", known, job.path, {"CI": "true"}))
+    known = {"inputs.command": command, "inputs.task": "", "inputs.branch": "feature"}
+    assert well(run_workflow("agent.yml", known, each_its_own(clone_of, bare), {"CI": "true"})) == [
+        "agent",
+        "deliver",
+    ]
     assert bare.git("show", "feature:made.txt") == "done"
     assert forge.comments == {}
 
@@ -501,12 +528,13 @@ def test_what_configures_the_agent_is_the_default_branchs(
     source.git("checkout", "-q", "-b", "feature")
     source.commit("planted", **{"CLAUDE.md": "planted\n", ".mcp.json": "{}\n"})
     source.git("push", "-q", "origin", "feature")
-    job = clone_of(bare, "job", "-b", "feature")
     command = json.dumps(
         ["sh", "-c", "cp CLAUDE.md made.txt; ls -a > seen.txt; git add -A; git commit -qm Made"]
     )
-    steps = run_job("agent.yml", {"inputs.command": command, "inputs.task": ""}, job.path, {"CI": "true"})
-    all_well(steps)
+    known = {"inputs.command": command, "inputs.task": "", "inputs.branch": "feature"}
+    done = run_workflow("agent.yml", known, each_its_own(clone_of, bare), {"CI": "true"})
+    assert well(done) == ["agent", "deliver"]
+    steps = [step for one in done for step in one.steps]
     assert bare.git("show", "feature:made.txt") == "as it is to be"
     assert ".mcp.json" not in bare.git("show", "feature:seen.txt")
     assert bare.git("show", "feature:CLAUDE.md") == "planted"
