@@ -64,7 +64,7 @@ SETTINGS = (
         "the wait before a second attempt; each further one waits twice as long",
     ),
     Setting("leaseTerm", "duration", "2m", "how long a runner may be silent before another takes over"),
-    Setting("runner", "word:local,github,command", "local", "what starts a resumed agent"),
+    Setting("runner", "word:local,github,command,celery", "local", "what starts a resumed agent"),
     Setting(
         "runnerCommand",
         "text",
@@ -79,6 +79,29 @@ SETTINGS = (
         "where other machines reach this repository; else its remote's address, or its path",
         power=True,
     ),
+    Setting("queue.broker", "text", "", "the broker of `gitgate.runner celery`: redis://… or amqp://…", True),
+    Setting(
+        "queue.repositories",
+        "text",
+        "",
+        "the addresses that a worker takes answers of, with spaces between; `*` stands for anything",
+        power=True,
+    ),
+    Setting(
+        "queue.route",
+        "text",
+        "",
+        "`agent:NAME=QUEUE`, `priority:NAME=QUEUE`, `repository:ADDRESS=QUEUE`, the first that fits; else the queue `gitgate`",
+        power=True,
+    ),
+    Setting(
+        "queue.keep",
+        "duration",
+        "7d",
+        "how long a worker keeps what an agent did not commit, and its logs",
+        True,
+    ),
+    Setting("queue.disk", "number", "20000000000", "how many bytes a worker's repositories may have", True),
     Setting(
         "worktrees",
         "text",
@@ -239,10 +262,12 @@ BY_NAME = {setting.name: setting for setting in SETTINGS}
 SECTIONS = ("agent", "template")
 # What `gitgate.notify.` and `gitgate.notify.NAME.` may end in.
 OF_NOTIFY = tuple(one.name.partition(".")[2] for one in SETTINGS if one.name.startswith("notify."))
+# And `gitgate.queue.`.
+OF_QUEUE = tuple(one.name.partition(".")[2] for one in SETTINGS if one.name.startswith("queue."))
 NOTED = ("program",)
 # What `gitgate.agent.NAME.` may end in.
 OF_AGENT = ("resume", "start", "join", "program", "arguments", "stdin", "projectSettings", "projectServers")
-VARIABLES = {"agent": OF_AGENT, "notify": OF_NOTIFY}
+VARIABLES = {"agent": OF_AGENT, "notify": OF_NOTIFY, "queue": OF_QUEUE}
 # What else is in the environment of a job, a hook or an agent that was started again.
 OTHER_VARIABLES = frozenset(
     f"GITGATE_{name}"

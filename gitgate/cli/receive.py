@@ -173,8 +173,8 @@ def act_on_calls(desk: Desk) -> int:
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         print(f"{stamp} {words}", file=sys.stderr, flush=True)
 
-    runner = desk.settings.text("runner")
-    if desk.repo.bare and find_runner(runner).hands_out:
+    runner = find_runner(desk.settings.text("runner"))
+    if desk.repo.bare and runner.hands_out:
         return FAILURE if hand_out(desk, runner, say) else DONE
     with stop_on_signal() as stopping:
         shift = answer_calls(desk, say, stopping)

@@ -146,9 +146,17 @@ def open_desk(
     return desk
 
 
+def machine_settings(env: Mapping[str, str]) -> Settings:
+    """What this machine and its person have set, outside of any repository."""
+    return config.load_settings(env, parse_git_config(begin_config(git_at(Path("/"), env))), None)
+
+
 def read_git_config(repo: Repository, begun: Started | None = None) -> dict[str, str]:
     """Every setting of git's, the last one winning, as git itself reads them."""
-    asked = begun or begin_config(repo.git)
+    return parse_git_config(begun or begin_config(repo.git))
+
+
+def parse_git_config(asked: Started) -> dict[str, str]:
     listed = asked.result().out.decode("utf-8", "surrogateescape")
     found: dict[str, str] = {}
     for item in listed.split("\0"):

@@ -169,7 +169,6 @@ class BranchTrees:
             "head": taken.base,
             "staged": taken.staged,
             "work": taken.work,
-            "branch": taken.branch or "",
             "host": socket.gethostname(),
             "at": self.desk.at,
         }

@@ -33,7 +33,7 @@ from ..gates.listing import due_runs
 from ..gates.starting import began_here
 from ..model.gate import Claim, Gate
 from ..model.states import RESUMING
-from ..runners import AnsweredGate, Order, find_runner
+from ..runners import AnsweredGate, Order, Runner, find_runner
 from ..store.git.permissions import locked, private_folder
 from ..store.git.refs import OPEN, RUNS, WAKE
 from ..store.remote.push import MOST_OWN, most_refs
@@ -67,8 +67,9 @@ def order_for(desk: Desk, gate: str = "") -> Order:
         if tip is None:
             answered = (AnsweredGate(gate, desk.refs.get(RUNS + gate) or ""),)
         else:
-            opened = desk.records.load(gate, tip).opened
-            answered = (AnsweredGate(gate, tip, opened.priority, opened.program),)
+            known = desk.records.load(gate, tip)
+            opened, begun = known.opened, known.state == RESUMING
+            answered = (AnsweredGate(gate, tip, opened.priority, opened.program, begun),)
     return Order(desk.repo.place, log_of(desk), desk.settings, answered, address_for_others(desk))
 
 
@@ -79,17 +80,17 @@ def address_for_others(desk: Desk) -> str:
     return desk.settings.text("runnerAddress") or there or str(desk.repo.place)
 
 
-def hand_out(desk: Desk, runner: str, say: Callable[[str], None]) -> int:
+def hand_out(desk: Desk, runner: Runner, say: Callable[[str], None]) -> int:
     """Leave to a runner elsewhere each gate and run that somebody may act on; how many could not be left to it.
 
     Each is named once for each state of its record, and again after a while: what is told may get lost.
     """
-    found, refused = find_runner(runner), 0
+    refused = 0
     for gate, tip in to_hand_out(desk):
         if not is_new(desk, gate, tip):
             continue
         try:
-            say(f"{gate}: handed out by {runner}: {found.start(order_for(desk, gate))}")
+            say(f"{gate}: handed out by {runner.name}: {runner.start(order_for(desk, gate))}")
         except GateError as failed:
             refused += 1
             forget_woken(desk, gate)

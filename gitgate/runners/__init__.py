@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..errors import Usage
+from .celery import QueueRunner
 from .command import CommandRunner
 from .github import GitHubRunner
 from .runner import AnsweredGate, Local, Order, Runner
@@ -13,6 +14,7 @@ EVERY: tuple[Runner, ...] = (
     Local(),
     GitHubRunner(),
     CommandRunner(),
+    QueueRunner(),
 )
 RUNNERS = {runner.name: runner for runner in EVERY}
 

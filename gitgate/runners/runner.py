@@ -13,12 +13,16 @@ from ..store.git.programs import detach, our_command
 
 
 class AnsweredGate(NamedTuple):
-    """One gate (or run) whose agent is to be started, and all that a runner may know of it. `commit`: the tip of its record."""
+    """One gate (or run) whose agent is to be started, and all that a runner may know of it. `commit`: the tip of its record.
+
+    `stalled`: somebody has begun with it, and gives no sign of life.
+    """
 
     id: str
     commit: str
     priority: str = "normal"
     agent: str = ""
+    stalled: bool = False
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from gitgate.errors import Conflict
 from gitgate.exchange.syncing import sync
 from gitgate.gates.recording import reload
 from gitgate.model.gate import Gate
-from support import PATIENCE
 from support.resuming import Clock, Seat, claimant
 from support.testbed.repositories import Clone
 
@@ -30,7 +29,7 @@ def race(gate: Gate, places: list[Clone], clock: Clock) -> list[str]:
         desk = open_desk(place.path, os.environ, clock=clock)
         try:
             known = reload(desk, gate.id)
-            start.wait(PATIENCE)
+            start.wait(20)
             claim(desk, known, claimant(f"racer-{number}"))
         except Conflict:
             return ""
@@ -67,7 +66,7 @@ def test_one_of_eight_clones_wins(
 
 @pytest.mark.slow
 @pytest.mark.thorough
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(300)
 def test_one_of_eight_clones_wins_each_of_25_rounds(
     ann: Seat, bare: Clone, clone_of: Callable[..., Clone], clock: Clock
 ) -> None:

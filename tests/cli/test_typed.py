@@ -41,6 +41,7 @@ ELSEWHERE = {
     ("claude-code.md", "git gate wrap"): "tests/asking/test_claude_page.py",
     ("claude-code.md", "claude -p"): "tests/asking/test_claude_page.py",
     ("claude-code.md", "git config gitgate.agent.claude"): "tests/asking/test_claude_page.py",
+    ("scale.md", "git config --global gitgate.queue.broker"): "tests/resumption/test_queue.py",
     ("scale.md", "#!/bin/sh\n# /usr/local/libexec/resume-gate"): "tests/resumption/test_handed_out.py",
     ("scale.md", "#!/bin/sh\n# /usr/local/libexec/kubernetes-job"): "tests/resumption/test_handed_out.py",
     ("scale.md", "#!/bin/sh\n# /usr/local/libexec/slurm-job"): "tests/resumption/test_handed_out.py",

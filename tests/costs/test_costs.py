@@ -111,7 +111,9 @@ def test_a_runner(copy: PackageCopy, repo: Clone) -> None:
     copy.add("runners/made_up.py", RUNNER)
     copy.put("runners/__init__.py", "from .made_up import MadeUpRunner\n", before="from .runner import")
     copy.put("runners/__init__.py", "    MadeUpRunner(),\n", before="    Local(),")
-    copy.change("config.py", '"word:local,github,command"', '"word:local,github,command,made-up"')
+    copy.change(
+        "config.py", '"word:local,github,command,celery"', '"word:local,github,command,celery,made-up"'
+    )
     repo.git("config", "gitgate.agent.scripted.resume", "true")
     gate = ask(copy, repo, "--agent", "scripted", "--session", SESSION)
     copy("respond", gate, "Postgres", "--no-resume", cwd=repo.path, code=0)

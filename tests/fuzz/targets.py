@@ -7,8 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from gitgate.agents import copilot, gemini, opencode
-from gitgate.agents.agent import clean_lines
+from gitgate.agents import agent, codex
 from gitgate.agents.claude import adapter, transcript
 from gitgate.document import codec
 from gitgate.errors import GateError
@@ -239,9 +238,8 @@ def session(data: bytes) -> None:
         if once is not None and transcript.slim(once, (), asides=asides) != once:
             raise AssertionError("cleaned twice it is something else")
     transcript.waits_at_call(data)
-    clean_lines(data, {"PASSPHRASE": "hunter2-and-more"})
-    for read in (copilot.read_events, gemini.read_events, opencode.read_events):
-        read(data)
+    codex.clean_rollout(data, frozenset(("hunter2-and-more",)))
+    list(agent.events(data.splitlines()))
     adapter.last_result(data)
     adapter.unanswered(data)
 

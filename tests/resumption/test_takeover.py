@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from support import PATIENCE
 from support.resuming import Agent, until
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
@@ -23,7 +22,7 @@ from support.testbed.terminal import Terminal
 
 pytestmark = pytest.mark.slow  # leases have to lapse
 
-TERM = 4
+TERM = 2
 
 
 def runners(place: Path) -> list[int]:
@@ -187,7 +186,7 @@ def test_what_the_documentation_has_a_timer_start(
 
     def tick() -> str:
         command = [sys.executable, "-P", "-m", "gitgate", "-C", str(server.path), *words]
-        done = subprocess.run(command, cwd="/", capture_output=True, text=True, timeout=PATIENCE, check=True)
+        done = subprocess.run(command, cwd="/", capture_output=True, text=True, timeout=30, check=True)
         return done.stdout + done.stderr
 
     assert tick() == ""
@@ -200,15 +199,22 @@ def test_what_the_documentation_has_a_timer_start(
     assert agent.starts == [killed, killed]
 
 
-def test_the_documented_units_are_systemds(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [
+        ("servers.md", ["git-gate.service", "git-gate.timer"]),
+        ("scale.md", ["git-gate-worker.service", "git-gate-beat.service"]),
+    ],
+)
+def test_the_documented_units_are_systemds(tmp_path: Path, page: str, names: list[str]) -> None:
     """Systemd itself finds nothing wrong with them."""
     verify = shutil.which("systemd-analyze")
     assert verify is not None, "systemd-analyze is missing: apt-get install systemd"
-    text = (Path(__file__).parents[2] / "docs/servers.md").read_text(encoding="utf-8")
-    units = re.findall(r"```\n# /etc/systemd/system/(git-gate\.\w+)\n(.*?)```", text, re.DOTALL)
-    assert [name for name, _ in units] == ["git-gate.service", "git-gate.timer"]
+    text = (Path(__file__).parents[2] / "docs" / page).read_text(encoding="utf-8")
+    units = re.findall(r"```\n# /etc/systemd/system/(git-gate[-.\w]+)\n(.*?)```", text, re.DOTALL)
+    assert [name for name, _ in units] == names
     for name, unit in units:
-        here = unit.replace("/usr/local/bin/git-gate", sys.executable).replace("User=git", "User=root")
+        here = re.sub(r"ExecStart=\S+", f"ExecStart={sys.executable}", re.sub("User=.*", "User=root", unit))
         (tmp_path / name).write_text(here)
     said = subprocess.run(
         [verify, "verify", *(str(tmp_path / name) for name, _ in units)],

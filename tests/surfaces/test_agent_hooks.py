@@ -12,7 +12,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gitgate.model.conversation import SessionRef
-from support import PATIENCE
 from support.testbed.command import Command, ForkedCommand
 from support.testbed.repositories import Clone
 
@@ -76,7 +75,7 @@ def test_calls_made_together_take_turns(agent: Agent) -> None:
     for racer in racers:
         racer.start()
     for racer in racers:
-        racer.join(PATIENCE)
+        racer.join(30)
     assert sorted(each[DECISION] for each in said) == ["defer", "deny", "deny", "deny"]
     (gate,) = agent.gates()
     assert all(

@@ -11,7 +11,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -377,6 +379,18 @@ def place(saved: SavedSession, cwd: Path, env: Mapping[str, str]) -> None:
                 _side_place(name, here, config_home(env) / "tasks" / saved.id),
                 _moved(clean or b"", saved.place, str(here)),
             )
+
+
+def erase(session: str, cwd: Path, env: Mapping[str, str]) -> None:
+    """The conversation that ran in `cwd`, with all that lies beside it; the folder of the directory, where nothing else is in it."""
+    folder = project_folder(env, cwd)
+    target = folder / f"{need_session_id(session)}.jsonl"
+    for place in (target, target.with_suffix(".jsonl.before")):
+        place.unlink(missing_ok=True)
+    for folder_of_it in (target.with_suffix(""), config_home(env) / "tasks" / session):
+        shutil.rmtree(folder_of_it, ignore_errors=True)
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def _side_place(name: str, here: Path, tasks: Path) -> Path:

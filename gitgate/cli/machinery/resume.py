@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...errors import Failure, Usage
+from ...text.display import counted
 from .. import exits
 from ..process import stop_on_signal
 from ..terminal.screen import Screen, explain_alone, gate_argument, verb
@@ -144,14 +145,52 @@ def tell_resumed(screen: Screen, done: list[Resumed]) -> None:
     screen.emit("resume", {"gates": [asdict(item) for item in done]}, "")
 
 
+def queue_worker(screen: Screen) -> int:
+    """What a worker of Celery's would do here; the two lines that start it."""
+    from ...context.desk import machine_settings
+    from ...resumption.cache import cache_home
+    from ...runners.celery import QUEUE, broker_answers, make_app, read_addresses, read_routes
+
+    settings = machine_settings(screen.env)
+    app = make_app(settings)
+    addresses = read_addresses(settings)
+    if not addresses:
+        raise Failure(
+            "no repository is named whose answers this machine takes",
+            hint="git config --global gitgate.queue.repositories 'ssh://git@HOST/srv/*'",
+        )
+    queues = list(dict.fromkeys((QUEUE, *(queue for _, _, queue in read_routes(settings)))))
+    most, broker = settings.number("maxAgents"), app.connection().as_uri()
+    worker = ["celery", "-A", "gitgate.queue", "worker", "-l", "INFO", "-Q", ",".join(queues)]
+    looks = ["celery", "-A", "gitgate.queue", "beat", "-s", str(cache_home(screen.env).parent / "beat")]
+    trouble = broker_answers(app)
+    told = {
+        "broker": broker,
+        "answers": not trouble,
+        "repositories": addresses,
+        "queues": queues,
+        "agents": most,
+    }
+    lines = [
+        f"broker        {broker}{f': {trouble}' if trouble else ''}",
+        f"repositories  {' '.join(addresses)}",
+        f"at once       {counted(most, 'agent')}   (git config --global gitgate.maxAgents)",
+        f"the worker    {' '.join(worker)}",
+        f"on one machine, too, what looks every minute for what no message told of\n              {' '.join(looks)}",
+    ]
+    screen.emit("worker", {"queue": {**told, "worker": worker, "beat": looks}}, "\n".join(lines))
+    return exits.FAILURE if trouble else exits.DONE
+
+
 @click.command("worker")
 @click.argument("directories", metavar="[DIR]...", nargs=-1)
 @click.option("--everywhere", is_flag=True, help="In every repository that `git gate init` knows.")
 @click.option("--most", type=click.IntRange(1), metavar="N", help="At most so many agents at once.")
 @click.option("--once", is_flag=True, help="End when nothing is left to do.")
+@click.option("--queue", is_flag=True, help="Say how this machine works for a queue, and whether it could.")
 @verb
 def worker_command(
-    screen: Screen, directories: tuple[str, ...], everywhere: bool, most: int | None, once: bool
+    screen: Screen, directories: tuple[str, ...], everywhere: bool, most: int | None, once: bool, queue: bool
 ) -> int:
     """Stay and act on answers and deadlines, in this repository or in those named; tell people of what waits.
 
@@ -160,7 +199,10 @@ def worker_command(
     \b
     git gate worker
     git gate worker ../api ../web
+    git gate worker --queue
     """
+    if queue:
+        return queue_worker(screen)
     from ...resumption.pool import WorkerPlan, work_group
     from ...surfaces.notify.sending import telling
 
@@ -253,13 +295,10 @@ def wrap_command(screen: Screen, command: tuple[str, ...], waiting_ok: bool, age
     from uuid import uuid4
 
     from ...acts.needing import asker_of, environment_of, gates_of, look_before_run, read_end
-    from ...agents import AGENTS
     from ...agents.process import run_wrapped
     from ...setup.claude import able_to_ask
 
     command = able_to_ask(desk, command, str(uuid4()))
-    if (known := AGENTS.get(Path(command[0]).name)) is not None:
-        command = known.able_to_ask(command, known.new_session(uuid4().hex))
     before = look_before_run(desk)
     # With --json our object is all there is on standard output, and what the command says is talk.
     out = sys.stderr.buffer if screen.as_json else sys.stdout.buffer

@@ -14,9 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from support import PATIENCE
-
 SERVER = Path(__file__).with_name("server.py")
+START_WITHIN = 20.0
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class Model:
         """What it was asked, oldest first; probes and titles (no tools offered) left out."""
         log = self.directory / "log.jsonl"
         rows = [json.loads(line) for line in log.read_text("utf-8").splitlines()] if log.exists() else []
-        return [row for row in rows if row["tools"] and row["dialect"]]
+        return [row for row in rows if row["tools"] and row["path"] == "/v1/messages"]
 
     def shown(self) -> str:
         """The messages of the last request, as JSON text."""
@@ -56,7 +55,7 @@ class Model:
     def stop(self) -> None:
         self.process.terminate()
         try:
-            self.process.wait(PATIENCE)
+            self.process.wait(10)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -83,7 +82,7 @@ def start_model(directory: Path, replies: Sequence[Reply]) -> Model:
         # exec keeps the pid: the namespace is reached through the server's own process.
         command = ["unshare", "-n", "sh", "-c", 'ip link set lo up && exec "$@"', "sh", *command]
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + START_WITHIN
     while not port.exists():
         if process.poll() is not None or time.monotonic() > until:
             process.kill()

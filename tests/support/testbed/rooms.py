@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).parents[3] / "gitgate"
 ROOMS = (
     *("version", "errors", "text", "document", "model", "questions", "record", "config", "render"),
     *("store", "agents", "runners", "context", "policy", "gates", "exchange", "claims", "sharing", "acts"),
-    *("setup", "resumption", "audit", "flows", "testing", "surfaces", "api", "cli"),
+    *("setup", "resumption", "audit", "flows", "testing", "queue", "surfaces", "api", "cli"),
 )
 # No input or output, no clock, no identity of their own.
 PURE = frozenset({"version", "errors", "text", "document", "model", "questions", "record"})
@@ -32,6 +32,8 @@ OWNERS = {
     "jsonschema_rs": frozenset({"questions"}),
     "markdown_it": frozenset({"surfaces"}),
     "click": frozenset({"cli"}),
+    "celery": frozenset({"runners", "queue"}),
+    "kombu": frozenset({"runners", "queue"}),
     "subprocess": STARTS,
     "multiprocessing": STARTS,
     "pty": STARTS,

@@ -1,0 +1,189 @@
+"""A worker of Celery's: `celery -A gitgate.queue worker` acts on the answers of many repositories, `celery -A gitgate.queue beat` has
+it look every minute for what no message told of.
+
+What a worker may do is its machine's settings alone: a message names an address, a gate and a commit, and is believed in nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from celery import signals
+from celery.utils.log import get_task_logger
+from kombu.exceptions import OperationalError
+
+from . import config
+from .agents import without_caller
+from .claims.claiming import HANDED_BACK, Claimant, HeldByAnother
+from .context.desk import Desk, machine_settings, open_desk
+from .context.find import summaries
+from .errors import Conflict, GateError
+from .gates.leases import RENEW_AT, boottime
+from .gates.listing import look_again
+from .model.states import is_id
+from .resumption import cache
+from .resumption.cache import CacheTerms
+from .resumption.calls import AGAIN_AFTER, hand_out
+from .resumption.pool import Pool, WatchedRepository
+from .resumption.run import Resumed, log_of
+from .runners.celery import QUEUE, SWEEP, TASK, QueueRunner, is_served, make_app, read_addresses
+
+SWEEP_EVERY = 60.0
+
+environment = without_caller(config.environment())
+settings = machine_settings(environment)
+app: Any = make_app(settings)
+app.conf.update(
+    worker_concurrency=settings.number("maxAgents"),
+    beat_schedule={
+        "look": {"task": SWEEP, "schedule": SWEEP_EVERY, "options": {"queue": QUEUE, "expires": SWEEP_EVERY}}
+    },
+)
+log = get_task_logger("gitgate")
+stopping = threading.Event()
+
+
+def terms() -> CacheTerms:
+    return CacheTerms(
+        cache.cache_home(environment), settings.seconds("queue.keep") or 0, settings.number("queue.disk")
+    )
+
+
+# When the main process is told to end, or is killed, its children hear of it by this pipe: they hand back what they hold.
+ends: list[int] = []
+
+
+def open_pipe(**_: Any) -> None:
+    ends[:] = os.pipe()
+
+
+def close_pipe(**_: Any) -> None:
+    if len(ends) > 1:
+        with suppress(OSError):  # A scheduler that is started beside the worker has it closed already.
+            os.close(ends.pop())
+
+
+def watch_pipe(**_: Any) -> None:
+    close_pipe()
+
+    def wait_for_end() -> None:
+        os.read(ends[0], 1)
+        stopping.set()
+
+    threading.Thread(target=wait_for_end, daemon=True).start()
+
+
+signals.worker_init.connect(open_pipe)
+signals.worker_shutting_down.connect(close_pipe)
+signals.beat_embedded_init.connect(close_pipe)
+signals.worker_process_init.connect(watch_pipe)
+
+
+def act_on_message(task: Any, address: str, gate: str, commit: str, stalled: bool) -> str:
+    """Act on one answer, if nobody else does; what came of it, in a word for the log."""
+    if not is_served(settings, address):
+        log.warning("refused: gitgate.queue.repositories of this machine does not name %s", address)
+        return "refused"
+    if not is_id(gate) or not re.fullmatch(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", commit):
+        log.warning("refused: no gate's id and commit")
+        return "refused"
+    place = cache.open_cache(terms(), address, environment)
+    desk = open_desk(place, environment)
+    try:
+        if not cache.bring_gate(desk, gate):
+            log.info("%s is over", gate)
+            return "over"
+        done = act(place, desk, gate, watch=stalled is True)
+        if done.reason == HANDED_BACK:
+            again(task, address, gate, commit, False)
+        elif not done.asked_again:
+            cache.clear_gate(desk, gate)
+        return done.result
+    except Conflict as taken:
+        log.info("%s", taken.message)
+        return "taken"
+    except GateError as failed:
+        log.warning("%s: %s; %s", gate, failed.message, failed.hint)
+        return "not possible here"
+    finally:
+        desk.close()
+
+
+def act(place: Path, desk: Desk, gate: str, *, watch: bool) -> Resumed:
+    """To its end, with the attempts that the settings allow; where it cannot be begun here, that is noted, and another worker may.
+
+    With `watch`, stay while somebody's lease does not move: they may be gone, and it is taken over at the end of its term.
+    """
+    pool, left = pool_of(place, desk), float("inf")
+    while True:
+        try:
+            return pool.act(gate)
+        except HeldByAnother as held:
+            # Looked at as often as it is renewed: else it would not count as watching where a network lies between.
+            pause = min(held.left + 0.1, pool.who.term * RENEW_AT * 0.9)
+            if not watch or held.left >= left or stopping.wait(pause):
+                raise
+            left = held.left
+        except GateError as failed:
+            pool.leave(gate, failed)
+            raise
+
+
+def pool_of(place: Path, desk: Desk) -> Pool:
+    def opener() -> Desk:
+        return open_desk(place, environment)
+
+    who = Claimant("celery", term=desk.settings.seconds("leaseTerm") or 120, monotonic=boottime)
+    return Pool(opener, who, log.info, stopping, log=lambda gate: log_of(desk, gate))
+
+
+def again(task: Any, *words: object) -> None:
+    """The same message for whoever is free then. Where that cannot be said, the sweep finds it."""
+    try:
+        where = task.request.delivery_info or {}
+        task.apply_async(
+            words,
+            queue=where.get("routing_key") or QUEUE,
+            priority=where.get("priority"),
+            retry=False,
+        )
+    except (OperationalError, OSError) as silent:
+        log.warning("the broker does not answer; the next sweep finds it: %s", silent)
+
+
+def sweep() -> int:
+    """Look into every repository for answers that nobody acts on and deadlines that passed, then take away what is old."""
+    refused = 0
+    for address in served():
+        try:
+            place = cache.open_cache(terms(), address, environment)
+            desk = open_desk(place, environment)
+            try:
+                cache.bring_policy(desk)
+                WatchedRepository(desk, pool_of(place, desk), log.info).look()
+                look_again(desk, list(summaries(desk)))
+                refused += hand_out(desk, QueueRunner(AGAIN_AFTER), log.info)
+            finally:
+                desk.close()
+        except GateError as silent:
+            refused += 1
+            log.warning("%s: %s", address, silent.message)
+    cache.prune(terms(), environment, time.time(), log.info)
+    return refused
+
+
+def served() -> list[str]:
+    """The addresses that are named in full, and those of the repositories that are here already."""
+    named = [address for address in read_addresses(settings) if not set(address) & set("*?[")]
+    here = [address for place in cache.caches(terms()) if (address := cache.address_in(place))]
+    return [address for address in dict.fromkeys((*named, *here)) if is_served(settings, address)]
+
+
+resume = app.task(name=TASK, bind=True)(act_on_message)
+look = app.task(name=SWEEP)(sweep)

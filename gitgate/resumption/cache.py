@@ -1,0 +1,212 @@
+"""Resumption: a worker's own bare repositories, one for each address that answers come from. It holds what the gates at work need, and
+is rid of it afterwards.
+
+It is nobody's clone: what is in it can be had again from the address, except for what an agent did not commit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from pathlib import Path
+
+from ..acts import sessions
+from ..context.desk import Desk, open_desk
+from ..document.values import dataclass
+from ..errors import Failure, GateError, WorkFailed
+from ..exchange import Sides, Synced
+from ..exchange.merging import bring_in
+from ..exchange.syncing import bring_home
+from ..gates import agency
+from ..gates.work import worktrees
+from ..model.conversation import SavedSession
+from ..store.git.permissions import locked, private_folder
+from ..store.git.process import Git
+from ..store.git.refs import LEASES, OPEN, RUNS, SESSIONS, WORK
+from ..store.remote.fetch import ask_refs, ask_tips, default_branch_of, fetch_branch, fetch_refs
+from ..store.remote.remote import RefMove, tracking, validate_remote
+from ..store.work.restore import remove_worktree
+from .place import lock
+
+REMOTE = "origin"
+USED = "used"
+IN_USE = 3600.0
+# What the operator agreed to when the worker was set up: an agent's commits have no other way to get to anybody.
+SETTINGS = (
+    ("gitgate.publishWork", "true"),
+    ("gitgate.push", "true"),
+    ("gitgate.session", "push"),
+    ("gc.auto", "500"),
+)
+
+
+@dataclass(frozen=True)
+class CacheTerms:
+    """Where the repositories are; for how many seconds what an agent left in one stays; how many bytes they may have."""
+
+    root: Path
+    keep: float
+    most: int
+
+
+def cache_home(env: Mapping[str, str]) -> Path:
+    if env.get("XDG_CACHE_HOME"):
+        return Path(env["XDG_CACHE_HOME"]) / "gitgate" / "repositories"
+    if not env.get("HOME"):
+        raise Failure("there is no place for repositories", hint="set HOME, or XDG_CACHE_HOME")
+    return Path(env["HOME"]) / ".cache" / "gitgate" / "repositories"
+
+
+def cache_of(root: Path, address: str) -> Path:
+    """The folder of an address; its name can be read, and is another one for each address."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", address.rstrip("/").removesuffix(".git")).strip("-.")[-40:]
+    return root / f"{plain}-{sha256(address.encode()).hexdigest()[:12]}.git"
+
+
+def open_cache(terms: CacheTerms, address: str, env: Mapping[str, str]) -> Path:
+    """The repository for an address, made when it is needed. One that was made halfway is never seen."""
+    validate_remote(address)
+    place = cache_of(terms.root, address)
+    with locked(private_folder(terms.root) / "making.lock", wait=True):
+        if not place.is_dir():
+            new = place.with_name(f".{place.name}.{os.getpid()}")
+            shutil.rmtree(new, ignore_errors=True)
+            git = Git(terms.root, env)
+            git.run("init", "-q", "--bare", "--template=", str(new))
+            git.run("-C", str(new), "remote", "add", REMOTE, address)
+            for name, value in SETTINGS:
+                git.run("-C", str(new), "config", name, value)
+            new.rename(place)
+        (place / USED).touch()
+    return place
+
+
+def bring_gate(desk: Desk, gate: str) -> bool:
+    """Bring the record of one gate, and the branch that the policy is on, as they are now; whether there is such a gate or run."""
+    bring_policy(desk)
+    tip = fetch_refs(desk.repo, REMOTE, [OPEN + gate], timeout=desk.network_timeout).get(OPEN + gate)
+    if tip is None:
+        if not ask_refs(desk.repo, REMOTE, [RUNS + gate], timeout=desk.network_timeout):
+            return False
+        bring_home(desk, REMOTE)
+        return True
+    here = desk.refs.get(OPEN + gate)
+    if here != tip:
+        done = Synced(REMOTE)
+        bring_in(desk, done, Sides({} if here is None else {gate: here}, {gate: tip}), {gate: tip}, {})
+        if gate in done.broken:
+            raise Failure(f"gate {gate} cannot be read: {done.broken[gate]}", hint="git gate verify")
+    return True
+
+
+def bring_policy(desk: Desk) -> None:
+    """The repository's own default branch, as its server has it: in a bare repository the policy is read from there."""
+    name = desk.settings.text("protectedBranch") or default_branch_of(
+        desk.repo, REMOTE, timeout=desk.network_timeout
+    )
+    if not name:
+        return
+    tip = fetch_branch(desk.repo, REMOTE, name, timeout=desk.network_timeout)
+    ref = f"refs/heads/{name}"
+    here = desk.refs.get(ref)
+    if tip != here:
+        desk.refs.update([RefMove(ref, tip, here)])
+    desk.repo.git.run("symbolic-ref", "HEAD", ref)
+
+
+def clear_gate(desk: Desk, gate: str) -> None:
+    """Erase what was here of a gate that this machine is done with: its conversation, its refs, and its branch where others have it."""
+    with contextlib.suppress(GateError):
+        found = sessions.find_oid(desk, gate)
+        if found is not None:
+            erase_session(desk, gate, sessions.read_session(desk, found))
+    refs = [
+        ref for kind in (OPEN, WORK, SESSIONS, LEASES) for ref in (kind + gate, tracking(REMOTE, kind + gate))
+    ]
+    own = f"refs/heads/gate/{gate}"
+    tip = desk.refs.get(own)
+    if tip is not None and ask_tips(desk.repo, REMOTE, [own], timeout=desk.network_timeout).get(own) == tip:
+        refs.append(own)
+    desk.refs.update([RefMove(ref, None, at) for ref in refs if (at := desk.refs.get(ref)) is not None])
+
+
+def erase_session(desk: Desk, gate: str, saved: SavedSession) -> None:
+    """What was put into the home of the agent's program, for whichever directory it worked in."""
+    for directory in (worktrees(desk) / gate, *worktrees(desk).glob(f"{gate}-*")):
+        agency.adapter(saved.agent).erase(saved, directory, desk.settings.env)
+
+
+def prune(terms: CacheTerms, env: Mapping[str, str], now: float, say: Callable[[str], None]) -> None:
+    """Take away what agents left that nobody came for in time, then whole repositories until they fit into their bound."""
+    for place in caches(terms):
+        desk = open_desk(place, env)
+        try:
+            prune_trees(desk, now - terms.keep, say)
+            prune_logs(desk, now - terms.keep)
+        finally:
+            desk.close()
+    sizes = {place: size_of(place) for place in caches(terms)}
+    for place in sorted(sizes, key=last_used):
+        if sum(sizes.values()) <= terms.most:
+            return
+        if not any((place / "gitgate" / "worktrees").glob("*")) and now - last_used(place) > IN_USE:
+            say(
+                f"{place.name} is removed: the repositories have more than {terms.most} bytes; it is fetched again when needed"
+            )
+            shutil.rmtree(place, ignore_errors=True)
+            del sizes[place]
+
+
+def caches(terms: CacheTerms) -> list[Path]:
+    return sorted(terms.root.glob("[!.]*.git"))
+
+
+def address_in(place: Path) -> str:
+    """The address that a repository is for."""
+    desk = open_desk(place, {})
+    try:
+        return desk.settings.git.get(f"remote.{REMOTE}.url", "")
+    finally:
+        desk.close()
+
+
+def last_used(place: Path) -> float:
+    try:
+        return (place / USED).stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def prune_trees(desk: Desk, before: float, say: Callable[[str], None]) -> None:
+    """The working trees with what agents did not commit, where nobody works."""
+    for directory in sorted(worktrees(desk).glob("*")):
+        with contextlib.ExitStack() as held, contextlib.suppress(OSError, WorkFailed):
+            if newest(directory) < before and lock(desk, directory, held):
+                remove_worktree(desk.repo, directory, force=True)
+                say(f"{directory} is removed: nobody came for what was not committed in it")
+
+
+def prune_logs(desk: Desk, before: float) -> None:
+    for folder in ("runs", "logs", "woken"):
+        for found in (desk.repo.state_dir / folder).glob("*"):
+            with contextlib.suppress(OSError):
+                if newest(found) < before:
+                    shutil.rmtree(found) if found.is_dir() else found.unlink()
+
+
+def newest(place: Path) -> float:
+    """When something at the top of it was changed last."""
+    return max(float(one.lstat().st_mtime) for one in (place, *(place.iterdir() if place.is_dir() else ())))
+
+
+def size_of(place: Path) -> int:
+    total = 0
+    for folder, _, names in os.walk(place):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += Path(folder, name).lstat().st_size
+    return total

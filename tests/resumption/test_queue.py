@@ -1,0 +1,289 @@
+"""Answers handed out by Celery with real brokers: a message is a doorbell, and the claim in Git decides."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import shlex
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gitgate.context.desk import machine_settings
+from gitgate.runners.celery import SWEEP, TASK, make_app
+from support.brokers import QueueWorker, empty, is_gone, messages, rabbit_server, redis_server
+from support.readme import fenced
+from support.resuming import Agent, until
+from support.servers import free_port
+from support.testbed.command import Command
+from support.testbed.repositories import Clone, run_git
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+
+COMMITS = 'echo "$GITGATE_ANSWER" > db.conf; git add -A; git commit -qm "Use $GITGATE_ANSWER"'
+
+
+def set_up(server: Clone, clone: Clone, cli: Command, broker: str, home: Path) -> None:
+    """As docs/scale.md has it: the server hands out, this machine's settings say what a worker may."""
+    for name, value in {
+        "gitgate.queue.broker": broker,
+        "gitgate.queue.repositories": str(server.path),
+        "gitgate.leaseTerm": "6s",
+        "gitgate.retryAfter": "1s",
+    }.items():
+        run_git("config", "--global", name, value, cwd=home)
+    server.git("config", "gitgate.runner", "celery")
+    clone.git("config", "gitgate.session", "push")
+    cli.quick("init", "--no-resume", cwd=clone.path, code=0)
+
+
+@pytest.fixture
+def broker(server: Clone, ann: Clone, cli: Command, tmp_path: Path, agent: Agent) -> Iterator[str]:
+    agent.does(COMMITS)
+    with redis_server(tmp_path / "redis") as address:
+        set_up(server, ann, cli, address, tmp_path)
+        yield address
+
+
+@pytest.fixture
+def answered(ann: Clone, cli: Command) -> Callable[..., str]:
+    """A gate that is asked and answered; its id."""
+
+    def ask_and_answer(*flags: str) -> str:
+        gate = cli.quick("ask", "Which?", "--agent", "scripted", *flags, cwd=ann.path, code=0).line
+        cli.quick("respond", gate, "Postgres", cwd=ann.path, code=0)
+        return gate
+
+    return ask_and_answer
+
+
+def state(cli: Command, server: Clone, gate: str) -> str:
+    return str(cli.quick("show", gate, "--json", cwd=server.path, code=0).json["state"])
+
+
+def attempts(cli: Command, server: Clone, gate: str) -> int:
+    return int(cli.quick("show", gate, "--json", cwd=server.path, code=0).json["resume"]["attempt"])
+
+
+def sweeps() -> bool:
+    """Have a worker look, as its clock does every minute; not more often than a look takes."""
+    make_app(machine_settings(os.environ)).send_task(SWEEP, queue="gitgate", expires=2)
+    time.sleep(2)
+    return True
+
+
+def handed_out(server: Clone, gate: str) -> bool:
+    log = server.path / "gitgate/logs/runner.log"
+    return log.exists() and f"{gate}: handed out by celery" in log.read_text("utf-8")
+
+
+def test_a_message_holds_an_address_and_nothing_of_the_question(
+    broker: str, server: Clone, ann: Clone, cli: Command, answered: Callable[..., str]
+) -> None:
+    """No content, no command, no secret; the urgent one stands in front."""
+    ann.write("partial", "password = hunter2")
+    calm, urgent = (
+        answered("--priority", "low", "--context", "the secret plan"),
+        answered("--priority", "urgent"),
+    )
+    until(lambda: handed_out(server, calm) and handed_out(server, urgent))
+    waiting = messages(broker)
+    tips = {
+        gate: cli.quick("show", gate, "--json", cwd=server.path).json["answer"]["commit"]
+        for gate in (calm, urgent)
+    }
+    bodies = [json.loads(base64.b64decode(str(one["body"]))) for one in waiting]
+    assert [body[0] for body in bodies] == [
+        [str(server.path), gate, tips[gate], False] for gate in (urgent, calm)
+    ]
+    raw = json.dumps([*waiting, *bodies])
+    for words in ("Which?", "Postgres", "secret plan", "hunter2", "scripted", "ann@", "agent.sh"):
+        assert words not in raw
+
+
+def test_a_worker_acts_on_it_and_keeps_nothing(
+    broker: str, server: Clone, cli: Command, answered: Callable[..., str], agent: Agent, tmp_path: Path
+) -> None:
+    """In a bare repository of its own that it makes; its commits come home, and its copy of the conversation is erased."""
+    del broker
+    with QueueWorker(tmp_path / "first") as worker:
+        gate = answered()
+        until(lambda: worker.results() == ["resumed"])
+    assert state(cli, server, gate) == "resumed"
+    assert agent.starts == [gate]
+    assert server.git("log", "-1", "--format=%s", "main") == "Use Postgres"
+    (place,) = worker.repositories
+    kept = run_git("for-each-ref", "--format=%(refname)", cwd=place).decode()
+    assert gate not in kept
+    assert not (place / "gitgate/worktrees" / gate).exists()
+    assert place.stat().st_mode & 0o077 == 0 or place.parent.stat().st_mode & 0o077 == 0
+
+
+def test_tripled_foreign_and_old_messages_do_nothing(
+    broker: str, server: Clone, answered: Callable[..., str], agent: Agent, tmp_path: Path
+) -> None:
+    """Three of one answer start one agent; one of a repository that is not served, one that is no gate's, and one of a gate that
+    is closed are refused, each in a word.
+    """
+    del broker
+    app = make_app(machine_settings(os.environ))
+    agent.does(f"sleep 1; {COMMITS}")
+    gate = answered()
+    until(lambda: handed_out(server, gate))
+    tip = server.git("rev-parse", f"refs/hitl/open/{gate}")
+    elsewhere = tmp_path / "elsewhere.git"
+    for words in [
+        (str(server.path), gate, tip, False),
+        (str(server.path), gate, tip, False),
+        (str(elsewhere), gate, tip, False),
+        (f"ext::touch {tmp_path}/pwned", gate, tip, False),
+        (str(server.path), "../../etc", tip, False),
+        (str(server.path), gate, "--upload-pack=touch", True),
+    ]:
+        app.send_task(TASK, words, queue="gitgate")
+    with QueueWorker(tmp_path / "first", ("-c", "2")) as worker:
+        until(lambda: len(worker.results()) == 7)
+        app.send_task(TASK, (str(server.path), gate, tip, False), queue="gitgate")
+        until(lambda: len(worker.results()) == 8)
+    results = worker.results()
+    assert results.count("resumed") == 1
+    assert results.count("refused") == 4
+    assert set(results) <= {"resumed", "refused", "taken", "not possible here"}
+    assert agent.starts == [gate]
+    assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.parametrize("how", ["child", "main", "terminated", "revoked"])
+def test_a_worker_that_ends_hands_over(
+    broker: str,
+    server: Clone,
+    cli: Command,
+    answered: Callable[..., str],
+    agent: Agent,
+    tmp_path: Path,
+    how: str,
+) -> None:
+    """Killed, in its child or in its main process, revoked, or told to end: its agent is gone, and another worker goes on, once."""
+    del broker
+    agent.does("sleep 600")
+    with QueueWorker(tmp_path / "first", ("-c", "1")) as first:
+        gate = answered()
+        until(lambda: agent.starts == [gate])
+        pid = int(agent.log.read_text("utf-8").split()[1])
+        agent.does(COMMITS)
+        if how == "child":
+            os.kill(first.children[0], signal.SIGKILL)
+        elif how == "main":
+            first.running.kill()
+        elif how == "terminated":
+            first.running.terminate()
+        else:
+            revoke(first)
+        until(lambda: is_gone(pid), 30)
+        if how in ("main", "terminated"):
+            first.running.wait(30)
+        with QueueWorker(tmp_path / "second", ("-c", "1")):
+            until(lambda: sweeps() and state(cli, server, gate) == "resumed", 120)
+    assert agent.starts == [gate, gate]
+    # What is handed back in good order was no attempt.
+    assert attempts(cli, server, gate) == (1 if how == "terminated" else 2)
+
+
+def revoke(worker: QueueWorker) -> None:
+    """As an operator ends a task, and its process with it."""
+    app = make_app(machine_settings(os.environ))
+    (task,) = [
+        line.partition("gitgate.resume[")[2].partition("]")[0]
+        for line in worker.said.splitlines()
+        if "received" in line
+    ]
+    app.control.revoke(task, terminate=True)
+
+
+def test_what_no_message_tells_of_is_found(
+    broker: str, server: Clone, cli: Command, answered: Callable[..., str], agent: Agent, tmp_path: Path
+) -> None:
+    """The queue is emptied by hand; the sweep finds every gate, and a deadline that passed."""
+    gates = [answered() for _ in range(3)]
+    until(lambda: all(handed_out(server, gate) for gate in gates))
+    empty(broker)
+    with QueueWorker(tmp_path / "first", ("-B", "-s", str(tmp_path / "beat"))):
+        sweeps()
+        until(lambda: all(state(cli, server, gate) == "resumed" for gate in gates), 90)
+    assert sorted(agent.starts) == sorted(gates)
+
+
+def test_a_silent_broker_loses_nothing(
+    broker: str, server: Clone, cli: Command, answered: Callable[..., str], agent: Agent, tmp_path: Path
+) -> None:
+    """The push is through, the log says who does not answer, without the password; when the broker is back, the next push tells it."""
+    port = free_port()
+    run_git(
+        "config", "--global", "gitgate.queue.broker", f"redis://:hunter2@127.0.0.1:{port}/0", cwd=tmp_path
+    )
+    gate = answered()
+    log = server.path / "gitgate/logs/runner.log"
+    until(lambda: log.exists() and "does not answer" in log.read_text("utf-8"))
+    assert "hunter2" not in log.read_text("utf-8")
+    run_git("config", "--global", "gitgate.queue.broker", broker, cwd=tmp_path)
+    other = answered()
+    with QueueWorker(tmp_path / "first"):
+        until(lambda: state(cli, server, gate) == state(cli, server, other) == "resumed")
+    assert sorted(agent.starts) == sorted([gate, other])
+
+
+def test_the_machine_says_what_it_would_run(broker: str, cli: Command, tmp_path: Path) -> None:
+    """The lines that start a worker, whose answers it takes and whether the broker answers; each thing that is missing, with its line."""
+    said = cli.quick("worker", "--queue", "--json", cwd=tmp_path, code=0).json["queue"]
+    assert (said["answers"], said["queues"], said["agents"]) == (True, ["gitgate"], 2)
+    assert said["worker"][:4] == ["celery", "-A", "gitgate.queue", "worker"]
+    assert said["broker"].endswith(broker.partition("127.0.0.1")[2])
+
+    def setting(name: str, value: str) -> str:
+        run_git("config", "--global", f"gitgate.queue.{name}", value, cwd=tmp_path)
+        said = cli.quick("worker", "--queue", cwd=tmp_path, code=1 if name != "route" else 2)
+        return said.out + said.err
+
+    assert "it does not answer" in setting("broker", f"redis://:hunter2@127.0.0.1:{free_port()}/0")
+    assert "hunter2" not in cli.quick("worker", "--queue", "--json", cwd=tmp_path).out
+    assert "'codex' is no rule" in setting("route", "codex")
+    assert "no repository is named" in setting("repositories", "")
+
+
+def test_the_page_sets_a_worker_up(broker: str, cli: Command, tmp_path: Path) -> None:
+    """docs/scale.md's lines for a worker's machine, as they are typed; the last one says that it could work."""
+    del broker
+    page = (Path(__file__).parents[2] / "docs" / "scale.md").read_text("utf-8")
+    lines = fenced(page.partition("On each worker's machine")[2], "sh").splitlines()
+    address = run_git("config", "--global", "gitgate.queue.broker", cwd=tmp_path).decode().strip()
+    for line in lines[:-1]:
+        words = shlex.split(line.replace("redis://127.0.0.1:6379/0", address))
+        run_git(*words[1:], cwd=tmp_path)
+    assert shlex.split(lines[-1], comments=True) == ["git", "gate", "worker", "--queue"]
+    said = cli.quick("worker", "--queue", cwd=tmp_path, code=0).out
+    assert "ssh://git@git.example.org/srv/*" in said
+    assert "4 agents" in said
+    for unit in re.findall(r"ExecStart=/opt/git-gate/bin/(celery -A gitgate.queue \w+)", page):
+        assert unit in said
+
+
+def test_rabbit_hands_out_as_well(
+    server: Clone, ann: Clone, cli: Command, answered: Callable[..., str], agent: Agent, tmp_path: Path
+) -> None:
+    """The most urgent first, by the queue of its agent, with one worker that acts on one at a time."""
+    agent.does(COMMITS)
+    with rabbit_server(tmp_path / "rabbit") as address:
+        set_up(server, ann, cli, address, tmp_path)
+        run_git(
+            "config", "--global", "gitgate.queue.route", "agent:codex=codex agent:scr*=scripts", cwd=tmp_path
+        )
+        gates = [answered("--priority", priority) for priority in ("low", "high", "urgent")]
+        until(lambda: all(handed_out(server, gate) for gate in gates))
+        with QueueWorker(tmp_path / "first", ("-c", "1", "-Q", "scripts")) as worker:
+            until(lambda: worker.results() == ["resumed"] * 3)
+    assert agent.starts == gates[::-1]
