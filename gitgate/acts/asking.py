@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import stat
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
@@ -16,6 +15,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from ..context.desk import Desk
+from ..context.machine import host_name
 from ..context.remotes import may_publish_work, remote_of
 from ..document.values import dataclass, replace
 from ..errors import LostRace, NotAllowed, Usage
@@ -257,7 +257,7 @@ def opened_by(
             at=desk.now,
             by=whose.by,
             logins=whose.logins,
-            host=socket.gethostname(),
+            host=host_name(),
             directory=readable(str(desk.repo.place)),
         ),
         work=replace(work, shared=is_shared(desk, work.branch)),

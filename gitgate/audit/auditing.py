@@ -5,12 +5,12 @@ nothing, writes nothing; one line a problem.
 from __future__ import annotations
 
 import re
-import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from ..context.desk import Desk
+from ..context.machine import host_name
 from ..context.remotes import remote_of
 from ..document.field import nearest
 from ..errors import AmbiguousGate, BrokenRecord, Failure, GateError, MissingExtra, UnknownGate
@@ -50,7 +50,7 @@ def look_around(desk: Desk) -> Around:
     base = f"{tracking_base(remote)}open/" if remote is not None else ""
     works = {ref.removeprefix(WORK): oid for ref, oid in desk.refs.under(WORK).items()}
     theirs = {ref.removeprefix(base): oid for ref, oid in desk.refs.under(base).items()} if base else {}
-    return Around(socket.gethostname(), str(desk.repo.place), works, remote, theirs)
+    return Around(host_name(), str(desk.repo.place), works, remote, theirs)
 
 
 def check_enclosed(desk: Desk, done: Verified, gate: Gate) -> None:

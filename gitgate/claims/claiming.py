@@ -10,13 +10,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
 from ..context.desk import Desk
+from ..context.machine import host_name
 from ..context.remotes import may_publish_work, remote_of
 from ..errors import BrokenRecord, Conflict, GateError, IllegalEvent, LostRace, PushRefused, RemoteUnreachable
 from ..exchange.publishing import publish, push_moves, stands_on
@@ -198,7 +198,7 @@ def compose_claim(
 ) -> tuple[HeldClaim, list[RefMove]]:
     """The claim and its lease as objects, and the two moves that make them count."""
     taken = who.monotonic()
-    host = who.host or socket.gethostname()
+    host = who.host or host_name()
     by = who.by or desk.settings.identity()
     seed = desk.entropy(32)
     event = Claim(

@@ -111,6 +111,11 @@ def parse_presence(line: bytes) -> Presence | None:
         return None
 
 
+def host_name() -> str:
+    """What this machine calls itself: as `socket.gethostname` has it, without the 1.5 ms that loading it takes whoever asks."""
+    return os.uname().nodename
+
+
 def started(pid: int) -> str:
     """When a process began, as the kernel counts; empty when it is gone or nobody can tell."""
     try:

@@ -7,7 +7,6 @@ agent that ended is not started again, one that was cut off goes on in its own c
 from __future__ import annotations
 
 import json
-import socket
 import sys
 import time
 import uuid
@@ -24,6 +23,7 @@ from ..acts.asking import AskWishes
 from ..agents.agent import AgentResult, Finished, Meeting, ProcessEnding, Start
 from ..agents.flow import RUN
 from ..context.desk import Desk
+from ..context.machine import host_name
 from ..errors import Failure, GateError
 from ..gates import agency
 from ..model.conversation import SessionRef
@@ -161,8 +161,8 @@ class AgentRun:
     def refuse_elsewhere(self, number: int, *, started: bool) -> None:
         """A conversation that is on another machine goes on there; nobody starts a second one."""
         again = self.doing.again
-        host = again.begun.text("host") if again is not None else socket.gethostname()
-        if number == 0 and not started and host != socket.gethostname():
+        host = again.begun.text("host") if again is not None else host_name()
+        if number == 0 and not started and host != host_name():
             raise self.engine.broken_by(
                 RunStalled(
                     f"needs {host}: step {self.doing.id} was begun there, and its session is there",
@@ -386,7 +386,7 @@ def run_agent(
         return run.to_the_end().plain()
 
     told = prompt if prompt is not None else told_by_itself(engine)
-    begun = {"agent": name, "session": str(uuid.uuid4()), "host": socket.gethostname()}
+    begun = {"agent": name, "session": str(uuid.uuid4()), "host": host_name()}
     begun["digest"] = sha256((prompt or "").encode("utf-8", "replace")).hexdigest()[:16]
     return signal_from(engine.perform("run", name, act, False, **begun))
 

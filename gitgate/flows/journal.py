@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import socket
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -32,6 +31,7 @@ from ..claims.claiming import (
     write_lease,
 )
 from ..context.desk import Desk
+from ..context.machine import host_name
 from ..context.remotes import remote_of
 from ..errors import (
     AmbiguousGate,
@@ -147,7 +147,7 @@ class RunClaimant:
 
 def claimant(desk: Desk) -> RunClaimant:
     term = desk.settings.seconds("leaseTerm") or 120
-    return RunClaimant(term, socket.gethostname(), desk.settings.identity())
+    return RunClaimant(term, host_name(), desk.settings.identity())
 
 
 class RunTaken(HeldByAnother):

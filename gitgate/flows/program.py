@@ -337,11 +337,11 @@ def shown_input(given: Mapping[str, Any]) -> Any:
 
 
 def who_starts(desk: Desk) -> dict[str, str]:
-    import socket
+    from ..context.machine import host_name
 
     return {
         "by": desk.settings.identity(),
-        "host": socket.gethostname(),
+        "host": host_name(),
         "directory": str(desk.repo.place),
         "version": VERSION,
         "python": sys.version.split()[0],

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from typing import Any
 
 from ..acts.asking import AskWishes, own_files, take_work
 from ..context.desk import Desk
+from ..context.machine import host_name
 from ..errors import Conflict
 from ..gates.work import worktrees
 from ..model.states import file_name
@@ -169,7 +169,7 @@ class BranchTrees:
             "head": taken.base,
             "staged": taken.staged,
             "work": taken.work,
-            "host": socket.gethostname(),
+            "host": host_name(),
             "at": self.desk.at,
         }
 
@@ -343,7 +343,7 @@ class BranchTrees:
         }
         context = (
             f"Both changes are attached. To resolve it by hand, edit these files in {place} "
-            f"on {socket.gethostname()}, where the conflict is marked in them; then answer: resolved"
+            f"on {host_name()}, where the conflict is marked in them; then answer: resolved"
         )
         draft = Draft((asked,), context=context, title=f"Join branch {number} of {self.path}")
         gate = self.engine.ask(

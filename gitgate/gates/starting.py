@@ -167,15 +167,14 @@ def said_of_push(words: str, gate: str) -> str | None:
 
 def note_inability(desk: Desk, gate: str, why: str) -> None:
     """Once for an answer, and only where all can see it: what one of many clones cannot do says nothing."""
-    import socket
-
+    from ..context.machine import host_name
     from ..context.remotes import remote_of
     from ..store.records.records import NOBODY
     from .recording import record, reload
 
     if remote_of(desk) is not None:
         return
-    event = Remark(at=desk.now, text=f"not resumed on {socket.gethostname()}: {why}", via=VIA)
+    event = Remark(at=desk.now, text=f"not resumed on {host_name()}: {why}", via=VIA)
 
     def decide(current: Gate) -> tuple[str, Event]:
         if current.state != ANSWERED or noted(current):

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -21,7 +20,7 @@ from ..claims.claiming import Claimant, claim, hand_over, is_left_to_others, lea
 from ..context import machine
 from ..context.desk import Desk, open_desk
 from ..context.find import summaries
-from ..context.machine import slot
+from ..context.machine import host_name, slot
 from ..context.remotes import no_remote, remote_of
 from ..document.values import dataclass, field, replace
 from ..errors import Conflict, Failure, GateError, RemoteUnreachable, StillWaiting
@@ -236,7 +235,7 @@ def hand_on_one(desk: Desk, gate: Gate) -> list[str]:
 def was_ours(desk: Desk, gate: Gate) -> bool:
     """Whether a runner of this clone had it: its person allowed that agents are started here, and this one was."""
     event = gate.claim.event if gate.claim is not None else None
-    if not isinstance(event, Claim) or (event.runner, event.host) != ("local", socket.gethostname()):
+    if not isinstance(event, Claim) or (event.runner, event.host) != ("local", host_name()):
         return False
     if not desk.settings.flag("resumeHere") or desk.settings.text("runner") != "local":
         return False

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ...context.machine import host_name
 from ...document.values import replace
 from ...errors import Conflict, Failure
 from ...surfaces.listen.dialogs import DIALOGS, Dialog, TerminalPrompt, usable_dialogs
@@ -152,7 +152,7 @@ def presence(screen: Screen, posts: Sequence[Post], named: str, *, take_over: bo
     try:
         for post in posts:
             desk = post.desk
-            who = Attentive(desk.person(), os.getpid(), socket.gethostname(), named, desk.now)
+            who = Attentive(desk.person(), os.getpid(), host_name(), named, desk.now)
             number = begin_listening(desk, who)
             if number is None and take_over:
                 send_away(find_listener(desk))
@@ -190,7 +190,7 @@ def send_away(other: Attentive | None) -> None:
 
     if other is None:
         return
-    if other.host != socket.gethostname() or (other.started and started(other.pid) != other.started):
+    if other.host != host_name() or (other.started and started(other.pid) != other.started):
         raise Failure(
             f"the listener on {other.host} is not this machine's to end", hint=f"there: kill {other.pid}"
         )
