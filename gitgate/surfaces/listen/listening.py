@@ -172,6 +172,10 @@ class QuestionListener:
     monotonic: Callable[[], float] = time.monotonic
     queue: dict[str, Queued] = field(default_factory=dict)
     agents: set[str] = field(default_factory=set)
+    prompting: bool = (
+        False  # a prompt stands on the terminal: what is told begins below it, what can wait does
+    )
+    held: list[tuple[str, str, Mapping[str, object]]] = field(default_factory=list)
     next_beat: float = 0.0
     next_status: float = 0.0
     told_status: tuple[int, int] = (0, 0)
@@ -210,7 +214,7 @@ class QuestionListener:
         except GateError as trouble:
             if trouble.message != post.trouble:
                 post.trouble = trouble.message
-                self.tell("trouble", f"{post.name}: {trouble.message}", {"repository": str(post.place)})
+                self.news("trouble", f"{post.name}: {trouble.message}", {"repository": str(post.place)})
             return
         post.trouble = ""
         for gate in [gate for gate, one in self.queue.items() if one.post is post and gate not in found]:
@@ -255,7 +259,19 @@ class QuestionListener:
             "words": words,
             **more,
         }
-        self.tell(event, f"[{item.agent}{where}] {event}: {words}", fields)
+        self.news(event, f"[{item.agent}{where}] {event}: {words}", fields)
+
+    def news(self, event: str, words: str, fields: Mapping[str, object]) -> None:
+        if self.prompting and event in ("queued", "status"):
+            self.held.append((event, words, fields))
+        else:
+            self.tell(event, f"\n{words}" if self.prompting else words, fields)
+
+    def prompt_is(self, *, there: bool) -> None:
+        self.prompting = there
+        held, self.held = self.held, []
+        for event, words, fields in held:
+            self.tell(event, words, fields)
 
     def tell_status(self, now: float) -> None:
         status = (len(self.queue), len(self.agents))
@@ -264,7 +280,7 @@ class QuestionListener:
         self.next_status, self.told_status = now + STATUS_EVERY, status
         if status[0]:
             words = f"[Status] {status[0]} in queue, {counted(status[1], 'agent')}"
-            self.tell("status", words, {"queue": status[0], "agents": status[1]})
+            self.news("status", words, {"queue": status[0], "agents": status[1]})
 
     # One question
 
@@ -337,9 +353,7 @@ class Showing:
             ways = question_shown(self.item, self.gate, 0, "")
             reply = self.reply(Shown("notice", ways.title, ways.text, ways=(BACK, *ways.ways)))
         if reply.act == LATER:
-            self.listener.put_aside(self.item)
-            self.listener.told(self.item, "later", "put aside; it still waits")
-            raise Leave
+            self.later()
         if reply.act == STOP:
             self.stop()
         elif reply.act == TERMINAL:
@@ -447,6 +461,12 @@ class Showing:
             listener.told(item, "trouble", f"{failed.message}; asked again in a minute")
         raise Leave
 
+    def later(self) -> None:
+        """It still waits, and is asked again after a while."""
+        self.listener.put_aside(self.item)
+        self.listener.told(self.item, "later", "put aside; it still waits")
+        raise Leave
+
     def stop(self) -> None:
         """The agent does not go on; why is asked first, so that no single click ends anything."""
         text = f"{one_line(self.gate.opened.title, 200)}\n\nWhy is it stopped? The agent does not go on, and reads this."
@@ -483,7 +503,11 @@ class Showing:
                 str(item.post.place), self.gate.id, self.gate.tip, listener.others(item)
             )
             env = {**item.post.env, **terminal.env}
-            reply = terminal.read(self.show(ShownProgram(command, b"", env, terminal=True)))
+            listener.prompt_is(there=True)
+            try:
+                reply = terminal.read(self.show(ShownProgram(command, b"", env, terminal=True)))
+            finally:
+                listener.prompt_is(there=False)
             if reply.act == ANSWER and isinstance(reply.value, dict):
                 self.record(Given(values=reply.value["values"]), str(reply.value["note"]))
                 listener.told(item, "trouble", self.problem)
@@ -492,8 +516,8 @@ class Showing:
                 self.stop_because(str(reply.value))
             if reply.act == LEAVE:
                 listener.stopping.set()
-            listener.put_aside(item)
-            raise Leave
+                raise Leave
+            self.later()
 
 
 def given_of(question: Question, value: object) -> Given:
