@@ -18,6 +18,7 @@ from gitgate import errors
 from gitgate.document import codec
 from gitgate.document.field import Field
 from gitgate.model.gate import Value
+from support import PATIENCE
 from support.conversing import held, open_gate, stop_talk, talk_to_answer
 from support.talking import Meeting, meet
 from support.testbed.command import Command
@@ -84,7 +85,7 @@ def test_asking_comes_back_when_the_conversation_is_over(desk: Meeting, pty_cli:
     def ask() -> None:
         results.append(
             gitgate.ask_interactive(
-                "Is the schema sound?", outcome="approval", wait_for="30s", directory=place
+                "Is the schema sound?", outcome="approval", wait_for="50s", directory=place
             )
         )
 
@@ -102,7 +103,7 @@ def test_asking_comes_back_when_the_conversation_is_over(desk: Meeting, pty_cli:
         terminal.line("y")
         terminal.finish(code=0)
     finally:
-        asker.join(20)
+        asker.join(PATIENCE)
     (result,) = results
     assert (result.outcome, result.response, result.summary) == ("completed", True, "It has its index.")
 
@@ -256,13 +257,13 @@ def test_the_folder_is_chosen(desk: Meeting, pty_cli: Pty) -> None:
 @pytest.mark.slow
 def test_the_time_is_bounded(desk: Meeting, pty_cli: Pty) -> None:
     """When it is over, and the grace too, the session is ended, and the asker hears of a timeout."""
-    gate = asked(timeout=1, grace=1)
+    gate = asked(timeout=1, grace=3)
     terminal = opened(desk, pty_cli, gate)
-    terminal.finish(code=9, timeout=25)
+    terminal.finish(code=9)
     result = gitgate.Interactive(gate).wait()
     assert result is not None
     assert (result.outcome, result.response) == ("timeout", None)
-    assert result.duration >= 2
+    assert result.duration >= 4
 
 
 @pytest.mark.slow
@@ -342,7 +343,7 @@ def test_a_pause_goes_on_or_stops_by_a_persons_word(repo: Clone, pty_cli: Pty) -
     words: list[gitgate.Checkpoint] = []
 
     def pause() -> None:
-        words.append(gitgate.pause("Approve deployment?", wait_for="30s", directory=repo.path))
+        words.append(gitgate.pause("Approve deployment?", wait_for="50s", directory=repo.path))
 
     workflow = threading.Thread(target=pause)
     workflow.start()
@@ -356,6 +357,6 @@ def test_a_pause_goes_on_or_stops_by_a_persons_word(repo: Clone, pty_cli: Pty) -
         terminal.line("the tests fail")
         terminal.finish(code=0)
     finally:
-        workflow.join(20)
+        workflow.join(PATIENCE)
     (word,) = words
     assert (word.proceed, word.reason, word.message) == (False, "the tests fail", "")

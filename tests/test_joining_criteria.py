@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.agents.claude.transcript import project_folder
+from support import PATIENCE
 from support.talking import Meeting, meet
 from support.testbed.command import COMMAND, Command
 from support.testbed.repositories import Clone
@@ -123,7 +124,7 @@ def test_what_waits_is_told_to_the_workflow_only_when_it_is_decided(
         talk(second)
         leave(second, "PKCE")
         second.finish(code=0)
-        assert waiting.communicate(timeout=20)[0].strip() == "PKCE"
+        assert waiting.communicate(timeout=PATIENCE)[0].strip() == "PKCE"
         assert waiting.returncode == 0
     finally:
         waiting.kill()

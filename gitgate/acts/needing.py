@@ -342,7 +342,10 @@ def read_end(argv: Sequence[str], out: bytes) -> EndedCommand:
     from ..agents.agent import EndedCommand
     from ..agents.claude.adapter import session_in
 
-    return agents.read_end(argv, out) or EndedCommand(out.decode("utf-8", "replace"), session_in(argv))
+    name = program_name(argv)
+    known = name if name in agents.AGENTS and name != "command" else "claude"
+    text = out.decode("utf-8", "replace")
+    return agents.read_end(argv, out) or EndedCommand(text, session_in(argv), known)
 
 
 def environment_of(

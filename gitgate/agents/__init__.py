@@ -13,8 +13,11 @@ from ..store.git.process import reaches
 from .agent import Agent, EndedCommand
 from .claude.adapter import Claude
 from .codex import Codex
-from .command import Command, Copilot, Gemini, OpenCode, Qwen
+from .command import Command, Qwen
+from .copilot import Copilot
 from .flow import FlowRun
+from .gemini import Gemini
+from .opencode import OpenCode
 
 AGENTS: dict[str, Agent] = {
     agent.name: agent

@@ -190,6 +190,11 @@ class Agent:
     executable = ""
     # Whether it is known here how it is started; else the machine's `gitgate.agent.NAME.*` has to say.
     starts = False
+    # Whether what the machine says counts in place of that.
+    templated = False
+    # Whether a conversation that a person takes part in can be given MCP servers, and its instructions apart from its prompt.
+    takes_servers = False
+    instructed = False
 
     @property
     def all_marks(self) -> tuple[str, ...]:
@@ -227,6 +232,35 @@ class Agent:
         """Our hooks in the program's own form, for one that this machine starts; empty where it takes none of ours."""
         return {}
 
+    def new_session(self, drawn: str) -> str:
+        """The id of a conversation that is to begin, of 32 random hexadecimal digits."""
+        import uuid
+
+        return str(uuid.UUID(drawn, version=4))
+
+    def begin(
+        self,
+        session: str,
+        cwd: Path,
+        env: Mapping[str, str],
+        *,
+        saved: SavedSession | None = None,
+        program: Sequence[str] = (),
+    ) -> None:
+        """Make the conversation `session` in which nothing was said yet, for a program that cannot be told an id as it starts;
+        or one that goes on from `saved`, for a program that cannot branch off by itself.
+        """
+
+    def able_to_ask(self, words: Sequence[str], session: str) -> tuple[str, ...]:  # noqa: ARG002  for those that take an id
+        """A person's own headless command with what it takes to ask, as far as it does not say otherwise; `session` is the id
+        of a conversation that begins.
+        """
+        return tuple(words)
+
+    def wants(self, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:  # noqa: ARG002  for those that have settings of their own
+        """What its own settings on this machine lack so that it can ask and be resumed, each with what mends it."""
+        return iter(())
+
     def collect(
         self,
         session: SessionRef,
@@ -239,8 +273,10 @@ class Agent:
         """
         return SavedSession(self.name, session.id, session.directory)
 
-    def place(self, saved: SavedSession, cwd: Path, env: Mapping[str, str]) -> None:
-        """Put the files where the program looks for them when it runs in `cwd`."""
+    def place(
+        self, saved: SavedSession, cwd: Path, env: Mapping[str, str], program: Sequence[str] = ()
+    ) -> None:
+        """Put the files where the program looks for them when it runs in `cwd`; `program` is what is run instead of it."""
 
     def erase(self, saved: SavedSession, cwd: Path, env: Mapping[str, str]) -> None:
         """Take away what `place` put there, and what the program made of it."""
@@ -321,3 +357,100 @@ def brief(text: str) -> str:
 def killed(finished: Finished) -> bool:
     """Ended from outside rather than by its own decision, so that another attempt may go better."""
     return finished.ending is not ProcessEnding.EXITED or finished.code > 128
+
+
+def parsed(text: object) -> Any:
+    """What a text is as JSON; None where it is none."""
+    import json
+
+    try:
+        return json.loads(text) if isinstance(text, (str, bytes)) else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def written(value: object) -> str:
+    """A value as JSON, in one line."""
+    import json
+
+    return json.dumps(value, separators=(",", ":"))
+
+
+def clean_lines(content: bytes, env: Mapping[str, str], sealed: Sequence[str] = ()) -> bytes:
+    """Every text of every line redacted, but what stands under a name in `sealed`; a line that is no object is left out."""
+    from ..text.secrets import secret_values
+
+    values = secret_values(env)
+    cleaned = (clean(found, values, sealed) for found in events(content.splitlines()))
+    return b"".join(written(each).encode() + b"\n" for each in cleaned)
+
+
+def clean(value: object, values: frozenset[str], sealed: Sequence[str] = ()) -> object:
+    """A value as JSON has it, every text in it redacted."""
+    from ..text.secrets import redact
+
+    if isinstance(value, str):
+        return redact(value, values)
+    if isinstance(value, list):
+        return [clean(item, values, sealed) for item in value]
+    if isinstance(value, dict):
+        return {key: item if key in sealed else clean(item, values, sealed) for key, item in value.items()}
+    return value
+
+
+def kept_flags(
+    words: Sequence[str],
+    known: Mapping[str, str],
+    lists: frozenset[str] = frozenset(),
+    left: Sequence[str] = (),
+) -> tuple[str, ...]:
+    """The flags of a command line that are `known`, by the names that are kept for them, each with one value.
+
+    One of `lists` takes every word up to the next flag. A flag whose value is among `left` is not kept.
+    """
+    kept: list[str] = []
+    current = ""
+    for word in words[1 : words.index("--") if "--" in words else None]:
+        flag, equals, value = word.partition("=") if word.startswith("-") else ("", "", word)
+        if flag and not equals:
+            current = known.get(flag, "")
+            continue
+        name = known.get(flag, "") if flag else current
+        if name and value not in left:
+            kept += [name, value]
+        current = name if name in lists and not equals else ""
+    return tuple(kept)
+
+
+def names_flag(words: Sequence[str], *flags: str) -> bool:
+    """Whether one of the flags stands in a command line."""
+    before = words[: words.index("--")] if "--" in words else words
+    return any(word.partition("=")[0] in flags for word in before)
+
+
+def of_program(words: Sequence[str], name: str) -> bool:
+    return bool(words) and called_by(words[0]) == name
+
+
+def as_another(saved: SavedSession, session: str) -> SavedSession:
+    """The same conversation by another id, in the names of its files and in what they hold."""
+    from ..document.values import replace
+
+    old, new = need_session_id(saved.id), need_session_id(session)
+    files = {
+        name.replace(old, new): content.replace(old.encode(), new.encode())
+        for name, content in saved.files.items()
+    }
+    return replace(saved, id=session, files=files)
+
+
+def too_large(saved: SavedSession, name: str, most: int) -> SavedSession:
+    from ..document.values import replace
+
+    return replace(saved, left_out=((name, f"it is larger than {most / 1e6:g} MB"),))
+
+
+def told_in_prompt(request: Start) -> str:
+    """The prompt of a program that takes no instructions apart: they stand before it."""
+    parts = (request.meeting.system, request.prompt)
+    return "\n\n".join(part for part in parts if part) if request.prompt else ""

@@ -1,16 +1,18 @@
 """Agents: Codex, headless: `codex exec resume <id> -`, the prompt through stdin, its last words in a file.
 
 A conversation is one file, `<home>/sessions/<yyyy>/<mm>/<dd>/rollout-<time>-<id>.jsonl`, found by its name from any
-directory. It has no deferred calls: an answer is always the next thing that is said.
+directory. It has no deferred calls: an answer is always the next thing that is said. No flag gives a new conversation
+an id: such a file with nothing but its first line does.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ..errors import Failure, Usage
+from ..document.values import replace
+from ..errors import Failure
 from ..model.conversation import SavedSession, SessionRef
 from ..store.git.permissions import private_folder, write_private
 from .agent import (
@@ -23,12 +25,18 @@ from .agent import (
     Launch,
     ProcessEnding,
     Start,
+    as_another,
     brief,
+    clean_lines,
     events,
     home_folder,
+    kept_flags,
     killed,
     need_session_id,
+    of_program,
     reason_of_end,
+    too_large,
+    written,
 )
 
 ANSWER = "last-message.txt"
@@ -37,6 +45,14 @@ ROLLOUT = r"sessions/\d{4}/\d{2}/\d{2}/rollout-[\w.-]{1,200}\.jsonl"
 PLACED = ".placed-by-gitgate"
 # Signed by the service: changed it would be refused.
 SEALED = ("encrypted_content",)
+# A login shell sets PATH anew, so that `git gate` may not be found in it.
+PATH_STAYS = ("-c", "allow_login_shell=false")
+KEPT = {"-s": "-s", "--sandbox": "-s", "-m": "-m", "--model": "-m", "-p": "-p", "--profile": "-p"}
+KEPT |= {"--add-dir": "--add-dir"}
+BOUNDLESS = ("danger-full-access",)  # what nobody watched is not given again by itself
+RULES = "rules/default.rules"
+RULE = 'prefix_rule(pattern=["git","gate","ask"], decision="allow")'
+RULE_SAYS = r'prefix_rule\(\s*pattern\s*=\s*\[\s*"git"\s*,\s*"gate"(?:\s*,\s*"ask")?\s*\]'
 
 
 class Codex(Agent):
@@ -49,28 +65,26 @@ class Codex(Agent):
     packages = ("@openai/codex",)
     folders = (".codex",)
     starts = True
+    instructed = True
 
     def collect(self, session: SessionRef, env: Mapping[str, str], most: int = SESSION_MOST) -> SavedSession:
-        from ..text.secrets import secret_values
-
         home = codex_home(env)
         rollout = find_rollout(session, home)
+        saved = SavedSession(self.name, session.id, session.directory)
         if rollout is None:
-            return SavedSession(
-                self.name, session.id, session.directory, left_out=(("rollout", "it was not found"),)
-            )
+            return replace(saved, left_out=(("rollout", "it was not found"),))
         name = rollout.relative_to(home).as_posix()
         if rollout.stat().st_size > most:
-            why = f"it is larger than {most / 1e6:g} MB"
-            return SavedSession(self.name, session.id, session.directory, left_out=((name, why),))
-        clean = clean_rollout(rollout.read_bytes(), secret_values(env))
-        return SavedSession(self.name, session.id, session.directory, str(rollout.parent), {name: clean})
+            return too_large(saved, name, most)
+        clean = clean_lines(rollout.read_bytes(), env, SEALED)
+        return replace(saved, place=str(rollout.parent), files={name: clean})
 
     def place(
         self,
         saved: SavedSession,
-        cwd: Path,  # noqa: ARG002  the Protocol's: a rollout is found from anywhere
+        cwd: Path,  # noqa: ARG002  a rollout is found from anywhere
         env: Mapping[str, str],
+        program: Sequence[str] = (),  # noqa: ARG002  it is not run
     ) -> None:
         """The same place below this machine's home, whatever the directory; one that is there already stays."""
         home = codex_home(env)
@@ -94,36 +108,62 @@ class Codex(Agent):
             found.unlink()
             found.with_suffix(PLACED).unlink()
 
+    def begin(
+        self,
+        session: str,
+        cwd: Path,
+        env: Mapping[str, str],
+        *,
+        saved: SavedSession | None = None,
+        program: Sequence[str] = (),
+    ) -> None:
+        made = as_another(saved, session) if saved else unsaid(session, cwd)
+        self.place(made, cwd, env, program)
+
     def start(self, request: Start) -> Launch:
         settings = request.settings
-        resume = ("resume",) if request.session else ()
-        session = (need_session_id(request.session.id),) if request.session else ()
+        known = session_of(request)
         argv = (
-            *(settings.program or ("codex",)),
+            *(settings.program or (self.name,)),
             # Its own flags stand before `resume`, which does not know all of them (`-s`), and forgets what the first run had.
-            *("exec", *settings.arguments, *resume, "--json", "-o", str(request.folder / ANSWER)),
-            *(*session, "-"),
+            *("exec", *PATH_STAYS, *settings.arguments, *(("resume",) if known else ())),
+            *("--json", "-o", str(request.folder / ANSWER), *known, "-"),
         )
         env = {**request.env, **request.extra_env}
-        return Launch(
-            argv,
-            request.cwd,
-            env,
-            request.folder,
-            request.prompt.encode("utf-8", "replace"),
-            timeout=settings.timeout,
-        )
+        prompt = request.prompt.encode("utf-8", "replace")
+        return Launch(argv, request.cwd, env, request.folder, prompt, timeout=settings.timeout)
 
     def join(self, request: Start) -> Launch:
-        if request.meeting.id:
-            raise Usage(
-                "a conversation that begins with a person is not opened with codex: it could not be found again",
-                hint="git config gitgate.joinAgent claude",
-            )
-        settings = request.settings
-        resume = ("resume", need_session_id(request.session.id)) if request.session else ()
-        argv = (*(settings.program or (self.name,)), *resume, *settings.arguments)
-        return Launch(argv, request.cwd, {**request.env, **request.extra_env}, request.folder)
+        settings, meeting = request.settings, request.meeting
+        known = session_of(request)
+        argv = [*(settings.program or (self.name,)), *(("resume",) if known else ()), *PATH_STAYS]
+        argv += settings.arguments
+        argv += ["-m", meeting.model] if meeting.model else []
+        for name, server in meeting.servers.items():
+            if re.fullmatch(r"[\w-]+", name) and isinstance(server, dict):
+                argv += ["-c", f"mcp_servers.{name}={as_toml(of_server(server))}"]
+        argv += ["-c", f"developer_instructions={as_toml(meeting.system)}"] if meeting.system else []
+        argv += [*known, *(("--", request.prompt) if request.prompt else ())]
+        return Launch(tuple(argv), request.cwd, {**request.env, **request.extra_env}, request.folder)
+
+    def lasting(self, words: Sequence[str]) -> tuple[str, ...]:
+        return kept_flags(words, KEPT, left=BOUNDLESS)
+
+    def able_to_ask(self, words: Sequence[str], session: str) -> tuple[str, ...]:  # noqa: ARG002  it takes none
+        headless = of_program(words, self.name) and len(words) > 1 and words[1] in ("exec", "e")
+        if not headless or any("allow_login_shell" in word for word in words):
+            return tuple(words)
+        return (*words[:2], *PATH_STAYS, *words[2:])
+
+    def wants(self, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        try:
+            rules = (codex_home(env) / RULES).read_text("utf-8", "replace")
+        except OSError:
+            rules = ""
+        if not re.search(RULE_SAYS, rules):
+            words = "its sandbox writes neither .git nor to a network, so that git gate ask fails in it"
+            place = "${CODEX_HOME:-$HOME/.codex}/" + RULES
+            yield words, f'mkdir -p "${{CODEX_HOME:-$HOME/.codex}}/rules" && echo \'{RULE}\' >> "{place}"'
 
     def read_outcome(self, finished: Finished) -> AgentOutcome:
         session, reason = "", ""
@@ -165,30 +205,42 @@ def find_rollout(session: SessionRef, home: Path) -> Path | None:
     return max((path for path in found if path.is_file()), key=lambda path: path.name, default=None)
 
 
-def clean_rollout(content: bytes, values: frozenset[str]) -> bytes:
-    """Every text of every line redacted; a line that is no JSON is left out."""
-    import json
-
-    out = []
-    for line in content.splitlines():
-        try:
-            record = json.loads(line.decode("utf-8", "replace"))
-            out.append(json.dumps(_without_secrets(record, values), separators=(",", ":")).encode() + b"\n")
-        except (ValueError, RecursionError):
-            continue
-    return b"".join(out)
+def session_of(request: Start) -> tuple[str, ...]:
+    """The id of the conversation: one that goes on, or one that was made beforehand (`begin`)."""
+    named = request.meeting.id or (request.session.id if request.session else "")
+    return (need_session_id(named),) if named else ()
 
 
-def _without_secrets(value: object, values: frozenset[str]) -> object:
-    from ..text.secrets import redact
+def unsaid(session: str, cwd: Path) -> SavedSession:
+    """A conversation that has begun, and in which nothing was said."""
+    from datetime import UTC, datetime
 
+    now = datetime.now(UTC)
+    at = now.strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    about = {"id": need_session_id(session), "timestamp": at, "cwd": str(cwd), "originator": "git-gate"}
+    first = {
+        "timestamp": at,
+        "type": "session_meta",
+        "payload": {**about, "cli_version": "", "source": "cli"},
+    }
+    name = f"{now:sessions/%Y/%m/%d}/rollout-{now:%Y-%m-%dT%H-%M-%S}-{session}.jsonl"
+    return SavedSession(Codex.name, session, str(cwd), files={name: written(first).encode() + b"\n"})
+
+
+def of_server(server: Mapping[str, object]) -> dict[str, object]:
+    """An MCP server's description, as far as its own configuration has those fields."""
+    return {name: server[name] for name in ("command", "args", "env", "cwd", "url") if name in server}
+
+
+def as_toml(value: object) -> str:
+    """A value as TOML has it in one line. Its basic strings are written as those of JSON are."""
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{as_toml(str(key))}={as_toml(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join(map(as_toml, value)) + "]"
     if isinstance(value, str):
-        return redact(value, values)
-    if isinstance(value, list):
-        return [_without_secrets(item, values) for item in value]
-    if isinstance(value, dict):
-        return {key: item if key in SEALED else _without_secrets(item, values) for key, item in value.items()}
-    return value
+        return written(value).replace("\x7f", "\\u007f")
+    return written(value)
 
 
 def last_message(folder: Path) -> str:

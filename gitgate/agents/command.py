@@ -34,6 +34,8 @@ SCRIPT_FLAG = r"-[A-Za-z]*[cCeE]|--?(?:command|eval|exec|print|run)|/[cCkK]"
 # These make one line for a shell of their arguments, here or on another machine.
 REJOINS = frozenset(("ssh", "mosh", "su", "eval", "watch", "parallel", "tmux", "screen"))
 ARGUMENT_MOST = 100_000
+# Verbs of git gate that are for people. It refuses them to an agent; where a program can be told, it refuses them as well.
+FOR_PEOPLE = ("respond", "signal", "stop", "join")
 WAITING = 8  # the exit code by which `git gate wrap` and its like say that a question waits
 
 
@@ -160,45 +162,41 @@ def answer_env(request: Start) -> dict[str, str]:
     }
 
 
-class Marked(Command):
-    """A program that is started as the machine's configuration says, if it does."""
+class KnownProgram(Command):
+    """A program of which we know how it is started, unless the machine's configuration says otherwise."""
 
     sessions: tuple[str, ...] = ()
+    starts = True
+    templated = True
+
+    def launch(self, request: Start) -> Launch:
+        """How to start or resume it, headless."""
+        raise NotImplementedError
+
+    def open(self, request: Start) -> Launch:
+        """How a person opens its conversation at a terminal."""
+        raise NotImplementedError
+
+    def outcome(self, finished: Finished) -> AgentOutcome:
+        """What its own output means."""
+        raise NotImplementedError
+
+    def start(self, request: Start) -> Launch:
+        told = request.settings.resume_template or request.settings.start_template
+        return super().start(request) if told else self.launch(request)
+
+    def join(self, request: Start) -> Launch:
+        return super().join(request) if request.settings.join_template else self.open(request)
+
+    def read_outcome(self, finished: Finished) -> AgentOutcome:
+        """A program that was started as the machine says need not speak as this one does."""
+        told = (finished.folder / ANSWER_FILE).exists()
+        return super().read_outcome(finished) if told else self.outcome(finished)
 
 
-class Gemini(Marked):
-    name = "gemini"
-    marks = ("GEMINI_CLI", "GEMINI_CLI_NO_RELAUNCH")
-    sessions = ("GEMINI_SESSION_ID",)  # its hooks have it, its shell does not
-    packages = ("@google/gemini-cli",)
-    folders = (".gemini",)
-    files = ("gemini.md",)
-    # All of the person's configuration is switched off in its shell: their name, their key for ssh, their credentials.
-    hides_from_git = (
-        *("GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1"),
-        *("core.sshcommand=", "core.hookspath=", "credential.helper="),
-    )
+class Qwen(Command):
+    """Started as the machine's configuration says, if it does."""
 
-
-class OpenCode(Marked):
-    name = "opencode"
-    marks = ("OPENCODE", "AGENT=1")
-    process_ids = ("OPENCODE_PID",)
-    packages = ("opencode-ai",)
-    folders = (".opencode",)
-    files = ("opencode.json", "opencode.jsonc")
-
-
-class Copilot(Marked):
-    name = "copilot"
-    marks = ("COPILOT_CLI",)
-    sessions = ("COPILOT_AGENT_SESSION_ID",)
-    packages = ("@github/copilot",)
-    folders = (".github/hooks", ".github/instructions", ".github/agents")
-    files = ("copilot-instructions.md",)
-
-
-class Qwen(Marked):
     name = "qwen"
     marks = ("QWEN_CODE",)
     sessions = ("QWEN_CODE_SESSION_ID",)

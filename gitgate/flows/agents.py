@@ -179,6 +179,8 @@ class AgentRun:
         desk, settings, again = self.desk, self.start.settings, again or gate is not None
         first = ("--session-id", self.session) if self.start.program == "claude" and not again else ()
         program = agency.adapter(self.start.program)
+        if not again:
+            program.begin(self.session, desk.repo.place, desk.settings.env, program=settings.program)
         if gate is not None:
             self.bring_session()
         with self.engine.turn:
@@ -240,7 +242,8 @@ class AgentRun:
             ) from absent
         self.session = saved.id
         if saved.files:
-            agency.adapter(saved.agent).place(saved, self.desk.repo.place, self.desk.settings.env)
+            adapter, env = agency.adapter(saved.agent), self.desk.settings.env
+            adapter.place(saved, self.desk.repo.place, env, self.start.settings.program)
 
     def surroundings(self, call_of: str) -> dict[str, str]:
         """What it finds in its environment; `call_of` is the gate of a call of its own that waits to be made, or not to be."""

@@ -86,6 +86,7 @@ class Race:
     def run(self) -> dict[str, Any]:
         """Who is first is written down before anybody is ended: whoever replays this ends the same ones."""
         if f"{self.id}/winner#1" in self.engine.held.run.steps:
+            close_lines(self.lines)
             self.write_winner({})
         else:
             came = run_lines(
@@ -235,9 +236,14 @@ class BranchGroup(Generic[T]):
         with self.engine.turn:
             self.engine.active -= max(len(self.left) - 1, 0)
             self.left.clear()
-            for line in self.lines:
-                if line.desk is not None:
-                    line.desk.close()
+            close_lines(self.lines)
+
+
+def close_lines(lines: Sequence[Branch]) -> None:
+    """Nobody works in them any more: end what reads objects there."""
+    for line in lines:
+        if line.desk is not None:
+            line.desk.close()
 
 
 # async functions

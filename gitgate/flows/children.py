@@ -64,6 +64,8 @@ class ChildEngine(Engine):
     above: Engine = field(kw_only=True)
     place: Branch = field(kw_only=True)
     """The line of the run above in which it was called."""
+    own: Branch | None = None
+    """Its own first line, with a desk where that branch has a tree."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -73,7 +75,12 @@ class ChildEngine(Engine):
         def adopt(desk: Desk) -> Desk:
             return desk_of_run(desk_at(desk, desk.repo.place), self.run_id)
 
-        return Branch(above=self.place, adopt=adopt)
+        self.own = Branch(above=self.place, adopt=adopt)
+        return self.own
+
+    def close(self) -> None:
+        if self.own is not None and self.own.desk is not None:
+            self.own.desk.close()
 
     def ended_by(self, ended: FlowEnds) -> FlowEnds:
         if self.broken is not None:
@@ -220,13 +227,15 @@ class FlowStep:
                 return as_it_ended(held)
             if engine.held.run.steps[doing.id].begun.text("run") == run and not held.run.steps:
                 engine.say(f"run {run} of {self.flow}: step {doing.id}")
+            given, child = held.run.started.said["given"], self.engine_of(held, work)
             try:
-                given = held.run.started.said["given"]
-                return self.lead(self.engine_of(held, work), lambda: self.call(given))
+                return self.lead(child, lambda: self.call(given))
             except BaseException as lost:
                 if held.lost:
                     engine.held.lost = engine.held.lost or str(lost)
                 raise
+            finally:
+                child.close()
         finally:
             desk.close()
             work.close()
@@ -288,15 +297,17 @@ class FlowStep:
     def compared_run(self, run: Run) -> Run | None:
         """One of them; the next, where it started afresh."""
         engine, given = self.engine, run.started.said["given"]
-        held = replace(engine.held, run=run, children={}, above=engine.held)
+        child = self.engine_of(replace(engine.held, run=run, children={}, above=engine.held), engine.run_desk)
         try:
-            value = replayed(self.engine_of(held, engine.run_desk), lambda: self.call(given))
+            value = replayed(child, lambda: self.call(given))
         except RunAgain:
             return recorded_run(engine.held.desk, run.end.text("next")) if run.end is not None else None
         except Exception as failed:
             if run.state == "failed":
                 return None
             raise engine.broken_by(other_end(run, f"it fails now: {failed}")) from failed
+        finally:
+            child.close()
         if run.state == "completed" and run.end is not None and run.end.said.get("result") != value:
             was = run.end.said.get("result")
             raise engine.broken_by(other_end(run, f"it gave {was!r}, and gives {value!r} now"))

@@ -169,6 +169,7 @@ class BranchTrees:
             "head": taken.base,
             "staged": taken.staged,
             "work": taken.work,
+            "branch": taken.branch or "",
             "host": host_name(),
             "at": self.desk.at,
         }

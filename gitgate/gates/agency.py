@@ -252,10 +252,10 @@ def cannot_start(desk: Desk, name: str) -> str:
 
 def program_of(desk: Desk, name: str) -> str | None:
     """What is run for the agent `name`; None where nothing says so."""
-    settings = agent_settings(desk, name)
-    if starts_by_itself(name):
-        return settings.program[0] if settings.program else adapter(name).executable or name
+    settings, known = agent_settings(desk, name), adapter(name)
     template = settings.resume_template or settings.start_template
+    if known.starts and not (known.templated and template):
+        return settings.program[0] if settings.program else known.executable or name
     return template[0] if template else None
 
 

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..context.desk import Desk
 from ..context.remotes import remote_of
 from ..document.values import replace
 from ..errors import Failure, GateError
 from ..model.gate import Gate, Work
-from ..store.git.refs import WORK
+from ..record.runs import Run, begun_with
+from ..store.git.refs import RUNS, WORK
 from .starting import asker_place
 
 if TYPE_CHECKING:
     from ..store.work.restore import Worktree
 
+MOST_CALLERS = 8
 
-def bring_work(desk: Desk, gate: Gate) -> str:
-    """The work's commit, fetched if this clone does not have it."""
-    commit = gate.opened.work.commit
+
+def bring_work(desk: Desk, gate: Gate, work: Work | None = None) -> str:
+    """The work's commit, fetched if this clone does not have it. `work`: what else an answer to the gate goes on with."""
+    commit = (work or gate.opened.work).commit
     if commit is None:
         raise Failure(f"gate {gate.id} has no work", hint=f"git gate show {gate.id[:6]}")
     if desk.repo.git.ok("cat-file", "-e", f"{commit}^{{commit}}"):
@@ -29,7 +33,7 @@ def bring_work(desk: Desk, gate: Gate) -> str:
     if remote is not None:
         from ..store.remote.fetch import fetch_refs
 
-        fetch_refs(desk.repo, remote, [WORK + gate.id])
+        fetch_refs(desk.repo, remote, [WORK + (gate.id if work is None else gate.opened.run)])
         if desk.repo.git.ok("cat-file", "-e", f"{commit}^{{commit}}"):
             return commit
     asked = gate.opened.asked
@@ -37,6 +41,35 @@ def bring_work(desk: Desk, gate: Gate) -> str:
         f"the work of gate {gate.id} is not here: it stayed where {asked.agent} asked{asker_place(asked)}",
         hint="publish it there: git gate init, then git gate sync",
     )
+
+
+def run_of_work(desk: Desk, gate: Gate) -> tuple[Run, Mapping[str, Any]] | None:
+    """The run that an answer goes on with, and its own tree, where the question was asked in another: in that of one of several
+    branches that run at once. None for any other gate.
+    """
+    from ..store.records.journal import Journals
+
+    run, step = gate.opened.run, str(gate.opened.config.get("step") or "")
+    found = None
+    for _ in range(MOST_CALLERS):
+        tip = desk.refs.get(RUNS + run) if run else None
+        if tip is None:
+            break
+        loaded = Journals(desk.repo, desk.records).load(run, tip)
+        began = begun_with(loaded, step)
+        found = (loaded, began) if began else found  # of the run furthest up
+        run, step = loaded.called_by
+    return found
+
+
+def work_of(desk: Desk, gate: Gate) -> Work:
+    """The work that an answer goes on with: the gate's own, or the run's where the question was asked in a branch of it."""
+    found = run_of_work(desk, gate) if gate.opened.run else None
+    if found is None:
+        return gate.opened.work
+    began = found[1]
+    commit, base, branch = str(began["work"]), str(began["head"]), str(began.get("branch") or "")
+    return Work(base, str(began["staged"]), commit, branch or None, dirty=commit != base)
 
 
 def diff_of(desk: Desk, gate: Gate, *, stat: bool = False, cells: int = 80, color: bool = False) -> str:

@@ -349,6 +349,17 @@ def fold_run(run: str, entries: Sequence[RunEntry]) -> Run:
     return made
 
 
+def begun_with(run: Run, step: str) -> Mapping[str, Any]:
+    """What the run's own tree was when the outermost branches began that a step is in; empty where that step works in it."""
+    parts = step.split("/")
+    for count in range(1, len(parts)):
+        trees = run.steps.get("/".join([*parts[:count], "trees#1"]))
+        result = trees.ended.said.get("result") if trees is not None and trees.ended is not None else None
+        if isinstance(result, dict) and all(is_short(result.get(key)) for key in ("head", "staged", "work")):
+            return result
+    return {}
+
+
 def against_caller(run: Run, caller: Run | None) -> str:
     """What speaks against a run that says that it is a step of another one, `caller` as far as that is known."""
     parent, step = run.called_by

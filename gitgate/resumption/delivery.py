@@ -16,7 +16,7 @@ from ..errors import GateError, IllegalEvent, PushRefused
 from ..exchange.publishing import publish, push_moves
 from ..gates.lineage import before
 from ..gates.recording import record, reload
-from ..gates.work import bring_work
+from ..gates.work import bring_work, work_of
 from ..model import states
 from ..model.conversation import SessionRef
 from ..model.gate import Event, Gate, Remark
@@ -91,7 +91,7 @@ def gather(desk: Desk, held: HeldClaim, place: Situation, later: Sequence[Gate] 
     keep = set(commits.new_commits(there.git, named, place.known)) if named else set()
     done = commits.add_trailers(there.git, made, trailers(held.gate), keep) if made else []
     branch = commits.head_branch(there.git)
-    begun = place.course.branch or held.gate.opened.work.branch
+    begun = place.course.branch or work_of(desk, held.gate).branch
     return Made(tuple(done), branch, begun if branch == place.branch else branch, place.course)
 
 
@@ -103,7 +103,7 @@ def gather_named(desk: Desk, held: HeldClaim, later: Sequence[Gate], course: Cou
             bring_work(desk, one)
     named = [one.opened.work.base for one in later if one.opened.work.base]
     made = commits.new_commits(desk.repo.git, named, before(gate, commits.known_tips(desk.repo)))
-    return Made(tuple(made), None, course.branch or gate.opened.work.branch, course)
+    return Made(tuple(made), None, course.branch or work_of(desk, gate).branch, course)
 
 
 def deliver(
@@ -122,7 +122,9 @@ def deliver(
             branch=target.branch if made.commits else "",
             commits=target.commits or made.commits,
         )
-        said = replace(said, **vars(told), meant=meant_branch(held, made, target) if made.commits else "")
+        said = replace(
+            said, **vars(told), meant=meant_branch(desk, held, made, target) if made.commits else ""
+        )
         try:
             after = finish(desk, held, said, target.moves)
             return Delivered(after, target, target.commits or made.commits)
@@ -141,9 +143,9 @@ def deliver(
     return Delivered(finish(desk, held, replace(said, **vars(told))), Target(""), made.commits)
 
 
-def meant_branch(held: HeldClaim, made: Made, target: Target) -> str:
+def meant_branch(desk: Desk, held: HeldClaim, made: Made, target: Target) -> str:
     """The branch that the commits were to go to, where they are on another one."""
-    wanted = made.course.branch or held.gate.opened.work.branch or ""
+    wanted = made.course.branch or work_of(desk, held.gate).branch or ""
     return wanted if wanted != target.branch else ""
 
 
@@ -205,7 +207,7 @@ def aim(desk: Desk, held: HeldClaim, made: Made, *, own_only: bool) -> Target:
     here, course = made.branch or "", made.course
     if not made.commits:
         return Target(here)
-    begun, wanted = course.branch or held.gate.opened.work.branch, made.wanted
+    begun, wanted = course.branch or work_of(desk, held.gate).branch, made.wanted
     own = f"gate/{held.gate.id}"
     if held.remote is None:
         return aim_here(desk, made, wanted, begun=begun or own)
@@ -238,7 +240,7 @@ def aim_at(desk: Desk, held: HeldClaim, made: Made, wanted: str, *, begun: str) 
         if not made.course.joins:
             return Target("")
         lines = "\n".join(f"{name}: {value}" for name, value in trailers(held.gate))
-        joined = join_commits(desk, wanted, tip, made.commits, held.gate.opened.work.base, lines)
+        joined = join_commits(desk, wanted, tip, made.commits, work_of(desk, held.gate).base, lines)
     new = joined.commits[-1] if joined.commits else ""
     how = [part for part in (joined.how, made.course.note) if part]
     why = joined.why or withheld(desk, wanted, tip, new, begun=begun)

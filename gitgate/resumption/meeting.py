@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -177,7 +176,7 @@ def another(desk: Desk, gate: Gate, agent: str, *, anew: bool = False) -> Chosen
             f"no session can be opened on this machine for gate {gate.id}: {reason}",
             hint=joining.otherwise(gate),
         )
-    return ChosenConversation(saved, own=False, id=str(uuid.UUID(desk.entropy(16), version=4)))
+    return ChosenConversation(saved, own=False, id=agency.adapter(saved.agent).new_session(desk.entropy(16)))
 
 
 def conversation_of(desk: Desk, earlier: str) -> SavedSession:
@@ -285,8 +284,12 @@ def open_meeting(
         question = the_question(gate)
         cwd = folder_within(found.directory, talk_of(gate).cwd)
         adapter = agency.adapter(chosen.saved.agent)
-        if chosen.saved.files:
-            adapter.place(chosen.saved, cwd, desk.settings.env)
+        said, program = chosen.saved, agency.agent_settings(desk, chosen.saved.agent).program
+        if said.files:
+            adapter.place(said, cwd, desk.settings.env, program)
+        if chosen.id:
+            before = said if said.files else None
+            adapter.begin(chosen.id, cwd, desk.settings.env, saved=before, program=program)
         there = place.apart(desk, found)
         ours = place.made_by_us(desk, found.directory)
         project = held.enter_context(bylaws.in_force(desk, there, ours=ours, say=desk.progress))

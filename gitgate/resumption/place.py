@@ -25,7 +25,7 @@ from ..errors import GateError, WorkFailed
 from ..gates import agency
 from ..gates.leases import shared_at
 from ..gates.lineage import took_place
-from ..gates.work import bring_work, worktrees
+from ..gates.work import bring_work, run_of_work, work_of, worktrees
 from ..model.conversation import SavedSession, SessionRef
 from ..model.gate import Gate, Work
 from ..policy import project as bylaws
@@ -133,7 +133,7 @@ def is_trusted(desk: Desk, gate: Gate) -> bool:
 def left_on(desk: Desk, gate: Gate) -> str | None:
     """The branch that the agent left its directory on: one that asked again was perhaps put on another than its work's."""
     here = asked_here(desk, gate)
-    return (here.branch if here is not None else "") or gate.opened.work.branch
+    return (here.branch if here is not None else "") or work_of(desk, gate).branch
 
 
 @contextlib.contextmanager
@@ -200,10 +200,13 @@ def lock(desk: Desk, directory: Path, held: contextlib.ExitStack) -> bool:
 
 def same_directory(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situation | None:
     """The directory that the agent left, if HEAD and the operation under way are what they were."""
-    here, work = asked_here(desk, gate), gate.opened.work
+    here, work = asked_here(desk, gate), work_of(desk, gate)
     if here is None or work.commit is None:
         return None
-    there, branch = repository_of(desk, Path(here.directory)), left_on(desk, gate)
+    directory, branch = Path(here.directory), left_on(desk, gate)
+    if work is not gate.opened.work:
+        directory, branch = directory_of_run(desk, gate), work.branch
+    there = repository_of(desk, directory)
     if there is None or not stands_as_before(there, work, branch) or not lock(desk, there.place, held):
         return None
     apart = there if here.trusted else pinned_down(there)
@@ -215,6 +218,12 @@ def same_directory(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situat
     return Situation(
         there.place, False, branch, work.base or "", known, here.trusted, edits, new_branch=moved
     )
+
+
+def directory_of_run(desk: Desk, gate: Gate) -> Path:
+    """Where the run was begun that asked: what its branches do, each in a tree of its own, is joined there."""
+    found = run_of_work(desk, gate)
+    return Path(found[0].started.text("directory") if found is not None else "")
 
 
 def stands_as_before(there: Repository, work: Work, branch: str | None) -> bool:
@@ -243,7 +252,8 @@ def new_place(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situation:
     In a repository that others push to, the agent's branch stays where it is until the outcome is recorded: the agent
     works on a branch of its own.
     """
-    work, commit = gate.opened.work, bring_work(desk, gate)
+    work = work_of(desk, gate)
+    commit = bring_work(desk, gate, work if work is not gate.opened.work else None)
     directory = free_directory(desk, gate.id)
     private_folder(desk.repo.state_dir)
     directory.parent.mkdir(parents=True, exist_ok=True)
@@ -288,7 +298,7 @@ def free_directory(desk: Desk, gate: str) -> Path:
 
 def with_branch_news(desk: Desk, gate: Gate, found: Situation) -> Situation:
     """What happened to the branch since the question: how far it went, and what merging it would conflict in."""
-    work, course = gate.opened.work, found.course
+    work, course = work_of(desk, gate), found.course
     if work.branch is None or work.commit is None or not work.base:
         return found
     if course.gone:
@@ -503,16 +513,22 @@ def surroundings(
         )
     fixed = {} if found.trusted else pinned(found.there(desk))
     git = {**fixed, **as_environment(settings, fixed)} if settings else fixed
-    return {**said, **({} if desk.settings.identity() else borrowed_name(gate)), **git}
+    who = desk.settings.identity()
+    if who and not agency.adapter(program).hides_from_git:
+        return {**said, **git}
+    return {**said, **named_in_git(who or borrowed_name(gate)), **git}
 
 
-def borrowed_name(gate: Gate) -> dict[str, str]:
+def borrowed_name(gate: Gate) -> str:
     """A server's account often has no name in git, which then refuses to commit: there the agent goes by the name of the
     person whose agent it is.
     """
-    name, _, email = (gate.opened.asked.by or f"{gate.opened.asked.agent} <agent@gitgate.invalid>").partition(
-        " <"
-    )
+    return gate.opened.asked.by or f"{gate.opened.asked.agent} <agent@gitgate.invalid>"
+
+
+def named_in_git(person: str) -> dict[str, str]:
+    """A name for git as environment: some programs hide from it what the person's configuration says."""
+    name, _, email = person.partition(" <")
     names = {"NAME": name, "EMAIL": email.removesuffix(">")}
     return {
         f"GIT_{role}_{part}": text for role in ("AUTHOR", "COMMITTER") for part, text in names.items() if text

@@ -347,7 +347,8 @@ def run_agent(
     program = program_for(gate, saved).agent
     adapter = agency.adapter(program)
     if saved.files:
-        agency.adapter(saved.agent).place(saved, found.directory, desk.settings.env)
+        start = agency.agent_settings(desk, saved.agent).program
+        agency.adapter(saved.agent).place(saved, found.directory, desk.settings.env, start)
     if project.doubt:
         errand.note(f"the project's own settings of agents would not take part here: {project.doubt}")
     launch = order(desk, renewer.held, found, saved, project)

@@ -338,6 +338,8 @@ def agents(desk: Desk) -> Iterator[Finding]:
             )
         else:
             yield Finding(f"agent {name}", GOOD, "can be started again here")
+            lacking = agency.adapter(name).wants(desk.settings.env)
+            yield from (Finding(f"agent {name}", MISSING, words, mend) for words, mend in lacking)
 
 
 def extras(desk: Desk) -> Iterator[Finding]:

@@ -21,6 +21,7 @@ from gitgate.gates.recording import reload
 from gitgate.model.conversation import SavedSession, SessionRef
 from gitgate.model.gate import Gate, Question
 from gitgate.questions.drafts import Draft
+from support import PATIENCE
 from support.resuming import Seat
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
@@ -284,7 +285,7 @@ def test_an_ssh_key_opens_what_was_encrypted_to_it(alone: Seat, home: Path) -> N
     place = home / ".ssh/id_ed25519"
     place.parent.mkdir()
     make = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "ada's key", "-f", str(place)]
-    subprocess.run(make, check=True, timeout=30)
+    subprocess.run(make, check=True, timeout=PATIENCE)
     public = place.with_suffix(".pub").read_text().replace("ada's key", "ada@laptop")
     other = pyrage.x25519.Identity.generate().to_public()
     oid = write_sealed(alone, f"{other}, {public} {other}")

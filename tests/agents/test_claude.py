@@ -416,7 +416,8 @@ def test_a_person_opens_it_with_the_same_guard(tmp_path: Path) -> None:
     said = CLAUDE.join(request(tmp_path))
     assert said.argv == (*guarded, "--", said.argv[-1])
     assert CLAUDE.join(replace(request(tmp_path), prompt="")).argv == guarded
-    assert AGENTS["codex"].join(request(tmp_path)).argv == ("codex", "resume", ID)
+    opened = AGENTS["codex"].join(replace(request(tmp_path), prompt="")).argv
+    assert opened == ("codex", "resume", "-c", "allow_login_shell=false", ID)
     with pytest.raises(Usage) as error:
         AGENTS["command"].join(request(tmp_path))
     assert "git gate respond 7k2fw3x9ab" in error.value.hint

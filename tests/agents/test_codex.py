@@ -72,8 +72,9 @@ def test_it_is_resumed_with_the_prompt_on_stdin(tmp_path: Path) -> None:
     program = tmp_path / "codex"
     program.write_text(
         "#!/bin/sh\n"
-        f'[ "$1 $2 $3 $4 $5 $6" = "exec -s workspace-write resume --json -o" ] && [ "$8 $9" = "{ID} -" ] || exit 2\n'
-        'cat > "$7"\necho \'{"type":"thread.started","thread_id":"\'"$8"\'"}\'\n'
+        '[ "$1 $2 $3" = "exec -c allow_login_shell=false" ] && shift 3 || exit 2\n'
+        f'[ "$1 $2 $3 $4 $5" = "-s workspace-write resume --json -o" ] && [ "$7 $8" = "{ID} -" ] || exit 2\n'
+        'cat > "$6"\necho \'{"type":"thread.started","thread_id":"\'"$7"\'"}\'\n'
     )
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     settings = AgentSettings((str(program),), ("-s", "workspace-write"))

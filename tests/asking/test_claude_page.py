@@ -14,6 +14,7 @@ import pytest
 
 from gitgate.document import codec
 from gitgate.questions.calls import parse_rules
+from support import PATIENCE
 from support.lab.model import Reply
 from support.lab.office import Office
 from support.testbed.repositories import Clone
@@ -87,7 +88,7 @@ def tmux(tmp_path: Path) -> Iterator[Callable[..., str]]:
 
     def run(*words: str) -> str:
         return subprocess.run(
-            ["tmux", "-S", server, *words], capture_output=True, text=True, timeout=20
+            ["tmux", "-S", server, *words], capture_output=True, text=True, timeout=PATIENCE
         ).stdout
 
     yield run

@@ -106,7 +106,7 @@ def test_three_agents_a_join_and_a_yes_from_another_clone(
     enter(terminal, "/exit")
     terminal.expect("is that your answer?", timeout=60)
     terminal.line("y")
-    terminal.finish(code=0, timeout=30)
+    terminal.finish(code=0)
 
     until(partial(stands, bob, run, "waiting_human"), 60)
     approval = bob.waiting()

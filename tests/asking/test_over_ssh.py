@@ -22,7 +22,7 @@ from support.resuming import until
 from support.servers import ssh_server
 from support.testbed.repositories import Clone
 
-pytestmark = [pytest.mark.claude, pytest.mark.slow, pytest.mark.server, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.claude, pytest.mark.slow, pytest.mark.server, pytest.mark.timeout(300)]
 
 DATABASE = {
     "question": "Which database?",
@@ -82,7 +82,7 @@ class Setting:
             found[:] = [gate for gate in listed if not after or gate["follows"] == after]
             return bool(found)
 
-        until(there, 40)
+        until(there)
         return found[0]
 
     def answer(self, gate: str, *said: str) -> None:
@@ -179,7 +179,7 @@ def test_an_answer_resumes_claude_on_the_server(
     assert there.starts == []
 
     there.answer(asked["id"], "SQLite", "--note", "one file is enough")
-    until(lambda: there.state(asked["id"])["state"] in ("resumed", "failed"), 40)
+    until(lambda: there.state(asked["id"])["state"] in ("resumed", "failed"))
     gate = there.state(asked["id"])
     assert (gate["state"], gate["resume"]["outcome"], gate["resume"]["branch"]) == (
         "resumed",
@@ -253,7 +253,7 @@ def test_claude_asks_again_and_again_on_the_server(setting: MakeSetting, between
             later = there.waiting(after=gates[-1])
             assert later["work"]["branch"] == "feature"
             gates.append(str(later["id"]))
-    until(lambda: there.state(gates[-1])["state"] in ("resumed", "failed"), 40)
+    until(lambda: there.state(gates[-1])["state"] in ("resumed", "failed"))
     came = [there.state(gate)["resume"] for gate in gates]
     assert [each["outcome"] for each in came] == ["resumed"] * CHAIN
     assert came[-1]["branch"] == "feature"
@@ -290,7 +290,7 @@ def test_an_approved_file_is_written_on_the_server(setting: MakeSetting, repo: C
     gate = there.waiting()
     assert f"the call is made for {name} there" in gate["context"]
     there.answer(gate["id"], "--approve")
-    until(lambda: there.state(gate["id"])["state"] in ("resumed", "failed"), 40)
+    until(lambda: there.state(gate["id"])["state"] in ("resumed", "failed"))
     came = there.state(gate["id"])["resume"]
     assert (came["outcome"], came["branch"]) == ("resumed", "feature")
     assert f"{asked} → {there.server.path}/" in came["reason"]
@@ -310,7 +310,7 @@ def test_a_command_that_names_the_askers_place_is_not_run_on_the_server(
     there.run("GO")
     gate = there.waiting()
     there.answer(gate["id"], "--approve")
-    until(lambda: there.state(gate["id"])["state"] in ("resumed", "failed"), 40)
+    until(lambda: there.state(gate["id"])["state"] in ("resumed", "failed"))
     assert f"it names {repo.path}" in there.state(gate["id"])["resume"]["reason"]
     assert not asked.exists()
     assert "it will be asked again" in there.office.shown

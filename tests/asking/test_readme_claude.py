@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from support import PATIENCE
 from support.lab.fixtures import MakeMachine, MakeModel
 from support.lab.model import Reply
 from support.readme import PERSON, bare_machine, block_after, program, tell
@@ -71,7 +72,7 @@ def test_the_readme_leads_to_a_finished_work_with_claude(
         terminal.line("Redis")
         said = terminal.finish(code=0, timeout=60)
     assert "resuming here" in said
-    until = time.monotonic() + 15
+    until = time.monotonic() + PATIENCE
     while True:
         (gate,) = json.loads(typed("git gate list --all --json").stdout)["gates"]
         if gate["state"] == "resumed" or time.monotonic() > until:

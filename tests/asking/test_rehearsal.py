@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from support import PATIENCE
 from support.lab.model import can_isolate
 from support.testbed.command import COMMAND
 from support.testbed.repositories import Clone
@@ -42,7 +43,7 @@ def test_it_is_tried_from_the_question_to_the_answer(
     claude_binary: Path, repo: Clone, home: Path, tmp_path: Path
 ) -> None:
     """In both ways; the project and the person's own Claude Code stay as they were, and nothing is left behind."""
-    subprocess.run([str(COMMAND), "init", "--claude", "-q"], cwd=repo.path, check=True, timeout=30)
+    subprocess.run([str(COMMAND), "init", "--claude", "-q"], cwd=repo.path, check=True, timeout=PATIENCE)
     before, refs = a_person(home), repo.refs()
     scratch = tmp_path / "scratch"
     scratch.mkdir()
@@ -100,6 +101,6 @@ def test_no_agent_rehearses(repo: Clone) -> None:
         cwd=repo.path,
         env={**os.environ, "CLAUDECODE": "1"},
         capture_output=True,
-        timeout=30,
+        timeout=PATIENCE,
     )
     assert done.returncode == 4

@@ -15,6 +15,7 @@ from gitgate.errors import Conflict
 from gitgate.exchange.syncing import sync
 from gitgate.gates.recording import reload
 from gitgate.model.gate import Gate
+from support import PATIENCE
 from support.resuming import Clock, Seat, claimant
 from support.testbed.repositories import Clone
 
@@ -29,7 +30,7 @@ def race(gate: Gate, places: list[Clone], clock: Clock) -> list[str]:
         desk = open_desk(place.path, os.environ, clock=clock)
         try:
             known = reload(desk, gate.id)
-            start.wait(20)
+            start.wait(PATIENCE)
             claim(desk, known, claimant(f"racer-{number}"))
         except Conflict:
             return ""
@@ -66,7 +67,7 @@ def test_one_of_eight_clones_wins(
 
 @pytest.mark.slow
 @pytest.mark.thorough
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_one_of_eight_clones_wins_each_of_25_rounds(
     ann: Seat, bare: Clone, clone_of: Callable[..., Clone], clock: Clock
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from support import PATIENCE
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
 from support.testbed.terminal import Terminal
@@ -267,7 +268,7 @@ def test_waiting_prints_only_the_answer(cli: Command, repo: Clone) -> None:
     gate = line.removeprefix("waiting for an answer to ")[:10]
     assert f"git gate wait {gate}" in line
     assert "somebody waits for it" in cli.quick("respond", gate, "--approve", "--note", "go", code=0).err
-    out, _ = waiting.communicate(timeout=20)
+    out, _ = waiting.communicate(timeout=PATIENCE)
     assert (waiting.returncode, out) == (0, "approved\ngo\n")
     assert cli.quick("show", gate, "--json").json["state"] == "resumed"
 
@@ -294,7 +295,7 @@ def test_a_killed_waiter_does_not_wait(cli: Command, repo: Clone) -> None:
     line = next(line for line in waiting.stderr if line.startswith("waiting for an answer to "))
     gate = line.removeprefix("waiting for an answer to ")[:10]
     waiting.kill()
-    waiting.communicate(timeout=20)
+    waiting.communicate(timeout=PATIENCE)
     assert "nobody waits for it any more" in cli.quick("respond", gate, "--approve", code=0).err
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from gitgate.cli.main import VERBS
 from gitgate.cli.main import cli as group
+from support import PATIENCE
 from support.talking import meet
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
@@ -214,7 +215,7 @@ def test_an_example_that_stays_runs_until_it_is_stopped(
     time.sleep(2)
     assert running.poll() is None, running.communicate()
     running.send_signal(signal.SIGTERM)
-    _, said = running.communicate(timeout=15)
+    _, said = running.communicate(timeout=PATIENCE)
     assert "Traceback" not in said
     assert running.returncode in (0, -signal.SIGTERM, 130), said
 

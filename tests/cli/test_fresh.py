@@ -142,7 +142,7 @@ def test_a_remote_that_is_slow_is_not_waited_for(
     ann.git("config", "core.sshCommand", str(silent))
     ann.git("remote", "set-url", "origin", "ssh://git@server.example/x.git")
     terminal = pty_cli("list", cwd=ann.path, env={"GITGATE_FRESH": "0.3", "CI": ""})
-    said = terminal.finish(code=0, timeout=30)
+    said = terminal.finish(code=0)
     assert gate in said
     assert "as of 2m ago: " in said
     assert "to try again: git gate sync" in said
@@ -163,7 +163,7 @@ def test_ctrl_c_ends_the_looking_alone(
     terminal = pty_cli("list", cwd=ann.path, env={"GITGATE_FRESH": "50", "CI": ""})
     terminal.expect("looking for news at origin")
     terminal.keys("\x03")
-    assert gate in terminal.finish(code=0, timeout=30)
+    assert gate in terminal.finish(code=0)
 
 
 @pytest.mark.parametrize("value", ["0", "0s"])

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.setup.steps import TEXTS
+from support import PATIENCE
 from support.resuming import Agent
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
@@ -112,7 +113,7 @@ def test_the_script_asks_and_prints_the_answer(
     cli.quick("init", "--script", code=0)
     running = ask_by_script((), *arguments)
     cli("respond", gate_asked(running), answer, code=0)
-    said, _ = running.communicate(timeout=30)
+    said, _ = running.communicate(timeout=PATIENCE)
     assert (said, running.returncode) == (out, code)
 
 
@@ -139,16 +140,16 @@ def test_the_script_is_the_same_in_every_shell(shell: tuple[str, ...], repo: Clo
     cli.quick("init", "--script", code=0)
     yes = ask_by_script(shell, "May I?", "yesno")
     cli("respond", gate_asked(yes), "--approve", "--note", "approved 'by' \"me\"\nafter 18:00", code=0)
-    assert yes.communicate(timeout=30)[0] == "yes\napproved 'by' \"me\"\nafter 18:00\n"
+    assert yes.communicate(timeout=PATIENCE)[0] == "yes\napproved 'by' \"me\"\nafter 18:00\n"
     assert yes.returncode == 0
     no = ask_by_script(shell, "May I $(touch run) `touch run`?", "yesno")
     gate = gate_asked(no)
     assert cli("show", gate, "--json", code=0).json["title"] == "May I $(touch run) `touch run`?"
     cli("respond", gate, "--reject", code=0)
-    assert (no.communicate(timeout=30)[0], no.returncode) == ("no\n", 3)
+    assert (no.communicate(timeout=PATIENCE)[0], no.returncode) == ("no\n", 3)
     late = ask_by_script(shell, "May I?", "yesno", ASK_HUMAN_TIMEOUT="1s", ASK_HUMAN_PRIORITY="urgent")
     gate = gate_asked(late)
-    out, err = late.communicate(timeout=30)
+    out, err = late.communicate(timeout=PATIENCE)
     assert (out, late.returncode) == ("", 124)
     assert "nobody answered before the deadline" in err
     shown = cli("show", gate, "--json", code=0).json
@@ -156,7 +157,7 @@ def test_the_script_is_the_same_in_every_shell(shell: tuple[str, ...], repo: Clo
     stopped = ask_by_script(shell, "May I?", "yesno", ASK_HUMAN_AGENT="backend")
     gate = gate_asked(stopped)
     cli("stop", gate, "--reason", "no need", code=0)
-    assert (stopped.communicate(timeout=30)[0], stopped.returncode) == ("", 9)
+    assert (stopped.communicate(timeout=PATIENCE)[0], stopped.returncode) == ("", 9)
     assert cli("show", gate, "--json", code=0).json["asked"]["agent"] == "backend"
     assert not (repo.path / "run").exists()
 
@@ -174,7 +175,7 @@ def test_the_script_says_that_git_gate_is_missing(repo: Clone, cli: Command) -> 
     cli.quick("init", "--script", code=0)
     repo.git("config", "--unset-all", "gitgate.program", check=False)
     ended = ask_by_script((), "Which?", PATH="/usr/bin:/bin")
-    assert "pip install git-gate" in ended.communicate(timeout=30)[1]
+    assert "pip install git-gate" in ended.communicate(timeout=PATIENCE)[1]
     assert ended.returncode == 1
 
 

@@ -237,19 +237,19 @@ def test_it_can_be_cancelled(desk: Meeting, pty_cli: Pty) -> None:
 
 def test_time_runs_out(desk: Meeting, pty_cli: Pty) -> None:
     """The person is warned where they look, then the program is ended, the terminal put right, and it is a timeout."""
-    gate = desk.talk("Shall we migrate?", "--session-timeout", "1s", "--grace", "2s")
+    gate = desk.talk("Shall we migrate?", "--session-timeout", "1s", "--grace", "3s")
+    desk.at_once("say until-then", "deaf")
     terminal = pty_cli("join", gate)
-    begin(terminal, "say until-then", "deaf")
-    terminal.expect("this session is over in 2 s")
+    terminal.expect("this session is over in 3 s")
     assert "\x07" in terminal.raw
     assert "\x1b]2;gate" in terminal.raw
-    said = terminal.finish(code=9, timeout=25)  # It did not listen, and is killed.
+    said = terminal.finish(code=9)  # It did not listen, and is killed.
     assert f"gate {gate}: the session's time was over; saved here" in said
     assert "by Ada" not in desk.cli("check", gate, code=9).err
     assert desk.show(gate)["state"] == "stopped"
     held = desk.held(gate)
     assert (held["outcome"], held.get("source")) == ("timeout", None)
-    assert held["seconds"] >= 3
+    assert held["seconds"] >= 4
     assert "until-then" in desk.saved(gate)
     desk.cli("check", gate, code=9)
 
@@ -257,8 +257,9 @@ def test_time_runs_out(desk: Meeting, pty_cli: Pty) -> None:
 def test_a_decision_does_not_outlive_its_time_unseen(desk: Meeting, pty_cli: Pty) -> None:
     """What the session said before its time ran out is told, and no answer; `--session-timeout` is the person's to set."""
     gate = desk.talk("Shall we migrate?", "--outcome", "approval", "--grace", "0s")
-    terminal = pty_cli("join", gate, "--session-timeout", "2s")
-    begin(terminal, "outcome approve --summary Sound.")
+    desk.at_once('file {"decision": "approve", "summary": "Sound."}')
+    terminal = pty_cli("join", gate, "--session-timeout", "3s")
+    terminal.expect("claude: file done")
     terminal.finish(code=9)
     assert desk.answer(gate) is None
     assert (desk.held(gate)["outcome"], desk.held(gate)["summary"]) == ("timeout", "Sound.")
@@ -412,12 +413,12 @@ def test_how_long_it_took_is_counted_over_all_of_it(desk: Meeting, pty_cli: Pty)
 
 def test_the_warning_fits_the_terminal(desk: Meeting, pty_cli: Pty) -> None:
     """One line, however narrow: a second one would push away what the program shows."""
-    gate = desk.talk("Shall we migrate?", "--session-timeout", "1s", "--grace", "1s")
+    gate = desk.talk("Shall we migrate?", "--session-timeout", "1s", "--grace", "3s")
     terminal = pty_cli("join", gate, columns=30)
     begin(terminal)
-    terminal.finish(code=9, timeout=25)
+    terminal.finish(code=9)
     (shown,) = re.findall("\x1b\\[0;7m(.*?)\x1b\\[0m", terminal.raw)
-    assert "over in 1 s" in shown
+    assert "over in 3 s" in shown
     assert len(shown) < 30
     whole = Limit(60, 60, f"gate {gate[:6]}: this session")
     for columns in (10, 20, 40, 60, 80, 200):

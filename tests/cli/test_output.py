@@ -15,6 +15,7 @@ import pytest
 import gitgate
 from gitgate.cli import exits, process
 from gitgate.errors import UnsupportedSystem
+from support import PATIENCE
 from support.testbed.command import COMMAND, Command
 from support.testbed.repositories import Clone
 from support.testbed.seal import write_global_config
@@ -245,7 +246,7 @@ def _closed_pipe() -> int:
 def test_a_sign_of_life(pty_cli: Start, repo: Clone, tmp_path: Path) -> None:
     """What takes more than a second says what it is at, on a terminal; in a pipe, and with -q, it does not."""
     slow = tmp_path / "slow"
-    slow.write_text("#!/bin/sh\nsleep 1.6\necho gone >&2\nexit 1\n", encoding="utf-8")
+    slow.write_text("#!/bin/sh\nsleep 4\necho gone >&2\nexit 1\n", encoding="utf-8")
     slow.chmod(0o755)
     repo.git("remote", "add", "origin", "ssh://git@127.0.0.1:9/x.git")
     env = {"GIT_SSH_COMMAND": str(slow)}
@@ -264,7 +265,7 @@ class TestStreams:
         gate = ask("Which?")
         line = f"exec {quote(str(COMMAND))} {words} {closed}"
         said = subprocess.run(
-            ["/bin/sh", "-c", line], capture_output=True, text=True, check=False, timeout=30
+            ["/bin/sh", "-c", line], capture_output=True, text=True, check=False, timeout=PATIENCE
         )
         assert said.returncode == 0, said.stderr
         assert "Traceback" not in said.stderr

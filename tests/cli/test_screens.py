@@ -10,7 +10,7 @@ from support.testbed.command import COMMAND, Command
 from support.testbed.repositories import Clone
 from support.testbed.tmux import ENDED, Tmux
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 HARD = {
     "Which database should the login service use for its sessions, given that the cluster is there?": (

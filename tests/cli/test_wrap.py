@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from support import PATIENCE
 from support.testbed.command import Command, ForkedCommand, Outcome
 from support.testbed.repositories import Clone
 
@@ -339,11 +340,11 @@ def test_a_signal_reaches_the_command(
     running = cli.start(
         "wrap", *program("import pathlib, time", f"pathlib.Path({str(started)!r}).touch()", "time.sleep(60)")
     )
-    until = time.monotonic() + 20
+    until = time.monotonic() + PATIENCE
     while not started.exists() and time.monotonic() < until:
         time.sleep(0.05)
     os.kill(running.pid, number)
-    running.communicate(timeout=20)
+    running.communicate(timeout=PATIENCE)
     assert running.returncode == 128 + number
 
 

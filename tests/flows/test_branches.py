@@ -251,7 +251,7 @@ def test_branches_of_a_branch_are_joined_in_its_tree() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_the_joining_is_killed_at_every_event() -> None:
     """Each agent works once, a person is asked once, and the tree has what both did."""
 
@@ -540,7 +540,7 @@ def test_branches_within_a_branch_do_not_let_the_run_go_while_it_works() -> None
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_a_race_is_killed_at_every_event() -> None:
     """There is one winner, and it stays that: its agent works once, and a person who answered is not asked again."""
 
@@ -691,7 +691,7 @@ def test_outside_of_a_flow_soon_is_a_thread() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_an_async_flow_is_killed_at_every_event() -> None:
     """Each agent starts once, each person is asked once, whatever was awaited at once."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import time
 from collections.abc import Callable
@@ -15,7 +16,7 @@ import gitgate
 from gitgate import testing
 from gitgate.acts.reading import find_gate
 from gitgate.claims.claiming import ClaimLost
-from gitgate.context.desk import open_desk
+from gitgate.context.desk import Desk, open_desk
 from gitgate.errors import Usage
 from gitgate.flows import program
 from gitgate.flows.engine import current
@@ -24,6 +25,7 @@ from gitgate.flows.program import FlowFunction
 from gitgate.record.runs import Run
 from gitgate.store.git.process import Git
 from gitgate.store.git.refs import RUNS
+from support import PATIENCE
 from support.flowing import Actors, FlowBench, killed_command, was_killed
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
@@ -255,6 +257,8 @@ def test_it_works_in_the_tree_of_its_branch() -> None:
         git.run("commit", "-q", "--no-verify", "-m", "Begin")
         assert stage.play(both, agents={"a": agent("a"), "b": agent("b")}).status == "completed"
         assert len({seen["a"], seen["b"], str(stage.place)}) == 3
+        open_yet = [one for one in gc.get_objects() if isinstance(one, Desk) and one._records is not None]
+        assert [str(desk.repo.place) for desk in open_yet if str(desk.repo.place) in seen.values()] == []
         assert sorted(path.name for path in stage.place.glob("*.txt")) == ["a.txt", "b.txt", "base.txt"]
         assert len(git.text("worktree", "list").splitlines()) == 1
 
@@ -494,7 +498,7 @@ def test_an_agent_of_a_child_is_ended_by_a_stop_of_the_root(
         time.sleep(0.1)
     root = listed(cli)["outer"]["id"]
     assert "told to stop" in cli("stop", root, "--reason", "enough", code=0).err
-    assert running.wait(40) == 9
+    assert running.wait(PATIENCE) == 9
     running.communicate()
     assert {flow: run["status"] for flow, run in listed(cli).items()} == {
         "outer": "stopped",

@@ -120,7 +120,7 @@ def test_what_cannot_be_forked_is_refused(done: str, repo: Clone, cli: Command) 
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_a_fork_that_is_killed_while_it_carries_does_nothing_again(
     done: str, repo: Clone, cli: Command, log: Path
 ) -> None:

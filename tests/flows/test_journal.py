@@ -20,6 +20,7 @@ from gitgate.store.git.objects import BLOB, REGULAR, TreeEntry
 from gitgate.store.records.journal import Journals
 from gitgate.store.records.records import Signature
 from gitgate.store.remote.remote import RefMove
+from support import PATIENCE
 from support.testbed.repositories import Clone
 
 BY = Signature("ada <ada@example.org>", 1_780_000_000)
@@ -118,7 +119,7 @@ def test_another_clone_waits_for_the_lease(repo: Clone, held: HeldRun, git: Call
     with pytest.raises(RunTaken) as refused:
         take_run(desk_at(repo), held.run.id)
     assert 0 < refused.value.left <= 1
-    until = time.monotonic() + 20
+    until = time.monotonic() + PATIENCE
     again = None
     while again is None:
         time.sleep(0.2)
@@ -254,7 +255,7 @@ def claim_on(run: Run) -> dict[str, object]:
 
 @pytest.mark.slow
 @pytest.mark.no_cover
-@pytest.mark.timeout(300)  # writing them takes longer than what is measured
+@pytest.mark.timeout(900)  # writing them takes longer than what is measured
 def test_ten_thousand_steps_are_read_in_two_seconds(tmp_path: Path, repo: Clone) -> None:
     """Of processor time, ours and git's; reading grows with the length, and no faster."""
     desk = desk_at(repo)

@@ -647,7 +647,7 @@ EXAMPLES: dict[str, tuple[Flow, dict[str, Any], dict[str, Any], dict[str, Any]]]
 
 @pytest.mark.slow
 @pytest.mark.thorough
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_each_example_is_killed_at_every_step(name: str) -> None:
     """And comes to the same: no agent is started again, nobody is asked again, and each is told the same."""

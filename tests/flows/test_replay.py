@@ -557,7 +557,7 @@ def test_a_step_that_takes_too_long_is_not_waited_for(bench: FlowBench) -> None:
 
     began = time.monotonic()
     waits = bench.begin(slow)
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 50
     over.set()
     answer(waits.id, bench, True)
     assert "longer than 0.005 minutes" in bench.again(slow, waits.id).value
@@ -604,5 +604,5 @@ def test_an_agent_that_takes_too_long_is_ended(bench: FlowBench) -> None:
     began = time.monotonic()
     ended = bench.begin(waits)
     assert "agent slow failed" in ended.value
-    assert time.monotonic() - began < 50
+    assert time.monotonic() - began < 100
     assert [step.state for step in bench.load(ended.id).steps.values()] == ["raised", "done", "raised"]

@@ -19,6 +19,7 @@ import gitgate
 from gitgate.document import codec
 from gitgate.errors import Usage
 from gitgate.text import times
+from support import PATIENCE
 from support.flowing import Actors, FlowBench, killed_command, was_killed
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
@@ -549,7 +550,7 @@ def test_an_agent_that_runs_is_ended_by_a_stop(
     wait_until(beat.exists)
     run = cli("list", "--runs", "--json", code=0).json["runs"][0]["id"]
     cli("stop", run, "--reason", "enough", code=0)
-    assert running.wait(30) == 9
+    assert running.wait(PATIENCE) == 9
     running.communicate()
     before = beat.read_text()
     time.sleep(0.5)
@@ -557,7 +558,7 @@ def test_an_agent_that_runs_is_ended_by_a_stop(
     assert cli("show", run, "--json", code=0).json["status"] == "stopped"
 
 
-def wait_until(true: Callable[[], bool], seconds: float = 30) -> None:
+def wait_until(true: Callable[[], bool], seconds: float = PATIENCE) -> None:
     until = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < until
@@ -579,7 +580,7 @@ def test_ctrl_c_leaves_it_to_be_gone_on_with(
     running = cli.start("run", "flows.py:simple", "x")
     wait_until(began.exists)
     running.send_signal(signal.SIGINT)
-    assert running.wait(30) == 130
+    assert running.wait(PATIENCE) == 130
     running.communicate()
     run = cli("list", "--runs", "--json", code=0).json["runs"][0]
     assert run["status"] == "running"
@@ -604,7 +605,7 @@ def test_a_process_that_is_killed_beside_its_agent(
     wait_until(beat.exists)
     running.kill()
     running.communicate()
-    assert running.wait(30) == -signal.SIGKILL
+    assert running.wait(PATIENCE) == -signal.SIGKILL
     run = cli("list", "--runs", "--json", code=0).json["runs"][0]["id"]
     cli("resume", run, code=0)
     (first, one), (second, other) = (line.split() for line in began.read_text().splitlines())
@@ -667,7 +668,7 @@ def test_an_agent_is_ended_by_a_stop_from_another_clone(
     run = cli("list", "--runs", "--json", code=0).json["runs"][0]["id"]
     cli("sync", cwd=there.path, code=0)
     assert "told to stop" in cli("stop", run, "--reason", "enough", cwd=there.path, code=0).err
-    assert running.wait(40) == 9
+    assert running.wait(PATIENCE) == 9
     running.communicate()
     cli("sync", cwd=there.path, code=0)
     shown = cli("show", run, "--json", cwd=there.path, code=0).json

@@ -61,7 +61,7 @@ def test_an_answer_from_another_clone_goes_on_with_the_run_on_the_server(
         said = cli("respond", gate, answer, cwd=bob.path, code=0)
         assert "pushed to origin; its hook resumes it" in said.err
         wanted = "completed" if number == len(answers) - 1 else "waiting_human"
-        until(partial(stands, cli, bob, run, gate, wanted), 40)
+        until(partial(stands, cli, bob, run, gate, wanted))
     assert cli("show", run, "--json", cwd=bob.path, code=0).json["result"] == "released 1.4"
     resumed = ["resume coder"] if escalates else []
     assert actors.starts == ["start coder", *resumed, "start deployer"]
@@ -113,7 +113,7 @@ def test_a_signal_from_another_clone_wakes_the_run_on_the_server(
         cli("sync", cwd=bob.path)
         return bool(cli("show", run, "--json", cwd=bob.path, code=0).json["status"] == "completed")
 
-    until(is_over, 40)
+    until(is_over)
     name = bob.git("config", "user.email")
     shown = cli("show", run, "--json", cwd=bob.path, code=0).json["result"]
     assert shown[0] == "v1.4"

@@ -14,6 +14,7 @@ import gitgate
 from gitgate import testing
 from gitgate.errors import Usage
 from gitgate.flows.engine import Engine
+from support import PATIENCE
 from support.flowing import FlowBench
 
 CODER = [
@@ -154,7 +155,7 @@ def test_phases_are_killed_at_every_step() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_branches_are_killed_at_every_step() -> None:
     """Both wait together; each agent of each round starts once, each person is asked once."""
     agents: dict[str, Any] = {
@@ -269,6 +270,6 @@ def test_a_run_that_cannot_be_let_go_leaves_nobody_waiting(
     found: list[Any] = []
     thread = threading.Thread(target=lambda: found.append(bench.begin(several)), daemon=True)
     thread.start()
-    thread.join(20)
+    thread.join(PATIENCE)
     (ended,) = found
     assert (ended.status, "no space" in ended.reason) == ("failed", True)

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from gitgate.agents import agent, codex
+from gitgate.agents import copilot, gemini, opencode
+from gitgate.agents.agent import clean_lines
 from gitgate.agents.claude import adapter, transcript
 from gitgate.document import codec
 from gitgate.errors import GateError
@@ -238,8 +239,9 @@ def session(data: bytes) -> None:
         if once is not None and transcript.slim(once, (), asides=asides) != once:
             raise AssertionError("cleaned twice it is something else")
     transcript.waits_at_call(data)
-    codex.clean_rollout(data, frozenset(("hunter2-and-more",)))
-    list(agent.events(data.splitlines()))
+    clean_lines(data, {"PASSPHRASE": "hunter2-and-more"})
+    for read in (copilot.read_events, gemini.read_events, opencode.read_events):
+        read(data)
     adapter.last_result(data)
     adapter.unanswered(data)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from support import PATIENCE
 from support.resuming import until
 
 SHIMS = Path(__file__).parents[2] / "hooks"
@@ -55,7 +56,9 @@ def install(tmp_path: Path) -> Install:
 
 
 def push(hook: Path, lines: bytes) -> int:
-    done = subprocess.run([hook], cwd=hook.parent, input=lines, env={"GIT_DIR": "."}, check=False, timeout=30)
+    done = subprocess.run(
+        [hook], cwd=hook.parent, input=lines, env={"GIT_DIR": "."}, check=False, timeout=PATIENCE
+    )
     return done.returncode
 
 
@@ -102,7 +105,7 @@ def test_a_runner_is_started_where_a_gate_moved(install: Install, lines: bytes, 
 
 def tip_with(place: Path, *states: str) -> None:
     """A repository whose open gates say this of themselves."""
-    subprocess.run(["git", "init", "-q", "--bare", place], check=True, timeout=30)
+    subprocess.run(["git", "init", "-q", "--bare", place], check=True, timeout=PATIENCE)
     tree = subprocess.run(["git", "mktree"], cwd=place, input=b"", capture_output=True, check=True).stdout
     who = {f"GIT_{role}_{part}": "a@b" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
     for number, state in enumerate(states):
@@ -141,7 +144,7 @@ def test_another_push_starts_a_runner_where_one_is_missing(
     hook = install("post-receive")
     tip_with(hook.parent, *states)
     env = {"GIT_DIR": ".", "PATH": os.environ["PATH"]}
-    subprocess.run([hook], cwd=hook.parent, input=lines, env=env, check=True, timeout=30)
+    subprocess.run([hook], cwd=hook.parent, input=lines, env=env, check=True, timeout=PATIENCE)
     if starts:
         until(lambda: told(hook) is not None)
         assert told(hook) == b""
@@ -175,7 +178,7 @@ def test_what_the_runner_has_git_write_is_as_the_account_wants_it(install: Insta
     (hook.parent / "command").write_text("#!/bin/sh\numask >told.new\nmv told.new told\n")
     again = ["sh", "-c", f"umask {mask}; exec ./post-receive"]
     for _ in range(2):  # with the folder still to be made, and with one that is there
-        subprocess.run(again, cwd=hook.parent, input=GATE, env={"GIT_DIR": "."}, check=True, timeout=30)
+        subprocess.run(again, cwd=hook.parent, input=GATE, env={"GIT_DIR": "."}, check=True, timeout=PATIENCE)
         until(lambda: told(hook) is not None)
         assert told(hook) == f"0{mask}\n".encode()
         (hook.parent / "told").unlink()

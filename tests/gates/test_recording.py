@@ -177,7 +177,7 @@ def test_many_who_ask_at_once_all_get_their_gate(alone: Seat) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 def test_eight_processes_keep_four_hundred_of_four_hundred_gates(alone: Seat) -> None:
     """Fifty each, into one clone."""
     asks(alone, 8, 50)

@@ -17,6 +17,7 @@ from gitgate.model.gate import Gate
 from gitgate.policy.permit import check_told
 from gitgate.policy.ruling import marks
 from gitgate.store.git.signatures import GOOD, UNKNOWN, judged
+from support import PATIENCE
 from support.deciding import gate_of, say
 from support.resuming import Seat
 from support.signing import make_key, publish_policy
@@ -85,7 +86,7 @@ class Keyring:
 
     def restart(self) -> None:
         """End the agents of this home, and of no other."""
-        subprocess.run(["gpgconf", "--kill", "all"], capture_output=True, timeout=30)
+        subprocess.run(["gpgconf", "--kill", "all"], capture_output=True, timeout=PATIENCE)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.policy.project import lift
+from support import PATIENCE
 from support.resuming import Agent, until
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
@@ -166,7 +167,7 @@ def test_a_runner_that_is_killed(bare: Clone, ann: Clone, bob: Clone, agent: Age
     lock.touch()
     os.utime(lock, (1, 1))  # git was killed as well, a while ago
     agent.does(looks(agent) + COMMITS)
-    until(lambda: cli.quick("resume", gate, cwd=bob.path).code == 0, 15)
+    until(lambda: cli.quick("resume", gate, cwd=bob.path).code == 0)
     assert (agent.folder / "seen").read_text() == TRUSTED[".claude/settings.json"] + TRUSTED[
         ".claude/guard.sh"
     ]
@@ -193,7 +194,7 @@ def test_a_gate_asked_there_is_resumed_elsewhere_meanwhile(
     cli.quick("respond", follows, "Go", "--no-push", cwd=bob.path, code=0)
     cli.quick("resume", follows, cwd=bob.path, code=0)
     (folder / "go").touch()
-    running.communicate(timeout=30)
+    running.communicate(timeout=PATIENCE)
     assert (folder / "one").read_text() != (folder / "two").read_text()
     assert (
         (folder / "later").read_text() == (folder / "second").read_text() == TRUSTED[".claude/settings.json"]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from support import PATIENCE
 from support.resuming import Agent, until
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
@@ -33,13 +34,14 @@ def allowed(ann: Clone, cli: Command) -> Clone:
 
 def test_it_resumes_here_at_once(allowed: Clone, bare: Clone, agent: Agent, cli: Command) -> None:
     """It says so and names the log; the command does not wait; answer and claim arrive together."""
-    agent.does("sleep 1; echo done > result; git add -A; git commit -qm done")
+    agent.is_held("echo done > result; git add -A; git commit -qm done")
     gate = ask(cli, allowed)
     said = cli("respond", gate, "Postgres", cwd=allowed.path, code=0)
     found = re.search(r"resuming here \(log (.*)\)", said.err)
     assert found is not None
     assert agent.ends == []
     assert "claimed" in bare.git("log", "--format=%s", f"refs/hitl/open/{gate}")
+    agent.let_go()
     until(lambda: state(cli, allowed, gate) == "resumed")
     assert "claimed gate" in Path(found[1]).read_text()
     assert bare.git("log", "-1", "--format=%s", "main") == "done"
@@ -159,7 +161,7 @@ def test_a_gate_that_is_acted_on_alone_is_not_shared_meanwhile(
     ann: Clone, bare: Clone, agent: Agent, cli: Command
 ) -> None:
     """Its lease is here: shared without it, it would look abandoned. It is shared with its outcome."""
-    agent.does("sleep 2")
+    agent.is_held()
     ann.git("remote", "set-url", "origin", str(ann.path / "gone"))
     gate = ask(cli, ann)
     cli("respond", gate, "Postgres", cwd=ann.path, code=0)
@@ -169,7 +171,8 @@ def test_a_gate_that_is_acted_on_alone_is_not_shared_meanwhile(
     cli("sync", cwd=ann.path, code=0)
     cli("comment", gate, "still there?", cwd=ann.path, code=0)
     assert f"refs/hitl/open/{gate}" not in bare.refs()
-    assert running.wait(20) == 0
+    agent.let_go()
+    assert running.wait(PATIENCE) == 0
     running.communicate()
     assert "resumed" in bare.git("log", "--format=%s", f"refs/hitl/open/{gate}")
 

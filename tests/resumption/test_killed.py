@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from support import PATIENCE
 from support.resuming import Agent, until
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
@@ -64,7 +65,7 @@ def killed_at(step: str, gate: str, cwd: Clone) -> None:
         [sys.executable, "-c", DIE, *STEPS[step], gate],
         cwd=cwd.path,
         capture_output=True,
-        timeout=30,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()
@@ -87,7 +88,7 @@ def test_a_runner_killed_at_any_step(
     gate = cli.quick("ask", "Which?", "--agent", "scripted", cwd=ann.path, code=0).line
     cli.quick("respond", gate, "Postgres", cwd=ann.path, code=0)
     killed_at(step, gate, ann)
-    until(lambda: resumed(cli, ann, gate), 15)
+    until(lambda: resumed(cli, ann, gate))
     assert agent.starts in ([gate], [gate] * 2 if step in STARTED_TWICE else [gate])
     assert agent.ends == [gate]
     assert ann.git("log", "--format=%s", "main").splitlines() == ["done", "start"]
@@ -119,7 +120,7 @@ def test_an_agent_dies_with_its_runner(ann: Clone, agent: Agent, cli: Command) -
     running.communicate()
     until(lambda: not alive(pid))
     agent.does("")
-    until(lambda: resumed(cli, ann, gate), 15)
+    until(lambda: resumed(cli, ann, gate))
     assert agent.starts == [gate, gate]
     assert agent.ends == [gate]
 
@@ -152,9 +153,9 @@ def test_a_runner_that_loses_its_claim_stops_its_agent(
     pid = int(agent.log.read_text().split()[1])
     late.send_signal(signal.SIGSTOP)
     agent.does("")
-    until(lambda: resumed(cli, bob, gate), 20)
+    until(lambda: resumed(cli, bob, gate))
     late.send_signal(signal.SIGCONT)
-    assert late.wait(20) == 5
+    assert late.wait(PATIENCE) == 5
     late.communicate()
     assert not alive(pid)
     history = cli.quick("show", gate, "--json", cwd=bob.path, code=0).json["history"]

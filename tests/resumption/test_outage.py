@@ -14,6 +14,7 @@ import pytest
 
 from gitgate.agents import without_caller
 from gitgate.resumption.pool import REACH_AGAIN
+from support import PATIENCE
 from support.resuming import Agent, until
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
@@ -138,12 +139,12 @@ def test_no_agent_before_the_remote_answers(
     )
     cli("respond", gate, "Postgres", cwd=allowed.path, code=0)
     log = allowed.path / f".git/gitgate/logs/{gate}.log"
-    until(lambda: log.exists() and "the claim could not be renewed" in log.read_text(), 15)
+    until(lambda: log.exists() and "the claim could not be renewed" in log.read_text())
     assert "the agent is not started before it answers" in log.read_text()
     assert agent.starts == []
     shutting.write_text(words)
     (tmp_path / "door").touch()
-    until(lambda: cli.quick("resume", gate, cwd=allowed.path).code == 0, 20)
+    until(lambda: cli.quick("resume", gate, cwd=allowed.path).code == 0)
     assert agent.starts == agent.ends == [gate]
 
 
@@ -165,7 +166,7 @@ def test_an_outage_after_the_agent_was_done(
     """However long it lasts, the claim is held; who watches has seen nothing meanwhile, and starts nothing."""
     away = bare.path.with_name("away.git")
     agent.does(f"echo done > result; git add -A; git commit -qm done; mv '{bare.path}' '{away}'")
-    gate = shared(ann, bob, cli, "2s")
+    gate = shared(ann, bob, cli, "4s")
     running = cli.start("resume", gate, cwd=ann.path)
     until(lambda: agent.ends == [gate])
     codes = [cli.quick("resume", gate, cwd=bob.path).code for _ in range(12)]
@@ -173,7 +174,7 @@ def test_an_outage_after_the_agent_was_done(
     away.rename(bare.path)
     for _ in range(6):
         cli.quick("resume", gate, cwd=bob.path)
-    assert running.wait(20) == 0
+    assert running.wait(PATIENCE) == 0
     running.communicate()
     assert agent.starts == [gate]
     assert bare.git("log", "-1", "--format=%s", "main") == "done"
@@ -187,7 +188,7 @@ def test_an_outcome_that_comes_too_late(
     agent.does(
         f"echo late > late; git add -A; git commit -qm late; git remote set-url origin {bare.path}/gone"
     )
-    gate = shared(ann, bob, cli, "2s")
+    gate = shared(ann, bob, cli, "4s")
     late = cli.start("resume", gate, cwd=ann.path)
     until(lambda: agent.ends == [gate])
     agent.does(
@@ -201,15 +202,15 @@ def test_an_outcome_that_comes_too_late(
             taken.append(cli.start("resume", gate, cwd=bob.path))
         return len(agent.starts) == 2
 
-    until(taken_over, 20)
+    until(taken_over)
     ann.git("remote", "set-url", "origin", str(bare.path))
-    out, err = late.communicate(timeout=20)
+    out, err = late.communicate(timeout=PATIENCE)
     assert late.returncode == 5
     (branch,) = [name for name in bare.refs() if name.startswith(f"refs/heads/gate/{gate}-late-")]
     assert branch.removeprefix("refs/heads/") in out + err
     assert bare.git("log", "-1", "--format=%s", branch) == "late"
     (agent.folder / "go").touch()
-    assert taken[-1].wait(20) == 0
+    assert taken[-1].wait(PATIENCE) == 0
     taken[-1].communicate()
     assert bare.git("log", "--format=%s", "main").splitlines() == ["next", "start"]
     cli.quick("sync", cwd=bob.path, code=0)
@@ -225,13 +226,13 @@ def test_a_worker_that_met_an_outage(ann: Clone, bare: Clone, agent: Agent, cli:
     bare.path.rename(away)
     worker = cli.start("worker", cwd=ann.path)
     log = ann.path / f".git/gitgate/logs/{gate}.log"
-    until(lambda: log.exists() and "it is tried again until that answers" in log.read_text(), 15)
+    until(lambda: log.exists() and "it is tried again until that answers" in log.read_text())
     time.sleep(REACH_AGAIN + 1)
     away.rename(bare.path)
     until(lambda: agent.ends == [gate], REACH_AGAIN + 10)
     until(lambda: bare.git("log", "-1", "--format=%s", f"refs/hitl/open/{gate}").startswith("resumed"))
     worker.terminate()
-    worker.communicate(timeout=20)
+    worker.communicate(timeout=PATIENCE)
     assert log.read_text().count("it is tried again until that answers") == 1
 
 

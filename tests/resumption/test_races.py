@@ -42,7 +42,7 @@ def test_one_agent_starts(
 
 @pytest.mark.slow
 @pytest.mark.thorough
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_one_agent_starts_in_each_of_25_rounds(
     ann: Clone, bare: Clone, clone_of: Callable[..., Clone], agent: Agent, cli: Command
 ) -> None:

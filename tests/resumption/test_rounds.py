@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from support import PATIENCE
 from support.resuming import Agent, until
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
@@ -161,7 +162,7 @@ class Scene:
         self.kill()
         until(lambda: not any(runners(one.path) for one in (self.server, self.ann, self.bob)))
         for one in self.workers:
-            one.communicate(timeout=20)
+            one.communicate(timeout=PATIENCE)
 
     def look(self, gate: str) -> None:
         """What people do, and what is started again, when nothing happens."""
@@ -219,7 +220,7 @@ class Scene:
         assert not self.server.refs("refs/hitl/wake")
         # One that was killed when all was recorded, or its agent when it had committed and not come to its end, leaves the branch of
         # its own that the agent worked on: with that commit, and nothing else on it.
-        until(lambda: self.kind == "worker" or not runners(self.runs_in.path), 30)
+        until(lambda: self.kind == "worker" or not runners(self.runs_in.path))
         left = {oid for ref, oid in self.server.refs("refs/heads").items() if gate in ref}
         for oid in left:
             assert self.server.git("log", "--format=%s", oid).splitlines() == made, self.story(gate)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from support import PATIENCE
 from support.resuming import Agent, until
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
@@ -22,7 +23,7 @@ from support.testbed.terminal import Terminal
 
 pytestmark = pytest.mark.slow  # leases have to lapse
 
-TERM = 2
+TERM = 4
 
 
 def runners(place: Path) -> list[int]:
@@ -186,7 +187,7 @@ def test_what_the_documentation_has_a_timer_start(
 
     def tick() -> str:
         command = [sys.executable, "-P", "-m", "gitgate", "-C", str(server.path), *words]
-        done = subprocess.run(command, cwd="/", capture_output=True, text=True, timeout=30, check=True)
+        done = subprocess.run(command, cwd="/", capture_output=True, text=True, timeout=PATIENCE, check=True)
         return done.stdout + done.stderr
 
     assert tick() == ""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from support import PATIENCE
 from support.resuming import Agent, until
 from support.testbed.command import Command
 from support.testbed.repositories import Clone, make_clone
@@ -35,7 +36,7 @@ def test_it_acts_in_every_repository(two: list[Clone], agent: Agent, cli: Comman
         cli.quick("respond", gate, "Postgres", cwd=clone.path, code=0)
     until(lambda: all(state(cli, clone, gate) == "resumed" for clone, gate in zip(two, gates, strict=True)))
     worker.send_signal(signal.SIGTERM)
-    _, said = worker.communicate(timeout=15)
+    _, said = worker.communicate(timeout=PATIENCE)
     assert worker.returncode == 0, said
     assert sorted(agent.starts) == sorted(gates)
 
@@ -48,7 +49,7 @@ def test_stopped_it_hands_back_what_it_holds(repo: Clone, agent: Agent, cli: Com
     worker = cli.start("worker")
     until(lambda: agent.starts == [gate])
     worker.send_signal(signal.SIGTERM)
-    worker.communicate(timeout=20)
+    worker.communicate(timeout=PATIENCE)
     assert worker.returncode == 0
     assert state(cli, repo, gate) == "answered"
     assert not repo.refs("refs/hitl/leases/")
@@ -67,7 +68,7 @@ def test_it_acts_on_deadlines(ann: Clone, bare: Clone, agent: Agent, cli: Comman
     worker = cli.start("worker", cwd=ann.path)
     until(lambda: state(cli, ann, gate) == "resumed")
     worker.send_signal(signal.SIGTERM)
-    worker.communicate(timeout=15)
+    worker.communicate(timeout=PATIENCE)
     assert (agent.folder / "told").read_text() == "expired/\n"
     assert "Nobody answered before the deadline" in (agent.folder / "prompt").read_text()
     assert "expired" in bare.git("log", "--format=%s", f"refs/hitl/open/{gate}")
@@ -102,7 +103,7 @@ def test_everywhere_is_where_init_was_run(two: list[Clone], agent: Agent, cli: C
 
 def test_status_tells_how_each_agent_does(repo: Clone, agent: Agent, cli: Command) -> None:
     """Waiting for an answer, resuming with its process, and gone when all is done."""
-    agent.does("sleep 1.5")
+    agent.is_held()
     gate = ask(cli, repo)
     (known,) = cli.quick("status", "--json", code=0).json["agents"]
     assert (known["agent"], known["state"], known["questions"], known["waiting"]) == (
@@ -115,8 +116,14 @@ def test_status_tells_how_each_agent_does(repo: Clone, agent: Agent, cli: Comman
     cli.quick("respond", gate, "Postgres", code=0)
     running = cli.start("resume", gate)
     until(lambda: agent.starts == [gate])
-    (known,) = cli.quick("status", "--json", code=0).json["agents"]
-    assert (known["state"], known["pid"]) == ("resuming", int(agent.log.read_text().split()[1]))
-    running.communicate(timeout=20)
+    said = ("resuming", int(agent.log.read_text().split()[1]))
+
+    def is_told() -> bool:
+        (known,) = cli.quick("status", "--json", code=0).json["agents"]
+        return (known["state"], known["pid"]) == said
+
+    until(is_told)  # an agent's process is noted when it has begun
+    agent.let_go()
+    running.communicate(timeout=PATIENCE)
     assert cli.quick("status", "--json", code=0).json["agents"][0]["state"] in ("active", "gone")
     assert "1 asked" in cli.quick("status", code=0).out

@@ -13,6 +13,7 @@ from gitgate.agents.claude.rehearsed import ModelLine, RehearsedModel, rehearsed
 from gitgate.errors import Failure
 from gitgate.setup import demo
 from gitgate.setup.demo import QUESTION, DemoStep, answer_in, conversation_step, learnt, play_claude
+from support import PATIENCE
 from support.testbed.command import Command
 
 BEGIN: dict[str, Any] = {"role": "user", "content": "Finish the login."}
@@ -68,7 +69,7 @@ def test_a_question_that_nobody_answered_is_not_guessed() -> None:
 
 def post(model: RehearsedModel, path: str, body: dict[str, object] | None = None) -> tuple[int, bytes]:
     """A request as it is; without a body it is no more than a look."""
-    there = HTTPConnection("127.0.0.1", model.server_address[1], timeout=10)
+    there = HTTPConnection("127.0.0.1", model.server_address[1], timeout=PATIENCE)
     there.request("POST" if body else "GET", path, json.dumps(body or {}).encode())
     reply = there.getresponse()
     return reply.status, reply.read()

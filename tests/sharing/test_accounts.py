@@ -93,7 +93,7 @@ def test_each_accounts_answers_resume_as_that_account(python: Path, umask: tuple
         for who, other in ((here.ada, here.bob), (here.bob, here.ada), (here.ada, here.bob)):
             gate = here.ask(other)
             assert "its hook resumes it" in here.answer(who, gate)
-            until(partial(here.is_resumed, who, gate), 40)
+            until(partial(here.is_resumed, who, gate))
             assert f"{who.number} {gate}" in who.started
             assert f"{who.number} {gate}" not in other.started
         # Everybody can take up what everybody's runner left.
@@ -109,7 +109,7 @@ def test_what_a_runner_makes_has_the_modes_of_the_repository(python: Path) -> No
         for who, other in ((here.ada, here.bob), (here.bob, here.ada)):
             gate = here.ask(other)
             here.answer(who, gate)
-            until(partial(here.is_resumed, who, gate), 40)
+            until(partial(here.is_resumed, who, gate))
             assert {"755 tool", "644 README"} <= set(who.started)
             log = here.kept_by(who) / "logs" / f"{gate}.log"
             assert "resumed" in said(log)
@@ -133,11 +133,11 @@ def test_another_account_goes_on_where_a_runner_was_killed(python: Path) -> None
         root("sh", "-c", f"echo 'sleep 60' >> {here.ada.home}/agent.sh")
         gate = here.ask(here.bob)
         here.answer(here.ada, gate)
-        until(lambda: f"{here.ada.number} {gate}" in here.ada.started, 40)
+        until(lambda: f"{here.ada.number} {gate}" in here.ada.started)
         root("sh", "-c", KILL, str(here.repository))
         clone = here.clone(here.bob)
         here.bob.git("push", "-q", "origin", "HEAD:refs/heads/other", cwd=clone)
-        until(partial(here.is_resumed, here.bob, gate), 40)
+        until(partial(here.is_resumed, here.bob, gate))
         assert f"{here.bob.number} {gate}" in here.bob.started
         here.bob.git("fetch", "-q", "origin", cwd=clone)
         made = here.bob.git("log", "--format=%s", "origin/main", cwd=clone).out.split("\n")
@@ -181,7 +181,7 @@ def test_what_somebody_else_left_in_the_way_is_named(python: Path) -> None:
     """Root once ran something in Ada's folder: her doctor says so, with the command that gives it back."""
     with office(python) as here:
         here.answer(here.ada, gate := here.ask(here.ada))
-        until(lambda: here.state(here.ada, gate) == "resumed", 40)
+        until(lambda: here.state(here.ada, gate) == "resumed")
         state = here.kept_by(here.ada)
         root("chown", "root", str(state / "runner.lock"))
         findings = here.ada.gate("doctor", "--json", cwd=here.repository, code=None).json["findings"]
@@ -205,7 +205,7 @@ def test_a_gate_is_told_once_whoever_pushes(python: Path, umask: tuple[str, str]
         for who in (here.ada, here.bob, here.ada, here.bob):
             gate = here.ask(who)
             asked.append(gate)
-            until(partial(is_heard, heard, gate), 40)
+            until(partial(is_heard, heard, gate))
         names = sorted(name.rpartition("-")[0] for name in modes(heard) if name)
         assert names == sorted(f"opened-{gate}" for gate in asked)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from support import PATIENCE
 from support.readme import PERSON, README, bare_machine, block_after, dialogue, fenced, program, tell
 from support.servers import ssh_command, ssh_server
 
@@ -61,7 +62,7 @@ def test_the_readme_leads_to_a_finished_work_on_a_server(tmp_path: Path) -> None
         typed(line, agent, env)
     said = "".join(typed(line, person, env) for line in block_after("In yours:"))
     assert "pushed to origin; its hook resumes it" in said, said
-    until = time.monotonic() + 40
+    until = time.monotonic() + PATIENCE
     while " main " not in typed("git gate list --all --state resumed", server, env):
         assert time.monotonic() < until, typed("git gate list --all -v", server, env)
         time.sleep(0.1)

@@ -15,6 +15,7 @@ from gitgate.errors import GateError
 from gitgate.exchange.syncing import sync
 from gitgate.model.gate import Gate
 from gitgate.store.remote.remote import RefMove
+from support import PATIENCE
 from support.resuming import Seat, claimant
 from support.testbed.command import Command
 from support.testbed.repositories import Clone, GitError
@@ -88,7 +89,7 @@ def another_push(ann: Seat) -> None:
     ann.clone.git("push", "-q", "origin", ":refs/heads/other", check=False)
 
 
-def settled(server: Clone, ref: str, oid: str, seconds: float = 15) -> None:
+def settled(server: Clone, ref: str, oid: str, seconds: float = PATIENCE) -> None:
     end = time.monotonic() + seconds
     while server.refs().get(ref) != oid or locks(server):
         assert time.monotonic() < end, (server.refs(), locks(server))

@@ -16,6 +16,7 @@ from gitgate.store.remote import wire
 from gitgate.store.remote.fetch import fetch
 from gitgate.store.remote.push import push
 from gitgate.store.remote.remote import RefMove
+from support import PATIENCE
 from support.sharing import OPEN, Place, answered, late_files, name, open_gates
 from support.testbed.repositories import Clone
 
@@ -50,7 +51,7 @@ def killed_at(step: int, *, after: bool) -> Iterator[list[int]]:
         patch.setattr(
             wire.GitConversation,
             "__init__",
-            wrap(wire.GitConversation.__init__, lambda talk: talk.process.wait(20)),
+            wrap(wire.GitConversation.__init__, lambda talk: talk.process.wait(PATIENCE)),
         )
         yield steps
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import gitgate
 from gitgate.store.git.permissions import is_reachable
+from support import PATIENCE
 from support.testbed.command import Outcome
 
 GROUP = 61_000
@@ -120,14 +121,14 @@ class Account:
 
 
 def root(*command: str) -> str:
-    done = subprocess.run([*AS_ROOT, *command], capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run([*AS_ROOT, *command], capture_output=True, text=True, timeout=PATIENCE, check=True)
     return done.stdout
 
 
 def said(place: Path) -> str:
     """The text of anybody's file; empty where there is none."""
     done = subprocess.run(
-        [*AS_ROOT, "cat", str(place)], capture_output=True, text=True, timeout=30, check=False
+        [*AS_ROOT, "cat", str(place)], capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     return done.stdout
 

@@ -20,6 +20,7 @@ from gitgate.testing import Crash
 from support.testbed.command import Command, Outcome
 from support.testbed.repositories import Clone
 
+DEAD = "its process is dead"
 # An agent: says the next of its files, the last one again and again, and notes how it was started.
 AGENT = """#!/bin/sh
 name=$1 how=$2 session=$3
@@ -149,13 +150,14 @@ class FlowBench:
             self.desks.pop().close()
 
 
-def die(held: HeldRun) -> None:
-    """Nothing is released: no lease, no claim. Only what the system takes back with a process: its lock."""
-    held.over.set()
-    held.lost = "its process is dead"  # other branches of it, too
-    if held.lock >= 0:
-        os.close(held.lock)
-        held.lock = -1
+def die(*family: HeldRun) -> None:
+    """Nothing is released: no lease, no claim. Only what the system takes back with a process: its locks."""
+    for held in family:
+        held.over.set()
+        held.lost = DEAD  # other branches of it, too
+        if held.lock >= 0:
+            os.close(held.lock)
+            held.lock = -1
     raise Crash
 
 

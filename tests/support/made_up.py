@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gitgate.agents.agent import Agent, AgentOutcome, AgentResult, Finished, Launch, Start
@@ -22,7 +22,9 @@ class MadeUp(Agent):
     files = ("made-up.md",)
     starts = True
 
-    def place(self, saved: SavedSession, cwd: Path, env: Mapping[str, str]) -> None:
+    def place(
+        self, saved: SavedSession, cwd: Path, env: Mapping[str, str], program: Sequence[str] = ()
+    ) -> None:
         """Nothing was kept."""
 
     def start(self, request: Start) -> Launch:

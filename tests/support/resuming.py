@@ -18,6 +18,7 @@ from gitgate.gates.recording import reload
 from gitgate.model.gate import Gate, Question
 from gitgate.questions.base import Given
 from gitgate.questions.drafts import Draft
+from support import PATIENCE
 from support.testbed.repositories import Clone, run_git
 
 TERM = 60
@@ -109,6 +110,13 @@ class Agent:
         script.write_text(AGENT.format(log=self.log, body=body), encoding="utf-8")
         script.chmod(0o755)
 
+    def is_held(self, body: str = "") -> None:
+        """From now on it works until it is let go, and then does this: what it does meanwhile takes as long as it takes."""
+        self.does(f'for _ in $(seq 1500); do [ -e "{self.folder}/go" ] && break; sleep 0.05; done; {body}')
+
+    def let_go(self) -> None:
+        (self.folder / "go").touch()
+
     def set_up(self) -> None:
         self.folder.mkdir(exist_ok=True)
         self.does("")
@@ -132,7 +140,7 @@ class Agent:
         return [line.split()[2] for line in lines if line.startswith("end")]
 
 
-def until(true: Callable[[], bool], seconds: float = 60) -> None:
+def until(true: Callable[[], bool], seconds: float = PATIENCE) -> None:
     """Wait for something that another process does; fail when it does not come."""
     end = time.monotonic() + seconds
     while not true():

@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from support import PATIENCE
+
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 
 
@@ -54,7 +56,7 @@ def ssh_server(
     folder.mkdir(parents=True, exist_ok=True)
     for key in ("host", "user", "other"):
         make = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key)]
-        subprocess.run(make, check=True, timeout=30)
+        subprocess.run(make, check=True, timeout=PATIENCE)
     shutil.copy(folder / "user.pub", folder / "authorized")
     port = free_port()
     (folder / "config").write_text(sshd_config(folder, port, env or {}), encoding="utf-8")
@@ -71,7 +73,7 @@ def ssh_server(
         yield SshServer(port, *(lead + ssh_command(folder, key) for key in ("user", "other")))
     finally:
         running.terminate()
-        running.wait(10)
+        running.wait(PATIENCE)
 
 
 def sshd_config(folder: Path, port: int, env: Mapping[str, str]) -> str:
@@ -213,7 +215,7 @@ def http_server(root: Path, *, secret: str = "") -> Iterator[HttpServer]:
             yield place
         finally:
             listening.shutdown()
-            thread.join(10)
+            thread.join(PATIENCE)
 
 
 @contextmanager

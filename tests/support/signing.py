@@ -6,6 +6,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from support import PATIENCE
 from support.testbed.repositories import Clone
 
 SIGNERS = ".gitgate/allowed_signers"
@@ -51,5 +52,5 @@ def make_key(folder: Path, name: str, email: str) -> Key:
     folder.mkdir(exist_ok=True)
     place = folder / name
     make = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(place)]
-    subprocess.run(make, check=True, timeout=30)
+    subprocess.run(make, check=True, timeout=PATIENCE)
     return Key(place, email)

@@ -49,7 +49,13 @@ def keep(kind, text):
         print(json.dumps(record), file=out)
 
 
+at_once = here / "at-once"
+typed = iter(at_once.read_text().splitlines() if at_once.exists() else ())
+
+
 def asked():
+    if line := next(typed, ""):
+        return line
     print("> ", end="", flush=True)
     return sys.stdin.readline()
 
@@ -113,6 +119,10 @@ class Meeting:
     def runs(self) -> list[dict[str, Any]]:
         place = self.folder / "runs"
         return [json.loads(line) for line in place.read_text("utf-8").splitlines()] if place.exists() else []
+
+    def at_once(self, *lines: str) -> None:
+        """What is typed to the program as soon as it is there: before its time is over, however slow the machine is."""
+        (self.folder / "at-once").write_text("\n".join(lines), encoding="utf-8")
 
     @property
     def prompt(self) -> str:

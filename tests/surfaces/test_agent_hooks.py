@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gitgate.model.conversation import SessionRef
+from support import PATIENCE
 from support.testbed.command import Command, ForkedCommand
 from support.testbed.repositories import Clone
 
@@ -75,7 +76,7 @@ def test_calls_made_together_take_turns(agent: Agent) -> None:
     for racer in racers:
         racer.start()
     for racer in racers:
-        racer.join(30)
+        racer.join(PATIENCE)
     assert sorted(each[DECISION] for each in said) == ["defer", "deny", "deny", "deny"]
     (gate,) = agent.gates()
     assert all(

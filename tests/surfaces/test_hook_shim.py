@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.agents.claude.command import EVENTS, SHIM, hook_settings, hooks, plugin_folder
+from support import PATIENCE
 from support.testbed.repositories import Clone
 
 from .conftest import Agent, question
@@ -46,7 +47,7 @@ def shim(
         env={"PATH": BARE, "HOME": os.environ["HOME"], "CLAUDE_CODE_ENTRYPOINT": "sdk-cli", **(env or {})},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE,
     )
 
 
@@ -77,7 +78,7 @@ def broken(tmp_path: Path, script: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "script", [None, "exit 1", "exit 70", "kill -9 $$", "cat >/dev/null; sleep 30", "echo '{\"half'; exit 1"]
+    "script", [None, "exit 1", "exit 70", "kill -9 $$", "cat >/dev/null; sleep 90", "echo '{\"half'; exit 1"]
 )
 def test_a_question_is_denied_when_git_gate_is_missing_or_broken(
     script: str | None, repo: Clone, tmp_path: Path
@@ -88,7 +89,7 @@ def test_a_question_is_denied_when_git_gate_is_missing_or_broken(
     said = shim("pre-tool-use", ASK, repo.path, program, {"GITGATE_HOOK_SECONDS": "1"})
     assert (said.returncode, said.stdout) == (2, "")
     assert "could not be asked" in said.stderr
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 45
 
 
 def test_a_program_that_is_named_and_missing_is_missing(repo: Clone) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitgate.text.shell import asks, commands, files_read, plain_asking, plain_words, why_not_run
+from support import PATIENCE
 
 REFUSED = [
     "git gate respond 7k2f SQLite",
@@ -170,7 +171,10 @@ def test_plain_words_are_what_a_shell_makes_of_a_line(text: str) -> None:
     words = plain_words(text)
     if words:
         said = subprocess.run(
-            ["sh", "-c", f"set -- {text}\nprintf '%s\\0' \"$@\""], capture_output=True, text=True, timeout=10
+            ["sh", "-c", f"set -- {text}\nprintf '%s\\0' \"$@\""],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
         )
         assert said.stdout.split("\0")[:-1] == list(words)
 

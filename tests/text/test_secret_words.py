@@ -100,9 +100,9 @@ def test_tokens_that_our_own_shapes_lack(kind: str, text: str) -> None:
 )  # fmt: skip
 def test_hostile_text_takes_no_longer(text: str) -> None:
     """As much as is read of a file, made to have patterns go back and forth."""
-    started = time.perf_counter()
+    started = time.process_time()
     named_secret(text, "c.ini", word_rules())
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_no_secret_is_repeated() -> None:

@@ -197,9 +197,9 @@ def test_every_span_lies_within_the_text(text: str) -> None:
 )  # fmt: skip
 def test_hostile_text_takes_linear_time(text: str) -> None:
     """Half a megabyte made to make patterns backtrack is done in a moment."""
-    started = time.perf_counter()
+    started = time.process_time()
     redact(text)
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize(

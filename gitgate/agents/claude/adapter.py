@@ -43,6 +43,8 @@ NO_CONVERSATION = "No conversation found with session ID"
 PASSING = frozenset((408, 409, 429))
 API_ERROR = r"\AAPI Error: (\d{3})\b"
 MOST_DENIED = 50
+# What its result has, and that of no other program whose output ends in a line of the same type.
+OF_RESULT = frozenset(("result", "session_id", "subtype", "is_error"))
 TELLING = ("command", "file_path", "notebook_path", "path", "url", "query", "pattern")
 
 
@@ -71,6 +73,8 @@ class Claude(Agent):
         *("Bash(git gate ask:*)", "Bash(git-gate ask:*)"),
     )
     starts = True
+    takes_servers = True
+    instructed = True
 
     def leaves(self, variable: str) -> bool:
         if variable.startswith(OWN):
@@ -87,7 +91,13 @@ class Claude(Agent):
 
         return transcript.collect(session, env, most)
 
-    def place(self, saved: SavedSession, cwd: Path, env: Mapping[str, str]) -> None:
+    def place(
+        self,
+        saved: SavedSession,
+        cwd: Path,
+        env: Mapping[str, str],
+        program: Sequence[str] = (),  # noqa: ARG002  it is not run
+    ) -> None:
         from . import transcript
 
         transcript.place(saved, cwd, env)
@@ -199,7 +209,7 @@ class Claude(Agent):
     def read_end(self, argv: Sequence[str], out: bytes) -> EndedCommand | None:
         """The result object that ends its output, if it was asked for; the conversation may stand in the command as well."""
         said = last_result(out)
-        if said is None:
+        if said is None or OF_RESULT.isdisjoint(said):
             return None
         text, call, structured = (
             said.get("result"),

@@ -295,10 +295,13 @@ def wrap_command(screen: Screen, command: tuple[str, ...], waiting_ok: bool, age
     from uuid import uuid4
 
     from ...acts.needing import asker_of, environment_of, gates_of, look_before_run, read_end
+    from ...agents import AGENTS
     from ...agents.process import run_wrapped
     from ...setup.claude import able_to_ask
 
     command = able_to_ask(desk, command, str(uuid4()))
+    if (known := AGENTS.get(Path(command[0]).name)) is not None:
+        command = known.able_to_ask(command, known.new_session(uuid4().hex))
     before = look_before_run(desk)
     # With --json our object is all there is on standard output, and what the command says is talk.
     out = sys.stderr.buffer if screen.as_json else sys.stdout.buffer

@@ -436,13 +436,14 @@ def agreed(
     """The MCP servers of the gate, if a person lets them start: they are commands, and an agent wrote them."""
     import json
 
+    from ...gates import agency
     from ...resumption import meeting
 
     mcp = meeting.talk_of(gate).mcp
     servers = mcp.get("mcpServers") if mcp is not None else None
     if not isinstance(servers, dict) or not servers:
         return {}
-    if choice.saved.agent != "claude":
+    if not agency.adapter(choice.saved.agent).takes_servers:
         screen.say(f"the gate names MCP servers; {choice.saved.agent} is not given any")
         return {}
     screen.warn(

@@ -17,6 +17,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from support import PATIENCE
+
 from . import description, events, gitea, graph
 from .routes import AT, NOT_FOUND, ROBOT, ROUTES, RUN_DETAILS, Reply
 
@@ -380,5 +382,5 @@ def forge_server(kind: str = "github") -> Iterator[Forge]:
             yield forge
         finally:
             listening.shutdown()
-            thread.join(10)
+            thread.join(PATIENCE)
     assert not forge.broken, "\n".join(forge.broken)

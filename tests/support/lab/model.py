@@ -14,8 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from support import PATIENCE
+
 SERVER = Path(__file__).with_name("server.py")
-START_WITHIN = 20.0
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Model:
         """What it was asked, oldest first; probes and titles (no tools offered) left out."""
         log = self.directory / "log.jsonl"
         rows = [json.loads(line) for line in log.read_text("utf-8").splitlines()] if log.exists() else []
-        return [row for row in rows if row["tools"] and row["path"] == "/v1/messages"]
+        return [row for row in rows if row["tools"] and row["dialect"]]
 
     def shown(self) -> str:
         """The messages of the last request, as JSON text."""
@@ -55,7 +56,7 @@ class Model:
     def stop(self) -> None:
         self.process.terminate()
         try:
-            self.process.wait(10)
+            self.process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -82,7 +83,7 @@ def start_model(directory: Path, replies: Sequence[Reply]) -> Model:
         # exec keeps the pid: the namespace is reached through the server's own process.
         command = ["unshare", "-n", "sh", "-c", 'ip link set lo up && exec "$@"', "sh", *command]
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
-    until = time.monotonic() + START_WITHIN
+    until = time.monotonic() + PATIENCE
     while not port.exists():
         if process.poll() is not None or time.monotonic() > until:
             process.kill()

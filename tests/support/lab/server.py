@@ -1,8 +1,9 @@
-"""Lab: the scripted model, a program of its own: `server.py SCRIPT LOG PORT_FILE`, the Messages API on loopback.
+"""Lab: the scripted model, a program of its own: `server.py SCRIPT LOG PORT_FILE`, on loopback. It speaks what agents' programs
+speak with their models: Messages, Responses, Chat Completions, and Gemini's way, each by its address.
 
 It is started by `lab.model`, in a network of its own where the machine allows it, so it needs nothing but the
 standard library. SCRIPT is a JSON list of replies; each is used once unless it says `repeat`. A request that offers
-tools takes the first unused reply whose `when` (a regular expression) is found in the last user message, else the
+tools takes the first unused reply whose `when` (a regular expression) is found in what was said last to the model, else the
 first unused one without `when`. Requests without tools (titles, probes) get a canned text and use nothing up.
 """
 
@@ -37,9 +38,7 @@ class Script:
         self.left = list(replies)
         self.lock = threading.Lock()
 
-    def take(self, body: Json) -> Json:
-        users = [m for m in body.get("messages", []) if m.get("role") == "user"]
-        said = text_of(users[-1]["content"]) if users else ""
+    def take(self, said: str) -> Json:
         with self.lock:
             fits = [r for r in self.left if "when" in r and re.search(r["when"], said)]
             fits += [r for r in self.left if "when" not in r]
@@ -47,6 +46,46 @@ class Script:
             if not reply.get("repeat"):
                 self.left.remove(reply)
             return reply
+
+
+class Dialect:
+    """How one kind of model is asked, and answers. `rows` are the events of an answer that is streamed."""
+
+    address = ""
+    heard = "messages"  # where a request has what was said
+    canned = '{"title": "lab"}'
+
+    def said_last(self, body: Json) -> str:
+        raise NotImplementedError
+
+    def whole(self, reply: Json, body: Json) -> Json:
+        raise NotImplementedError
+
+    def rows(self, whole: Json) -> Iterator[tuple[str, Json | str]]:
+        raise NotImplementedError
+
+    def streams(self, body: Json, path: str) -> bool:  # noqa: ARG002  one says it by its address
+        return bool(body.get("stream"))
+
+    def tools(self, body: Json) -> list[str]:
+        return [
+            str(tool.get("name") or tool.get("function", {}).get("name") or tool.get("type"))
+            for tool in body.get("tools") or []
+        ]
+
+
+class Messages(Dialect):
+    address = "/messages"
+
+    def said_last(self, body: Json) -> str:
+        users = [m for m in body.get("messages", []) if m.get("role") == "user"]
+        return text_of(users[-1]["content"]) if users else ""
+
+    def whole(self, reply: Json, body: Json) -> Json:
+        return message(reply, body.get("model", "lab"))
+
+    def rows(self, whole: Json) -> Iterator[tuple[str, Json | str]]:
+        return ((event["type"], event) for event in events(whole))
 
 
 def message(reply: Json, model: str) -> Json:
@@ -97,6 +136,147 @@ def events(whole: Json) -> Iterator[Json]:
     yield {"type": "message_stop"}
 
 
+class Responses(Dialect):
+    address = "/responses"
+    heard = "input"
+
+    def said_last(self, body: Json) -> str:
+        """All that stands after the model's own last words or calls."""
+        given = body.get("input", [])
+        if isinstance(given, str):
+            return given
+        new: list[str] = []
+        for item in reversed(given):
+            kind = item.get("type", "message")
+            if item.get("role") == "assistant" or kind in ("function_call", "custom_tool_call", "reasoning"):
+                break
+            new.append(text_of(item.get("content")) if kind == "message" else json.dumps(item.get("output")))
+        return "\n".join(reversed(new))
+
+    def whole(self, reply: Json, body: Json) -> Json:
+        items: list[Json] = []
+        if reply.get("text"):
+            words = {"type": "output_text", "text": reply["text"], "annotations": []}
+            items.append({"type": "message", "id": new_id("msg"), "role": "assistant", "content": [words]})
+        for name, arguments in reply.get("tools", []):
+            called = {"type": "function_call", "id": new_id("fc"), "call_id": new_id("call"), "name": name}
+            items.append({**called, "arguments": json.dumps(arguments)})
+        items = [{**item, "status": "completed"} for item in items]
+        counts = {"input_tokens": 10, "output_tokens": 10, "total_tokens": 20}
+        head = {
+            "id": new_id("resp"),
+            "object": "response",
+            "created_at": int(time.time()),
+            "model": body.get("model"),
+        }
+        return {**head, "status": "completed", "output": items, "usage": counts, "error": None}
+
+    def rows(self, whole: Json) -> Iterator[tuple[str, Json | str]]:
+        yield typed(
+            "response.created", response={**whole, "status": "in_progress", "output": [], "usage": None}
+        )
+        for index, item in enumerate(whole["output"]):
+            begun = {**item, "status": "in_progress", **({"content": []} if "content" in item else {})}
+            yield typed("response.output_item.added", output_index=index, item=begun)
+            where = {"item_id": item["id"], "output_index": index}
+            if "content" in item:
+                text = item["content"][0]["text"]
+                yield typed("response.output_text.delta", **where, content_index=0, delta=text)
+            else:
+                yield typed("response.function_call_arguments.delta", **where, delta=item["arguments"])
+            yield typed("response.output_item.done", output_index=index, item=item)
+        yield typed("response.completed", response=whole)
+
+
+class Chat(Dialect):
+    address = "/chat/completions"
+
+    def said_last(self, body: Json) -> str:
+        new: list[str] = []
+        for item in reversed(body.get("messages", [])):
+            if item.get("role") == "assistant":
+                break
+            new.append(text_of(item.get("content")))
+        return "\n".join(reversed(new))
+
+    def whole(self, reply: Json, body: Json) -> Json:
+        calls = [
+            {
+                "id": new_id("call"),
+                "type": "function",
+                "function": {"name": name, "arguments": json.dumps(given)},
+            }
+            for name, given in reply.get("tools", [])
+        ]
+        said: Json = {"role": "assistant", "content": reply.get("text", "")}
+        choice = {"index": 0, "message": {**said, **({"tool_calls": calls} if calls else {})}}
+        counts = {"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 20}
+        head = {"id": new_id("chatcmpl"), "object": "chat.completion", "created": int(time.time())}
+        ending = {"finish_reason": "tool_calls" if calls else "stop"}
+        return {**head, "model": body.get("model"), "choices": [{**choice, **ending}], "usage": counts}
+
+    def rows(self, whole: Json) -> Iterator[tuple[str, Json | str]]:
+        head = {key: whole[key] for key in ("id", "created", "model")} | {"object": "chat.completion.chunk"}
+        (choice,) = whole["choices"]
+        said = choice["message"]
+        pieces: list[Json] = [{"role": "assistant", "content": said["content"]}]
+        pieces += [
+            {"tool_calls": [{"index": n, **call}]} for n, call in enumerate(said.get("tool_calls", []))
+        ]
+        for piece in pieces:
+            yield "", {**head, "choices": [{"index": 0, "delta": piece, "finish_reason": None}]}
+        yield "", {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]}
+        yield "", {**head, "choices": [], "usage": whole["usage"]}
+        yield "", "[DONE]"
+
+
+class GeminiWay(Dialect):
+    address = "enerateContent"  # `models/NAME:generateContent`, or `streamGenerateContent`
+    heard = "contents"
+
+    def said_last(self, body: Json) -> str:
+        new: list[str] = []
+        for item in reversed(body.get("contents", [])):
+            if item.get("role") == "model":
+                break
+            new += [part.get("text") or json.dumps(part) for part in item.get("parts", [])]
+        return "\n".join(reversed(new))
+
+    def whole(self, reply: Json, body: Json) -> Json:  # noqa: ARG002  its address names the model
+        parts: list[Json] = [{"text": reply["text"]}] if reply.get("text") else []
+        for name, given in reply.get("tools", []):
+            parts.append({"functionCall": {"name": name, "args": given, "id": new_id("fc")}})
+        counts = {"promptTokenCount": 10, "candidatesTokenCount": 10, "totalTokenCount": 20}
+        said = {"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}
+        return {
+            "candidates": [said],
+            "usageMetadata": counts,
+            "modelVersion": "lab",
+            "responseId": new_id("r"),
+        }
+
+    def rows(self, whole: Json) -> Iterator[tuple[str, Json | str]]:
+        yield "", whole
+
+    def streams(self, body: Json, path: str) -> bool:  # noqa: ARG002
+        return ":streamGenerateContent" in path
+
+    def tools(self, body: Json) -> list[str]:
+        listed = [tool.get("functionDeclarations") or [] for tool in body.get("tools") or []]
+        return [str(one.get("name")) for some in listed for one in some]
+
+
+DIALECTS = (Messages(), Responses(), Chat(), GeminiWay())
+
+
+def typed(kind: str, **values: object) -> tuple[str, Json]:
+    return kind, {"type": kind, **values}
+
+
+def new_id(kind: str) -> str:
+    return f"{kind}_{uuid.uuid4().hex[:24]}"
+
+
 class Server(ThreadingHTTPServer):
     daemon_threads = True
 
@@ -110,12 +290,14 @@ class Server(ThreadingHTTPServer):
         self.lock = threading.Lock()
         self.numbers = itertools.count(1)
 
-    def note(self, path: str, body: Json) -> None:
+    def note(self, path: str, body: Json, dialect: Dialect | None = None) -> None:
         """One line a request: what the model was shown. No header is kept: they hold the key."""
-        kept = {key: body.get(key) for key in ("model", "system", "messages")}
+        kept = {key: body.get(key) for key in ("model", "system")}
+        kept["messages"] = body.get(dialect.heard if dialect else "messages")
+        kept["tools"] = dialect.tools(body) if dialect else []
         with self.lock, self.log.open("a", encoding="utf-8") as out:
-            tools = [tool.get("name") for tool in body.get("tools") or []]
-            out.write(json.dumps({"n": next(self.numbers), "path": path, "tools": tools, **kept}) + "\n")
+            kept["dialect"] = type(dialect).__name__ if dialect else ""
+            out.write(json.dumps({"n": next(self.numbers), "path": path, **kept}) + "\n")
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -137,42 +319,61 @@ class Handler(BaseHTTPRequestHandler):
         self.answer(200, {})
 
     def do_GET(self) -> None:
-        self.server.note(self.path, {})
-        self.answer(404, {"type": "error", "error": {"type": "not_found_error", "message": self.path}})
+        path = self.path.partition("?")[0]
+        self.server.note(path, {})
+        if path.endswith("/models"):
+            self.answer(200, {"object": "list", "data": [{"id": "lab", "object": "model"}], "models": []})
+            return
+        self.answer(404, {"type": "error", "error": {"type": "not_found_error", "message": path}})
+
+    def body(self) -> Json:
+        if "chunked" not in (self.headers.get("transfer-encoding") or ""):
+            raw = self.rfile.read(int(self.headers.get("content-length") or 0))
+        else:
+            raw = b""
+            while size := int(self.rfile.readline().partition(b";")[0], 16):
+                raw += self.rfile.read(size)
+                self.rfile.readline()
+            self.rfile.readline()
+        found: Json = json.loads(raw or b"{}")
+        return found
 
     def do_POST(self) -> None:
-        body: Json = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)) or b"{}")
-        path = self.path.split("?", 1)[0]
-        self.server.note(path, body)
-        if path != "/v1/messages":
-            self.answer(200 if path.endswith("/count_tokens") else 404, {"input_tokens": 10})
+        body = self.body()
+        path = self.path.partition("?")[0]
+        dialect = next((one for one in DIALECTS if one.address in path.rpartition("/v1")[2]), None)
+        if dialect is None or path.endswith(("/count_tokens", "countTokens")):
+            self.server.note(path, body)
+            counted = {"input_tokens": 10, "totalTokens": 10}
+            self.answer(200 if path.endswith(("/count_tokens", "countTokens")) else 404, counted)
             return
-        title: Json = {"text": '{"title": "lab"}'}
-        reply = self.server.script.take(body) if body.get("tools") else title
+        self.server.note(path, body, dialect)
+        script = self.server.script
+        reply: Json = script.take(dialect.said_last(body)) if body.get("tools") else {"text": dialect.canned}
         time.sleep(reply.get("delay", 0))
         if reply.get("status"):
-            self.answer(
-                reply["status"],
-                {"type": "error", "error": {"type": "api_error", "message": "scripted error"}},
-            )
+            wrong = {"type": "api_error", "message": "scripted error", "code": reply["status"]}
+            self.answer(reply["status"], {"type": "error", "error": wrong})
             return
-        whole = message(reply, body.get("model", "lab"))
-        if body.get("stream"):
-            self.stream(whole)
+        whole = dialect.whole(reply, body)
+        if dialect.streams(body, path):
+            self.stream(dialect.rows(whole))
         else:
             self.answer(200, whole)
 
-    def stream(self, whole: Json) -> None:
+    def stream(self, rows: Iterator[tuple[str, Json | str]]) -> None:
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("connection", "close")
         self.end_headers()
         self.close_connection = True
         try:
-            for event in events(whole):
-                self.wfile.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
+            for event, row in rows:
+                data = row if isinstance(row, str) else json.dumps(row)
+                head = f"event: {event}\n" if event else ""
+                self.wfile.write(f"{head}data: {data}\n\n".encode())
         except OSError:
-            return  # the CLI was killed or gave up
+            return  # the program was killed or gave up
 
 
 def main() -> None:

@@ -17,6 +17,8 @@ from unittest import mock
 
 import pytest
 
+from support import PATIENCE
+
 from .loaded import LOADED
 
 COMMAND = Path(sys.executable).parent / "git-gate"
@@ -54,7 +56,7 @@ class Command:
         input: str | bytes = b"",
         env: Mapping[str, str] | None = None,
         code: int | None = None,
-        timeout: float = 30,
+        timeout: float = PATIENCE,
     ) -> Outcome:
         """Run to the end; with `code`, any other exit fails the test and shows what was said."""
         done = subprocess.run(
@@ -75,7 +77,7 @@ class Command:
         input: str | bytes = b"",
         env: Mapping[str, str] | None = None,
         code: int | None = None,
-        timeout: float = 30,
+        timeout: float = PATIENCE,
     ) -> Outcome:
         """As `cli(…)` without its start-up, which is most of what a process costs: for all but how it starts."""
         surroundings = {**os.environ, **(env or {})}
@@ -86,7 +88,9 @@ class Command:
         done = LOADED.run(words, cwd=cwd, env=surroundings, input=fed, timeout=timeout)
         return checked(args, Outcome(done.code, *map(decoded, (done.out, done.err))), code)
 
-    def scripted(self, script: str, *args: str, cwd: Path | None = None, timeout: float = 30) -> Outcome:
+    def scripted(
+        self, script: str, *args: str, cwd: Path | None = None, timeout: float = PATIENCE
+    ) -> Outcome:
         """Python code in a process of its own, as by `python -c`: the command with something of it replaced."""
         if LOADED.may_run(os.environ):
             words = [str(COMMAND), *args]

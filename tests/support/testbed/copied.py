@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Self
 
 import gitgate
+from support import PATIENCE
 from support.testbed.command import Outcome, checked
 from support.testbed.seal import OUTSIDE
 
@@ -60,7 +61,7 @@ class PackageCopy:
 
     def __exit__(self, *_: object) -> None:
         if self.driver is not None:
-            self.driver.communicate(timeout=30)
+            self.driver.communicate(timeout=PATIENCE)
 
     def add(self, name: str, text: str) -> None:
         """A file that was not there."""

@@ -72,7 +72,7 @@ class Loaded:
         cwd: Path | None,
         env: Mapping[str, str],
         input: bytes = b"",
-        timeout: float = 30,
+        timeout: float = 60,
         script: str = "",
     ) -> Ended:
         """As `subprocess.run`. With `script` it is that which runs, as by `python -c`."""

@@ -19,6 +19,8 @@ from typing import Self
 
 import pytest
 
+from support import PATIENCE
+
 from .command import COMMAND
 
 # Colours, cursor moves, titles: what a terminal acts on and a reader does not see.
@@ -29,8 +31,6 @@ TAKE_TERMINAL = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTT
 
 # How an unfinished line ends where a program asks for one.
 PROMPTS = (": ", "? ", "] ", "> ", "# ", "$ ", "… ")
-# How long a terminal is waited for: a machine may be slow, and a test that passes does not wait for it.
-PATIENCE = 50
 
 
 def as_read(raw: str) -> str:

@@ -165,7 +165,7 @@ def plant(bare: Clone, place: Path, mark: Path) -> None:
     source.git("push", "-q", "origin", "feature")
 
 
-@pytest.mark.timeout(120)  # three jobs, and the real program in two of them
+@pytest.mark.timeout(300)  # three jobs, and the real program in two of them
 def test_a_comment_resumes_claude_in_another_job(
     scene: Callable[..., Actions], cli: Command, tmp_path: Path
 ) -> None:
@@ -214,7 +214,7 @@ def test_a_comment_resumes_claude_in_another_job(
     assert f"Gate **{gate}**: ✅ the agent went on" in came["body"]
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_hooks_that_the_project_has_as_well_ask_once(scene: Callable[..., Actions], cli: Command) -> None:
     """Both are called for one question; it is one gate, and the run ends."""
     on = scene(Reply("I need an answer.", ASKS, when="TASK-42"))
@@ -226,7 +226,7 @@ def test_hooks_that_the_project_has_as_well_ask_once(scene: Callable[..., Action
     assert len(on.lab.model.requests()) == 1
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_claude_asks_by_the_command_line_too(scene: Callable[..., Actions], cli: Command) -> None:
     """In Bash, which a job permits for this; the run ends after it."""
     on = scene(Reply("I ask.", ran("git gate ask 'Which?' -o A -o B"), when="TASK-42"))
@@ -236,7 +236,7 @@ def test_claude_asks_by_the_command_line_too(scene: Callable[..., Actions], cli:
     assert "Which?" in on.forge.by("github-actions[bot]")[0]["body"]
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_hooks_that_the_default_branch_took_out_run_no_more(
     scene: Callable[..., Actions], cli: Command, tmp_path: Path
 ) -> None:
@@ -258,7 +258,7 @@ def test_hooks_that_the_default_branch_took_out_run_no_more(
     assert any("as on the protected branch meanwhile: .claude/settings.json" in step.err for step in steps)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_the_projects_own_word_stands(scene: Callable[..., Actions], cli: Command) -> None:
     """On the default branch: what it permits besides is permitted, what it forbids is not done. So does a person's own
     `--settings`, which git gate's go beside.

@@ -38,6 +38,7 @@ from gitgate.surfaces.forge.webhook import (
     serve,
 )
 from gitgate.text.times import format_time
+from support import PATIENCE
 from support.forges.standin import Fault
 from support.resuming import Agent, until
 from support.testbed.command import COMMAND
@@ -231,12 +232,12 @@ def serving(folder: Path, *flags: str) -> Iterator[tuple[str, int]]:
         yield place.hostname, place.port
     finally:
         running.send_signal(signal.SIGTERM)
-        _, err = running.communicate(timeout=20)
+        _, err = running.communicate(timeout=PATIENCE)
     assert running.returncode == 0, err
 
 
 def post(place: tuple[str, int], body: bytes, path: str = "/", **changed: str) -> int:
-    connection = http.client.HTTPConnection(*place, timeout=10)
+    connection = http.client.HTTPConnection(*place, timeout=PATIENCE)
     connection.request("POST", path, body, headers(body, **changed))
     status = connection.getresponse().status
     connection.close()
@@ -266,7 +267,7 @@ def test_a_webhook_answers_a_gate_and_starts_its_agent(team: Team, agent: Agent)
 
 def raw(place: tuple[str, int], lines: bytes) -> bytes:
     """What a request of any shape is answered."""
-    with socket.create_connection(place, timeout=10) as stream:
+    with socket.create_connection(place, timeout=PATIENCE) as stream:
         stream.sendall(lines)
         found = b""
         while chunk := stream.recv(65_536):
@@ -327,7 +328,7 @@ def test_what_nobody_foresaw_is_answered_and_said(tmp_path: Path) -> None:
         assert post(place, body_of()) == 202
     finally:
         stopping.set()
-        thread.join(20)
+        thread.join(PATIENCE)
     assert len(said) == 2
     assert all(len(words) < 400 and "\x1b" not in words for words in said)
 
@@ -387,16 +388,16 @@ def test_all_that_one_delivery_or_sweep_found_is_said_and_goes_on(
 def test_strangers_get_little(team: Team) -> None:
     """Other paths, other methods, no length, too much of it, and a connection that says nothing."""
     here = team.job()
-    with serving(here.path, "--sweep", "0s") as place, socket.create_connection(place, timeout=10):
+    with serving(here.path, "--sweep", "0s") as place, socket.create_connection(place, timeout=PATIENCE):
         assert post(place, b"{}", "/other") == 404
-        connection = http.client.HTTPConnection(*place, timeout=10)
+        connection = http.client.HTTPConnection(*place, timeout=PATIENCE)
         connection.putrequest("POST", "/")
         connection.putheader("Content-Length", str(MOST_BODY + 1))
         connection.endheaders()
         assert connection.getresponse().status == 413
         connection.close()
         for method, status in (("GET", 200), ("PUT", 501), ("DELETE", 501)):
-            connection = http.client.HTTPConnection(*place, timeout=10)
+            connection = http.client.HTTPConnection(*place, timeout=PATIENCE)
             connection.request(method, "/")
             assert connection.getresponse().status == status
             connection.close()
@@ -445,7 +446,7 @@ def test_without_what_reads_comments_it_does_not_begin(team: Team, monkeypatch: 
 
 
 def get(place: tuple[str, int], path: str = "/", **headers: str) -> tuple[int, str, dict[str, str]]:
-    connection = http.client.HTTPConnection(*place, timeout=10)
+    connection = http.client.HTTPConnection(*place, timeout=PATIENCE)
     connection.request("GET", path, headers=headers)
     answer = connection.getresponse()
     said = answer.status, answer.read().decode(), {name.lower(): word for name, word in answer.getheaders()}

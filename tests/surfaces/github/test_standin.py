@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from openapi_core.exceptions import OpenAPIError
 
+from support import PATIENCE
 from support.forges import description
 from support.forges.standin import Fault, Forge, forge_server
 
@@ -89,7 +90,7 @@ def running() -> Iterator[Forge]:
 
 
 def ask(forge: Forge, method: str, path: str, body: object = None) -> tuple[int, Any]:
-    connection = HTTPConnection("127.0.0.1", forge.port, timeout=10)
+    connection = HTTPConnection("127.0.0.1", forge.port, timeout=PATIENCE)
     sent = None if body is None else json.dumps(body)
     headers = {"Authorization": "Bearer job-token", "Content-Type": "application/json"}
     connection.request(method, path, sent, headers)

@@ -14,6 +14,7 @@ from gitgate.surfaces.forge.hosts.connect import ForgePlace, web_to
 from gitgate.surfaces.forge.hosts.forge import Author, Comment
 from gitgate.surfaces.forge.hosts.github import GitHub, headers
 from gitgate.surfaces.forge.hosts.web import ForgeFailed, Unclear, Web, failed, next_page
+from support import PATIENCE
 from support.forges.standin import START, Fault, Forge
 
 THREAD = 7
@@ -172,7 +173,7 @@ def test_an_answer_of_another_shape_is_the_forges_failure() -> None:
                 except ForgeFailed:
                     failures += 1
         listening.shutdown()
-        thread.join(10)
+        thread.join(PATIENCE)
     assert failures > len(STRANGE) * len(CALLS) / 2
 
 
@@ -258,7 +259,7 @@ def elsewhere() -> Iterator[tuple[type[Elsewhere], int]]:
         thread.start()
         yield handler, listening.server_port
         listening.shutdown()
-        thread.join(10)
+        thread.join(PATIENCE)
 
 
 def test_no_other_host_hears_the_token(elsewhere: tuple[type[Elsewhere], int]) -> None:

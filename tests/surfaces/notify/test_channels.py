@@ -225,11 +225,11 @@ def test_a_program_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytes
 def test_what_a_program_leaves_running_is_not_waited_for(tmp_path: Path) -> None:
     """It may show a window that stays."""
     program = tmp_path / "leaves"
-    program.write_text("#!/bin/sh\nsleep 20 &\n")
+    program.write_text("#!/bin/sh\nsleep 90 &\n")
     program.chmod(0o755)
     began = time.monotonic()
     CHANNELS["command"].send(Endpoint(str(program), env=dict(os.environ)), said())
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 45
 
 
 def test_a_program_of_the_working_tree_is_none(tmp_path: Path) -> None:
