@@ -175,7 +175,7 @@ def go_on_command(screen: Screen, gate_id: str) -> int:
     from ...claims.claiming import hand_over
     from ...resumption.calls import pool_of
     from ...resumption.place import Course
-    from ..machinery.resume import stop_on_signal
+    from ..process import stop_on_signal
 
     desk = screen.desk()
     need_protected(screen, desk)
