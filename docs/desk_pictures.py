@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from gitgate.acts.asking import AskWishes, ask
@@ -77,7 +78,7 @@ def surroundings(top: Path) -> dict[str, str]:
 def fill(place: Path, top: Path) -> None:
     """Questions of several agents, asked one after the other."""
     for agent, priority, ago, question, context in QUESTIONS:
-        desk = open_desk(place, surroundings(top), clock=lambda ago=ago: NOW - ago)
+        desk = open_desk(place, surroundings(top), clock=partial(float, NOW - ago))
         draft = Draft((question,), agent=agent, priority=priority, context=context)
         ask(desk, draft, AskWishes(push=False))
         desk.close()
