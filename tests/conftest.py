@@ -26,6 +26,7 @@ import pytest
 from pygit2.enums import ConfigLevel
 
 from gitgate.context import ancestry
+from gitgate.context.desk import Desk, open_desk
 from support.resuming import Clock, Seat
 from support.servers import HttpServer, SshServer, http_server, ssh_server
 from support.testbed.command import Command
@@ -330,6 +331,20 @@ def web(tmp_path: Path) -> Iterator[HttpServer]:
     """A real `git http-backend` that serves what is below the test's folder."""
     with http_server(tmp_path) as server:
         yield server
+
+
+@pytest.fixture
+def desks() -> Iterator[Callable[[Clone], Desk]]:
+    """A desk at a clone, for what is done there without the command."""
+    opened: list[Desk] = []
+
+    def at(clone: Clone) -> Desk:
+        opened.append(open_desk(clone.path, dict(os.environ)))
+        return opened[-1]
+
+    yield at
+    for desk in opened:
+        desk.close()
 
 
 @pytest.fixture

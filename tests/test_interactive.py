@@ -18,6 +18,7 @@ from pydantic import BaseModel, Field, field_validator
 
 import gitgate
 from gitgate import errors
+from support import PATIENCE
 from support.conversing import held, open_gate, stop_talk, talk_to_answer
 from support.testbed.repositories import Clone
 
@@ -51,7 +52,7 @@ def meanwhile(repo: Clone, act: Callable[[str], object]) -> Iterator[None]:
     """Somebody else does this with the gate that waits, as soon as there is one."""
 
     def look() -> None:
-        for _ in range(400):
+        for _ in range(20 * PATIENCE):
             waiting = gitgate.list(awaiting=True, directory=repo.path)
             if waiting:
                 act(waiting[0].id)

@@ -30,13 +30,9 @@ if TYPE_CHECKING:
 
 
 class Deliver(Protocol):
-    """How a recorded answer goes on its way: published, or acted on at once with what publishes it. `work`: with the
-    conversation that came to it.
-    """
+    """How a recorded answer goes on its way: published, or acted on at once with what publishes it."""
 
-    def __call__(
-        self, desk: Desk, gate: Gate, *, push: bool | None = None, work: bool = False
-    ) -> Published: ...
+    def __call__(self, desk: Desk, gate: Gate, *, push: bool | None = None) -> Published: ...
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,7 @@ def test_at_a_terminal_nothing_changes(office: MakeOffice, tmux: Callable[..., s
 
 
 def seen(tmux: Callable[..., str], words: str) -> bool:
-    until = time.monotonic() + 30
+    until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         if words in tmux("capture-pane", "-p"):
             return True

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from xml.dom import minidom
@@ -145,6 +145,19 @@ def test_where_nothing_was_said_after_it_enter_is_not_yet(desk: Meeting, pty_cli
     terminal.finish(code=8)
 
 
+class AnswersNo(io.StringIO):
+    """A screen, and somebody before it who types `n` when the question stands there."""
+
+    def __init__(self, keyboard: int) -> None:
+        super().__init__()
+        self.keyboard = keyboard
+
+    def write(self, text: str) -> int:
+        if text.endswith("[y/e/n/c]: "):
+            os.write(self.keyboard, b"n\n")
+        return super().write(text)
+
+
 @pytest.mark.parametrize("typed", [b"y\n", b"yes\ny\n", b"\n\ny\n", b"y"])
 def test_what_was_typed_before_the_question_is_no_consent(
     monkeypatch: pytest.MonkeyPatch, typed: bytes
@@ -154,11 +167,9 @@ def test_what_was_typed_before_the_question_is_no_consent(
     with os.fdopen(slave, encoding="utf-8") as keyboard:
         monkeypatch.setattr(sys, "stdin", keyboard)
         os.write(master, typed)
-        later = threading.Timer(0.3, lambda: os.write(master, b"n\n"))
-        later.start()
+        monkeypatch.setattr(sys, "stderr", AnswersNo(master))
         with pytest.raises(EOFError):
             confirmed(differs=False)
-        later.join()
     os.close(master)
 
 

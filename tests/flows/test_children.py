@@ -27,6 +27,7 @@ from gitgate.store.git.process import Git
 from gitgate.store.git.refs import RUNS
 from support import PATIENCE
 from support.flowing import Actors, FlowBench, killed_command, was_killed
+from support.resuming import until
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
 
@@ -492,10 +493,7 @@ def test_an_agent_of_a_child_is_ended_by_a_stop_of_the_root(
     script = f"while true; do date +%N > {beat}; sleep 0.1; done"
     repo.git("config", "--replace-all", "gitgate.agent.coder.start", json.dumps(["sh", "-c", script]))
     running = cli.start("run", "flows.py:outer", "a")
-    for _ in range(300):
-        if beat.exists():
-            break
-        time.sleep(0.1)
+    until(beat.exists)
     root = listed(cli)["outer"]["id"]
     assert "told to stop" in cli("stop", root, "--reason", "enough", code=0).err
     assert running.wait(PATIENCE) == 9

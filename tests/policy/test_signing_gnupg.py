@@ -19,7 +19,7 @@ from gitgate.policy.ruling import marks
 from gitgate.store.git.signatures import GOOD, UNKNOWN, judged
 from support import PATIENCE
 from support.deciding import gate_of, say
-from support.resuming import Seat
+from support.resuming import Seat, until
 from support.signing import make_key, publish_policy
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
@@ -219,13 +219,8 @@ def test_an_expired_key(ann: Seat, bare: Clone, keyring: Keyring) -> None:
 
 
 def wait_until_expired(seat: Seat, gate: Gate) -> str:
-    """A second at most: expiry is in whole ones."""
-    import time
-
-    for _ in range(30):
-        if marks(seat.desk, [gate])[gate.tip].word != "verified":
-            break
-        time.sleep(0.1)
+    """A second and a bit: expiry is in whole ones."""
+    until(lambda: marks(seat.desk, [gate])[gate.tip].word != "verified")
     return word(seat, gate)
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from gitgate.audit.auditing import audit
-from gitgate.context.desk import Desk, open_desk
+from gitgate.context.desk import Desk
 from gitgate.errors import IllegalEvent
 from gitgate.exchange.syncing import sync
 from gitgate.flows.journal import HeldRun, begin_run, find_run, take_run
@@ -24,19 +23,6 @@ from support.testbed.command import Command
 from support.testbed.repositories import Clone, GitError
 
 BY = Signature("mallory <mallory@example.org>", 1_780_000_000)
-
-
-@pytest.fixture
-def desks() -> Iterator[Callable[[Clone], Desk]]:
-    opened: list[Desk] = []
-
-    def at(clone: Clone) -> Desk:
-        opened.append(open_desk(clone.path, dict(os.environ)))
-        return opened[-1]
-
-    yield at
-    for desk in opened:
-        desk.close()
 
 
 def over(desk: Desk, *, end: str = "completed", **said: Any) -> Run:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from gitgate.context.desk import Desk, open_desk
+from gitgate.context.desk import Desk
 from gitgate.errors import PushRefused
 from gitgate.flows.journal import HeldRun, begin_run, load_run, stop_run, take_run
 from gitgate.model.lease import end_of
@@ -29,19 +28,6 @@ AT = "2026-06-01T00:00:00Z"
 def server(bare: Clone, cli: Command) -> Clone:
     cli.quick("init", "--server", "--no-resume", cwd=bare.path, code=0)
     return bare
-
-
-@pytest.fixture
-def desks() -> Iterator[Callable[[Clone], Desk]]:
-    opened: list[Desk] = []
-
-    def at(clone: Clone) -> Desk:
-        opened.append(open_desk(clone.path, dict(os.environ)))
-        return opened[-1]
-
-    yield at
-    for desk in opened:
-        desk.close()
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from git.cmd import Git
@@ -193,11 +193,15 @@ class TestUnusualClones:
         assert push(bare.repository, "origin", [move])[0].ok
         assert not fetch(bare.repository, "origin").changed
 
-    def test_two_fetches_of_one_clone_do_not_fail_each_other(self, near: Place) -> None:
+    def test_two_fetches_of_one_clone_do_not_fail_each_other(
+        self, near: Place, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """A ref that another fetch is at is waited for."""
         push(near.ann.repository, "origin", [opening(near.ann, 1)])
         lock = near.bob.write(f".git/refs/gitgate/origin/open/{name(1)}.lock")
-        threading.Timer(0.3, lock.unlink).start()
+        # The other one is over while we wait for it.
+        waits = SimpleNamespace(sleep=lambda _seconds: lock.unlink(missing_ok=True))
+        monkeypatch.setattr("gitgate.store.remote.fetch.time", waits)
         assert fetch(near.bob.repository, "origin").updated == {name(1)}
 
     def test_hostile_names_on_the_server_are_no_gates(self, near: Place) -> None:

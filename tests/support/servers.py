@@ -10,6 +10,7 @@ import os
 import pwd
 import shlex
 import shutil
+import signal
 import socket
 import subprocess
 import threading
@@ -19,8 +20,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from support import PATIENCE
+from support.testbed.command import COMMAND
 
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 
@@ -100,7 +103,7 @@ def ssh_command(folder: Path, key: str) -> str:
 
 
 def wait_for(port: int, running: subprocess.Popen[bytes], log: Path) -> None:
-    for _ in range(200):
+    for _ in range(50 * PATIENCE):
         if running.poll() is not None:
             raise AssertionError(f"the server ended: {log.read_text(encoding='utf-8')}")
         # Asked of its log: it may stand in a network that is not ours.
@@ -225,3 +228,29 @@ def silent_server() -> Iterator[int]:
         listening.bind(("127.0.0.1", 0))
         listening.listen(16)
         yield int(listening.getsockname()[1])
+
+
+WEBHOOK_SECRET = "0123456789abcdef0123456789abcdef"
+
+
+@contextmanager
+def serving(folder: Path, *flags: str) -> Iterator[tuple[str, int]]:
+    """`git gate serve` itself, as long as the `with` lasts; it ends cleanly."""
+    running = subprocess.Popen(
+        [str(COMMAND), "serve", "--port", "0", *flags],
+        cwd=folder,
+        env={**os.environ, "GITGATE_WEBHOOK_SECRET": WEBHOOK_SECRET},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert running.stdout is not None
+        place = urlsplit(running.stdout.readline().strip())
+        assert place.hostname is not None
+        assert place.port is not None
+        yield place.hostname, place.port
+    finally:
+        running.send_signal(signal.SIGTERM)
+        _, err = running.communicate(timeout=PATIENCE)
+    assert running.returncode == 0, err

@@ -402,8 +402,11 @@ def test_the_last_words_are_found_in_the_transcript(agent: Agent) -> None:
     assert len(agent.gates()) == 1
 
 
-def test_words_that_are_written_a_moment_late(agent: Agent, cli: Command) -> None:
+def test_words_that_are_written_a_moment_late(
+    agent: Agent, cli: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The hook may be started before the call, and what was said before it, are in the transcript."""
+    monkeypatch.setattr("gitgate.surfaces.agent_hooks.event.TRANSCRIPT_TIMEOUT", PATIENCE)
     call = new_call()
     transcript = Path(agent.event("Stop")["transcript_path"])
     transcript.parent.mkdir(parents=True, exist_ok=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,11 +62,9 @@ def sent(screen: Screen, world: DeskWorld, command: GateCommand) -> CommandResul
     """What was decided and could still have been taken back: whoever left has decided."""
     from ...surfaces.desk.deciding import run_command
 
-    with suppress(OSError):  # the terminal may be gone
-        screen.say(f"sending: {command.shown(there=command.place != world.here)}")
+    screen.say(f"sending: {command.shown(there=command.place != world.here)}")
     result = run_command(command, world.env)
-    with suppress(OSError):
-        screen.warn(result.words)
+    screen.warn(result.words)
     return result
 
 

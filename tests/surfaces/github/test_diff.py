@@ -11,10 +11,11 @@ from gitgate.surfaces.forge.hosts.events import Commented
 from gitgate.surfaces.forge.webhook import Receiver, Seen
 from support.forges.standin import Fault
 from support.resuming import Agent
+from support.servers import WEBHOOK_SECRET as SECRET
 
 from .conftest import THREAD, Team
 from .pages import rendered
-from .test_serve import SECRET, headers
+from .test_serve import headers
 from .test_sweeps import outcomes, sweep
 
 pytestmark = pytest.mark.slow  # each takes a second or more

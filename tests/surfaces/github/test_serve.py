@@ -6,18 +6,14 @@ import hashlib
 import hmac
 import http.client
 import json
-import os
-import signal
 import socket
-import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 import pytest
 
@@ -41,11 +37,10 @@ from gitgate.text.times import format_time
 from support import PATIENCE
 from support.forges.standin import Fault
 from support.resuming import Agent, until
-from support.testbed.command import COMMAND
+from support.servers import WEBHOOK_SECRET as SECRET
+from support.servers import serving
 
 from .conftest import THREAD, Team
-
-SECRET = "0123456789abcdef0123456789abcdef"
 
 
 def sign(body: bytes, secret: str = SECRET) -> str:
@@ -211,29 +206,6 @@ def test_a_short_secret_is_none(tmp_path: Path) -> None:
     """It could be guessed."""
     with pytest.raises(Usage, match="at least 16"):
         Receiver("short", Seen(tmp_path / "seen"))
-
-
-@contextmanager
-def serving(folder: Path, *flags: str) -> Iterator[tuple[str, int]]:
-    """The command itself, as long as the `with` lasts; it ends cleanly."""
-    running = subprocess.Popen(
-        [str(COMMAND), "serve", "--port", "0", *flags],
-        cwd=folder,
-        env={**os.environ, "GITGATE_WEBHOOK_SECRET": SECRET},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert running.stdout is not None
-        place = urlsplit(running.stdout.readline().strip())
-        assert place.hostname is not None
-        assert place.port is not None
-        yield place.hostname, place.port
-    finally:
-        running.send_signal(signal.SIGTERM)
-        _, err = running.communicate(timeout=PATIENCE)
-    assert running.returncode == 0, err
 
 
 def post(place: tuple[str, int], body: bytes, path: str = "/", **changed: str) -> int:

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
-import signal
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -20,11 +14,11 @@ from gitgate.surfaces.forge.hosts.gitlab import HOOKS, against_delivery
 from gitgate.surfaces.forge.webhook import Receiver, Seen
 from support.forges.gitlab import GitLabForge
 from support.resuming import Agent, until
-from support.testbed.command import COMMAND
+from support.servers import WEBHOOK_SECRET as SECRET
+from support.servers import serving
 
 from .conftest import THREAD, Team
 
-SECRET = "0123456789abcdef0123456789abcdef"
 # Signed by the reference library of Standard Webhooks, whose signature GitLab's is.
 KEY = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 BODY, AT = b'{"object_kind": "note"}', 1_780_000_000
@@ -119,29 +113,6 @@ def test_the_receiver_takes_notes_alone(tmp_path: Path) -> None:
     assert receiver.events.get_nowait() == Commented(312, "group/inner/project", thread=7)
 
 
-@contextmanager
-def serving(folder: Path) -> Iterator[tuple[str, int]]:
-    """The command itself, as long as the `with` lasts; it ends cleanly."""
-    running = subprocess.Popen(
-        [str(COMMAND), "serve", "--port", "0", "--sweep", "0s"],
-        cwd=folder,
-        env={**os.environ, "GITGATE_WEBHOOK_SECRET": SECRET},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert running.stdout is not None
-        place = urlsplit(running.stdout.readline().strip())
-        assert place.hostname is not None
-        assert place.port is not None
-        yield place.hostname, place.port
-    finally:
-        running.send_signal(signal.SIGTERM)
-        _, err = running.communicate(timeout=60)
-    assert running.returncode == 0, err
-
-
 def post(place: tuple[str, int], event: dict[str, Any], token: str = SECRET) -> int:
     connection = http.client.HTTPConnection(*place, timeout=30)
     headers = {"X-Gitlab-Token": token, "X-Gitlab-Event": "Note Hook", "Content-Type": "application/json"}
@@ -159,7 +130,7 @@ def test_a_webhook_answers_a_gate_and_starts_its_agent(team: Team, forge: GitLab
     gate = team.ask("Which?")
     here = team.job()
     here.git("config", "gitgate.resumeHere", "true")
-    with serving(here.path) as place:
+    with serving(here.path, "--sweep", "0s") as place:
         talk = forge.write(THREAD, "ada", "I do not know yet")
         assert post(place, forge.event(talk | {"body": "/answer MySQL"})) == 202
         note = forge.write(THREAD, "ada", "/answer Postgres")

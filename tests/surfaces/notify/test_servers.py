@@ -91,7 +91,7 @@ def test_an_address_that_is_down_delays_nobody(
 ) -> None:
     """Its program hangs; asking and answering are over meanwhile, and the push with them."""
     hangs = tmp_path / "hangs"
-    hangs.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 20\n")
+    hangs.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 90\n")
     hangs.chmod(0o755)
     server.git("config", "--replace-all", "gitgate.notify", f"command {hangs}")
     ann = clone_of(server, "ann")
