@@ -337,8 +337,10 @@ def send_runs(desk: Desk, done: Synced, remote: str, runs: Differing) -> None:
         if theirs is not None and not goes_on_from(desk, mine, theirs):
             continue
         try:
-            move = RefMove(RUNS + run, mine, theirs)
-            (fate,) = push(desk.repo, remote, [move], timeout=desk.network_timeout)
+            # What its branches have in their trees, where it was let go while the remote was away.
+            work = work_moves(desk, run, remote) if may_publish_work(desk) else []
+            moves = [RefMove(RUNS + run, mine, theirs), *work]
+            fate = push(desk.repo, remote, moves, timeout=desk.network_timeout)[0]
         except GateError as failed:
             done.refused[run] = failed.message
             continue

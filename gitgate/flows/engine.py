@@ -111,6 +111,8 @@ class Engine:
     active: int = 1
     parked: dict[str, Waiting] = field(default_factory=dict)
     stays: float = STAYS
+    trees: list[Callable[[], list[dict[str, str]]]] = field(default_factory=list)
+    """Each says what is in the working trees of branches that run at once."""
     received: set[int] = field(default_factory=set)
     """Signals that a step of this process has taken."""
     turn: threading.RLock = field(default_factory=threading.RLock)
@@ -538,8 +540,20 @@ class Engine:
         waits = self.what_is_awaited()
         topics = list(dict.fromkeys(one.topic for one in self.parked.values() if one.topic))
         said: dict[str, Any] = {"gates": list(waits.gates), "until": waits.until, "topics": topics}
-        said = {key: value for key, value in said.items() if value}
+        said = {key: value for key, value in said.items() if value} | self.kept_work()
         self.held.leave("waiting" if waits.gates else "sleeping", still=still, **said)
+
+    def kept_work(self) -> dict[str, Any]:
+        """What the branches did in their trees, for whoever goes on elsewhere: as commits that one of ours keeps."""
+        if self.held.held.remote is None:
+            return {}
+        lines = [line for lines_of in self.trees for line in lines_of()]
+        if not lines:
+            return {}
+        from ..store.work.merging import commit_of
+
+        every = dict.fromkeys(line[key] for line in lines for key in ("work", "staged", "head"))
+        return {"trees": lines, "work": commit_of(self.run_desk.repo.git, lines[0]["work"], *every)}
 
     def what_is_awaited(self) -> RunWaits:
         parked = [waiting for engine in self.at_rest() for waiting in engine.parked.values()]

@@ -32,7 +32,7 @@ from ..claims.claiming import (
 )
 from ..context.desk import Desk
 from ..context.machine import host_name
-from ..context.remotes import remote_of
+from ..context.remotes import may_publish_work, remote_of
 from ..errors import (
     AmbiguousGate,
     Conflict,
@@ -47,7 +47,7 @@ from ..errors import (
 from ..gates.archived import load_archived_run
 from ..gates.leases import RENEW_AT, boottime, load_lease, sightings, watch_lease
 from ..gates.notices import tell_people
-from ..gates.starting import folder_of_run
+from ..gates.starting import folder_of_run, note_claim
 from ..model import states
 from ..model.gate import Claim
 from ..model.lease import Lease, end_of, parse_lease
@@ -63,7 +63,7 @@ from ..record.runs import (
     said_of_claim,
 )
 from ..store.git.permissions import private_folder
-from ..store.git.refs import LEASES, RUNS
+from ..store.git.refs import LEASES, RUNS, WORK
 from ..store.records.journal import PACK_AFTER, Journals
 from ..store.records.records import NOBODY, Signature
 from ..store.remote.fetch import fetch_refs
@@ -128,7 +128,8 @@ def bring_run(desk: Desk, run: str, at: str | None = None) -> None:
     if remote is None:
         return
     timeout = desk.settings.seconds("networkTimeout") or 60
-    theirs = fetch_refs(desk.repo, remote, [RUNS + run], timeout=timeout).get(RUNS + run)
+    # With what its branches had in their trees, if it waits so.
+    theirs = fetch_refs(desk.repo, remote, [RUNS + run, WORK + run], timeout=timeout).get(RUNS + run)
     mine = desk.refs.get(RUNS + run)
     if theirs is None or mine == theirs:
         return
@@ -271,6 +272,13 @@ class HeldRun:
         known = self.desk.refs.get(tracking(str(self.held.remote), ref))
         return [RefMove(ref, self.run.tip, known)] if known != self.run.tip else []
 
+    def work_move(self, remote: str | None) -> list[RefMove]:
+        """What the run's branches have in their trees goes with the event that names it, and ends with the wait."""
+        ref, rest = WORK + self.run.id, self.run.rest
+        known = self.desk.refs.get(ref if remote is None else tracking(remote, ref))
+        wanted = (rest.text("work") or None) if rest is not None else None
+        return [RefMove(ref, wanted, known)] if wanted != known and (rest or self.run.closed) else []
+
     def as_ours(self, held: HeldRun) -> HeldRun:
         """A run that a step of this one is, held by the same process."""
         held.above, self.children[held.run.id] = self, held
@@ -383,7 +391,7 @@ class HeldRun:
                     return self.run
                 before = self.run.tip
                 entry = self.write(name, {**said, "reveal": next_link(self.held)})
-                here = [RefMove(RUNS + self.run.id, entry.commit, before)]
+                here = [RefMove(RUNS + self.run.id, entry.commit, before), *self.work_move(None)]
                 there = [] if self.held.remote is not None else [self.lease_move(None)]
                 try:
                     self.desk.refs.update([*here, *there])
@@ -408,7 +416,8 @@ class HeldRun:
         """The same at the remote. Where it is silent the lease lapses, and the next sync brings the journal."""
         try:
             for _ in range(TRIES):
-                if move(self.desk, self.held.remote, [*self.journal_move(), self.lease_move(None)]):
+                work = self.work_move(self.held.remote) if may_publish_work(self.desk) else []
+                if move(self.desk, self.held.remote, [*self.journal_move(), *work, self.lease_move(None)]):
                     return
                 self.rejoin()
         except GateError as silent:
@@ -504,6 +513,7 @@ def claim_run(
     said, oid = write_lease(desk, said, run.tip)
     moves = [RefMove(RUNS + run.id, run.tip, known), RefMove(LEASES + run.id, oid, lease)]
     held = HeldRun(desk, run, HeldLease(run.tip, oid, said, remote, taken, seed), lock)
+    note_claim(desk, run.id, run.tip)
     held.save()  # before it counts: a process that is killed right after goes on with it, and nobody waits for its term
     if not move(desk, remote, moves):
         raise RunTaken(f"another process went on with run {run.id} first", hint=f"git gate show {run.id[:6]}")

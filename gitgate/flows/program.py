@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic, NoReturn, ParamSpec, TypeVar, cast
@@ -55,6 +56,7 @@ from .endings import (
 from .engine import Engine, current
 from .journal import HeldRun, begin_run, folder_of, journals, load_run, take_run
 from .terms import FlowTerms
+from .trees import left_elsewhere, own_line
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -124,6 +126,8 @@ class Surroundings:
     leave: Callable[[RunWaits], NoReturn] | None = None
     handler: Callable[[Engine, Gate], None] | None = None
     prepare: Callable[[Engine], None] = lambda _engine: None
+    restores: bool = False
+    """Whether the tree here is brought to where the run was; whoever acts on an answer has done so."""
 
 
 def play(held: HeldRun, around: Surroundings, terms: FlowTerms, call: Callable[[], Any]) -> FlowEnding:
@@ -131,8 +135,11 @@ def play(held: HeldRun, around: Surroundings, terms: FlowTerms, call: Callable[[
     desk = desk_of_run(around.open_desk(), held.run.id)
     engine = Engine(held, desk, terms, around.say, around.leave, around.handler, prepare=around.prepare)
     around.prepare(engine)
+    engine.trees.append(partial(own_line, desk))
     if held.must_stop:
         engine.broken = RunStops("the run was stopped")
+    elif around.restores:
+        engine.broken = left_elsewhere(desk, held, around.say)
     try:
         return ending_of(engine, call)
     finally:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,12 +22,15 @@ from ..acts.asking import AskWishes, own_files, take_work
 from ..context.desk import Desk
 from ..context.machine import host_name
 from ..errors import Conflict
+from ..gates.starting import claims_here
 from ..gates.work import worktrees
 from ..model.states import file_name
 from ..questions.drafts import Draft, question
 from ..questions.drafts import option as option_of
+from ..record.runs import OF_A_STEP, RESTS
+from ..store.git.commits import head_branch, is_ancestor
 from ..store.git.refs import Refs
-from ..store.git.repository import discover
+from ..store.git.repository import Repository, discover
 from ..store.records.records import NOBODY
 from ..store.remote.remote import RefMove
 from ..store.work.merging import (
@@ -43,11 +46,13 @@ from ..store.work.snapshot import Snapshot
 from .agents import RunStalled
 from .endings import RunStuck
 from .engine import Engine
-from .journal import folder_of
+from .journal import HeldRun, folder_of
 from .lines import BRANCH, Branch
 
 KEPT = "refs/gitgate/+branches/"  # `+` is in no remote's folder there
 BRANCHES = "gitgate/"
+OWN = "."
+"""The run's own tree, among the lines of its branches."""
 MARKS = re.compile(rb"^(?:<{7}|>{7}|={7})(?: |$)", re.MULTILINE)
 MOST_DIFF = 200_000
 CHOICES = {
@@ -103,6 +108,14 @@ class BranchTrees:
         self.line = Branch(self.path, above=self.above)
         self.desk = self.engine.desk
         self.known: Mapping[str, Any] | None = None
+        self.host = ""
+        """Where the branches went on last, if that was in another clone: what is in trees of theirs here is not what is so."""
+        self.brought: Mapping[str, Mapping[str, str]] = {}
+        """By their lines, what their trees had when the run was let go there."""
+        self.kept_as = ""
+        self.engine.trees.append(self.as_they_are)
+        if self.are_begun and not self.engine.held.recorded:
+            self.look_elsewhere()
 
     @contextmanager
     def in_line(self) -> Iterator[None]:
@@ -139,7 +152,7 @@ class BranchTrees:
             if self.known is None:
                 self.settle_above()
                 self.known = self.engine.perform("trees", "", lambda _: self.take(), brief=True)
-            if self.known["head"] and not self.mark("base").exists():
+            if self.known["head"] and (self.host or not self.mark("base").exists()):
                 raise self.elsewhere()
             return self.known
 
@@ -174,11 +187,100 @@ class BranchTrees:
             "at": self.desk.at,
         }
 
+    # gone on with elsewhere
+
+    def as_they_are(self) -> list[dict[str, str]]:
+        """What the branches have in their trees now, and the run in its own: commits for whoever goes on in another clone."""
+        if not self.are_begun or self.host or not self.mark("base").exists():
+            return []
+        base, found = self.base_of_record(), []
+        for number in range(self.count):
+            known = tree_at(self.mark(number))
+            if known is not None and known.place.is_dir():
+                taken = taken_at(desk_at(self.desk, known.place))
+                head = taken.base or str(base["head"])
+                line = {"line": f"{self.path}/{number}", "head": head}
+                found.append({**line, "staged": taken.staged, "work": taken.work})
+        own = {key: str(base[key]) for key in ("head", "staged", "work")}
+        return [{"line": self.path, **own}, *found] if base["head"] else []
+
+    def look_elsewhere(self) -> None:
+        """Whose process went on with these branches last, and what it left. Once they are joined, nobody needs to know."""
+        run, below = self.engine.held.run, f"{self.path}/"
+        merge = run.steps.get(f"{below}merge#1")
+        if (merge is not None and merge.is_over) or not self.base_of_record()["head"]:
+            return
+        claim, holder, rest = None, None, None
+        for entry in run.events:
+            event = entry.event
+            if event.name == "claimed":
+                claim = entry
+            elif event.name in OF_A_STEP and f"{event.said['step']}/".startswith(below):
+                holder, rest = claim, None
+            elif event.name in RESTS and any(one["line"] == self.path for one in event.said.get("trees", ())):
+                rest = event
+        if holder is None or holder.commit in claims_here(self.desk, run.id):
+            return
+        self.host = str(holder.event.said["claim"].get("host") or "the clone that went on with it")
+        if rest is not None:
+            self.brought = {one["line"]: one for one in rest.said["trees"]}
+            self.kept_as = rest.text("work")
+
+    def bring(self) -> None:
+        """Make the trees as they were elsewhere when the run was let go there."""
+        if not self.brought or not self.is_here():
+            return
+        self.settle_above()
+        base = self.base_of_record()
+        self.stand_at(base)
+        for number in range(self.count):
+            left, said = tree_at(self.mark(number)), self.brought.get(f"{self.path}/{number}")
+            if left is not None:
+                self.set_aside(number, left)
+            if said is not None:
+                name = self.branch_name(number)
+                self.made(number, name, said["head"], said["staged"], said["work"], base, trusted=False)
+        self.keep("base", str(base["work"]))
+        self.mark("base").write_text("{}", encoding="utf-8")
+        self.brought, self.host = {}, ""
+
+    def is_here(self) -> bool:
+        """Whether the commits are here that the trees are made of. They came with the journal, where they were published."""
+        return self.desk.repo.git.ok("cat-file", "-e", f"{self.kept_as}^{{commit}}")
+
+    def stand_at(self, base: Mapping[str, Any]) -> None:
+        """The run's own tree as the branches began with it: they are joined there."""
+        stalled = stand_at(
+            self.desk.repo, str(base["head"]), str(base["work"]), self.engine.run_id, later=False
+        )
+        if stalled is not None:
+            raise self.engine.broken_by(stalled)
+
+    def set_aside(self, number: int, left: BranchTree) -> None:
+        """A tree that the branch had here before it went on elsewhere. What nobody else has of it stays, on a Git branch."""
+        kept = [
+            one
+            for entry in self.engine.held.run.events
+            for one in entry.event.said.get("trees", ())
+            if one["line"] == f"{self.path}/{number}"
+        ]
+        taken = taken_at(desk_at(self.desk, left.place)) if left.place.is_dir() else None
+        known = taken is None or any(
+            one["head"] == taken.base and same_tree(self.desk, one["work"], taken.work) for one in kept
+        )
+        told = put_away(self.desk, self.mark(number), left, keep=not known)
+        ref = f"refs/heads/{left.name}"
+        tip = self.desk.refs.get(ref)
+        if told and tip is not None:
+            self.engine.say(f"{told}-left")
+            before = self.desk.refs.get(f"{ref}-left")
+            self.desk.refs.update([RefMove(f"{ref}-left", tip, before), RefMove(ref, None, tip)])
+
     def elsewhere(self) -> BaseException:
-        host = (self.known or {}).get("host", "the machine that began it")
+        host = self.host or (self.known or {}).get("host", "the machine that began it")
         return self.engine.broken_by(
             RunStalled(
-                f"needs {host}: the working trees of {self.path} are there",
+                f"needs {host}: the working trees of {self.path} are there{', and were not published' if self.brought else ''}",
                 hint=f"on {host}: git gate resume {self.engine.run_id[:6]}",
             )
         )
@@ -186,7 +288,8 @@ class BranchTrees:
     def line_of(self, number: int) -> Branch:
         """A branch, which gets its tree when it needs one; at once where it has one."""
         branch = Branch(f"{self.path}/{number}", above=self.above)
-        known = tree_at(self.mark(number))
+        self.bring()
+        known = tree_at(self.mark(number)) if not self.host else None
         if known is not None and known.place.is_dir():
             branch.desk = desk_at(self.desk, known.place)
         else:
@@ -201,11 +304,25 @@ class BranchTrees:
                 "head"
             ]:  # a repository without a commit, or without files: there is one place for all
                 return
-            name = f"{BRANCHES}{self.engine.run_id}/{plain(self.path)}-{number}"
-            made = self.made(number, name, base["head"], base["staged"], base["work"])
+            made = self.made(
+                number, self.branch_name(number), base["head"], base["staged"], base["work"], base
+            )
             branch.desk = desk_at(self.desk, made.place)
 
-    def made(self, which: object, name: str, head: str, staged: str, work: str) -> BranchTree:
+    def branch_name(self, number: int) -> str:
+        return f"{BRANCHES}{self.engine.run_id}/{plain(self.path)}-{number}"
+
+    def made(
+        self,
+        which: object,
+        name: str,
+        head: str,
+        staged: str,
+        work: str,
+        base: Mapping[str, Any],
+        *,
+        trusted: bool = True,
+    ) -> BranchTree:
         """A tree that was made in part is made anew: nobody has worked in it before its mark is there."""
         known = tree_at(self.mark(which))
         if known is not None and known.place.is_dir():
@@ -218,9 +335,9 @@ class BranchTrees:
         if (old := self.desk.refs.get(f"refs/heads/{name}")) not in (None, head):
             self.desk.refs.update([RefMove(f"refs/heads/{name}", None, old)])
         tree = open_worktree(
-            self.desk.repo, base=head, staged=staged, work=work, directory=place, branch=name, fallback_branch=name, trusted=True
+            self.desk.repo, base=head, staged=staged, work=work, directory=place, branch=name, fallback_branch=name, trusted=trusted
         )  # fmt: skip
-        found = BranchTree(tree.directory, name, head, work)
+        found = BranchTree(tree.directory, name, str(base["head"]), str(base["work"]))
         found.save(self.mark(which))
         return found
 
@@ -330,7 +447,7 @@ class BranchTrees:
         marked = commit_of(git, found.tree, head)
         with self.engine.turn:
             self.keep("marked", marked)
-            place = self.made("join", name, head, head, marked).place
+            place = self.made("join", name, head, head, marked, {"head": head, "work": marked}).place
         listed = ", ".join(paths[:8]) + (" …" if len(paths) > 8 else "")
         asked = question(
             f"Branch {number} of {self.path} changed the same lines as the branches before it: {listed}. What is right?",
@@ -393,6 +510,65 @@ def plain(path: str) -> str:
     """A line's id as a part of a Git branch's name."""
     words = re.sub(r"[^A-Za-z0-9]+", "-", path).strip("-")[:40]
     return f"{words}-{file_name(path.encode())[:6]}"
+
+
+def stand_at(repo: Repository, head: str, work: str, run: str, *, later: bool) -> RunStalled | None:
+    """Bring a working tree to where the run was, or say why not. `later`: it may be ahead of that. Nobody's changes are lost."""
+    git, see = repo.git, f"git gate resume {run[:6]}"
+    before, at = head, git.text("rev-parse", "HEAD")
+    to = at if later and is_ancestor(git, head, at) else head
+    if to == head:
+        before = at
+        if head_branch(git) is not None and not is_ancestor(git, at, head):
+            return RunStalled(
+                f"run {run} stood at {head[:10]}, and {repo.place} does not lead there",
+                hint=f"git switch -c NAME {head[:10]}   and then: {see}",
+            )
+    changed = bring_in(repo, before=before, after=work, head=at, new_head=to)
+    if not changed:
+        return None
+    return RunStalled(
+        f"run {run} stood with files that are others in {repo.place}: {', '.join(changed[:5])}",
+        hint=f"put those changes away: git stash   and then: {see}",
+    )
+
+
+def own_line(desk: Desk) -> list[dict[str, str]]:
+    """What is in the run's own tree now."""
+    if desk.repo.top is None:
+        return []
+    with own_files(desk):
+        taken = take_work(desk, AskWishes())
+    said = {"head": taken.base or "", "staged": taken.staged, "work": taken.work}
+    return [{"line": OWN, **said}] if all(said.values()) else []
+
+
+def left_elsewhere(desk: Desk, held: HeldRun, say: Callable[[str], None]) -> RunStalled | None:
+    """Where another clone went on with the run last, the tree here becomes what the run's was there."""
+    run = held.run
+    claims = [entry for entry in run.events if entry.event.name == "claimed"][:-1]
+    rest = next((entry.event for entry in reversed(run.events) if entry.event.name in RESTS), None)
+    own = next((one for one in rest.said.get("trees", ()) if one["line"] == OWN), None) if rest else None
+    if not claims or rest is None or own is None or claims[-1].commit in claims_here(desk, run.id):
+        return None
+    if desk.repo.top is None:
+        return None
+    if not desk.repo.git.ok("cat-file", "-e", f"{rest.text('work')}^{{commit}}"):
+        host = str(claims[-1].event.said["claim"].get("host") or "the clone that it was in")
+        say(
+            f"what run {run.id} did is on {host}, and was not published: git gate init, and git gate sync, there"
+        )
+        return None
+    return stand_at(desk.repo, own["head"], own["work"], run.id, later=True)
+
+
+def same_tree(desk: Desk, one: str, other: str) -> bool:
+    git = desk.repo.git
+    trees = [
+        git.run("rev-parse", "-q", "--verify", f"{commit}^{{tree}}", check=False).out
+        for commit in (one, other)
+    ]
+    return trees[0] == trees[1] != b""
 
 
 def taken_at(desk: Desk) -> Snapshot:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 VIA = "runner"
 BEGUN = "begun.json"
+CLAIMS = "claims"
 STARTS = "its agent is resumed here"
 STAYS = "its agent is not resumed here: "
 _HEARD = re.compile(rf"gate: ([2-9a-z]+): ({re.escape(STARTS)}|{re.escape(STAYS)}[^·]*)")
@@ -94,6 +95,22 @@ def note_begun(desk: Desk, run: str, path: str) -> None:
 
 def began_here(desk: Desk, run: str) -> bool:
     return (folder_of_run(desk, run) / BEGUN).exists()
+
+
+def note_claim(desk: Desk, run: str, claim: str) -> None:
+    """That it is this clone which goes on with the run, for as long as this claim counts."""
+    from ..store.git.permissions import private_folder
+
+    with (private_folder(folder_of_run(desk, run)) / CLAIMS).open("a", encoding="utf-8") as out:
+        out.write(f"{claim}\n")
+
+
+def claims_here(desk: Desk, run: str) -> frozenset[str]:
+    """The claims on a run that processes of this clone have made."""
+    try:
+        return frozenset((folder_of_run(desk, run) / CLAIMS).read_text(encoding="utf-8").split())
+    except FileNotFoundError:
+        return frozenset()
 
 
 # said to whoever pushes

@@ -62,6 +62,14 @@ def is_error(value: object) -> bool:
     return isinstance(value, dict) and is_text(value.get("class")) and is_text(value.get("message"))
 
 
+def is_trees(value: object) -> bool:
+    """Of each branch that has a tree of its own: its line, the commit that it stands on, what is staged there, and all of it."""
+    return isinstance(value, list) and all(
+        isinstance(one, dict) and all(is_short(one.get(key)) for key in ("line", "head", "staged", "work"))
+        for one in value
+    )
+
+
 def is_anything(_value: object) -> bool:
     return True
 
@@ -92,7 +100,8 @@ MAY_SAY: dict[str, Check] = {
     **dict.fromkeys(("result", "input", "given", "output", "value"), is_anything),
     **dict.fromkeys(("by", "host", "reason", "reveal", "text", "step", "kind", "name", "gate"), is_text),
     **dict.fromkeys(("session", "agent", "digest", "file", "code", "branch", "directory", "parent"), is_text),
-    **dict.fromkeys(("parent_step", "children", "run", "since"), is_text),
+    **dict.fromkeys(("parent_step", "children", "run", "since", "work"), is_text),
+    "trees": is_trees,
     **dict.fromkeys(
         ("version", "python", "lock", "path", "nonce", "until", "topic", "line", "from", "carried"), is_text
     ),

@@ -304,6 +304,17 @@ def against_talk(after: Run, new: list[RunEntry]) -> str:
     return ""
 
 
+def against_run_work(push: Push, update: Update, run: str, tip: str) -> str:
+    """What speaks against the work of a run: while it waits, it is what its journal names."""
+    rest = load_pushed(push, run, tip).rest
+    named = rest.text("work") if rest is not None else ""
+    if update.new is None:
+        return f"run {run} waits: its work stays with it" if named else ""
+    if update.new != named:
+        return f"run {run} names {named[:10] or 'no work'} as its work, and this is {update.new[:10]}"
+    return ""
+
+
 def against_leaving(push: Push, update: Update, run: str) -> str:
     """A journal goes only once the archive here had it, as it is, before this push."""
     known = push.archived.get(run)

@@ -145,6 +145,8 @@ def pack(desk: Desk, folder: Path, gate: str = "") -> Parcel:
 def made_since(desk: Desk, before: Mapping[str, str], gate: str, noted: Mapping[str, str]) -> Parcel:
     here = desk.refs.under(*KINDS)
     refs = {ref: oid for ref, oid in here.items() if ref.startswith(RUNS) and before.get(ref) != oid}
+    for run in [ref.removeprefix(RUNS) for ref in refs]:  # with what is in its trees, where it waits
+        refs |= {WORK + run: here[WORK + run]} if WORK + run in here else {}
     for name in (ref.removeprefix(OPEN) for ref in here if ref.startswith(OPEN) and ref not in before):
         refs |= {kind + name: here[kind + name] for kind in (OPEN, WORK, SESSIONS) if kind + name in here}
     if gate:
@@ -282,8 +284,9 @@ def against(desk: Desk, parcel: Parcel) -> str:
         if words:
             return f"gate {gate} was {' and '.join(sorted(words))}, which is for people, and none was in that job"
     new = set(parcel.asked)
+    runs = {WORK + ref.removeprefix(RUNS) for ref in parcel.refs if ref.startswith(RUNS)}
     for ref in parcel.refs:
-        if ref.startswith((WORK, SESSIONS)) and ref.rpartition("/")[2] not in new:
+        if ref.startswith((WORK, SESSIONS)) and ref.rpartition("/")[2] not in new and ref not in runs:
             return f"{ref} is of no question that it asked"
     return against_runs(desk, parcel) or against_rules(desk, parcel)
 

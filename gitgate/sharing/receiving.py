@@ -96,8 +96,13 @@ def judge_closing(push: Push, update: Update, gate: str) -> str:
 
 
 def judge_work(push: Push, update: Update, gate: str) -> str:
-    """The work is what the record says that it is, for as long as the gate is open."""
+    """The work is what the record says that it is, for as long as the gate is open, or the run waits that names it."""
     tip = push.after(OPEN + gate)
+    journal = push.after(RUNS + gate) if tip is None and is_id(gate) else None
+    if journal is not None:
+        from .lease_rules import against_run_work
+
+        return against_run_work(push, update, gate, journal)
     if update.new is None:
         return "" if tip is None else f"gate {gate} is open: its work stays with it"
     if not is_id(gate) or tip is None:

@@ -476,6 +476,7 @@ def resume_run(screen: Screen, desk: Desk, given: str, *, now: bool) -> int:
         raise Conflict(f"run {run.id} is over: {run.state}", hint=f"git gate show {run.id[:6]}")
     run = root_of(desk, run)
     around = around_run(screen, directory_of(screen, desk, run))
+    around.restores = not screen.env.get("GITGATE_GATE")
     screen.say(f"run {run.id} of {run.flow}: {counted(len(run.steps), 'step')} recorded; going on")
     return told(screen, around, lambda: go_on(desk, run.id, around, now=now))
 

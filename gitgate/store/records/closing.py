@@ -448,6 +448,8 @@ class Closing:
             wanted += [(ref, there.get(ref, "")) for ref in kept_with(gate.id)]
             if gate.work and gate.id in evidence:
                 wanted.append((WORK + gate.id, gate.work))
+            if gate.run:  # what was in its trees when it waited last
+                wanted.append((WORK + gate.id, there.get(WORK + gate.id, "")))
             moves += [RefMove(ref, None, tip) for ref, tip in wanted if tip and there.get(ref) == tip]
         return moves
 
@@ -485,6 +487,7 @@ def prune(repo: Repository, spare: Callable[[str, str], bool] = lambda _gate, _t
         and (
             not ref.startswith(WORK)
             or (gate in kept and oid in kept[gate].tips)
+            or closed[gate].run
             or spare(gate, closed[gate].tip)
         )
     ]
