@@ -113,6 +113,13 @@ def act_on_message(task: Any, address: str, gate: str, commit: str, stalled: boo
         return "not possible here"
     finally:
         desk.close()
+        tidy()
+
+
+def tidy() -> None:
+    """Now and then, on whichever machine: a sweep is one machine's."""
+    with suppress(GateError, OSError):
+        cache.tidy(terms(), environment, time.time(), log.info)
 
 
 def act(place: Path, desk: Desk, gate: str, *, watch: bool) -> Resumed:
@@ -174,7 +181,7 @@ def sweep() -> int:
         except GateError as silent:
             refused += 1
             log.warning("%s: %s", address, silent.message)
-    cache.prune(terms(), environment, time.time(), log.info)
+    tidy()
     return refused
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ..acts import sessions
 from ..context.desk import Desk, open_desk
+from ..context.find import summaries
 from ..document.values import dataclass
 from ..errors import Failure, GateError, WorkFailed
 from ..exchange import Sides, Synced
@@ -35,6 +36,9 @@ from .place import lock
 REMOTE = "origin"
 USED = "used"
 IN_USE = 3600.0
+TIDY_EVERY = 600.0
+# Somebody may act on such a gate yet, or has to.
+UNDER_WAY = ("awaiting", "answered", "resuming", "expired")
 # What the operator agreed to when the worker was set up: an agent's commits have no other way to get to anybody.
 SETTINGS = (
     ("gitgate.publishWork", "true"),
@@ -134,17 +138,37 @@ def clear_gate(desk: Desk, gate: str) -> None:
     desk.refs.update([RefMove(ref, None, at) for ref in refs if (at := desk.refs.get(ref)) is not None])
 
 
+def clear_done(desk: Desk) -> None:
+    """The gates whose conversation is here although they are over: another machine went on after a worker here was killed."""
+    found = [ref.removeprefix(SESSIONS) for ref in desk.refs.under(SESSIONS)]
+    if found:
+        bring_home(desk, REMOTE)
+        under_way = {one.id for one in summaries(desk) if one.state in UNDER_WAY}
+        for gate in found:
+            if gate not in under_way:
+                clear_gate(desk, gate)
+
+
 def erase_session(desk: Desk, gate: str, saved: SavedSession) -> None:
     """What was put into the home of the agent's program, for whichever directory it worked in."""
     for directory in (worktrees(desk) / gate, *worktrees(desk).glob(f"{gate}-*")):
         agency.adapter(saved.agent).erase(saved, directory, desk.settings.env)
 
 
-def prune(terms: CacheTerms, env: Mapping[str, str], now: float, say: Callable[[str], None]) -> None:
-    """Take away what agents left that nobody came for in time, then whole repositories until they fit into their bound."""
+def tidy(terms: CacheTerms, env: Mapping[str, str], now: float, say: Callable[[str], None]) -> None:
+    """Now and then take away what is over: conversations whose worker was killed, what agents left that nobody came for in time,
+    then whole repositories until they fit into their bound.
+    """
+    mark = private_folder(terms.root) / "tidied"
+    with contextlib.suppress(FileNotFoundError):
+        if 0 <= now - mark.stat().st_mtime < TIDY_EVERY:
+            return
+    mark.touch()
+    os.utime(mark, (now, now))
     for place in caches(terms):
         desk = open_desk(place, env)
         try:
+            clear_done(desk)
             prune_trees(desk, now - terms.keep, say)
             prune_logs(desk, now - terms.keep)
         finally:

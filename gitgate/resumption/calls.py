@@ -84,9 +84,10 @@ def hand_out(desk: Desk, runner: Runner, say: Callable[[str], None]) -> int:
 
     Each is named once for each state of its record, and again after a while: what is told may get lost.
     """
-    refused = 0
-    for gate, tip in to_hand_out(desk):
-        if not is_new(desk, gate, tip):
+    refused, term = 0, desk.settings.seconds("leaseTerm") or 120
+    for gate, tip, begun in to_hand_out(desk):
+        # Who takes over has to watch a lease for its term, and may have been kept from that.
+        if not is_new(desk, gate, tip, after=2 * term if begun else AGAIN_AFTER):
             continue
         try:
             say(f"{gate}: handed out by {runner.name}: {runner.start(order_for(desk, gate))}")
@@ -97,11 +98,14 @@ def hand_out(desk: Desk, runner: Runner, say: Callable[[str], None]) -> int:
     return refused
 
 
-def to_hand_out(desk: Desk) -> list[tuple[str, str]]:
-    """Gates that are answered, or whose runner gives no sign of life; and runs that are due: with their tips."""
+def to_hand_out(desk: Desk) -> list[tuple[str, str, bool]]:
+    """Gates that are answered, or whose runner gives no sign of life; and runs that are due: with their tips, and whether
+    somebody has begun.
+    """
     wanted = [one for one in summaries(desk) if is_candidate(one) and not is_left_to_others(desk, one.id)]
-    gates = [(one.id, one.tip) for one in wanted if one.state != RESUMING or stalled(desk, one)]
-    return gates + [(run, desk.refs.get(RUNS + run) or "") for run in due_runs(desk)]
+    begun = {one.id: one.state == RESUMING for one in wanted}
+    gates = [(one.id, one.tip, begun[one.id]) for one in wanted if not begun[one.id] or stalled(desk, one)]
+    return gates + [(run, desk.refs.get(RUNS + run) or "", False) for run in due_runs(desk)]
 
 
 def answer_calls(desk: Desk, say: Callable[[str], None], stopping: threading.Event) -> PoolGroup | None:
@@ -249,11 +253,11 @@ def may_wake(desk: Desk, remote: str) -> bool:
     return bool(desk.heard) and desk.settings.flag("push") and most_refs(desk.repo, remote) == MOST_OWN
 
 
-def is_new(desk: Desk, name: str, tip: str) -> bool:
+def is_new(desk: Desk, name: str, tip: str, *, after: float = AGAIN_AFTER) -> bool:
     """Once for each state of the record, and again after a while."""
     place = private_folder(desk.repo.state_dir / "woken") / name
     with contextlib.suppress(OSError):
-        if place.read_text("ascii") == tip and desk.clock() - place.stat().st_mtime < AGAIN_AFTER:
+        if place.read_text("ascii") == tip and desk.clock() - place.stat().st_mtime < after:
             return False
     place.write_text(tip, "ascii")
     os.utime(place, (desk.clock(), desk.clock()))

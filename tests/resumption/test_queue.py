@@ -23,7 +23,7 @@ from support.servers import free_port
 from support.testbed.command import Command
 from support.testbed.repositories import Clone, run_git
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 COMMITS = 'echo "$GITGATE_ANSWER" > db.conf; git add -A; git commit -qm "Use $GITGATE_ANSWER"'
 
@@ -33,7 +33,7 @@ def set_up(server: Clone, clone: Clone, cli: Command, broker: str, home: Path) -
     for name, value in {
         "gitgate.queue.broker": broker,
         "gitgate.queue.repositories": str(server.path),
-        "gitgate.leaseTerm": "6s",
+        "gitgate.leaseTerm": "8s",
         "gitgate.retryAfter": "1s",
     }.items():
         run_git("config", "--global", name, value, cwd=home)
@@ -184,11 +184,11 @@ def test_a_worker_that_ends_hands_over(
             first.running.terminate()
         else:
             revoke(first)
-        until(lambda: is_gone(pid), 30)
+        until(lambda: is_gone(pid))
         if how in ("main", "terminated"):
             first.running.wait(30)
         with QueueWorker(tmp_path / "second", ("-c", "1")):
-            until(lambda: sweeps() and state(cli, server, gate) == "resumed", 120)
+            until(lambda: sweeps() and state(cli, server, gate) == "resumed", 180)
     assert agent.starts == [gate, gate]
     # What is handed back in good order was no attempt.
     assert attempts(cli, server, gate) == (1 if how == "terminated" else 2)

@@ -22,23 +22,54 @@ from .servers import free_port
 RABBIT = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 
 
+@dataclass
+class Redis:
+    """A Redis that keeps nothing: what was in it when it was killed is lost."""
+
+    folder: Path
+    port: int
+    running: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def begin(self) -> None:
+        program = shutil.which("redis-server")
+        if program is None:
+            raise AssertionError("redis-server is missing: apt-get install redis-server")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        place = self.folder / "log"
+        with place.open("wb") as log:
+            command = [
+                program,
+                "--bind",
+                "127.0.0.1",
+                "--port",
+                str(self.port),
+                "--save",
+                "",
+                "--dir",
+                str(self.folder),
+            ]
+            self.running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        until(lambda: "Ready to accept connections" in place.read_text("utf-8"))
+
+    def kill(self) -> None:
+        if self.running is not None:
+            self.running.kill()
+            self.running.wait(10)
+
+
 @contextmanager
-def redis_server(folder: Path, port: int = 0) -> Iterator[str]:
-    """The address of a Redis that keeps nothing."""
-    program = shutil.which("redis-server")
-    if program is None:
-        raise AssertionError("redis-server is missing: apt-get install redis-server")
-    folder.mkdir(parents=True, exist_ok=True)
-    port = port or free_port()
-    with (folder / "log").open("ab") as log:
-        command = [program, "--bind", "127.0.0.1", "--port", str(port), "--save", "", "--dir", str(folder)]
-        running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+def redis_server(folder: Path) -> Iterator[str]:
+    """Its address."""
+    redis = Redis(folder, free_port())
+    redis.begin()
     try:
-        until(lambda: "Ready to accept connections" in (folder / "log").read_text("utf-8"))
-        yield f"redis://127.0.0.1:{port}/0"
+        yield redis.address
     finally:
-        running.kill()
-        running.wait(10)
+        redis.kill()
 
 
 @contextmanager
@@ -85,9 +116,17 @@ class QueueWorker:
     running: subprocess.Popen[bytes] = field(init=False)
 
     def __enter__(self) -> Self:
+        self.begin()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def begin(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "celery", "-A", "gitgate.queue", "worker", "-l", "INFO"]
         quick = ["--without-mingle", "--without-gossip", "-n", f"{self.folder.name}@%h"]
+        before = len(self.said) if self.log.exists() else 0
         with self.log.open("ab") as log:
             self.running = subprocess.Popen(
                 [*command, *quick, *self.words],
@@ -98,18 +137,22 @@ class QueueWorker:
                 stderr=log,
                 start_new_session=True,
             )
-        until(lambda: "ready." in self.said or self.running.poll() is not None)
+        until(lambda: "ready." in self.said[before:] or self.running.poll() is not None)
         assert self.running.poll() is None, self.said
-        return self
 
-    def __exit__(self, *_: object) -> None:
+    def end(self) -> None:
+        """In good order, as far as it can."""
         if self.running.poll() is None:
             self.running.terminate()
             try:
                 self.running.wait(30)
             except subprocess.TimeoutExpired:
-                os.killpg(self.running.pid, signal.SIGKILL)
-                self.running.wait(10)
+                self.kill()
+
+    def kill(self) -> None:
+        """The main process, and nothing else: what becomes of its children is its own business."""
+        self.running.kill()
+        self.running.wait(10)
 
     @property
     def log(self) -> Path:
