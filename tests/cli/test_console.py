@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -53,7 +54,38 @@ def test_asking_showing_and_answering_load_no_second_dataclasses(repo: Clone, as
     ):
         loaded = loaded_by(repo, *args)
         assert "gitgate.record.events" in loaded
-        assert loaded.isdisjoint({"dataclasses", "pygit2", "git", "gitdb", "smmap"}), args
+        assert loaded.isdisjoint({"dataclasses", "socket", "pygit2", "git", "gitdb", "smmap"}), args
+    assert loaded.isdisjoint({"json", "gitgate.store.work.saved"})  # by whoever answers
+
+
+@pytest.mark.usefixtures("unmeasured")
+def test_what_judges_a_push_loads_the_policy_only_where_there_is_one(
+    repo: Clone, ask: Ask, tmp_path: Path
+) -> None:
+    """Whoever pushes waits for it: without a policy for nothing that judges people, with one for all of that."""
+    gate = ask("Which?")
+    server = str(tmp_path / "server.git")
+    repo.git("init", "-q", "--bare", "--initial-branch", "main", server)
+    new = repo.git("rev-parse", OPEN + gate)
+    repo.git("push", "-q", server, "HEAD:refs/heads/main", f"{new}:refs/heads/aside")
+    code = (
+        "import os, sys\nfrom gitgate.cli.receive import main\n"
+        "os._exit = lambda code: print('loaded', code, *sys.modules, sep='\\n')\nmain()"
+    )
+
+    def loaded() -> set[str]:
+        said = subprocess.run(
+            [sys.executable, "-c", code, "pre-receive", f"{'0' * 40} {new} {OPEN}{gate}"],
+            cwd=server, env={**os.environ, "GIT_DIR": "."}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        )  # fmt: skip
+        _, ended, listed = said.stdout.partition("loaded\n0\n")
+        assert ended, said.stderr
+        return set(listed.splitlines())
+
+    judging = {"gitgate.policy.ruling", "gitgate.store.git.signatures", "gitgate.sharing.pushers"}
+    assert judging.isdisjoint(loaded())
+    repo.git("--git-dir", server, "config", "gitgate.requireSigned", "true")
+    assert judging <= loaded()
 
 
 def test_who_watches_is_told_how_to_end_it(repo: Clone, pty_cli: Callable[..., Terminal]) -> None:
