@@ -58,7 +58,7 @@ class GateScreen(Screen[None]):
         """What happened, the command for what is shown, and the keys."""
         cells = self.app.size.width
         self.query_one("#said", Static).update(clip(self.services.said, cells))
-        self.query_one("#command", Static).update(clip(f"$ {command}" if command else "", cells))
+        self.query_one("#command", Static).update(clip(one_line(f"$ {command}" if command else ""), cells))
         changed = self.services.world.keys
         self.query_one("#hints", Static).update(clip(hint_line(self.KEYS, changed, cells), cells))
 
@@ -147,9 +147,18 @@ class GateScreen(Screen[None]):
         def act(place: Path, gate: Gate) -> None:
             self.refuse_closed(gate)
             session = gate.opened.session
-            agent = session.agent if session is not None else "a new session"
-            why = one_line(gate.opened.questions[0].prompt, 300)
-            text = f"Agent: {gate.opened.asked.agent} ({agent})\nReason: {why}\n\nIts session opens in this terminal. {WAYS_BACK}\nNothing is decided in it: afterwards you confirm what was said, or leave the gate waiting.\n\nEnter opens it, Esc does not."
+            which = f"{one_line(session.agent)}'s own session" if session is not None else "a new session"
+            text = "\n".join(
+                (
+                    f"Agent: {one_line(gate.opened.asked.agent)} ({which})",
+                    f"Reason: {one_line(gate.opened.questions[0].prompt, 300)}",
+                    "",
+                    f"It opens in this terminal. {WAYS_BACK}",
+                    "Nothing is decided in it: afterwards you confirm what was said, or leave the gate waiting.",
+                    "",
+                    "Enter opens it, Esc does not.",
+                )
+            )
             command = GateCommand(place, gate.id, ("join", gate.id[:6]), "join")
 
             def agreed(yes: bool | None) -> None:

@@ -49,12 +49,14 @@ class LinesView(ScrollView, can_focus=True):
 
     def show(self, lines: Sequence[str]) -> None:
         self.shown = lines
-        widest = max((len(COLORS.sub("", line)) for line in lines[:MOST_MEASURED]), default=0)
+        widest = max((len(COLORS.sub("", line).expandtabs(8)) for line in lines[:MOST_MEASURED]), default=0)
         self.virtual_size = Size(widest, len(lines))
         self.refresh()
 
     def text_at(self, y: int) -> Text:
-        return Text.from_ansi(self.shown[y], no_wrap=True) if y < len(self.shown) else Text("")
+        text = Text.from_ansi(self.shown[y], no_wrap=True) if y < len(self.shown) else Text("")
+        text.expand_tabs(8)
+        return text
 
     def style_at(self, y: int) -> Style:
         """What is laid over a line."""
@@ -82,7 +84,7 @@ class LinesView(ScrollView, can_focus=True):
         return strip.apply_offsets(scroll_x, y)
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        text = "\n".join(Text.from_ansi(line).plain for line in self.shown)
+        text = "\n".join(self.text_at(y).plain for y in range(len(self.shown)))
         return selection.extract(text), "\n"
 
     def selection_updated(self, selection: Selection | None) -> None:

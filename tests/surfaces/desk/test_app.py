@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from textual.pilot import Pilot
+from textual.selection import Selection
 
 from gitgate.context.desk import open_desk
 from gitgate.gates.recording import reload
@@ -436,5 +437,59 @@ def test_a_theme_is_changed_by_a_key(desk: Driven) -> None:
         dark = app.current_theme.dark
         await pilot.press("T")
         await until(pilot, lambda: app.current_theme.dark != dark)
+
+    desk.run(scene)
+
+
+HOSTILE = "[bold]Delete[/] \x1b[2J\x1b]0;owned\x07 all\u202e of it?"
+
+
+def test_words_of_an_agent_are_only_words(desk: Driven) -> None:
+    """No markup, no escape and no hidden character of a question, an option or a name acts; in each place it is spelt out."""
+    gate = desk.ask(HOSTILE, "-o", "[b]yes[/b]\x1b[31m", "-o", "no", "--agent", "\x1b]0;x\x07[red]a")
+
+    async def scene(app: DeskApp, pilot: Keys) -> None:
+        await chosen(app, pilot, gate)
+        seen = [shown(app)]
+        for keys, screen in (
+            (("enter",), LetterScreen),
+            (("q", "c"), PanelScreen),
+            (("escape", "m"), LinePrompt),
+        ):
+            await pilot.press(*keys)
+            await until(pilot, lambda screen=screen: isinstance(app.screen, screen))  # type: ignore[misc]
+            if screen is LetterScreen:
+                await until(pilot, lambda: "History" in shown(app))
+            seen.append(shown(app))
+            assert "\x1b" not in app.export_screenshot()
+        assert all("\x1b" not in words and "\u202e" not in words for words in seen)
+        assert all("[bold]Delete[/] \\x1b[2J" in words for words in seen)
+        assert "[b]yes[/b]\\x1b[31m" in seen[0]
+        await pilot.press("escape")
+        await pilot.press("1")
+        await until(pilot, lambda: "git gate respond" in shown(app))
+        assert "\x1b" not in shown(app)
+        await until(pilot, lambda: "answered" in app.said)
+
+    desk.run(scene)
+    answer = desk.now(gate).answer
+    assert answer is not None
+    assert answer.answer.values == {"answer": "[b]yes[/b]\x1b[31m"}
+
+
+def test_a_tab_takes_its_room_and_text_can_be_copied(desk: Driven) -> None:
+    """A diff of a file with tabs stands as in the file; what is selected is the words, without colours."""
+    desk.repo.write("Makefile", "all:\n\tcc x.c\n")
+    gate = desk.ask("Which?", "-o", "Postgres", "-o", "SQLite")
+
+    async def scene(app: DeskApp, pilot: Keys) -> None:
+        await chosen(app, pilot, gate)
+        await pilot.press("enter")
+        await until(pilot, lambda: "+all:" in shown(app))
+        view = app.screen.query_one(LinesView)
+        copied = view.get_selection(Selection(None, None))
+        assert copied is not None
+        assert "\n+all:\n+       cc x.c" in copied[0]
+        assert "\x1b" not in copied[0]
 
     desk.run(scene)

@@ -240,3 +240,32 @@ def test_the_repository_that_one_stands_in_comes_first(home: Path, tmp_path: Pat
         register(os.environ, tmp_path / name)
     assert known_places(os.environ, tmp_path / "two") == [tmp_path / "two", tmp_path / "one"]
     assert known_places(os.environ, None) == [tmp_path / "one", tmp_path / "two"]
+
+
+def test_a_silent_remote_is_said_once_and_asked_less_often(alone: Seat, tmp_path: Path) -> None:
+    """When it answers again, that is said too."""
+    alone.clone.git("remote", "add", "origin", str(tmp_path / "nowhere.git"))
+    said: list[str] = []
+    watch = InboxWatch([alone.clone.path], lambda _place: alone.desk, lambda _state: None, said.append)
+    (place,) = watch._watched
+    pauses = []
+    for _ in range(3):
+        watch.hear(place)
+        pauses.append(place.pause)
+    assert len(said) == 1
+    assert "no news of its remote" in said[0]
+    assert pauses == sorted(set(pauses))
+    alone.clone.git("init", "-q", "--bare", str(tmp_path / "nowhere.git"))
+    watch.hear(place)
+    assert said[1:] == [f"{alone.clone.path.name}: its remote answers again"]
+    assert place.pause < pauses[0]
+
+
+def test_whoever_wants_no_news_asks_no_remote(alone: Seat, tmp_path: Path) -> None:
+    alone.clone.git("remote", "add", "origin", str(tmp_path / "nowhere.git"))
+    alone.clone.git("config", "gitgate.fresh", "0")
+    said: list[str] = []
+    watch = InboxWatch([alone.clone.path], lambda _place: alone.desk, lambda _state: None, said.append)
+    watch.hear(watch._watched[0])
+    assert said == []
+    assert not watch._watched[0].remote

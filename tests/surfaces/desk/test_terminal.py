@@ -105,6 +105,33 @@ def test_the_editor_answers_and_the_desk_is_back(repo: Clone, cli: Command, tmp_
     assert cli.quick("check", gate, code=0).out.strip() == "as exceptions"
 
 
+def test_the_editor_opens_on_the_work(repo: Clone, cli: Command, tmp_path: Path) -> None:
+    """In a working tree beside the repository, which holds what the agent left."""
+    repo.write("draft.txt", "half done\n")
+    gate = cli.quick("ask", "How should errors look?", "-q", code=0).line
+    note = tmp_path / "note"
+    editor = script(
+        tmp_path,
+        "editor",
+        f'#!/bin/sh\ncat "$1/draft.txt" > {note}.new; pwd >> {note}.new; mv {note}.new {note}\n',
+    )
+    repo.git("config", "gitgate.editor", editor)
+    with opened(repo) as window:
+        chosen(window, gate, "How should errors look?")
+        window.keys("o")
+        until(note.exists, window)
+        window.until("opened ", WAIT)
+        window.keys("q")
+        window.ended(0, WAIT)
+    assert note.read_text("utf-8") == f"half done\n{repo.path.parent / f'{repo.path.name}-{gate[:6]}'}\n"
+
+
+def test_an_agent_opens_no_desk(repo: Clone) -> None:
+    """Its terminal has the person's git identity, not their judgement."""
+    with opened(repo, CLAUDECODE="1") as window:
+        assert "is for people" in window.ended(4, WAIT)
+
+
 def test_a_program_that_dies_in_raw_mode_leaves_the_desk_whole(
     repo: Clone, cli: Command, tmp_path: Path
 ) -> None:
