@@ -43,7 +43,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "status": ("verbs.show", "Where things stand: gates and agents."),
         "tree": ("verbs.show", "Gates by branch."),
         "log": ("verbs.show", "The audit trail."),
-        "watch": ("verbs.show", "What happens, live and read-only."),
+        "watch": ("verbs.show", "What happens, live."),
         "listen": ("verbs.listen", "Stay, and be asked by a dialog as soon as an agent asks."),
         "stats": ("verbs.stats", "How many wait, how long answers take, and whose."),
     },

@@ -19,6 +19,7 @@ from ..model.states import AWAITING
 from ..record.runs import Run, RunEvent
 from ..render.runs import run_details, run_trail
 from ..store.git.refs import RUNS
+from .checking import with_children
 from .handlers import shown_labels
 from .journal import load_run
 
@@ -40,19 +41,19 @@ class RunWatch:
     sleep: Callable[[float], None] = time.sleep
     asked: dict[str, bool] = field(default_factory=dict)
     """Each gate that the run asked, and whether its end was told."""
+    told: dict[str, int] = field(default_factory=dict)
+    """Of each run, how many of its events were told."""
     called_at: str = ""
 
     def events(self, seconds: float | None = None) -> Iterator[Json]:
-        """Each event, from the run's first one on."""
-        count, start = 0, self.monotonic()
+        """Each event, from the run's first one on, and those of the runs that it has called."""
+        start = self.monotonic()
         remote, heard = remote_of(self.desk), start
         while True:
             run = load_run(self.desk, self.run)
-            trail = list(reversed(run_trail(run)))
-            for entry, line in zip(run.events[count:], trail[count:], strict=True):
+            for one, event, line in self.news(run):
                 yield line
-                yield from self.more(run, entry.event, line)
-            count = len(run.events)
+                yield from self.more(one, event, line)
             yield from self.received()
             if run.closed or (seconds is not None and self.monotonic() - start >= seconds):
                 return
@@ -61,6 +62,16 @@ class RunWatch:
                 hear_remote(self.desk, remote)
                 heard = self.monotonic()
             self.sleep(POLL)
+
+    def news(self, run: Run) -> list[tuple[Run, RunEvent, Json]]:
+        """What the run and those below it say that was not told yet, in the order of time."""
+        found: list[tuple[Run, RunEvent, Json]] = []
+        for one in with_children(self.desk, run):
+            count, trail = self.told.get(one.id, 0), list(reversed(run_trail(one)))
+            new = zip(one.events[count:], trail[count:], strict=True)
+            found += [(one, entry.event, line) for entry, line in new]
+            self.told[one.id] = len(one.events)
+        return sorted(found, key=lambda each: each[1].at)
 
     def more(self, run: Run, event: RunEvent, line: Json) -> Iterator[Json]:
         """What an event of the journal means to programs."""
@@ -80,7 +91,7 @@ class RunWatch:
             gate = self.gate(name)
             if gate is not None and gate.state != AWAITING:
                 self.asked[name] = True
-                yield {**said_of(gate), "run": self.run, "commit": gate.tip}
+                yield {**said_of(gate), "run": gate.opened.run or self.run, "commit": gate.tip}
 
     def gate(self, name: str) -> Gate | None:
         from ..acts.reading import find_gate

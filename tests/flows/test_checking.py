@@ -57,6 +57,49 @@ def test_a_deploy_is_told_which_runs_it_would_break(waiting: str, repo: Clone, c
     assert repo.git("rev-parse", f"refs/hitl/runs/{waiting}") == before
 
 
+CALLS = """
+import gitgate
+
+
+@gitgate.flow
+def tagged(version: str):
+    gitgate.step(str.upper, version, name="tag")
+    return bool(gitgate.pause(f"Tag {version}?"))
+
+
+@gitgate.flow
+def release(version):
+    return tagged(version)
+"""
+
+
+@pytest.mark.slow
+def test_the_flows_that_it_calls_are_checked_with_it(repo: Clone, cli: Command, tmp_path: Path) -> None:
+    """Where one of them diverges, the run that called it does; one that is waited in, one that is over, and a history."""
+    repo.commit(**{"flows.py": CALLS})
+    waits = cli("run", "flows.py:release", "v1", "--json", code=8).json["id"]
+    over = cli("run", "flows.py:release", "v2", "--json", code=8).json["id"]
+    cli("respond", over, "--approve", code=0)
+    cli("resume", over, code=0)
+    history = tmp_path / "v1.bundle"
+    cli("run", waits, "--export", str(history), code=0)
+    same = cli("run", "--check", "flows.py", "--all", "--json", code=0).json["runs"]
+    assert {(one["run"], one["status"]) for one in same} == {(waits, "same"), (over, "same")}
+    cli("run", "--check", "flows.py:release", str(history), code=0)
+    repo.write("flows.py", CALLS.replace('name="tag"', 'name="label"'))
+    for words in (["flows.py", "--all"], ["flows.py:release", str(history)]):
+        said = cli("run", "--check", *words, "--json", code=1).json["runs"]
+        assert all("did step:tag#1 (flows.py:7) here" in one["reason"] for one in said)
+        assert {one["run"] for one in said} == ({waits, over} if "--all" in words else {waits})
+    repo.write("flows.py", CALLS.replace("return bool", "return not bool"))
+    (changed,) = (
+        one
+        for one in cli("run", "--check", "flows.py", "--all", "--json", code=1).json["runs"]
+        if one["run"] == over
+    )
+    assert "was completed; it gave True, and gives False now" in changed["reason"]
+
+
 def test_runs_that_have_ended_are_checked_where_somebody_says_so(
     waiting: str, repo: Clone, cli: Command
 ) -> None:

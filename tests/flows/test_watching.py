@@ -199,3 +199,32 @@ def test_a_runs_steps_stand_as_a_tree(runs: dict[str, str], cli: Command) -> Non
     page = cli("show", runs["two"], code=0).out
     for word, gate in zip(("A?", "B?"), gates, strict=True):
         assert f"waits for: {word} (gate {gate})" in page
+
+
+@pytest.mark.slow
+def test_a_watched_run_tells_of_those_that_it_has_called(flows: Actors, cli: Command, repo: Clone) -> None:
+    """Their steps, and what their gates ask and hear, each by its own run's id."""
+    called = """
+import gitgate
+
+
+@gitgate.flow
+def inner(word: str):
+    return bool(gitgate.pause(f"{word}?"))
+
+
+@gitgate.flow
+def outer():
+    return inner("Take it")
+"""
+    repo.commit(**{"called.py": called})
+    run = begun(cli, "called.py:outer")
+    (below,) = cli("show", run, "--json", code=0).json["children"]
+    cli("respond", cli("show", below, "--json", code=0).json["gate"], "--approve", code=0)
+    cli("resume", run, code=0)
+    found = watched(cli, run)
+    told = [(event["event"], event.get("run") or event["gate"]) for event in found]
+    for event in ("asked", "input:requested", "input:received", "completed"):
+        assert (event, below) in told
+    assert told[-1] in {("completed", run), ("input:received", below)}
+    assert ("completed", run) in told

@@ -313,7 +313,10 @@ def log_command(screen: Screen, gate_id: str | None, most: int | None) -> None:
 )
 @verb
 def watch_command(screen: Screen, gate_id: str | None, for_: str | None, continue_: bool) -> None:
-    """What happens to gates, as it happens, one line each; read-only. Ends with the gate, or the run, when one is named.
+    """What happens to gates, as it happens, one line each. Ends with the gate, or the run, when one is named.
+
+    Of a run also what happens to those that it has called. It changes nothing; only with --continue, and for a run alone, it
+    starts a process that goes on with it as soon as its wait is over.
 
     \b
     git gate watch --for 30m
