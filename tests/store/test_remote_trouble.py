@@ -8,13 +8,16 @@ from pathlib import Path
 import pytest
 
 from gitgate.errors import GateError, PushRefused, RemoteUnreachable
-from gitgate.store.remote.fetch import fetch
+from gitgate.store.remote.fetch import fetch, listed
 from gitgate.store.remote.push import push
 from gitgate.store.remote.remote import RefMove
+from gitgate.store.remote.wire import GitSpoken
 from support.servers import SshServer, free_port, http_server, silent_server
-from support.sharing import OPEN, Place, hook, opening, reasons, record
+from support.sharing import OPEN, Place, hook, name, opening, reasons, record
 from support.testbed.repositories import Clone
 
+REFUSED = f"ERR upload-pack: not our ref {'0' * 40}"
+GONE = f"{len(REFUSED) + 4:04x}{REFUSED}"  # as git's protocol frames a line
 CUT_ONCE = "test $1 = committed && ! test -e once && touch once && kill -9 $PPID; exit 0"
 
 
@@ -102,6 +105,24 @@ class TestTrouble:
         then = [RefMove(moves[0].ref, None, moves[0].new), newer]
         assert reasons(push(near.ann.repository, "origin", then)) == ["stale", "stale"]
         assert set(near.server.refs(OPEN).values()) == {main}
+
+    def test_a_ref_that_goes_while_the_server_lists_it_is_asked_for_again(self, near: Place) -> None:
+        """Git lists it as null then, and refuses to give it; an archive that others fill takes gates away all the time."""
+        push(near.ann.repository, "origin", [opening(near.ann, 1)])
+        refuses = f"printf '%s' '{GONE}'; touch once; exit 128"
+        hook(
+            near.server,
+            "vanishing",
+            f'cd {near.server.path}; test -e once || {{ {refuses}; }}; exec git-upload-pack "$@"',
+        )
+        near.bob.git("config", "remote.origin.uploadpack", str(near.server.path / "hooks" / "vanishing"))
+        assert fetch(near.bob.repository, "origin").updated == {name(1)}
+        assert (near.server.path / "once").exists()
+
+    def test_what_is_listed_as_null_is_not_there(self) -> None:
+        assert listed(GitSpoken(0, ["1" * 40 + "\trefs/a", "0" * 40 + "\trefs/b"], [])) == {
+            "refs/a": "1" * 40
+        }
 
     def test_a_connection_that_is_cut_again_is_given_up(self, near: Place) -> None:
         """Once is repeated, not for ever; nothing is claimed."""

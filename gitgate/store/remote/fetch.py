@@ -46,7 +46,8 @@ OPTIONS = (
 )
 # Compiled at first use: an idle fetch uses neither.
 _REPORT = r"^ ([ +\-*!t=]) (?:([0-9a-f]{4,64})\.\.)?.* -> (refs/gitgate/\S+)"
-_LOCKED = r"(?i)cannot lock ref|unable to create .*\.lock|shallow file has changed"
+# Another fetch of this clone is at the same refs; or a ref went from the server while that listed it, as a null one then.
+_MEANWHILE = r"(?i)cannot lock ref|unable to create .*\.lock|shallow file has changed|not our ref 0{40}"
 ATTEMPTS = 6
 
 # How a kind of ref is asked for: those that stand for themselves, and those that build on the project's history.
@@ -132,8 +133,14 @@ def ask_tips(repo: Repository, remote: str, refs: Sequence[str], *, timeout: flo
         from .wire import explain
 
         raise explain(place.name, said, timeout=timeout)
-    found = {line.partition("\t")[2]: line.partition("\t")[0] for line in said.out}
+    found = listed(said)
     return {ref: found[ref] for ref in refs if ref in found}
+
+
+def listed(said: GitSpoken) -> dict[str, str]:
+    """What `ls-remote` shows, by name. A ref that went while the server listed it is null, and is not there."""
+    rows = (line.partition("\t") for line in said.out)
+    return {name: oid for oid, _, name in rows if oid.strip("0")}
 
 
 def names_below(repo: Repository, remote: str, prefix: str, *, timeout: float = 60) -> list[str]:
@@ -144,8 +151,7 @@ def names_below(repo: Repository, remote: str, prefix: str, *, timeout: float = 
         from .wire import explain
 
         raise explain(place.name, said, timeout=timeout)
-    names = (line.partition("\t")[2] for line in said.out)
-    return sorted(name for name in names if name.startswith(prefix))
+    return sorted(name for name in listed(said) if name.startswith(prefix))
 
 
 class Ask(NamedTuple):
@@ -238,9 +244,9 @@ class Listening:
             seen += reported(said)
             if not said.code:
                 break
-            if attempt == ATTEMPTS - 1 or not any(re.search(_LOCKED, line) for line in said.err):
+            if attempt == ATTEMPTS - 1 or not any(re.search(_MEANWHILE, line) for line in said.err):
                 raise self.trouble(said)
-            time.sleep(0.02 * 2**attempt)  # Another fetch of this clone is at the same refs.
+            time.sleep(0.02 * 2**attempt)
         return seen
 
     def begin(self, ask: Ask) -> GitConversation:
