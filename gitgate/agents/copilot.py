@@ -6,6 +6,7 @@ may do, so that every start says so; without `-C` a resumed one goes back to the
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -40,6 +41,7 @@ from .agent import (
 from .command import FOR_PEOPLE, KnownProgram
 
 EVENTS, SERVERS = "events.jsonl", "mcp.json"
+PLACED = ".placed-by-gitgate"
 # Calls of git gate are let through in its shell, and those that are for people are not; a refusal counts before a leave.
 MAY_ASK = (
     "--allow-tool=shell(git gate:*)",
@@ -85,6 +87,13 @@ class Copilot(KnownProgram):
         if not (folder / EVENTS).is_file():
             private_folder(folder)
             write_private(folder / EVENTS, saved.files[EVENTS])
+            write_private(folder / PLACED, b"")
+
+    def erase(self, saved: SavedSession, cwd: Path, env: Mapping[str, str]) -> None:  # noqa: ARG002  see `place`
+        """Only where we put it: the same home may be that of whoever asked."""
+        folder = session_folder(saved.id, env)
+        if (folder / PLACED).is_file():
+            shutil.rmtree(folder)
 
     def begin(
         self,

@@ -129,6 +129,15 @@ class Gemini(KnownProgram):
         for chat in there[:-1]:
             chat.unlink()
 
+    def erase(self, saved: SavedSession, cwd: Path, env: Mapping[str, str]) -> None:
+        """In the folder of that project alone: in another one it is somebody else's."""
+        home = home_of(env)
+        if slug_of(cwd.resolve(), home):
+            folder = project_folder(cwd, home)
+            for chat in chats_of(saved.id, home):
+                if chat.parent == folder:
+                    chat.unlink()
+
     def begin(
         self,
         session: str,

@@ -287,3 +287,41 @@ def test_opencode_that_was_refused_a_permission_is_not_done(tmp_path: Path) -> N
     )
     assert (ended.result, ended.retry) == (AgentResult.FAILED, False)
     assert "rejected permission" in ended.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "files"),
+    [
+        (
+            "claude",
+            {
+                "transcript.jsonl": b'{"type":"user","uuid":"u1","parentUuid":null,"message":{"role":"user","content":"hi"}}\n'
+            },
+        ),
+        ("codex", {f"sessions/2026/11/19/rollout-2026-11-19T11-38-00-{ID}.jsonl": b"{}\n"}),
+        ("copilot", {"events.jsonl": b"{}\n"}),
+        ("gemini", {CHAT: json.dumps({"sessionId": ID}).encode() + b"\n"}),
+    ],
+)
+def test_what_was_placed_is_erased(name: str, files: dict[str, bytes], tmp_path: Path) -> None:
+    """No file of the conversation is left; one that the machine had of its own stays, where it is found from anywhere."""
+    agent, home, cwd = AGENTS[name], tmp_path / "home", tmp_path / "work"
+    cwd.mkdir()
+    env = {"HOME": str(home)}
+    saved = SavedSession(name, ID, files=files)
+
+    def kept() -> list[Path]:
+        found = [place for place in home.rglob("*") if place.is_file()]
+        return [place for place in found if ID[:8] in str(place)]
+
+    agent.place(saved, cwd, env)
+    (conversation,) = [place for place in kept() if place.suffix == ".jsonl"]
+    content = conversation.read_bytes()
+    agent.erase(saved, cwd, env)
+    assert kept() == []
+    if name in ("codex", "copilot"):
+        conversation.parent.mkdir(parents=True, exist_ok=True)
+        conversation.write_bytes(content)
+        agent.place(saved, cwd, env)
+        agent.erase(saved, cwd, env)
+        assert kept() == [conversation]
