@@ -30,9 +30,13 @@ if TYPE_CHECKING:
 
 
 class Deliver(Protocol):
-    """How a recorded answer goes on its way: published, or acted on at once with what publishes it."""
+    """How a recorded answer goes on its way: published, or acted on at once with what publishes it. `work`: with the
+    conversation that came to it.
+    """
 
-    def __call__(self, desk: Desk, gate: Gate, *, push: bool | None = None) -> Published: ...
+    def __call__(
+        self, desk: Desk, gate: Gate, *, push: bool | None = None, work: bool = False
+    ) -> Published: ...
 
 
 @dataclass(frozen=True)

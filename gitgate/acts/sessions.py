@@ -25,8 +25,8 @@ from ..errors import BrokenRecord, Failure, GateError, MissingExtra, UnknownGate
 from ..exchange.publishing import push_moves
 from ..gates.agency import adapter
 from ..gates.starting import stayed
-from ..model.conversation import SavedSession, SessionRef
-from ..model.gate import Gate
+from ..model.conversation import Conversation, SavedSession, SessionRef
+from ..model.gate import Answer, Gate, Remark
 from ..model.states import is_id
 from ..store.git.objects import FOLDER, REGULAR
 from ..store.git.permissions import private_folder
@@ -149,7 +149,7 @@ def bring(desk: Desk, gate: Gate) -> SavedSession:
     if session is None:
         raise Failure(f"gate {gate.id} was asked without a session", hint=f"git gate check {gate.id}")
     here = machine.find_presence(desk, gate.id)
-    oid = find_oid(desk, gate.id)
+    oid = latest_oid(desk, gate)
     from ..context import session_proof
 
     wrong = session_proof.against_session(desk, gate, oid) if oid is not None else ""
@@ -174,6 +174,57 @@ def load_session(desk: Desk, gate: str) -> SavedSession | None:
     """The saved session here, or fetched; None when there is none anywhere that can be asked."""
     oid = find_oid(desk, gate)
     return read_session(desk, oid) if oid is not None else None
+
+
+def load_latest(desk: Desk, gate: Gate) -> SavedSession | None:
+    """The same as it was left last, here or elsewhere."""
+    oid = latest_oid(desk, gate)
+    return read_session(desk, oid) if oid is not None else None
+
+
+def latest_oid(desk: Desk, gate: Gate) -> str | None:
+    """The session as it was saved last. Where somebody talked in it since, that may have been in another clone."""
+    here = find_oid(desk, gate.id)
+    remote = remote_of(desk)
+    if here is None or remote is None or not needs_a_look(desk, gate, here):
+        return here
+    from ..store.remote.fetch import fetch_refs
+
+    ref = SESSIONS + gate.id
+    try:
+        theirs = fetch_refs(desk.repo, remote, [ref], timeout=desk.network_timeout).get(ref)
+        if theirs is None or theirs == here or not goes_on(desk, theirs, here):
+            return here
+    except GateError as silent:
+        desk.progress(f"whether gate {gate.id} was talked about elsewhere is not known: {silent.message}")
+        return here
+    desk.refs.update([RefMove(ref, theirs, here)])
+    return theirs
+
+
+def needs_a_look(desk: Desk, gate: Gate, here: str) -> bool:
+    """Whether the record tells of a conversation that may not be in what is here."""
+    held = [event for entry in gate.history if (event := held_in(entry.event)) is not None]
+    if not held or gate.opened.session is None:
+        return bool(held)
+    from ..context import session_proof
+
+    named = [one.content for one in held if one.content]
+    salt, tree = gate.opened.session.salt, desk.records.commit(here).tree
+    return bool(named) and session_proof.content_of(salt, tree) != named[-1]
+
+
+def held_in(event: object) -> Conversation | None:
+    return event.session if isinstance(event, Answer | Remark) else None
+
+
+def goes_on(desk: Desk, new: str, old: str) -> bool:
+    """Whether all that is said in the old one is said in the new one, and more."""
+    from ..agents.claude.transcript import TRANSCRIPT
+    from ..questions.signals import known
+
+    after, before = (known(read_session(desk, oid).files.get(TRANSCRIPT, b"")) for oid in (new, old))
+    return before < after
 
 
 def find_oid(desk: Desk, gate: str) -> str | None:

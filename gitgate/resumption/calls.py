@@ -295,31 +295,31 @@ def may_claim(desk: Desk, gate: Gate, push: bool | None) -> bool:
     return wanted or (push is None and shared_at(desk, gate.id) is None)
 
 
-def leave_here(desk: Desk, gate: Gate, *, push: bool | None = None) -> Published:
+def leave_here(desk: Desk, gate: Gate, *, push: bool | None = None, work: bool = False) -> Published:
     """Publish the answer, and start nothing here by itself: neither now nor when another answer starts its agent."""
     leave_to_others(desk, gate)
-    return publish(desk, gate, push=push)
+    return publish(desk, gate, push=push, work=work)
 
 
-def deliver_here(desk: Desk, gate: Gate, *, push: bool | None = None) -> Published:
+def deliver_here(desk: Desk, gate: Gate, *, push: bool | None = None, work: bool = False) -> Published:
     """Publish the answer with a claim on it and start the agent; where that is not to be, publish it as ever."""
     if not may_resume_here(desk, gate, push):
-        return publish(desk, gate, push=push)
+        return publish(desk, gate, push=push, work=work)
     with slot(desk.settings.env, desk.settings.number("maxAgents")) as free:
         pass
     if not free:
         # Whoever has room acts on it; if nobody does, our own runner does when an agent has ended.
-        published = publish(desk, gate, push=push)
+        published = publish(desk, gate, push=push, work=work)
         return replace(published, log=call(desk, gate.id))
     who = Claimant("local", term=desk.settings.seconds("leaseTerm") or 120, monotonic=boottime)
     try:
         held = claim(desk, gate, who)
     except RemoteUnreachable as silent:
         if push or desk.settings.in_ci:
-            return publish(desk, gate, push=push)
+            return publish(desk, gate, push=push, work=work)
         return Published(gate, shared_at(desk, gate.id), reason=silent.message)
     except GateError:
-        return publish(desk, gate, push=push)
+        return publish(desk, gate, push=push, work=work)
     hand_over(desk, held)
     call(desk, gate.id)
     return Published(held.gate, held.remote, pushed=held.remote is not None, log=str(log_of(desk, gate.id)))

@@ -19,18 +19,22 @@ from ..acts.answering import Deliver
 from ..context import machine
 from ..context.ancestry import is_agent
 from ..context.desk import Desk
+from ..context.remotes import may_publish_work
 from ..errors import Conflict, Failure, GateError
 from ..exchange.publishing import Published
 from ..gates import agency
 from ..gates.recording import reload
 from ..gates.work import bring_work, worktrees
 from ..model.conversation import SavedSession, SessionRef
-from ..model.gate import Gate, Question
+from ..model.gate import Answer, Gate, Question, Remark
+from ..model.people import split_person
 from ..model.states import ANSWERED, AWAITING
+from ..questions.answers import value_words
 from ..store.git import commits
 from ..store.git.permissions import locked, private_folder
 from ..store.work.aside import is_standing
 from ..store.work.restore import matches, open_worktree, remove_worktree
+from ..text.display import one_line
 from . import place
 from .place import Situation
 
@@ -76,6 +80,25 @@ def alone(desk: Desk, gate: Gate) -> Iterator[None]:
             )
         lock.write_text(f"{gate.id} {os.getpid()}", "ascii")
         yield
+
+
+def who_spoke(gate: Gate) -> list[str]:
+    """Who talked in the gate's conversation before, and what each of them decided: for whoever goes on with it."""
+    found = []
+    for entry in gate.history:
+        event = entry.event
+        if isinstance(event, Answer) and event.session is not None and event.by:
+            decided = one_line(", ".join(value_words(value) for value in event.values.values()), 200)
+            found.append(f"{name_of(event.by)} talked in it before, and answered: {decided}")
+        elif (
+            isinstance(event, Remark) and event.session is not None and event.by and entry.name == "commented"
+        ):
+            found.append(f"{name_of(event.by)} talked in it before, and has not decided")
+    return found
+
+
+def name_of(person: str) -> str:
+    return one_line(split_person(person) or "somebody", 60)
 
 
 def otherwise(gate: Gate) -> str:
@@ -197,19 +220,20 @@ def go_on_from(talk: JoinedConversation, deliver: Deliver) -> Deliver:
     The directory that it left is found again by itself, and what was edited there told, unless it was committed there.
     """
 
-    def go(desk: Desk, gate: Gate, *, push: bool | None = None) -> Published:
-        found, work = talk.place, gate.opened.work
-        if gate.state == ANSWERED and work.commit is not None:
+    def go(desk: Desk, gate: Gate, *, push: bool | None = None, work: bool = False) -> Published:
+        found, asked = talk.place, gate.opened.work
+        if gate.state == ANSWERED and asked.commit is not None:
             put_away(desk, talk)
             there = place.repository_of(desk, found.directory)
             left = place.left_on(desk, gate)
             if (
                 there is not None
                 and talk.own
-                and (found.ours or not place.stands_as_before(there, work, left))
+                and (found.ours or not place.stands_as_before(there, asked, left))
             ):
                 place.write_note(desk, gate, found)
-        return deliver(desk, gate, push=push)
+        # Others take the conversation up by this very answer: whoever acts on it has to find it.
+        return deliver(desk, gate, push=push, work=work or (talk.own and may_publish_work(desk)))
 
     return go
 

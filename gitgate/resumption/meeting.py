@@ -186,9 +186,7 @@ def conversation_of(desk: Desk, earlier: str) -> SavedSession:
     if held is not None and held.saved.files:
         return held.saved
     found = (
-        sessions.bring(desk, gate)
-        if gate.opened.session is not None
-        else sessions.load_session(desk, gate.id)
+        sessions.bring(desk, gate) if gate.opened.session is not None else sessions.load_latest(desk, gate)
     )
     if found is None or not found.files:
         raise Failure(
@@ -227,25 +225,41 @@ def recall(desk: Desk, gate: Gate) -> Mapping[str, object]:
 
 
 def joined_earlier(desk: Desk, gate: Gate) -> ChosenConversation | None:
-    """The conversation that was begun for this gate: as it is on this machine now, else as it was saved."""
+    """The conversation that was begun for this gate: as it is on this machine now, unless others went on with it since."""
     said = recall(desk, gate)
+    ours = begun_here(desk, said)
+    kept = None
+    if gate.opened.session is None and (ours is None or joining.who_spoke(gate)):
+        kept = saved_elsewhere(desk, gate)
+    if kept is None or not kept.files or (ours is not None and not is_more(kept, ours)):
+        kept = ours
+    return ChosenConversation(kept, own=False, spent=spent(said)) if kept is not None else None
+
+
+def begun_here(desk: Desk, said: Mapping[str, object]) -> SavedSession | None:
     agent, name, directory = (str(said.get(key) or "") for key in ("agent", "id", "directory"))
     if said.get("own") is False and agent and name:
-        ref = SessionRef(agent, name, directory)
         with contextlib.suppress(GateError, OSError):
-            saved = agency.adapter(agent).collect(ref, desk.settings.env)
+            saved = agency.adapter(agent).collect(SessionRef(agent, name, directory), desk.settings.env)
             if saved.files or agency.adapter(agent).name == "command":
-                return ChosenConversation(replace(saved, agent=agent), own=False, spent=spent(said))
-    if gate.opened.session is not None:
-        return None
+                return replace(saved, agent=agent)
+    return None
+
+
+def saved_elsewhere(desk: Desk, gate: Gate) -> SavedSession | None:
     try:
-        kept = sessions.load_session(desk, gate.id)
+        return sessions.load_latest(desk, gate)
     except RemoteUnreachable as silent:  # off line one can begin a conversation all the same
         desk.progress(
             f"whether somebody talked about gate {gate.id} elsewhere is not known: {silent.message}"
         )
         return None
-    return ChosenConversation(kept, own=False, spent=spent(said)) if kept and kept.files else None
+
+
+def is_more(one: SavedSession, other: SavedSession) -> bool:
+    """Whether it is the same conversation, gone on with."""
+    after, before = (signals.known(saved.files.get(TRANSCRIPT, b"")) for saved in (one, other))
+    return (one.agent, one.id) == (other.agent, other.id) and before < after
 
 
 def spent(said: Mapping[str, object]) -> int:

@@ -12,7 +12,7 @@ import click
 from ...errors import Failure, GateError, NotAllowed, Usage
 from .. import exits
 from ..terminal.screen import Screen, gate_argument, read_file, verb
-from .jobs import accounts_behind_job, job_event, job_server, need_protected, write_outputs
+from .jobs import accounts_behind_job, job_event, need_protected, write_outputs
 
 if TYPE_CHECKING:
     from ...context.desk import Desk
@@ -359,7 +359,6 @@ def some_paths(paths: Sequence[str]) -> str:
 
 
 ROBOT = ("github-actions[bot]", "41898282+github-actions[bot]@users.noreply.github.com")
-GITLABS_ROBOT = ("gitlab-ci[bot]", "gitlab-ci[bot]@users.noreply.gitlab.com")
 
 
 def prepare(screen: Screen) -> int:
@@ -381,8 +380,7 @@ def prepare(screen: Screen) -> int:
         git.run("config", "--local", "--replace-all", f"gitgate.{key}", "true")
     git.run("config", "--local", "--replace-all", "gitgate.session", "push")
     if not desk.settings.identity():
-        robot = GITLABS_ROBOT if env.get("GITLAB_CI") else ROBOT
-        for key, value in zip(("user.name", "user.email"), robot, strict=True):
+        for key, value in zip(("user.name", "user.email"), ROBOT, strict=True):
             git.run("config", "--local", "--replace-all", key, value)
     log_in(screen, desk)
     git.run("config", "--local", "--replace-all", "gitgate.jobBranch", head_branch(desk))
@@ -414,8 +412,7 @@ def requesters(screen: Screen) -> tuple[str, ...]:
     """For whom this job asks; on a schedule for no person, whatever name its commits have."""
     from ...setup.claude import in_job
 
-    name, email = GITLABS_ROBOT if screen.env.get("GITLAB_CI") else ROBOT
-    nobody = (f"{name} <{email}>",)
+    nobody = (f"{ROBOT[0]} <{ROBOT[1]}>",)
     return (accounts_behind_job(screen) or nobody) if in_job(screen.env) else ()
 
 
@@ -436,8 +433,6 @@ def default_branch(screen: Screen, desk: Desk) -> str:
 
 
 def named_by_event(screen: Screen) -> object:
-    if screen.env.get("GITLAB_CI"):
-        return screen.env.get("CI_DEFAULT_BRANCH", "")
     repository = job_event(screen).get("repository")
     return repository.get("default_branch", "") if isinstance(repository, dict) else ""
 
@@ -457,7 +452,7 @@ def printable_name(name: object) -> str:
 
 def log_in(screen: Screen, desk: Desk) -> None:
     """Let git ask us for the token: it is in no file, and no step has it that was not given it."""
-    server = job_server(screen)
+    server = screen.env.get("GITHUB_SERVER_URL", "").rstrip("/")
     if not server:
         return
     helper = f"!'{shell_quoted(sys.executable)}' -P -m gitgate github credential"

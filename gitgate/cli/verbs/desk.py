@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,9 +63,11 @@ def sent(screen: Screen, world: DeskWorld, command: GateCommand) -> CommandResul
     """What was decided and could still have been taken back: whoever left has decided."""
     from ...surfaces.desk.deciding import run_command
 
-    screen.say(f"sending: {command.shown(there=command.place != world.here)}")
+    with suppress(OSError):  # the terminal may be gone
+        screen.say(f"sending: {command.shown(there=command.place != world.here)}")
     result = run_command(command, world.env)
-    screen.warn(result.words)
+    with suppress(OSError):
+        screen.warn(result.words)
     return result
 
 

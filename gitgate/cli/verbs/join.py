@@ -334,6 +334,7 @@ def join_command(screen: Screen, gate_id: str | None, next_: bool, **flags: Any)
         servers = agreed(screen, desk, gate, choice, flags)
         with meeting.open_meeting(desk, gate, choice, servers) as opened:
             tell_where(screen, opened)
+            tell_who(screen, opened)
             if flags["editor"]:
                 open_editor(screen, desk, opened)
             limit = limit_of(gate, flags)
@@ -481,6 +482,18 @@ def tell_where(screen: Screen, talk: JoinedConversation) -> None:
     screen.say(
         "nothing is decided in it: when you leave it, you confirm what was said, or are asked for the answer"
     )
+
+
+def tell_who(screen: Screen, talk: JoinedConversation) -> None:
+    """Who spoke in it before. Several may have to agree: what they said is no word of whoever comes after them."""
+    from ...resumption.joining import who_spoke
+
+    spoke = [] if talk.new else who_spoke(talk.gate)
+    for words in spoke:
+        screen.say(words)
+    needed = talk.gate.opened.quorum
+    if spoke and needed > 1:
+        screen.say(f"{needed} answers alike are needed; the one that you confirm afterwards is your own")
 
 
 def open_editor(screen: Screen, desk: Desk, talk: JoinedConversation) -> None:

@@ -43,7 +43,8 @@ class LetterScreen(GateScreen):
         self.place, self.gate = place, gate
         self.amending = amending
         self.letter: GateOnScreen | None = None
-        self._reading = False
+        self._reading = 0
+        self._known = ""
 
     @property
     def shown(self) -> GateOnScreen | None:
@@ -69,15 +70,19 @@ class LetterScreen(GateScreen):
     def on_inbox_changed(self) -> None:
         """What was shown has changed in the record: it is shown anew, and what is pressed next is about that."""
         row = self.services.model.find(self.gate)
-        tip = row.gate.tip if row is not None and row.gate is not None else ""
-        if self.letter is not None and tip and tip != self.letter.gate.tip:
+        known = row.gate.tip if row is not None and row.gate is not None else "over"
+        if self.letter is not None and known not in (self._known, self.letter.gate.tip):
+            self._known = known
             self.refresh_shown()
         self.draw()
 
+    @property
+    def cells(self) -> int:
+        return max(20, min(self.app.size.width, 100) - 1)
+
     def refresh_shown(self) -> None:
         if not self._reading:
-            self._reading = True
-            cells = max(20, min(self.app.size.width, 100) - 1)
+            self._reading = cells = self.cells
             self.run_worker(lambda: self.read(cells), thread=True, exit_on_error=False)
 
     def read(self, cells: int) -> None:
@@ -88,13 +93,13 @@ class LetterScreen(GateScreen):
             finally:
                 desk.close()
         except (GateError, OSError) as unreadable:
-            self._reading = False
+            self._reading = 0
             self.app.call_from_thread(self.services.tell, f"gate {self.gate[:6]}: {unreadable}")
             return
         self.app.call_from_thread(self.take, found)
 
     def take(self, found: GateOnScreen) -> None:
-        self._reading = False
+        read, self._reading = self._reading, 0
         before, self.letter = self.letter, found
         if before is not None and before.gate.tip != found.gate.tip:
             names = ", ".join(entry.name for entry in found.gate.history[len(before.gate.history) :])
@@ -109,6 +114,8 @@ class LetterScreen(GateScreen):
                 )
         self.query_one("#letter", LinesView).show(found.lines)
         self.draw()
+        if read != self.cells:  # the terminal has another width by now
+            self.refresh_shown()
 
     def draw(self) -> None:
         note = self.services.model.notes.get(self.gate, "")
@@ -150,7 +157,7 @@ class RunScreen(GateScreen):
         super().__init__()
         self.place, self.run_id = place, run
         self.shape: Any = None
-        self.gate: GateOnScreen | None = None
+        self._seen: Any = None
 
     @property
     def shown(self) -> GateOnScreen | None:
@@ -175,7 +182,10 @@ class RunScreen(GateScreen):
         self.refresh_shown()
 
     def on_inbox_changed(self) -> None:
-        self.refresh_shown()
+        now = next((row.run for row in self.services.model.run_rows() if row.key == self.run_id), None)
+        if now != self._seen:
+            self._seen = now
+            self.refresh_shown()
         self.draw()
 
     def refresh_shown(self) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -105,7 +108,11 @@ class DeskServices(App[None]):
         return opened(place, env, clock=self.world.clock)
 
     def begin(self) -> None:
+        """A terminal that is closed, and a polite end, leave as `q` does: what was decided is sent."""
         self.watching.start()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            with suppress(ValueError, RuntimeError):  # not the main thread's loop
+                asyncio.get_running_loop().add_signal_handler(number, self.exit)
         self.set_interval(TICK, self.tick)
 
     def on_unmount(self) -> None:

@@ -289,12 +289,19 @@ def where_said(view: View, answer: Answer) -> str:
 
 def retry_words(view: View) -> str:
     """How it is tried again, and ended. Who runs the workflow vouches for the answer whose commit they give."""
-    gate, answer, button = view.gate.id, view.gate.answer, ""
+    gate, answer = view.gate.id, view.gate.answer
+    ways = [
+        f"to try again, in a clone: `git gate resume {gate}`",
+        f"to end it: `git gate stop {gate} --reason WHY`",
+    ]
     if view.jobs and answer is not None:
         page = f"{view.site}/actions/workflows/{ANSWERS}"
         given = f"the gate `{gate}` and the commit {span(answer.commit, 64)}"
-        button = f"[run the workflow]({page}) with {given}, or "
-    return f"To try again: {button}`git gate resume {gate}`; to end it: `git gate stop {gate} --reason WHY`."
+        ways[:1] = [
+            f"**to try again**: [run the workflow]({page}) with {given}",
+            f"or, in a clone: `git gate resume {gate}`",
+        ]
+    return "\n".join(f"- {way}" for way in ways)
 
 
 def loose_ends(view: View, came: Outcome, most: int) -> list[str]:
@@ -322,7 +329,7 @@ def outcome_note(view: View) -> ReplyNote | None:
     entry = next((one for one in reversed(gate.history) if one.event is came), None)
     if came is None or entry is None or gate.state not in ("resumed", "failed"):
         return None
-    said = [f"Gate **{gate.id}**: {ending(view, came)}"]
+    said = [f"Gate **{gate.id}**: {ending(view, came)}", f"It had asked: {phrase(gate.opened.title, 100)}"]
     said += [retry_words(view)] if gate.state == "failed" else []
     said += told_last(view.site, came, MOST_SAID)
     return ReplyNote(f"<!-- gitgate came={entry.commit} gate={gate.id} -->", "\n\n".join(said))
@@ -455,13 +462,16 @@ def how(view: View) -> str:
         return f"{join_words(gate)}{whose.closed}"
     named, beside = "" if view.alone else gate.id, own_replies(view)
     known = examples(gate, named, view.gates, view.customs.taken)
-    ways = "\n".join(way for way in known if way not in beside)
+    above = beside and len(beside) == len(gate.opened.questions[0].options)
+    said_twice = above and gate.opened.questions[0].type == "choice"
+    ways = "\n".join(w for w in known if w not in beside and not (said_twice and w.startswith("/choose ")))
     fence = "`" * max(3, longest_run(ways) + 1)
     more = "" if view.alone else " Several gates wait here, so the reply names this one."
     if view.unheard:
         more += " GitHub starts no job for a comment on a commit, so a reply here is found by the next sweep."
     return join_words(gate) + (
-        f"**Reply** with a new comment that begins with one of these; it counts from {whose.words}.{more}\n\n"
+        f"**Reply** with a new comment that begins with {'a command above, or with ' if above else ''}one of these; "
+        f"it counts from {whose.words}.{more}\n\n"
         f"{fence}text\n{ways}\n{fence}\n\n"
         f"{plain_words(view)}An edited comment, a reaction and a ticked box are no answers: nobody could tell whose they are."
     )

@@ -231,3 +231,18 @@ def test_a_key_that_is_none_is_refused_before_anything_is_drawn(repo: Clone) -> 
     repo.git("config", "gitgate.deskTheme", "mauve")
     with opened(repo) as window:
         assert "there is no theme 'mauve'" in window.ended(2, WAIT)
+
+
+def test_a_terminal_that_is_closed_loses_no_decision(repo: Clone, cli: Command) -> None:
+    """What could still have been taken back is sent, as if the person had left."""
+    repo.git("config", "gitgate.deskUndo", "600")
+    gate = cli.quick("ask", "Deploy?", "--type", "approval", "-q", code=0).line
+    with opened(repo) as window:
+        chosen(window, gate, "Deploy?")
+        window.keys("a")
+        window.until("u takes it back", WAIT)
+        window.tmux("kill-server")
+        end = time.monotonic() + WAIT
+        while state(cli, gate) != "answered":
+            assert time.monotonic() < end
+            time.sleep(0.2)

@@ -14,7 +14,14 @@ from gitgate.model.states import ALPHABET
 from gitgate.questions.answers import read_answer
 from gitgate.record.fold import begin
 from gitgate.surfaces.forge.comment import View, render
-from gitgate.surfaces.forge.reply import ReplySaid, examples, option_replies, parse_reply, read_reply
+from gitgate.surfaces.forge.reply import (
+    MOST_REPLIES,
+    ReplySaid,
+    examples,
+    option_replies,
+    parse_reply,
+    read_reply,
+)
 from gitgate.surfaces.forge.telling import span
 
 ONE, TWO = "7k2fw9c3ab", "beef23cdez"
@@ -128,15 +135,18 @@ def test_an_ambiguous_number_is_told_what_would_not_be() -> None:
 
 @pytest.mark.parametrize("label", ODD)
 def test_what_is_suggested_stays_in_its_block(label: str) -> None:
-    """No label closes the fence, and none opens a mark."""
-    gate = gate_of(Question("db", "Which?", "choice", (Option(label), Option("another one"))))
-    body = render(View(gate))
-    fence = re.findall(r"^(`{3,})text\n(/.*?)\n\1$", body, re.MULTILINE | re.DOTALL)
-    assert len(fence) == 1
-    own = option_replies(gate)
-    assert own == ["/choose 1", "/choose 2"] or label in ("1", "2", "3", "#1", "#2", "##1")
-    assert fence[0][1].split("\n") == [way for way in examples(gate) if way not in own]
-    assert all(span(way, 100) in body for way in own)
+    """No label closes the fence, and none opens a mark. What chooses an option stands beside it, and not once more below."""
+    many = tuple(Option(f"no. {number} of many") for number in range(MOST_REPLIES))
+    for others, chooses in (((Option("another one"),), False), (many, True)):
+        gate = gate_of(Question("db", "Which?", "choice", (Option(label), *others)))
+        body = render(View(gate))
+        fence = re.findall(r"^(`{3,})text\n(/.*?)\n\1$", body, re.MULTILINE | re.DOTALL)
+        assert len(fence) == 1
+        own = option_replies(gate)
+        shown = [way for way in examples(gate) if way not in own]
+        assert fence[0][1].split("\n") == [way for way in shown if chooses or not way.startswith("/choose ")]
+        assert all(span(way, 100) in body for way in own)
+        assert own[:2] == ["/choose 1", "/choose 2"] or label in ("1", "2", "3", "#1", "#2", "##1")
 
 
 @given(labels)
