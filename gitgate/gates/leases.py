@@ -276,11 +276,24 @@ def left_of(
     cut_off: bool,
 ) -> float:
     lease = found[1] if found is not None else None
-    if lease is not None and lease.over and gate.claim is None:
+    if (lease is not None and lease.over and gate.claim is None) or is_abandoned(desk, gate):
         return 0.0
     term = max(term_of(gate), float(lease.term) if lease is not None else 0.0)
     age = None if cut_off else age_of(desk, gate.id)
     return watched.left(gate.id, *position(desk, gate, found), term, cut_off=cut_off, age=age)
+
+
+JOBS = "github"
+"""The runner by whose name three jobs of one run claim a gate. None of them renews its lease, which is for as long as all may take."""
+CLOCKS = 600.0
+
+
+def is_abandoned(desk: Desk, gate: Leased) -> bool:
+    """Whether jobs claimed it, and its time is over by the claim's own word: whoever looks is on a new machine, and watched nothing."""
+    event = gate.claim.event if gate.claim else None
+    if not isinstance(event, Claim) or event.runner != JOBS:
+        return False
+    return desk.clock() > times.parse_time(event.at) + event.term + CLOCKS
 
 
 def age_of(desk: Desk, gate: str) -> float | None:

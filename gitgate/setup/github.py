@@ -112,6 +112,21 @@ UNCHECKED = re.compile(
     r"(\n +)statuses: write(?!\1checks:)"
 )  # of files from before a called workflow asked for it; GitHub runs none that asks for more
 BEFORE = re.compile(r"(\n +)(?=package: )")
+# What files lack that were written before a merge queue was heard: its event, and both conditions. All of it is put in, or nothing.
+QUEUELESS = (
+    (
+        "    types: [opened, reopened, synchronize]\n",
+        "  merge_group: # where there is a merge queue\n    types: [checks_requested]\n",
+    ),
+    (
+        "    if: github.event_name != 'schedule' && github.event_name != 'pull_request'",
+        " && github.event_name != 'merge_group'",
+    ),
+    (
+        "    if: github.event_name == 'schedule' || github.event_name == 'pull_request'",
+        " || github.event_name == 'merge_group'",
+    ),
+)
 INDEX = re.compile(r"^( +package-index: )\S+(.*)$", re.MULTILINE)
 REQUIREMENT = re.compile(
     r"git-gate(\[[\w, -]*\])?( ?(@|[=<>~!]=) ?[^\s\"]+)?( --hash=sha256:[0-9a-f]{64})*", re.ASCII
@@ -147,12 +162,21 @@ def pinned(text: str, source: Source) -> str:
         r"(uses: )[\w.-]+/[\w.-]+(/\.github/workflows/(?:agent|answer|sweep)\.yml@)[0-9a-f]{40}"
     )
     text = called.sub(rf"\g<1>{source.repository}\g<2>{source.commit}", text)
-    text = UNCHECKED.sub(r"\g<0>\g<1>checks: write", text)
+    text = queued(UNCHECKED.sub(r"\g<0>\g<1>checks: write", text))
     lines = rf'\g<1>source: {source.repository}\g<1>source-commit: "{source.commit}"'
     if COMMITS.search(text):
         return INSTALLED.sub(lines, text)
     text = UNLOCKED.sub(r'\g<1>package: ""', text)
     return BEFORE.sub(rf"{lines}\g<1>", text)
+
+
+def queued(text: str) -> str:
+    """The text with a merge queue's event, where it is as we once wrote it without."""
+    if "merge_group" in text or any(text.count(f"{line.rstrip()}\n") != 1 for line, _ in QUEUELESS):
+        return text
+    for line, more in QUEUELESS:
+        text = text.replace(line, line + more)
+    return text
 
 
 def packaged(desk: Desk, text: str) -> str:

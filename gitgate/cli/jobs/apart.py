@@ -77,7 +77,7 @@ def claim_command(screen: Screen, gate_id: str, event_file: str | None) -> int:
 
 def claim_proven(screen: Screen, desk: Desk, forge: Forge, name: str, vouched: str) -> int:
     from ...claims.claiming import Claimant, claim, dump_held
-    from ...gates.leases import boottime
+    from ...gates.leases import JOBS, boottime
     from ...gates.recording import reload
     from ...resumption.run import asked_before
     from .jobs import may_start
@@ -88,7 +88,7 @@ def claim_proven(screen: Screen, desk: Desk, forge: Forge, name: str, vouched: s
         return ready
     term = (desk.settings.seconds("leaseTerm") or 120) + WAITS
     try:
-        held = claim(desk, gate, Claimant("github", term=term, monotonic=boottime), insist=True)
+        held = claim(desk, gate, Claimant(JOBS, term=term, monotonic=boottime), insist=True)
     except GateError as failed:
         screen.warn(f"gate {name}: {failed.message}")
         return exits.DONE if failed.kind == "conflict" else exits.FAILURE
@@ -123,13 +123,14 @@ def errand_of(screen: Screen, desk: Desk, forge: Forge) -> Errand:
     """Nothing is started by it: what came of an agent is recorded."""
     from ...claims.claiming import Claimant
     from ...context.desk import open_desk
+    from ...gates.leases import JOBS
     from ...resumption.run import Errand
     from ...surfaces.forge.posting import course_of
 
     place, env, clock = desk.repo.place, dict(desk.settings.env), desk.clock
     return Errand(
         lambda: open_desk(place, env, clock=clock),
-        Claimant("github"),
+        Claimant(JOBS),
         screen.say,
         course=lambda gate: course_of(desk, forge, gate),
     )

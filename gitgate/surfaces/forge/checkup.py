@@ -119,6 +119,7 @@ EVENTS = ("issue_comment", "repository_dispatch", "workflow_dispatch", "schedule
 CALLED = re.compile(r"\buses:\s*(\S+)")
 OUR_WORKFLOW = re.compile(r"/\.github/workflows/(?:agent|answer|sweep)\.yml@")
 PINNED = re.compile(r"@[0-9a-f]{40}$")
+PINS = re.compile(r"/\.github/workflows/(?:agent|answer|sweep)\.yml@([0-9a-f]{40})")
 
 
 def examine_github(desk: Desk, *, online: bool = False) -> list[Finding]:
@@ -230,7 +231,14 @@ def stale_pin(desk: Desk, text: str) -> str:
         source = github.source_of(desk)
     except GateError:
         return ""
-    return "" if github.pinned(text, source) == text else "it calls another commit than this git gate's"
+    if github.pinned(text, source) == text:
+        return ""
+    same = set(github.COMMITS.findall(text)) == {source.commit} == set(PINS.findall(text))
+    return (
+        "it is of an older shape than this git gate writes"
+        if same
+        else "it calls another commit than this git gate's"
+    )
 
 
 def standing(desk: Desk, name: str, text: str) -> Finding:

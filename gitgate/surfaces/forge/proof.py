@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from ...acts.reading import find_gate
 from ...context.desk import Desk
 from ...errors import BadAnswer, Conflict, Failure, GateError, IllegalEvent, UnknownGate
+from ...gates.leases import is_abandoned
 from ...model.gate import Answer, Counted, Gate
 from ...policy import ruling
 from ...policy.book import load_book
@@ -207,6 +208,11 @@ def dispatch(desk: Desk, forge: Forge, gate: Gate | None) -> str:
 
 def commit_meant(gate: Gate) -> str:
     return gate.answer.commit if gate.answer is not None else gate.tip
+
+
+def may_go_on(desk: Desk, gate: Gate) -> bool:
+    """Whether its agent may be started: nobody acts on its answer, or jobs began to and are gone."""
+    return gate.actionable or (gate.state == "resuming" and is_abandoned(desk, gate))
 
 
 def is_retried(gate: Gate, vouched: str) -> bool:

@@ -41,7 +41,7 @@ from .posting import (
     tell_end,
     thread_of,
 )
-from .proof import doubt
+from .proof import doubt, may_go_on
 from .reply import Near, parse_reply, word_reply
 
 
@@ -566,13 +566,13 @@ def to_resume(now: Round) -> list[Gate]:
     """Those that wait for somebody to start their agents, whoever may."""
     found = []
     for summary in summaries(now.desk):
-        if summary.state in ("answered", "expired"):
+        if summary.state in ("answered", "expired", "resuming"):
             try:
                 gate = now.desk.records.load(summary.id, summary.tip)
             except GateError as trouble:
                 now.done.doubts[summary.id] = trouble.message
                 continue
-            if gate.actionable and gate.opened.delivery == "resume":
+            if may_go_on(now.desk, gate) and gate.opened.delivery == "resume":
                 found.append(gate)
     return found
 

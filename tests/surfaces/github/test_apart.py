@@ -437,6 +437,28 @@ def test_whoever_has_no_proof_claims_nothing(team: Team, agent: Agent) -> None:
     assert team.gate(gate)["state"] == "answered"
 
 
+def test_jobs_that_were_never_heard_of_again_are_made_up_for(team: Team, agent: Agent) -> None:
+    """Not even the last one ran: once the time is over for which they claimed the gate, a sweep hands it on again."""
+    gate = team.ask("Which?")
+    team.reply("/answer x")
+
+    def swept() -> list[str]:
+        return list(team.cli.quick("github", "sweep", "--json", cwd=team.job().path, code=0).json["resume"])
+
+    assert swept() == [gate]
+    held, _ = claimed(team, gate)
+    assert swept() == []
+    team.pass_time(120 + 3600 + 500)
+    assert swept() == []
+    team.pass_time(200)
+    assert swept() == [gate]
+    again, _ = claimed(team, gate)
+    assert json.loads(again)["claim"] != json.loads(held)["claim"]
+    said = deliver(team, team.folder / "nowhere", "--gate", gate, GITGATE_HELD=held, code=5)
+    assert "is no longer this run's" in said.err
+    assert team.gate(gate)["state"] == "resuming"
+
+
 def test_an_earlier_attempt_that_asked_is_only_recorded(
     team: Team, agent: Agent, going_on: Callable[..., tuple[str, str, Path]]
 ) -> None:

@@ -180,6 +180,25 @@ def test_files_from_before_checks_get_that_right(repo: Clone, cli: Command) -> N
         assert place.read_text() == now
 
 
+def test_a_file_from_before_merge_queues_hears_them(repo: Clone, cli: Command) -> None:
+    """Where it is as it was written then; conditions of somebody's own stay."""
+    repo.git("config", "gitgate.workflows", PIN)
+    cli.quick("init", "--github", code=0)
+    place = repo.path / ".github/workflows" / NAMES[0]
+    now = place.read_text()
+    before = re.sub(r"  merge_group:.*\n.*\n| (?:&&|\|\|) github\.event_name [!=]= 'merge_group'", "", now)
+    assert "merge_group" not in before
+    place.write_text(before)
+    said = cli.quick("doctor").out
+    assert "it is of an older shape than this git gate writes" in said
+    cli.quick("init", "--github", code=0)
+    assert place.read_text() == now
+    own = before.replace("github.event_name != 'schedule'", "github.actor != 'eve'", 1)
+    place.write_text(own)
+    cli.quick("init", "--github", code=0)
+    assert place.read_text() == own
+
+
 def test_jobs_install_what_was_said(repo: Clone, cli: Command) -> None:
     """Another requirement and another index, which stay when the files are written again for a newer commit."""
     repo.git("config", "gitgate.workflows", PIN)
