@@ -365,7 +365,7 @@ def test_a_session_that_still_runs_is_not_opened_twice(desk: Desk, pty_cli: Pty,
     shutil.copy(shutil.which("sleep") or "", program)
     running = subprocess.Popen([str(program), "60"])
     try:
-        place = desk.repo.path / ".git" / "gitgate" / "asked" / gate
+        place = desk.repo.path / ".git" / "gitgate" / "asked.jsonl"
         said = {**json.loads(place.read_text("utf-8")), "pid": running.pid, "started": started(running.pid)}
         place.write_text(json.dumps(said), encoding="utf-8")
         assert f"still runs (process {running.pid})" in pty_cli("join", gate).finish(code=5)

@@ -90,7 +90,7 @@ def test_one_that_is_not_here_is_replaced_if_the_person_agrees(desk: Meeting, pt
     gate = asked(desk, "Deploy?", "--type", "approval")
     before = desk.repo.git("rev-parse", f"refs/hitl/sessions/{gate}")
     aside = desk.folder / "elsewhere"
-    (desk.repo.path / ".git" / "gitgate" / "asked" / gate).rename(aside)
+    (desk.repo.path / ".git" / "gitgate" / "asked.jsonl").rename(aside)
     desk.repo.git("update-ref", "-d", f"refs/hitl/sessions/{gate}")
     refused = pty_cli("join", gate)
     refused.expect("open a new session with the question instead? [y/N] ")

@@ -111,7 +111,7 @@ def fingerprint(repo: Repository) -> tuple[int, ...]:
     """Differs as soon as a ref of ours has moved or an agent has asked here: no process is started to see that."""
     top = repo.common_dir
     watched = [top / OPEN, top / RUNS, top / LEASES, top / "packed-refs", top / "reftable" / "tables.list"]
-    return tuple(map(changed_at, [*watched, repo.state_dir / "asked", repo.state_dir / "places"]))
+    return tuple(map(changed_at, [*watched, repo.state_dir / "asked.jsonl", repo.state_dir / "places"]))
 
 
 def changed_at(place: Path) -> int:
