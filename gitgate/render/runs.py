@@ -80,13 +80,16 @@ def run_details(run: Run, asked: Mapping[str, tuple[str, bool]]) -> dict[str, ob
         "next": (run.end.text("next") or None) if run.end is not None else None,
         "error": run.end.said.get("error") if run.end is not None else None,
         "waiting": [
-            {"gate": gate, "title": asked[gate][0], "answered": asked[gate][1]} for gate in run.waits_for
+            {"gate": gate, "title": asked[gate][0], "answered": asked[gate][1], "since": run.rest.at}
+            for gate in run.waits_for
+            if run.rest is not None
         ],
-        "steps": [step_shape(step) for step in run.steps.values()],
+        "steps": [step_shape(step, over=run.closed) for step in run.steps.values()],
     }
 
 
-def step_shape(step: RunStep) -> dict[str, object]:
+def step_shape(step: RunStep, *, over: bool = False) -> dict[str, object]:
+    """One step; `over`: its run has ended, so that a step which had only begun is stopped as well."""
     said = step.ended.said if step.ended is not None else {}
     result: Any = said.get("result")
     signal = None
@@ -96,7 +99,7 @@ def step_shape(step: RunStep) -> dict[str, object]:
         "path": step.id,
         "kind": step.kind,
         "name": step.name,
-        "status": step_status(step),
+        "status": step_status(step, over=over),
         "agent": step.begun.text("agent") or None,
         "session": step.begun.text("session") or None,
         "signal": signal,
@@ -119,9 +122,9 @@ def seconds_of(step: RunStep) -> float | None:
     return max(0.0, parse_time(step.ended.at) - parse_time(step.begun.at))
 
 
-def step_status(step: RunStep) -> str:
+def step_status(step: RunStep, *, over: bool) -> str:
     if step.state == "begun":
-        return "waiting" if step.gates else "running"
+        return "stopped" if over else "waiting" if step.gates else "running"
     return "completed" if step.state == "done" else "failed"
 
 
@@ -171,9 +174,7 @@ def run_page(shape: Mapping[str, Any], now: float, cells: int, *, color: bool = 
         about.append(f"fork of run {of}, from {step}" if shape["from"] else f"step {step} of run {of}")
     if shape["input"] not in (None, "", {}, []):
         about.append(wrap(f"input: {one_line(str(shape['input']), 400)}", cells))
-    for one in shape["waiting"]:
-        word = "answered" if one["answered"] else "waits for"
-        about.append(wrap(f"{word}: {one_line(str(one['title']))} (gate {one['gate']})", cells))
+    about += [wrap(words, cells) for words in gates_of(shape, now)]
     if shape["waiting_for"] and not shape["waiting"]:
         about.append(wrap(f"waits for: {one_line(str(shape['waiting_for']))}", cells))
     if shape["answered"]:
@@ -187,6 +188,28 @@ def run_page(shape: Mapping[str, Any], now: float, cells: int, *, color: bool = 
     elif shape["status"] == "completed":
         about.append(wrap(f"result: {one_line(str(shape['result']), 400)}", cells))
     return "\n".join([*about, "", *step_lines(shape["steps"], now, cells)])
+
+
+def gates_of(shape: Mapping[str, Any], now: float) -> Iterator[str]:
+    """What it waits for, or has an answer to."""
+    for one in shape["waiting"]:
+        word = "answered" if one["answered"] else "waits for"
+        yield f"{word}: {one_line(str(one['title']))} (gate {one['gate']})"
+        if not one["answered"]:
+            yield from how_to_answer(shape, one, now)
+
+
+def how_to_answer(shape: Mapping[str, Any], waiting: Mapping[str, Any], now: float) -> Iterator[str]:
+    """Who asks, in which conversation, since when; and what a person types."""
+    gate = str(waiting["gate"])
+    step = next((one for one in shape["steps"] if gate in one["gates"]), None)
+    since = ago(max(0.0, now - parse_time(str(waiting["since"]))))
+    agent = one_line(str((step or {}).get("agent") or ""))
+    session = one_line(str((step or {}).get("session") or ""))
+    asks = f"asked by {agent}, session {session}, " if agent and session else "asked "
+    yield f"  {asks}{since} ago"
+    talk = f"   or talk to {agent} first: git gate join {gate[:6]}" if agent and session else ""
+    yield f"  next: git gate respond {gate[:6]}{talk}"
 
 
 Below = Callable[[str], Mapping[str, Any] | None]
@@ -231,7 +254,7 @@ def by_branch(steps: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 def step_lines(steps: Sequence[Mapping[str, Any]], now: float, cells: int) -> Iterator[str]:
     if not steps:
         yield "no step has begun"
-    marks = {"completed": "✓", "failed": "✗", "waiting": "⏸", "running": "…"}
+    marks = {"completed": "✓", "failed": "✗", "waiting": "⏸", "running": "…", "stopped": "■"}
     for number, step in enumerate(steps, 1):
         ended = parse_time(step["ended"]) if step["ended"] else now
         took = ago(max(0.0, ended - parse_time(step["started"])))

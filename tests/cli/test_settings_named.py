@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from gitgate.acts import askers
+from gitgate.config import OTHER_VARIABLES
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
 
@@ -104,3 +106,8 @@ def test_the_users_own_file_is_held_to_the_same(cli: Command, repo: Clone, home:
     looked = cli.quick("doctor", code=1).out
     assert looked.count("did you mean priority?") == 1
     assert "remote" in looked
+
+
+def test_what_a_flow_tells_its_agents_is_no_slip() -> None:
+    """A variable that we set ourselves is not taken for a misspelt setting."""
+    assert {askers.RUN, askers.STEP, askers.TERMS} <= OTHER_VARIABLES

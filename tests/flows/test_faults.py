@@ -241,6 +241,8 @@ class Faults:
                 found = plain(*args)
                 if found is not None:
                     faults.family.append(found)
+                if any(held.lost == DEAD for held in faults.family):  # meanwhile, in another line
+                    die(*faults.family)
                 return found
 
             return hold
@@ -257,6 +259,16 @@ class Faults:
             faults.plain_update(refs, moves)
             faults.maybe(f"after a move of {names}")
 
+        patch.setattr(HeldRun, "append", append)
+        patch.setattr(Refs, "update", update)
+        patch.setattr(program, "play", play)
+        for name in ("claim_run", "own_claim"):
+            patch.setattr(journal, name, holding(getattr(journal, name)))
+        self.install_beside(patch)
+
+    def install_beside(self, patch: pytest.MonkeyPatch) -> None:
+        faults = self
+
         plain_check = HeldRun.check_held
 
         def check_held(held: HeldRun) -> None:
@@ -267,15 +279,6 @@ class Faults:
             plain_check(held)
 
         patch.setattr(HeldRun, "check_held", check_held)
-        patch.setattr(HeldRun, "append", append)
-        patch.setattr(Refs, "update", update)
-        patch.setattr(program, "play", play)
-        for name in ("claim_run", "own_claim"):
-            patch.setattr(journal, name, holding(getattr(journal, name)))
-        self.install_beside(patch)
-
-    def install_beside(self, patch: pytest.MonkeyPatch) -> None:
-        faults = self
 
         def ask(*args: Any, **how: Any) -> Any:
             found = asking.ask(*args, **how)

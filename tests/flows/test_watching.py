@@ -198,7 +198,8 @@ def test_a_runs_steps_stand_as_a_tree(runs: dict[str, str], cli: Command) -> Non
     ]
     page = cli("show", runs["two"], code=0).out
     for word, gate in zip(("A?", "B?"), gates, strict=True):
-        assert f"waits for: {word} (gate {gate})" in page
+        assert f"waits for: {word} (gate {gate})\n  asked " in page
+        assert f"  next: git gate respond {gate[:6]}\n" in page
 
 
 @pytest.mark.slow
@@ -228,3 +229,18 @@ def outer():
         assert (event, below) in told
     assert told[-1] in {("completed", run), ("input:received", below)}
     assert ("completed", run) in told
+
+
+def test_a_page_says_who_asks_and_what_to_type(flows: Actors, cli: Command) -> None:
+    """Of an agent its conversation as well, in which a person may talk to it; once the run has ended, what had begun is stopped."""
+    flows.says("coder", {"status": "NEEDS_HUMAN", "reason": "Which way?"})
+    run = begun(cli, "flows.py:approval", "x")
+    shown = cli("show", run, "--json", code=0).json
+    gate, session = shown["gate"], shown["steps"][0]["session"]
+    for verb in ("show", "status"):
+        page = cli(verb, run, code=0).out
+        assert f"waits for: Which way? (gate {gate})\n  asked by coder, session {session}, " in page
+        assert f"next: git gate respond {gate[:6]}   or talk to coder first: git gate join {gate[:6]}" in page
+    cli("stop", run, "--reason", "another way", code=0)
+    assert [step["status"] for step in cli("show", run, "--json", code=0).json["steps"]] == ["stopped"]
+    assert "next:" not in cli("show", run, code=0).out
