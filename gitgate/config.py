@@ -130,7 +130,7 @@ SETTINGS = (
         "workflows",
         "text",
         "",
-        "OWNER/REPOSITORY@COMMIT of the workflows that `git gate init --github` calls",
+        "OWNER/REPOSITORY@COMMIT of the workflows that `git gate init --github` calls; for `--gitlab` https://HOST/PROJECT@COMMIT",
         power=True,
     ),
     Setting(

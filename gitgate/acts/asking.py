@@ -295,7 +295,8 @@ def configured(desk: Desk, draft: Draft) -> dict[str, object]:
     any, or none there is.
     """
     env = desk.settings.env
-    run = env.get("GITHUB_RUN_ID", "") if env.get("GITHUB_ACTIONS") == "true" else ""
+    runs = {"GITHUB_ACTIONS": "GITHUB_RUN_ID", "GITLAB_CI": "CI_PIPELINE_ID"}
+    run = next((env.get(number, "") for job, number in runs.items() if env.get(job) == "true"), "")
     job = {
         "pull_request": desk.settings.pull_request,
         "job_run": int(run) if run.isdecimal() and run.isascii() else None,

@@ -163,8 +163,8 @@ MOST_CHARACTERS = 1 << 20
 
 
 def in_job(env: Mapping[str, str]) -> bool:
-    """Whether this is a job of GitHub's Actions, or of Gitea's, which say the same."""
-    return env.get("GITHUB_ACTIONS") == "true"
+    """Whether this is a job of GitHub's Actions, or of Gitea's, which say the same; or of GitLab's CI."""
+    return "true" in (env.get("GITHUB_ACTIONS"), env.get("GITLAB_CI"))
 
 
 def permissions_of(desk: Desk, program: str) -> dict[str, list[str]]:

@@ -43,6 +43,7 @@ PARTS: tuple[Part, ...] = (
         "gitgate.setup.github",
     ),
     Part("github", "GitHub's workflows: pull requests as the place to answer.", "gitgate.setup.github"),
+    Part("gitlab", "GitLab's pipeline: merge requests as the place to answer.", "gitgate.setup.gitlab"),
 )
 
 

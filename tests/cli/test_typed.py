@@ -45,6 +45,7 @@ ELSEWHERE = {
     ("gitlab.md", "git gate ask"): "tests/surfaces/gitlab/test_gitlab_page.py",
     ("gitlab.md", "git gate github sweep"): "tests/surfaces/gitlab/test_gitlab_page.py",
     ("gitlab.md", "export GITGATE_WEBHOOK_SECRET"): "tests/surfaces/gitlab/test_gitlab_page.py",
+    ("gitlab.md", "git gate init --gitlab"): "tests/surfaces/gitlab/test_gitlab_pipeline.py",
     ("scale.md", "git config --global gitgate.queue.broker"): "tests/resumption/test_queue.py",
     ("scale.md", "#!/bin/sh\n# /usr/local/libexec/resume-gate"): "tests/resumption/test_handed_out.py",
     ("scale.md", "#!/bin/sh\n# /usr/local/libexec/kubernetes-job"): "tests/resumption/test_handed_out.py",

@@ -142,9 +142,12 @@ def show_command(screen: Screen, gate_id: str) -> int:
 
 @github_command.command("accept")
 @click.argument("event_file", metavar="EVENT_FILE")
+@click.option(
+    "--comment-only", is_flag=True, help="Of a webhook: it may tell of a comment, and ask for nothing."
+)
 @resume_option
 @verb
-def accept_command(screen: Screen, event_file: str, resume: bool) -> int:
+def accept_command(screen: Screen, event_file: str, resume: bool, comment_only: bool) -> int:
     """Take a comment as an answer, from the event's file ($GITHUB_EVENT_PATH); or act on an answer that a person dispatched.
 
     Exit 0 also when the comment is none of our business, or was refused and its author was told.
@@ -156,6 +159,8 @@ def accept_command(screen: Screen, event_file: str, resume: bool) -> int:
 
     event = read_event_file(event_file)
     refuse_agents(screen, "github accept")
+    if isinstance(event, Dispatched) and comment_only:
+        return tell_accepted(screen, None, "ignored", "a webhook asks for nothing in anybody's name")
     if not isinstance(event, Commented | Dispatched):
         return tell_accepted(screen, None, "ignored", event.why)
     desk, forge = desk_and_forge(screen)

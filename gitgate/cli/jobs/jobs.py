@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 OUTPUT, SUMMARY = "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"
-TOKEN = "GITGATE_GITHUB_TOKEN"  # noqa: S105 - the name of a variable
+TOKEN, GITLAB_TOKEN = "GITGATE_GITHUB_TOKEN", "GITGATE_GITLAB_TOKEN"
 
 
 def write_outputs(screen: Screen, **words: str) -> None:
@@ -274,13 +274,23 @@ def agent_command(screen: Screen) -> tuple[str, ...]:
     return tuple(words)
 
 
+def job_server(screen: Screen) -> str:
+    """The job's own server; empty where there is no job."""
+    return (screen.env.get("GITHUB_SERVER_URL") or screen.env.get("CI_SERVER_URL") or "").rstrip("/")
+
+
 def credential(screen: Screen, action: str) -> int:
     """The protocol of git credential helpers: lines of `name=value` on standard input, and the same as an answer."""
     if action != "get":
         return exits.DONE
     asked = dict(line.partition("=")[::2] for line in sys.stdin.read(65_536).splitlines() if "=" in line)
-    server = urlsplit(screen.env.get("GITHUB_SERVER_URL", ""))
-    token = screen.env.get(TOKEN, "") or screen.env.get("GITHUB_TOKEN", "")
+    server = urlsplit(job_server(screen))
+    user, token = "x-access-token", screen.env.get(TOKEN, "") or screen.env.get("GITHUB_TOKEN", "")
+    if screen.env.get("GITLAB_CI"):
+        user, token = (
+            "gitlab-ci-token",
+            screen.env.get(GITLAB_TOKEN, "") or screen.env.get("CI_JOB_TOKEN", ""),
+        )
     if token and asked.get("protocol") == server.scheme and asked.get("host") == server.netloc:
-        screen.print(f"username=x-access-token\npassword={token}")
+        screen.print(f"username={user}\npassword={token}")
     return exits.DONE

@@ -12,7 +12,7 @@ import click
 from ...errors import Failure, GateError, NotAllowed, Usage
 from .. import exits
 from ..terminal.screen import Screen, gate_argument, read_file, verb
-from .jobs import accounts_behind_job, job_event, need_protected, write_outputs
+from .jobs import accounts_behind_job, job_event, job_server, need_protected, write_outputs
 
 if TYPE_CHECKING:
     from ...context.desk import Desk
@@ -359,6 +359,7 @@ def some_paths(paths: Sequence[str]) -> str:
 
 
 ROBOT = ("github-actions[bot]", "41898282+github-actions[bot]@users.noreply.github.com")
+GITLABS_ROBOT = ("gitlab-ci[bot]", "gitlab-ci[bot]@users.noreply.gitlab.com")
 
 
 def prepare(screen: Screen) -> int:
@@ -380,7 +381,8 @@ def prepare(screen: Screen) -> int:
         git.run("config", "--local", "--replace-all", f"gitgate.{key}", "true")
     git.run("config", "--local", "--replace-all", "gitgate.session", "push")
     if not desk.settings.identity():
-        for key, value in zip(("user.name", "user.email"), ROBOT, strict=True):
+        robot = GITLABS_ROBOT if env.get("GITLAB_CI") else ROBOT
+        for key, value in zip(("user.name", "user.email"), robot, strict=True):
             git.run("config", "--local", "--replace-all", key, value)
     log_in(screen, desk)
     git.run("config", "--local", "--replace-all", "gitgate.jobBranch", head_branch(desk))
@@ -412,7 +414,8 @@ def requesters(screen: Screen) -> tuple[str, ...]:
     """For whom this job asks; on a schedule for no person, whatever name its commits have."""
     from ...setup.claude import in_job
 
-    nobody = (f"{ROBOT[0]} <{ROBOT[1]}>",)
+    name, email = GITLABS_ROBOT if screen.env.get("GITLAB_CI") else ROBOT
+    nobody = (f"{name} <{email}>",)
     return (accounts_behind_job(screen) or nobody) if in_job(screen.env) else ()
 
 
@@ -433,6 +436,8 @@ def default_branch(screen: Screen, desk: Desk) -> str:
 
 
 def named_by_event(screen: Screen) -> object:
+    if screen.env.get("GITLAB_CI"):
+        return screen.env.get("CI_DEFAULT_BRANCH", "")
     repository = job_event(screen).get("repository")
     return repository.get("default_branch", "") if isinstance(repository, dict) else ""
 
@@ -452,7 +457,7 @@ def printable_name(name: object) -> str:
 
 def log_in(screen: Screen, desk: Desk) -> None:
     """Let git ask us for the token: it is in no file, and no step has it that was not given it."""
-    server = screen.env.get("GITHUB_SERVER_URL", "").rstrip("/")
+    server = job_server(screen)
     if not server:
         return
     helper = f"!'{shell_quoted(sys.executable)}' -P -m gitgate github credential"

@@ -84,18 +84,27 @@ def init_command(screen: Screen, **flags: Any) -> int:
         tell_of_hooks(screen, desk)
     if not (flags["dry_run"] or flags["remove"] or flags["server"]):
         first_sync(screen)
-        if flags["claude"]:
-            screen.say('Claude Code asks through gates now: git gate wrap -- claude -p "The task"')
-            screen.say("to see it tried, without a model: git gate doctor --claude")
-        if flags["flows"]:
-            screen.say(
-                'next: git gate run flows/change.py "The task"   (after you have committed .gitgate/agents)'
-            )
-        if flags["github"]:
-            screen.say("next: say in .github/workflows what installs your agent (agent-package), then:")
-            screen.say('  git add .github && git commit -m "Ask through git gate" && git push')
-            screen.say("what is missing then: git gate doctor")
+        tell_next(screen, flags)
     return exits.DONE
+
+
+def tell_next(screen: Screen, flags: dict[str, Any]) -> None:
+    """What is to be done by a person now."""
+    if flags["claude"]:
+        screen.say('Claude Code asks through gates now: git gate wrap -- claude -p "The task"')
+        screen.say("to see it tried, without a model: git gate doctor --claude")
+    if flags["flows"]:
+        screen.say(
+            'next: git gate run flows/change.py "The task"   (after you have committed .gitgate/agents)'
+        )
+    if flags["github"]:
+        screen.say("next: say in .github/workflows what installs your agent (agent-package), then:")
+        screen.say('  git add .github && git commit -m "Ask through git gate" && git push')
+        screen.say("what is missing then: git gate doctor")
+    if flags["gitlab"]:
+        screen.say("next: name your agent in .gitlab/gitgate.yml (command, image, agent-setup), then:")
+        screen.say('  git add .gitlab .gitlab-ci.yml && git commit -m "Ask through git gate" && git push')
+        screen.say("its token, and what starts it: docs/gitlab.md")
 
 
 def for_jobs(screen: Screen, flags: dict[str, Any]) -> dict[str, str]:

@@ -47,8 +47,9 @@ def test_the_page_leads_from_a_question_to_its_work(
     clone.git("config", "gitgate.forgeAt", forge.site)
     clone.git("config", "gitgate.agent.mine.resume", f"{program} {{answer_file}}")
     (Path(os.environ["HOME"]) / ".gitlab-token").write_text("bot-token\n")
-    (setting_up, ask, look, listen), (reply,) = blocks("sh"), blocks("text")
+    (setting_up, ask, look, listen, pipelines), (reply,) = blocks("sh"), blocks("text")
     assert "git gate serve" in listen
+    assert "git gate init --gitlab" in pipelines  # which another test does
 
     def types(lines: str) -> str:
         """In one shell with what the page exports first, which is what a person has before them."""

@@ -14,7 +14,7 @@ from ....context.desk import Desk
 from ....context.remotes import GITHUB, GITLAB, address_of, is_github, read_address, server_of
 from ....errors import Failure
 from ....text.display import one_line
-from .forge import GITHUBS, GITHUBS_HOOKS, Customs, Forge, Hooks, has_workflow
+from .forge import GITHUBS, GITHUBS_HOOKS, Customs, Forge, Hooks, has_pipeline, has_workflow
 from .gitea import Gitea
 from .github import GitHub, headers
 from .gitlab import HERE, HOOKS, GitLab, gitlab_api, right_on_gitlab
@@ -63,6 +63,8 @@ class ForgeKind:
     """The variables whose token goes there; of those without any, GitHub's."""
     customs: Customs = GITHUBS
     hooks: Hooks = GITHUBS_HOOKS
+    written: Callable[[Desk], bool] = has_workflow
+    """Whether the default branch, as it was last fetched, has the jobs that take replies."""
     right: Callable[[str, str], str] = named_right
     """What a token needs for a call, in the forge's own words."""
 
@@ -72,7 +74,7 @@ def github_at(place: ForgePlace, web: Web) -> GitHub:
 
 
 def gitlab_at(place: ForgePlace, web: Web) -> GitLab:
-    return GitLab(web, place.repository, place.site, job=place.job)
+    return GitLab(web, place.repository, place.site, job=place.job, written=place.written)
 
 
 def github_api(server: str) -> str:
@@ -95,6 +97,7 @@ KINDS: dict[str, ForgeKind] = {
         tokens=GITLAB_TOKENS,
         customs=HERE,
         hooks=HOOKS,
+        written=has_pipeline,
         right=right_on_gitlab,
     ),
 }
@@ -223,7 +226,7 @@ def connect(desk: Desk, known: Known | None = None) -> Forge:
     token = find_token(desk, place)
     if not token:
         raise Failure(f"there is no token for {place.host}", hint=way_to_token(place))
-    return forge_at(replace(place, written=lambda: has_workflow(desk)), token, known=known)
+    return forge_at(replace(place, written=lambda: KINDS[place.kind].written(desk)), token, known=known)
 
 
 def hooks_of(desk: Desk) -> Hooks:

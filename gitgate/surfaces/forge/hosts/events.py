@@ -161,6 +161,8 @@ def started_by(env: Mapping[str, str], said: Mapping[str, object]) -> tuple[str,
     They are one account but for a job that somebody else ran again. On a schedule nobody did: the actor is whoever changed the
     schedule last. An event's file may be written to by the job's own steps, so that it only adds to what the runner says.
     """
+    if env.get("GITLAB_CI"):
+        return started_on_gitlab(env)
     sender = part(said, "sender")
     found = {"": ""}
     if env.get("GITHUB_EVENT_NAME") != "schedule":
@@ -174,6 +176,18 @@ def started_by(env: Mapping[str, str], said: Mapping[str, object]) -> tuple[str,
         for login, number in found.items()
         if LOGIN.fullmatch(login)
     )
+
+
+UNASKED = frozenset(("schedule", "trigger", "parent_pipeline"))
+
+
+def started_on_gitlab(env: Mapping[str, str]) -> tuple[str, ...]:
+    """Who started this pipeline. A schedule or a trigger token runs in the name of whoever made it, and asks for nobody."""
+    login, number = env.get("GITLAB_USER_LOGIN", ""), env.get("GITLAB_USER_ID", "")
+    if env.get("CI_PIPELINE_SOURCE", "") in UNASKED or not LOGIN.fullmatch(login):
+        return ()
+    host = urlsplit(env.get("CI_SERVER_URL", "")).hostname or "gitlab.com"
+    return (as_account(login, number if number.isdecimal() else "", host),)
 
 
 def repository_of(said: Mapping[str, object]) -> str:

@@ -318,6 +318,16 @@ def has_workflow(desk: Desk) -> bool:
     return read_protected(desk.records.objects, f"{FOLDER}/{ANSWERS}", protected_refs(desk)) is not None
 
 
+def has_pipeline(desk: Desk) -> bool:
+    """The same of GitLab's: whether its own file includes ours."""
+    from ....policy.book import protected_refs
+    from ....setup.gitlab import OURS_IN, ROOT
+    from ....store.git.objects import read_protected
+
+    found = read_protected(desk.records.objects, ROOT, protected_refs(desk))
+    return found is not None and OURS_IN.encode() in found.data
+
+
 def foreign_token(desk: Desk, forge: Forge) -> str:
     """What is wrong with a token in a job where others of the repository take the replies; empty where it is the job's own."""
     try:

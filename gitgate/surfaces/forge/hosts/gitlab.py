@@ -355,7 +355,7 @@ class GitLab:
             said = self.web.send("POST", f"{self.base}/pipeline", body).value
         except ForgeFailed as refused:
             if refused.status in (400, 403, 404):
-                refused.hint = "its default branch takes no such pipeline, or the token may not start one there: docs/gitlab.md"
+                refused.hint = "its default branch has no pipeline of ours, or the token may not start one there: git gate init --gitlab; docs/gitlab.md"
             raise
         with understood(self.web.base):
             return str(said["web_url"])
