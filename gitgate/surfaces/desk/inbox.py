@@ -11,7 +11,7 @@ from typing import Any
 
 from ...acts.reporting import Known, agent_line, roster
 from ...context.desk import Desk
-from ...context.machine import find_presence, repositories
+from ...context.machine import everyone_here, repositories
 from ...errors import GateError
 from ...flows.journal import find_run
 from ...flows.watching import asked_at, details_of
@@ -93,7 +93,7 @@ def read_repository(desk: Desk) -> RepositoryState:
         every = list_gates(desk, Filter(all=True))
         shown = own_word_last(desk, [one for one in every if one.state in SHOWN])
         runs = [shape for said in runs_here(desk)[:MOST_RUNS] if (shape := shape_of_run(desk, said["Run"]))]
-        here = frozenset(one.id for one in shown if find_presence(desk, one.id) is not None)
+        here = frozenset(present.gate for present in everyone_here(desk))
         return RepositoryState(place, tuple(shown), tuple(runs), tuple(roster(desk, every)), here)
     except GateError as unreadable:
         return RepositoryState(place, trouble=unreadable.message)

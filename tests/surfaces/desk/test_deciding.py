@@ -188,6 +188,19 @@ def test_keys_can_be_changed() -> None:
             read_keys(text)
 
 
+def test_no_file_of_the_working_tree_changes_a_key(repo: Clone) -> None:
+    """Nor does the environment: an agent can write both, and `a` could be made to mean no."""
+    repo.write(".gitgate.yml", "settings:\n  deskKeys: approve=r reject=a\n  deskUndo: 0s\n")
+    env = {**os.environ, "GITGATE_DESK_KEYS": "approve=r reject=a", "GITGATE_DESK_UNDO": "0"}
+    desk = open_desk(repo.path, env)
+    assert (desk.settings.text("deskKeys"), desk.settings.span("deskUndo")) == ("", 5.0)
+    desk.close()
+    repo.git("config", "gitgate.deskKeys", "approve=y")
+    desk = open_desk(repo.path, env)
+    assert desk.settings.text("deskKeys") == "approve=y"
+    desk.close()
+
+
 @pytest.mark.parametrize("cells", [60, 80, 140])
 def test_how_to_find_the_keys_and_how_to_leave_is_always_shown(cells: int) -> None:
     for keys in (ON_LIST, ON_LETTER):
