@@ -18,7 +18,7 @@ from ...document import codec
 from ...errors import GateError
 from ...policy import project
 from ...policy.book import protected_refs
-from ...setup import github
+from ...setup import github, gitlab
 from ...setup.checkup import GOOD, MISSING, WRONG, Finding
 from ...setup.steps import text_of
 from ...store.git.objects import protected_tip, read_protected
@@ -31,6 +31,7 @@ from .hosts.connect import (
     way_to_token,
     web_to,
 )
+from .hosts.forge import has_pipeline
 from .hosts.github import GitHub
 from .hosts.gitlab import DEVELOPER, GitLab
 from .hosts.web import ForgeFailed
@@ -113,7 +114,7 @@ def examine_claude(desk: Desk, about: str, words: list[str]) -> Iterator[Finding
         yield Finding(about, GOOD, f"Claude Code asks, edits files and commits there{besides}")
 
 
-INIT = "git gate init --github"
+INIT, INIT_GITLAB, NOBODY = "git gate init --github", "git gate init --gitlab", "no_one_allowed"
 NEEDED = ("contents", "pull-requests", "issues", "statuses", "checks")
 EVENTS = ("issue_comment", "repository_dispatch", "workflow_dispatch", "schedule")
 CALLED = re.compile(r"\buses:\s*(\S+)")
@@ -327,9 +328,33 @@ def on_gitlab(desk: Desk) -> Iterator[Finding]:
     else:
         words = f"none for {place.host}: nothing is shown there, and no reply is heard"
         yield Finding("gitlab token", MISSING, words, way_to_token(place))
+    yield pipelines(desk)
     if desk.settings.number("forgeIssue") or desk.settings.flag("forgeCommit"):
         words = "gates are shown on merge requests alone: forgeIssue and forgeCommit say nothing here"
         yield Finding("gitlab place", MISSING, words, "take them from the settings")
+
+
+def pipelines(desk: Desk) -> Finding:
+    """Whether jobs keep the questions there, and are of the commit that this git gate came from."""
+    top = desk.repo.top
+    text = text_of(top / gitlab.OURS_IN) if top is not None else ""
+    if gitlab.WRITTEN not in text:
+        words = "no pipeline hears replies: a machine of yours has to look, or listen"
+        return Finding("gitlab pipeline", GOOD, words, f"{INIT_GITLAB}, or: git gate github sweep --resume")
+    try:
+        stale = gitlab.pinned(text, gitlab.source_of(desk), gitlab.server_here(desk)) != text
+    except GateError:
+        stale = False
+    if stale:
+        return Finding(
+            "gitlab pipeline", MISSING, "it includes another commit than this git gate's", INIT_GITLAB
+        )
+    if has_pipeline(desk):
+        return Finding("gitlab pipeline", GOOD, "the default branch includes git gate's jobs")
+    words = "as it was last fetched, the default branch does not include git gate's jobs"
+    return Finding(
+        "gitlab pipeline", MISSING, words, f"git add .gitlab {gitlab.ROOT}, commit, push; then: git fetch"
+    )
 
 
 # asked of the forge, when somebody says so
@@ -358,6 +383,14 @@ def gitlab_findings(forge: GitLab) -> Iterator[Finding]:
     if not about.get("only_allow_merge_if_pipeline_succeeds"):
         words = "a merge request can be merged while a question of it waits"
         yield Finding("gitlab merges", MISSING, words, "Settings, Merge requests: Pipelines must succeed")
+    if about.get("ci_pipeline_variables_minimum_override_role", NOBODY) not in (
+        NOBODY,
+        "owner",
+        "maintainer",
+    ):
+        words = "developers may override variables of pipelines: who they are, and where the token goes"
+        mend = "Settings, CI/CD, Variables: Minimum role to use pipeline variables, No one allowed"
+        yield Finding("gitlab variables", WRONG, words, mend)
     if about.get("ci_push_repository_for_job_token_allowed"):
         words = "every job's own token may push to the project, that of an agent's job too"
         mend = "Settings, CI/CD, Job token permissions: no Git push requests to the repository"

@@ -125,7 +125,7 @@ class GitLabForge:
     """GitLab's own commands that it found in a note: who wrote it, and the command."""
     most_reviewers: int = 1
     graphql: bool = True
-    settings: dict[str, bool] = field(default_factory=dict)
+    settings: dict[str, object] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     ticks: int = 0

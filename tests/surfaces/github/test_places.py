@@ -268,6 +268,30 @@ def test_gitea_is_spoken_to_through_the_same_seam(tea: Team, agent: Agent) -> No
     assert tea.forge.statuses[-1]["state"] == "success"
 
 
+def test_gitea_is_spoken_to_at_its_plain_address(tea: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it is set up by default: http, at a port of its own, with a person's token and clone. A token goes so to this machine
+    alone: elsewhere it would travel in the open.
+    """
+    gate = tea.ask("Which?", show=False)
+    for name in (*tea.forge.env, "GITEA_ACTIONS"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("GITGATE_GITHUB_TOKEN", "tea-token")
+    for name, value in {
+        "forge": "gitea",
+        "forgeAt": f"http://localhost:{tea.forge.port}/team/project",
+    }.items():
+        tea.agents.git("config", f"gitgate.{name}", value)
+    tea.cli.quick("github", "comment", gate, cwd=tea.agents.path, code=0)
+    (shown,) = [c for c in tea.forge.by("keeper") if f"gate={gate} seen=" in c["body"]]
+    assert "Which?" in shown["body"]
+    tea.forge.write(THREAD, "ada", "/answer Postgres")
+    said = tea.cli.quick("github", "sweep", "--json", cwd=tea.agents.path, code=0).json
+    assert [one["outcome"] for one in said["accepted"]] == ["answered"]
+    tea.agents.git("config", "gitgate.forgeAt", "http://git.example.org:3000/team/project")
+    refused = tea.cli.quick("github", "sweep", cwd=tea.agents.path, code=1)
+    assert "git.example.org:3000 is not https: a token would travel in the open" in refused.err
+
+
 def test_giteas_webhook_is_read(tea: Team, tmp_path: Path) -> None:
     """It is signed as GitHub's is and names GitHub's event, too; its sender has no type."""
     gate = tea.ask("Which?")

@@ -31,6 +31,12 @@ def test_off_line(here: Clone, cli: Command, monkeypatch: pytest.MonkeyPatch) ->
     said = found(cli)
     assert said["gitlab token"]["mend"] == "set GITGATE_GITLAB_TOKEN or GITLAB_TOKEN"
     assert "gitlab place" not in said
+    assert "a machine of yours has to look" in said["gitlab pipeline"]["words"]
+    here.git("config", "gitgate.workflows", f"https://github.com/team/git-gate@{'ab' * 20}")
+    cli.quick("init", "--gitlab", "--no-resume", cwd=here.path, code=0)
+    assert "does not include git gate's jobs" in found(cli)["gitlab pipeline"]["words"]
+    here.git("config", "gitgate.workflows", f"https://github.com/team/git-gate@{'cd' * 20}")
+    assert "another commit" in found(cli)["gitlab pipeline"]["words"]
     here.git("config", "gitgate.forgeIssue", "12")
     monkeypatch.setenv("GITLAB_TOKEN", "ada-token")
     said = found(cli)
@@ -50,9 +56,11 @@ def test_on_line(cli: Command, forge: GitLabForge, monkeypatch: pytest.MonkeyPat
     forge.settings |= {
         "only_allow_merge_if_pipeline_succeeds": True,
         "ci_push_repository_for_job_token_allowed": True,
+        "ci_pipeline_variables_minimum_override_role": "developer",
     }
     forge.join("eve", 20, token="ada-token")
     said = found(cli, "--online")
     assert "may not write" in said["gitlab rights"]["words"]
     assert "gitlab merges" not in said
     assert "may push" in said["gitlab jobs"]["words"]
+    assert "override variables" in said["gitlab variables"]["words"]

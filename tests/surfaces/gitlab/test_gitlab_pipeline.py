@@ -236,6 +236,9 @@ def test_a_branchs_own_pipeline_has_no_token_and_runs_nothing_of_ours(project: P
     assert project.pipeline("push", on="evil") == {}
     assert project.pipeline("api", on="evil", gitgate="answer") == {}
     assert project.pipeline("push") == {}
+    for source in ("trigger", "schedule", "pipeline", "parent_pipeline", "merge_request_event"):
+        ran = project.pipeline(source, gitgate="agent", branch="login", task="Whatever")
+        assert ran == {}, source  # a trigger token is nobody's word
 
 
 HOSTILE = """#!/bin/sh
