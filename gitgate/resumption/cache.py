@@ -114,12 +114,14 @@ def bring_policy(desk: Desk) -> None:
     )
     if not name:
         return
-    tip = fetch_branch(desk.repo, REMOTE, name, timeout=desk.network_timeout)
     ref = f"refs/heads/{name}"
-    here = desk.refs.get(ref)
-    if tip != here:
-        desk.refs.update([RefMove(ref, tip, here)])
-    desk.repo.git.run("symbolic-ref", "HEAD", ref)
+    # Several workers of one machine begin at once: whoever came first would send the others away.
+    with locked(private_folder(desk.repo.state_dir) / "policy.lock", wait=True):
+        tip = fetch_branch(desk.repo, REMOTE, name, timeout=desk.network_timeout)
+        here = desk.refs.get(ref)
+        if tip != here:
+            desk.refs.update([RefMove(ref, tip, here)])
+        desk.repo.git.run("symbolic-ref", "HEAD", ref)
 
 
 def clear_gate(desk: Desk, gate: str) -> None:

@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 
 from gitgate.context.desk import machine_settings
+from gitgate.resumption.cache import CacheTerms, open_cache
 from gitgate.runners.celery import SWEEP, TASK, make_app
 from support.brokers import QueueWorker, empty, is_gone, messages, rabbit_server, redis_server
+from support.racing import race
 from support.readme import fenced
 from support.resuming import Agent, until
 from support.servers import free_port
@@ -235,6 +237,24 @@ def test_a_silent_broker_loses_nothing(
     with QueueWorker(tmp_path / "first"):
         until(lambda: state(cli, server, gate) == state(cli, server, other) == "resumed")
     assert sorted(agent.starts) == sorted([gate, other])
+
+
+BRINGS = """
+from gitgate.resumption.cache import bring_policy
+
+bring_policy(desk)
+print(desk.refs.get("refs/heads/main"))
+"""
+
+
+def test_workers_of_one_machine_do_not_send_each_other_away(bare: Clone, tmp_path: Path) -> None:
+    """Those that begin with a repository at once each have its own branch as it is."""
+    terms = CacheTerms(tmp_path / "cache", 0, 0)
+    place = open_cache(terms, str(bare.path), os.environ)
+    for word in ("first", "second"):
+        tip = bare.git("commit-tree", "-p", "main", "-m", word, "main^{tree}")
+        bare.git("update-ref", "refs/heads/main", tip)
+        assert race(place, BRINGS, 6) == [[tip]] * 6
 
 
 def test_the_machine_says_what_it_would_run(broker: str, cli: Command, tmp_path: Path) -> None:
