@@ -234,17 +234,19 @@ def test_an_agent_that_works_is_left_alone(
     for clone in (ann, bob):
         clone.git("config", "gitgate.session", "push")
         cli.quick("init", "--no-resume", cwd=clone.path, code=0)
-    server.git("config", "gitgate.leaseTerm", f"{TERM}s")
-    agent.does(f"sleep {3 * TERM}; echo done > result; git add -A; git commit -qm done")
+    term = 3 * TERM  # a busy machine renews late
+    server.git("config", "gitgate.leaseTerm", f"{term}s")
+    agent.is_held("echo done > result; git add -A; git commit -qm done")
     gate = cli.quick("ask", "Which?", "--agent", "scripted", cwd=ann.path, code=0).line
     cli.quick("respond", gate, "Postgres", cwd=ann.path, code=0)
     until(lambda: agent.starts == [gate])
-    number = 0
-    while not agent.ends:
+    number, end = 0, time.monotonic() + 1.5 * term
+    while time.monotonic() < end:
         bob.git("push", "-q", "origin", f"HEAD:refs/heads/other-{(number := number + 1)}")
         said = cli.quick("sync", cwd=bob.path, code=0).err
         assert "nobody acts on it" not in said
         time.sleep(TERM / 4)
+    agent.let_go()
     until(lambda: is_resumed(server, gate))
     assert agent.starts == [gate]
     assert not server.refs("refs/hitl/wake")
