@@ -560,13 +560,14 @@ class Engine:
         gates = tuple(dict.fromkeys(one.gate for one in parked if one.gate))
         until = min((one.until for one in parked if one.until), default="")
         deadline = min(filter(None, map(self.end_of, gates)), default="")
-        topics = dict.fromkeys(one.topic for one in parked if one.topic)
+        every = [(engine.run_id, one.topic) for engine in self.at_rest() for one in engine.parked.values()]
+        signals = dict.fromkeys((run, topic) for run, topic in every if topic)
         parts = [f"for an answer to {', '.join(gates)}"] if gates else []
-        parts += [f"for a signal on {topic!r}" for topic in topics]
+        parts += [f"for a signal on {topic!r}" for topic in dict.fromkeys(topic for _, topic in signals)]
         parts += [f"until {until}"] if until else []
         why = str(self.extra.get("declined", ""))
         hints = [f"git gate respond {gate[:6]}" for gate in gates]
-        hints += [f"git gate signal {self.run_id[:6]} --topic {quote(topic)} VALUE" for topic in topics]
+        hints += [f"git gate signal {run[:6]} --topic {quote(topic)} VALUE" for run, topic in signals]
         waits = RunWaits(
             f"run {self.run_id} waits {', or '.join(parts)}{f'; {why}' if why else ''}", hint="\n".join(hints)
         )

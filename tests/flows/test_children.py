@@ -612,3 +612,35 @@ def test_another_clone_goes_on_with_it(
     assert {run["status"] for run in listed(cli).values()} == {"completed"}
     assert bare.refs("refs/hitl/leases") == {}
     assert json.loads(cli("verify", "--json", code=0).out)["problems"] == []
+
+
+RECEIVES = """
+import gitgate
+
+
+@gitgate.flow
+def built() -> str:
+    return str(gitgate.receive("built", timeout="1d").value)
+
+
+@gitgate.flow
+def release() -> str:
+    return built()
+
+
+@gitgate.flow
+def odd():
+    gitgate.step(lambda: {1, 2}, name="odd")
+"""
+
+
+@pytest.mark.slow
+def test_it_is_said_which_run_a_signal_is_for(repo: Clone, cli: Command) -> None:
+    """The one that receives it; and a run that fails by a rule of ours says what to do instead."""
+    repo.commit(**{"flows.py": RECEIVES})
+    waits = cli("run", "flows.py:release", "--json", code=8)
+    (below,) = cli("show", waits.json["id"], "--json", code=0).json["children"]
+    assert f"send it: git gate signal {below[:6]} --topic built VALUE" in waits.err
+    cli("signal", below, "--topic", "built", "v1", code=0)
+    assert cli("resume", waits.json["id"], code=0).out == "v1\n"
+    assert "\n  return a mapping, a list, text" in cli("run", "flows.py:odd", code=1).err

@@ -289,6 +289,9 @@ def tell_waiting(screen: Screen, open_desk: Callable[[], Desk], waits: RunWaits)
     screen.say(waits.message)
     for gate in waits.gates:
         screen.say(f"  answer it: git gate respond {gate[:6]}   or look: git gate show {gate[:6]}")
+    for hint in waits.hint.splitlines():
+        if hint.startswith("git gate signal"):
+            screen.say(f"  send it: {hint}")
     screen.say(f"then it goes on, where git gate init allowed that, or by: git gate resume {run.id[:6]}")
 
 
@@ -307,6 +310,8 @@ def told(screen: Screen, around: Surroundings, act: Callable[[], FlowEnding]) ->
         desk.close()
     about = f": {ended.reason}" if ended.reason else ""
     screen.say(f"run {ended.id} is {ended.status}{about}")
+    for hint in str(getattr(ended.raised, "hint", "")).splitlines():
+        screen.say(f"  {hint}")
     if ended.status == "failed" and ended.raised is not None and not isinstance(ended.raised, GateError):
         import traceback
 
