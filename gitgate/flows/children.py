@@ -40,7 +40,7 @@ from .endings import (
     error_of,
 )
 from .engine import Engine
-from .journal import HeldRun, RunTaken, begin_run, bring_run, journals, load_run, take_run
+from .journal import HeldRun, RunTaken, begin_run, bring_run, folder_of, journals, load_run, take_run
 from .lines import BRANCH, Branch, Doing
 from .terms import FlowTerms
 from .trees import desk_at, keep_all
@@ -395,8 +395,15 @@ def wind_up(desk: Desk, held: HeldRun, reason: str) -> None:
     """Before a run ends that did not come to its end: its runs end, what it asks is taken back, what its branches did is kept."""
     end_children(desk, held, held.run.steps.values(), reason)
     withdraw_gates(desk, held.run, reason)
+    put_trees_away(desk, held.run.id)
+
+
+def put_trees_away(desk: Desk, run: str) -> None:
+    """No tree of a branch outlives its run: those that were not joined, as of branches within one that lost a race, neither."""
+    if not (folder_of(desk, run) / "trees").is_dir():
+        return
     try:
-        for words in keep_all(desk, held.run.id):
+        for words in keep_all(desk, run):
             desk.progress(words)
     except (GateError, OSError) as failed:
         desk.progress(f"a branch's working tree is still there: {failed}")

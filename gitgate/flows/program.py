@@ -41,7 +41,17 @@ from ..store.remote.remote import RefMove
 from ..version import VERSION
 from .agents import RunStalled
 from .branches import in_loop, within_branch
-from .children import HAS_CHILDREN, FlowStep, desk_of_run, has_children, replayed, root_of, stop_held, wind_up
+from .children import (
+    HAS_CHILDREN,
+    FlowStep,
+    desk_of_run,
+    has_children,
+    put_trees_away,
+    replayed,
+    root_of,
+    stop_held,
+    wind_up,
+)
 from .endings import (
     BranchLost,
     Diverged,
@@ -150,6 +160,7 @@ def ending_of(engine: Engine, call: Callable[[], Any]) -> FlowEnding:
     held, desk = engine.held, engine.run_desk
     try:
         value = replayed(engine, call)
+        put_trees_away(desk, held.run.id)
         held.leave("completed", result=value)
         return FlowEnding(held.run.id, "completed", value)
     except FlowEnds as ended:
@@ -182,6 +193,7 @@ def ended_early(held: HeldRun, desk: Desk, ended: FlowEnds) -> FlowEnding:
             run, status, reason=ended.message, gates=ended.gates, until=ended.until, raised=ended
         )
     if isinstance(ended, RunAgain):
+        put_trees_away(desk, run)
         following = begin_next(desk, held, ended)
         held.leave("completed", next=following)
         return FlowEnding(run, "completed", next=following)

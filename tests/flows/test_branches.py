@@ -519,6 +519,29 @@ def test_the_work_of_the_first_is_joined_and_that_of_the_others_kept(
 
 
 @pytest.mark.slow
+def test_no_tree_of_a_branch_that_lost_outlives_the_run() -> None:
+    """Neither its own nor those of branches within it, which nobody joins any more; what was done in them is kept."""
+
+    @gitgate.flow
+    def races() -> str:
+        def inner() -> Any:
+            return gitgate.parallel(("left", "a"), lambda: bool(gitgate.pause("Inner?")))
+
+        found = gitgate.first(inner, lambda: gitgate.ask("Or here?", wait=True).answer.text)  # type: ignore[union-attr]
+        return str(found)
+
+    with testing.stage() as stage:
+        git = prepared(stage)
+        agents = {"left": writes(c_left_txt="left\n")}
+        played = stage.play(races, agents=agents, people={"Inner?": None, "Or here?": "here"})
+        assert played.result == "here"
+        trees, branches = afterwards(stage, git)
+        assert trees == []
+        assert not [name for name in branches if "+branches" in name]
+        assert not (stage.place / "left.txt").exists()
+
+
+@pytest.mark.slow
 def test_branches_within_a_branch_do_not_let_the_run_go_while_it_works() -> None:
     """One waits for a person; the other goes on after branches of its own, in the same process."""
     told: list[str] = []

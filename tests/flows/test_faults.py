@@ -422,6 +422,7 @@ def hold_all(
         there = (bench.clone.path / f"did-{session}").exists()
         assert there != of_loser, (seed, session, of_loser, crashes)
     assert not bench.clone.git("for-each-ref", "refs/gitgate/+branches"), seed
+    assert len(bench.clone.git("worktree", "list").splitlines()) == 1, seed
 
 
 def hold(run: Run, player: Player, lost: Collection[str], seed: int, crashes: list[str]) -> None:
