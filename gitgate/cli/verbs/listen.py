@@ -16,7 +16,7 @@ import click
 
 from ...context.machine import host_name
 from ...document.values import replace
-from ...errors import Conflict, Failure
+from ...errors import Conflict, Failure, GateError, NotAllowed
 from ...surfaces.listen.dialogs import DIALOGS, Dialog, TerminalPrompt, usable_dialogs
 from .. import exits
 from ..machinery.resume import known
@@ -24,6 +24,8 @@ from ..process import stop_on_signal
 from ..terminal.screen import Screen, forget_typed, json_line, verb
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ...context.machine import Attentive
     from ...surfaces.listen.listening import Post
 
@@ -57,12 +59,12 @@ def listen_command(
     git gate listen ../api ../web
     git gate listen --everywhere --dialog zenity
     """
-    from ...surfaces.listen.listening import QuestionListener, hearing, open_post
+    from ...surfaces.listen.listening import QuestionListener, hearing
     from ...surfaces.notify.sending import telling
     from .respond import delivery, recording_words, what_next
 
     places = known(screen, directories, everywhere=everywhere)
-    posts = [open_post(place, screen.env) for place in places]
+    posts = open_posts(screen, places)
     shows = dialogs_of(screen, dialog)
     terminal = TerminalPrompt(terminal_env()) if may_ask_here(screen, dialog) else None
     named = shows[0].name if shows else terminal.name if terminal is not None else "none"
@@ -83,6 +85,25 @@ def listen_command(
     left = len(listener.queue)
     tell(screen, "ended", f"stopped listening; {left} still wait{'s' if left == 1 else ''}", {"queue": left})
     return exits.DONE
+
+
+def open_posts(screen: Screen, places: Sequence[Path]) -> list[Post]:
+    """Of several, those that can be listened in: what is wrong with another is said, and is no reason to miss the rest."""
+    from ...surfaces.listen.listening import open_post
+
+    posts, wrong = [], []
+    for place in places:
+        try:
+            posts.append(open_post(place, screen.env))
+        except NotAllowed:
+            raise
+        except GateError as failed:
+            wrong.append(failed)
+    if not posts:
+        raise wrong[0]
+    for unusable in wrong:
+        screen.warn(f"not listened in: {unusable.message}; {unusable.hint}")
+    return posts
 
 
 def dialogs_of(screen: Screen, name: str) -> list[Dialog]:

@@ -15,7 +15,7 @@ import pytest
 from support.testbed.command import COMMAND, Command
 from support.testbed.repositories import Clone
 
-ROOM = 30.0
+ROOM = 50.0
 
 
 class Listening:

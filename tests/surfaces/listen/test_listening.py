@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from gitgate.surfaces.listen.listening import QuestionListener, is_elsewhere, kind_of_mount, open_post
-from support.testbed.command import Command
+from support.testbed.command import COMMAND, Command
 from support.testbed.repositories import Clone
 from support.testbed.terminal import Terminal
 
 from .conftest import FakeZenity, Listening, wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 Listen = Callable[..., Listening]
 # A person reads before they answer: what comes sooner counts for nothing.
 READ = "sleep 1"
@@ -102,7 +102,7 @@ def test_what_changed_is_shown_anew(listen: Listen, zenity: FakeZenity, cli: Com
     gate = asked(cli, "Which database?", "-o", "Postgres", "-o", "SQLite")
     # The question changes while the dialog is there, and it answers what it shows all the same.
     zenity.does(f"{READ}; [ $n -gt 0 ] || git gate edit {gate} --timeout 2h -q; echo 1")
-    running = listen(**{**zenity.env, "PATH": f"{zenity.env['PATH']}:{Path(cli_folder())}"})
+    running = listen(**{**zenity.env, "PATH": f"{zenity.env['PATH']}:{COMMAND.parent}"})
     text = running.expect("answered: Postgres")
     assert "edited after you read it; shown anew" in text
     assert "Its deadline: " in " ".join(zenity.shown[-1])
@@ -112,10 +112,49 @@ def test_what_changed_is_shown_anew(listen: Listen, zenity: FakeZenity, cli: Com
     assert shown(cli, gate)["answer"]["seen"] == history[1]["commit"]  # type: ignore[index]
 
 
-def cli_folder() -> Path:
-    from support.testbed.command import COMMAND
+def test_of_two_who_answer_at_once_one_is_told(listen: Listen, zenity: FakeZenity, cli: Command) -> None:
+    """Whoever came first counts; the other hears who that was, and nothing of theirs is recorded."""
+    gate = asked(cli, "Which database?", "-o", "Postgres", "-o", "SQLite")
+    zenity.does(f"{READ}; git gate respond {gate} Postgres -q; echo 2")
+    running = listen(**{**zenity.env, "PATH": f"{zenity.env['PATH']}:{COMMAND.parent}"})
+    wait_for(lambda: "late: " in running.text or "closed: " in running.text, lambda: running.text)
+    assert "already answered; by Ada Lovelace" in running.text
+    assert cli("check", gate, code=0).line == "Postgres"
+    history = shown(cli, gate)["history"]
+    assert isinstance(history, list)
+    assert [event["event"] for event in history] == ["opened", "answered"]
 
-    return COMMAND.parent
+
+def test_only_what_the_person_may_answer_is_asked(
+    listen: Listen, zenity: FakeZenity, cli: Command, set_up: Clone
+) -> None:
+    """Not what is for somebody else, what was put aside, or what they have answered and waits for others."""
+    asked(cli, "For Bob?", "--to", "bob@example.org", "--agent", "one")
+    aside = asked(cli, "Later?", "--agent", "two")
+    cli("respond", aside, "--later", "2h", code=8)
+    both = asked(cli, "Deploy?", "--type", "approval", "--quorum", "2", "--agent", "three")
+    zenity.does(f"{READ}; case $* in *--question*) echo Yes; exit 1 ;; *) echo this ;; esac")
+    running = listen(**zenity.env)
+    running.expect("[three] answered: approved; your answer is one of the 2 answers alike that are needed")
+    last = asked(cli, "Last?", "--agent", "four")
+    running.expect("[four] answered: this")
+    assert "[one]" not in running.text
+    assert "[two]" not in running.text
+    assert len(zenity.shown) == 2
+    assert shown(cli, both)["state"] == "awaiting"
+    assert cli("check", last, code=0).line == "this"
+
+
+def test_a_listener_tells_people_as_well(listen: Listen, cli: Command, set_up: Clone, tmp_path: Path) -> None:
+    """Those who want to hear of gates: also of one that was asked before anybody was told from here."""
+    gate = asked(cli, "Which?")
+    program = tmp_path / "told"
+    program.write_text(f'#!/bin/sh\necho "$GITGATE_EVENT $GITGATE_ID" >>"{tmp_path}/heard"\n')
+    program.chmod(0o755)
+    set_up.git("config", "gitgate.notify", f"command {program}")
+    listen("--dialog", "none")
+    wait_for((tmp_path / "heard").exists)
+    wait_for(lambda: (tmp_path / "heard").read_text() == f"opened {gate}\n")
 
 
 def test_later_lets_the_next_one_through(listen: Listen, zenity: FakeZenity, cli: Command) -> None:
@@ -228,8 +267,13 @@ def test_several_repositories_have_one_queue(
     asked(cli, "Which?", "--agent", "one", "--no-push")
     asked(cli, "Deploy?", "--priority", "urgent", "--agent", "two", "--no-push", cwd=other.path)
     zenity.does(f"{READ}; echo this")
-    running = listen("--everywhere", **zenity.env, cwd=tmp_path)
+    asked(cli, "Nothing?", cwd=clone_of(set_up, "other").path)
+    running = listen(str(set_up.path), str(other.path), str(tmp_path / "other"), **zenity.env, cwd=tmp_path)
     text = running.expect("answered: this", times=2)
+    assert f"not listened in: {tmp_path / 'other'} is not set up for gates" in running.talk
+    running.stop()
+    everywhere = listen("--everywhere", "--dialog", "none", cwd=tmp_path)
+    assert {str(set_up.path), str(other.path)} <= {line.strip() for line in everywhere.talk.splitlines()}
     assert text.index("[two in shop] answered") < text.index(f"[one in {set_up.path.name}] answered")
 
 
