@@ -46,7 +46,7 @@ def test_a_list_loads_no_more_than_it_needs(repo: Clone, ask: Ask) -> None:
 @pytest.mark.usefixtures("unmeasured")
 def test_asking_showing_and_answering_load_no_second_dataclasses(repo: Clone, ask: Ask) -> None:
     """To import it, and to have it make again what our own made, takes 4 ms of 60."""
-    gate = ask("Which?", "-o", "A", "-o", "B")
+    gate, loaded = ask("Which?", "-o", "A", "-o", "B"), set[str]()
     for args in (
         ("ask", "Another?", "--no-other", "-o", "A", "-o", "B"),
         ("show", gate),
