@@ -221,6 +221,8 @@ class RunScreen(GateScreen):
 
     def with_gate(self, act: Callable[[Path, Gate], None]) -> None:
         del act
+        if self.waiting_at:
+            self.services.tell("this is the gate that the run waits at: the same key acts here")
         self.action_enter()
 
     def action_enter(self) -> None:

@@ -398,7 +398,7 @@ def waiting_run(repo: Clone, cli: Command) -> str:
 
 
 def test_a_run_is_opened_with_its_steps(desk: Driven) -> None:
-    """Glyph, name and duration of each; Enter once more opens the gate that it waits at."""
+    """Glyph, name and duration of each; a key of gates opens the one that it waits at."""
     run = waiting_run(desk.repo, desk.cli)
 
     async def scene(app: DeskApp, pilot: Keys) -> None:
@@ -409,8 +409,9 @@ def test_a_run_is_opened_with_its_steps(desk: Driven) -> None:
         text = shown(app)
         assert f"run {run}: feature" in text
         assert "⏸" in text
-        await pilot.press("enter")
+        await pilot.press("c")
         await until(pilot, lambda: isinstance(app.screen, LetterScreen) and "Ship it?" in shown(app))
+        assert "the same key acts here" in app.said
         await pilot.press("a")
         await until(pilot, lambda: "approved" in app.said)
 
