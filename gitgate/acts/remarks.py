@@ -44,10 +44,17 @@ def tell_of_talk(
 
 
 def propose(
-    desk: Desk, gate: Gate, text: str, session: Conversation, *, push: bool | None = None
+    desk: Desk,
+    gate: Gate,
+    text: str,
+    session: Conversation,
+    *,
+    push: bool | None = None,
+    via: str = "join --yes",
 ) -> Published:
     """Keep what a conversation proposed, for whoever decides: a remark, and nobody's answer."""
-    event = Remark(at=desk.now, by=desk.person(), text=text, via="join --yes", session=session)
+    by = desk.person() if via == "join --yes" else speaker(desk, gate)
+    event = Remark(at=desk.now, by=by, text=text, via=via, session=session)
     return publish(
         desk, record_remark(desk, gate, "commented", event, permit_words(desk, gate, event.by)), push=push
     )

@@ -105,23 +105,39 @@ class OpenCode(KnownProgram):
         data = written(here).encode() if here is not None else saved.files[EXPORTED]
         self.take_in(data, cwd, env, program)
 
+    def erase(self, saved: SavedSession, cwd: Path, env: Mapping[str, str]) -> None:
+        """Where it is this directory's: the same home may be that of whoever asked."""
+        here = exported(saved.id, env)
+        if here is not None and here["info"].get("directory") == str(cwd.resolve()):
+            self.run_apart(("session", "delete", need_session_id(saved.id)), env, {})
+
     def take_in(self, data: bytes, cwd: Path, env: Mapping[str, str], program: Sequence[str]) -> None:
         """By the program itself, without what the directory brings."""
-        import tempfile
-
-        from .process import run_launch
-
-        with tempfile.TemporaryDirectory(prefix="gitgate-session-") as room:
-            file = Path(room) / EXPORTED
-            argv = (*(program or (self.name,)), "import", str(file))
-            alone = {**{name: value for name, value in env.items() if not self.leaves(name)}, **APART}
-            launch = Launch(argv, cwd, alone, Path(room), files={EXPORTED: data}, timeout=WITHIN)
-            ended = run_launch(launch)
+        ended = self.run_apart(("import", EXPORTED), env, {EXPORTED: data}, program, cwd)
         if ended.code or ended.ending is not ProcessEnding.EXITED:
             raise Failure(
                 f"opencode does not take the saved session in: {reason_of_end(ended)}",
                 hint="try it by hand: opencode session list",
             )
+
+    def run_apart(
+        self,
+        words: Sequence[str],
+        env: Mapping[str, str],
+        files: Mapping[str, bytes],
+        program: Sequence[str] = (),
+        cwd: Path | None = None,
+    ) -> Finished:
+        """One of its own commands, by a folder for the files that it names."""
+        import tempfile
+
+        from .process import run_launch
+
+        with tempfile.TemporaryDirectory(prefix="gitgate-session-") as room:
+            named = [str(Path(room) / word) if word in files else word for word in words]
+            argv = (*(program or (self.name,)), *named)
+            alone = {**{name: value for name, value in env.items() if not self.leaves(name)}, **APART}
+            return run_launch(Launch(argv, cwd or Path(room), alone, Path(room), files=files, timeout=WITHIN))
 
     def begin(
         self,

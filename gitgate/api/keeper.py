@@ -10,6 +10,8 @@ from .terms import Directory, open_desk
 from .terms import ShownGate as Gate
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..acts.sessions import Dropped
     from ..audit.policies import Explained as Ruling
     from ..audit.policies import PolicyInForce as Policy
@@ -31,6 +33,7 @@ def init(
     script: bool = False,
     github: bool = False,
     flows: bool = False,
+    mcp: Sequence[str] = (),
     package: str | None = None,
     package_index: str | None = None,
     dry_run: bool = False,
@@ -40,7 +43,7 @@ def init(
 ) -> tuple[Step, ...]:
     """Set up the clone: settings, hooks, and what git fetch brings along. Running it is consent to what the steps say.
 
-    `package` and `package_index` say what the jobs of `github` install. `remove` undoes it; with `purge` all that is kept besides gates goes, too.
+    `mcp` names the clients that get git gate's tools. `package` and `package_index` say what the jobs of `github` install. `remove` undoes it; with `purge` all that is kept besides gates goes, too.
 
     `sync()` afterwards brings what waits already.
     """
@@ -48,7 +51,7 @@ def init(
 
     flags = {"claude": claude, "agents": agents, "script": script, "github": github, "flows": flows}
     named = [part for part in parts.PARTS if flags[part.flag]]
-    if purge and (named or not remove):
+    if purge and (named or mcp or not remove):
         raise Usage(
             "purge takes away everything, together with remove", hint="gitgate.init(remove=True, purge=True)"
         )
@@ -60,8 +63,8 @@ def init(
         )
     with open_desk(directory, said) as desk:
         desk.refuse_agents("init")
-        chosen = parts.InitChoice(server, publish_work, resume, named)
-        found = parts.removal(desk, named, purge=purge) if remove else parts.wanted(desk, chosen)
+        chosen = parts.InitChoice(server, publish_work, resume, named, mcp)
+        found = parts.removal(desk, named, clients=mcp, purge=purge) if remove else parts.wanted(desk, chosen)
         return tuple(found if dry_run else parts.take_steps(found))
 
 

@@ -25,6 +25,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "check": ("verbs.show", "Print the answer, or exit 8 while there is none."),
         "withdraw": ("verbs.remarks", "Take a question back."),
         "outcome": ("verbs.remarks", "In a session that a person joined: say what was decided."),
+        "mcp": ("machinery.mcp", "Gates as tools, for clients of the Model Context Protocol."),
         "wrap": ("machinery.resume", "Run an agent; open the gate when it ends by asking."),
     },
     "For the person": {

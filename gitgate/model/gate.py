@@ -146,7 +146,7 @@ class Opened:
 
 
 # A flow's own program answers: by a rule, by its own code, or by whoever is at its terminal, whom nobody knows.
-PROGRAMS = frozenset(("automatic", "handler", "prompt"))
+PROGRAMS = frozenset(("automatic", "handler", "prompt", "mcp"))
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from ..store.git.process import Git
 from ..store.git.refs import TRACKING
 from ..store.work.restore import list_worktrees, without_place
 from ..text.display import counted
+from .mcp import mcp_removal, mcp_steps
 from .steps import Step
 
 
@@ -54,6 +55,7 @@ class InitChoice(NamedTuple):
     publish_work: bool | None = None
     resume: bool | None = None
     parts: Sequence[Part] = ()
+    clients: Sequence[str] = ()
 
 
 def wanted(desk: Desk, chosen: InitChoice) -> list[Step]:
@@ -67,7 +69,8 @@ def wanted(desk: Desk, chosen: InitChoice) -> list[Step]:
         permitted(desk, "resumehere", chosen.resume),
     )
     found = [*steps(desk, wishes), *link_steps(desk)]
-    return [*found, *(step for part in chosen.parts for step in steps_of(part, desk))]
+    found += [step for part in chosen.parts for step in steps_of(part, desk)]
+    return [*found, *(mcp_steps(desk, chosen.clients) if chosen.clients else ())]
 
 
 def permitted(desk: Desk, setting: str, said: bool | None) -> bool:
@@ -75,13 +78,17 @@ def permitted(desk: Desk, setting: str, said: bool | None) -> bool:
     return desk.settings.git.get(f"gitgate.{setting}") != "false" if said is None else said
 
 
-def removal(desk: Desk, parts: Sequence[Part] = (), *, purge: bool = False) -> list[Step]:
+def removal(
+    desk: Desk, parts: Sequence[Part] = (), *, clients: Sequence[str] = (), purge: bool = False
+) -> list[Step]:
     """With parts named, those alone; else everything that `init` did, and with `purge` all that was kept besides."""
     from . import manpage
     from . import steps as setup
 
-    found = [step for part in parts or PARTS for step in removal_of(part, desk)]
-    if parts:
+    named = parts or clients
+    found = [step for part in (parts if named else PARTS) for step in removal_of(part, desk)]
+    found += mcp_removal(desk, clients) if named else mcp_removal(desk)
+    if named:
         return found
     kept = [*manpage.removal(desk), *purge_steps(desk)] if purge else []
     return [*found, *setup.removal_steps(desk), *kept]

@@ -127,6 +127,10 @@ def test_its_conversation_goes_on_elsewhere(program: str, scripted: MakeModel, t
     shown = model.shown()
     for words in ("TASK-42", "[redacted: github token]", "TWO", "--looks like a flag"):
         assert words in shown
+    two.erase(saved, place)
+    assert two.collect(began.session).files == {}, "nothing of it stays where it was put"
+    one.erase(saved, place)
+    assert one.collect(began.session).files != {}, "and all of it where it came from"
 
 
 def test_it_goes_on_more_than_once(program: str, scripted: MakeModel, tmp_path: Path) -> None:

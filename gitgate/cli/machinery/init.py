@@ -16,6 +16,7 @@ import click
 from ...errors import Usage
 from ...render.table import paint
 from ...setup import parts
+from ...setup.mcp import NAMES
 from ...setup.parts import PARTS
 from .. import exits
 from ..terminal.screen import Screen, complete_ids, explain_alone, verb
@@ -40,6 +41,12 @@ def part_options(command: Callable[..., object]) -> Callable[..., object]:
 @click.option("--publish-work/--no-publish-work", default=None, help="Push partial work with questions.")
 @click.option("--resume/--no-resume", default=None, help="Let answers start agents on this machine.")
 @part_options
+@click.option(
+    "--mcp",
+    multiple=True,
+    type=click.Choice(NAMES),
+    help="git gate's tools for this client, in this project; repeatable.",
+)
 @click.option("--package", metavar="REQUIREMENT", help="With --github: what pip installs in its jobs.")
 @click.option("--package-index", metavar="URL", help="With --github: the index that it comes from.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
@@ -55,6 +62,7 @@ def init_command(screen: Screen, **flags: Any) -> int:
     \b
     git gate init
     git gate init --claude
+    git gate init --mcp vscode
     git gate init --github --package 'git-gate[all]==0.1.0'
     git gate init --flows
     git gate init --dry-run
@@ -64,15 +72,18 @@ def init_command(screen: Screen, **flags: Any) -> int:
     desk = screen.desk(said=for_jobs(screen, flags))
     desk.refuse_agents("init")
     named = [part for part in PARTS if flags[part.flag.replace("-", "_")]]
-    chosen = parts.InitChoice(flags["server"], flags["publish_work"], flags["resume"], named)
+    clients = flags["mcp"]
+    chosen = parts.InitChoice(flags["server"], flags["publish_work"], flags["resume"], named, clients)
     if flags["server"] and flags["publish_work"] is not None:
         raise Usage("--publish-work is about a clone, and --server is none", hint="git gate init --server")
-    if flags["purge"] and (named or not flags["remove"]):
+    if flags["purge"] and (named or clients or not flags["remove"]):
         raise Usage(
             "--purge takes away everything, together with --remove", hint="git gate init --remove --purge"
         )
     found = (
-        parts.removal(desk, named, purge=flags["purge"]) if flags["remove"] else parts.wanted(desk, chosen)
+        parts.removal(desk, named, clients=clients, purge=flags["purge"])
+        if flags["remove"]
+        else parts.wanted(desk, chosen)
     )
     if not flags["dry_run"]:
         parts.take_steps(found)

@@ -197,6 +197,10 @@ class ProgramMachine:
             subprocess.run(["git", "init", "-q", str(cwd)], check=True)
         self.adapter.place(saved, cwd, self.env, self.program)
 
+    def erase(self, saved: SavedSession, cwd: Path) -> None:
+        here = f"{Path(PROGRAMS[self.name]).parent}{os.pathsep}{self.env['PATH']}"
+        self.adapter.erase(saved, cwd, {**self.env, "PATH": here})
+
     def said(self) -> str:
         """What the last start printed, both ways."""
         folder = self.home / f"start-{self.starts}"
