@@ -170,7 +170,9 @@ class OpenCode(KnownProgram):
         argv = [*(request.settings.program or (self.name,)), *request.settings.arguments]
         argv += ["--session", session_of(request)] if session_of(request) else []
         argv += ["--model", meeting.model] if meeting.model else []
-        argv += [f"--prompt={told_in_prompt(request)}"] if request.prompt else []
+        # Where it goes on with a conversation it sends no first words.
+        first = request.prompt and not session_of(request)
+        argv += [f"--prompt={told_in_prompt(request)}"] if first else []
         env = {**request.env, **request.extra_env, **self.told(request)}
         if meeting.servers:
             servers = {name: of_server(one) for name, one in meeting.servers.items() if isinstance(one, dict)}

@@ -87,8 +87,9 @@ def test_what_somebody_wrote_is_no_flag(name: str, tmp_path: Path) -> None:
     request = started(agent, tmp_path, prompt="--yolo", meeting=Meeting(OWN[name], system="You are new."))
     assert agent.start(request).stdin == b"--yolo"
     assert not any("--yolo" in word for word in agent.start(request).argv)
-    (told,) = [word for word in agent.join(request).argv if "--yolo" in word]
-    assert told.endswith("=You are new.\n\n--yolo")
+    told = [word for word in agent.join(request).argv if "--yolo" in word]
+    # Opencode sends no first words where it goes on with a conversation, and it always does: one is made beforehand.
+    assert [word.partition("=")[2] for word in told] == ["You are new.\n\n--yolo"] * (name != "opencode")
     with pytest.raises(Usage):
         agent.start(started(agent, tmp_path, session=SessionRef(name, "--evil")))
 
