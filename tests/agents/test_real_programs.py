@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from gitgate.agents.agent import AgentResult
 from support.lab.fixtures import MakeModel
 from support.lab.model import Reply
 from support.lab.programs import NAMES, ProgramMachine, ProgramOffice, shell
+from support.testbed.command import COMMAND
 from support.testbed.repositories import Clone
+from support.testbed.tmux import Tmux
 
 pytestmark = [pytest.mark.programs, pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -159,6 +162,30 @@ def test_a_conversation_begins_with_an_id_of_ours(program: str, scripted: MakeMo
     again = here.run(place, "SECOND-WORDS", session)
     assert (again.result, again.text) == (AgentResult.DONE, "Still here.")
     assert "FIRST-WORDS" in model.shown()
+
+
+def test_a_person_opens_a_new_session(program: str, scripted: MakeModel, repo: Clone, tmp_path: Path) -> None:
+    """`git gate join --agent` at a terminal: it is told the question, is kept by the id that it was begun with, and decides nothing."""
+    model = scripted(Reply("I-HEARD-THE-QUESTION.", repeat=True))
+    here = ProgramOffice(ProgramMachine(program, tmp_path / "home", model), repo)
+    gate = here.gate("ask", "Which database?", "-o", "Postgres", "-o", "SQLite", "-q").line
+    begun = repo.path / ".git" / "gitgate" / "runs" / gate / "joined" / "session.json"
+    told = program != "opencode"  # which opens it, and sends no first words
+    words = (str(COMMAND), "join", gate, "--agent", program)
+    with Tmux(*words, cwd=repo.path, env=here.machine.env) as terminal:
+        until = time.monotonic() + 150
+        while not (begun.exists() and (model.requests() if told else "ctrl+p" in terminal.screen)):
+            assert time.monotonic() < until, terminal.screen
+            if "trust" in terminal.screen.lower() and not model.requests():
+                terminal.press("Enter")  # whoever sits there trusts the folder
+            time.sleep(1)
+    said = json.loads(begun.read_text("utf-8"))
+    assert (said["agent"], said["own"]) == (program, False)
+    kept = here.machine.collect(said["id"])
+    assert kept.files, "found again by the id that it was begun with"
+    if told:
+        assert "Which database?" in model.shown()
+    assert here.only()["state"] == "awaiting"
 
 
 def test_an_unknown_session_is_a_failure(program: str, scripted: MakeModel, tmp_path: Path) -> None:
