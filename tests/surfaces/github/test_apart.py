@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -122,82 +123,81 @@ def test_a_job_that_hands_nothing_over_says_so(team: Team) -> None:
 # attacks: whoever packs it may be the agent
 
 
-def another_file(folder: Path, _team: Team) -> None:
+def another_file(folder: Path, _team: Team, _gate: str) -> None:
     (folder / "config").write_text("[core]\n\tfsmonitor = touch pwned\n")
 
 
-def a_link(folder: Path, team: Team) -> None:
+def a_link(folder: Path, team: Team, _gate: str) -> None:
     (folder / "made.json").replace(team.folder / "elsewhere.json")
     (folder / "made.json").symlink_to(team.folder / "elsewhere.json")
 
 
-def a_folder(folder: Path, _team: Team) -> None:
+def a_folder(folder: Path, _team: Team, _gate: str) -> None:
     (folder / "made.pack").unlink()
     (folder / "made.pack").mkdir()
 
 
-def a_pipe(folder: Path, _team: Team) -> None:
+def a_pipe(folder: Path, _team: Team, _gate: str) -> None:
     (folder / "made.json").unlink()
     os.mkfifo(folder / "made.json")
 
 
-def too_much_said(folder: Path, _team: Team) -> None:
+def too_much_said(folder: Path, _team: Team, _gate: str) -> None:
     rewrite(folder, branch="x" * parcel.MOST_SAID)
 
 
-def too_many_refs(folder: Path, _team: Team) -> None:
+def too_many_refs(folder: Path, _team: Team, _gate: str) -> None:
     (tip,) = [oid for ref, oid in said_in(folder)["refs"].items() if ref.startswith("refs/hitl/open/")]
     named = [f"refs/hitl/open/{a}{b}{'2' * 8}" for a in "abcdefghjk" for b in "bcdefghjkmnpqrstuvwxyz"]
     rewrite(folder, refs=dict.fromkeys(named, tip))
 
 
-def not_json(folder: Path, _team: Team) -> None:
+def not_json(folder: Path, _team: Team, _gate: str) -> None:
     (folder / "made.json").write_text("[" * 100_000)
 
 
-def another_shape(folder: Path, _team: Team) -> None:
+def another_shape(folder: Path, _team: Team, _gate: str) -> None:
     rewrite(folder, more=1)
 
 
-def add_ref(name: str) -> Callable[[Path, Team], None]:
-    def attack(folder: Path, _team: Team) -> None:
+def add_ref(name: str) -> Callable[[Path, Team, str], None]:
+    def attack(folder: Path, _team: Team, _gate: str) -> None:
         said = said_in(folder)
         rewrite(folder, refs={**said["refs"], name: said["head"]})
 
     return attack
 
 
-def a_flag_for_a_branch(folder: Path, _team: Team) -> None:
+def a_flag_for_a_branch(folder: Path, _team: Team, _gate: str) -> None:
     rewrite(folder, branch="--force")
 
 
-def a_branch_that_leads_out(folder: Path, _team: Team) -> None:
+def a_branch_that_leads_out(folder: Path, _team: Team, _gate: str) -> None:
     rewrite(folder, branch="../../hitl/open/x")
 
 
-def no_commit(folder: Path, _team: Team) -> None:
+def no_commit(folder: Path, _team: Team, _gate: str) -> None:
     rewrite(folder, head="--output=x")
 
 
-def a_commit_that_is_not_there(folder: Path, _team: Team) -> None:
+def a_commit_that_is_not_there(folder: Path, _team: Team, _gate: str) -> None:
     rewrite(folder, head="b" * 40)
 
 
-def a_broken_pack(folder: Path, _team: Team) -> None:
+def a_broken_pack(folder: Path, _team: Team, _gate: str) -> None:
     data = bytearray((folder / "made.pack").read_bytes())
     data[len(data) // 2] ^= 0xFF
     (folder / "made.pack").write_bytes(data)
 
 
-def another_gates_question(folder: Path, team: Team) -> None:
-    """Of a gate that is somebody else's: its record with one more event."""
-    gate = team.ask("Deploy?", "--type", "approval")
+def another_gates_question(folder: Path, team: Team, gate: str) -> None:
+    """Of a gate that is somebody else's."""
     tip = team.bare.git("rev-parse", f"refs/hitl/open/{gate}")
     said = said_in(folder)
     rewrite(folder, refs={**said["refs"], f"refs/hitl/open/{gate}": tip})
 
 
-ATTACKS: dict[str, tuple[Callable[[Path, Team], None], str]] = {
+ATTACKS: dict[str, tuple[Callable[[Path, Team, str], None], str]] = {
     "another file": (another_file, "found 'config'"),
     "a link": (a_link, "made.json is no regular file"),
     "a folder": (a_folder, "made.pack is no regular file"),
@@ -222,16 +222,28 @@ ATTACKS: dict[str, tuple[Callable[[Path, Team], None], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", ATTACKS)
-def test_what_an_agents_job_may_not_hand_over_is_refused(team: Team, name: str) -> None:
+def test_what_an_agents_job_may_not_hand_over_is_refused(team: Team) -> None:
     """All of it, before a ref moves, here or there; and the job that may write fails."""
-    attack, words = ATTACKS[name]
-    _, folder = agents_job(team, f"{MAKE}; {ASK}")
-    attack(folder, team)
+    _, made = agents_job(team, f"{MAKE}; {ASK}")
+    gate = team.ask("Deploy?", "--type", "approval")
     before = team.bare.git("for-each-ref")
-    said = deliver(team, folder, code=1)
-    assert words in said.err
-    assert team.bare.git("for-each-ref") == before
+    job = team.job()
+    for name, (attack, words) in ATTACKS.items():
+        folder = team.folder / "attack"
+        shutil.copytree(made, folder)
+        attack(folder, team, gate)
+        here = job.git("for-each-ref", "refs/hitl", "refs/heads")
+        given = {**JOB, "GITGATE_BRANCH": "feature"}
+        said = team.cli.quick("github", "deliver", str(folder), cwd=job.path, env=given, code=1)
+        assert words in said.err, name
+        assert team.bare.git("for-each-ref") == before, name
+        left = job.git("for-each-ref", "refs/hitl", "refs/heads")
+        assert (left == here) or (name == "another file" and gate in left), (
+            name
+        )  # it fetches what others asked
+        shutil.rmtree(folder)
+    deliver(team, made)  # as it was packed it is taken
+    assert team.bare.git("show", "feature:made.txt") == "done"
 
 
 def test_what_is_too_large_is_not_packed_nor_taken(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
