@@ -28,7 +28,7 @@ from ..acts.asking import AskWishes, take_work
 from ..context.desk import Desk
 from ..errors import Conflict, Failure, GateError, NotAllowed, Usage
 from ..gates.notices import check_names
-from ..gates.starting import began_here, note_begun
+from ..gates.starting import began_here, note_begun, what_runs_it
 from ..model.gate import Gate
 from ..model.states import AWAITING, STOPPING
 from ..policy.book import protected_refs
@@ -38,7 +38,6 @@ from ..store.git.objects import protected_tip
 from ..store.git.refs import CODE_OF_RUNS, RUNS
 from ..store.records.records import NOBODY, Signature
 from ..store.remote.remote import RefMove
-from ..version import VERSION
 from .agents import RunStalled
 from .branches import in_loop, within_branch
 from .children import (
@@ -68,6 +67,7 @@ from .journal import HeldRun, begin_run, folder_of, journals, load_run, take_run
 from .terms import FlowTerms
 from .trees import left_elsewhere, own_line
 
+CALLED = {"version": "git gate", "python": "Python", "lock": "the lock file"}
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -362,9 +362,16 @@ def who_starts(desk: Desk) -> dict[str, str]:
         "by": desk.settings.identity(),
         "host": host_name(),
         "directory": str(desk.repo.place),
-        "version": VERSION,
-        "python": sys.version.split()[0],
+        **what_runs_it(desk),
     }
+
+
+def tell_differences(desk: Desk, run: Run, say: Callable[[str], None]) -> None:
+    """A run goes on with its own code; what that is run by may be another than when it began, and explain what it does now."""
+    for key, now in what_runs_it(desk).items():
+        before = run.started.text(key)
+        if before and before != now:
+            say(f"run {run.id} began with {CALLED[key]} {before}; here it is {now}")
 
 
 # forks
@@ -472,6 +479,7 @@ def go_on(desk: Desk, run: str, around: Surroundings, *, now: bool = False) -> F
     held = take_run(desk, run)
     if flow is None:
         return play(held, around, FlowTerms(), lambda: None)
+    tell_differences(desk, held.run, around.say)
     carry(desk, held)
     return onward(play_flow(held, around, flow), around, flow)
 

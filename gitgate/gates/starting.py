@@ -22,6 +22,7 @@ from ..model.states import ANSWERED, EXPIRED
 from ..store.git.gitconfig import machine_values
 from ..store.git.refs import RUNS, SESSIONS
 from ..store.git.repository import Repository
+from ..version import VERSION
 
 if TYPE_CHECKING:
     from ..store.git.refs import Update
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 VIA = "runner"
 BEGUN = "begun.json"
 CLAIMS = "claims"
+LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "requirements.txt")
 STARTS = "its agent is resumed here"
 STAYS = "its agent is not resumed here: "
 _HEARD = re.compile(rf"gate: ([2-9a-z]+): ({re.escape(STARTS)}|{re.escape(STAYS)}[^·]*)")
@@ -95,6 +97,18 @@ def note_begun(desk: Desk, run: str, path: str) -> None:
 
 def began_here(desk: Desk, run: str) -> bool:
     return (folder_of_run(desk, run) / BEGUN).exists()
+
+
+def what_runs_it(desk: Desk) -> dict[str, str]:
+    """What else the code depends on: our version, Python's, and the file that names its packages."""
+    from hashlib import sha256
+
+    found = {"version": VERSION, "python": sys.version.split()[0]}
+    top = desk.repo.top
+    lock = next((top / name for name in LOCKS if (top / name).is_file()), None) if top is not None else None
+    if lock is not None:
+        found["lock"] = f"{lock.name} {sha256(lock.read_bytes()).hexdigest()[:12]}"
+    return found
 
 
 def note_claim(desk: Desk, run: str, claim: str) -> None:

@@ -14,7 +14,9 @@ import pytest
 import gitgate
 from gitgate import testing
 from gitgate.errors import Usage
+from gitgate.flows import program
 from gitgate.flows.endings import Diverged, RunStuck, RunWaits, StepFailed, error_from
+from gitgate.gates import starting
 from support.flowing import FlowBench
 
 
@@ -606,3 +608,24 @@ def test_an_agent_that_takes_too_long_is_ended(bench: FlowBench) -> None:
     assert "agent slow failed" in ended.value
     assert time.monotonic() - began < 100
     assert [step.state for step in bench.load(ended.id).steps.values()] == ["raised", "done", "raised"]
+
+
+def test_what_else_runs_the_code_is_compared(bench: FlowBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python, git gate and the file that names the packages: said where they are others than when the run began."""
+    lock = bench.clone.write("uv.lock", "one\n")
+
+    @gitgate.flow
+    def asks() -> bool:
+        return bool(gitgate.pause("Go on?"))
+
+    ended = bench.begin(asks)
+    run = bench.load(ended.id)
+    assert run.started.text("lock").startswith("uv.lock ")
+    program.tell_differences(bench.desk(), run, bench.lines.append)
+    assert not [line for line in bench.lines if "began with" in line]
+    lock.write_text("other\n")
+    monkeypatch.setattr(starting, "VERSION", "99.0")
+    program.tell_differences(bench.desk(), run, bench.lines.append)
+    told = [line for line in bench.lines if "began with" in line]
+    assert [line.partition("began with ")[2].split(" ")[0] for line in told] == ["git", "the"]
+    assert told[0].endswith("here it is 99.0")
