@@ -22,7 +22,6 @@ from ..model.states import ANSWERED, EXPIRED
 from ..store.git.gitconfig import machine_values
 from ..store.git.refs import RUNS, SESSIONS
 from ..store.git.repository import Repository
-from ..version import VERSION
 
 if TYPE_CHECKING:
     from ..store.git.refs import Update
@@ -102,6 +101,8 @@ def began_here(desk: Desk, run: str) -> bool:
 def what_runs_it(desk: Desk) -> dict[str, str]:
     """What else the code depends on: our version, Python's, and the file that names its packages."""
     from hashlib import sha256
+
+    from ..version import VERSION
 
     found = {"version": VERSION, "python": sys.version.split()[0]}
     top = desk.repo.top

@@ -12,11 +12,11 @@ from ..context.remotes import remote_of
 from ..document.values import replace
 from ..errors import Failure, GateError
 from ..model.gate import Gate, Work
-from ..record.runs import Run, begun_with
 from ..store.git.refs import RUNS, WORK
 from .starting import asker_place
 
 if TYPE_CHECKING:
+    from ..record.runs import Run
     from ..store.work.restore import Worktree
 
 MOST_CALLERS = 8
@@ -47,6 +47,7 @@ def run_of_work(desk: Desk, gate: Gate) -> tuple[Run, Mapping[str, Any]] | None:
     """The run that an answer goes on with, and its own tree, where the question was asked in another: in that of one of several
     branches that run at once. None for any other gate.
     """
+    from ..record.runs import begun_with
     from ..store.records.journal import Journals
 
     run, step = gate.opened.run, str(gate.opened.config.get("step") or "")

@@ -16,7 +16,6 @@ from gitgate import testing
 from gitgate.errors import Usage
 from gitgate.flows import program
 from gitgate.flows.endings import Diverged, RunStuck, RunWaits, StepFailed, error_from
-from gitgate.gates import starting
 from support.flowing import FlowBench
 
 
@@ -624,7 +623,7 @@ def test_what_else_runs_the_code_is_compared(bench: FlowBench, monkeypatch: pyte
     program.tell_differences(bench.desk(), run, bench.lines.append)
     assert not [line for line in bench.lines if "began with" in line]
     lock.write_text("other\n")
-    monkeypatch.setattr(starting, "VERSION", "99.0")
+    monkeypatch.setattr("gitgate.version.VERSION", "99.0")
     program.tell_differences(bench.desk(), run, bench.lines.append)
     told = [line for line in bench.lines if "began with" in line]
     assert [line.partition("began with ")[2].split(" ")[0] for line in told] == ["git", "the"]
