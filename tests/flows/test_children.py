@@ -31,6 +31,8 @@ from support.resuming import until
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
 
+pytestmark = pytest.mark.timeout(900)  # some kill a run at each of its events
+
 FLOWS = """
 import gitgate
 

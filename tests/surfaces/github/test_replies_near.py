@@ -206,6 +206,7 @@ LINES = [
 
 # Many, and seconds are counted: not with every run.
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.no_cover
 @pytest.mark.usefixtures("no_garbage_collected")
 @pytest.mark.parametrize("part", LINES)

@@ -166,6 +166,7 @@ HOSTILE = [
 
 # Many, and seconds are counted: not with every run.
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.no_cover
 @pytest.mark.usefixtures("no_garbage_collected")
 @pytest.mark.parametrize("part", HOSTILE)
@@ -190,6 +191,7 @@ def grows_no_faster(body: Callable[[int], str], least: float = 0.1) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.no_cover
 @pytest.mark.usefixtures("no_garbage_collected")
 @pytest.mark.parametrize("rest", ["\n", " ", "\t", " \n", "x\n"])
