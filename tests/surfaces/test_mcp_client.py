@@ -9,23 +9,23 @@ import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import anyio
 import pytest
-from anyio import to_thread
-from mcp import Client, StdioServerParameters
-from mcp.client.stdio import stdio_client
-from mcp_types import ElicitResult
 
 from support.testbed.command import COMMAND, Command
 from support.testbed.repositories import Clone
 
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp_types import ElicitResult
+
+# The protocol's library takes a second or two to load: these tests load it, and not whoever collects them.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 # What clients spoke until now, and what they will: in the one a server may ask, in the other it is called once more.
 ERAS = ("legacy", "auto")
-Talk = Callable[[Client], Awaitable[None]]
+Talk = Callable[["Client"], Awaitable[None]]
 Shown = list[tuple[str, dict[str, Any]]]
 
 
@@ -38,6 +38,10 @@ def talk(
     shown: Shown | None = None,
 ) -> None:
     """Start the server as a client does, in `place`; `fills` is whoever sits at the client and fills forms in."""
+    import anyio
+    from mcp import Client, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+    from mcp_types import ElicitResult
 
     async def fill(_context: object, form: Any) -> ElicitResult:
         if shown is not None:
@@ -74,6 +78,9 @@ def test_a_client_asks_waits_and_hears_a_person(era: str, repo: Clone, cli: Comm
     async def heard_of(progress: float, total: float | None, message: str | None) -> None:
         del total, message
         told.append(progress)
+
+    import anyio
+    from anyio import to_thread
 
     async def work(client: Client) -> None:
         tools = (await client.list_tools()).tools
@@ -128,6 +135,8 @@ def test_a_form_that_is_declined_is_no_answer(era: str, repo: Clone, cli: Comman
 
 def test_a_form_is_gone_when_the_gate_is_answered_elsewhere(repo: Clone, cli: Command) -> None:
     """Nobody has to close it for the call to come back with a person's answer."""
+    import anyio
+    from anyio import to_thread
 
     async def work(client: Client) -> None:
         gate = (await call(client, "ask", prompt="Which?")).structured_content["id"]
