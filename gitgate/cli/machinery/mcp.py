@@ -18,11 +18,10 @@ def mcp_command(screen: Screen) -> None:
     gives the gate's id at once. While `wait` waits, a client that can show a form asks whoever sits there. That is a proposal for a
     person, or an answer that nobody confirmed where the policy takes such.
 
-    A client starts it by itself, once it is registered; it needs: pip install 'git-gate[mcp]'
+    A client starts it by itself, once it is registered by `git gate init --mcp claude`, or `--mcp vscode --mcp codex`. It needs:
+    pip install 'git-gate[mcp]'
 
     \b
-    git gate init --mcp claude
-    git gate init --mcp vscode --mcp codex
     git gate mcp
     """
     from ...errors import Usage
