@@ -190,8 +190,10 @@ def test_what_the_documentation_has_a_timer_start(
         done = subprocess.run(command, cwd="/", capture_output=True, text=True, timeout=PATIENCE, check=True)
         return done.stdout + done.stderr
 
+    renewed = (server.path / "refs/hitl/leases" / killed).stat().st_mtime
     assert tick() == ""
-    assert agent.ends == []  # the lease has not lapsed
+    if time.time() - renewed < TERM:  # else the machine was so busy that the lease had lapsed by then
+        assert agent.ends == []
     time.sleep(TERM + 0.5)
     assert tick() == ""
     assert is_resumed(server, killed)
