@@ -32,6 +32,8 @@ from gitgate.store.remote.remote import RefMove
 from gitgate.testing import Crash
 from support.flowing import DEAD, Actors, FlowBench, die
 
+# A process that dies closes nothing: where one is only cut off within this one, its git processes end with this one.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 # Read here: a test sees nothing of the machine's own environment.
 SECONDS = float(os.environ.get("GITGATE_TEST_SECONDS", "1200"))
 SEED = int(os.environ.get("GITGATE_TEST_SEED", "0"))
