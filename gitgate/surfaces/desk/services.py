@@ -129,7 +129,8 @@ class DeskServices(App[None]):
 
     def changed(self) -> None:
         self._drawn = time.monotonic()
-        self.screen.post_message(InboxChanged())
+        if self.screen_stack:  # while it closes there is none, and what was being read still comes
+            self.screen.post_message(InboxChanged())
 
     def tell(self, words: str) -> None:
         """One line for the person, until the next one."""

@@ -179,6 +179,19 @@ def test_a_decision_on_what_has_changed_is_refused_and_shown_anew(desk: Driven) 
     assert desk.now(gate).state == "awaiting"
 
 
+def test_what_is_read_when_it_has_closed_is_nothing(desk: Driven) -> None:
+    """A repository that was being read while the desk closed."""
+    open_desks: list[DeskApp] = []
+
+    async def scene(app: DeskApp, pilot: Keys) -> None:
+        open_desks.append(app)
+        await pilot.pause()
+
+    desk.run(scene)
+    assert open_desks[0].screen_stack == []
+    open_desks[0].changed()
+
+
 def test_a_refresh_keeps_what_is_chosen(desk: Driven) -> None:
     """A more pressing gate comes above it: the key still means the one that was chosen."""
     first = desk.ask("One?", "--type", "approval", "--priority", "high")
