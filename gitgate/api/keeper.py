@@ -32,6 +32,7 @@ def init(
     agents: bool = False,
     script: bool = False,
     github: bool = False,
+    gitlab: bool = False,
     flows: bool = False,
     mcp: Sequence[str] = (),
     package: str | None = None,
@@ -49,7 +50,8 @@ def init(
     """
     from ..setup import parts
 
-    flags = {"claude": claude, "agents": agents, "script": script, "github": github, "flows": flows}
+    flags = {"claude": claude, "agents": agents, "script": script}
+    flags |= {"github": github, "gitlab": gitlab, "flows": flows}
     named = [part for part in parts.PARTS if flags[part.flag]]
     if purge and (named or mcp or not remove):
         raise Usage(

@@ -22,7 +22,7 @@ from gitgate.questions.types import TYPES, read_value, type_name
 from gitgate.record.fold import begin
 from gitgate.render.letter import question_part, typed
 from gitgate.surfaces.forge.comment import View, render
-from gitgate.surfaces.forge.reply import examples, parse_reply, read_reply
+from gitgate.surfaces.forge.reply import examples, option_replies, parse_reply, read_reply
 from gitgate.surfaces.outcome_tool import described
 from support.made_up_type import Percent
 from support.testbed.command import Command
@@ -120,7 +120,10 @@ def test_a_person_is_told_how(one: QuestionType) -> None:
     gate = gate_of(question)
     assert all(ID[:6] in way for way in typed(gate))
     assert one.legend(question, 70) in question_part(question, 70, several=False)
-    assert all(line in render(View(gate)) for line in examples(gate))
+    shown, beside = render(View(gate)), option_replies(gate)
+    # What stands beside each option is not said once more below.
+    below = [line for line in examples(gate) if not (beside and line.startswith("/choose "))]
+    assert all(line in shown for line in [*beside, *below])
     assert one.prompt(question).endswith(" ")
     assert one.help(question).startswith(one.means)
     assert one.entry in ASK
