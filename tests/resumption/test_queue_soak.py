@@ -27,8 +27,8 @@ from support.testbed.command import Command
 from support.testbed.repositories import Clone, run_git
 
 GIVEN = dict(word.split("=") for word in os.environ.get("GITGATE_SOAK", "").split())
-GATES, WORKERS = int(GIVEN.get("gates", 24)), int(GIVEN.get("workers", 3))
-SECONDS, SEED = float(GIVEN.get("seconds", 150)), int(GIVEN.get("seed", 0))
+GATES, WORKERS = int(GIVEN.get("gates", 12)), int(GIVEN.get("workers", 2))
+SECONDS, SEED = float(GIVEN.get("seconds", 40)), int(GIVEN.get("seed", 0))
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough, pytest.mark.timeout(SECONDS + 200)]
 
