@@ -1,0 +1,81 @@
+"""A worker's own repositories: one for each address, bounded, and rid of what nobody comes for."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from gitgate.errors import UnsafeRemote, Usage
+from gitgate.resumption.cache import IN_USE, TIDY_EVERY, USED, CacheTerms, caches, open_cache, tidy
+from support.testbed.repositories import Clone, run_git
+
+NOW = time.time()
+
+
+def aged(place: Path, seconds: float) -> None:
+    """As if nothing there had changed for so long."""
+    for one in (place, *place.iterdir()) if place.is_dir() else (place,):
+        os.utime(one, (NOW - seconds, NOW - seconds), follow_symlinks=False)
+
+
+def said_by(terms: CacheTerms, *, now: float = NOW) -> list[str]:
+    said: list[str] = []
+    tidy(terms, os.environ, now, said.append)
+    return said
+
+
+def test_one_for_each_address_and_nothing_that_runs_a_program(person: object, tmp_path: Path) -> None:
+    """Made once, for its owner alone; addresses that differ have folders that differ."""
+    terms = CacheTerms(tmp_path / "repositories", 60, 10**9)
+    first, second = (open_cache(terms, f"/srv/{name}/project.git", os.environ) for name in ("a", "b"))
+    assert first != second
+    assert open_cache(terms, "/srv/a/project.git", os.environ) == first
+    assert caches(terms) == sorted([first, second])
+    assert terms.root.stat().st_mode & 0o077 == 0
+    assert run_git("config", "remote.origin.url", cwd=first).decode().strip() == "/srv/a/project.git"
+    for address in ("ext::sh -c touch% pwned", "-u/srv/x", ""):
+        with pytest.raises((Usage, UnsafeRemote)):
+            open_cache(terms, address, os.environ)
+    assert len(caches(terms)) == 2
+
+
+def test_what_was_used_longest_ago_goes_first(person: object, tmp_path: Path) -> None:
+    """Above the bound; one that was used within the hour stays, and so does one with somebody's working tree."""
+    terms = CacheTerms(tmp_path / "repositories", 10**6, 1)
+    old, older, new = (open_cache(terms, f"/srv/{name}.git", os.environ) for name in ("old", "older", "new"))
+    for place, seconds in ((old, 2 * IN_USE), (older, 3 * IN_USE)):
+        os.utime(place / USED, (NOW - seconds, NOW - seconds))
+    (old / "gitgate" / "worktrees" / "7k2fw9c3ab").mkdir(parents=True)
+    (line,) = said_by(terms)
+    assert line.startswith(f"{older.name} is removed")
+    assert caches(terms) == sorted([old, new])
+
+
+def test_what_was_not_committed_stays_for_its_time(bare: Clone, tmp_path: Path) -> None:
+    """Then the working tree goes, and the logs; looked for now and then, not after each gate."""
+    bare.git("config", "receive.denyCurrentBranch", "ignore")
+    terms = CacheTerms(tmp_path / "repositories", 3600, 10**9)
+    place = open_cache(terms, str(bare.path), os.environ)
+    tree = run_git("hash-object", "-t", "tree", "-w", "/dev/null", cwd=place).decode().strip()
+    commit = run_git("commit-tree", "-m", "base", tree, cwd=place).decode().strip()
+    trees = [place / "gitgate" / "worktrees" / name for name in ("7k2fw9c3ab", "8m3gx2d4cd")]
+    for one in trees:
+        run_git("worktree", "add", "-q", "--detach", str(one), commit, cwd=place)
+        (one / "notes.txt").write_text("not committed\n", encoding="utf-8")
+    log = place / "gitgate" / "logs" / "7k2fw9c3ab.log"
+    log.parent.mkdir()
+    log.write_text("words\n", encoding="utf-8")
+    aged(trees[0], 7200)
+    aged(log, 7200)
+    (line,) = said_by(terms)
+    assert "nobody came for what was not committed in it" in line
+    assert [one.exists() for one in trees] == [False, True]
+    assert not log.exists()
+    aged(trees[1], 7200)
+    assert said_by(terms, now=NOW + 1) == []
+    assert trees[1].exists()
+    assert said_by(terms, now=NOW + TIDY_EVERY + 1) != []
+    assert not trees[1].exists()
