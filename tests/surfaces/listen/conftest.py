@@ -15,7 +15,7 @@ import pytest
 from support.testbed.command import COMMAND, Command
 from support.testbed.repositories import Clone
 
-ROOM = 50.0
+ROOM = 120.0
 
 
 class Listening:
