@@ -28,7 +28,7 @@ class Screen:
 
     def __init__(self) -> None:
         read, write = os.pipe()
-        # A number of each worker's own: of two servers that look for a free one at once, both may take it.
+        # -noreset: else it starts anew when its last client goes, and nobody can open it meanwhile. A number of each worker's own.
         number = 100 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
         words = [
             "Xvfb",
