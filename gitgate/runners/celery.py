@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 from typing import Any
-from urllib.parse import urlsplit
 
 from ..config import Settings
 from ..errors import Failure, Usage
@@ -108,9 +107,10 @@ def broker_of(settings: Settings) -> str:
             "no broker is set that hands out answers",
             hint="git config gitgate.queue.broker redis://HOST:6379/0",
         )
-    if urlsplit(broker).scheme not in BROKERS:
+    kind, is_address, _ = broker.partition("://")
+    if not is_address or kind not in BROKERS:
         raise Usage(
-            f"gitgate.queue.broker is of no known kind: {urlsplit(broker).scheme or 'no address'}; expected one of {', '.join(BROKERS)}",
+            f"gitgate.queue.broker is of no known kind: {kind if is_address else 'no address'}; expected one of {', '.join(BROKERS)}",
             hint="git config gitgate.queue.broker redis://HOST:6379/0",
         )
     return broker
