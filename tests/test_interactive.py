@@ -263,6 +263,7 @@ def test_a_checkpoint_is_a_word_on_going_on(
     assert word.gate.title == "Deployment"
 
 
+@pytest.mark.slow
 def test_silence_is_no_yes_at_a_checkpoint(repo: Clone) -> None:
     """A deadline that passed says so."""
     word = gitgate.pause("Deploy?", gate_timeout=1)

@@ -182,6 +182,7 @@ print("err", file=sys.stderr)
 """
 
 
+@pytest.mark.slow
 def test_what_was_loaded_before_is_a_process_all_the_same(
     home: Path, tmp_path: Path, cli: Command, unmeasured: None
 ) -> None:
@@ -338,6 +339,7 @@ def test_tests_are_kept_in_memory_where_they_fit_and_may_run(
         assert holds_tests(tmp_path) is fits
 
 
+@pytest.mark.slow
 def test_a_test_that_needs_a_missing_program_is_left_out_and_said_so(tmp_path: Path) -> None:
     """By name, at the top; whoever wants all of them run has it run, to fail."""
     root = Path(__file__).parents[1]

@@ -278,6 +278,7 @@ print(done.counted)
 """
 
 
+@pytest.mark.slow
 def test_votes_at_once_all_count(alone: Seat) -> None:
     """Five are needed, five vote at the same moment: the last of them decides."""
     gate = gate_of(alone, GO, quorum=5)

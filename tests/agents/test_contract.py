@@ -172,7 +172,15 @@ def ways_to_run(agent: Agent, folder: Path) -> Iterator[tuple[str, str]]:
         yield interpreter, f"{program} -u {named}"
 
 
-@pytest.mark.parametrize("agent", [a for a in AGENTS.values() if a.packages], ids=name_of)
+@pytest.mark.parametrize(
+    "agent",
+    [
+        # Of one agent in every run: the way through real processes is the same for all, and takes long.
+        pytest.param(one, id=one.name, marks=[] if one.name == "codex" else [pytest.mark.slow])
+        for one in AGENTS.values()
+        if one.packages
+    ],
+)
 def test_its_process_is_known(agent: Agent, repo: Clone, cli: Command, tmp_path: Path) -> None:
     """Also where its shell was given none of its marks: it does not answer, and asks under its name."""
     gate = cli.quick("ask", "Which?", "-q", code=0).line

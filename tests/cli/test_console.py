@@ -102,6 +102,7 @@ def test_an_error_is_said_as_ever(cli: Command, tmp_path: Path) -> None:
     assert "--nonsense" in cli.quick("list", "--nonsense", cwd=tmp_path, code=2).err
 
 
+@pytest.mark.slow
 def test_a_deadline_acted_on_while_listing(cli: Command, repo: Clone, ask: Ask) -> None:
     """A list shows what came of a deadline that it found passed."""
     gate = ask("Which?", "-o", "A", "-o", "B", "--timeout", "1s", "--on-timeout", "fail")

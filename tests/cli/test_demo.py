@@ -19,6 +19,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place
 
 
+@pytest.mark.slow
 def test_the_loop_runs_from_the_question_to_the_audit(cli: Command, scratch: Path) -> None:
     """Asked, answered from another clone, resumed by the server's hook, checked; then nothing is left behind."""
     shown = cli("demo", "--json", code=0, timeout=60).json

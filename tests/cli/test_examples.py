@@ -142,7 +142,14 @@ def test_an_example_of_joining_runs(
     terminal.finish(code=0)
 
 
-@pytest.mark.parametrize(("verb", "line"), RUN)
+@pytest.mark.parametrize(
+    ("verb", "line"),
+    [
+        # Where a run has to be begun first.
+        pytest.param(verb, line, marks=[pytest.mark.slow] if {"RUN", "9m4x"} & set(shlex.split(line)) else [])
+        for verb, line in RUN
+    ],
+)
 def test_an_example_runs(
     cli: Command, bare: Clone, clone_of: Callable[..., Clone], tmp_path: Path, verb: str, line: str
 ) -> None:

@@ -37,8 +37,8 @@ def old_server(bare: Clone, tmp_path: Path) -> Iterator[str]:
     params=[
         "path",
         "file",
-        "old",
-        pytest.param("http", marks=pytest.mark.server),
+        pytest.param("old", marks=pytest.mark.slow),
+        pytest.param("http", marks=[pytest.mark.server, pytest.mark.slow]),
         pytest.param("ssh", marks=SSH),
     ]
 )

@@ -65,6 +65,7 @@ def test_what_was_remarked_and_changed(cli: Command, ask: Ask) -> None:
     assert "Ada Lovelace: for anyone, due never" in trail
 
 
+@pytest.mark.slow
 def test_a_default_has_no_name(cli: Command, ask: Ask) -> None:
     """A deadline that passed is never shown as a person, and exits 124."""
     gate = ask("Which?", "-o", "A", "-o", "B", "--default", "A", "--timeout", "1s", "--on-timeout", "default")

@@ -180,6 +180,7 @@ def test_the_same_words_again_are_another_request(repo: Clone, cli: Command) -> 
     assert len(set(ids)) == len(gates(cli)) == 4
 
 
+@pytest.mark.slow
 def test_the_same_signal_again_is_another_request(repo: Clone, cli: Command) -> None:
     """Of another agent, and of the same one that writes it anew, also after a commit that has the file; left lying it is none."""
     first = cli("wrap", "--json", *signalling("coder"), code=8).json["gate"]
@@ -194,6 +195,7 @@ def test_the_same_signal_again_is_another_request(repo: Clone, cli: Command) -> 
     assert len(gates(cli)) == 4
 
 
+@pytest.mark.slow
 def test_every_request_of_a_run_is_told(repo: Clone, cli: Command, tmp_path: Path) -> None:
     """Two signals, a question that was asked by the command itself and one by another: four gates, each named."""
     output = tmp_path / "output"

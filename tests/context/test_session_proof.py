@@ -99,7 +99,15 @@ def test_content_that_is_swapped_is_refused(ann: Seat, bob: Seat, server: Clone)
     assert "changed by somebody else: its content" in refused(bob, gate)
 
 
-@pytest.mark.parametrize("how", ["on the first", "with its signature", "in its place", "on the last"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param("on the first", marks=pytest.mark.slow),
+        "with its signature",
+        pytest.param("in its place", marks=pytest.mark.slow),
+        "on the last",
+    ],
+)
 def test_content_that_seems_to_go_on_is_refused(ann: Seat, bob: Seat, server: Clone, how: str) -> None:
     """A commit on what is there, with no signature or with one of another commit: only whoever asked makes one."""
     gate = ann.ask()

@@ -8,6 +8,8 @@ import shlex
 import sys
 from pathlib import Path
 
+import pytest
+
 from support import made_up, made_up_type
 from support.forges import tiny as tiny_forge
 from support.testbed.command import run_seen, shell_called
@@ -106,6 +108,7 @@ class MadeUpRunner:
 """
 
 
+@pytest.mark.slow
 def test_a_runner(copy: PackageCopy, repo: Clone) -> None:
     """It is named by the flag and by the setting, and is given an order with the gate; a name that is none is refused with its own."""
     copy.add("runners/made_up.py", RUNNER)
@@ -140,6 +143,7 @@ JOB = {
 }
 
 
+@pytest.mark.slow
 def test_a_forge(copy: PackageCopy, bare: Clone, repo: Clone) -> None:
     """It shows the question, takes the reply of somebody who may write, and of nobody else."""
     tiny = Path(tiny_forge.__file__).read_text(encoding="utf-8")
@@ -183,6 +187,7 @@ desk.close()
 """
 
 
+@pytest.mark.slow
 def test_an_event(copy: PackageCopy, repo: Clone) -> None:
     """It is recorded, read back, told in the log in its colour, holds no answer up, and comes only where its row is."""
     row = '    StateRow(AWAITING, "noticed", AWAITING, "a person has seen it, and is thinking"),\n'
@@ -243,6 +248,7 @@ desk.close()
 """
 
 
+@pytest.mark.slow
 def test_a_setting(copy: PackageCopy, repo: Clone) -> None:
     """It is read from each of its places, checked, documented; and a slip in its name is told."""
     copy.put(
@@ -333,6 +339,7 @@ class Bell:
 '''
 
 
+@pytest.mark.slow
 def test_a_way_to_tell_people(copy: PackageCopy, repo: Clone, tmp_path: Path) -> None:
     """An address of its kind is read, listed and tried; one that does not fit says what was expected."""
     copy.add("surfaces/notify/bell.py", BELL)

@@ -232,6 +232,7 @@ def test_calls_go_eight_levels_deep() -> None:
         assert testing.play(deep, 9).result
 
 
+@pytest.mark.slow
 def test_it_works_in_the_tree_of_its_branch() -> None:
     """And what it did there is joined with the rest."""
     seen: dict[str, str] = {}
@@ -463,6 +464,7 @@ def test_the_answer_to_a_child_goes_on_with_the_root(flows: Actors, cli: Command
     cli("verify", code=0)
 
 
+@pytest.mark.slow
 def test_a_stop_ends_both(flows: Actors, cli: Command) -> None:
     root = cli("run", "flows.py:outer", "a", "--json", code=8).json["id"]
     cli("stop", root, "--reason", "not wanted", code=0)
@@ -475,6 +477,7 @@ def test_a_stop_ends_both(flows: Actors, cli: Command) -> None:
     assert flows.starts == ["start coder"]
 
 
+@pytest.mark.slow
 def test_a_child_that_is_stopped_is_its_steps_error(flows: Actors, cli: Command) -> None:
     """The run that called it is told when it goes on, and may go on without it."""
     root = cli("run", "flows.py:outer", "a", "--json", code=8).json["id"]

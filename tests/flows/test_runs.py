@@ -414,6 +414,7 @@ def hours_until_deadline(gate: dict[str, Any]) -> int:
     return round((until - since) / 3600)
 
 
+@pytest.mark.slow
 def test_what_an_agent_needs_is_its_end_where_the_machine_says_so(
     flows: Actors, cli: Command, repo: Clone
 ) -> None:

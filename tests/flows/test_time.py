@@ -77,6 +77,7 @@ def test_a_run_sleeps_without_a_process(later: Later) -> None:
     assert later.due() == []
 
 
+@pytest.mark.slow
 def test_a_short_sleep_is_waited_for(later: Later) -> None:
     @gitgate.flow
     def naps() -> float:
@@ -395,6 +396,7 @@ def test_sleeps_and_signals_survive_every_crash() -> None:
         assert place in places, place
 
 
+@pytest.mark.slow
 def test_whoever_watches_hears_that_its_time_has_come(later: Later) -> None:
     """Once for each wait: before its time nobody is called."""
     asleep = later.begin(hears)

@@ -132,9 +132,9 @@ AWAITING, RESUMING = "Hitl-State: awaiting", "Hitl-State: resuming\nHitl-Type: t
         ((ANSWERED,), BRANCH, True),
         ((CLOSED, "Hitl-State: expired", AWAITING), BRANCH + LEASE.replace(b"leases", b"work"), True),
         ((AWAITING, CLOSED, "Hitl-Title: Hitl-State: answered", "Hitl-State: failed"), BRANCH, False),
-        ((), BRANCH, False),
-        ((RESUMING,), LEASE, False),
-        ((RESUMING,), b"", False),
+        pytest.param((), BRANCH, False, marks=pytest.mark.slow),
+        pytest.param((RESUMING,), LEASE, False, marks=pytest.mark.slow),
+        pytest.param((RESUMING,), b"", False, marks=pytest.mark.slow),
     ],
 )
 def test_another_push_starts_a_runner_where_one_is_missing(

@@ -79,6 +79,7 @@ def test_an_unfit_pattern_is_refused_when_it_is_asked(pattern: str, words: str) 
         check_schema({"$defs": {"unused": {"pattern": pattern}}}, "question.yaml")
 
 
+@pytest.mark.slow
 def test_many_large_patterns_are_refused() -> None:
     """Each is compiled before it is asked, and together they may not take long."""
     fields = {f"a{i}": {"pattern": f"^.{{1,500}}{i}$"} for i in range(200)}

@@ -243,10 +243,13 @@ ELSEWHERE = "git switch -q -C other origin/other; echo x > x; git add x; git com
     ("does", "why"),
     [
         (POLICY, "on main people alone change .gitgate.yml"),
-        (ELSEWHERE, "the agent was put on main, and other is not moved for it"),
-        (
+        pytest.param(
+            ELSEWHERE, "the agent was put on main, and other is not moved for it", marks=pytest.mark.slow
+        ),
+        pytest.param(
             f"{ELSEWHERE}; git switch -q -C main origin/main; {POLICY}",
             "on main people alone change .gitgate.yml",
+            marks=pytest.mark.slow,
         ),
     ],
 )

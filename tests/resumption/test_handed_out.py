@@ -162,6 +162,7 @@ def test_no_program_is_said(ann: Clone, agent: Agent, cli: Command, ask: Callabl
     assert not (ann.path / "pwned").exists()
 
 
+@pytest.mark.slow
 def test_a_clone_hears_of_an_answer_before_it_resumes(
     bare: Clone, ann: Clone, bob: Clone, agent: Agent, cli: Command
 ) -> None:

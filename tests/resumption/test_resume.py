@@ -269,6 +269,7 @@ def test_an_agent_that_asked_again_left_nothing(repo: Clone, agent: Agent, cli: 
     assert (found["outcome"], found["left"]) == ("resumed", [])
 
 
+@pytest.mark.slow
 def test_attempts_that_may_pass_are_repeated(repo: Clone, agent: Agent, cli: Command) -> None:
     """An agent that is killed is started again after a while, up to the number that is set; then the gate has failed."""
     repo.git("config", "gitgate.retryAfter", "0s")

@@ -136,7 +136,7 @@ for number in range(int(sys.argv[4])):
 """
 
 
-@pytest.mark.parametrize("existing", [False, True])
+@pytest.mark.parametrize("existing", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_of_many_racing_processes_exactly_one_wins(
     refs: Refs, repo: Clone, oids: list[str], existing: bool
 ) -> None:
@@ -301,7 +301,14 @@ def test_many_new_refs_are_no_folders_of_others(
 
 
 @pytest.mark.parametrize(
-    "why", ["another writes", "somebody is at one", "another form", "a link", "others' refs"]
+    "why",
+    [
+        "another writes",
+        pytest.param("somebody is at one", marks=pytest.mark.slow),
+        "another form",
+        "a link",
+        "others' refs",
+    ],
 )
 def test_where_many_new_refs_cannot_be_packed_by_us_git_makes_them(
     refs: Refs, repo: Clone, oids: list[str], many: list[RefMove], why: str
@@ -349,6 +356,7 @@ def test_others_may_read_many_new_refs_where_they_share_the_repository(
     assert mode & 0o060 == 0o060
 
 
+@pytest.mark.slow
 def test_many_new_refs_race_with_whoever_moves_refs(refs: Refs, repo: Clone, oids: list[str]) -> None:
     """Four make overlapping refs, one deletes and makes another: in the end each has one of the values that it was given."""
     names = [f"{OPEN}{number:010d}" for number in range(150)]

@@ -132,6 +132,7 @@ class TestEveryWay:
 
 
 class TestBatches:
+    @pytest.mark.slow
     def test_sixty_gates_go_in_three_pushes_to_a_forge(self, near: Place) -> None:
         """25 refs a push at most; the server's hook sees each batch once."""
         near.ann.git("config", "gitgate.forge", "gitea")

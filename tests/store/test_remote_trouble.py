@@ -72,6 +72,7 @@ class TestTrouble:
                 with pytest.raises(RemoteUnreachable, match=r"said nothing for 0\.3 s"):
                     action()
 
+    @pytest.mark.slow
     def test_a_slow_hook_is_waited_for_only_so_long(self, near: Place) -> None:
         """A hook that hangs ends in an error, not in a hang; a repeat after it was mended succeeds."""
         hook(near.server, "pre-receive", "exec sleep 20")

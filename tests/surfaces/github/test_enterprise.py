@@ -142,6 +142,7 @@ def test_githubs_own_tells_the_run(forge: Forge) -> None:
     assert forge.dispatched[0][RUN_DETAILS] is True
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("agent")
 def test_an_answer_from_a_terminal_starts_a_job_there(
     enterprise: Forge, bare: Clone, clone_of: Callable[..., Clone], cli: Command, tmp_path: Path

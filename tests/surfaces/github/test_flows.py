@@ -73,6 +73,7 @@ def example() -> Any:
     return module.change
 
 
+@pytest.mark.slow
 def test_the_example_does_what_it_says() -> None:
     """The coder works again as long as the reviewer wants something; a person's no ends it."""
     change = example()
