@@ -172,6 +172,8 @@ class QuestionListener:
     monotonic: Callable[[], float] = time.monotonic
     queue: dict[str, Queued] = field(default_factory=dict)
     agents: set[str] = field(default_factory=set)
+    answered: dict[str, frozenset[str]] = field(default_factory=dict)
+    """What was answered here, with the commits that it had then: its copy in another repository may still wait."""
     prompting: bool = (
         False  # a prompt stands on the terminal: what is told begins below it, what can wait does
     )
@@ -217,6 +219,9 @@ class QuestionListener:
                 self.news("trouble", f"{post.name}: {trouble.message}", {"repository": str(post.place)})
             return
         post.trouble = ""
+        found = {
+            gate: one for gate, one in found.items() if one.tip not in self.answered.get(gate, frozenset())
+        }
         for gate in [gate for gate, one in self.queue.items() if one.post is post and gate not in found]:
             self.gone(self.queue.pop(gate))
         for summary in by_pressure(found.values()):
@@ -301,7 +306,9 @@ class QuestionListener:
     def put_aside(self, item: Queued, seconds: float = ASIDE) -> None:
         item.not_before = self.monotonic() + seconds
 
-    def done_with(self, item: Queued) -> None:
+    def done_with(self, item: Queued, gate: Gate) -> None:
+        """Nobody is asked it again, as it stood, for a repository that has not heard of the answer yet."""
+        self.answered[gate.id] = frozenset(entry.commit for entry in gate.history)
         self.queue.pop(item.summary.id, None)
 
 
@@ -443,7 +450,7 @@ class Showing:
             manner = Manner(note=note, via=VIA, seen=self.gate.tip, **listener.delivery(desk))  # type: ignore[arg-type]
             done = respond(desk, self.gate, given, manner)
             words = one_line(printed(self.gate.opened.questions, done.answer), 80)
-            listener.done_with(item)
+            listener.done_with(item, self.gate)
             listener.told(item, "answered", f"{words}; {listener.words_of(desk, done)}", answer=words)
         except BadAnswer as unfit:
             self.problem = unfit.message.removeprefix(f"{self.gate.opened.questions[0].key}: ")
@@ -451,7 +458,7 @@ class Showing:
         except Stale as changed:
             listener.told(item, "changed", f"{changed.message}; shown anew")
         except Conflict as late:
-            listener.done_with(item)
+            listener.done_with(item, self.gate)
             listener.told(item, "late", late.message)
         except NotAllowed as refused:
             item.passed = item.summary.tip
@@ -484,7 +491,7 @@ class Showing:
             listener.put_aside(item, AFTER_TROUBLE)
             listener.told(item, "trouble", failed.message)
         else:
-            listener.done_with(item)
+            listener.done_with(item, self.gate)
             listener.told(item, "stopped", one_line(reason, 80))
         raise Leave
 

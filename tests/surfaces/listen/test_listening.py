@@ -269,12 +269,33 @@ def test_several_repositories_have_one_queue(
     zenity.does(f"{READ}; echo this")
     asked(cli, "Nothing?", cwd=clone_of(set_up, "other").path)
     running = listen(str(set_up.path), str(other.path), str(tmp_path / "other"), **zenity.env, cwd=tmp_path)
-    text = running.expect("answered: this", times=2)
+    running.expect("[two in shop] answered: this")
+    text = running.expect(f"[one in {set_up.path.name}] answered: this")
     assert f"not listened in: {tmp_path / 'other'} is not set up for gates" in running.talk
     running.stop()
     everywhere = listen("--everywhere", "--dialog", "none", cwd=tmp_path)
     assert {str(set_up.path), str(other.path)} <= {line.strip() for line in everywhere.talk.splitlines()}
     assert text.index("[two in shop] answered") < text.index(f"[one in {set_up.path.name}] answered")
+
+
+def test_nobody_is_asked_again_for_a_copy_of_what_they_answered(
+    listen: Listen, zenity: FakeZenity, cli: Command, set_up: Clone, clone_of: Callable[..., Clone]
+) -> None:
+    """Two repositories have the gate; the answer did not reach the second one, where it still waits."""
+    other = clone_of(set_up, "shop")
+    cli("init", "--no-resume", "-q", cwd=other.path, code=0)
+    gate = asked(cli, "Deploy?", "--agent", "one", cwd=other.path)
+    assert shown(cli, gate)["state"] == "awaiting"
+    refuse = set_up.path / ".git" / "hooks" / "pre-receive"
+    refuse.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    refuse.chmod(0o755)
+    zenity.does(f"{READ}; echo this")
+    running = listen(str(other.path), str(set_up.path), **zenity.env)
+    running.expect("[one in shop] answered: this")
+    asked(cli, "Which?", "--agent", "two", "--no-push")
+    running.expect(f"[two in {set_up.path.name}] answered: this")
+    assert len(zenity.shown) == 2
+    assert shown(cli, gate)["state"] == "awaiting"
 
 
 def test_what_others_ask_is_fetched(
