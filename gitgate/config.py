@@ -416,8 +416,8 @@ class Settings:
         env, git, lower = self.env, self.git, role.lower()
         name = env.get(f"GIT_{role}_NAME") or git.get(f"{lower}.name") or git.get("user.name", "")
         email = env.get(f"GIT_{role}_EMAIL") or git.get(f"{lower}.email") or git.get("user.email", "")
-        email = clean(email or env.get("EMAIL", ""))
-        return f"{clean(name) or email.partition('@')[0]} <{email}>" if email else ""
+        email = clean_name(email or env.get("EMAIL", ""))
+        return f"{clean_name(name) or email.partition('@')[0]} <{email}>" if email else ""
 
 
 HOURS = r"(?a)([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)"
@@ -426,7 +426,7 @@ TRUE = frozenset(("1", "true", "yes", "on"))
 FALSE = frozenset(("0", "false", "no", "off", ""))
 
 
-def clean(text: str) -> str:
+def clean_name(text: str) -> str:
     """As git writes names: without the characters that end them; a name that is not UTF-8 is no reason to fail."""
     readable = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return "".join(c for c in readable if c not in "<>\n\r\0").strip()

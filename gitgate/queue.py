@@ -113,13 +113,13 @@ def act_on_message(task: Any, address: str, gate: str, commit: str, stalled: boo
         return "not possible here"
     finally:
         desk.close()
-        tidy()
+        tidy_own_cache()
 
 
-def tidy() -> None:
+def tidy_own_cache() -> None:
     """Now and then, on whichever machine: a sweep is one machine's."""
     with suppress(GateError, OSError):
-        cache.tidy(terms(), environment, time.time(), log.info)
+        cache.tidy_cache(terms(), environment, time.time(), log.info)
 
 
 def act(place: Path, desk: Desk, gate: str, *, watch: bool) -> Resumed:
@@ -181,7 +181,7 @@ def sweep() -> int:
         except GateError as silent:
             refused += 1
             log.warning("%s: %s", address, silent.message)
-    tidy()
+    tidy_own_cache()
     return refused
 
 

@@ -141,7 +141,7 @@ def test_a_class_is_found_by_its_name() -> None:
 
 
 def test_a_function_is_found_by_its_name() -> None:
-    """At most three modules of the package have a function of one name: with more, nobody finds the one that is meant."""
+    """At most two modules of the package have a function of one name: with more, nobody finds the one that is meant."""
     homes: dict[str, set[str]] = {}
     for name in PYTHON:
         if name.startswith("gitgate/"):
@@ -149,7 +149,8 @@ def test_a_function_is_found_by_its_name() -> None:
                 if not one.startswith("_"):
                     homes.setdefault(one, set()).add(name)
     assert {"ask", "main"} <= set(homes)
-    assert {one: sorted(where) for one, where in homes.items() if len(where) > 3} == {}
+    del homes["main"]  # where a process begins
+    assert {one: sorted(where) for one, where in homes.items() if len(where) > 2} == {}
 
 
 def test_functions_are_short() -> None:

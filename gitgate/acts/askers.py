@@ -45,7 +45,7 @@ def asks_nobody(env: Mapping[str, str]) -> bool:
     return terms_of_step(env).get("human") is False
 
 
-def session_of(desk: Desk, draft: Draft) -> SavedSession | None:
+def session_of_draft(desk: Desk, draft: Draft) -> SavedSession | None:
     """The conversation that the question belongs to: given, or found by itself inside an agent."""
     from ..gates.agency import current_session
 

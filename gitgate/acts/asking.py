@@ -44,7 +44,7 @@ from .askers import (
     readable,
     remember_asker,
     requester,
-    session_of,
+    session_of_draft,
     terms_of_step,
 )
 from .sessions import session_digest
@@ -218,7 +218,7 @@ def compose(desk: Desk, draft: Draft, wishes: AskWishes, attachments: Mapping[st
     tie_commits(desk)
     taken, changed, untracked = snapshot(desk, wishes)
     work = on_its_branch(desk, taken)
-    saved = session_of(desk, draft)
+    saved = session_of_draft(desk, draft)
     tree, session = "", None
     if saved is not None:
         from .sessions import tree_of

@@ -383,7 +383,7 @@ def can_start(desk: Desk, name: str) -> bool:
     return not starts_by_itself(name) and is_agent(desk, name)
 
 
-def gates_of(desk: Desk, before: BeforeRun, ended: EndedCommand, asker: WrappedAsker) -> list[Gate]:
+def gates_for_command(desk: Desk, before: BeforeRun, ended: EndedCommand, asker: WrappedAsker) -> list[Gate]:
     """The gates that wait for what the command asked, the conversation's own first; opened here unless they have been."""
     session = ended.session if is_session(ended.session) else ""
     sit_down(desk, ended.agent if session else "", asker.started)

@@ -193,7 +193,7 @@ def latest_oid(desk: Desk, gate: Gate) -> str | None:
     ref = SESSIONS + gate.id
     try:
         theirs = fetch_refs(desk.repo, remote, [ref], timeout=desk.network_timeout).get(ref)
-        if theirs is None or theirs == here or not goes_on(desk, theirs, here):
+        if theirs is None or theirs == here or not adds_to_conversation(desk, theirs, here):
             return here
     except GateError as silent:
         desk.progress(f"whether gate {gate.id} was talked about elsewhere is not known: {silent.message}")
@@ -218,7 +218,7 @@ def held_in(event: object) -> Conversation | None:
     return event.session if isinstance(event, Answer | Remark) else None
 
 
-def goes_on(desk: Desk, new: str, old: str) -> bool:
+def adds_to_conversation(desk: Desk, new: str, old: str) -> bool:
     """Whether all that is said in the old one is said in the new one, and more."""
     from ..agents.claude.transcript import TRANSCRIPT
     from ..questions.signals import known

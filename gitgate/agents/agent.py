@@ -359,7 +359,7 @@ def killed(finished: Finished) -> bool:
     return finished.ending is not ProcessEnding.EXITED or finished.code > 128
 
 
-def parsed(text: object) -> Any:
+def json_or_none(text: object) -> Any:
     """What a text is as JSON; None where it is none."""
     import json
 
@@ -381,20 +381,22 @@ def clean_lines(content: bytes, env: Mapping[str, str], sealed: Sequence[str] = 
     from ..text.secrets import secret_values
 
     values = secret_values(env)
-    cleaned = (clean(found, values, sealed) for found in events(content.splitlines()))
+    cleaned = (redacted_json(found, values, sealed) for found in events(content.splitlines()))
     return b"".join(written(each).encode() + b"\n" for each in cleaned)
 
 
-def clean(value: object, values: frozenset[str], sealed: Sequence[str] = ()) -> object:
+def redacted_json(value: object, values: frozenset[str], sealed: Sequence[str] = ()) -> object:
     """A value as JSON has it, every text in it redacted."""
     from ..text.secrets import redact
 
     if isinstance(value, str):
         return redact(value, values)
     if isinstance(value, list):
-        return [clean(item, values, sealed) for item in value]
+        return [redacted_json(item, values, sealed) for item in value]
     if isinstance(value, dict):
-        return {key: item if key in sealed else clean(item, values, sealed) for key, item in value.items()}
+        return {
+            key: item if key in sealed else redacted_json(item, values, sealed) for key, item in value.items()
+        }
     return value
 
 

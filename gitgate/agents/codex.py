@@ -122,7 +122,7 @@ class Codex(Agent):
 
     def start(self, request: Start) -> Launch:
         settings = request.settings
-        known = session_of(request)
+        known = codex_session(request)
         argv = (
             *(settings.program or (self.name,)),
             # Its own flags stand before `resume`, which does not know all of them (`-s`), and forgets what the first run had.
@@ -135,7 +135,7 @@ class Codex(Agent):
 
     def join(self, request: Start) -> Launch:
         settings, meeting = request.settings, request.meeting
-        known = session_of(request)
+        known = codex_session(request)
         argv = [*(settings.program or (self.name,)), *(("resume",) if known else ()), *PATH_STAYS]
         argv += settings.arguments
         argv += ["-m", meeting.model] if meeting.model else []
@@ -205,7 +205,7 @@ def find_rollout(session: SessionRef, home: Path) -> Path | None:
     return max((path for path in found if path.is_file()), key=lambda path: path.name, default=None)
 
 
-def session_of(request: Start) -> tuple[str, ...]:
+def codex_session(request: Start) -> tuple[str, ...]:
     """The id of the conversation: one that goes on, or one that was made beforehand (`begin`)."""
     named = request.meeting.id or (request.session.id if request.session else "")
     return (need_session_id(named),) if named else ()

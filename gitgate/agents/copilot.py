@@ -142,7 +142,7 @@ class Copilot(KnownProgram):
         return (words[0], *called, *MAY_ASK, *words[1:])
 
     def outcome(self, finished: Finished) -> AgentOutcome:
-        session, text, reason = read_events(finished.out)
+        session, text, reason = read_copilot_events(finished.out)
         ended = finished.ending is ProcessEnding.EXITED and not finished.code
         # Interrupted it says exit 0: only the line that ends its output tells.
         if ended and session:
@@ -158,11 +158,11 @@ class Copilot(KnownProgram):
     def read_end(self, argv: Sequence[str], out: bytes) -> EndedCommand | None:  # noqa: ARG002  its output names the conversation
         if b'"assistant.' not in out:
             return None
-        session, text, _ = read_events(out)
+        session, text, _ = read_copilot_events(out)
         return EndedCommand(text, session, self.name) if session else None
 
 
-def read_events(out: bytes) -> tuple[str, str, str]:
+def read_copilot_events(out: bytes) -> tuple[str, str, str]:
     """The conversation, its last words, and what went wrong, as its events say."""
     session, text, reason = "", "", ""
     for event in events(out.splitlines()):

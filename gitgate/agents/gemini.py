@@ -31,12 +31,12 @@ from .agent import (
     clean_lines,
     events,
     home_folder,
+    json_or_none,
     kept_flags,
     killed,
     names_flag,
     need_session_id,
     of_program,
-    parsed,
     reason_of_end,
     told_in_prompt,
     too_large,
@@ -93,7 +93,7 @@ class Gemini(KnownProgram):
 
     def collect(self, session: SessionRef, env: Mapping[str, str], most: int = SESSION_MOST) -> SavedSession:
         saved = SavedSession(self.name, session.id, session.directory)
-        chats = chats_of(session.id, home_of(env))
+        chats = chats_of(session.id, gemini_home(env))
         if not chats:
             return replace(saved, left_out=(("the conversation", "it was not found"),))
         chat = chats[-1]
@@ -119,7 +119,7 @@ class Gemini(KnownProgram):
                 f"the saved session {saved.id[:8]} holds no conversation",
                 hint="read the answer yourself: git gate list --all",
             )
-        home = home_of(env)
+        home = gemini_home(env)
         folder = project_folder(cwd, home)
         here = chats_of(saved.id, home)
         there = [chat for chat in here if chat.parent == folder]
@@ -131,7 +131,7 @@ class Gemini(KnownProgram):
 
     def erase(self, saved: SavedSession, cwd: Path, env: Mapping[str, str]) -> None:
         """In the folder of that project alone: in another one it is somebody else's."""
-        home = home_of(env)
+        home = gemini_home(env)
         if slug_of(cwd.resolve(), home):
             folder = project_folder(cwd, home)
             for chat in chats_of(saved.id, home):
@@ -193,8 +193,8 @@ class Gemini(KnownProgram):
         return (words[0], *called, "--policy", str(POLICY), *words[1:])
 
     def wants(self, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        place = home_of(env) / "settings.json"
-        settings = read_json(place)
+        place = gemini_home(env) / "settings.json"
+        settings = read_json_file(place)
         general = settings.get("general")
         kept = general.get("sessionRetention") if isinstance(general, dict) else None
         if not isinstance(kept, dict) or kept.get("enabled") is not False:
@@ -202,7 +202,7 @@ class Gemini(KnownProgram):
             yield words, f"put {RETENTION} into {place}"
 
     def outcome(self, finished: Finished) -> AgentOutcome:
-        session, text, status, reason = read_events(finished.out)
+        session, text, status, reason = read_gemini_events(finished.out)
         ended = finished.ending is ProcessEnding.EXITED
         # Interrupted it says exit 0: only the line that ends its output tells.
         if ended and not finished.code and status == "success":
@@ -220,11 +220,11 @@ class Gemini(KnownProgram):
     def read_end(self, argv: Sequence[str], out: bytes) -> EndedCommand | None:  # noqa: ARG002  its output names the conversation
         if b'"session_id"' not in out or b'"type":"init"' not in out:
             return None
-        session, text, _, _ = read_events(out)
+        session, text, _, _ = read_gemini_events(out)
         return EndedCommand(text, session, self.name)
 
 
-def read_events(out: bytes) -> tuple[str, str, str, str]:
+def read_gemini_events(out: bytes) -> tuple[str, str, str, str]:
     """The conversation, its last words, how it ended, and what went wrong, as its events say."""
     session, text, status, reason = "", "", "", ""
     for event in events(out.splitlines()):
@@ -247,19 +247,19 @@ def has_home(env: Mapping[str, str]) -> bool:
     return bool(env.get("GEMINI_CLI_HOME") or env.get("HOME"))
 
 
-def home_of(env: Mapping[str, str]) -> Path:
+def gemini_home(env: Mapping[str, str]) -> Path:
     return Path(env["GEMINI_CLI_HOME"] if env.get("GEMINI_CLI_HOME") else home_folder(env)) / ".gemini"
 
 
 def wrapped_session(env: Mapping[str, str]) -> str:
     """The conversation by whose name `git gate wrap` started it."""
-    said = parsed(env.get("GITGATE_WRAPPED"))
+    said = json_or_none(env.get("GITGATE_WRAPPED"))
     return str(said.get("session") or "") if isinstance(said, dict) else ""
 
 
-def read_json(place: Path) -> dict[str, Any]:
+def read_json_file(place: Path) -> dict[str, Any]:
     try:
-        found = parsed(place.read_bytes())
+        found = json_or_none(place.read_bytes())
     except OSError:
         return {}
     return found if isinstance(found, dict) else {}
@@ -267,7 +267,7 @@ def read_json(place: Path) -> dict[str, Any]:
 
 def slug_of(cwd: Path, home: Path) -> str:
     """The name of the folder that a project has; empty where it has none yet."""
-    known = read_json(home / PROJECTS).get("projects")
+    known = read_json_file(home / PROJECTS).get("projects")
     found = known.get(str(cwd)) if isinstance(known, dict) else ""
     return found if isinstance(found, str) and re.fullmatch(r"[\w.-]{1,200}", found) else ""
 
@@ -278,7 +278,7 @@ def project_folder(cwd: Path, home: Path) -> Path:
     slug = slug_of(cwd, home)
     if not slug:
         plain = re.sub(r"[^a-z0-9]+", "-", cwd.name.lower()).strip("-") or "project"
-        known = read_json(home / PROJECTS)
+        known = read_json_file(home / PROJECTS)
         projects = known.get("projects")
         taken = dict(projects) if isinstance(projects, dict) else {}
         names = (plain if number == 0 else f"{plain}-{number}" for number in range(len(taken) + 1_000))
@@ -307,7 +307,7 @@ def chats_of(session: str, home: Path) -> list[Path]:
 
 def newest_chat(cwd: Path, env: Mapping[str, str]) -> Path | None:
     """The conversation of a project that was written to last; those of its helpers are none."""
-    home = home_of(env)
+    home = gemini_home(env)
     slug = slug_of(cwd.resolve(), home)
     if not slug:
         return None

@@ -26,14 +26,14 @@ from .agent import (
     ProcessEnding,
     Start,
     brief,
-    clean,
     events,
     home_folder,
+    json_or_none,
     kept_flags,
     killed,
     need_session_id,
-    parsed,
     reason_of_end,
+    redacted_json,
     told_in_prompt,
     too_large,
     written,
@@ -85,7 +85,7 @@ class OpenCode(KnownProgram):
             return replace(saved, left_out=((EXPORTED, "it was not found"),))
         from ..text.secrets import secret_values
 
-        data = written(clean(found, secret_values(env))).encode()
+        data = written(redacted_json(found, secret_values(env))).encode()
         if len(data) > most:
             return too_large(saved, EXPORTED, most)
         return replace(saved, place=str(database(env).parent), files={EXPORTED: data})
@@ -158,7 +158,7 @@ class OpenCode(KnownProgram):
 
     def launch(self, request: Start) -> Launch:
         settings = request.settings
-        session = ("--session", session_of(request)) if session_of(request) else ()
+        session = ("--session", opencode_session(request)) if opencode_session(request) else ()
         program = settings.program or (self.name,)
         argv = (*program, "run", "--format", "json", *session, *settings.arguments)
         env = {**request.env, **request.extra_env, **self.told(request)}
@@ -168,10 +168,10 @@ class OpenCode(KnownProgram):
     def open(self, request: Start) -> Launch:
         meeting = request.meeting
         argv = [*(request.settings.program or (self.name,)), *request.settings.arguments]
-        argv += ["--session", session_of(request)] if session_of(request) else []
+        argv += ["--session", opencode_session(request)] if opencode_session(request) else []
         argv += ["--model", meeting.model] if meeting.model else []
         # Where it goes on with a conversation it sends no first words.
-        first = request.prompt and not session_of(request)
+        first = request.prompt and not opencode_session(request)
         argv += [f"--prompt={told_in_prompt(request)}"] if first else []
         env = {**request.env, **request.extra_env, **self.told(request)}
         if meeting.servers:
@@ -181,7 +181,7 @@ class OpenCode(KnownProgram):
 
     def told(self, request: Start) -> dict[str, str]:
         """What it may not do, besides what the machine says; and nothing of the directory's own, unless that may take part."""
-        before = parsed(request.env.get("OPENCODE_PERMISSION"))
+        before = json_or_none(request.env.get("OPENCODE_PERMISSION"))
         said = before if isinstance(before, dict) else {}
         shell = said.get("bash", {})
         rules = {"*": shell} if isinstance(shell, str) else shell if isinstance(shell, dict) else {}
@@ -193,7 +193,7 @@ class OpenCode(KnownProgram):
         return kept_flags(words, KEPT)
 
     def outcome(self, finished: Finished) -> AgentOutcome:
-        session, text, reason = read_events(finished.out)
+        session, text, reason = read_opencode_events(finished.out)
         ended = finished.ending is ProcessEnding.EXITED and not finished.code
         # Refused a permission that nobody could be asked for, it ends at once and says exit 0.
         if ended and session and not reason:
@@ -209,7 +209,7 @@ class OpenCode(KnownProgram):
     def read_end(self, argv: Sequence[str], out: bytes) -> EndedCommand | None:  # noqa: ARG002  its output names the conversation
         if b'"sessionID"' not in out:
             return None
-        session, text, _ = read_events(out)
+        session, text, _ = read_opencode_events(out)
         return EndedCommand(text, session, self.name) if session else None
 
 
@@ -218,7 +218,7 @@ APART = {"OPENCODE_DISABLE_PROJECT_CONFIG": "1"}
 REJECTED = "The user rejected permission"
 
 
-def read_events(out: bytes) -> tuple[str, str, str]:
+def read_opencode_events(out: bytes) -> tuple[str, str, str]:
     """The conversation, its last words, and what went wrong, as its events say."""
     session, text, reason = "", "", ""
     for event in events(out.splitlines()):
@@ -251,7 +251,7 @@ def own_id(session: str) -> str:
     return session if session.startswith(ITS_OWN) else ITS_OWN + re.sub(r"\W", "", session)[:26]
 
 
-def session_of(request: Start) -> str:
+def opencode_session(request: Start) -> str:
     """The conversation: one that was made beforehand (`begin`), or one that goes on."""
     if request.meeting.id:
         return own_id(need_session_id(request.meeting.id))
@@ -293,7 +293,7 @@ def exported(session: str, env: Mapping[str, str]) -> dict[str, Any] | None:
     if not named:
         return None
     slug, title, agent, model, version, permission, created, updated = named[0]
-    told = {"agent": agent, "model": parsed(model), "permission": parsed(permission)}
+    told = {"agent": agent, "model": json_or_none(model), "permission": json_or_none(permission)}
     where = str(ask_database(env, "select directory from session where id = ?", session)[0][0])
     about = {"id": session, "slug": slug, "projectID": "global", "directory": where, "title": title}
     times = {"created": created, "updated": updated}
@@ -305,10 +305,13 @@ def exported(session: str, env: Mapping[str, str]) -> dict[str, Any] | None:
     }
     parts: dict[str, list[dict[str, Any]]] = {}
     for name, message, data in ask_database(env, PARTS, session):
-        part = {**(parsed(data) or {}), "id": name, "sessionID": session, "messageID": message}
+        part = {**(json_or_none(data) or {}), "id": name, "sessionID": session, "messageID": message}
         parts.setdefault(message, []).append(part)
     messages = [
-        {"info": {**(parsed(data) or {}), "id": name, "sessionID": session}, "parts": parts.get(name, [])}
+        {
+            "info": {**(json_or_none(data) or {}), "id": name, "sessionID": session},
+            "parts": parts.get(name, []),
+        }
         for name, data in ask_database(env, MESSAGES, session)
     ]
     return {"info": info, "messages": messages}

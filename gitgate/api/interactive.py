@@ -16,13 +16,13 @@ from .terms import (
     Directory,
     InteractiveTerms,
     PauseTerms,
+    absolute_directory,
     flow_here,
     interactive,
     open_desk,
     pausing,
     refuse_unknown,
     seen,
-    standing,
 )
 from .terms import ShownGate as Gate
 
@@ -105,9 +105,9 @@ def schema_of(given: type[Any] | Schema | None) -> Schema | None:
 def result_of(
     desk: Desk, gate: Folded, model: type[PydanticModel] | None, *, archived: bool = False
 ) -> SessionResult[Any] | None:
-    from ..questions.answers import ending_of
+    from ..questions.answers import session_ending
 
-    ending = ending_of(gate)
+    ending = session_ending(gate)
     if ending is None:
         return None
     return SessionResult(
@@ -169,7 +169,7 @@ class Interactive(Generic[T]):
     ) -> None:
         self._id = None if id is None else str(id)
         self._model = model_of(schema)
-        self._directory = standing(directory)
+        self._directory = absolute_directory(directory)
         self._result: SessionResult[T] | None = None
         self._asking = threading.Lock()
 
@@ -212,7 +212,7 @@ class Interactive(Generic[T]):
                     f"gate {self._id} still waits for its session, and a handle asks one thing at a time",
                     hint=f"wait() for it, or take it back: git gate withdraw {self._id} --reason R",
                 )
-            self._directory = standing(terms.get("directory", self._directory))
+            self._directory = absolute_directory(terms.get("directory", self._directory))
             self._id = open_asking(asking, self._directory)
             self._model, self._result = model_of(schema), None
         return cast("Interactive[Any]", self)
@@ -302,7 +302,7 @@ def ask_interactive(
         return talked_in_flow(flow, asking, model_of(schema), wait=blocks)
     gate = open_asking(asking, directory)
     handle: Interactive[Any] = Interactive(gate, schema=model_of(schema), directory=directory)
-    return heard(handle, wait_for) if blocks else handle
+    return wait_for_result(handle, wait_for) if blocks else handle
 
 
 def pause(prompt: str, *, wait_for: Wait = None, **terms: Unpack[PauseTerms]) -> Checkpoint:
@@ -319,7 +319,7 @@ def pause(prompt: str, *, wait_for: Wait = None, **terms: Unpack[PauseTerms]) ->
         return checkpoint_of(cast("SessionResult[Any]", talked_in_flow(flow, pausing(prompt, terms), None)))
     directory = terms.get("directory")
     handle = Interactive(open_asking(pausing(prompt, terms), directory), directory=directory)
-    return checkpoint_of(heard(handle, wait_for))
+    return checkpoint_of(wait_for_result(handle, wait_for))
 
 
 def checkpoint_of(result: SessionResult[Any]) -> Checkpoint:
@@ -351,7 +351,7 @@ def open_asking(asking: Asking, directory: Directory) -> str:
         return asking.open(desk).gate.id
 
 
-def heard(handle: Interactive[T], wait_for: Wait) -> SessionResult[T]:
+def wait_for_result(handle: Interactive[T], wait_for: Wait) -> SessionResult[T]:
     result = handle.wait(wait_for)
     if result is None:
         raise StillWaiting(

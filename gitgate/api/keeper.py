@@ -66,7 +66,11 @@ def init(
     with open_desk(directory, said) as desk:
         desk.refuse_agents("init")
         chosen = parts.InitChoice(server, publish_work, resume, named, mcp)
-        found = parts.removal(desk, named, clients=mcp, purge=purge) if remove else parts.wanted(desk, chosen)
+        found = (
+            parts.planned_removal(desk, named, clients=mcp, purge=purge)
+            if remove
+            else parts.wanted(desk, chosen)
+        )
         return tuple(found if dry_run else parts.take_steps(found))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import Usage
-from .terms import Directory, Event, Status, open_desk, seen, standing
+from .terms import Directory, Event, Status, absolute_directory, open_desk, seen
 from .terms import ShownGate as Gate
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def worktree(id: str | Gate, place: str | Path | None = None, *, directory: Dire
     from ..acts.reading import find_gate
     from ..gates.work import beside, open_place
 
-    start = standing(directory)
+    start = absolute_directory(directory)
     with open_desk(directory) as desk:
         gate = find_gate(desk, str(id)).gate
         return open_place(desk, gate, beside(desk, gate) if place is None else start / place)
@@ -68,7 +68,7 @@ def watch(
     from ..text.times import parse_duration
 
     seconds = None if for_ is None else parse_duration(str(for_))
-    return watched(None if id is None else str(id), seconds, standing(directory))
+    return watched(None if id is None else str(id), seconds, absolute_directory(directory))
 
 
 def watched(given: str | None, seconds: int | None, start: Path) -> Iterator[Event]:

@@ -127,14 +127,14 @@ def open_desk(directory: Directory, said: Mapping[str, str] | None = None) -> It
     from ..context.desk import open_desk as opened
 
     config.refuse_system()
-    desk = opened(standing(directory), config.environment(), flags=said, bulk=True)
+    desk = opened(absolute_directory(directory), config.environment(), flags=said, bulk=True)
     try:
         yield desk
     finally:
         desk.close()
 
 
-def standing(directory: Directory) -> Path:
+def absolute_directory(directory: Directory) -> Path:
     """Where a call works, wherever the process goes afterwards."""
     return Path.cwd() if directory is None else Path(directory).absolute()
 

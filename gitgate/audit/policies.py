@@ -18,7 +18,7 @@ from ..errors import GateError
 from ..gates.work import comes_back
 from ..model.gate import Answer, Counted, Entry, Gate
 from ..policy import ruling
-from ..policy.book import SIGNERS, Book, parsed, protected_refs, signers_of
+from ..policy.book import SIGNERS, Book, policy_in_file, protected_refs, signers_of
 from ..policy.permit import POLICY, case, explain, paths_of, said_by, who_said
 from ..policy.rules import RuleTerms
 from ..policy.ruling import Ruling, RulingCase, Who, deciding, people_behind
@@ -88,7 +88,7 @@ def load_epoch(desk: Desk, ref: str, change: BranchChange, place: int) -> Epoch:
     book = Book((), ref, change.commit)
     try:
         found = read_protected(desk.records.objects, FILE, [change.commit])
-        policy = None if found is None else parsed(found)
+        policy = None if found is None else policy_in_file(found)
         book = Book(() if policy is None else (policy,), ref, change.commit)
         return Epoch(change, place, book, signers_of(desk, book))
     except GateError as broken:

@@ -146,7 +146,9 @@ def export_run(desk: Desk, run: Run, file: Path) -> Path:
         raise Usage(f"{file.name}: expected a name that ends with {BUNDLE}", hint=f"run-{run.id[:6]}{BUNDLE}")
     tips: dict[str, str] = {}
     for one in with_children(desk, run):
-        tips |= {RUNS + one.id: one.tip} | {f"{EXPORT}{gate}": tip for gate, tip in gates_of(one).items()}
+        tips |= {RUNS + one.id: one.tip} | {
+            f"{EXPORT}{gate}": tip for gate, tip in recorded_gates(one).items()
+        }
     moves = [RefMove(EXPORT + ref.replace("/", "-"), tip, None) for ref, tip in tips.items()]
     desk.refs.update(moves)
     try:
@@ -170,7 +172,7 @@ def with_children(desk: Desk, run: Run) -> Iterator[Run]:
                 waiting.append(found)
 
 
-def gates_of(run: Run) -> dict[str, str]:
+def recorded_gates(run: Run) -> dict[str, str]:
     """The gates that its steps have come to, each as a step recorded it."""
     results = [step.ended.said.get("result") for step in run.steps.values() if step.ended is not None]
     found = [one for one in results if isinstance(one, dict) and {"gate", "tip"} <= one.keys()]

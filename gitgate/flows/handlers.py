@@ -174,11 +174,13 @@ def asked(human: Handler, question: Question) -> tuple[Given, str] | None:
     if said is None:
         return None
     if not isinstance(said, str) or not said.strip() or is_other(said):
-        raise Usage(f"human: choice gave {said!r}; expected one of {listed(options)}, or words of its own")
+        raise Usage(
+            f"human: choice gave {said!r}; expected one of {quoted_options(options)}, or words of its own"
+        )
     if said in question.labels:
         return Given(values={question.key: said}), note
     if question.kind == "choice" and not question.other:
-        raise Usage(f"human: choice gave {said!r}; expected one of {listed(options)}")
+        raise Usage(f"human: choice gave {said!r}; expected one of {quoted_options(options)}")
     return (Given(text=said) if question.kind == "text" else Given(other=said)), note
 
 
@@ -188,7 +190,7 @@ def with_note(said: Any) -> tuple[Any, str]:
     return said, ""
 
 
-def listed(options: Sequence[str]) -> str:
+def quoted_options(options: Sequence[str]) -> str:
     return ", ".join(map(repr, options))
 
 

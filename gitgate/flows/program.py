@@ -107,7 +107,7 @@ def within(
         return called(flow.function, given["args"], given["kwargs"])
 
     return FlowStep(
-        engine, flow.name or "flow", flow.terms, said_of_input(args, kwargs), call, ending_of
+        engine, flow.name or "flow", flow.terms, said_of_input(args, kwargs), call, run_to_end
     ).result()
 
 
@@ -151,12 +151,12 @@ def play(held: HeldRun, around: Surroundings, terms: FlowTerms, call: Callable[[
     elif around.restores:
         engine.broken = left_elsewhere(desk, held, around.say)
     try:
-        return ending_of(engine, call)
+        return run_to_end(engine, call)
     finally:
         desk.close()
 
 
-def ending_of(engine: Engine, call: Callable[[], Any]) -> FlowEnding:
+def run_to_end(engine: Engine, call: Callable[[], Any]) -> FlowEnding:
     held, desk = engine.held, engine.run_desk
     try:
         value = replayed(engine, call)

@@ -56,7 +56,7 @@ def do_step(
         token = STEP.set(key or doing.id)
         try:
             given = in_time(lambda: called(function, args, kwargs or {}), max_minutes, doing.id)
-            return plain(given, model, doing.id, loose=loose)
+            return model_as_json(given, model, doing.id, loose=loose)
         finally:
             STEP.reset(token)
 
@@ -126,7 +126,7 @@ def returned(function: Callable[..., Any]) -> Any:
         return None
 
 
-def plain(value: Any, model: Any, step: str, *, loose: bool = False) -> object:
+def model_as_json(value: Any, model: Any, step: str, *, loose: bool = False) -> object:
     if not hasattr(value, "model_dump"):
         return value
     if model is None and not loose:

@@ -310,7 +310,7 @@ class BranchTrees:
             branch.desk = desk_at(self.desk, made.place)
 
     def branch_name(self, number: int) -> str:
-        return f"{BRANCHES}{self.engine.run_id}/{plain(self.path)}-{number}"
+        return f"{BRANCHES}{self.engine.run_id}/{branch_name_part(self.path)}-{number}"
 
     def made(
         self,
@@ -443,7 +443,7 @@ class BranchTrees:
     ) -> str:
         """A gate like any other, with both diffs. Only a person answers it."""
         git, paths = self.desk.repo.git, [path.decode("utf-8", "replace") for path in found.conflicting]
-        name = f"{BRANCHES}{self.engine.run_id}/{plain(self.path)}-join"
+        name = f"{BRANCHES}{self.engine.run_id}/{branch_name_part(self.path)}-join"
         marked = commit_of(git, found.tree, head)
         with self.engine.turn:
             self.keep("marked", marked)
@@ -506,7 +506,7 @@ class BranchTrees:
             drop_kept(self.desk, self.kept)
 
 
-def plain(path: str) -> str:
+def branch_name_part(path: str) -> str:
     """A line's id as a part of a Git branch's name."""
     words = re.sub(r"[^A-Za-z0-9]+", "-", path).strip("-")[:40]
     return f"{words}-{file_name(path.encode())[:6]}"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..record.runs import Run
 
 
-def tidy(desk: Desk) -> None:
+def prune_archived(desk: Desk) -> None:
     """What lies beside gates that are archived, and is kept elsewhere or worth nothing, goes."""
     closing.prune(desk.repo, lambda gate, tip: not has_partial_work(desk, gate, tip))
 
@@ -35,7 +35,7 @@ def settle_archived(desk: Desk, remote: str, absent: Mapping[str, str]) -> closi
     by = Signature(desk.settings.identity() or NOBODY, desk.at)
     result = closing.settle(desk.repo, remote, absent, by=by, timeout=desk.network_timeout)
     if result.gates:
-        tidy(desk)
+        prune_archived(desk)
     return result
 
 

@@ -126,12 +126,12 @@ def followers(desk: Desk, gate: Gate, since: str = "") -> list[Gate]:
             continue
         with suppress(GateError):
             later = desk.records.load(one.id, one.tip)
-            if later.opened.follows == gate.id and goes_on(later, gate):
+            if later.opened.follows == gate.id and continues_gate(later, gate):
                 found.append(later)
     return found
 
 
-def goes_on(later: Gate, gate: Gate) -> bool:
+def continues_gate(later: Gate, gate: Gate) -> bool:
     ours, theirs = gate.opened.session, later.opened.session
     if ours is None or theirs is None or ours.agent != theirs.agent or later.state == "withdrawn":
         return False

@@ -87,7 +87,7 @@ def load_book(desk: Desk) -> Book:
             f"gitgate.protectedBranch names {refs[0]}, which is not here, so that no policy can be read",
             hint="git fetch, or mend it: git config gitgate.protectedBranch main",
         )
-    here = [] if found is None else [parsed(found)]
+    here = [] if found is None else [policy_in_file(found)]
     policies = tuple(policy for policy in (*here, *machine_policies(desk)) if policy is not None)
     return Book(policies, ref_of(found), None if found is None else found.commit)
 
@@ -99,7 +99,7 @@ def ref_of(found: Protected | None) -> str | None:
     return name if name == "HEAD" else f"refs/{name}"
 
 
-def parsed(found: Protected) -> Policy | None:
+def policy_in_file(found: Protected) -> Policy | None:
     if not may_have(found.data, "policy"):
         return None
     from ..document import codec
@@ -132,7 +132,7 @@ def machine_policies(desk: Desk) -> list[Policy | None]:
         )
     file = desk.settings.text("policyFile")
     if file:
-        policy = parsed(Protected(read_machine_file(desk, Path(file)), file))
+        policy = policy_in_file(Protected(read_machine_file(desk, Path(file)), file))
         found.append(policy and replace(policy, own=True))
     return found
 

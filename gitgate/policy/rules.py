@@ -354,8 +354,8 @@ def parse_rule(item: Field, names: PolicyNames, default: RuleTerms) -> PolicyRul
     return PolicyRule(
         terms=replace(parse_terms(item, names, above), name=name),
         paths=conditions(item, "paths"),
-        types=chosen(item, "types", tuple(TYPES)),
-        priorities=chosen(item, "priorities", PRIORITIES),
+        types=parse_choices(item, "types", tuple(TYPES)),
+        priorities=parse_choices(item, "priorities", PRIORITIES),
         agents=conditions(item, "agents"),
         confidence_below=confidence.number(0, 1) if confidence else None,
     )
@@ -368,7 +368,7 @@ def conditions(item: Field, name: str) -> tuple[str, ...]:
     return tuple(entry.text(most=500, least=1) for entry in found.items()) or found.refuse("at least one")
 
 
-def chosen(item: Field, name: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
+def parse_choices(item: Field, name: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
     found = item.get(name)
     if found is None:
         return ()

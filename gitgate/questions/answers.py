@@ -186,7 +186,7 @@ class SessionEnding:
 
 def plain_result(gate: Gate) -> dict[str, object] | None:
     """The same for programs; None for another question, and while the gate waits. A checkpoint says whether to proceed."""
-    question, ended = talk_question(gate), ending_of(gate)
+    question, ended = talk_question(gate), session_ending(gate)
     if question is None or ended is None:
         return None
     checkpoint = question.talk is not None and question.talk.checkpoint
@@ -206,7 +206,7 @@ def talk_question(gate: Gate) -> Question | None:
     return next((question for question in gate.opened.questions if question.type == "session"), None)
 
 
-def ending_of(gate: Gate) -> SessionEnding | None:
+def session_ending(gate: Gate) -> SessionEnding | None:
     """None while the gate waits.
 
     A stop and a withdrawal are `cancelled`, unless the stop says of the conversation that its time ran out; a deadline of

@@ -60,9 +60,9 @@ def find_need(text: str) -> Need | None:
     found = list(LINE.finditer(tail))
     if not found:
         return None
-    reason = clean(found[-1][1].strip(" \t:.—–-"))
-    rest = clean(tail[found[-1].end() :])
-    before = clean(tail[: found[-1].start()])
+    reason = clipped_field(found[-1][1].strip(" \t:.—–-"))
+    rest = clipped_field(tail[found[-1].end() :])
+    before = clipped_field(tail[: found[-1].start()])
     question = reason or rest or "The agent needs a person (NEEDS_HUMAN), and gave no reason."
     return Need(question, context=before, details=rest if reason else "", reason=reason)
 
@@ -93,11 +93,15 @@ def read_need(value: Mapping[str, object], before: str = "") -> Need | None:
     status = value.get("status")
     if not isinstance(status, str) or status.strip().lower() not in STATUSES:
         return None
-    summary, details, reason = (clean(value.get(name)) for name in ("summary", "details", "reason"))
-    question = clean(value.get("question")) or clean(value.get("prompt")) or clean(value.get("message"))
-    context = next((text for name in CONTEXT if (text := clean(value.get(name)))), "") or clean(
-        before.rstrip("`json \n")
+    summary, details, reason = (clipped_field(value.get(name)) for name in ("summary", "details", "reason"))
+    question = (
+        clipped_field(value.get("question"))
+        or clipped_field(value.get("prompt"))
+        or clipped_field(value.get("message"))
     )
+    context = next(
+        (text for name in CONTEXT if (text := clipped_field(value.get(name)))), ""
+    ) or clipped_field(before.rstrip("`json \n"))
     told = question or summary or reason or one_line(details, 400)
     kind = value.get("type")
     return Need(
@@ -118,10 +122,12 @@ CONTEXT = ("questionContext", "question_context", "context")
 
 def texts_in(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
-        return (clean(value),) if clean(value) else ()
+        return (clipped_field(value),) if clipped_field(value) else ()
     items = value if isinstance(value, list) else []
     return tuple(
-        text for item in items[:100] if (text := clean(item if isinstance(item, str) else json.dumps(item)))
+        text
+        for item in items[:100]
+        if (text := clipped_field(item if isinstance(item, str) else json.dumps(item)))
     )
 
 
@@ -129,13 +135,13 @@ def signalled_options(value: object) -> tuple[Option, ...]:
     found: dict[str, Option] = {}
     for item in (value if isinstance(value, list) else [])[:100]:
         said = item if isinstance(item, Mapping) else {"label": item}
-        label = one_line(clean(said.get("label")), 900).strip()
+        label = one_line(clipped_field(said.get("label")), 900).strip()
         if label:
-            found.setdefault(label.casefold(), Option(label, clean(said.get("description"))))
+            found.setdefault(label.casefold(), Option(label, clipped_field(said.get("description"))))
     return tuple(found.values())
 
 
-def clean(value: object) -> str:
+def clipped_field(value: object) -> str:
     return clipped_text(value, MOST_FIELD)
 
 

@@ -174,7 +174,7 @@ def run_page(shape: Mapping[str, Any], now: float, cells: int, *, color: bool = 
         about.append(f"fork of run {of}, from {step}" if shape["from"] else f"step {step} of run {of}")
     if shape["input"] not in (None, "", {}, []):
         about.append(wrap(f"input: {one_line(str(shape['input']), 400)}", cells))
-    about += [wrap(words, cells) for words in gates_of(shape, now)]
+    about += [wrap(words, cells) for words in waiting_gate_lines(shape, now)]
     if shape["waiting_for"] and not shape["waiting"]:
         about.append(wrap(f"waits for: {one_line(str(shape['waiting_for']))}", cells))
     if shape["answered"]:
@@ -190,7 +190,7 @@ def run_page(shape: Mapping[str, Any], now: float, cells: int, *, color: bool = 
     return "\n".join([*about, "", *step_lines(shape["steps"], now, cells)])
 
 
-def gates_of(shape: Mapping[str, Any], now: float) -> Iterator[str]:
+def waiting_gate_lines(shape: Mapping[str, Any], now: float) -> Iterator[str]:
     """What it waits for, or has an answer to."""
     for one in shape["waiting"]:
         word = "answered" if one["answered"] else "waits for"

@@ -157,7 +157,7 @@ def erase_session(desk: Desk, gate: str, saved: SavedSession) -> None:
         agency.adapter(saved.agent).erase(saved, directory, desk.settings.env)
 
 
-def tidy(terms: CacheTerms, env: Mapping[str, str], now: float, say: Callable[[str], None]) -> None:
+def tidy_cache(terms: CacheTerms, env: Mapping[str, str], now: float, say: Callable[[str], None]) -> None:
     """Now and then take away what is over: conversations whose worker was killed, what agents left that nobody came for in time,
     then whole repositories until they fit into their bound.
     """

@@ -103,7 +103,7 @@ def meaning(said: Mapping[str, object], question: Question, source: str) -> Unde
     return signalled({name: value for name, value in said.items() if name != "source"}, question, source)
 
 
-def heard(place: Path, question: Question) -> Understood | None:
+def read_session_outcome(place: Path, question: Question) -> Understood | None:
     """What the session left, if it left anything; whoever wrote that file, it fits the question or is refused."""
     try:
         if place.is_symlink() or place.stat().st_size > MOST_OUTCOME:
@@ -463,7 +463,7 @@ def understand(desk: Desk, talk: JoinedConversation, since: float) -> HeardPropo
     last = word.text if word is not None else ""
     if talk.question is None:
         return HeardProposal(last=last)
-    said = heard(folder_of(desk, talk.gate) / SAID, talk.question)
+    said = read_session_outcome(folder_of(desk, talk.gate) / SAID, talk.question)
     said = said or signal_in(desk, talk, since) or ended(spoken, talk.question)
     return HeardProposal(said, last, said is not None and may_differ(said, spoken))
 

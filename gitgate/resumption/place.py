@@ -337,7 +337,7 @@ def branch_now(desk: Desk, gate: Gate, branch: str) -> str | None:
     return desk.refs.get(f"refs/heads/{branch}^{{commit}}")
 
 
-def pinned(there: Repository) -> Mapping[str, str]:
+def settings_without_programs(there: Repository) -> Mapping[str, str]:
     """Git configuration, as environment, that wins over every file: no hooks, no watcher, no filters, no drivers."""
     names = refused_names(there.git, list_drivers(there.git), trusted=False, tops=[], git_dirs=[])
     said = switched_off(names, {})
@@ -348,7 +348,7 @@ def pinned(there: Repository) -> Mapping[str, str]:
 def without_programs(desk: Desk, found: Situation) -> Repository:
     """The repository, its git looking at work that came from elsewhere: even to see what changed it would filter it."""
     git = Git(desk.repo.git.directory, {})
-    git.env = {**desk.repo.git.env, **pinned(found.there(desk))}
+    git.env = {**desk.repo.git.env, **settings_without_programs(found.there(desk))}
     return replace(desk.repo, git=git)
 
 
@@ -373,7 +373,7 @@ def apart(desk: Desk, found: Situation) -> Repository:
 
 def pinned_down(there: Repository) -> Repository:
     git = Git(there.git.directory, {})
-    git.env = {**there.git.env, **pinned(there)}
+    git.env = {**there.git.env, **settings_without_programs(there)}
     return replace(there, git=git)
 
 
@@ -511,7 +511,7 @@ def surroundings(
         said["GITGATE_PUSH"] = (
             "false"  # A job's login stays with us: what the agent asks is pushed when it has ended.
         )
-    fixed = {} if found.trusted else pinned(found.there(desk))
+    fixed = {} if found.trusted else settings_without_programs(found.there(desk))
     git = {**fixed, **as_environment(settings, fixed)} if settings else fixed
     who = desk.settings.identity()
     if who and not agency.adapter(program).hides_from_git:

@@ -147,7 +147,7 @@ def github_steps(desk: Desk) -> list[Step]:
         here = text_of(place)
         if here and OURS not in here:
             raise Usage(f"{FOLDER}/{name} is there, and is not ours", hint="rename it, and run this again")
-        wanted = packaged(desk, pinned(here or text_of(TEXTS / "workflows" / name), source))
+        wanted = packaged(desk, pin_workflow(here or text_of(TEXTS / "workflows" / name), source))
         found.append(workflow_step(place, name, here, wanted))
     return found
 
@@ -156,7 +156,7 @@ def workflow_step(place: Path, name: str, here: str, wanted: str) -> Step:
     return Step(f"{FOLDER}/{name}", MEANS[name], here == wanted, lambda: put_text(place, wanted))
 
 
-def pinned(text: str, source: Source) -> str:
+def pin_workflow(text: str, source: Source) -> str:
     """The text with our source at this commit, wherever it names one; a person's own command in it stays."""
     called = re.compile(
         r"(uses: )[\w.-]+/[\w.-]+(/\.github/workflows/(?:agent|answer|sweep)\.yml@)[0-9a-f]{40}"
@@ -240,7 +240,7 @@ def flows_steps(desk: Desk) -> list[Step]:
     except Failure as unknown:
         words = f"not written: {unknown.message}; {unknown.hint}"
         return [*found, Step(f"{FOLDER}/{FLOW}", words, True, lambda: None)]
-    wanted = packaged(desk, pinned(here or text_of(TEXTS / "workflows" / FLOW), source))
+    wanted = packaged(desk, pin_workflow(here or text_of(TEXTS / "workflows" / FLOW), source))
     return [*found, Step(f"{FOLDER}/{FLOW}", FLOW_MEANS, here == wanted, lambda: put_text(place, wanted))]
 
 

@@ -39,7 +39,9 @@ def gitlab_steps(desk: Desk) -> list[Step]:
     here, there = text_of(place), text_of(root)
     if here and WRITTEN not in here:
         raise Usage(f"{OURS_IN} is there, and is not ours", hint="rename it, and run this again")
-    wanted = pinned(here or text_of(TEXTS / "gitlab" / "gitgate.yml"), source_of(desk), server_here(desk))
+    wanted = pin_pipeline(
+        here or text_of(TEXTS / "gitlab" / "gitgate.yml"), source_of(desk), server_here(desk)
+    )
     found = [Step(OURS_IN, MEANS[OURS_IN], here == wanted, lambda: put_text(place, wanted))]
     if there and WRITTEN not in there:
         said = (
@@ -57,10 +59,10 @@ def gitlab_removal(desk: Desk) -> list[Step]:
         return []
     top, ours = desk.repo.top, text_of(TEXTS / "gitlab" / "root.yml")
     left = {OURS_IN: WRITTEN in text_of(top / OURS_IN), ROOT: text_of(top / ROOT) == ours}
-    return [removal(desk, name, is_ours=is_ours) for name, is_ours in left.items()]
+    return [file_removal(desk, name, is_ours=is_ours) for name, is_ours in left.items()]
 
 
-def removal(desk: Desk, name: str, *, is_ours: bool) -> Step:
+def file_removal(desk: Desk, name: str, *, is_ours: bool) -> Step:
     top = top_of(desk)
     return Step(name, "taken away", not is_ours, lambda: take_away(top / name, top))
 
@@ -92,7 +94,7 @@ def source_of(desk: Desk) -> Source:
     return installed
 
 
-def pinned(text: str, source: Source, server: str) -> str:
+def pin_pipeline(text: str, source: Source, server: str) -> str:
     """The text with our jobs at this commit; a person's own agent in it stays."""
     text = INCLUDED.sub(lambda _: included(source, server), text, count=1)
     where = f"https://{source.host}/{source.repository}"

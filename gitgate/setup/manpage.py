@@ -111,7 +111,7 @@ def make(link: Path, note: Path) -> None:
     link.symlink_to(page)
 
 
-def removal(desk: Desk) -> Iterator[Step]:
+def link_removal(desk: Desk) -> Iterator[Step]:
     """Our link, once this was the last repository of this person that is set up."""
     env = desk.settings.env
     note, link = noted(env), ours(env)

@@ -108,7 +108,7 @@ def taken_out(desk: Desk, client: McpClient) -> Step:
 def with_server(text: str, client: McpClient) -> str:
     if client.file.endswith(".toml"):
         return with_table(text, client)
-    here = read_json(text, client)
+    here = parse_client_settings(text, client)
     servers = here.get(client.under, {})
     if servers.get(SERVER) == dict(client.entry):
         return text
@@ -118,7 +118,7 @@ def with_server(text: str, client: McpClient) -> str:
 def without_server(text: str, client: McpClient) -> str:
     if client.file.endswith(".toml"):
         return re.sub(rf"\n?{BEGIN}\n.*?{END}\n", "", text, flags=re.DOTALL)
-    here = read_json(text, client)
+    here = parse_client_settings(text, client)
     servers = here.get(client.under, {})
     if SERVER not in servers:
         return text
@@ -133,7 +133,7 @@ def written(value: Mapping[str, object]) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
-def read_json(text: str, client: McpClient) -> dict[str, Any]:
+def parse_client_settings(text: str, client: McpClient) -> dict[str, Any]:
     try:
         found = json.loads(text) if text.strip() else {}
     except ValueError as wrong:

@@ -78,7 +78,7 @@ def permitted(desk: Desk, setting: str, said: bool | None) -> bool:
     return desk.settings.git.get(f"gitgate.{setting}") != "false" if said is None else said
 
 
-def removal(
+def planned_removal(
     desk: Desk, parts: Sequence[Part] = (), *, clients: Sequence[str] = (), purge: bool = False
 ) -> list[Step]:
     """With parts named, those alone; else everything that `init` did, and with `purge` all that was kept besides."""
@@ -90,7 +90,7 @@ def removal(
     found += mcp_removal(desk, clients) if named else mcp_removal(desk)
     if named:
         return found
-    kept = [*manpage.removal(desk), *purge_steps(desk)] if purge else []
+    kept = [*manpage.link_removal(desk), *purge_steps(desk)] if purge else []
     return [*found, *setup.removal_steps(desk), *kept]
 
 

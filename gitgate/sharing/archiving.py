@@ -9,7 +9,7 @@ from ..context.desk import Desk
 from ..context.find import summaries
 from ..context.remotes import may_publish_work, remote_of
 from ..errors import GateError
-from ..gates.archived import tidy
+from ..gates.archived import prune_archived
 from ..gates.listing import runs_here, settled_summary
 from ..model.gate import Gate
 from ..model.trailers import parse_trailers
@@ -63,7 +63,7 @@ def fold_closed(desk: Desk, *, older_than: int = 0, remote: str | None = None) -
         done.runs = tuple(run for run in result.gates if run in ours)
         done.kept.update(result.kept)
         forget_code(desk, done.runs)
-    tidy(desk)
+    prune_archived(desk)
     return done
 
 

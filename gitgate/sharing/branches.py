@@ -227,14 +227,14 @@ def finish_cut_off(desk: Desk, say: Callable[[str], None]) -> list[str]:
 
 def finish_lock(desk: Desk, lock: CutOff) -> str:
     gate = outcome_for(desk, lock) if lock.ref.startswith(HEADS) else ""
-    if gate or goes_on(desk, lock):
+    if gate or record_goes_on(desk, lock):
         desk.refs.finish(lock)
         return f"{lock.ref} is at {str(lock.new)[:10]} now: git was killed before it got there{gate and f' (gate {gate})'}"
     desk.refs.give_up(lock)
     return f"{lock.ref} can be moved again: a git that was killed had left it locked"
 
 
-def goes_on(desk: Desk, lock: CutOff) -> bool:
+def record_goes_on(desk: Desk, lock: CutOff) -> bool:
     """Whether it is an open gate's record, which goes on from where it is."""
     if not lock.ref.startswith(OPEN) or lock.new is None:
         return False

@@ -341,7 +341,7 @@ def take_back(desk: Desk, parcel: Parcel) -> None:
         desk.refs.update([RefMove(ref, None, parcel.refs[ref]) for ref in parcel.refs if ref in mine])
 
 
-def ending_of(desk: Desk, parcel: Parcel, claim: str) -> Outcome | None:
+def outcome_in_parcel(desk: Desk, parcel: Parcel, claim: str) -> Outcome | None:
     """How the agent ended, as its job says, for this very claim; None where that job did not come to say so."""
     tip = parcel.refs.get(OPEN + parcel.gate)
     if tip is None:

@@ -4,7 +4,7 @@ What asks through this server is an agent, whoever started the server: it answer
 waits, a client that can show a form asks whoever sits there. That may be a program, so what it gives is nobody's approval: a
 proposal for a person, or an answer that nobody confirmed where the policy takes such (`automatic: true`).
 
-The protocol is spoken by its own library, which takes a second to load: only `serve` does.
+The protocol is spoken by its own library, which takes a second to load: only `serve_mcp` does.
 """
 
 from __future__ import annotations
@@ -448,7 +448,7 @@ def plain_value(gate: Gate, key: str, value: Any) -> Any:
 # The protocol
 
 
-def serve(env: Mapping[str, str], place: Path) -> None:
+def serve_mcp(env: Mapping[str, str], place: Path) -> None:
     """Serve until the client hangs up, over standard input and output."""
     try:
         import anyio

@@ -61,9 +61,9 @@ def test_what_is_said_is_what_is_heard(
 ) -> None:
     """By the tool, for every kind of outcome; with where it came from, and for our eyes only."""
     place = meeting.open_channel(tmp_path / "runs", question)
-    assert meeting.heard(place, question) is None
+    assert meeting.read_session_outcome(place, question) is None
     assert calls(place, value=value, summary="So it is.")[0]
-    heard = meeting.heard(place, question)
+    heard = meeting.read_session_outcome(place, question)
     assert heard is not None
     assert (heard.value, heard.source) == (means, "mcp")
     assert heard.at == place.stat().st_mtime
@@ -92,7 +92,7 @@ def test_a_file_written_by_hand_is_held_against_the_question(tmp_path: Path, con
     place = meeting.open_channel(tmp_path / "runs", APPROVAL)
     place.write_text(content)
     with pytest.raises(BadAnswer, match="the outcome that the session left"):
-        meeting.heard(place, APPROVAL)
+        meeting.read_session_outcome(place, APPROVAL)
 
 
 def test_a_new_session_hears_nothing_of_an_earlier_one(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_new_session_hears_nothing_of_an_earlier_one(tmp_path: Path) -> None:
     place = meeting.open_channel(tmp_path / "runs", APPROVAL)
     meeting.say(place, {"value": "approve"}, "command")
     assert meeting.open_channel(tmp_path / "runs", APPROVAL) == place
-    assert meeting.heard(place, APPROVAL) is None
+    assert meeting.read_session_outcome(place, APPROVAL) is None
 
 
 def test_a_link_leads_nowhere(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_link_leads_nowhere(tmp_path: Path) -> None:
     (tmp_path / "other").write_text('{"decision": true}')
     place.symlink_to(tmp_path / "other")
     with pytest.raises(BadAnswer):
-        meeting.heard(place, APPROVAL)
+        meeting.read_session_outcome(place, APPROVAL)
 
 
 def test_the_server_speaks_the_protocol(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_strange_arguments_are_no_outcome(tmp_path: Path, arguments: object) -> 
     """Nothing is taken for a decision that is none."""
     place = meeting.open_channel(tmp_path / "runs", APPROVAL)
     asks(place, "tools/call", name="outcome", arguments=arguments)
-    heard = meeting.heard(place, APPROVAL)
+    heard = meeting.read_session_outcome(place, APPROVAL)
     assert heard is None or heard.value is None
 
 

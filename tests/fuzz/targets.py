@@ -240,7 +240,7 @@ def session(data: bytes) -> None:
             raise AssertionError("cleaned twice it is something else")
     transcript.waits_at_call(data)
     clean_lines(data, {"PASSPHRASE": "hunter2-and-more"})
-    for read in (copilot.read_events, gemini.read_events, opencode.read_events):
+    for read in (copilot.read_copilot_events, gemini.read_gemini_events, opencode.read_opencode_events):
         read(data)
     adapter.last_result(data)
     adapter.unanswered(data)

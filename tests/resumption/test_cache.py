@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.errors import UnsafeRemote, Usage
-from gitgate.resumption.cache import IN_USE, TIDY_EVERY, USED, CacheTerms, caches, open_cache, tidy
+from gitgate.resumption.cache import IN_USE, TIDY_EVERY, USED, CacheTerms, caches, open_cache, tidy_cache
 from support.testbed.repositories import Clone, run_git
 
 NOW = time.time()
@@ -23,7 +23,7 @@ def aged(place: Path, seconds: float) -> None:
 
 def said_by(terms: CacheTerms, *, now: float = NOW) -> list[str]:
     said: list[str] = []
-    tidy(terms, os.environ, now, said.append)
+    tidy_cache(terms, os.environ, now, said.append)
     return said
 
 

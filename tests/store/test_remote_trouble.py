@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.errors import GateError, PushRefused, RemoteUnreachable
-from gitgate.store.remote.fetch import fetch, listed
+from gitgate.store.remote.fetch import fetch, parse_ls_remote
 from gitgate.store.remote.push import push
 from gitgate.store.remote.remote import RefMove
 from gitgate.store.remote.wire import GitSpoken
@@ -121,7 +121,7 @@ class TestTrouble:
         assert (near.server.path / "once").exists()
 
     def test_what_is_listed_as_null_is_not_there(self) -> None:
-        assert listed(GitSpoken(0, ["1" * 40 + "\trefs/a", "0" * 40 + "\trefs/b"], [])) == {
+        assert parse_ls_remote(GitSpoken(0, ["1" * 40 + "\trefs/a", "0" * 40 + "\trefs/b"], [])) == {
             "refs/a": "1" * 40
         }
 

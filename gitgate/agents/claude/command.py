@@ -143,7 +143,7 @@ def with_settings(
 ) -> tuple[str, ...]:
     """The command with both; `read` gives the text of a file that theirs names."""
     rest, given = parted(words[1:])
-    theirs = parsed(given if given.lstrip().startswith("{") else read(given)) if given else {}
+    theirs = parse_settings_flag(given if given.lstrip().startswith("{") else read(given)) if given else {}
     return (words[0], FLAG, json.dumps(merged(theirs, ours)), *rest)
 
 
@@ -164,7 +164,7 @@ def parted(words: Sequence[str]) -> tuple[list[str], str]:
     return rest, given
 
 
-def parsed(text: str) -> dict[str, Any]:
+def parse_settings_flag(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):

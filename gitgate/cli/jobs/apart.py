@@ -257,7 +257,7 @@ def deliver_resumed(screen: Screen, desk: Desk, forge: Forge, folder: Path, name
     from ...exchange.syncing import sync
     from ...gates.lineage import before
     from ...resumption.run import conclude_apart
-    from ...sharing.parcel import BadParcel, commits_of, ending_of, open_parcel
+    from ...sharing.parcel import BadParcel, commits_of, open_parcel, outcome_in_parcel
     from ...store.git.commits import known_tips
 
     held, _ = held_here(screen, desk, name)
@@ -266,7 +266,7 @@ def deliver_resumed(screen: Screen, desk: Desk, forge: Forge, folder: Path, name
         return conclude_apart(errand, desk, held, None)
     try:
         parcel = open_parcel(desk, folder, name)
-        said = ending_of(desk, parcel, held.claim)
+        said = outcome_in_parcel(desk, parcel, held.claim)
         taken(desk, parcel, held.gate.opened.asked.logins)
     except (BadParcel, NotAllowed) as bad:
         screen.warn(bad.message)

@@ -64,7 +64,7 @@ def serve_command(screen: Screen, host: str, port: int, every: str, page: bool) 
     """
     from ...surfaces.forge.hosts.connect import connect, hooks_of
     from ...surfaces.forge.shown import markdown
-    from ...surfaces.forge.webhook import Receiver, Seen, is_loopback, open_server, serve
+    from ...surfaces.forge.webhook import Receiver, Seen, is_loopback, open_server, serve_webhooks
     from ..process import stop_on_signal
 
     desk = screen.desk()
@@ -86,7 +86,7 @@ def serve_command(screen: Screen, host: str, port: int, every: str, page: bool) 
     screen.emit("serve", {"address": address}, address)
     with stop_on_signal() as stopping, ThreadPoolExecutor(desk.settings.number("maxAgents")) as hands:
         office = Office(screen, receiver, stopping, hands, pause)
-        serve(server, stopping, office.work)
+        serve_webhooks(server, stopping, office.work)
     return exits.DONE
 
 

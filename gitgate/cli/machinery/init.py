@@ -81,7 +81,7 @@ def init_command(screen: Screen, **flags: Any) -> int:
             "--purge takes away everything, together with --remove", hint="git gate init --remove --purge"
         )
     found = (
-        parts.removal(desk, named, clients=clients, purge=flags["purge"])
+        parts.planned_removal(desk, named, clients=clients, purge=flags["purge"])
         if flags["remove"]
         else parts.wanted(desk, chosen)
     )

@@ -25,7 +25,7 @@ def mcp_command(screen: Screen) -> None:
     git gate mcp
     """
     from ...errors import Usage
-    from ...surfaces.mcp_server import serve
+    from ...surfaces.mcp_server import serve_mcp
 
     if screen.interactive:
         raise Usage(
@@ -33,4 +33,4 @@ def mcp_command(screen: Screen) -> None:
             hint="register it: git gate init --mcp claude",
         )
     screen.desk()  # where there is no repository it says so, before a client waits for it
-    serve(screen.env, Path(screen.directory) if screen.directory else Path.cwd())
+    serve_mcp(screen.env, Path(screen.directory) if screen.directory else Path.cwd())

@@ -294,7 +294,7 @@ def wrap_command(screen: Screen, command: tuple[str, ...], waiting_ok: bool, age
     desk = screen.desk()
     from uuid import uuid4
 
-    from ...acts.needing import asker_of, environment_of, gates_of, look_before_run, read_end
+    from ...acts.needing import asker_of, environment_of, gates_for_command, look_before_run, read_end
     from ...agents import AGENTS
     from ...agents.process import run_wrapped
     from ...setup.claude import able_to_ask
@@ -320,7 +320,9 @@ def wrap_command(screen: Screen, command: tuple[str, ...], waiting_ok: bool, age
 
     settings = click.get_current_context().meta.get(SETTINGS, ())
     heard = run_wrapped(command, Path.cwd(), environment_of(desk, command, settings), forward)
-    gates = gates_of(desk, before, read_end(command, heard.out), asker_of(desk, command, heard.pid, agent))
+    gates = gates_for_command(
+        desk, before, read_end(command, heard.out), asker_of(desk, command, heard.pid, agent)
+    )
     if not gates:  # else it is the empty line of a run that its question ended: what we say instead says more
         out.write(b"".join(blank))
         out.flush()

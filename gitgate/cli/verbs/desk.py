@@ -61,11 +61,11 @@ def open_it(screen: Screen) -> int:
 
 def sent(screen: Screen, world: DeskWorld, command: GateCommand) -> CommandResult:
     """What was decided and could still have been taken back: whoever left has decided."""
-    from ...surfaces.desk.deciding import run_command
+    from ...surfaces.desk.deciding import run_gate_command
 
     with suppress(OSError):  # the terminal may be gone
         screen.say(f"sending: {command.shown(there=command.place != world.here)}")
-    result = run_command(command, world.env)
+    result = run_gate_command(command, world.env)
     with suppress(OSError):
         screen.warn(result.words)
     return result
@@ -80,7 +80,7 @@ def world_of(screen: Screen) -> DeskWorld:
     from ...surfaces.desk.services import DeskWorld
     from ...surfaces.desk.widgets import read_keys
 
-    here, settings = standing(screen)
+    here, settings = current_repository(screen)
     places = known_places(screen.env, here)
     if not places:
         raise Failure(
@@ -110,7 +110,7 @@ def world_of(screen: Screen) -> DeskWorld:
     )
 
 
-def standing(screen: Screen) -> tuple[Path | None, Settings | None]:
+def current_repository(screen: Screen) -> tuple[Path | None, Settings | None]:
     """The repository that the person stands in, if any. An agent's terminal is no person's desk."""
     try:
         desk = screen.desk()

@@ -214,7 +214,7 @@ def outcome_command(screen: Screen, value: str | None, mcp: bool, **said: str | 
 
     place = meeting.channel(screen.env)
     if mcp:
-        return serve(place)
+        return serve_outcome_tool(place)
     if value is None and not any(said.values()):
         raise Usage("say what was decided, or --status", hint='git gate outcome approve --summary "…"')
     fields: dict[str, object] = {name: text for name, text in said.items() if text is not None}
@@ -232,7 +232,7 @@ def outcome_command(screen: Screen, value: str | None, mcp: bool, **said: str | 
     return None
 
 
-def serve(place: Path) -> None:
+def serve_outcome_tool(place: Path) -> None:
     """One line, one message, until the client hangs up."""
     from ...surfaces.outcome_tool import reply
 

@@ -133,11 +133,11 @@ def ask_tips(repo: Repository, remote: str, refs: Sequence[str], *, timeout: flo
         from .wire import explain
 
         raise explain(place.name, said, timeout=timeout)
-    found = listed(said)
+    found = parse_ls_remote(said)
     return {ref: found[ref] for ref in refs if ref in found}
 
 
-def listed(said: GitSpoken) -> dict[str, str]:
+def parse_ls_remote(said: GitSpoken) -> dict[str, str]:
     """What `ls-remote` shows, by name. A ref that went while the server listed it is null, and is not there."""
     rows = (line.partition("\t") for line in said.out)
     return {name: oid for oid, _, name in rows if oid.strip("0")}
@@ -151,7 +151,7 @@ def names_below(repo: Repository, remote: str, prefix: str, *, timeout: float = 
         from .wire import explain
 
         raise explain(place.name, said, timeout=timeout)
-    return sorted(name for name in listed(said) if name.startswith(prefix))
+    return sorted(name for name in parse_ls_remote(said) if name.startswith(prefix))
 
 
 class Ask(NamedTuple):

@@ -129,7 +129,7 @@ class CommandResult:
         return self.code == STALE
 
 
-def run_command(command: GateCommand, env: Mapping[str, str]) -> CommandResult:
+def run_gate_command(command: GateCommand, env: Mapping[str, str]) -> CommandResult:
     """Run it beside the desk, and hear what it says. `--json` has an error as words and a hint."""
     said = run_beside([*command.argv, "--json"], command.place, env)
     if said.code == 0:

@@ -324,7 +324,9 @@ class InboxScreen(GateScreen):
         views = " ".join(f"[{view}]" if view == model.view else view for view in VIEWS)
         wanted = f"  /{model.wanted}" if model.wanted else ""
         self.query_one("#heading", Static).update(clip(f"{views}  {model.headline}{wanted}", cells))
-        self.query_one("#columns", Static).update(f"  {plain(heading)}" if lines else f"  {self.nothing}")
+        self.query_one("#columns", Static).update(
+            f"  {without_colors(heading)}" if lines else f"  {self.nothing}"
+        )
         self.query_one("#list", PickList).show_list(lines, at)
         self.draw_brief()
         self.draw_bottom(self.services.command or self.command)
@@ -465,7 +467,7 @@ class InboxScreen(GateScreen):
         self.app.exit()
 
 
-def plain(line: str) -> str:
+def without_colors(line: str) -> str:
     """Without colours."""
     from rich.text import Text
 

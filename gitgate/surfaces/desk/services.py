@@ -19,7 +19,7 @@ from ...context.desk import Desk
 from ...context.desk import open_desk as opened
 from ...errors import GateError
 from ...text.display import one_line
-from .deciding import CommandResult, DecisionQueue, GateCommand, run_command
+from .deciding import CommandResult, DecisionQueue, GateCommand, run_gate_command
 from .inbox import InboxModel, RepositoryState
 from .watching import InboxWatch
 
@@ -160,7 +160,7 @@ class DeskServices(App[None]):
 
     def run_now(self, command: GateCommand) -> None:
         with self.sending:
-            result = run_command(command, self.world.env)
+            result = run_gate_command(command, self.world.env)
         self.watching.nudge()
         self.heard(CommandEnded(result))
 

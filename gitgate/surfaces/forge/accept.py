@@ -274,7 +274,7 @@ def catch_up(case: CommentCase, gate: str) -> Accepted:
 def give(case: CommentCase, said: ReplySaid, gate: Gate) -> Accepted:
     """Say it to the gate; whatever is wrong with it is told to its author."""
     comment = case.comment
-    home = home_of(case, gate)
+    home = board_of_gate(case, gate)
     try:
         after, outcome, words = (
             stop_by_reply(case, said, gate)
@@ -303,7 +303,7 @@ def give(case: CommentCase, said: ReplySaid, gate: Gate) -> Accepted:
     return Accepted(outcome, "; ".join(part for part in (words, trouble) if part), gate.id)
 
 
-def home_of(case: CommentCase, gate: Gate) -> Board | None:
+def board_of_gate(case: CommentCase, gate: Gate) -> Board | None:
     """Where the gate is shown: a reply that names it may stand in another thread."""
     if gate.id in case.board.marks:
         return case.board

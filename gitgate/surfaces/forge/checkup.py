@@ -173,7 +173,7 @@ def one_workflow(desk: Desk, name: str, text: str) -> Iterator[Finding]:
         yield Finding(f"workflow {name}", WRONG, words, mend)
     if troubles:
         return
-    yield standing(desk, name, text)
+    yield check_workflow(desk, name, text)
     for job, inside in jobs_of(said):
         if not given_to(inside).get("agent-package"):
             words = f"the job {job} installs no agent: agent-package is empty"
@@ -232,7 +232,7 @@ def stale_pin(desk: Desk, text: str) -> str:
         source = github.source_of(desk)
     except GateError:
         return ""
-    if github.pinned(text, source) == text:
+    if github.pin_workflow(text, source) == text:
         return ""
     same = set(github.COMMITS.findall(text)) == {source.commit} == set(PINS.findall(text))
     return (
@@ -242,7 +242,7 @@ def stale_pin(desk: Desk, text: str) -> str:
     )
 
 
-def standing(desk: Desk, name: str, text: str) -> Finding:
+def check_workflow(desk: Desk, name: str, text: str) -> Finding:
     """Whether GitHub runs a file that is good here."""
     stale, there = stale_pin(desk, text), on_default_branch(desk, name, text)
     if stale:
@@ -342,7 +342,7 @@ def pipelines(desk: Desk) -> Finding:
         words = "no pipeline hears replies: a machine of yours has to look, or listen"
         return Finding("gitlab pipeline", GOOD, words, f"{INIT_GITLAB}, or: git gate github sweep --resume")
     try:
-        stale = gitlab.pinned(text, gitlab.source_of(desk), gitlab.server_here(desk)) != text
+        stale = gitlab.pin_pipeline(text, gitlab.source_of(desk), gitlab.server_here(desk)) != text
     except GateError:
         stale = False
     if stale:

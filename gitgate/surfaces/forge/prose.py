@@ -202,7 +202,7 @@ def block_of(node: SyntaxTreeNode, host: str) -> str:
     if node.type in ("fence", "code_block"):
         return fenced(node)
     if node.type in ("bullet_list", "ordered_list"):
-        return listed(node, host)
+        return list_block(node, host)
     if node.type == "blockquote":
         return quoted(blocks(node.children, host))
     if node.type == "hr":
@@ -221,7 +221,7 @@ def fenced(node: SyntaxTreeNode) -> str:
     return f"{fence}{language}\n{words}\n{fence}"
 
 
-def listed(node: SyntaxTreeNode, host: str) -> str:
+def list_block(node: SyntaxTreeNode, host: str) -> str:
     """Tight where it was: then no empty line stands in it."""
     between = "\n" if is_tight(node) else "\n\n"
     first = int(node.attrs.get("start", 1)) if node.type == "ordered_list" else 0

@@ -152,7 +152,7 @@ def hear_earlier(desk: Desk, forge: Forge, comment: Comment, done: list[Accepted
     which it makes a difference: where that is over, their own events and sweeps say so, and of twenty at once no job hears all.
     """
     board = load_board(forge, comment.thread)
-    home = home_of(desk, forge, gate_in_comment(comment, board), board)
+    home = board_meant(desk, forge, gate_in_comment(comment, board), board)
     boards, stakes = {one.thread: one for one in (board, home)}, at_stake(desk, board, comment)
     found = [
         one
@@ -186,7 +186,7 @@ def at_stake(desk: Desk, board: Board, comment: Comment) -> set[str]:
     return {*([gate] if gate else shown_before(board, comment)), *(overdue(desk) & set(board.marks))}
 
 
-def home_of(desk: Desk, forge: Forge, gate: str, board: Board) -> Board:
+def board_meant(desk: Desk, forge: Forge, gate: str, board: Board) -> Board:
     """Where the gate is shown that is meant: other answers to it stand there, though this one stands elsewhere."""
     if not gate or gate in board.marks or not is_waiting(desk, gate):
         return board

@@ -291,7 +291,7 @@ def open_server(
     return server
 
 
-def serve(server: Server, stopping: threading.Event, work: Callable[[], None]) -> None:
+def serve_webhooks(server: Server, stopping: threading.Event, work: Callable[[], None]) -> None:
     """Serve until told to stop; `work` is called again and again, and looks at what was queued."""
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
     thread.start()

@@ -89,7 +89,7 @@ def numbers(text: str, most: int) -> list[int]:
     return [place for place in dict.fromkeys(found) if 0 <= place < most]
 
 
-def chosen(shown: Shown, text: str) -> Reply:
+def reply_by_numbers(shown: Shown, text: str) -> Reply:
     """One row, or several, by their numbers; nothing chosen is asked again."""
     found = numbers(text, len(shown.rows))
     if not found:
@@ -153,7 +153,7 @@ class Zenity:
     def read(self, shown: Shown, ended: ProgramSaid) -> Reply | None:
         said = ended.out.removesuffix("\n")
         if ended.code == 0:
-            return Reply(ANSWER, said) if shown.kind == "text" else chosen(shown, said)
+            return Reply(ANSWER, said) if shown.kind == "text" else reply_by_numbers(shown, said)
         if ended.code != 1:
             return None
         if shown.kind == "yesno" and said in ("Yes", "No"):
@@ -196,7 +196,7 @@ class Kdialog:
             return None
         if shown.kind == "notice":
             return next((Reply(shown.ways[place]) for place in numbers(said, len(shown.ways))), Reply(AGAIN))
-        return Reply(ANSWER, said) if shown.kind == "text" else chosen(shown, said)
+        return Reply(ANSWER, said) if shown.kind == "text" else reply_by_numbers(shown, said)
 
 
 # What is shown are the script's arguments: kind, title, text, and the rows, each behind its number.
@@ -254,7 +254,7 @@ class Osascript:
         found = " ".join(place[1] for line in said.split("\n") if (place := NUMBERED.match(line)))
         if shown.kind == "notice":
             return next((Reply(shown.ways[place]) for place in numbers(found, len(shown.ways))), Reply(AGAIN))
-        return chosen(shown, found)
+        return reply_by_numbers(shown, found)
 
 
 def as_json(shown: Shown) -> bytes:
@@ -285,7 +285,7 @@ def from_json(shown: Shown, ended: ProgramSaid) -> Reply | None:
     if shown.kind == "yesno":
         return Reply(ANSWER, value) if isinstance(value, bool) else None
     places = value if isinstance(value, list) else []
-    return chosen(shown, " ".join(str(place + 1) for place in places if isinstance(place, int)))
+    return reply_by_numbers(shown, " ".join(str(place + 1) for place in places if isinstance(place, int)))
 
 
 # A window of its own. Words come as JSON on standard input; `UseMnemonic` would take an & for a key.

@@ -263,7 +263,7 @@ def messages(
     return [
         (what, one.digest)
         for what in occasions(gate)
-        for one in chosen(book, gate)
+        for one in recipients_for(book, gate)
         if begins_before(what, since.get(one.digest, 0.0)) and concerns(desk, policy, one, gate, who)
     ]
 
@@ -273,7 +273,7 @@ def begins_before(what: Occasion, since: float) -> bool:
     return what.event == "deadline" or times.parse_time(what.at) >= since
 
 
-def chosen(book: AddressBook, gate: Gate) -> tuple[Recipient, ...]:
+def recipients_for(book: AddressBook, gate: Gate) -> tuple[Recipient, ...]:
     """The addresses that the question names, where this machine knows one of them; else all: a question silences nobody."""
     named = tuple(one for one in book.recipients if one.name in gate.opened.notify)
     return named or book.recipients

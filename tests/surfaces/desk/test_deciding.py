@@ -141,13 +141,13 @@ def test_a_stale_decision_is_refused_and_a_fresh_one_recorded(asked: Asked) -> N
     place = asked.repo.path
     old = deciding.approving(place, gate, yes=True)
     asked.cli.quick("edit", gate.id, "--to", "bob", code=0)
-    refused = deciding.run_command(old, os.environ)
+    refused = deciding.run_gate_command(old, os.environ)
     assert (refused.code, refused.stale) == (6, True)
     assert "edited after you read it" in refused.words
     assert asked.now(gate.id).state == "awaiting"
     asked.cli.quick("edit", gate.id, "--to", "anyone", code=0)
     fresh = deciding.approving(place, asked.now(gate.id), yes=True)
-    done = deciding.run_command(fresh, os.environ)
+    done = deciding.run_gate_command(fresh, os.environ)
     assert (done.code, done.stale) == (0, False)
     assert f"gate {gate.id} approved" in done.words
     assert asked.now(gate.id).state == "answered"
@@ -158,7 +158,7 @@ def test_a_stale_decision_is_refused_and_a_fresh_one_recorded(asked: Asked) -> N
 def test_a_label_like_a_flag_is_answered_as_it_stands(asked: Asked, label: str) -> None:
     """Whatever an agent calls its options, the command says that option and nothing else."""
     gate = asked("Which?", "-o", "Postgres", "-o", label)
-    done = deciding.run_command(deciding.choosing(asked.repo.path, gate, 2), os.environ)
+    done = deciding.run_gate_command(deciding.choosing(asked.repo.path, gate, 2), os.environ)
     assert done.code == 0, done.words
     answer = asked.now(gate.id).answer
     assert answer is not None

@@ -31,7 +31,7 @@ from gitgate.surfaces.forge.webhook import (
     is_local,
     open_server,
     page,
-    serve,
+    serve_webhooks,
 )
 from gitgate.text.times import format_time
 from support import PATIENCE
@@ -292,7 +292,7 @@ def test_what_nobody_foresaw_is_answered_and_said(tmp_path: Path) -> None:
     server = open_server(Broken(SECRET, Seen(tmp_path / "seen")), "127.0.0.1", 0, no_page, said.append)
     place = ("127.0.0.1", server.server_port)
     stopping = Event()
-    thread = Thread(target=lambda: serve(server, stopping, lambda: time.sleep(0.02)))
+    thread = Thread(target=lambda: serve_webhooks(server, stopping, lambda: time.sleep(0.02)))
     thread.start()
     try:
         assert post(place, b"bad") == 500

@@ -92,10 +92,10 @@ def read_comment(said: Mapping[str, object], kind: str) -> Event:
         return Nothing("the comment has no number")
     if sender.get("type", "User") != "User":
         return Nothing("a program wrote it")
-    return heard(Commented(int(str(number)), repository_of(said), kind), comment.get("body"))
+    return comment_event(Commented(int(str(number)), repository_of(said), kind), comment.get("body"))
 
 
-def heard(found: Commented, said: object) -> Event:
+def comment_event(found: Commented, said: object) -> Event:
     """Unless it is mere talk."""
     body = said if isinstance(said, str) else ""
     if may_answer(body):
@@ -117,7 +117,7 @@ def read_note(said: Mapping[str, object]) -> Event:
     if not (is_number(number) and is_number(thread)):
         return Nothing("the note has no number")
     project = whole(str(part(said, "project").get("path_with_namespace") or ""))
-    return heard(Commented(int(str(number)), project, thread=int(str(thread))), note.get("note"))
+    return comment_event(Commented(int(str(number)), project, thread=int(str(thread))), note.get("note"))
 
 
 def is_number(value: object) -> bool:

@@ -190,7 +190,7 @@ class Web:
             promised = digits(answer.headers.get("Content-Length"))
             if promised is not None and len(data) < min(promised, MOST_BYTES):
                 raise IncompleteRead(data)  # reading up to a limit does not notice by itself
-            reply = WebReply(answer.status, lower(answer.headers), read_json(data, self.base))
+            reply = WebReply(answer.status, lower(answer.headers), parse_json_reply(data, self.base))
         if method == "GET" and len(data) <= MOST_KEPT:
             self.keep(url, reply)
         return reply
@@ -297,7 +297,7 @@ def lower(headers: Message) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
 
 
-def read_json(data: bytes, base: str) -> Any:
+def parse_json_reply(data: bytes, base: str) -> Any:
     if len(data) > MOST_BYTES:
         raise ForgeFailed(f"{host_of(base)} sent more than {MOST_BYTES:,} bytes")
     if not data.strip():
