@@ -146,10 +146,10 @@ def overall_status(desk: Desk) -> tuple[Json, str]:
     words = " · ".join(f"{number} {one_line(state)}" for state, number in counts.items()) or "no gates"
     agents = roster(desk, found)
     shapes = [{**asdict(known), "pid": known.pid or None} for known in agents]
-    here = machine.find_listener(desk)
-    listening = [listener_line(here, desk.clock())] if here is not None else []
+    here = machine.attentive_ones(desk)
+    listening = [listener_line(who, desk.clock()) for who in here]
     told = ("by", "pid", "host", "dialog", "since")
-    listeners = [{name: getattr(here, name) for name in told}] if here is not None else []
+    listeners = [{name: getattr(who, name) for name in told} for who in here]
     lines = [words, *(agent_line(known, desk.clock()) for known in agents), *listening]
     return {"counts": counts, "agents": shapes, "listeners": listeners}, "\n".join(lines)
 
@@ -158,6 +158,8 @@ def listener_line(here: machine.Attentive, now: float) -> str:
     from ..render.table import age
 
     who, by = one_line(here.by.partition(" <")[0], 60), one_line(here.dialog, 40)
+    if here.dialog == machine.AT_DESK:
+        by = "the desk"
     return f"  {who} listens here by {by}, pid {here.pid} on {one_line(here.host, 60)}, for {age(here.since, now)}"
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from ..document.values import dataclass, names_of, replace
 from ..model.states import is_id
 from ..store.git.permissions import locked, private_folder, take_lock, write_private
+from ..store.git.repository import Repository
 from .desk import Desk
 
 
@@ -138,7 +139,7 @@ def boot_id() -> str:
 
 @dataclass(frozen=True)
 class Attentive:
-    """Somebody who listens for questions in a clone (`git gate listen`), and by which dialogs."""
+    """Somebody who hears of questions in a clone as they are asked (`git gate listen`, `git gate desk`), and by which dialogs."""
 
     by: str
     pid: int
@@ -148,50 +149,55 @@ class Attentive:
     started: str = ""
 
 
-# Whoever listens has the lock; the file beside it says who that is, and is touched as long as they do.
-LISTENING, BEAT = "listening", 15.0
+# Whoever listens has the lock; the file beside it says who that is, and is touched as long as they do. One listener, and one desk.
+LISTENING, AT_DESK, BEAT = "listening", "desk", 15.0
 TRIES, PAUSE = 5, 0.05
 
 
-def begin_listening(desk: Desk, who: Attentive) -> int | None:
-    """The open lock of the only one who listens in this clone; None where somebody else does."""
+def begin_listening(desk: Desk, who: Attentive, kind: str = LISTENING) -> int | None:
+    """The open lock of the only one who listens in this clone (or has the desk open); None where somebody else does."""
     folder = private_folder(desk.repo.state_dir)
     for _ in range(TRIES):  # whoever only looks has it for a moment as well
-        number = take_lock(folder / f"{LISTENING}.lock")
+        number = take_lock(folder / f"{kind}.lock")
         if number is not None:
-            note_listening(folder, who)
+            note_listening(folder / kind, who)
             return number
         time.sleep(PAUSE)
     return None
 
 
-def note_listening(folder: Path, who: Attentive) -> None:
+def note_listening(place: Path, who: Attentive) -> None:
     said = {name: getattr(who, name) for name in names_of(who)}
-    write_private(folder / LISTENING, json.dumps({**said, "started": started(who.pid)}).encode())
+    write_private(place, json.dumps({**said, "started": started(who.pid)}).encode())
 
 
-def keep_listening(desk: Desk) -> None:
+def keep_listening(repo: Repository, kind: str = LISTENING) -> None:
     """Still there: what another machine that shares the folder goes by."""
     with suppress(OSError):
-        os.utime(desk.repo.state_dir / LISTENING)
+        os.utime(repo.state_dir / kind)
 
 
-def end_listening(desk: Desk, number: int) -> None:
+def end_listening(repo: Repository, number: int, kind: str = LISTENING) -> None:
     """Our own word is taken back, and nobody else's."""
     with suppress(OSError):
-        (desk.repo.state_dir / LISTENING).unlink()
+        (repo.state_dir / kind).unlink()
     os.close(number)
 
 
-def find_listener(desk: Desk) -> Attentive | None:
+def attentive_ones(desk: Desk) -> list[Attentive]:
+    """Who hears of a question here: the listener, and whoever has the desk open."""
+    return [who for kind in (LISTENING, AT_DESK) if (who := find_listener(desk, kind)) is not None]
+
+
+def find_listener(desk: Desk, kind: str = LISTENING) -> Attentive | None:
     """Who listens in this clone. One that was killed has left its word, and no lock; another machine's lock nobody sees here."""
     folder = desk.repo.state_dir
     try:
-        place = folder / LISTENING
+        place = folder / kind
         who = Attentive(**json.loads(place.read_text(encoding="utf-8")))
         if who.host != os.uname().nodename:
             return who if time.time() - place.stat().st_mtime < 4 * BEAT else None
-        with locked(folder / f"{LISTENING}.lock") as ours:
+        with locked(folder / f"{kind}.lock") as ours:
             return None if ours else who
     except (OSError, ValueError, TypeError):
         return None

@@ -436,6 +436,10 @@ def complete_ids(ctx: click.Context, _param: click.Parameter, incomplete: str) -
     ]
 
 
+# For a surface that runs this verb for a person: what they did is recorded as done there.
+through_option = click.option("--via", type=click.Choice(["cli", "desk"]), default="cli", hidden=True)
+
+
 def gate_argument(*, required: bool = True) -> Callable[[Callable[..., object]], Callable[..., object]]:
     return click.argument(
         "gate_id", metavar="ID" if required else "[ID]", required=required, shell_complete=complete_ids

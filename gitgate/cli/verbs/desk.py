@@ -79,6 +79,7 @@ def world_of(screen: Screen) -> DeskWorld:
     from ...surfaces.desk.inbox import known_places
     from ...surfaces.desk.services import DeskWorld
     from ...surfaces.desk.widgets import read_keys
+    from ...surfaces.notify.sending import tell_of
 
     here, settings = current_repository(screen)
     places = known_places(screen.env, here)
@@ -97,6 +98,7 @@ def world_of(screen: Screen) -> DeskWorld:
             pause()
         return code
 
+    quiet = {**without_caller(env), "GIT_TERMINAL_PROMPT": "0"}
     return DeskWorld(
         places=places,
         here=here,
@@ -107,6 +109,7 @@ def world_of(screen: Screen) -> DeskWorld:
         undo=settings.span("deskUndo"),
         keys=read_keys(settings.text("deskKeys")),
         theme=theme_of(settings),
+        tell=lambda place, over: tell_of(place, quiet, lambda _words: None, over),
     )
 
 

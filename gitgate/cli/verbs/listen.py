@@ -190,7 +190,7 @@ def presence(screen: Screen, posts: Sequence[Post], named: str, *, take_over: bo
         yield [post for post, _ in held]
     finally:
         for post, number in held:
-            end_listening(post.desk, number)
+            end_listening(post.desk.repo, number)
             post.desk.close()
 
 

@@ -14,7 +14,7 @@ from ...model.states import PRIORITIES
 from ...questions.answers import value_words
 from ...questions.types import type_of
 from .. import exits
-from ..terminal.screen import Screen, gate_argument, refuse_dash, tell_trouble, verb, where
+from ..terminal.screen import Screen, gate_argument, refuse_dash, tell_trouble, through_option, verb, where
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,8 +69,9 @@ def withdraw_command(screen: Screen, gate_id: str, reason: str, push: bool | Non
 @gate_argument()
 @click.option("--reason", required=True, help="Why it ends.")
 @push_option
+@through_option
 @verb
-def stop_command(screen: Screen, gate_id: str, reason: str, push: bool | None) -> int:
+def stop_command(screen: Screen, gate_id: str, reason: str, push: bool | None, via: str) -> int:
     """End a gate, or a run; the agent does not go on. To say no and let it go on, reject instead.
 
     \b
@@ -84,9 +85,8 @@ def stop_command(screen: Screen, gate_id: str, reason: str, push: bool | None) -
         from .run import stop_run
 
         return stop_run(screen, desk, gate_id, reason)
-    tell_remark(
-        screen, desk, remarks.stop(desk, reading.open_gate(desk, gate_id), reason, push=push), "stopped"
-    )
+    gate = reading.open_gate(desk, gate_id)
+    tell_remark(screen, desk, remarks.stop(desk, gate, reason, push=push, via=via), "stopped")
     return exits.DONE
 
 

@@ -13,7 +13,17 @@ from ...model.gate import Gate
 from ...model.states import AWAITING, is_prefix
 from ...questions.base import Given
 from .. import exits
-from ..terminal.screen import SAVED, Screen, complete_ids, refuse_dash, sharing, tell_trouble, verb, where
+from ..terminal.screen import (
+    SAVED,
+    Screen,
+    complete_ids,
+    refuse_dash,
+    sharing,
+    tell_trouble,
+    through_option,
+    verb,
+    where,
+)
 
 if TYPE_CHECKING:
     from ...acts.answering import BatchFate, Manner, Responded
@@ -66,6 +76,7 @@ def complete_answers(context: click.Context, _param: click.Parameter, incomplete
 )
 @click.option("--no-resume", is_flag=True, help="Do not resume the agent from here.")
 @click.option("--push/--no-push", default=None, help="Insist on pushing, or stay local.")
+@through_option
 @verb
 def respond_command(screen: Screen, gate_id: str | None, answer: str | None, **flags: Any) -> int:
     """Answer a gate.
@@ -182,6 +193,7 @@ def answer_one(screen: Screen, desk: Desk, gate: Gate, given: Given, flags: dict
         amend=flags["amend"],
         sign=flags["sign"],
         push=flags["push"],
+        via=flags["via"],
         **delivery(desk, flags),
     )
     try:
@@ -408,7 +420,8 @@ def waiting(desk: Desk, match: str | None) -> list[Summary]:
 def manner_of(flags: dict[str, Any], note: str | None = None) -> Manner:
     from ...acts.answering import Manner
 
-    return Manner(note=flags["note"] if note is None else note, sign=flags["sign"], push=flags["push"])
+    said = flags["note"] if note is None else note
+    return Manner(note=said, via=flags["via"], sign=flags["sign"], push=flags["push"])
 
 
 def all_alike(desk: Desk, chosen: Sequence[Summary], given: Given, flags: dict[str, Any]) -> list[BatchFate]:

@@ -421,10 +421,10 @@ def wait_for(screen: Screen, desk: Desk, gate: Gate, most: str | None) -> int:
 
 def is_anybody_told(desk: Desk) -> bool:
     """Whether somebody at this machine hears of it by itself; a job's machine has nobody to sit there."""
-    from ...context.machine import find_listener
+    from ...context.machine import attentive_ones
     from ...gates.notices import is_told_of
 
-    return desk.settings.in_ci or is_told_of(desk) or find_listener(desk) is not None
+    return desk.settings.in_ci or is_told_of(desk) or bool(attentive_ones(desk))
 
 
 def tell_answer(screen: Screen, gate: Gate, *, pushed: bool, archived: bool = False) -> int:

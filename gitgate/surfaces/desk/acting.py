@@ -136,7 +136,7 @@ class GateScreen(Screen[None]):
         def act(place: Path, gate: Gate) -> None:
             self.refuse_closed(gate)
             more = ("--amend",) if self.amending else ()
-            words = ("respond", gate.id[:6], "--edit", *more, deciding.SEEN, gate.tip)
+            words = ("respond", gate.id[:6], "--edit", *more, deciding.SEEN, gate.tip, *deciding.HERE)
             self.in_terminal(GateCommand(place, gate.id, words, "answer"))
 
         self.with_gate(act)

@@ -20,6 +20,8 @@ from ...text.display import one_line
 
 STALE = 6
 SEEN = "--seen"
+# What the person did is recorded as done here; who types the same does it by the command line.
+HERE = ("--via", "desk")
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,8 @@ class GateCommand:
     def shown(self, *, there: bool) -> str:
         """As a person would type it who has the gate before them; `there`: it is not the repository that they stand in."""
         where = f"-C {quote(str(self.place))} " if there else ""
-        words = self.words[: self.words.index(SEEN)] if SEEN in self.words else self.words
+        words = self.words[:-2] if self.words[-2:] == HERE else self.words
+        words = words[:-2] if words[-2:-1] == (SEEN,) else words
         return f"git gate {where}{' '.join(map(quote, words))}"
 
     @property
@@ -103,13 +106,13 @@ def answer_words(question: Question, text: str) -> tuple[str, ...]:
 def respond_with(place: Path, gate: Gate, words: tuple[str, ...], does: str, *, amend: bool) -> GateCommand:
     """Bound to the very commit that was shown."""
     more = ("--amend",) if amend else ()
-    argv = ("respond", short(gate), *words, *more, SEEN, gate.tip)
+    argv = ("respond", short(gate), *words, *more, SEEN, gate.tip, *HERE)
     return GateCommand(place, gate.id, argv, one_line(does, 40))
 
 
 def stopping(place: Path, name: str, reason: str) -> GateCommand:
     """The end of a gate or of a run."""
-    return GateCommand(place, name, ("stop", name[:6], "--reason", reason), "stop")
+    return GateCommand(place, name, ("stop", name[:6], "--reason", reason, *HERE), "stop")
 
 
 def deferring(place: Path, gate: Gate, duration: str) -> GateCommand:

@@ -34,7 +34,7 @@ class DeskWorld:
     """What the desk is given: where it stands, and how a terminal is lent.
 
     `lend` starts a program on this terminal, waits for its end, and gives its exit code. `edit` opens the person's editor on
-    a folder, and says what went wrong.
+    a folder, and says what went wrong. `tell` sends what people are to be told of a repository's gates (see InboxWatch).
     """
 
     places: Sequence[Path]
@@ -46,6 +46,7 @@ class DeskWorld:
     undo: float = 5.0
     keys: Mapping[str, str] = field(default_factory=dict)
     theme: str = ""
+    tell: Callable[[Path, threading.Event], bool] | None = None
     clock: Callable[[], float] = time.time
 
 
@@ -89,6 +90,7 @@ class DeskServices(App[None]):
             self.open_desk,
             lambda state: self.heard(RepositoryRead(state)),
             lambda words: self.heard(WordsHeard(words)),
+            tell=self.world.tell,
         )
         self._drawn = time.monotonic()
 

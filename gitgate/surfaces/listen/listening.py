@@ -204,7 +204,7 @@ class QuestionListener:
         if now >= self.next_beat:
             self.next_beat = now + BEAT
             for post in self.posts:
-                keep_listening(post.desk)
+                keep_listening(post.desk.repo)
         for post in self.posts:
             if post.is_due(now):
                 self.look_at(post)

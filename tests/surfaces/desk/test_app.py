@@ -16,7 +16,7 @@ from textual.selection import Selection
 
 from gitgate.context.desk import open_desk
 from gitgate.gates.recording import reload
-from gitgate.model.gate import Gate
+from gitgate.model.gate import Gate, Remark
 from gitgate.record.headline import Summary
 from gitgate.surfaces.desk.inbox import RepositoryState
 from gitgate.surfaces.desk.screens import DeskApp, InboxScreen, LetterScreen, RunScreen
@@ -127,6 +127,9 @@ def test_one_key_approves_and_the_record_says_so(desk: Driven) -> None:
     answer = desk.now(gate).answer
     assert answer is not None
     assert answer.answer.approved
+    assert answer.answer.via == "desk"
+    assert ", by desk" in desk.cli.quick("show", gate, code=0).out
+    assert desk.cli.quick("stats", "--json", code=0).json["via"] == {"desk": 1}
 
 
 def test_what_is_taken_back_in_time_was_never_said(desk: Driven) -> None:
@@ -313,6 +316,9 @@ def test_later_stop_and_filter(desk: Driven) -> None:
         await until(pilot, lambda: [row.key for row in app.model.rows] == [first])
 
     desk.run(scene)
+    event = desk.now(second).history[-1].event
+    assert isinstance(event, Remark)
+    assert (event.text, event.via) == ("no", "desk")
 
 
 def test_keys_are_shown_and_can_be_changed(desk: Driven) -> None:

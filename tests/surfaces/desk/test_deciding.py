@@ -53,16 +53,19 @@ def test_a_key_is_bound_to_what_was_shown(asked: Asked) -> None:
     """The commit of the gate goes along; what is shown at the bottom is what a person would type."""
     gate = asked("Deploy?", "--type", "approval")
     yes = deciding.approving(PLACE, gate, yes=True)
-    assert yes.words == ("respond", gate.id[:6], "--approve", "--seen", gate.tip)
+    assert yes.words == ("respond", gate.id[:6], "--approve", "--seen", gate.tip, "--via", "desk")
     assert yes.shown(there=False) == f"git gate respond {gate.id[:6]} --approve"
     assert yes.shown(there=True) == f"git gate -C /somewhere/here respond {gate.id[:6]} --approve"
     assert deciding.approving(PLACE, gate, yes=False, amend=True).words[2:4] == ("--reject", "--amend")
+    stop = deciding.stopping(PLACE, gate.id, "--seen")
+    assert stop.words[-2:] == ("--via", "desk")
+    assert stop.shown(there=False) == f"git gate stop {gate.id[:6]} --reason --seen"
 
 
 def test_a_digit_is_the_option_at_that_place(asked: Asked) -> None:
     """By its label, also where that looks like something else; yes and no have their keys."""
     gate = asked("Which?", "-o", "Postgres", "-o", "--none", "-o", "@home", "-o", "1")
-    shown = [deciding.choosing(PLACE, gate, number).words[2:-2] for number in (1, 2, 3, 4)]
+    shown = [deciding.choosing(PLACE, gate, number).words[2:-4] for number in (1, 2, 3, 4)]
     assert shown == [("Postgres",), ("-a", "answer=--none"), ("-a", "answer=@home"), ("1",)]
     with pytest.raises(Usage, match="has options 1 to 4"):
         deciding.choosing(PLACE, gate, 5)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
 from gitgate.acts.reporting import Known
+from gitgate.cli.terminal.screen import Screen
+from gitgate.cli.verbs.desk import world_of
 from gitgate.context.desk import open_desk
+from gitgate.context.machine import attentive_ones, begin_listening, end_listening
+from gitgate.document.values import replace
 from gitgate.record.headline import Summary
 from gitgate.surfaces.desk.inbox import (
     GateChange,
@@ -21,7 +26,7 @@ from gitgate.surfaces.desk.inbox import (
     what_became,
 )
 from gitgate.surfaces.desk.watching import InboxWatch
-from support.resuming import Seat
+from support.resuming import Seat, until
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
 
@@ -195,6 +200,54 @@ def test_a_watch_reads_what_moved_and_nothing_else(alone: Seat) -> None:
     assert [[one.id for one in state.gates] for state in states] == [[], [asked.id]]
     watch.look(place, insist=True)
     assert len(states) == 3
+
+
+def test_of_two_desks_one_is_noted_as_hearing(alone: Seat) -> None:
+    """Beside a listener, whose place it does not take; the other desk is noted when the first has gone, and then nobody."""
+    one, two = (
+        InboxWatch([alone.clone.path], lambda _place: alone.desk, lambda _state: None, lambda _words: None)
+        for _ in range(2)
+    )
+    for watch in (one, two):
+        watch.look(watch._watched[0])
+    (who,) = attentive_ones(alone.desk)
+    assert (who.by, who.dialog, who.pid) == (alone.desk.person(), "desk", os.getpid())
+    number = begin_listening(alone.desk, replace(who, dialog="zenity"))
+    assert number is not None
+    assert [found.dialog for found in attentive_ones(alone.desk)] == ["zenity", "desk"]
+    end_listening(alone.desk.repo, number)
+    one.stop()
+    assert attentive_ones(alone.desk) == []
+    two.look(two._watched[0], insist=True)
+    assert [found.dialog for found in attentive_ones(alone.desk)] == ["desk"]
+    two.stop()
+    two.look(two._watched[0], insist=True)
+    assert attentive_ones(alone.desk) == []
+
+
+@pytest.mark.slow
+def test_people_are_told_from_an_open_desk(repo: Clone, cli: Command, tmp_path: Path) -> None:
+    """Of what was asked before anybody was told from here as well, once."""
+    gate = cli.quick("ask", "Which?", "-q", code=0).line
+    program = tmp_path / "told"
+    program.write_text(f'#!/bin/sh\necho "$GITGATE_EVENT $GITGATE_ID" >>{tmp_path}/heard\n', encoding="utf-8")
+    program.chmod(0o755)
+    repo.git("config", "gitgate.notify", f"command {program}")
+    watch = InboxWatch(
+        [repo.path],
+        lambda place: open_desk(place, os.environ),
+        lambda _state: None,
+        lambda _words: None,
+        world_of(Screen()).tell,
+    )
+    beside = threading.Thread(target=watch.telling)
+    beside.start()
+    try:
+        until((tmp_path / "heard").exists)
+    finally:
+        watch.stop()
+        beside.join(60)
+    assert (tmp_path / "heard").read_text("utf-8") == f"opened {gate}\n"
 
 
 def test_a_repository_that_is_gone_is_said(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
+import shlex
 import sys
 import time
 from collections.abc import Callable
@@ -11,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from support.servers import ssh_server
 from support.testbed.command import COMMAND, Command
 from support.testbed.repositories import Clone
 from support.testbed.tmux import Tmux
@@ -60,6 +63,48 @@ def test_a_gate_is_answered_at_every_width(repo: Clone, cli: Command, columns: i
     assert f"sending: git gate respond {gate[:6]} --approve" in " ".join(screen.split())
     assert f"gate {gate} approved" in " ".join(screen.split())
     assert state(cli, gate) == "answered"
+
+
+def test_over_ssh_it_is_opened_answers_and_leaves(
+    repo: Clone, cli: Command, home: Path, tmp_path: Path
+) -> None:
+    """At 80 columns, on a terminal that sshd made. Whoever waits meanwhile is not told that nobody listens, and `status` says who
+    has it open. A question that is asked then comes up by itself. Afterwards the terminal is as it was.
+    """
+    first = cli.quick(
+        "ask", "Which of the two?", "-o", "A", "-o", "B", "--priority", "low", "-q", code=0
+    ).line
+    nobody = "nobody listens here"
+    assert nobody in cli.quick("wait", first, "--for", "0s", code=8).err
+    there = f"cd {repo.path} && stty -a > {tmp_path}/before; {COMMAND} desk; said=$?; stty -a > {tmp_path}/after; exit $said"
+    account = {"HOME": str(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
+    with ssh_server(tmp_path / "ssh", env=account) as sshd:
+        words = shlex.split(sshd.command)
+        goal = ("-tt", "-p", str(sshd.port), f"{pwd.getpwuid(os.geteuid()).pw_name}@127.0.0.1", there)
+        with Tmux(*words, *goal, cwd=tmp_path, env=dict(os.environ), columns=80, rows=30) as window:
+            chosen(window, first, "Which of the two?")
+            assert window.tmux("display-message", "-p", "#{alternate_on} #{cursor_flag}").split() == [
+                "1",
+                "0",
+            ]
+            assert nobody not in cli.quick("wait", first, "--for", "0s", code=8).err
+            (here,) = cli.quick("status", "--json", code=0).json["listeners"]
+            assert (here["by"], here["dialog"]) == ("Ada Lovelace <ada@example.org>", "desk")
+            assert "Ada Lovelace listens here by the desk, pid " in cli.quick("status", code=0).out
+            gate = cli.quick("ask", "Deploy?", "--type", "approval", "-q", code=0).line
+            until(lambda: f"  {gate}" in window.screen, window)
+            window.press("Up")
+            chosen(window, gate, "Deploy?")
+            window.keys("a")
+            window.until("u takes it back", WAIT)
+            window.keys("q")
+            screen = window.ended(0, WAIT)
+            modes = "#{alternate_on} #{cursor_flag} #{mouse_any_flag} #{keypad_flag}"
+            assert window.tmux("display-message", "-p", modes).split() == ["0", "1", "0", "0"]
+    assert f"gate {gate} approved" in " ".join(screen.split())
+    assert (tmp_path / "before").read_text("utf-8") == (tmp_path / "after").read_text("utf-8")
+    assert cli.quick("show", gate, "--json", code=0).json["answer"]["via"] == "desk"
+    assert cli.quick("status", "--json", code=0).json["listeners"] == []
 
 
 def test_without_colour_the_choice_is_seen(repo: Clone, cli: Command) -> None:
