@@ -20,7 +20,6 @@ import pytest
 from gitgate.audit import Verified
 from gitgate.audit.auditing import check_orphans
 from gitgate.cli import exits
-from gitgate.cli.main import VERBS
 from gitgate.context.desk import open_desk
 from support.everywhere import CELLS, NONE, PLACES, Place, homeless
 from support.testbed.command import COMMAND, Command, Outcome
@@ -91,11 +90,6 @@ def flaws(typed: str, said: Outcome, expected: int) -> list[str]:
         if not any(line.startswith("git gate: ") for line in lines) or not lines[-1].startswith("  "):
             found.append("an error that does not say what to do next")
     return [f"{typed!r}: {flaw}\n{said.err}" for flaw in found]
-
-
-def test_each_verb_is_tried() -> None:
-    """Each that there is, but those that only stand between others."""
-    assert {typed.split()[0] for typed in CELLS if typed and typed[0] != "-"} - {"nonsense"} == set(VERBS)
 
 
 def test_in_words(used: Used) -> None:

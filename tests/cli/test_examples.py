@@ -15,6 +15,7 @@ import pytest
 from gitgate.cli.main import VERBS
 from gitgate.cli.main import cli as group
 from support import PATIENCE
+from support.everywhere import CELLS
 from support.talking import meet
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
@@ -243,3 +244,8 @@ def test_an_example_of_an_outcome_runs(
     terminal.expect("earlier messages")
     terminal.line(line.removeprefix("git gate "))
     assert "[0]" in terminal.expect("claude: outcome done")
+
+
+def test_each_verb_is_tried_everywhere() -> None:
+    """Each that there is has its cells among what is typed in every kind of place: test_everywhere.py."""
+    assert {typed.split()[0] for typed in CELLS if typed and typed[0] != "-"} - {"nonsense"} == set(VERBS)
